@@ -7,7 +7,7 @@ import json
 import re
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -23,6 +23,26 @@ _KEPT_SPACE = "\0"
 def new_parser(description: str) -> argparse.ArgumentParser:
     """Returns a parser of a script's command line; `description` is the script's docstring, shown as it stands."""
     return argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+
+def measurement_parser(description: str, sizes: Sequence[int], name: str, rounds: int) -> argparse.ArgumentParser:
+    """Returns a parser of a script that measures square problems in rounds.
+
+    Args:
+        description: as for `new_parser`.
+        sizes: extents, unless `--sizes` gives others.
+        name: of the result, docs/results/NAME.json, unless `--out` gives another.
+        rounds: unless `--rounds` gives another number.
+    """
+    from stepladder.measure.timing import MODES
+
+    parser = new_parser(description)
+    parser.add_argument("--sizes", type=int, nargs="+", default=list(sizes), help="extents m = n = k")
+    parser.add_argument("--mode", default="burst", choices=list(MODES), help="how long a kernel runs in a round")
+    parser.add_argument("--rounds", type=int, default=rounds, help="rounds, of which medians are taken")
+    result = DOCS / "results" / f"{name}.json"
+    parser.add_argument("--out", type=Path, default=result, help="where the result is written")
+    return parser
 
 
 def result_parser(description: str, name: str) -> argparse.ArgumentParser:

@@ -13,7 +13,7 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import mean
+from statistics import mean, median
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
@@ -23,8 +23,10 @@ from stepladder.runtime.targets import TARGETS, Target
 _NAME = re.compile(r"(\w+)_sizes_(\w+)")
 _TUNING = re.compile(r"(\w+?)_tuning[\w-]*")
 _BITS = {"f16": 16, "bf16": 16, "f32": 32, "i8": 8, "i32": 32}
-# Knobs of where a kernel runs, not how.
-_NOT_TUNED = ("target",)
+# Knobs of where a kernel runs and of what it computes, not how.
+_NOT_TUNED = ("target", "swap_operands", "allow_tf32", "math")
+# How much faster other knobs than those of the matmul have to be where the epilogue has an operand.
+_FUSED_GAIN = 1.01
 # What a kernel has whose result is older than these knobs.
 _OLDER = {"split_k": 1, "split_k_workspace": "cluster"}
 
@@ -105,6 +107,27 @@ def tuned_entries(results: list[dict]) -> list[dict]:
     return entries
 
 
+def fused_entries(measured: dict) -> list[dict]:
+    """Returns an entry for each size at which other knobs than those of the matmul are faster for it in all cases whose
+    epilogue has an operand: the best of them, by the mean of their ratios.
+
+    Args:
+        measured: what `fused_tiles.py` measured, of f16.
+    """
+    entries = []
+    for size in dict.fromkeys(problem["size"] for problem in measured["problems"]):
+        cases = [problem for problem in measured["problems"] if problem["size"] == size and problem["case"] != "plain"]
+        medians = [{name: median(kernel["ratios"]) for name, kernel in problem["kernels"].items()} for problem in cases]
+        better = [
+            name for name in medians[0] if all(case[name] >= _FUSED_GAIN * case["of the matmul"] for case in medians)
+        ]
+        if better:
+            best = max(better, key=lambda name: mean(case[name] for case in medians))
+            problem = {"m": size, "n": size, "k": size, "a_type": "f16", "c_type": "f16"}
+            entries.append({**_entry(problem, cases[0]["kernels"][best]), "operands": 1})
+    return entries
+
+
 def _is_in_clusters(kernel: dict) -> bool:
     """Tells whether the blocks of a kernel form clusters, which do not divide every grid."""
     return any(kernel["knobs"].get(name, 1) > 1 for name in ("cluster_m", "cluster_n"))
@@ -140,6 +163,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         card = result["card"]["name"]
         tuned.setdefault(_TUNING.fullmatch(path.stem)[1], []).append(result)
     pipelines |= {pipeline: tuned_entries(measured) for pipeline, measured in tuned.items()}
+    pipelines["wgmma"] += fused_entries(json.loads((results / "fused_tiles.json").read_text()))
     for pipeline, problems in pipelines.items():
         target = ROOT / "transforms" / "defaults" / f"{pipeline}.json"
         target.parent.mkdir(exist_ok=True)

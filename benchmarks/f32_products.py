@@ -1,8 +1,8 @@
 """Measures products of f32 on tensor cores beside cuBLAS in f32: throughput, and the largest error against f64.
 
-Kernels of `mma_sync` multiply f32 by three products of tf32, or by one with `allow_tf32`. cuBLAS computes in f32
-(COMPUTE_32F), without tf32. A and B hold random normal numbers. The error of a product is the largest difference of
-an element from the product in f64, over the largest element of that.
+Kernels of `wgmma` and `mma_sync` multiply f32 by three products of tf32, or by one with `allow_tf32`. cuBLAS computes
+in f32 (COMPUTE_32F), without tf32. A and B hold random normal numbers. The error of a product is the largest difference
+of an element from the product in f64, over the largest element of that; of several seeds, the largest error counts.
 
 Needs PyTorch, MLIR and ptxas on the machine with the GPU:
 
@@ -18,16 +18,20 @@ from pathlib import Path
 from typing import Any
 
 import duel
-from common import DOCS, new_parser, run, write_result
+from common import measurement_parser, run, write_result
 from stepladder.measure.baselines import cublas
 from stepladder.measure.timing import MODES, Contestant
 from stepladder.runtime.bundle import Bundle, read_bundle
 from stepladder.runtime.device import Device
 
-PIPELINE = "mma_sync"
-SIZES = (2048, 4096)
-# Names of kernels in the result, and their knobs.
-KERNELS: dict[str, dict[str, int | str]] = {"3xtf32": {}, "tf32": {"allow_tf32": True}}
+SIZES = (1024, 2048, 4096, 8192)
+SEEDS = 3
+# Names of kernels in the result, their pipelines and knobs.
+KERNELS: dict[str, tuple[str, dict[str, int | str]]] = {
+    "wgmma": ("wgmma", {}),
+    "mma_sync": ("mma_sync", {}),
+    "tf32": ("wgmma", {"allow_tf32": True}),
+}
 
 
 def build_bundles(size: int, folder: Path) -> dict[str, Bundle]:
@@ -39,33 +43,44 @@ def build_bundles(size: int, folder: Path) -> dict[str, Bundle]:
 
     text = matmul_text(size, size, size, a_type="f32", b_type="f32", c_type="f32", accumulate=False)
     bundles = {}
-    for name, knobs in KERNELS.items():
+    for name, (pipeline, knobs) in KERNELS.items():
         path = folder / f"{name}_{size}"
         with mlir_context():
-            build(text, "payload.mlir", Request(PIPELINE, {**knobs, "target": "sm_90"}, tuned=True)).write(path)
+            build(text, "payload.mlir", Request(pipeline, {**knobs, "target": "sm_90a"}, tuned=True)).write(path)
         bundles[name] = read_bundle(path)
     return bundles
 
 
-def measure(device: Device, size: int, mode: str, rounds: int, folder: Path) -> dict[str, Any]:
-    """Builds and measures the products of a size."""
-    bundles = build_bundles(size, folder)
-    problem = bundles["3xtf32"].manifest.problem
-    with duel.Operands(device, problem) as operands:
-        library = cublas(operands.buffers)
-        launches: dict[str, Callable[[], None]] = {"cublas": library.enqueue}
-        for name, bundle in bundles.items():
-            launches[name] = operands.buffers.launcher(device.load(bundle), bundle)
-        operands.fill_random()
+def largest_errors(operands: duel.Operands, launches: dict[str, Callable[[], None]]) -> dict[str, float]:
+    """Returns the largest error of each kernel over the seeds."""
+    errors = dict.fromkeys(launches, 0.0)
+    for seed in range(SEEDS):
+        operands.torch.manual_seed(seed)
+        for operand in (operands.a, operands.b):
+            operand.normal_()
         exact = operands.a.double() @ operands.b.double()
-        operands.device.synchronize()
-        errors = {}
+        largest = exact.abs().max()
         for name, enqueue in launches.items():
             operands.c.fill_(float("nan"))
             operands.torch.cuda.synchronize()
             enqueue()
             operands.device.synchronize()
-            errors[name] = float((operands.c.double() - exact).abs().max() / exact.abs().max())
+            error = float((operands.c.double() - exact).abs().max() / largest)
+            errors[name] = error if error != error else max(errors[name], error)
+    return errors
+
+
+def measure(device: Device, size: int, mode: str, rounds: int, folder: Path) -> dict[str, Any]:
+    """Builds and measures the products of a size."""
+    bundles = build_bundles(size, folder)
+    problem = bundles["wgmma"].manifest.problem
+    with duel.Operands(device, problem) as operands:
+        library = cublas(operands.buffers)
+        launches: dict[str, Callable[[], None]] = {"cublas": library.enqueue}
+        for name, bundle in bundles.items():
+            launches[name] = operands.buffers.launcher(device.load(bundle), bundle)
+        errors = largest_errors(operands, launches)
+        operands.fill_random()
         contest = duel.Duel(
             device,
             Contestant("cublas", problem.flops, launches["cublas"]),
@@ -86,14 +101,7 @@ def measure(device: Device, size: int, mode: str, rounds: int, folder: Path) -> 
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    parser = new_parser(__doc__ or "")
-    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="extents m = n = k")
-    parser.add_argument("--mode", default="burst", choices=list(MODES), help="how long a kernel runs in a round")
-    parser.add_argument("--rounds", type=int, default=7, help="rounds, of which medians are taken")
-    parser.add_argument(
-        "--out", type=Path, default=DOCS / "results" / "f32_products.json", help="where the result is written"
-    )
-    return parser
+    return measurement_parser(__doc__ or "", SIZES, "f32_products", 7)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -101,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     args = make_parser().parse_args(arguments)
     with Device() as device, tempfile.TemporaryDirectory(prefix="stepladder-") as folder:
         result = duel.header(device)
-        result |= {"pipeline": PIPELINE, "mode": args.mode, "rounds": args.rounds, "problems": []}
+        result |= {"mode": args.mode, "rounds": args.rounds, "seeds": SEEDS, "problems": []}
         for size in args.sizes:
             problem = measure(device, size, args.mode, args.rounds, Path(folder))
             result["problems"].append(problem)

@@ -27,7 +27,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import duel
-from common import DOCS, new_parser, run, write_result
+from common import measurement_parser, run, write_result
 from stepladder.measure.baselines import cublas
 from stepladder.measure.bench import prepare_data
 from stepladder.measure.timing import MODES, Contestant
@@ -259,14 +259,8 @@ def measure(device: Device, name: str, size: int, mode: str, rounds: int, folder
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    parser = new_parser(__doc__ or "")
-    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="extents m = n = k")
+    parser = measurement_parser(__doc__ or "", SIZES, "fused_epilogues", 11)
     parser.add_argument("--cases", nargs="+", default=list(CASES), choices=list(CASES), help="epilogues")
-    parser.add_argument("--mode", default="burst", choices=list(MODES), help="how long a kernel runs in a round")
-    parser.add_argument("--rounds", type=int, default=11, help="rounds, of which medians are taken")
-    parser.add_argument(
-        "--out", type=Path, default=DOCS / "results" / "fused_epilogues.json", help="where the result is written"
-    )
     return parser
 
 

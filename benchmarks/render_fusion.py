@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable
 
 from common import median, result, table, where
@@ -34,6 +35,24 @@ def fused_table() -> str:
     )
 
 
+def fused_tiles_table() -> str:
+    """Returns the throughput of matmuls with and without an epilogue by tile, as ratios to cuBLAS' matmul alone."""
+    measured = result("fused_tiles")
+    rows: dict[str, dict[str, str]] = {}
+    titles = [
+        f"{problem['case'].replace('_', ' + ').replace('plain', 'matmul alone')}, {problem['size']}"
+        for problem in measured["problems"]
+    ]
+    for problem, title in zip(measured["problems"], titles):
+        for name, kernel in problem["kernels"].items():
+            row = rows.setdefault(name, {"tile": name, **dict.fromkeys(titles, "")})
+            row[title] = f"{statistics.median(kernel['ratios']):.3f}"
+    return (
+        table(list(rows.values())) + "\nThroughput as a ratio to cuBLAS' matmul without the epilogue, median of "
+        f"{measured['rounds']} rounds; f16 with f32 accumulators. {where(measured)}.\n"
+    )
+
+
 def batches_table() -> str:
     """Returns batches by the first choice of the cost model and the fastest of its first six, beside cuBLAS."""
     measured = result("batches")
@@ -52,4 +71,8 @@ def batches_table() -> str:
     )
 
 
-REGIONS: dict[str, Callable[[], str]] = {"fused": fused_table, "batches": batches_table}
+REGIONS: dict[str, Callable[[], str]] = {
+    "fused": fused_table,
+    "fused tiles": fused_tiles_table,
+    "batches": batches_table,
+}

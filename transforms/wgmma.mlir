@@ -5,7 +5,7 @@
 // `wgmma_multistage` a persistent tile loop, warp specialization with cooperative or ping-pong consumers, clusters with
 // multicast, split-K or a stream-K tail, a TMA store epilogue, and programmatic dependent launch. Any m, n and k, with
 // kernels in front that repack operands for TMA where rows are no multiples of 16 bytes, and transpose those of 8 and
-// 32 bits for wgmma; C = AB and C = AB + C, A and B each row- or column-major, f16, bf16, tf32 and fp8 operands, f32
+// 32 bits for wgmma; C = AB and C = AB + C, A and B each row- or column-major, f16, bf16, f32 and fp8 operands, f32
 // accumulators (f16: also f16), i8 with i32 accumulators, rounded to C's type in the epilogue.
 //
 // Source: Ozen, "Hopper GEMM in MLIR", up to the warp-specialized kernel; the rest is what it names as future work.
@@ -22,7 +22,9 @@ module attributes {transform.with_named_sequence} {
         load_bits = "256 if block_n * a_bits <= 256 else 512",
         load_n =
           "block_n if b_layout == 'column' else (block_n * a_bits + load_bits - 1) // load_bits * load_bits // a_bits",
-        stages_bytes = "stages * (block_m + load_n) * block_k * a_bits / 8",
+        // Each stage has the large and the small parts of tiles of f32; see `split_into_tf32`.
+        splits_f32 = "1", parts = "2 if is_f32 and not allow_tf32 else 1",
+        stages_bytes = "stages * parts * (block_m + load_n) * block_k * a_bits / 8",
         k_steps = "(k + block_k - 1) // block_k",
 
         // Ping-pong has two consumer warpgroups, each with a tile of its own; cooperative consumers share one tile.
@@ -123,7 +125,7 @@ module attributes {transform.with_named_sequence} {
     %swap_operands = transform.tune.knob<"swap_operands"> = false from options = [false, true]
       {description = "compute C^T = B^T A^T, for problems with few rows"} -> !transform.any_param
     %allow_tf32 = transform.tune.knob<"allow_tf32"> = false from options = [false, true]
-      {description = "multiply f32 as tf32, which keeps 10 of 23 bits of the fraction; f32 payloads need it"}
+      {description = "multiply f32 as tf32, which keeps 10 of 23 bits of the fraction; else by three products of tf32"}
       -> !transform.any_param
     %math = transform.tune.knob<"math"> = "fast" from options = ["fast", "libdevice"]
       {description = "fast: sigmoid and GELU are approximated where all results have 16 bits; libdevice: never"}
@@ -165,7 +167,12 @@ module attributes {transform.with_named_sequence} {
 
     // TMA loads and wgmma, split between producer and consumer warpgroups.
     transform.include @convert_to_wgmma failures(propagate) (%module) : (!transform.any_op) -> ()
-    transform.include @pipeline_wgmma failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.tune.alternatives<"products"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "parts == 2"}} {
+      transform.include @pipeline_wgmma failures(propagate) (%module) : (!transform.any_op) -> ()
+    }, {
+      transform.include @split_into_tf32 failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
     transform.include @specialize_warps failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.tune.alternatives<"schedule"> selected_region = 0
         attributes {knobs = {selected_region_attr = "is_pingpong"}} {

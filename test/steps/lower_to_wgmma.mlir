@@ -194,6 +194,53 @@ gpu.module @kernels {
 
 // -----
 
+// Operands in two parts: the small products come first, from registers that nothing was in; the sums of the step are
+// waited for, and added.
+// CHECK-LABEL: gpu.func @split(
+// CHECK: [[none:%.+]] = llvm.mlir.undef : !llvm.struct<(f32, f32, f32, f32)>
+// CHECK: [[a1:%.+]] = arith.ori
+// CHECK: [[a2:%.+]] = arith.ori
+// CHECK: [[b1:%.+]] = arith.ori
+// CHECK: [[b2:%.+]] = arith.ori
+// CHECK: nvvm.wgmma.fence.aligned
+// CHECK: [[s0:%.+]] = nvvm.wgmma.mma_async [[a2]], [[b1]], [[none]], <m = 64, n = 8, k = 8>, D[<f32>, <zero>],
+// CHECK: [[s1:%.+]] = nvvm.wgmma.mma_async [[a1]], [[b2]], [[s0]], <m = 64, n = 8, k = 8>, D[<f32>, <one>],
+// CHECK: [[s2:%.+]] = nvvm.wgmma.mma_async [[a1]], [[b1]], [[s1]], <m = 64, n = 8, k = 8>, D[<f32>, <one>],
+// CHECK-NOT: nvvm.wgmma.mma_async
+// CHECK: nvvm.wgmma.commit.group.sync.aligned
+// CHECK-NEXT: nvvm.wgmma.wait.group.sync.aligned 0
+// CHECK-NEXT: [[sum0:%.+]] = llvm.extractvalue [[s2]][0]
+// CHECK-NEXT: arith.addf [[sum0]], %{{.*}} : f32
+// CHECK-NEXT: [[sum1:%.+]] = llvm.extractvalue [[s2]][1]
+// CHECK-NEXT: arith.addf [[sum1]], %{{.*}} : f32
+// CHECK: // -----
+#space = #gpu.address_space<workgroup>
+!map = !nvgpu.tensormap.descriptor<tensor = memref<64x8xf32, 3>, swizzle = swizzle_32b, l2promo = none, oob = zero,
+                                   interleave = none>
+!a = !nvgpu.warpgroup.descriptor<tensor = memref<64x8xtf32, #space>>
+!b = !nvgpu.warpgroup.descriptor<tensor = memref<8x8xtf32, #space>>
+!sums = !nvgpu.warpgroup.accumulator<fragmented = vector<64x8xf32>>
+!a_tile = memref<1x64x8xf32, #space>
+!b_tile = memref<1x8x8xf32, #space>
+gpu.module @kernels {
+  gpu.func @split(%a1_tile: !a_tile, %a2_tile: !a_tile, %map: !map, %b1_tile: !b_tile, %b2_tile: !b_tile,
+                  %C: memref<64x8xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %zero = nvgpu.warpgroup.mma.init.accumulator -> !sums
+    %a1 = "tc.warpgroup_generate_descriptor"(%a1_tile, %map) : (!a_tile, !map) -> !a
+    %a2 = "tc.warpgroup_generate_descriptor"(%a2_tile, %map) : (!a_tile, !map) -> !a
+    %b1 = "tc.warpgroup_generate_descriptor"(%b1_tile, %map) : (!b_tile, !map) -> !b
+    %b2 = "tc.warpgroup_generate_descriptor"(%b2_tile, %map) : (!b_tile, !map) -> !b
+    %d = "tc.warpgroup_mma_3xtf32"(%a1, %b1, %zero, %a2, %b2) : (!a, !b, !sums, !a, !b) -> !sums
+    %held = builtin.unrealized_conversion_cast %d : !sums to vector<1x1x2x2xf32>
+    %pair = vector.extract %held[0, 0, 0] : vector<2xf32> from vector<1x1x2x2xf32>
+    vector.store %pair, %C[%c0, %c0] : memref<64x8xf32>, vector<2xf32>
+    gpu.return
+  }
+}
+
+// -----
+
 // A kernel without products gets the bound on its registers, and stays.
 // CHECK-LABEL: gpu.func @no_products(
 // CHECK-SAME: nvvm.minctasm = 1 : i32

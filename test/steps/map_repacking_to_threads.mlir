@@ -47,6 +47,54 @@ func.func @vectors(%A: memref<64x1540xf16>) {
 
 // -----
 
+// Two workspaces of one buffer: vectors of four elements, of two rows, and what the body computes of each.
+// CHECK-LABEL: func.func @parts(
+// CHECK: [[W1:%.+]] = memref.alloc() {workspace}
+// CHECK: [[W2:%.+]] = memref.alloc() {workspace}
+// CHECK: gpu.launch
+// CHECK-COUNT-2: vector.load %A{{.*}} : memref<64x32xf32>, vector<4xf32>
+// CHECK: [[DOUBLE:%.+]] = arith.addf [[V:%.+]], [[V]] : vector<4xf32>
+// CHECK-NEXT: vector.store [[V]], [[W1]]
+// CHECK-NEXT: vector.store [[DOUBLE]], [[W2]]
+// CHECK: [[DOUBLE2:%.+]] = arith.addf [[V2:%.+]], [[V2]] : vector<4xf32>
+// CHECK-NEXT: vector.store [[V2]], [[W1]]
+// CHECK-NEXT: vector.store [[DOUBLE2]], [[W2]]
+// CHECK-NOT: linalg
+#same = affine_map<(i, j) -> (i, j)>
+!view = memref<64x32xf32, strided<[64, 1]>>
+func.func @parts(%A: memref<64x32xf32>) {
+  %w1 = memref.alloc() {workspace} : memref<64x64xf32>
+  %v1 = memref.subview %w1[0, 0] [64, 32] [1, 1] : memref<64x64xf32> to !view
+  %w2 = memref.alloc() {workspace} : memref<64x64xf32>
+  %v2 = memref.subview %w2[0, 0] [64, 32] [1, 1] : memref<64x64xf32> to !view
+  linalg.generic {indexing_maps = [#same, #same, #same], iterator_types = ["parallel", "parallel"]}
+      ins(%A : memref<64x32xf32>) outs(%v1, %v2 : !view, !view) attrs = {workspace} {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.addf %a, %a : f32
+    linalg.yield %a, %d : f32, f32
+  }
+  return
+}
+
+// -----
+
+#same = affine_map<(i, j) -> (i, j)>
+#turned = affine_map<(i, j) -> (j, i)>
+!view = memref<32x32xf32, strided<[64, 1]>>
+func.func @other_places(%A: memref<32x32xf32>) {
+  %w = memref.alloc() {workspace} : memref<32x64xf32>
+  %v = memref.subview %w[0, 0] [32, 32] [1, 1] : memref<32x64xf32> to !view
+  // expected-error@+1 {{expected elements that are computed of those at the same place of one buffer}}
+  linalg.generic {indexing_maps = [#turned, #same], iterator_types = ["parallel", "parallel"]}
+      ins(%A : memref<32x32xf32>) outs(%v : !view) attrs = {workspace} {
+  ^bb0(%a: f32, %b: f32):
+    linalg.yield %a : f32
+  }
+  return
+}
+
+// -----
+
 // The matrices of a batch are rows of one.
 // CHECK-LABEL: func.func @batch(
 // CHECK: memref.collapse_shape %A {{\[\[}}0, 1], [2]] : memref<3x10x5xf16> into memref<30x5xf16>

@@ -1,6 +1,8 @@
 """Sigmoids and GELU by the hardware's approximations: how far they are from NumPy, and where they are computed."""
 
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from combinations import combinations
 from epilogue_payloads import payload
 from stepladder.extension.ops import approximate_math
+from stepladder.pipeline.build import build
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
@@ -15,6 +18,7 @@ from test_epilogues import DIRECT, PIPELINES, SIZES, check
 
 F32 = np.float32
 UNIT = 2.0**-24
+FUSION = (Path(__file__).resolve().parents[2] / "docs" / "fusion.md").read_text()
 
 
 def rounded(values: np.ndarray, errors: np.ndarray) -> np.ndarray:
@@ -114,3 +118,21 @@ def test_where_functions_are_approximated() -> None:
         ("tanh", "f16", {}),
     ):
         assert "math.exp2" not in ops_of(kind, stored, **knobs) and "afn" not in ops_of(kind, stored, **knobs)
+
+
+# Instructions on f32 for each element, as docs/fusion.md has them: by libdevice, and approximated.
+COUNTS = {"bias_gelu": (26, 9), "gelu_erf": (28, 19), "silu": (10, 5)}
+ROWS = {"bias_gelu": "bias and GELU by `tanh`", "gelu_erf": "GELU by `erf`", "silu": "SiLU"}
+_ON_F32 = r"^\s*(?:@%p\d+ )?(?:add|sub|mul|fma|neg|abs|copysign|setp|selp|div|ex2|rcp)\.(?:\w+\.)*f32\b"
+
+
+@pytest.mark.parametrize("kind", COUNTS)
+def test_instructions_of_an_element(kind) -> None:
+    counts = []
+    for math_ in ("libdevice", "fast"):
+        with mlir_context():
+            made = build(payload(kind, 64, 64, 64, stored="f16"), "p.mlir", Request("wgmma", DIRECT | {"math": math_}))
+        elements = made.manifest.knobs["block_m"] * made.manifest.knobs["block_n"] // 128
+        counts.append(len(re.findall(_ON_F32, made.code.ptx, re.MULTILINE)) / elements)
+    assert tuple(counts) == COUNTS[kind]
+    assert re.search(rf"^\| {ROWS[kind]} \| {counts[0]:.0f}(?:,[^|]*)? \| {counts[1]:.0f} \|$", FUSION, re.MULTILINE)

@@ -109,10 +109,15 @@ def test_is_refused_where_it_stands(name) -> None:
 
 def test_f32_keeps_its_bits_unless_a_knob_says_otherwise() -> None:
     text = matmul_text(64, 64, 64, a_type="f32", b_type="f32", b_layout="column")
-    asked = request("wgmma", "f32")
+    tile = {"block_m": 64, "block_n": 32, "block_k": 32, "consumer_warpgroups": 1}
     with mlir_context(), pytest.raises(StepladderError, match="f32 must be allowed to lose bits") as caught:
-        run_pipeline(text, "payload.mlir", asked)
+        run_pipeline(text, "payload.mlir", Request("wgmma_multistage", tile))
     assert "with allow_tf32 = True it would hold" in caught.value.notes
     with mlir_context():
-        allowed = run_pipeline(text, "payload.mlir", Request("wgmma", {**asked.settings, "allow_tf32": "true"}))
+        allowed = run_pipeline(text, "payload.mlir", Request("wgmma_multistage", {**tile, "allow_tf32": "true"}))
     assert allowed.matmul.problem.compute_type == "tf32"
+    for allow, step in ((False, "split_into_tf32"), (True, "pipeline_wgmma")):
+        with mlir_context():
+            run = run_pipeline(text, "payload.mlir", Request("wgmma", {**tile, "allow_tf32": allow}))
+        assert run.matmul.problem.compute_type == ("tf32" if allow else "f32")
+        assert {"split_into_tf32", "pipeline_wgmma"} & {each.name for each in run.steps} == {step}

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from epilogue_payloads import payload
 from stepladder.pipeline import library, measured_knobs
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.request import Request
@@ -239,3 +240,21 @@ def test_a_copy_runs_with_the_measured_knobs(tmp_path) -> None:
             request = Request(pipeline, tuned=True, through="tile_to_blocks")
             runs.append(run_pipeline(text, "payload.mlir", request))
     assert runs[0].knobs == runs[1].knobs
+
+
+@pytest.mark.parametrize(
+    "kind, size, schedule, block_m",
+    [
+        ("row_bias_f16", 8192, "pingpong", 128),
+        ("add_matrix_bf16", 2048, "cooperative", 256),
+        ("bias_gelu", 4096, "cooperative", 128),
+        ("relu", 8192, "cooperative", 128),
+        ("many_operands", 8192, "cooperative", 128),
+    ],
+)
+def test_knobs_of_an_epilogue_with_one_operand(kind, size, schedule, block_m) -> None:
+    """Those of the matmul alone, but where others were measured to be faster with an operand."""
+    with mlir_context():
+        text = payload(kind, size, size, size, stored="f16")
+        run = run_pipeline(text, "payload.mlir", Request("wgmma", {}, tuned=True, through="tile_to_blocks"))
+    assert (run.knobs["schedule"], run.knobs["block_m"]) == (schedule, block_m)

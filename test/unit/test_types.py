@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import stepladder
-from combinations import SEED, combinations
+from combinations import SEED, combinations, sample
 from stepladder.emulator.core.emulation import Emulation
-from stepladder.emulator.matmul import ROLES, EmulatedExecutor
+from stepladder.emulator.matmul import ROLES, EmulatedExecutor, check_steps
+from stepladder.emulator.step_report import StepReport
 from stepladder.payload.writing import matmul_text
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.request import Request
@@ -44,8 +45,12 @@ def norm_error(got: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:
     return float(np.linalg.norm(got - expected) / np.linalg.norm(expected))
 
 
+WARPGROUP = {"block_m": 64, "block_n": 32, "block_k": 32, "consumer_warpgroups": 1, "stages": 2}
+
+
+@pytest.mark.parametrize("pipeline, tile", [("mma_sync", WARPS), ("wgmma", WARPGROUP)])
 @pytest.mark.parametrize("distribution", ["standard_normal", "random"])
-def test_f32_has_the_accuracy_of_f32(distribution) -> None:
+def test_f32_has_the_accuracy_of_f32(distribution, pipeline, tile) -> None:
     """At most twice as far off as NumPy's product in f32, and with allow_tf32 a thousand times as far."""
     k = 256
     text = matmul_text(32, 32, k, a_type="f32", b_type="f32", accumulate=False)
@@ -53,7 +58,7 @@ def test_f32_has_the_accuracy_of_f32(distribution) -> None:
     a, b = draw((32, k), dtype=np.float32), draw((k, 32), dtype=np.float32)
     errors = {}
     for allow in (False, True):
-        problem, executor = executor_of(text, Request("mma_sync", {**WARPS, "allow_tf32": allow}))
+        problem, executor = executor_of(text, Request(pipeline, {**tile, "allow_tf32": allow}))
         assert problem.compute_type == ("tf32" if allow else "f32")
         executor.load(a, b)
         errors[allow] = norm_error(executor.launch(np.full((32, 32), np.nan, np.float32)), a, b)
@@ -75,13 +80,14 @@ def test_f32_arrays() -> None:
     assert norm_error(stepladder.matmul(a, b, device="emulator", **WARPS), a, b) < 2.0**-20
 
 
-def test_f32_of_all_magnitudes() -> None:
+@pytest.mark.parametrize("pipeline, tile", [("mma_sync", WARPS), ("wgmma", WARPGROUP)])
+def test_f32_of_all_magnitudes(pipeline, tile) -> None:
     """Numbers whose small parts are subnormal, or zero, and sums that cancel."""
     rng = np.random.default_rng(SEED)
     a = np.ldexp(rng.standard_normal((32, 64)), rng.integers(-130, 100, (32, 1))).astype(np.float32)
     b = np.ldexp(rng.standard_normal((64, 32)), rng.integers(-10, 20, (1, 32))).astype(np.float32)
     text = matmul_text(32, 32, 64, a_type="f32", b_type="f32", accumulate=False)
-    _, executor = executor_of(text, Request("mma_sync", WARPS))
+    _, executor = executor_of(text, Request(pipeline, tile))
     executor.load(a, b)
     got = executor.launch(np.zeros((32, 32), np.float32))
     wide = a.astype(np.float64), b.astype(np.float64)
@@ -93,6 +99,44 @@ def test_f32_of_all_magnitudes() -> None:
 def test_f32_is_within_its_tolerance(a_layout, b_layout) -> None:
     text = matmul_text(64, 32, 96, a_type="f32", b_type="f32", a_layout=a_layout, b_layout=b_layout)
     assert check_numbers(text, Request("mma_sync", WARPS)).compute_type == "f32"
+
+
+# Splits of k, clusters, the stream-K tail, ping-pong, odd pitches, batches.
+SPLIT_F32 = [
+    ((128, 64, 96), {"cluster_m": 2}, {"b_layout": "column"}),
+    ((128, 64, 96), {"cluster_n": 2, "epilogue": "registers"}, {"a_layout": "column", "accumulate": False}),
+    ((67, 33, 29), {"epilogue": "registers"}, {"b_layout": "column"}),
+    ((200, 96, 130), {"persistent_blocks": 2, "tile_scheduler": "stream_k"}, {"accumulate": False}),
+    ((192, 64, 96), {"persistent_blocks": 2, "schedule": "pingpong"}, {}),
+    ((64, 32, 96), {"split_k": 2, "persistent_blocks": 0, "epilogue": "registers"}, {"accumulate": False}),
+    ((66, 36, 50), {"epilogue": "registers"}, {"batch": 2, "broadcast": "b"}),
+    ((16, 64, 40), {"swap_operands": True}, {"accumulate": False}),
+]
+
+
+@pytest.mark.parametrize("shape, knobs, form", sample(SPLIT_F32, 3))
+def test_f32_in_every_form_of_wgmma(shape, knobs, form) -> None:
+    """Each step is right, and the last within the tolerance of f32."""
+    text = matmul_text(*shape, a_type="f32", b_type="f32", **form)
+    request = Request("wgmma", {**WARPGROUP, **knobs})
+    reports: list[StepReport] = []
+    with mlir_context():
+        check_steps(text, "payload.mlir", request, reports.append)
+    assert all(report.passed is not False for report in reports), [report.step for report in reports]
+    assert next(report for report in reports if report.step == "split_into_tf32").passed
+    assert check_numbers(text, request).compute_type == "f32"
+
+
+def test_one_buffer_is_split_once() -> None:
+    text = matmul_text(64, 64, 32, a_type="f32", b_type="f32", b_layout="column", accumulate=False)
+    text = text.replace(", %B: memref<64x32xf32>", "").replace("%B", "%A")
+    reports: list[StepReport] = []
+    with mlir_context():
+        run = run_pipeline(text, "payload.mlir", Request("wgmma", WARPGROUP))
+        check_steps(text, "payload.mlir", Request("wgmma", WARPGROUP), reports.append)
+    split = next(step.text for step in run.steps if step.name == "split_into_tf32")
+    assert split.count("{workspace}") == 3 and split.count("nvgpu.tma.create.descriptor") == 4
+    assert all(report.passed is not False for report in reports), [report.step for report in reports]
 
 
 LAYOUTS = [(a, b) for a in ("row", "column") for b in ("row", "column")]

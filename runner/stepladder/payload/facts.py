@@ -8,6 +8,7 @@ from __future__ import annotations
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
 from stepladder.mlir.traverse import producer, walk
+from stepladder.mlir.types import matrix_descriptor_tile
 from stepladder.payload.approximations import approximates, module_approximates
 from stepladder.payload.consumers import NAMED
 from stepladder.payload.linalg_bodies import rounds
@@ -18,6 +19,8 @@ Facts = dict[str, int | str | list]
 
 # The ops that a payload's product may be; `linalg.contract` where an operand is both broadcast and column-major.
 MATMULS = ("linalg.matmul", "linalg.batch_matmul", "linalg.contract")
+
+_WARPGROUP_MMAS = ("nvgpu.warpgroup.mma", "tc.warpgroup_mma_3xtf32")
 
 FACTS = (
     "form",
@@ -47,6 +50,7 @@ FACTS = (
     "result_bits",
     "reductions",
     "approximates",
+    "is_f32",
 )
 
 
@@ -78,6 +82,7 @@ def problem_facts(problem: Problem) -> Facts:
         "results": 1 + len(problem.results) - problem.reductions,
         "reductions": problem.reductions,
         "approximates": int(approximates(problem)),
+        "is_f32": int(problem.a_type == "f32"),
     }
     for role in ("a", "b", "c", "acc"):
         name = getattr(problem, f"{role}_type")
@@ -120,6 +125,7 @@ def type_facts(module: ir.Module) -> Facts:
         "reductions": sum(is_reduction(op) for op in walk(module, "linalg.reduce", "linalg.generic")),
         "result_bits": 32,
         "approximates": int(module_approximates(module)),
+        "is_f32": int(_multiplies_f32(module)),
     }
     outputs = [list(op.operands)[_inputs(op) :] for op in consumers if op.name == "linalg.generic"]
     if outputs:
@@ -152,6 +158,14 @@ def type_facts(module: ir.Module) -> Facts:
         a, _, c = (ir.ShapedType(operand.type).shape for operand in matmuls[0].operands)
         facts |= {"is_sized": 1, "m": c[-2], "n": c[-1], "k": a[-1 if facts["a_layout"] == "row" else -2]}
     return facts
+
+
+def _multiplies_f32(module: ir.Module) -> bool:
+    """Tells whether a dump multiplies f32: by a matmul, or by warpgroups that read its tiles as tf32."""
+    operands = [op.operands[0] for op in walk(module, *MATMULS)]
+    tiles = [matrix_descriptor_tile(op.operands[0].type) for op in walk(module, *_WARPGROUP_MMAS)]
+    types = [*(ir.ShapedType(operand.type) for operand in operands), *tiles]
+    return any(str(type_.element_type) in ("f32", "tf32") for type_ in types)
 
 
 # Attributes of a function by the facts that the step `prepare_edges` notes in them.

@@ -64,6 +64,12 @@ def find_matmul(module: ir.Module) -> PayloadMatmul:
 def separate_producers(module: ir.Operation | ir.OpView) -> list[Producer]:
     """Separates what prepares A and B from the one function of a payload; nothing where it has no or other functions.
 
+    Args:
+        module: the payload; it is changed.
+
+    Returns:
+        What prepares an operand, for each that something prepares.
+
     Raises:
         StepladderError: as `producers.separate`.
     """

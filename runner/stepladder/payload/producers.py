@@ -96,7 +96,12 @@ def separate(function: ir.Operation) -> list[Producer]:
 
 
 def set_signature(function: ir.Operation, added: int = 0) -> None:
-    """Gives a function the type of its block's arguments, of which `added` are new."""
+    """Gives a function the type of its block's arguments, of which `added` are new.
+
+    Args:
+        function: a `func.func`; it is changed.
+        added: number of the last arguments, which have no attributes yet.
+    """
     types = [argument.type for argument in function.regions[0].blocks[0].arguments]
     results = list(ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).results)
     function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, results))

@@ -152,13 +152,21 @@ class Entry:
         return f"{self.m} x {self.n} x {self.k}"
 
 
+def _of_epilogue(entries: list[dict], problem: Problem) -> list[dict]:
+    """Returns the entries that count for a problem: those of epilogues with one operand, which `operands` marks, for
+    problems with such an epilogue and one result."""
+    has_operand = len(problem.epilogue_operands) == 1 and not problem.results
+    return [entry for entry in entries if has_operand or not entry.get("operands", 0)]
+
+
 # How far k of a problem may be from that of a measured one whose knobs it takes: a part of it.
 _NEAR = 0.02
 
 
 def near(pipeline: Path, problem: Problem) -> list[Entry]:
     """Returns the measured problems that are as good as this one: of the same types' widths, with as many tiles along
-    both sides of C, and almost the same k; the most alike first. None were measured of batches.
+    both sides of C, and almost the same k; the most alike first, and before all those whose epilogue has an operand
+    where that of the problem has one. None were measured of batches.
 
     Args:
         pipeline: the pipeline's file, as for `candidates`.
@@ -170,7 +178,7 @@ def near(pipeline: Path, problem: Problem) -> list[Entry]:
     facts = problem_facts(problem)
     data = json.loads(path.read_text())
     found = []
-    for entry in data["problems"]:
+    for entry in _of_epilogue(data["problems"], problem):
         knobs = entry["knobs"]
         tiles = [
             (math.ceil(entry[side] / knobs[knob]), math.ceil(extent / knobs[knob]))
@@ -182,7 +190,7 @@ def near(pipeline: Path, problem: Problem) -> list[Entry]:
             and abs(entry["k"] / problem.k - 1) <= _NEAR
         ):
             found.append(entry)
-    found.sort(key=lambda entry: _distance(entry, problem))
+    found.sort(key=lambda entry: (not entry.get("operands", 0), _distance(entry, problem)))
     return [Entry(entry["m"], entry["n"], entry["k"], data.get("measured_on", ""), entry["knobs"]) for entry in found]
 
 
@@ -213,7 +221,7 @@ def candidates(pipeline: Path, problem: Problem) -> list[Knobs]:
 
 def _sorted(path: Path, problem: Problem) -> list[Knobs]:
     facts = problem_facts(problem)
-    measured = json.loads(path.read_text())["problems"]
+    measured = _of_epilogue(json.loads(path.read_text())["problems"], problem)
     alike = [entry for entry in measured if entry["a_bits"] == facts["a_bits"]] or [
         _of_width(entry, bits_of_name(problem.a_type)) for entry in measured
     ]

@@ -12,7 +12,7 @@ ARITHMETIC = frozenset(
     f"arith.{name}"
     for name in (
         *("addf", "addi", "mulf", "muli", "subf", "subi", "divf", "negf", "maximumf", "minimumf", "maxnumf", "minnumf"),
-        *("maxsi", "minsi", "andi", "ori", "xori", "select", "shli", "shrsi", "shrui"),
+        *("maxsi", "minsi", "andi", "ori", "xori", "select", "shli", "shrsi"),
     )
 ) | frozenset(
     f"math.{name}"
@@ -33,7 +33,7 @@ CASTS = (
     "arith.fptosi",
     "arith.index_cast",
 )
-OPERATIONS = ARITHMETIC.union(CASTS, ("arith.cmpf", "arith.cmpi", "arith.constant", "linalg.index"))
+OPERATIONS = ARITHMETIC.union(CASTS, ("arith.cmpf", "arith.cmpi", "arith.constant", "arith.shrui", "linalg.index"))
 # MLIR's numbers of the predicates: oeq to uno for floating point, eq to sge for integers.
 PREDICATES = {"arith.cmpf": range(1, 15), "arith.cmpi": range(6)}
 

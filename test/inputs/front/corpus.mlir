@@ -119,7 +119,7 @@ func.func @f(%A: tensor<32x96xf64>, %B: tensor<96x64xf64>) -> tensor<32x64xf64> 
 // -----
 
 // matmul of f32
-// computes: C = AB, 32 x 64 x 96, f32 x f32 -> f32 (f32 accumulation); on mma_sync
+// computes: C = AB, 32 x 64 x 96, f32 x f32 -> f32 (f32 accumulation); on mma_sync, wgmma
 func.func @f(%A: tensor<32x96xf32>, %B: tensor<96x64xf32>) -> tensor<32x64xf32> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<32x64xf32>
@@ -1225,13 +1225,13 @@ func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf16>) -> tensor<32xf32> {
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<32x64xf32>) -> tensor<32x64xf32>
   %p = linalg.matmul ins(%A, %B : tensor<32x96xf16>, tensor<96x64xf16>) outs(%start : tensor<32x64xf32>) -> tensor<32x64xf32>
   %e1 = tensor.empty() : tensor<32xf32>
-  // refused: linalg.fill makes zeros that are not, or not only, what linalg.matmul starts from
   %z = linalg.fill ins(%zero : f32) outs(%e1 : tensor<32xf32>) -> tensor<32xf32>
   %r = linalg.reduce ins(%p : tensor<32x64xf32>) outs(%z : tensor<32xf32>) dimensions = [1]
     (%x: f32, %acc: f32) {
       %s = arith.addf %x, %acc : f32
       linalg.yield %s : f32
     }
+  // refused: func.return makes reductions of the product the only results
   return %r : tensor<32xf32>
 }
 

@@ -98,6 +98,45 @@ def warpgroup_mma(fiber: Fiber, op: Instruction, a: Value, b: Value, sums: Accum
     return result
 
 
+@executes("tc.warpgroup_mma_3xtf32")
+def warpgroup_mma_3xtf32(
+    fiber: Fiber,
+    op: Instruction,
+    a: Value,
+    b: Value,
+    sums: AccumulatorRegisters,
+    small_a: Value,
+    small_b: Value,
+) -> Value:
+    """Sums the products of large and small parts, and then of the large ones, from zero, and adds them to the
+    accumulator."""
+    rows, k, _ = warpgroup_tile(op.operand_types[0].text)
+    columns = warpgroup_tile(op.operand_types[1].text)[1]
+    steps = k * np.dtype(TYPES[a.type]).itemsize // STEP_BYTES
+    step_sums = AccumulatorRegisters(np.zeros_like(sums.array))
+    groups = asynchronous.warpgroups(fiber, op)
+    warpgroups.fence(groups)
+    for warpgroup in groups:
+        lane = warpgroup.lanes.start
+        for block in range(rows // ROWS):
+            for left, right in ((small_a, b), (a, small_b), (a, b)):
+                for step in range(steps):
+                    warpgroups.multiply(
+                        warpgroup,
+                        op,
+                        fiber,
+                        step_sums,
+                        columns,
+                        left.at(lane, along_k=True, block=block, step=step),
+                        right.at(lane, along_k=True, block=0, step=step),
+                        dtype=sums.dtype,
+                        number=block,
+                    )
+        warpgroup.commit()
+        warpgroup.wait(0)
+    return AccumulatorRegisters(sums.read(fiber, op) + step_sums.read(fiber, op))
+
+
 @executes("nvgpu.warpgroup.mma.store")
 def warpgroup_mma_store(fiber: Fiber, op: Instruction, sums: AccumulatorRegisters, view: MemRef) -> None:
     """Stores the accumulator, each thread the elements that it holds.

@@ -153,20 +153,41 @@ class Elementwise:
         computed = self.compute(sums, position, self.stored)
         return [(value, self.outputs[number]) for number, value in zip(self.stored, computed)]
 
-    def compute(self, sums: ir.Value, position: Position, results: Sequence[int] | None = None) -> list[ir.Value]:
+    def load(
+        self, position: Position, width: int | None, results: Sequence[int] | None = None
+    ) -> dict[ir.Value, ir.Value]:
+        """Returns what the further operands have at the place of a vector of the product, by arguments of the body.
+
+        Args:
+            position: of the vector's elements, all inside of C.
+            width: of the vector; None for one element.
+            results: those of the op that are computed; all if None.
+        """
+        needed = self._needed(results)
+        inputs = list(zip(self.body.arguments, self.operands, self.maps))[1:]
+        return {
+            argument: _load(operand, map_, position, width) for argument, operand, map_ in inputs if argument in needed
+        }
+
+    def compute(
+        self,
+        sums: ir.Value,
+        position: Position,
+        results: Sequence[int] | None = None,
+        loaded: dict[ir.Value, ir.Value] | None = None,
+    ) -> list[ir.Value]:
         """Returns the op's results for a vector of the product, or for one element of it, at the insertion point.
 
         Args:
             sums: a vector of rank 1, or a number, of the product.
             position: of its elements, all inside of C.
             results: which are computed; all if None.
+            loaded: what `load` has returned for the vector; loaded here if None.
         """
         needed = self._needed(results)
         width = ir.VectorType(sums.type).shape[0] if isinstance(sums.type, ir.VectorType) else None
         values: dict[ir.Value, ir.Value] = {self.body.arguments[0]: sums}
-        for argument, operand, map_ in list(zip(self.body.arguments, self.operands, self.maps))[1:]:
-            if argument in needed:
-                values[argument] = _load(operand, map_, position, width)
+        values |= self.load(position, width, results) if loaded is None else loaded
         for inner in operations_of(self.body):
             if inner.name == "linalg.yield":
                 chosen = range(len(inner.operands)) if results is None else results
@@ -193,6 +214,36 @@ class Elementwise:
         if source is None or source.name != "arith.constant":
             raise Refusal(self.op, "the body takes a value from outside that is no constant")
         return create_scalar_op(source, [], width)
+
+
+def compute_body(op: ir.Operation, value: ir.Value) -> list[ir.Value]:
+    """Returns the results of a `linalg.generic` of one input for an element of it, or for a vector of adjacent ones.
+
+    Args:
+        op: the op, whose body reads no output.
+        value: the element, or a vector of rank 1.
+
+    Raises:
+        Refusal: the body takes a value that is no constant from outside, or does not end in `linalg.yield`.
+    """
+    width = ir.VectorType(value.type).shape[0] if isinstance(value.type, ir.VectorType) else None
+    body = op.regions[0].blocks[0]
+    values: dict[ir.Value, ir.Value] = {body.arguments[0]: value}
+
+    def of(operand: ir.Value) -> ir.Value:
+        if operand in values:
+            return values[operand]
+        source = producer(operand)
+        if source is None or source.name != "arith.constant":
+            raise Refusal(op, "the body takes a value from outside that is no constant")
+        return create_scalar_op(source, [], width)
+
+    for inner in operations_of(body):
+        operands = [of(operand) for operand in inner.operands]
+        if inner.name == "linalg.yield":
+            return operands
+        values[inner.results[0]] = create_scalar_op(inner, operands, width)
+    raise Refusal(op, "expected a body that ends in linalg.yield")
 
 
 def _widened(type_: ir.Type, width: int | None) -> ir.Type:

@@ -2,10 +2,12 @@
 
 nvgpu verifies more than `wgmma` requires: matrix descriptors with 128-byte swizzles only, no product of a column-major
 A with a column-major B, no accumulators of i32, stores of f32 accumulators only. `tc` has four payload ops without
-these restrictions, with the same operands, attributes and semantics. `tc.lower_warpgroup_mma` lowers both.
+these restrictions, with the same operands, attributes and semantics, and one for operands of f32 that are split into
+two of tf32. `tc.lower_warpgroup_mma` lowers all.
 """
 
 import typing
+from collections.abc import Sequence
 
 from stepladder.extension.lib.dialect import Tc
 from stepladder.mlir import types
@@ -35,6 +37,21 @@ class WarpgroupMma(Tc.Operation, name="warpgroup_mma"):
     matrix_d: ext.Result[typing.Any]
 
 
+class WarpgroupMma3xtf32(Tc.Operation, name="warpgroup_mma_3xtf32"):
+    """An accumulator of f32 plus the product of two tiles, each of which is the sum of two tiles of tf32.
+
+    The two products of a large and a small tile, and then that of the large ones, are summed from zero; an addition in
+    f32 adds the sum to the accumulator. Nothing is in flight after the op.
+    """
+
+    descriptor_a: ext.Operand[typing.Any]
+    descriptor_b: ext.Operand[typing.Any]
+    matrix_c: ext.Operand[typing.Any]
+    small_a: ext.Operand[typing.Any]
+    small_b: ext.Operand[typing.Any]
+    matrix_d: ext.Result[typing.Any]
+
+
 class WarpgroupMmaStore(Tc.Operation, name="warpgroup_mma_store"):
     """`nvgpu.warpgroup.mma.store` for accumulators of any element type, to a destination of each warpgroup's own.
 
@@ -51,7 +68,8 @@ MMA_ROWS = 64
 
 INIT_ACCUMULATORS = ("nvgpu.warpgroup.mma.init.accumulator", InitAccumulator.OPERATION_NAME)
 DESCRIPTORS = ("nvgpu.warpgroup.generate.descriptor", MatrixDescriptor.OPERATION_NAME)
-MMAS = ("nvgpu.warpgroup.mma", WarpgroupMma.OPERATION_NAME)
+# In all of them operand 2 is the accumulator.
+MMAS = ("nvgpu.warpgroup.mma", WarpgroupMma.OPERATION_NAME, WarpgroupMma3xtf32.OPERATION_NAME)
 STORES = ("nvgpu.warpgroup.mma.store", WarpgroupMmaStore.OPERATION_NAME)
 
 
@@ -105,6 +123,19 @@ def multiply_accumulate(
     attributes["waitGroup"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), in_flight)
     return ir.Operation.create(
         WarpgroupMma.OPERATION_NAME, results=[accumulator.type], operands=[a, b, accumulator], attributes=attributes
+    ).results[0]
+
+
+def multiply_split(large: Sequence[ir.Value], small: Sequence[ir.Value], accumulator: ir.Value) -> ir.Value:
+    """Returns an accumulator plus the product of two tiles of f32, each the sum of two of tf32.
+
+    Args:
+        large: matrix descriptors of A's and B's large parts.
+        small: of their small parts.
+        accumulator: of the warpgroup.
+    """
+    return ir.Operation.create(
+        WarpgroupMma3xtf32.OPERATION_NAME, results=[accumulator.type], operands=[*large, accumulator, *small]
     ).results[0]
 
 

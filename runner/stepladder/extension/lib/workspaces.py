@@ -11,11 +11,13 @@ from stepladder.mlir.traverse import defining_op, producer, walk
 from stepladder.payload.facts import MATMULS
 from stepladder.payload.producers import Producer, copied, set_signature
 
-# The attribute of a workspace's `memref.alloc`, and of the `memref.copy` that fills it.
+# The attribute of a workspace's `memref.alloc`, and of the op that fills it: a `memref.copy`, or an elementwise
+# `linalg.generic` of one buffer that fills several.
 WORKSPACE = "workspace"
 # Another one of a workspace whose rows have no padding: the buffer is the matrix, and views of it are tiles.
 _WHOLE = "whole"
 COPY = "memref.copy"
+ELEMENTWISE = "linalg.generic"
 
 # Bytes that rows of a workspace are a multiple of: a line of the L2 cache, and a multiple of what TMA takes.
 _LINE = 128

@@ -4,7 +4,7 @@ from stepladder.extension.lib.arithmetic import index, integer
 from stepladder.extension.lib.control_flow import body_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.extension.lib.memory import extract, strided_metadata
-from stepladder.extension.lib.warpgroup_ops import INIT_ACCUMULATORS, MMA_ROWS, MMAS
+from stepladder.extension.lib.warpgroup_ops import INIT_ACCUMULATORS, MMA_ROWS, MMAS, WarpgroupMma3xtf32
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, ir, llvm, memref, nvvm, vector
 from stepladder.mlir.traverse import defining_op, walk
@@ -18,6 +18,9 @@ class LowerWarpgroupMma(Tc.Operation, name="lower_warpgroup_mma"):
 
     An MMA becomes a fence, one `wgmma.mma_async` for each 64 rows and each step of 32 bytes along k, a commit, and a
     wait for all but the `waitGroup` latest MMAs. An accumulator becomes a struct of registers for each 64 rows.
+
+    An MMA of split operands has three times as many instructions, on registers of their own that the first one writes
+    without reading them, a wait for all of them, and `arith.addf` for each register.
 
     Operands: a handle to the module of an outlined kernel.
     """
@@ -112,41 +115,91 @@ def _attribute(text: str) -> ir.Attribute:
     return ir.Attribute.parse(f"#nvvm.{text}")
 
 
+class _Product:
+    """The product of two tiles, as instructions.
+
+    Args:
+        mma: the op.
+        a, b: numbers of its operands with the matrix descriptors.
+    """
+
+    def __init__(self, mma: ir.Operation, a: int = 0, b: int = 1) -> None:
+        self.a = _Operand(mma.operands[a], "transposeA" in mma.attributes)
+        self.b = _Operand(mma.operands[b], "transposeB" in mma.attributes)
+        _, self.registers = registers_type(mma.results[0].type)
+        a_tile, b_tile = (types.matrix_descriptor_tile(mma.operands[number].type) for number in (a, b))
+        self.rows, k = a_tile.shape
+        columns = b_tile.shape[1]
+        acc_type = types.name_of(types.accumulator_vector(mma.results[0].type).element_type)
+        step_k = STEP_BYTES // self.a.element_bytes
+        self.steps = k // step_k
+        self.shape = _attribute(f"shape<m = {MMA_ROWS}, n = {columns}, k = {step_k}>")
+        names = [_TYPES[types.name_of(tile.element_type)] for tile in (a_tile, b_tile)]
+        self.types = [_attribute(f"wgmma_type<{name}>") for name in (*names, _TYPES.get(acc_type, acc_type))]
+
+    def add_to(self, sums: ir.Value, block: int, *, keeps: bool = True) -> ir.Value:
+        """Returns the registers of 64 rows after all steps of k, at the current insertion point.
+
+        Args:
+            sums: the registers before.
+            block: of 64 rows of the accumulator.
+            keeps: whether the first step adds to the registers; else it replaces what they hold.
+        """
+        for step in range(self.steps):
+            sums = nvvm.wgmma_mma_async(
+                self.registers,
+                sums,
+                self.a.at(block, step),
+                self.b.at(0, step),
+                self.shape,
+                *self.types,
+                _attribute(f"wgmma_scale_out<{'one' if keeps or step else 'zero'}>"),
+                _attribute("wgmma_scale_in<one>"),
+                _attribute("wgmma_scale_in<one>"),
+                _attribute(f"mma_layout<{'row' if self.a.along_k else 'col'}>"),
+                _attribute(f"mma_layout<{'col' if self.b.along_k else 'row'}>"),
+            )
+        return sums
+
+
 def _lower_mma(mma: ir.Operation) -> None:
-    a = _Operand(mma.operands[0], "transposeA" in mma.attributes)
-    b = _Operand(mma.operands[1], "transposeB" in mma.attributes)
-    struct, registers = registers_type(mma.results[0].type)
-    a_tile, b_tile = (types.matrix_descriptor_tile(mma.operands[number].type) for number in (0, 1))
-    rows, k = a_tile.shape
-    columns = b_tile.shape[1]
-    a_type, b_type = (_TYPES[types.name_of(tile.element_type)] for tile in (a_tile, b_tile))
-    acc_type = types.name_of(types.accumulator_vector(mma.results[0].type).element_type)
-    step_k = STEP_BYTES // a.element_bytes
+    product = _Product(mma)
+    struct, _ = registers_type(mma.results[0].type)
     with ir.InsertionPoint(mma), mma.location:
         nvvm.wgmma_fence_aligned()
         accumulator = mma.operands[2]
         result = llvm.mlir_undef(struct)
-        for block in range(rows // MMA_ROWS):
-            member = llvm.extractvalue(registers, accumulator, [block])
-            for step in range(k // step_k):
-                member = nvvm.wgmma_mma_async(
-                    registers,
-                    member,
-                    a.at(block, step),
-                    b.at(0, step),
-                    _attribute(f"shape<m = {MMA_ROWS}, n = {columns}, k = {step_k}>"),
-                    _attribute(f"wgmma_type<{a_type}>"),
-                    _attribute(f"wgmma_type<{b_type}>"),
-                    _attribute(f"wgmma_type<{_TYPES.get(acc_type, acc_type)}>"),
-                    _attribute("wgmma_scale_out<one>"),
-                    _attribute("wgmma_scale_in<one>"),
-                    _attribute("wgmma_scale_in<one>"),
-                    _attribute(f"mma_layout<{'row' if a.along_k else 'col'}>"),
-                    _attribute(f"mma_layout<{'col' if b.along_k else 'row'}>"),
-                )
+        for block in range(product.rows // MMA_ROWS):
+            member = product.add_to(llvm.extractvalue(product.registers, accumulator, [block]), block)
             result = llvm.insertvalue(result, member, [block])
         nvvm.wgmma_commit_group_sync_aligned()
         nvvm.wgmma_wait_group_sync_aligned(_in_flight(mma))
+    mma.results[0].replace_all_uses_with(result)
+
+
+def _lower_split_mma(mma: ir.Operation) -> None:
+    """Lowers an MMA of split operands: the small products first, from zero, and an addition to the accumulator."""
+    products = [_Product(mma, a, b) for a, b in ((3, 1), (0, 4), (0, 1))]
+    struct, registers = registers_type(mma.results[0].type)
+    f32 = ir.F32Type.get()
+    rows, columns = types.accumulator_vector(mma.results[0].type).shape
+    blocks, count = range(rows // MMA_ROWS), range(columns // 2)
+    with ir.InsertionPoint(mma), mma.location:
+        nvvm.wgmma_fence_aligned()
+        sums = []
+        for block in blocks:
+            member = llvm.mlir_undef(registers)
+            for number, product in enumerate(products):
+                member = product.add_to(member, block, keeps=number > 0)
+            sums.append(member)
+        nvvm.wgmma_commit_group_sync_aligned()
+        nvvm.wgmma_wait_group_sync_aligned(0)
+        result = llvm.mlir_undef(struct)
+        for block in blocks:
+            for number in count:
+                before = llvm.extractvalue(f32, mma.operands[2], [block, number])
+                total = arith.addf(before, llvm.extractvalue(f32, sums[block], [number]))
+                result = llvm.insertvalue(result, total, [block, number])
     mma.results[0].replace_all_uses_with(result)
 
 
@@ -192,8 +245,12 @@ def lower_warpgroup_mma(payload: ir.Operation, op: LowerWarpgroupMma, rewriter: 
             if types.is_accumulator(value.type):
                 value.set_type(registers_type(value.type)[0])
     for mma in walk(payload, *MMAS):
-        generators = [defining_op(mma.operands[number]) for number in (0, 1)]
-        _lower_mma(mma)
+        is_split = mma.name == WarpgroupMma3xtf32.OPERATION_NAME
+        generators = [defining_op(mma.operands[number]) for number in ((0, 1, 3, 4) if is_split else (0, 1))]
+        if is_split:
+            _lower_split_mma(mma)
+        else:
+            _lower_mma(mma)
         rewriter.erase_op(mma)
         for generate in generators:
             if not list(generate.results[0].uses):

@@ -1,4 +1,4 @@
-"""`tc.map_repacking_to_threads`: converts the copies to workspaces to launches."""
+"""`tc.map_repacking_to_threads`: converts the ops that fill workspaces to launches."""
 
 import math
 
@@ -6,14 +6,18 @@ from stepladder.extension.lib import memory, threads
 from stepladder.extension.lib.arithmetic import apply, index, less_than, times
 from stepladder.extension.lib.control_flow import create_if_below
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.workspaces import COPY, WORKSPACE, is_matrix_of_workspace
+from stepladder.extension.lib.elementwise import compute_body
+from stepladder.extension.lib.workspaces import COPY, ELEMENTWISE, WORKSPACE, is_matrix_of_workspace
 from stepladder.mlir import types
 from stepladder.mlir.bindings import gpu, ir, memref, scf, vector
 from stepladder.mlir.traverse import defining_op, producer, walk
 
 
 class MapRepackingToThreads(Tc.Operation, name="map_repacking_to_threads"):
-    """Converts each copy to a workspace to a `gpu.launch` of its own, in front of the launch that reads it.
+    """Converts each op that fills workspaces to a `gpu.launch` of its own, in front of the launch that reads them.
+
+    Such an op is a `memref.copy` to one workspace, or a `linalg.generic` that computes elements of several workspaces
+    of the element at the same place of a buffer.
 
     A thread copies `bytes` bytes: a vector of each of several rows. The vector is the widest that divides the rows of
     the source, of up to 16 bytes, so that all its addresses are aligned; adjacent threads have adjacent vectors. All
@@ -22,9 +26,10 @@ class MapRepackingToThreads(Tc.Operation, name="map_repacking_to_threads"):
     A copy of a `memref.transpose` goes through registers: a thread loads up to 4 bytes of each of several rows, and
     stores vectors of 16 bytes to the rows of the workspace that its columns become.
 
-    Operands: a handle to any op; all copies below are rewritten.
+    Operands: a handle to any op; all such ops below are rewritten.
     Attributes: threads, of a block; bytes, that a thread copies, or writes of a row of a transpose.
-    Refuses: a copy to something else than the matrix of a workspace, or of a source that is not contiguous.
+    Refuses: a copy to something else than the matrix of a workspace, or of a source that is not contiguous; an op that
+        computes elements of others than those at the same place.
     """
 
     target: Handle
@@ -49,18 +54,28 @@ def _matrix(buffer: ir.Value) -> ir.Value:
 
 def _check(copy: ir.Operation, source: ir.Value) -> None:
     """Raises Refusal for a copy that is not of a contiguous buffer to the matrix of a workspace."""
-    if not is_matrix_of_workspace(defining_op(copy.operands[1])):
+    if not all(is_matrix_of_workspace(producer(target)) for target in list(copy.operands)[1:]):
         raise Refusal(copy, "expected a copy to the matrix of a workspace")
+    if copy.name == ELEMENTWISE:
+        maps = [ir.AffineMapAttr(attribute).value for attribute in copy.attributes["indexing_maps"]]
+        inputs = list(ir.DenseI32ArrayAttr(copy.attributes["operandSegmentSizes"]))[0]
+        if inputs != 1 or any(map_ != ir.AffineMap.get_identity(map_.n_dims) for map_ in maps):
+            raise Refusal(copy, "expected elements that are computed of those at the same place of one buffer")
     type_ = ir.MemRefType(source.type)
     if type_.get_strides_and_offset()[0] != [math.prod(type_.shape[axis:]) for axis in range(1, type_.rank + 1)]:
         raise Refusal(copy, "expected a copy of a contiguous buffer")
+
+
+def _targets(copy: ir.Operation) -> list[ir.Value]:
+    """Returns the workspaces that an op fills."""
+    return [_matrix(defining_op(view).operands[0]) for view in list(copy.operands)[1:]]
 
 
 class _Copy:
     """The copy of a matrix by a launch.
 
     Args:
-        copy: the `memref.copy`.
+        copy: the op that fills workspaces.
         block: threads of a block.
         bytes_: that a thread copies.
 
@@ -69,10 +84,10 @@ class _Copy:
     """
 
     def __init__(self, copy: ir.Operation, block: int, bytes_: int) -> None:
-        source, target = copy.operands
+        source = copy.operands[0]
         _check(copy, source)
-        self.block = block
-        self.source, self.target = _matrix(source), _matrix(defining_op(target).operands[0])
+        self.copy, self.block = copy, block
+        self.source, self.targets = _matrix(source), _targets(copy)
         self.rows, self.columns = ir.MemRefType(self.source.type).shape
         self.element_type = ir.MemRefType(source.type).element_type
         width = types.byte_width(self.element_type)
@@ -117,11 +132,13 @@ class _Copy:
         return memory.load_vector(ir.VectorType.get([self.vector], self.element_type), self.source, row, column)
 
     def _store(self, value: ir.Value, row: ir.Value, column: ir.Value) -> None:
-        """Stores a vector or an element to the target."""
-        if isinstance(value.type, ir.VectorType):
-            memory.store_vector(value, self.target, row, column)
-        else:
-            memref.store(value, self.target, [row, column])
+        """Stores a vector or an element to the target, or what is computed of it to each target."""
+        values = compute_body(self.copy, value) if self.copy.name == ELEMENTWISE else [value]
+        for result, target in zip(values, self.targets):
+            if isinstance(result.type, ir.VectorType):
+                memory.store_vector(result, target, row, column)
+            else:
+                memref.store(result, target, [row, column])
 
     def _copy_row(self, row: ir.Value, column: ir.Value) -> None:
         self._store(self._load(row, column), row, column)
@@ -146,8 +163,8 @@ class _TransposedCopy(_Copy):
         source = defining_op(copy.operands[0]).operands[0]
         _check(copy, source)
         type_ = ir.MemRefType(source.type)
-        self.block = block
-        self.source, self.target = _matrix(source), _matrix(defining_op(copy.operands[1]).operands[0])
+        self.copy, self.block = copy, block
+        self.source, self.targets = _matrix(source), _targets(copy)
         *batch, self.rows, self.columns = type_.shape
         self.element_type = type_.element_type
         width = types.byte_width(self.element_type)
@@ -219,7 +236,7 @@ def _function_of(copy: ir.Operation) -> str:
 def map_repacking_to_threads(payload: ir.Operation, op: MapRepackingToThreads, rewriter: Rewriter) -> None:
     """Rewrites the copies below `payload`; see the op."""
     block = op.threads.value
-    copies = [copy for copy in walk(payload, COPY) if WORKSPACE in copy.attributes]
+    copies = [copy for copy in walk(payload, COPY, ELEMENTWISE) if WORKSPACE in copy.attributes]
     for number, copy in enumerate(copies):
         # The kernel of the matmul keeps its name: outlining gives launches without one that of the function.
         name = ir.FlatSymbolRefAttr.get(f"{_function_of(copy)}_repack_{number}")

@@ -96,8 +96,13 @@ def _mark(load: ir.Operation) -> str:
     return next(mark for mark in _MARKS if mark in attributes)
 
 
-def _loads(issue: ir.Operation, mark: str) -> list[ir.Operation]:
-    return [load for load in walk(issue, tma.LOAD) if _mark(load) == mark]
+def _loads(issue: ir.Operation, mark: str) -> list[list[ir.Operation]]:
+    """Returns the loads of the tiles of an operand: of one, or of each of its parts."""
+    loads: dict[ir.Value, list[ir.Operation]] = {}
+    for load in walk(issue, tma.LOAD):
+        if _mark(load) == mark:
+            loads.setdefault(_buffer_of(load), []).append(load)
+    return list(loads.values())
 
 
 def _split_loads(loads: list[ir.Operation], mark: str, cluster: _Cluster, rewriter: Rewriter) -> None:
@@ -205,7 +210,8 @@ def multicast_tiles(payload: ir.Operation, op: MulticastTiles, rewriter: Rewrite
                 loads = _loads(issue, mark)
                 if not loads:
                     raise Refusal(launch, f"no TMA loads of the tile of {_MARKS[mark]}, which blocks share")
-                _split_loads(loads, mark, cluster, rewriter)
+                for of_tile in loads:
+                    _split_loads(of_tile, mark, cluster, rewriter)
 
     releases = pipeline.releases_below(launch)
     if not releases:

@@ -240,7 +240,12 @@ def _to_tensor(buffer: ir.Value, *, writable: bool) -> ir.Value:
 
 
 def reshaped(buffer: ir.Value, shape: list[int]) -> ir.Value:
-    """Returns a row-major buffer as one of other dimensions, without a copy."""
+    """Returns a row-major buffer as one of other dimensions, without a copy.
+
+    Args:
+        buffer: a contiguous memref.
+        shape: the new extents, with as many elements.
+    """
     type_ = ir.MemRefType(buffer.type)
     given = list(type_.shape)
     if given == shape:

@@ -211,6 +211,9 @@ _USEFUL_WARP = (
     f"not is_narrow or {_SUMS_AND_FRAGMENTS} + {_VECTORS} <= 220",
     f"not is_narrow or ({_SUMS_AND_FRAGMENTS} + {_VECTORS}) * threads <= 60000",
     "block_k * a_bits >= 256",
+    # 3xTF32 splits the fragments of each k sub-step: a thread spills with more than four of them. More stages than
+    # three are slower by 4%, as measured on an H200.
+    "a_bits != 32 or allow_tf32 or block_k <= 32 and stages <= 3",
     "prefetch == 'registers' or stages > 1",
     "prefetch == 'cp_async' or stages <= 2",
 )

@@ -34,9 +34,11 @@ def threads_of(knobs: Columns) -> Array:
 
 def blocks_a_multiprocessor(knobs: Columns, size: Size, gpu: Gpu) -> Array:
     """Returns how many blocks share a multiprocessor, 1 at least. Source: CUDA C++ Programming Guide, occupancy; the
-    registers of a thread are estimated: its accumulators, two sets of fragments, and what else it needs."""
+    registers of a thread are estimated: its accumulators, two sets of fragments, and what else it needs. 3xTF32 sums
+    its products in as many registers as the accumulators have."""
     threads = threads_of(knobs)
     accumulators = knobs.floats("warp_m") * knobs.floats("warp_n") / 32 * (0.5 if size.acc_type == "f16" else 1.0)
+    accumulators = accumulators * np.where(_splits(knobs, size), 2.0, 1.0)
     fragments = (knobs.floats("warp_m") + knobs.floats("warp_n")) * 16 * 2 / 4 / 32 * 2
     registers = np.minimum(np.ceil((accumulators + fragments + _OTHER_REGISTERS) / 8) * 8, _MOST_REGISTERS)
     by_registers = np.floor(gpu.registers / (registers * threads))
@@ -45,17 +47,23 @@ def blocks_a_multiprocessor(knobs: Columns, size: Size, gpu: Gpu) -> Array:
     return np.maximum(1.0, np.minimum(np.minimum(by_registers, by_memory), by_threads))
 
 
-# Products of tf32 that one product of f32 takes; `multiply_as_3xtf32`.
+# Products of tf32 that one product of f32 takes; `multiply_as_3xtf32`. They depend on each other, and so many warps of
+# a multiprocessor hide that: four reach 224 GFLOP/s, eight 470 (H200).
 _F32_PRODUCTS = 3.0
+_F32_WARPS = 8.0
 _F32_BYTES = 4
+
+
+def _splits(knobs: Columns, size: Size) -> Array:
+    """Returns which settings multiply f32 by three products of tf32."""
+    return np.asarray(size.in_bytes == _F32_BYTES) & ~np.asarray(knobs.column("allow_tf32", 1), bool)
 
 
 def matrix_step(knobs: Columns, size: Size, gpu: Gpu, factor: float) -> Array:
     """Returns the time of the matrix unit for a k step of one block. Source: peak rate of the data sheet, or of
     mma.sync as measured, times a fitted factor."""
     rate = gpu.multiply_adds(WARP, size.acc_type) * 2.0 / size.in_bytes
-    if size.in_bytes == _F32_BYTES:
-        rate = rate / np.where(np.asarray(knobs.column("allow_tf32", 1), bool), 1.0, _F32_PRODUCTS)
+    rate = rate / np.where(_splits(knobs, size), _F32_PRODUCTS, 1.0)
     return gpu.microseconds(knobs.floats("block_m") * knobs.floats("block_n") * knobs.floats("block_k") / rate) * factor
 
 
@@ -103,10 +111,13 @@ def predict(knobs: Columns, size: Size, gpu: Gpu, instruction: str) -> dict[str,
     slower = np.where(registers, constants["through_registers"], 1.0)
     exposed = np.where(registers & (knobs.floats("stages", 2) < 2), constants["step"], 0.0)
 
+    busy_warps = np.where(_splits(knobs, size), _F32_WARPS, 0.0)
+
     def wave(blocks: Array) -> dict[str, Array]:
         all_warps = np.maximum(blocks, 1.0) * warps
+        few = np.maximum((all_warps + constants["few_warps"]) / all_warps, busy_warps / all_warps)
         limits = {
-            "matrix unit": blocks * matrix * (all_warps + constants["few_warps"]) / all_warps,
+            "matrix unit": blocks * matrix * few,
             "shared memory": blocks * shared,
             "L2": blocks * l2,
             "latency": np.where(blocks > 0, (constants["latency"] + l2) / ahead, 0.0),

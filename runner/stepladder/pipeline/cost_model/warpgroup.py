@@ -6,7 +6,7 @@ takes as long as the slowest of the matrix unit, shared memory, TMA, the L2 cach
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -32,6 +32,8 @@ from stepladder.pipeline.cost_model.terms import (
 
 _SECTOR_BYTES = 32  # of a line of the L2 cache, which are read at once
 _PITCH_BYTES = 16  # that TMA takes multiples of
+# Lanes of a multiprocessor that add in f32, and the microseconds from the last product of a step to its sum. Measured.
+_ADDING_LANES, _DRAIN = 128, 0.06
 # What HBM traffic costs where it is hidden: a little, since it takes power. It decides between orders of tiles.
 _HIDDEN_TRAFFIC = 0.02
 
@@ -109,11 +111,22 @@ def matrix_step(block_m: Array, block_n: Array, block_k: Array, size: Size, gpu:
     return gpu.microseconds(block_m * block_n * block_k / rate) * factor
 
 
-def shared_step(block_m: Array, block_n: Array, block_k: Array, size: Size, gpu: Gpu, fraction: float) -> Array:
+def products_of(split: Array | float) -> Array | float:
+    """Returns how many products of tiles are one product: three of operands of f32 in two parts (`split_into_tf32`)."""
+    return 2 * split - 1
+
+
+def shared_step(
+    block_m: Array, block_n: Array, block_k: Array, size: Size, gpu: Gpu, fraction: float, split: Array | float = 1.0
+) -> Array:
     """Returns the time of shared memory for a k step: every 64 rows of A are read with all of B's tile, and TMA writes
-    both. Source: PTX ISA, wgmma.mma_async: both operands from shared memory."""
-    read = block_m / INSTRUCTION_ROWS * (INSTRUCTION_ROWS + block_n)
-    written = 0.5 * (block_m + block_n)
+    both. Source: PTX ISA, wgmma.mma_async: both operands from shared memory.
+
+    Args:
+        split: parts of an operand, 2 of one that is split; see `products_of`.
+    """
+    read = block_m / INSTRUCTION_ROWS * (INSTRUCTION_ROWS + block_n) * products_of(split)
+    written = 0.5 * (block_m + block_n) * split
     return gpu.microseconds((read + written) * block_k * size.in_bytes / (gpu.shared_bytes_per_clock * fraction))
 
 
@@ -189,18 +202,19 @@ def waves_of(tiles: Tiles, knobs: Columns, gpu: Gpu) -> tuple[Array, Array, Arra
     return waves, np.minimum(np.minimum(blocks, width), room), np.where(shared, stream_k, waves)
 
 
-def repacking_time(size: Size, gpu: Gpu, constants: dict[str, float]) -> Number:
-    """Returns the time of the kernels that copy operands whose rows are no multiple of 16 bytes: each element is read
-    and written once, at the rate of HBM, and a kernel takes a launch and a prologue. Source: counting."""
+def repacking_time(size: Size, gpu: Gpu, constants: dict[str, float], split: Array | float = 1.0) -> Number:
+    """Returns the time of the kernels that copy operands whose rows are no multiple of 16 bytes, or split operands into
+    parts: each element is read once and written once for each part, at the rate of HBM, and a kernel takes a launch and
+    a prologue. Source: counting."""
     total: Number = 0.0
     operands = (
         (size.k if size.a_layout == "row" else size.m, size.a_matrices * size.m),
         (size.n if size.b_layout == "row" else size.k, size.b_matrices * size.n),
     )
     for columns, extent in operands:
-        traffic = 2 * extent * size.k * size.in_bytes / (gpu.hbm_bytes_per_us * constants["hbm"])
-        is_odd = np.asarray(columns * size.in_bytes % _PITCH_BYTES) > 0
-        total = total + np.where(is_odd, traffic + constants["launch"] + constants["prologue"], 0.0)
+        traffic = (1 + split) * extent * size.k * size.in_bytes / (gpu.hbm_bytes_per_us * constants["hbm"])
+        is_copied = (np.asarray(columns * size.in_bytes % _PITCH_BYTES) > 0) | (np.asarray(split) > 1)
+        total = total + np.where(is_copied, traffic + constants["launch"] + constants["prologue"], 0.0)
     return total
 
 
@@ -234,6 +248,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     tiles = cut(size, knobs)
     waves, at_once, rounds = waves_of(tiles, knobs, gpu)
     steps = ceil_divide(ceil_divide(size.k, block_k), knobs.floats("split_k", 1))
+    split = knobs.floats("parts", 1)
 
     parts = [
         loads(size.a_layout == "row", size.m, block_m, tiles.mean_rows, tiles.last_rows, cluster_n, block_k, size),
@@ -248,10 +263,11 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
             size,
         ),
     ]
+    parts = [replace(part, rows=part.rows * split, zero_rows=part.zero_rows * split) for part in parts]
     # Source: measured, where rows of B lie along n: those of a tile begin within a sector of the L2 cache.
     odd = np.where((np.asarray(block_n) % 16 == 8) & (size.b_layout == "row"), constants["odd_eights"], 1.0)
-    matrix = matrix_step(block_m, block_n, block_k, size, gpu, constants["matrix"]) * odd
-    shared = shared_step(block_m, block_n, block_k, size, gpu, constants["shared"]) * odd
+    matrix = matrix_step(block_m, block_n, block_k, size, gpu, constants["matrix"]) * odd * products_of(split)
+    shared = shared_step(block_m, block_n, block_k, size, gpu, constants["shared"], split) * odd
     shared = shared * (constants["shared_columns"] if size.a_layout == "column" else 1.0)
     # The multiprocessors share what is behind TMA: it is faster where some of them are idle.
     idle = 1 - at_once / gpu.multiprocessors
@@ -281,8 +297,15 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     def pipeline_latency(filling: Array) -> Array:
         return (latency + np.maximum(filling, l2) + constants["held"] * matrix) * waiting
 
+    pingpong = np.asarray(knobs.column("schedule", "cooperative")) == "pingpong"
+    # Sums of split operands are added to the accumulator behind each step: a warpgroup that multiplies alone waits.
+    alone_in_step = pingpong | (knobs.floats("consumer_warpgroups", 1) < 2)
+    added = np.where(
+        (split > 1) & alone_in_step, gpu.microseconds(block_m * block_n / _ADDING_LANES) + _DRAIN, np.zeros(1)
+    )
+
     def step(filling: Array) -> Array:
-        return join(matrix, shared, filling, l2, pipeline_latency(filling)) + constants["step"] * boxes
+        return join(matrix, shared, filling, l2, pipeline_latency(filling)) + constants["step"] * boxes + added
 
     # Tiles with rows of zeros: those of the last row and column.
     at_edge = np.minimum(
@@ -301,7 +324,6 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     inner = step(fill)
     edge = (step(filled) - inner) * steps * np.where(at_edge > 0, np.maximum(1.0, waves * at_edge), 0.0)
 
-    pingpong = np.asarray(knobs.column("schedule", "cooperative")) == "pingpong"
     persistent = knobs.floats("persistent_blocks", 0) > 0
     epilogue = epilogue_time(knobs, size, at_once, gpu, constants)
     loop = steps * inner
@@ -326,7 +348,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     straddles = straddles * np.where(writes_elements(knobs, size), constants["column_write"], 1.0)
     written = size.result_bytes / (constants["write"] * 1e6) * straddles
     total = join(kernel, hbm + constants["prologue"], written + constants["prologue"]) + _HIDDEN_TRAFFIC * hbm + launch
-    repacking = repacking_time(size, gpu, constants)
+    repacking = repacking_time(size, gpu, constants, split)
     total = total + repacking
     times = {
         "total": total,

@@ -1,0 +1,53 @@
+// Multiplies f32 by three products of tf32 each on wgmma, with the accuracy of f32.
+//
+// Tensor cores read the first 11 bits of an f32 significand (tf32), which makes errors of 2^-10. The step splits each
+// element of A and B into its first 11 bits, rounded to nearest, and the rest, of 12 bits: a = a1 + a2, and b likewise.
+// Then ab = a2 b1 + a1 b2 + a1 b1, up to a2 b2, which is below 2^-22 of ab. wgmma reads B from shared memory as TMA
+// writes it, so that the split is not in registers, as in `multiply_as_3xtf32`, but in global memory, by kernels in
+// front that `map_repacking_to_threads` makes: a kernel that transposes or repacks an operand splits it too. A stage
+// has tiles of both parts, which are loaded once for the three products.
+//
+// Tensor cores cut sums off, towards zero, where other units round to nearest: the error of a long sum in one of their
+// accumulators grows with k. The products of a k step are summed from zero, the small ones first, and an addition in
+// f32 adds them to the accumulator. It waits for the products of the step, while another warpgroup multiplies; that is
+// why the step stands in place of `pipeline_wgmma`, which keeps one product of a warpgroup in flight.
+//
+// Source: Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing the FP32
+// theoretical peak performance", 2022; known as 3xTF32 in CUTLASS and as `tf32x3` in Triton.
+//
+// Before:
+//   %a_map = nvgpu.tma.create.descriptor %A
+//   gpu.launch {
+//     nvgpu.mbarrier.arrive.expect_tx %full[%stage], 32768
+//     nvgpu.tma.async.load %a_map[%k, %i], %full[%stage] to %shared_a[%stage]
+//     ... the same for B ...
+//     %next = nvgpu.warpgroup.mma %a, %b, %acc
+// After:
+//   linalg.generic {workspace} ins(%A) outs(%A1, %A2) {
+//     %a1 = arith.bitcast (arith.andi (arith.addi %bits, 0x1000), 0xffffe000)
+//     %a2 = arith.subf %a, %a1
+//   }
+//   %a1_map = nvgpu.tma.create.descriptor %A1
+//   %a2_map = nvgpu.tma.create.descriptor %A2
+//   gpu.launch {
+//     nvgpu.mbarrier.arrive.expect_tx %full[%stage], 65536
+//     nvgpu.tma.async.load %a1_map[%k, %i], %full[%stage] to %shared_a1[%stage]
+//     nvgpu.tma.async.load %a2_map[%k, %i], %full[%stage] to %shared_a2[%stage]
+//     ... the same for B ...
+//     %next = tc.warpgroup_mma_3xtf32 %a1, %b1, %acc, %a2, %b2
+
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
+
+  transform.named_sequence @split_into_tf32(%module: !transform.any_op {transform.readonly})
+      attributes {requires = [
+        {condition = "accumulator_registers * 2 + 32 <= consumer_registers",
+         message = "two sets of accumulators and 32 other registers must fit in those of a thread (consumer_registers)"}
+      ]} {
+    "tc.split_into_tf32"(%module) : (!transform.any_op) -> ()
+
+    %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()
+    transform.yield
+  }
+}
