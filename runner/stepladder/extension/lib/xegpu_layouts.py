@@ -24,10 +24,13 @@ def instruction(op: ir.Operation, shape: Sequence[int], rows: int = ROWS) -> ir.
     return ir.Attribute.parse(f"#xegpu.layout<inst_data = [{math.gcd(height, rows)}, {COLUMNS}]>")
 
 
-def reaches_reduction(value: ir.Value) -> bool:
-    """Returns whether a vector is reduced, or elementwise results of it are, before it is multiplied or carried."""
+def reaches(value: ir.Value, name: str) -> bool:
+    """Returns whether an op called `name` takes a vector, or elementwise results of it, in the same block or others.
+
+    Products and loops, which give vectors of their own, are not followed.
+    """
     return any(
-        user.name == "xetile.reduction"
-        or (user.name.partition(".")[0] in ("arith", "math") and any(map(reaches_reduction, user.results)))
+        user.name == name
+        or (user.name.partition(".")[0] in ("arith", "math") and any(reaches(result, name) for result in user.results))
         for user in users_of(value)
     )

@@ -9,7 +9,7 @@ from stepladder.extension.lib.lane_updates import Scratch, make_scratch, update_
 from stepladder.extension.lib.shared_matrices import allocate_attributions, check_within, describe
 from stepladder.extension.lib.tile_padding import padded
 from stepladder.extension.lib.translation import Translation
-from stepladder.extension.lib.xegpu_layouts import COLUMNS, instruction, reaches_reduction
+from stepladder.extension.lib.xegpu_layouts import COLUMNS, instruction, reaches
 from stepladder.mlir.bindings import arith, ir, memref, vector
 from stepladder.mlir.printed import ATOMIC_KINDS, keyword
 from stepladder.mlir.traverse import producer, users_of, walk
@@ -186,7 +186,9 @@ class _Conversion(Translation):
             return
         operands, attributes = self._at(op.operands[0])
         shape = list(tile.shape)[::-1] if tile.is_transposed else list(tile.shape)
-        if reaches_reduction(op.results[0]):
+        # A load that the hardware transposes has blocks of its own, which MLIR chooses.
+        is_turned = tile.is_transposed or reaches(op.results[0], "xetile.transpose")
+        if reaches(op.results[0], "xetile.reduction") and not is_turned:
             attributes["layout"] = instruction(op, shape)
         loaded = _xegpu("load_nd", operands, [ir.VectorType.get(shape, tile.element)], attributes).results[0]
         if "padding" in op.attributes and op.attributes["padding"].value != 0:
