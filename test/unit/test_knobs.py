@@ -186,7 +186,6 @@ def test_literals_are_the_defaults() -> None:
         steps = {step.name: True for step in pipeline.steps}
         facts = {"batched": 0, "a_layout": "row", "b_layout": "row", "a_type": "f16", "b_type": "f16"}
         facts |= {
-        facts |= {"products": 1}
             "a_bits": 16,
             "b_bits": 16,
             "c_bits": 32,
