@@ -62,8 +62,15 @@ class Found:
 
 
 def divisions(module: ir.Module | ir.Operation | ir.OpView) -> list[Parts]:
-    """Returns how a function divides into two of one contraction each: either is the first one; none where it has
-    another number of contractions, or where one takes the result of the other."""
+    """Returns how the function of a payload divides into two of one contraction each.
+
+    Args:
+        module: the payload.
+
+    Returns:
+        At most two divisions, one for each contraction as the first; none where the payload has other than one
+        function of one block or other than two contractions, or where one takes the result of the other.
+    """
     functions = [op for op in walk(module, "func.func") if len(op.regions[0].blocks) == 1]
     if len(functions) != 1:
         return []

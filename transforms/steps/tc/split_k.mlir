@@ -59,7 +59,7 @@ module attributes {transform.with_named_sequence} {
         {condition = "epilogue == 'registers'",
          message = "with split_k above 1, epilogue must be registers"},
         {condition = "reductions == 0",
-         message = "with split_k above 1, no reduction of the product may be a result: it folds whole sums"},
+         message = "with split_k above 1, results must not be reductions of the product, which fold whole sums"},
         {condition = "persistent_blocks == 0",
          message = "with split_k above 1, persistent_blocks must be 0"},
         {condition = "split_k_workspace == 'memory' or split_k <= 8",

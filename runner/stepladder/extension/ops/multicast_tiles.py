@@ -105,13 +105,22 @@ def _loads(issue: ir.Operation, mark: str) -> list[list[ir.Operation]]:
     return list(loads.values())
 
 
+def _place_of_part(load: ir.Operation) -> tuple[int, int]:
+    """Returns the box and the row of a tile that the first load of a part of it begins with."""
+    view = defining_op(load.operands[0])
+    if view.name != "memref.subview":  # the whole buffer: one stage of one box
+        return 0, 0
+    _, box, row, _ = ir.DenseI64ArrayAttr(view.attributes["static_offsets"])
+    return box, row
+
+
 def _split_loads(loads: list[ir.Operation], mark: str, cluster: _Cluster, rewriter: Rewriter) -> None:
     """Replaces the loads of a tile, or of a part of it from another matrix, by multicast loads of the block's slice."""
     sharers = cluster.sharers(mark)
     first = loads[0]
     buffer = _buffer_of(first)
     boxes, (*_, rows, columns) = len(loads), ir.MemRefType(first.operands[0].type).shape
-    _, box_of_part, row_of_part, _ = ir.DenseI64ArrayAttr(defining_op(first.operands[0]).attributes["static_offsets"])
+    box_of_part, row_of_part = _place_of_part(first)
     by_box = boxes % sharers == 0
     slice_rows = rows if by_box else rows // sharers
     row_bytes = columns * types.byte_width(ir.MemRefType(buffer.type).element_type)
