@@ -42,7 +42,7 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @split_into_tf32(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
         {condition = "products == 1",
-         message = "a pair of products of f32 needs allow_tf32; each alone keeps the accuracy of f32"},
+         message = "a pair of products of f32 must have allow_tf32; each alone keeps the accuracy of f32"},
         {condition = "accumulator_registers * 2 + 32 <= consumer_registers",
          message = "two sets of accumulators and 32 other registers must fit in those of a thread (consumer_registers)"}
       ]} {
