@@ -15,7 +15,11 @@ RETURNS = re.compile(r"\b(?:[Rr]eturns|Yields|Tells|Whether|Opens|Enters)\b")
 NOTHING = ("None", "NoReturn")
 
 # The rooms of which every public function with parameters is described, also where no other room uses it.
-DESCRIBED = ("payload",)
+DESCRIBED = ("payload", "pipeline", "pipeline.codegen")
+
+# Modules that have no room for more docstrings below `MAX_LINES`: only what other rooms use is described.
+FULL = {"stepladder.pipeline.cost_model.warpgroup"}
+NEARLY_FULL = 370
 
 
 def used_elsewhere() -> dict[str, set[str]]:
@@ -94,12 +98,16 @@ def test_public_functions_of_a_room_are_described(room: str) -> None:
     functions = {
         f"{name}.{qualified}": function
         for name, tree in TREES.items()
-        if room_of(name) == room
+        if room_of(name) == room and name not in FULL
         for qualified, function in public_functions(tree.body)
         if parameters_of(function)
     }
     assert functions
     assert not {name: missing(function) for name, function in functions.items() if missing(function)}
+
+
+def test_modules_that_are_left_out_have_no_room() -> None:
+    assert {name for name in FULL if len(MODULES[name].read_text().splitlines()) < NEARLY_FULL} == set()
 
 
 def test_public_functions_are_those_of_modules_and_of_public_classes() -> None:
