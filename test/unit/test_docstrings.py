@@ -16,7 +16,7 @@ NOTHING = ("None", "NoReturn")
 
 # Rooms, and parts of rooms, of which every public function with parameters is described, also where no other room uses
 # it.
-DESCRIBED = ("payload", "pipeline", "verify", "runtime", "extension.lib", "mlir", "api")
+DESCRIBED = ("payload", "pipeline", "verify", "runtime", "extension.lib", "mlir", "api", "measure", "cli")
 
 # Modules that have no room for more docstrings below `MAX_LINES`: only what other rooms use is described.
 FULL = {
