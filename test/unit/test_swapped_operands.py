@@ -35,7 +35,9 @@ CASES = [
 
 
 @pytest.mark.parametrize("shape, types, knobs", sample(CASES, 2))
-def test_transposed_c_is_right(shape, types, knobs) -> None:
+def test_transposed_c_is_right(
+    shape: tuple[int, int, int], types: dict[str, bool | str], knobs: dict[str, bool | int | str]
+) -> None:
     text = matmul_text(*shape, **types)
     with mlir_context():
         run = run_pipeline(text, "payload.mlir", Request("wgmma", knobs))
