@@ -164,6 +164,11 @@ WRITTEN = """  bufferization.materialize_in_destination %x in restrict writable 
       : (tensor<32x64xf16>, memref<32x64xf16>) -> ()
   %y = bufferization.to_tensor %A restrict : memref<32x64xf16> to tensor<32x64xf16>
   %a = linalg.abs ins(%y : tensor<32x64xf16>) outs(%e : tensor<32x64xf16>) -> tensor<32x64xf16>"""
+FP8 = "  %q = tensor.empty() : tensor<32x64xf8E4M3FN>\n" + (
+    GENERIC.replace("BODY", "arith.addf %w, %w : f16")
+    .replace("%v: f16, %o: f16):", "%v: f8E4M3FN, %o: f16):\n    %w = arith.extf %v : f8E4M3FN to f16")
+    .replace("ins(%x : tensor<32x64xf16>)", "ins(%q : tensor<32x64xf8E4M3FN>)")
+)
 REFUSED = {
     "another op": (PAD.replace("%a", "%p0").replace("%d", "%a"), "'tensor.pad' makes what an operand"),
     "another scalar op": (
@@ -174,6 +179,7 @@ REFUSED = {
         GENERIC.replace("BODY", "arith.addf %v, %o : f16"),
         "linalg.generic makes A or B, and reads what its output held",
     ),
+    "fp8": (FP8, "linalg.generic takes tensor<32x64xf8E4M3FN>"),
     "memory written before": (WRITTEN, "A or B is prepared from a buffer that"),
 }
 
