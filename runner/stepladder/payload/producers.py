@@ -243,8 +243,8 @@ def _check_elementwise(item: bodies.Structured) -> None:
             raise refuse(
                 op,
                 f"{op.name} takes {operand.type}",
-                f"accepted as elements of what A and B are prepared from: {', '.join(_STORED)}; two "
-                "numbers of 4 bits are one of i8, which shifts unpack",
+                f"accepted as elements of what A and B are prepared from: {', '.join(_STORED)}; two numbers of 4 bits "
+                "are one of i8, which shifts unpack",
             )
     for inner in item.body:
         _check_scalar(inner, item)
