@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Refusal, Rewriter
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.traverse import producer, walk
 
@@ -128,17 +129,9 @@ def write_stage(
             regions=1,
         )
     body = function.regions[0].blocks.append(*types, arg_locs=[location] * len(types))
-    copies: dict[ir.Value, ir.Value] = dict(zip(inputs, body.arguments))
-    with ir.InsertionPoint(body):
-        for op in ops:
-            copy = op.clone()
-            for inner in walk(copy):
-                for place, operand in enumerate(inner.operands):
-                    if operand in copies:
-                        inner.operands[place] = copies[operand]
-            copies.update(zip(op.results, copy.operation.results))
-        with location:
-            ir.Operation.create("func.return", operands=[copies[value] for value in results])
+    copies = clone_ops(ops, dict(zip(inputs, body.arguments)), ir.InsertionPoint(body))
+    with ir.InsertionPoint(body), location:
+        ir.Operation.create("func.return", operands=[copies[value] for value in results])
     return function, inputs
 
 
