@@ -5,6 +5,8 @@ STEPLADDER_TEST_PROFILE=random runs many more payloads.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -51,7 +53,7 @@ def test_right_at_every_step(pipeline: str, number: int) -> None:
     assert sum(report.passed is not None for report in reports) > 10
 
 
-def test_a_bundle_has_the_kernels_in_front(tmp_path) -> None:
+def test_a_bundle_has_the_kernels_in_front(tmp_path: Path) -> None:
     """Both operands are prepared, and rows of B are no multiple of 16 bytes: three kernels in front."""
     text = """func.func @f(%a: tensor<64x40xf32>, %q: tensor<40x33xi8>, %s: tensor<33xf16> {my.name = 1})
     -> tensor<64x33xf32> {
