@@ -224,7 +224,7 @@ def contractions(draw: st.DrawFn) -> tuple[list[str], dict[str, int]]:
     return parts, {loop: draw(st.integers(1, 3)) for loop in loops[:count]}
 
 
-def vector_type(letters: str, sizes: dict[str, int], element) -> str:
+def vector_type(letters: str, sizes: dict[str, int], element: str) -> str:
     return f"vector<{''.join(f'{sizes[letter]}x' for letter in letters)}{element}>"
 
 
@@ -236,7 +236,7 @@ def vector_type(letters: str, sizes: dict[str, int], element) -> str:
     st.sampled_from(["add", "add", "max"]),
 )
 def test_contractions_beside_einsum(
-    drawn: tuple[list[str], dict[str, int]], formats, in_lanes: list[object], kind
+    drawn: tuple[list[str], dict[str, int]], formats: tuple[str, str], in_lanes: list[bool], kind: str
 ) -> None:
     parts, sizes = drawn
     loops = sorted(sizes)
