@@ -62,12 +62,23 @@ CASES = [
 
 
 def chosen(only: list[str]) -> list[Case]:
-    """Returns the cases whose name begins with one of `only`; all where it is empty."""
+    """Returns the cases whose names begin with one of some prefixes.
+
+    Args:
+        only: the prefixes; an empty list selects all cases.
+    """
     return [case for case in CASES if not only or case.name.startswith(tuple(only))]
 
 
 def build(folder: Path, only: list[str], c_type: str, top: int) -> None:
-    """Builds the first `top` settings of every case, on all cores."""
+    """Builds the first settings of every case, on all cores.
+
+    Args:
+        folder: of the bundles and the plan.
+        only: prefixes of the names of cases; empty for all.
+        c_type: the element type of C.
+        top: settings of each case.
+    """
     from stepladder.payload.writing import matmul_text
     from stepladder.pipeline import tuning_build
     from stepladder.pipeline.request import Request
@@ -90,7 +101,15 @@ def build(folder: Path, only: list[str], c_type: str, top: int) -> None:
 
 
 def measure(folder: Path, out: Path, modes: list[str], rounds: int, limit: float) -> None:
-    """Times the kernels of a folder case by case, and writes the result after each."""
+    """Times the kernels of a folder case by case, and writes the result after each.
+
+    Args:
+        folder: that `build` wrote.
+        out: the file of the result.
+        modes: "burst" or "sustained".
+        rounds: of each mode.
+        limit: no case begins after so many seconds.
+    """
     from stepladder.measure.bench import bench_bundles
     from stepladder.measure.tuning.plan import read_plan
     from stepladder.runtime.bundle import read_bundle
@@ -129,8 +148,14 @@ def measure(folder: Path, out: Path, modes: list[str], rounds: int, limit: float
 
 
 def row(problem: dict[str, Any]) -> dict[str, str]:
-    """Returns a case's row of the table: TFLOP/s of cuBLAS, of the model's first setting and of the fastest, and the
-    median ratios of both to cuBLAS."""
+    """Returns a case's row of the table: TFLOP/s of cuBLAS, of the model's first setting and of the fastest.
+
+    Args:
+        problem: an entry of the result.
+
+    Returns:
+        Cells by column; those of settings include the median ratio to cuBLAS.
+    """
     measured = problem["measured"]
     first = next(iter(problem["knobs"]))
     best = max(problem["knobs"], key=lambda name: median(measured, name))

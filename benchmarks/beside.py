@@ -40,7 +40,13 @@ MOSAIC_ROUNDS = 7
 
 
 def triton_contestants(operands: Operands, notes: dict[str, str], versions: dict[str, str]) -> list[Contestant]:
-    """Returns a contestant for every configuration that compiles and is right; `notes` gets the reasons of failures."""
+    """Returns a contestant for every configuration that compiles and computes the right numbers.
+
+    Args:
+        operands: of the problem, on the GPU.
+        notes: gets the reasons of failures, by the name of the configuration.
+        versions: gets the version of Triton.
+    """
     try:
         import triton
         from triton.tools.tensor_descriptor import TensorDescriptor
@@ -106,7 +112,17 @@ def triton_contestants(operands: Operands, notes: dict[str, str], versions: dict
 
 
 def measure_mosaic(device: Device, size: int, notes: dict[str, str], versions: dict[str, str]) -> dict[str, Any] | None:
-    """Times the matmul of Pallas by its profiler (CUPTI), between bursts of cuBLAS; None where it is not installed."""
+    """Times the matmul of Pallas by its profiler (CUPTI), between bursts of cuBLAS.
+
+    Args:
+        device: the GPU.
+        size: M = N = K.
+        notes: gets the reason of a failure.
+        versions: gets the version of JAX.
+
+    Returns:
+        The times; None where Pallas is not installed, or fails.
+    """
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     try:
         import jax

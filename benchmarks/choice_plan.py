@@ -45,7 +45,12 @@ class Job:
 
 
 def payload(problem: Drawn, types: Types) -> str:
-    """Returns the matmul of a problem, in linalg."""
+    """Returns the matmul of a problem, in linalg.
+
+    Args:
+        problem: its size.
+        types: of elements, accumulator and C, and the layout of B.
+    """
     from stepladder.payload.writing import matmul_text
 
     element, accumulator, stored, b_layout = types
@@ -70,10 +75,18 @@ def plan(
     variety: int = 0,
     launches: bool = False,
 ) -> list[Job]:
-    """Returns what to build for a problem; with `swapped`, also the model's first settings of exchanged operands, at
-    places from SWAPPED on; with `forms`, the first settings of either orientation, and not what `compile` takes; with
-    `variety`, the best so many of the first settings of each orientation and cluster, and with `launches` each of these
-    also launched on its own, without `dependent_launch`."""
+    """Returns the kernels to build for a problem.
+
+    Args:
+        problem: its size.
+        types: of elements, accumulator and C, and the layout of B.
+        everything: all candidates, not only the model's first ones.
+        folder: of the bundles.
+        swapped: also the model's first settings of exchanged operands, at places from SWAPPED on.
+        forms: the first settings of either orientation, without the default of `compile`.
+        variety: the best so many of the first settings of each orientation and cluster; 0 for another choice.
+        launches: with `variety`, each setting also without `dependent_launch`.
+    """
     if variety:
         jobs = _varied(problem, types, folder, variety)
         alone = {"dependent_launch": False}

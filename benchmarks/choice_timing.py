@@ -43,7 +43,11 @@ _Built = TypeVar("_Built", bound=Candidate)
 
 
 def bytes_of(problem: Problem) -> int:
-    """Returns the bytes of A, B and C."""
+    """Returns the bytes of A, B and C.
+
+    Args:
+        problem: its sizes and types.
+    """
     m, n, k = problem.m, problem.n, problem.k
     return (m * k + k * n) * BYTES[problem.a_type] + m * n * BYTES[problem.c_type]
 
@@ -117,7 +121,11 @@ class Gpu:
         self.torch.cuda.synchronize()
 
     def measure(self, built: Sequence[_Built]) -> Iterator[tuple[_Built, float, float]]:
-        """Yields the correct kernels of a problem, with their median time and that of cuBLAS in us."""
+        """Yields the correct kernels of a problem, with their median time and that of cuBLAS in us.
+
+        Args:
+            built: kernels of one problem.
+        """
         from stepladder.measure.baselines import cublas
         from stepladder.measure.timing import Contestant, Mode, Runner
         from stepladder.runtime.bundle import read_bundle

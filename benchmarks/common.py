@@ -21,7 +21,11 @@ _KEPT_SPACE = "\0"
 
 
 def new_parser(description: str) -> argparse.ArgumentParser:
-    """Returns a parser of a script's command line; `description` is the script's docstring, shown as it stands."""
+    """Returns a parser of a script's command line.
+
+    Args:
+        description: the docstring of the script, shown unchanged.
+    """
     return argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
 
 
@@ -65,7 +69,11 @@ def result_parser(description: str, name: str) -> argparse.ArgumentParser:
 
 
 def run(main: Callable[[], int | None]) -> NoReturn:
-    """Runs a script's `main` and ends the process; an error or a missing file is printed as one message."""
+    """Runs a script and ends the process; an error or a missing file is printed as one message.
+
+    Args:
+        main: returns the exit status, None for 0.
+    """
     from stepladder.cli.guard import guarded
     from stepladder.runtime.errors import StepladderError
 
@@ -84,19 +92,32 @@ def command_line() -> list[str]:
 
 
 def result(name: str) -> dict:
-    """Returns what was measured: docs/results/NAME.json."""
+    """Returns a measured result: docs/results/NAME.json.
+
+    Args:
+        name: of the file, without its suffix.
+    """
     return json.loads((DOCS / "results" / f"{name}.json").read_text())
 
 
 def write_result(path: Path, measured: dict) -> None:
-    """Replaces a result as a whole: an interrupted call leaves the previous one."""
+    """Replaces a result as a whole: an interrupted call leaves the previous one.
+
+    Args:
+        path: of the file.
+        measured: the result, which JSON can represent.
+    """
     part = path.with_name(f"{path.name}.part")
     part.write_text(json.dumps(measured) + "\n")
     part.replace(path)
 
 
 def table(rows: list[dict[str, str]]) -> str:
-    """Returns rows, which have the same columns, as a table in Markdown."""
+    """Returns rows as a table in Markdown.
+
+    Args:
+        rows: cells by column; all rows have the same columns. There is at least one.
+    """
     head = list(rows[0])
     lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
     lines += ["| " + " | ".join(row[column] for column in head) + " |" for row in rows]
@@ -104,7 +125,11 @@ def table(rows: list[dict[str, str]]) -> str:
 
 
 def wrapped(text: str) -> str:
-    """Returns Markdown with its long lines of prose wrapped at WIDTH columns; tables, images and code are kept."""
+    """Returns Markdown with long lines of prose wrapped at WIDTH columns.
+
+    Args:
+        text: Markdown; tables, images and code are unchanged.
+    """
     lines, code = [], False
     for line in text.split("\n"):
         code ^= line.startswith("```")
@@ -120,17 +145,34 @@ def wrapped(text: str) -> str:
 
 
 def where(measured: dict) -> str:
-    """Returns card, driver and day of a measurement."""
+    """Returns card, driver and day of a measurement.
+
+    Args:
+        measured: a result of `bench`.
+    """
     card = measured["card"]
     return f"{card['name']}, driver for CUDA {card['driver_cuda_version']}, {measured['date'][:10]}"
 
 
 def median(measured: dict, kernel: str, mode: str = "burst") -> float:
-    """Returns a kernel's median TFLOP/s in what `bench` measured."""
+    """Returns the median TFLOP/s of a kernel.
+
+    Args:
+        measured: a result of `bench`.
+        kernel: its name.
+        mode: "burst" or "sustained".
+    """
     return measured["modes"][mode]["kernels"][kernel]["tflops_spread"]["median"]
 
 
 def ratio(measured: dict, kernel: str, other: str, mode: str = "burst") -> str:
-    """Returns the median ratio of two kernels in what `bench` measured."""
+    """Returns the median ratio of two kernels as text.
+
+    Args:
+        measured: a result of `bench`.
+        kernel: its name.
+        other: the name of the kernel that it is compared with.
+        mode: "burst" or "sustained".
+    """
     spread = measured["modes"][mode]["ratios"][kernel][other]["spread"]
     return f"{spread['median']:.3f}"

@@ -37,7 +37,11 @@ SECONDS = 60
 
 
 def launch(place: Path) -> None:
-    """Launches a kernel twice on uninitialized memory: the counters do not depend on the numbers."""
+    """Launches a kernel twice on uninitialized memory: the counters do not depend on the numbers.
+
+    Args:
+        place: the folder of the bundle.
+    """
     from stepladder.runtime.bundle import read_bundle
     from stepladder.runtime.device import Device
     from stepladder.runtime.launch import MatmulBuffers
@@ -59,7 +63,14 @@ def _cell(value: str, unit: str) -> str:
 
 
 def count(place: Path) -> dict[str, str]:
-    """Returns the counters of the second launch of a kernel, as texts by column."""
+    """Returns the counters of the second launch of a kernel, as texts by column.
+
+    Args:
+        place: the folder of the bundle.
+
+    Raises:
+        SystemExit: ncu did not report all counters.
+    """
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[1] / "runner")}
     done = subprocess.run(
         [
@@ -111,7 +122,11 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Collects the counters, or launches the kernel that ncu profiles."""
+    """Collects the counters, or launches the kernel that ncu profiles.
+
+    Args:
+        argv: the arguments of the command line; those of the process unless told.
+    """
     parser = make_parser()
     args = parser.parse_args(argv)
     if args.launch_only:

@@ -49,12 +49,20 @@ CHOICES: dict[str, Sequence[int]] = {
 
 
 def problems(rows: Sequence[int]) -> list[Drawn]:
-    """Returns the products of all layers of all models, with each number of rows."""
+    """Returns the products of all layers of all models.
+
+    Args:
+        rows: the numbers of rows of A; each layer is there once for each.
+    """
     return [Drawn(model, m, n, k, False) for model, layers in MODELS.items() for n, k in layers for m in rows]
 
 
 def measure(args: argparse.Namespace) -> None:
-    """Measures what the result does not have yet."""
+    """Measures what the result lacks.
+
+    Args:
+        args: of the command line.
+    """
     types = ("bf16", "f32", "bf16", args.layout)
     series = Series(
         Path(args.result), problems(args.rows), types, what=WHAT, rotated_bytes=ROTATED_BYTES, swapped=not args.plain
@@ -69,7 +77,11 @@ def _rate(cell: dict[str, Any], microseconds: float) -> float:
 
 
 def report(args: argparse.Namespace) -> None:
-    """Prints, for each number of rows, the ratio to cuBLAS and the fraction of the rate of HBM."""
+    """Prints, for each number of rows, the ratio to cuBLAS and the fraction of the rate of HBM.
+
+    Args:
+        args: of the command line.
+    """
     for path in args.results:
         data = json.loads(Path(path).read_text())
         cells = [dict(zip(data["columns"], row)) for row in data["rows"]]
@@ -126,7 +138,11 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Measures or reports."""
+    """Measures or reports.
+
+    Args:
+        argv: the arguments of the command line; those of the process unless told.
+    """
     args = make_parser().parse_args(argv)
     args.run(args)
 

@@ -51,8 +51,13 @@ def _fits(bundle: dict, target: Target) -> bool:
 
 
 def fastest_entries(measured: dict) -> list[dict]:
-    """Returns an entry with the fastest kernel of a size for each target, each kernel once and the fastest first: the
-    first one that a target supports is the best one known for it."""
+    """Returns an entry with the fastest kernel of a size for each target, each kernel once and the fastest first.
+
+    The first entry that a target supports is the best one known for it.
+
+    Args:
+        measured: the result of one size.
+    """
     rates = {
         name: kernel["tflops_spread"]["median"]
         for name, kernel in measured["modes"]["burst"]["kernels"].items()
@@ -71,6 +76,9 @@ def scores(measured: dict) -> dict[str, float]:
 
     Candidates that were timed sustained have the lower ratio of the two modes, and are the only ones; without any, all
     have their ratio in bursts.
+
+    Args:
+        measured: an entry of a tuning result.
     """
     modes = {
         mode: {name: kernel["ratio_spread"]["median"] for name, kernel in result["kernels"].items()}
@@ -86,6 +94,9 @@ def tuned_entries(results: list[dict]) -> list[dict]:
     Where the best knobs have clusters, a second entry has the best knobs without, for similar problems whose tiles no
     cluster divides. Types of the same widths count as the same problem, whose candidates have the mean of their ratios;
     only candidates that were scored for most of the types compete.
+
+    Args:
+        results: of `hopper.py tune`.
     """
     found: dict[tuple, dict[str, list[float]]] = {}
     described: dict[tuple, tuple[dict, dict]] = {}
@@ -139,7 +150,11 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Writes a file for every pipeline that was measured over sizes and types, or that was tuned."""
+    """Writes a file for every pipeline that was measured over sizes and types, or that was tuned.
+
+    Args:
+        argv: the arguments of the command line; those of the process unless told.
+    """
     make_parser().parse_args(argv)
     pipelines: dict[str, list[dict]] = {}
     card = ""

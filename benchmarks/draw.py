@@ -232,7 +232,11 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Prints the problems."""
+    """Prints the problems.
+
+    Args:
+        argv: the arguments of the command line; those of the process unless told.
+    """
     args = make_parser().parse_args(argv)
     print(json.dumps([asdict(problem) for problem in draw(args.count, args.seed)]))
 

@@ -37,7 +37,11 @@ TORCH_TYPES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32"}
 
 @contextlib.contextmanager
 def watched(what: str) -> Iterator[None]:
-    """Ends the process when the body of the `with` hangs: a call that waits for the GPU cannot be interrupted."""
+    """Ends the process when the body of the `with` hangs: a call that waits for the GPU cannot be interrupted.
+
+    Args:
+        what: the name of the body, for the message.
+    """
 
     def give_up() -> None:
         print(f"  {what}: HANGS, giving up", flush=True)
@@ -112,7 +116,15 @@ class Operands:
         return product
 
     def count_wrong(self, enqueue: Callable[[], None], expected: torch.Tensor) -> int:
-        """Launches once with NaN in C; returns the number of elements that differ from `expected`."""
+        """Launches once with NaN in C and compares the result.
+
+        Args:
+            enqueue: enqueues the launch.
+            expected: C, compared for equality.
+
+        Returns:
+            The number of elements that differ.
+        """
         self.c.fill_(float("nan"))
         self.device.synchronize()
         enqueue()
@@ -183,13 +195,21 @@ class Duel:
 
 
 def by_ratio(measured: dict[str, Any]) -> list[str]:
-    """Returns the kernels' names in what `Duel.run` measured, the best median ratio first."""
+    """Returns the names of kernels, the best median ratio first.
+
+    Args:
+        measured: as `Duel.run` returns it.
+    """
     kernels = measured["kernels"]
     return sorted(kernels, key=lambda name: -median(kernels[name]["ratios"]))
 
 
 def describe(bundle: Bundle) -> dict[str, Any]:
-    """Returns the description of a kernel in a result."""
+    """Returns the description of a kernel in a result.
+
+    Args:
+        bundle: of the kernel.
+    """
     manifest = bundle.manifest
     return {
         "pipeline": manifest.pipeline,
@@ -206,7 +226,11 @@ def describe(bundle: Bundle) -> dict[str, Any]:
 
 
 def header(device: Device) -> dict[str, Any]:
-    """Returns the header of a result."""
+    """Returns the header of a result.
+
+    Args:
+        device: the GPU.
+    """
     return {
         "schema_version": SCHEMA_VERSION,
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
@@ -274,7 +298,12 @@ def measure(
 
 
 def line(result: dict[str, Any], count: int = 6) -> str:
-    """Returns what `measure` returned as one line to print: the ratios of the best kernels, by mode."""
+    """Returns the ratios of the best kernels, by mode, as one line to print.
+
+    Args:
+        result: as `measure` returns it.
+        count: kernels of each mode.
+    """
     parts = []
     for mode, measured in result["modes"].items():
         rates = measured["baseline"]["tflops_spread"]["median"]

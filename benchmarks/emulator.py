@@ -34,7 +34,12 @@ LOADS = ("ldmatrix", "load_matrix", "wmma.load")
 
 
 def checked_steps(request: Request, text: str) -> list[matmul.StepReport]:
-    """Returns the reports of all steps of a pipeline, the input's first."""
+    """Returns the reports of all steps of a pipeline, the input's first.
+
+    Args:
+        request: of the pipeline and its knobs.
+        text: the payload.
+    """
     reports: list[matmul.StepReport] = []
     with mlir_context():
         matmul.check_steps(text, "payload.mlir", request, reports.append)
@@ -42,14 +47,22 @@ def checked_steps(request: Request, text: str) -> list[matmul.StepReport]:
 
 
 def last_that_ran(reports: list[matmul.StepReport]) -> matmul.StepReport:
-    """Returns the report of the last step that the emulator executes; its numbers are right."""
+    """Returns the report of the last step that the emulator executes; its numbers are right.
+
+    Args:
+        reports: of all steps, in order.
+    """
     last = next(report for report in reversed(reports) if report.passed is not None)
     assert last.passed, f"{last.step}: {last.check.describe()}"
     return last
 
 
 def conflicts_of_loads(name: str) -> dict[str, int]:
-    """Returns the bank conflicts of fragment loads for each variant of an ablation, scaled to the profiled size."""
+    """Returns the bank conflicts of fragment loads for each variant of an ablation, scaled to the profiled size.
+
+    Args:
+        name: of the ablation.
+    """
     tile, size = PROFILED[name]
     knobs = dict(zip(("block_m", "block_n", "block_k"), map(int, tile.split("x"))))
     variants = ablation.ABLATIONS[name]
@@ -72,7 +85,11 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Runs the ablations and writes the result."""
+    """Runs the ablations and writes the result.
+
+    Args:
+        argv: the arguments of the command line; those of the process unless told.
+    """
     args = make_parser().parse_args(argv)
     text = matmul_text(*SIZE)
     ablations: dict[str, list] = {}

@@ -87,7 +87,11 @@ LEFT_OUT = {
 
 
 def ops_of(dialect: str) -> list[str]:
-    """Returns the names of a dialect's ops, as the bindings list them."""
+    """Returns the names of a dialect's ops, as the bindings list them.
+
+    Args:
+        dialect: its name.
+    """
     package = importlib.import_module(f"{bindings.ir.__name__.rpartition('.')[0]}.dialects")
     names = set()
     for module in pkgutil.iter_modules(package.__path__):
@@ -102,7 +106,11 @@ def ops_of(dialect: str) -> list[str]:
 
 
 def is_known(name: str) -> bool:
-    """Tells whether the emulator executes an op, or the op that it ends a region of."""
+    """Tells whether the emulator executes an op, or the op that it ends a region of.
+
+    Args:
+        name: of the op.
+    """
     return (
         name in EXECUTED
         or name in LOWERED
@@ -112,7 +120,11 @@ def is_known(name: str) -> bool:
 
 
 def reason_for(name: str) -> str:
-    """Returns the reason why an op is left out; an empty text for a gap."""
+    """Returns the reason why an op is left out; an empty text for a gap.
+
+    Args:
+        name: of the op.
+    """
     return next((reason for reason, pattern in LEFT_OUT.items() if re.fullmatch(pattern, name)), "")
 
 
@@ -122,7 +134,11 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Writes the ops that are executed, left out with a reason, and missing."""
+    """Writes the ops that are executed, left out with a reason, and missing.
+
+    Args:
+        argv: the arguments of the command line; those of the process unless told.
+    """
     args = make_parser().parse_args(argv)
     found = {}
     for dialect in DIALECTS:

@@ -75,12 +75,20 @@ LEFT_OUT = {
 
 
 def is_known(name: str) -> bool:
-    """Tells whether the emulator decodes an instruction."""
+    """Tells whether the emulator decodes an instruction.
+
+    Args:
+        name: of the instruction in the PTX ISA.
+    """
     return _LONGER.get(name, name) in FAMILIES
 
 
 def reason_for(name: str) -> str:
-    """Returns the reason why an instruction is left out; an empty text for a gap."""
+    """Returns the reason why an instruction is left out; an empty text for a gap.
+
+    Args:
+        name: of the instruction in the PTX ISA.
+    """
     return next((reason for reason, names in LEFT_OUT.items() if name in names.split()), "")
 
 
@@ -90,7 +98,11 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Writes the instructions that are executed, left out with a reason, and missing."""
+    """Writes the instructions that are executed, left out with a reason, and missing.
+
+    Args:
+        argv: the arguments of the command line; those of the process unless told.
+    """
     args = make_parser().parse_args(argv)
     groups = {}
     for group, text in GROUPS.items():

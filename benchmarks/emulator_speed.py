@@ -55,7 +55,10 @@ func.func @main() -> i64 {{
 
 
 def seconds_of(command: Sequence[str]) -> dict[str, float]:
-    """Returns the least seconds of a few runs of a command of the package: of the processor, and on the clock.
+    """Returns the least seconds of several runs of a command of the package: CPU time ("cpu") and wall time ("wall").
+
+    Args:
+        command: the module and its arguments.
 
     Raises:
         StepladderError: it fails.
@@ -75,7 +78,15 @@ def seconds_of(command: Sequence[str]) -> dict[str, float]:
 
 
 def lowered(folder: Path, size: int) -> Path:
-    """Returns the last IR of a square matmul, in a file."""
+    """Writes the last IR of a square matmul to a file.
+
+    Args:
+        folder: of the file.
+        size: M = N = K.
+
+    Returns:
+        The path of the file.
+    """
     payload, last = folder / f"{size}.mlir", folder / f"{size}-lowered.mlir"
     payload.write_text(matmul_text(size, size, size))
     _do(["stepladder.cli.opt", str(payload), "--pipeline", PIPELINE, "-o", str(last)])
@@ -83,7 +94,15 @@ def lowered(folder: Path, size: int) -> Path:
 
 
 def bundle(folder: Path, size: int) -> Path:
-    """Returns the kernel of a square matmul in PTX, in its bundle."""
+    """Compiles a square matmul to a bundle.
+
+    Args:
+        folder: of the bundle.
+        size: M = N = K.
+
+    Returns:
+        The path of the kernel in PTX.
+    """
     payload, made = folder / f"{size}.mlir", folder / f"{size}.bundle"
     payload.write_text(matmul_text(size, size, size))
     _do(["stepladder", "compile", str(payload), "--pipeline", PIPELINE, "-o", str(made)])
@@ -103,7 +122,11 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Measures all cases and writes the result."""
+    """Measures all cases and writes the result.
+
+    Args:
+        argv: the arguments of the command line; those of the process unless told.
+    """
     args = make_parser().parse_args(argv)
     cases: dict[str, dict] = {}
     with tempfile.TemporaryDirectory() as name:

@@ -35,7 +35,15 @@ KERNELS: dict[str, tuple[str, dict[str, int | str]]] = {
 
 
 def build_bundles(size: int, folder: Path) -> dict[str, Bundle]:
-    """Compiles C = AB in f32 with each setting and the best known other knobs; returns name -> bundle."""
+    """Compiles C = AB in f32 with each setting and the best known other knobs.
+
+    Args:
+        size: M = N = K.
+        folder: of the bundles.
+
+    Returns:
+        The bundles by name.
+    """
     from stepladder.payload.writing import matmul_text
     from stepladder.pipeline.build import build
     from stepladder.pipeline.context import mlir_context
@@ -52,7 +60,12 @@ def build_bundles(size: int, folder: Path) -> dict[str, Bundle]:
 
 
 def largest_errors(operands: duel.Operands, launches: dict[str, Callable[[], None]]) -> dict[str, float]:
-    """Returns the largest error of each kernel over the seeds."""
+    """Returns the largest error of each kernel over the seeds, relative to the largest element.
+
+    Args:
+        operands: of the problem, on the GPU; they are overwritten.
+        launches: enqueue a launch, by the name of the kernel.
+    """
     errors = dict.fromkeys(launches, 0.0)
     for seed in range(SEEDS):
         operands.torch.manual_seed(seed)
@@ -71,7 +84,18 @@ def largest_errors(operands: duel.Operands, launches: dict[str, Callable[[], Non
 
 
 def measure(device: Device, size: int, mode: str, rounds: int, folder: Path) -> dict[str, Any]:
-    """Builds and measures the products of a size."""
+    """Builds and measures the products of a size.
+
+    Args:
+        device: the GPU.
+        size: M = N = K.
+        mode: "burst" or "sustained".
+        rounds: of the measurement.
+        folder: of the bundles.
+
+    Returns:
+        The entry of the result.
+    """
     bundles = build_bundles(size, folder)
     problem = bundles["wgmma"].manifest.problem
     with duel.Operands(device, problem) as operands:
@@ -105,7 +129,11 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measures all sizes; writes the result after each."""
+    """Measures all sizes; writes the result after each.
+
+    Args:
+        arguments: of the command line; those of the process unless told.
+    """
     args = make_parser().parse_args(arguments)
     with Device() as device, tempfile.TemporaryDirectory(prefix="stepladder-") as folder:
         result = duel.header(device)

@@ -73,7 +73,14 @@ class Group:
 
     @classmethod
     def of(cls, kernels: list[Kernel]) -> Group:
-        """Returns a group of kernels that agree in pipeline, types and layouts."""
+        """Returns a group of kernels.
+
+        Args:
+            kernels: of one pipeline, with the same types and layouts.
+
+        Raises:
+            StepladderError: a kernel lacks a knob that others have.
+        """
         first = kernels[0]
         names = set(first.knobs).union(*(kernel.knobs for kernel in kernels))
         defaults = {
@@ -108,14 +115,22 @@ class Group:
         return cls(first.pipeline, kernels, Columns(values, {}, len(kernels)), size)
 
     def predict(self, gpu: gpus.Gpu) -> Array:
-        """Returns the predicted times of its kernels, in us."""
+        """Returns the predicted times of the kernels, in us.
+
+        Args:
+            gpu: with the constants of the model.
+        """
         if self.pipeline == "wgmma":
             return warpgroup.predict(self.knobs, self.size, gpu)["total"]
         return warp.predict(self.knobs, self.size, gpu, self.pipeline)["total"]
 
 
 def exchanged(size: Size) -> Size:
-    """Returns the problem that a kernel with exchanged operands computes: the transpose of C."""
+    """Returns the problem that a kernel with exchanged operands computes: the transpose of C.
+
+    Args:
+        size: the problem.
+    """
     other = {"row": "column", "column": "row"}
     return replace(
         size, m=size.n, n=size.m, a_layout=other[size.b_layout], b_layout=other[size.a_layout], c_layout="column"
@@ -152,11 +167,19 @@ class Data:
         self.count = np.bincount(self.problem, minlength=self.problems)
 
     def predict(self, gpu: gpus.Gpu) -> Array:
-        """Returns the predicted times of all kernels, in us."""
+        """Returns the predicted times of all kernels, in us.
+
+        Args:
+            gpu: with the constants of the model.
+        """
         return np.concatenate([group.predict(gpu) for group in self.groups])
 
     def objective(self, gpu: gpus.Gpu) -> float:
-        """Returns what a fit minimizes; problems with one kernel count for their time only."""
+        """Returns the value that a fit minimizes; problems with one kernel count for their time only.
+
+        Args:
+            gpu: with the constants of the model.
+        """
         predicted = np.log(self.predict(gpu))
         errors = np.abs(predicted - np.log(self.measured))
         least = np.full(self.problems, np.inf)
@@ -169,9 +192,14 @@ class Data:
         return float(lost[chosen].mean() + TIME_WEIGHT * times.mean())
 
     def judge(self, predicted: Array) -> dict[str, float]:
-        """Returns how well predicted times choose, over the problems with more settings than FIRST: the best measured
-        time as a fraction of that of the first choice, and of the best of the first FIRST, in the geometric mean and at
-        least; the same beside cuBLAS; and the mean error of a time."""
+        """Returns the quality of the choices by predicted times, over the problems with more settings than FIRST.
+
+        The best measured time is divided by that of the first choice, and by the best of the first FIRST; the geometric
+        mean and the least value are given for each, the same for ratios to cuBLAS, and the mean error of a time.
+
+        Args:
+            predicted: times of all kernels, in us.
+        """
         rows = []
         for number in np.flatnonzero(self.count > FIRST):
             members = np.flatnonzero(self.problem == number)
@@ -190,12 +218,26 @@ class Data:
 
 
 def with_constants(gpu: gpus.Gpu, family: str, values: Array) -> gpus.Gpu:
-    """Returns a GPU with other constants of a family."""
+    """Returns a GPU with other constants of a family.
+
+    Args:
+        gpu: with its constants.
+        family: of pipelines.
+        values: the constants, in the order of CONSTANTS.
+    """
     return replace(gpu, constants={**gpu.constants, family: dict(zip(CONSTANTS[family], map(float, values)))})
 
 
 def fit(data: Data, gpu: gpus.Gpu, family: str, generations: int, seed: int) -> gpus.Gpu:
-    """Returns a GPU whose constants of a family are fitted to measured kernels."""
+    """Returns a GPU whose constants of a family are fitted to measured kernels.
+
+    Args:
+        data: the kernels.
+        gpu: whose constants the search begins with.
+        family: of pipelines.
+        generations: of the evolution, for each width.
+        seed: of the random numbers.
+    """
     bounds, known = CONSTANTS[family], gpu.constants.get(family, {})
     least = np.array([constant.least for constant in bounds.values()])
     most = np.array([constant.most for constant in bounds.values()])
@@ -214,7 +256,11 @@ def fit(data: Data, gpu: gpus.Gpu, family: str, generations: int, seed: int) -> 
 
 
 def fold_of(kernels: Sequence[Kernel]) -> Array:
-    """Returns, for every kernel, the number of the part that its problem is in; problems of one size share it."""
+    """Returns the number of the fold of each kernel; problems of one size are in the same fold.
+
+    Args:
+        kernels: measured ones.
+    """
     sizes = sorted({kernel.size for kernel in kernels})
     part = dict(zip(sizes, np.random.default_rng(SEED).permutation(len(sizes)) % FOLDS))
     return np.array([part[kernel.size] for kernel in kernels])
@@ -223,8 +269,19 @@ def fold_of(kernels: Sequence[Kernel]) -> Array:
 def fit_family(
     kernels: list[Kernel], gpu: gpus.Gpu, family: str, generations: int, seed: int = SEED, keep: bool = False
 ) -> tuple[gpus.Gpu, dict]:
-    """Returns a GPU with the constants of a family fitted to kernels, or those that it has with `keep`, and what to say
-    of the fit."""
+    """Fits the constants of a family and judges them by cross-validation.
+
+    Args:
+        kernels: of the family.
+        gpu: whose constants the search begins with.
+        family: of pipelines.
+        generations: of the evolution, for each width.
+        seed: of the random numbers.
+        keep: judge the constants of `gpu` and do not replace them.
+
+    Returns:
+        The GPU with the constants, and the description of the fit.
+    """
     data = Data(kernels)
     fresh = replace(gpu, constants={})  # what is held out had no part in where a search begins
     fold, held_out = fold_of(data.kernels), np.zeros(len(kernels))
@@ -239,8 +296,13 @@ def fit_family(
 
 
 def usable(kernels: Sequence[Kernel]) -> list[Kernel]:
-    """Returns the kernels that a fit uses: whole pipelines that the model knows, of problems that are not held
-    out, with times at one clock."""
+    """Returns the kernels that a fit uses, with times at one clock.
+
+    They are of whole pipelines that the model knows, and of problems that are not held out.
+
+    Args:
+        kernels: measured ones.
+    """
     held_out = {problem.size for problem in draw() if problem.held_out}
     return steadied(
         [
@@ -265,7 +327,11 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Fits the constants and writes the GPU's file."""
+    """Fits the constants and writes the GPU's file.
+
+    Args:
+        argv: the arguments of the command line; those of the process unless told.
+    """
     args = make_parser().parse_args(argv)
     paths = args.data or sorted({path for pattern in PATTERNS for path in RESULTS.glob(pattern)})
     kernels = usable([kernel for path in paths for kernel in kernels_of(path)])

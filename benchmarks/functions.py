@@ -68,7 +68,11 @@ class Text:
         self.count = 0
 
     def argument(self, *shape: int) -> str:
-        """Returns a new argument."""
+        """Adds an argument and returns its name.
+
+        Args:
+            shape: of the tensor.
+        """
         self.arguments.append(f"%a{len(self.arguments)}: {_type(shape)}")
         return f"%a{len(self.arguments) - 1}"
 
@@ -97,7 +101,12 @@ class Text:
         )
 
     def linear(self, x: str, m: int, k: int, n: int) -> str:
-        """Returns x W^T with a new weight, rounded to bf16."""
+        """Adds x W^T with a new weight, rounded to bf16, and returns its name.
+
+        Args:
+            x: the name of the input, m x k.
+            m, k, n: sizes; the weight is n x k.
+        """
         weight = self.argument(n, k)
         empty = self._new(f"tensor.empty() : {_type((k, n))}")
         transposed = self._new(
@@ -112,7 +121,12 @@ class Text:
         return self.elementwise((m, n), {sums: "f32"}, ["%y = arith.truncf %x0 : f32 to bf16"])
 
     def function(self, name: str, results: dict[str, tuple[int, int]]) -> str:
-        """Returns the function of values that are its results, with their shapes."""
+        """Returns the text of the function.
+
+        Args:
+            name: of the function.
+            results: the names of the values that it returns, with their shapes.
+        """
         types = ", ".join(_type(shape) for shape in results.values())
         return (
             f"func.func @{name}({', '.join(self.arguments)}) -> ({types}) {{\n  %zero = arith.constant 0.0 : f32\n"
@@ -127,7 +141,13 @@ def _type(shape: tuple[int, ...], element: str = "bf16") -> str:
 
 
 def payload(kind: str, model: Model, m: int) -> str:
-    """Returns a function: `mlp` (ReLU), `gated_mlp` (SiLU) or `projections`."""
+    """Returns the text of a function.
+
+    Args:
+        kind: `mlp` (ReLU), `gated_mlp` (SiLU) or `projections`.
+        model: its widths.
+        m: rows of the input.
+    """
     text = Text()
     x = text.argument(m, model.hidden)
     wide = (m, model.mlp)
@@ -147,7 +167,14 @@ def payload(kind: str, model: Model, m: int) -> str:
 
 
 def expected(kind: str, x: Any, weights: Sequence[Any], linear: Callable, silu: Callable, relu: Callable) -> tuple:  # noqa: ANN401
-    """Returns what a function computes, by the functions of a library."""
+    """Returns the results of a function, computed with the operations of a library.
+
+    Args:
+        kind: of the function.
+        x: the input.
+        weights: in the order of the arguments.
+        linear, silu, relu: the operations.
+    """
     if kind == "projections":
         return tuple(linear(x, weight) for weight in weights)
     if kind == "mlp":
@@ -157,7 +184,11 @@ def expected(kind: str, x: Any, weights: Sequence[Any], linear: Callable, silu: 
 
 
 def random_arrays(function: stepladder.Function) -> list[np.ndarray]:
-    """Returns arguments: normal numbers, divided by the root of the rows' length in weights."""
+    """Returns arguments: normal numbers, divided by the root of the rows' length in weights.
+
+    Args:
+        function: whose arguments they are.
+    """
     generator = np.random.default_rng(0)
     arrays = [generator.standard_normal(item.shape, np.float32) for item in function.inputs]
     return [
@@ -167,12 +198,22 @@ def random_arrays(function: stepladder.Function) -> list[np.ndarray]:
 
 
 def error_of(got: np.ndarray, wanted: np.ndarray) -> float:
-    """Returns the norm of the error over that of the numbers."""
+    """Returns the norm of the error over that of the numbers.
+
+    Args:
+        got, wanted: arrays of one shape.
+    """
     return float(np.linalg.norm(got.astype(np.float64) - wanted) / np.linalg.norm(wanted))
 
 
 def compiled(kind: str, model: Model, m: int, **options: Any) -> stepladder.Function:  # noqa: ANN401
-    """Returns a compiled function."""
+    """Returns a compiled function.
+
+    Args:
+        kind: of the function.
+        model, m: widths of the model, and rows of the input.
+        options: of `stepladder.compile`.
+    """
     function = stepladder.compile(payload(kind, model, m), **options)
     assert isinstance(function, stepladder.Function)
     return function
@@ -192,7 +233,12 @@ def dry_run(kind: str, model: Model, m: int) -> dict[str, Any]:
 
 
 def described(function: stepladder.Function, error: float) -> dict[str, Any]:
-    """Returns the part of a result that is not time."""
+    """Returns the part of a result that is not time.
+
+    Args:
+        function: that was compiled.
+        error: relative, of its results.
+    """
     manifest = function.manifest
     matmuls = sum(launch.kernel is None for launch in manifest.launches)
     return {

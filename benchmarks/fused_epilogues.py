@@ -100,7 +100,12 @@ CASES = {
 
 
 def payload(case: Case | None, size: int) -> str:
-    """Returns the payload of a case, or of the matmul alone, in f16, for a square problem."""
+    """Returns the payload of a case in f16, for a square problem.
+
+    Args:
+        case: the epilogue; None for the matmul alone.
+        size: M = N = K.
+    """
     shape = {"m": size, "n": size, "k": size}
     body, operand = (case.body, case.operand) if case else ("", None)
     declared, type_, loops = (part.format(**shape) for part in operand) if operand else ("", "", "")
@@ -133,7 +138,13 @@ def payload(case: Case | None, size: int) -> str:
 
 
 def build_bundle(text: str, path: Path, knobs: dict[str, int | str]) -> Bundle:
-    """Compiles a payload with given knobs, or with the best known ones, and returns its bundle."""
+    """Compiles a payload and returns its bundle.
+
+    Args:
+        text: the payload.
+        path: of the bundle.
+        knobs: that are set; the others are the best known ones.
+    """
     from stepladder.pipeline.build import build
     from stepladder.pipeline.context import mlir_context
     from stepladder.pipeline.request import Request
@@ -172,7 +183,12 @@ class _Views:
 
 
 def libraries(case: Case, views: _Views) -> dict[str, Callable[[], Any]]:
-    """Returns what PyTorch makes of a case, by the names of the contestants."""
+    """Returns the implementations of a case in PyTorch, by the names of the contestants.
+
+    Args:
+        case: the epilogue.
+        views: PyTorch tensors of the operands.
+    """
     torch = views.torch
     a, b, d = views.a, views.b, views.operand
 
@@ -199,7 +215,13 @@ def libraries(case: Case, views: _Views) -> dict[str, Callable[[], Any]]:
 
 
 def differences(case: Case, views: _Views, made: dict[str, Callable[[], Any]]) -> dict[str, float]:
-    """Returns how far what the libraries compute is from the kernel's C, relative to the largest element."""
+    """Returns the largest difference of each library from the kernel's C, relative to the largest element.
+
+    Args:
+        case: the epilogue.
+        views: PyTorch tensors of the operands; C holds the result of the kernel.
+        made: as `libraries` returns it.
+    """
     views.torch.cuda.synchronize()
     own = views.c.float()
     scale = float(own.abs().max())
@@ -212,7 +234,22 @@ def differences(case: Case, views: _Views, made: dict[str, Callable[[], Any]]) -
 
 
 def measure(device: Device, name: str, size: int, mode: str, rounds: int, folder: Path) -> dict[str, Any]:
-    """Builds, checks and measures a case at a size."""
+    """Builds, checks and measures a case at a size.
+
+    Args:
+        device: the GPU.
+        name: of the case.
+        size: M = N = K.
+        mode: "burst" or "sustained".
+        rounds: of the measurement.
+        folder: of the bundles.
+
+    Returns:
+        The entry of the result.
+
+    Raises:
+        StepladderError: the fused kernel computes wrong numbers.
+    """
     case = CASES[name]
     fused = build_bundle(payload(case, size), folder / f"fused_{name}_{size}", {})
     plain = build_bundle(payload(None, size), folder / f"plain_{name}_{size}", fused.manifest.knobs)
@@ -265,7 +302,11 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measures all cases at all sizes; writes the result after each."""
+    """Measures all cases at all sizes; writes the result after each.
+
+    Args:
+        arguments: of the command line; those of the process unless told.
+    """
     args = make_parser().parse_args(arguments)
     with Device() as device, tempfile.TemporaryDirectory(prefix="stepladder-") as folder:
         result = duel.header(device)

@@ -53,7 +53,18 @@ DEFAULT = "of the matmul"
 
 
 def measure(device: Device, case: str, size: int, rounds: int, folder: Path) -> dict[str, Any]:
-    """Builds and measures all tiles of a case at a size."""
+    """Builds and measures all tiles of a case at a size.
+
+    Args:
+        device: the GPU.
+        case: its name.
+        size: M = N = K.
+        rounds: of the measurement.
+        folder: of the bundles.
+
+    Returns:
+        The entry of the result.
+    """
     knobs: dict[str, dict[str, int | str]] = {**TILES}
     if size == SIZES[0]:  # three warpgroups, for a problem of one wave
         knobs["cooperative 192x128"] = {
@@ -109,7 +120,11 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measures all cases at all sizes; writes the result after each."""
+    """Measures all cases at all sizes; writes the result after each.
+
+    Args:
+        arguments: of the command line; those of the process unless told.
+    """
     args = make_parser().parse_args(arguments)
     with Device() as device, tempfile.TemporaryDirectory(prefix="stepladder-") as folder:
         result = duel.header(device)

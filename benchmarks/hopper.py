@@ -122,7 +122,11 @@ def _time(args: argparse.Namespace) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Runs one part of one half."""
+    """Runs one part of one half.
+
+    Args:
+        argv: the arguments of the command line; those of the process unless told.
+    """
     args = make_parser().parse_args(argv)
     if args.part == "build":
         import hopper_jobs

@@ -36,12 +36,20 @@ CANDIDATES = SQUARES | SHAPES
 
 
 def problem_name(size: Size) -> str:
-    """Returns MxNxK."""
+    """Returns the name of a problem: MxNxK.
+
+    Args:
+        size: M, N and K.
+    """
     return "x".join(map(str, size))
 
 
 def kernel_name(knobs: Knobs) -> str:
-    """Returns the name of a kernel in a result: its tile and the other knobs, such as `128x256,stages=3`."""
+    """Returns the name of a kernel in a result: its tile and the other knobs, such as `128x256,stages=3`.
+
+    Args:
+        knobs: by name, with `block_m` and `block_n`.
+    """
     others = [f"{name}={value}" for name, value in knobs.items() if name not in ("block_m", "block_n")]
     return ",".join([f"{knobs['block_m']}x{knobs['block_n']}", *others])
 

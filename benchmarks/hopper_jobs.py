@@ -48,7 +48,13 @@ def job(
 
 
 def tune_jobs(folder: Path, types: list[str], only: list[str]) -> list[Job]:
-    """Returns every candidate of every problem."""
+    """Returns every candidate of every problem.
+
+    Args:
+        folder: of the bundles.
+        types: names in `hopper_cases.TYPES`.
+        only: names of problems; empty for all.
+    """
     return [
         job(folder / name / cases.problem_name(size) / cases.kernel_name(knobs), size, cases.TYPES[name], knobs)
         for name in types
@@ -58,7 +64,13 @@ def tune_jobs(folder: Path, types: list[str], only: list[str]) -> list[Job]:
 
 
 def sizes_jobs(folder: Path, types: list[str], only: list[str]) -> list[Job]:
-    """Returns every problem with the knobs that `stepladder compile` chooses."""
+    """Returns every problem with the knobs that `stepladder compile` chooses.
+
+    Args:
+        folder: of the bundles.
+        types: names in `hopper_cases.TYPES`.
+        only: names of problems; empty for all.
+    """
     return [
         job(folder / name / cases.problem_name(size), size, cases.TYPES[name], {}, tuned=True)
         for name in types
@@ -67,13 +79,21 @@ def sizes_jobs(folder: Path, types: list[str], only: list[str]) -> list[Job]:
 
 
 def beside_jobs(folder: Path) -> list[Job]:
-    """Returns the kernels that are compared with those of other compilers."""
+    """Returns the kernels that are compared with those of other compilers.
+
+    Args:
+        folder: of the bundles.
+    """
     types = cases.TYPES[cases.BESIDE_TYPES]
     return [job(folder / str(size), (size,) * 3, types, {}, tuned=True) for size in cases.BESIDE_SIZES]
 
 
 def ablation_jobs(folder: Path) -> list[Job]:
-    """Returns every variant of the ablation."""
+    """Returns every variant of the ablation.
+
+    Args:
+        folder: of the bundles.
+    """
     size, types = (cases.ABLATION_SIZE,) * 3, cases.TYPES[cases.ABLATION_TYPES]
     return [
         job(folder / f"{number:02}", size, types, variant.knobs, variant.pipeline, without=variant.without)
@@ -82,7 +102,11 @@ def ablation_jobs(folder: Path) -> list[Job]:
 
 
 def stages_jobs(folder: Path) -> list[Job]:
-    """Returns every number of stages, of the multistage pipeline and of the warp-specialized one."""
+    """Returns every number of stages, of the multistage pipeline and of the warp-specialized one.
+
+    Args:
+        folder: of the bundles.
+    """
     jobs = []
     types = cases.TYPES["f16-f32"]
     for k, stages in itertools.product(cases.STAGES_K, cases.STAGES):
@@ -97,7 +121,11 @@ def stages_jobs(folder: Path) -> list[Job]:
 
 
 def few_rows_jobs(folder: Path) -> list[Job]:
-    """Returns the kernels for an A of few rows."""
+    """Returns the kernels for an A of few rows.
+
+    Args:
+        folder: of the bundles.
+    """
     return [
         job(folder / str(number), cases.FEW_ROWS, cases.TYPES["f16-f32"], variant.knobs, without=variant.without)
         for number, variant in enumerate(cases.FEW_ROWS_VARIANTS)
@@ -105,7 +133,11 @@ def few_rows_jobs(folder: Path) -> list[Job]:
 
 
 def numbers_jobs(folder: Path) -> list[Job]:
-    """Returns every combination, the random shapes, and the kernels that are launched many times."""
+    """Returns every combination, the random shapes, and the kernels that are launched many times.
+
+    Args:
+        folder: of the bundles.
+    """
     layouts = itertools.product(("row", "column"), repeat=2)
     jobs = [
         found

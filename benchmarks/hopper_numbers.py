@@ -30,7 +30,12 @@ REPEAT_SECONDS = 60
 
 
 def measure_numbers(folder: Path, out: Path) -> None:
-    """Checks every bundle with every seed, and launches some kernels many times; writes the result."""
+    """Checks every bundle with every seed, and launches some kernels many times; writes the result.
+
+    Args:
+        folder: of the bundles of all parts.
+        out: the file of the result.
+    """
     place = folder / "numbers"
     paths = sorted(path for path in (place / "cases").iterdir() if path.is_dir())
     with Device() as device:
@@ -83,7 +88,11 @@ def _check_group(paths: list[Path]) -> list[tuple[str, dict]]:
 
 
 def check(paths: list[Path]) -> None:
-    """Checks bundles with every seed; prints a line of JSON for each."""
+    """Checks bundles with every seed; prints a line of JSON for each.
+
+    Args:
+        paths: of the bundles.
+    """
     with Device() as device:
         for path in paths:
             bundle = read_bundle(path)
@@ -112,6 +121,9 @@ def repeat(path: Path) -> None:
 
     The first input has an exact product. The second is random: bits that depend on the order of additions must be
     those of the first launch.
+
+    Args:
+        path: of the bundle.
     """
     bundle = read_bundle(path)
     with Device() as device, duel.Operands(device, bundle.manifest.problem) as operands:

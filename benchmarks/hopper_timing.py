@@ -33,7 +33,11 @@ CLUSTERS_KERNEL = """
 
 
 def refusals(folder: Path) -> dict[str, str]:
-    """Returns why kernels of a folder were not built, by their name."""
+    """Returns the reasons why kernels were not built, by their names.
+
+    Args:
+        folder: of the bundles.
+    """
     return {path.name.removesuffix(".refused"): path.read_text().strip() for path in sorted(folder.glob("*.refused"))}
 
 
@@ -81,7 +85,16 @@ def _over_problems(
 
 
 def measure_tuning(folder: Path, out: Path, types: list[str], only: list[str], limit: float, seconds: float) -> None:
-    """Times every candidate in bursts, and the best of each problem sustained."""
+    """Times every candidate in bursts, and the best of each problem sustained.
+
+    Args:
+        folder: of the bundles of all parts.
+        out: the file of the result.
+        types: names in `hopper_cases.TYPES`.
+        only: names of problems; empty for all.
+        limit: no problem begins after so many seconds.
+        seconds: of a sustained run.
+    """
     modes = {
         "burst": (Mode(*TUNE_BURST), TUNE_ROUNDS, 0),
         "sustained": (Mode(seconds, 0.0), TUNE_SUSTAINED_ROUNDS, TUNE_SUSTAINED_BEST),
@@ -92,13 +105,28 @@ def measure_tuning(folder: Path, out: Path, types: list[str], only: list[str], l
 def measure_sizes(
     folder: Path, out: Path, types: list[str], only: list[str], limit: float, rounds: int, seconds: float
 ) -> None:
-    """Times the kernels with default knobs, in bursts and sustained."""
+    """Times the kernels with default knobs, in bursts and sustained.
+
+    Args:
+        folder: of the bundles of all parts.
+        out: the file of the result.
+        types: names in `hopper_cases.TYPES`.
+        only: names of problems; empty for all.
+        limit: no problem begins after so many seconds.
+        rounds: of each mode.
+        seconds: of a sustained run.
+    """
     modes = {"burst": (MODES["burst"], rounds, 0), "sustained": (Mode(seconds, 0.0), rounds, 0)}
     _over_problems(folder / "sizes", out, types, only, limit, lambda place: {"wgmma": read_bundle(place)}, modes)
 
 
 def measure_ablation(folder: Path, out: Path) -> None:
-    """Times every variant of the ablation in turn, in bursts and sustained, after an exact check of each."""
+    """Times every variant of the ablation in turn, in bursts and sustained, after an exact check of each.
+
+    Args:
+        folder: of the bundles of all parts.
+        out: the file of the result.
+    """
     places = sorted(path for path in (folder / "ablation").iterdir() if path.is_dir())
     built = {place.name for place in places}
     variants = [
@@ -126,7 +154,12 @@ def measure_ablation(folder: Path, out: Path) -> None:
 
 
 def measure_stages(folder: Path, out: Path) -> None:
-    """Times every number of stages at every k, in bursts."""
+    """Times every number of stages at every k, in bursts.
+
+    Args:
+        folder: of the bundles of all parts.
+        out: the file of the result.
+    """
     with Device() as device:
         result = duel.header(device) | {"stages": list(cases.STAGES), "problems": []}
         for k in cases.STAGES_K:
@@ -138,7 +171,12 @@ def measure_stages(folder: Path, out: Path) -> None:
 
 
 def measure_beside(folder: Path, out: Path) -> None:
-    """Times the project's kernels, cuBLAS, Triton, and Pallas where it is installed."""
+    """Times the project's kernels, cuBLAS, Triton, and Pallas where it is installed.
+
+    Args:
+        folder: of the bundles of all parts.
+        out: the file of the result.
+    """
     import beside
 
     modes = {
@@ -169,7 +207,12 @@ def measure_beside(folder: Path, out: Path) -> None:
 
 
 def measure_few_rows(folder: Path, out: Path) -> None:
-    """Times the kernels for an A of few rows, in bursts."""
+    """Times the kernels for an A of few rows, in bursts.
+
+    Args:
+        folder: of the bundles of all parts.
+        out: the file of the result.
+    """
     titles = [variant.title for variant in cases.FEW_ROWS_VARIANTS]
     bundles = {str(number): read_bundle(folder / "few_rows" / str(number)) for number in range(len(titles))}
     with Device() as device:
@@ -179,7 +222,14 @@ def measure_few_rows(folder: Path, out: Path) -> None:
 
 
 def measure_clusters(out: Path) -> None:
-    """Asks how many clusters of each size the GPU holds at once, of blocks that take a multiprocessor each."""
+    """Queries how many clusters of each size the GPU runs at once, with one block on each multiprocessor.
+
+    Args:
+        out: the file of the result.
+
+    Raises:
+        SystemExit: the driver reports an error.
+    """
     from cuda.bindings import driver
 
     with Device() as device:

@@ -29,7 +29,14 @@ _BRANCH = re.compile(r"\bBRA `\((\.L_x_\d+)\)")
 
 
 def main_loop(listing: str) -> list[str]:
-    """Returns the instructions of the loop that contains the wgmma instructions, from its label to the branch back."""
+    """Returns the instructions of the loop that contains the wgmma instructions, from its label to the branch back.
+
+    Args:
+        listing: the output of nvdisasm.
+
+    Raises:
+        SystemExit: there is no such loop.
+    """
     lines = listing.splitlines()
     products = [number for number, line in enumerate(lines) if "HGMMA" in line]
     labels = {line.rstrip(":"): number for number, line in enumerate(lines) if re.match(r"\.L_x_\d+:", line)}
@@ -49,7 +56,11 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Builds the ablation's kernel with clusters and a TMA store epilogue, and writes its main loop."""
+    """Builds the ablation's kernel with clusters and a TMA store epilogue, and writes its main loop.
+
+    Args:
+        argv: the arguments of the command line; those of the process unless told.
+    """
     args = make_parser().parse_args(argv)
     from stepladder.runtime.bundle import read_bundle
 

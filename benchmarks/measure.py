@@ -100,7 +100,13 @@ SEEDS = (0, 1, 2)
 
 
 def tiles_for(pipeline: str, size: int, acc: str) -> list[Setting]:
-    """Returns the knob settings that are tried for a size; their tiles divide it."""
+    """Returns the knob settings that are tried for a size; their tiles divide it.
+
+    Args:
+        pipeline: its name.
+        size: M = N = K.
+        acc: the type of the accumulator.
+    """
     tiles = TILES[pipeline]
     small = tiles["small"] if size <= SMALL_AND_LARGE else ()
     large = (*tiles["large"], *tiles["half" if acc == "f16" else "full"]) if size >= SMALL_AND_LARGE else ()
@@ -126,7 +132,11 @@ class Job:
 
 
 def refusal(path: Path) -> Path:
-    """Returns the file with the reason why there is no bundle at `path`."""
+    """Returns the file with the reason why there is no bundle.
+
+    Args:
+        path: of the bundle.
+    """
     return path.with_name(f"{path.name}.refused")
 
 
@@ -173,7 +183,12 @@ def _name(tile: Setting) -> str:
 
 
 def build_all(folder: Path, only: str) -> None:
-    """Builds the bundles of all measurements below `folder`, or of the one that `only` names."""
+    """Builds the bundles of all measurements, or of one.
+
+    Args:
+        folder: of the bundles.
+        only: the name of the measurement; empty for all.
+    """
     jobs = []
     for name, tiles in ABLATION_TILES.items():
         steps = ablation.ABLATIONS[name]
@@ -224,7 +239,12 @@ def build_all(folder: Path, only: str) -> None:
 
 
 def build_jobs(jobs: list[Job], workers: int | None = None) -> None:
-    """Builds bundles in `workers` processes and prints a line for each; a refused one leaves a file with the reason."""
+    """Builds bundles and prints a line for each; a refused one leaves a file with the reason.
+
+    Args:
+        jobs: the bundles.
+        workers: processes; None for one on each core.
+    """
     with ProcessPoolExecutor(workers) as pool:
         for number, line in enumerate(pool.map(_build_one, jobs), start=1):
             print(f"[{number}/{len(jobs)}] {line}", flush=True)
@@ -285,8 +305,16 @@ def _check(bundle: Bundle) -> list[dict]:
 
 
 def measure_sizes(folder: Path, pipeline: str, acc: str, path: Path) -> None:
-    """Measures every tile at every size, and checks the best of each size with every seed; writes the result after
-    every size."""
+    """Measures every tile at every size, and checks the best of each with every seed.
+
+    The result is written after every size.
+
+    Args:
+        folder: of the bundles.
+        pipeline: its name.
+        acc: the type of the accumulator.
+        path: the file of the result.
+    """
     from stepladder.measure.bench import bench_bundles
 
     result: dict = {"pipeline": pipeline, "acc_type": acc, "sizes": {}}

@@ -108,7 +108,11 @@ def _of_table(source: str, data: dict[str, Any]) -> Iterator[Kernel]:
 
 
 def kernels_of(path: Path) -> list[Kernel]:
-    """Returns the kernels of a result."""
+    """Returns the kernels of a result.
+
+    Args:
+        path: of the file.
+    """
     data = json.loads(path.read_text())
     if "rows" in data:
         return list(_of_table(path.stem, data))
@@ -121,6 +125,9 @@ def steadied(kernels: Sequence[Kernel]) -> list[Kernel]:
     The clock falls while the kernels of a problem are measured. cuBLAS is measured in turn with each, so that a
     kernel's ratio to it is free of that: a time becomes this ratio times the median time of cuBLAS. Kernels that were
     measured more than once for a problem become one, with the median of their times.
+
+    Args:
+        kernels: measured ones.
     """
     problems: dict[tuple[str, ...], list[Kernel]] = {}
     for kernel in kernels:
@@ -138,7 +145,14 @@ def steadied(kernels: Sequence[Kernel]) -> list[Kernel]:
 
 
 def write_table(path: Path, head: dict[str, Any], columns: list[str], rows: list[list[Any]]) -> None:
-    """Writes a table of kernels, a line for each."""
+    """Writes a table of kernels, a line for each.
+
+    Args:
+        path: of the file.
+        head: the other entries of the result.
+        columns: their names.
+        rows: a value for each column.
+    """
     lines = ",\n".join(f"  {json.dumps(row)}" for row in rows)
     text = json.dumps(head, indent=1)[:-2]
     path.write_text(f'{text},\n "columns": {json.dumps(columns)},\n "rows": [\n{lines}\n ]\n}}\n')

@@ -100,7 +100,14 @@ class Built:
 
 
 def build_one(job: Job) -> Built:
-    """Builds a kernel."""
+    """Builds a kernel.
+
+    Args:
+        job: the problem and its knobs.
+
+    Returns:
+        The kernel, or the reason why it is refused.
+    """
     from stepladder.pipeline import build
     from stepladder.pipeline.context import mlir_context
     from stepladder.pipeline.request import Request
@@ -236,7 +243,11 @@ def _build(pool: ProcessPoolExecutor, series: Series, group: Sequence[Drawn], fo
 
 
 def measure(args: argparse.Namespace) -> None:
-    """Measures what the result does not have yet."""
+    """Measures what the result lacks.
+
+    Args:
+        args: of the command line.
+    """
     if args.part in DRAWS:
         wanted = DRAWS[args.part](args.count)
     else:
@@ -248,7 +259,11 @@ def measure(args: argparse.Namespace) -> None:
 
 
 def add_series_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `measure_series`."""
+    """Adds the options of `measure_series`.
+
+    Args:
+        parser: that gets them.
+    """
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="processes that build")
     parser.add_argument(
         "--limit",
@@ -292,7 +307,11 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Measures or reports."""
+    """Measures or reports.
+
+    Args:
+        argv: the arguments of the command line; those of the process unless told.
+    """
     args = make_parser().parse_args(argv)
     args.run(args)
 

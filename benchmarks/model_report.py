@@ -17,7 +17,11 @@ FIRST, MOST = 4, 48
 
 
 def geometric_mean(values: Sequence[float]) -> float:
-    """Returns the geometric mean."""
+    """Returns the geometric mean.
+
+    Args:
+        values: positive numbers, at least one.
+    """
     return math.exp(statistics.fmean(map(math.log, values)))
 
 
@@ -30,7 +34,11 @@ def _line(name: str, values: Sequence[float]) -> str:
 
 
 def report(args: argparse.Namespace) -> None:
-    """Prints how good the choices of results are."""
+    """Prints how good the choices of results are.
+
+    Args:
+        args: of the command line.
+    """
     for path in args.results:
         data = json.loads(Path(path).read_text())
         cells = [dict(zip(data["columns"], row)) for row in data["rows"]]

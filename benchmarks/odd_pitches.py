@@ -64,13 +64,22 @@ NAME = "kernel"
 
 
 def neighbour(m: int, n: int, k: int) -> tuple[int, int, int]:
-    """Returns a problem's sizes rounded up, so that all rows are multiples of 16 bytes."""
+    """Returns the sizes rounded up, so that all rows are multiples of 16 bytes.
+
+    Args:
+        m, n, k: sizes of a problem.
+    """
     up = [-(-size // ELEMENTS_OF_16_BYTES) * ELEMENTS_OF_16_BYTES for size in (m, n, k)]
     return up[0], up[1], up[2]
 
 
 def label(m: int, n: int, k: int, a_layout: str, b_layout: str) -> str:
-    """Returns the name of a problem's bundle."""
+    """Returns the name of a problem's bundle.
+
+    Args:
+        m, n, k: sizes of the problem.
+        a_layout, b_layout: "row" or "column".
+    """
     return f"{m}x{n}x{k}-{a_layout}-{b_layout}"
 
 
@@ -81,7 +90,11 @@ def jobs() -> list[tuple[int, int, int, str, str]]:
 
 
 def build(args: argparse.Namespace) -> None:
-    """Writes the bundles that are not there yet."""
+    """Writes the bundles that do not exist yet.
+
+    Args:
+        args: of the command line.
+    """
     from stepladder.payload.writing import matmul_text
     from stepladder.pipeline.build import build as compile_payload
     from stepladder.pipeline.context import mlir_context
@@ -120,7 +133,11 @@ def _time(device: Device, path: Path, rounds: int) -> dict[str, Any]:
 
 
 def measure(args: argparse.Namespace) -> None:
-    """Checks and times all kernels, and writes the result after each."""
+    """Checks and times all kernels, and writes the result after each.
+
+    Args:
+        args: of the command line.
+    """
     began = time.monotonic()
     folder = Path(args.folder)
     times: dict[str, dict[str, Any]] = {}
@@ -172,7 +189,11 @@ def _summary(result: dict[str, Any]) -> None:
 
 
 def report(args: argparse.Namespace) -> None:
-    """Prints a result again."""
+    """Prints a result.
+
+    Args:
+        args: of the command line.
+    """
     result = json.loads(Path(args.result).read_text())
     for entry in result["problems"]:
         print(_line(entry))
@@ -198,7 +219,11 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Builds, measures or reports."""
+    """Builds, measures or reports.
+
+    Args:
+        argv: the arguments of the command line; those of the process unless told.
+    """
     args = make_parser().parse_args(argv)
     args.run(args)
 

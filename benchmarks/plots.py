@@ -26,7 +26,11 @@ def _save(figure: Figure, path: Path) -> None:
 
 
 def plot_ablation(name: str) -> None:
-    """Draws an ablation as bars, with a group for each variant."""
+    """Draws an ablation as bars, with a group for each variant.
+
+    Args:
+        name: of the ablation.
+    """
     ablation = result(f"{name}_ablation")
     figure, axes = plt.subplots(figsize=(9, 4))
     tiles = list(ablation["tiles"])
@@ -92,7 +96,11 @@ def plot_hopper_ablation() -> None:
 
 
 def plot_hopper_sizes(types: str) -> None:
-    """Draws the ratio to cuBLAS over sizes, with its spread, in bursts and sustained."""
+    """Draws the ratio to cuBLAS over sizes, with its spread, in bursts and sustained.
+
+    Args:
+        types: the name of the types in the results.
+    """
     header, problems = sizes_of(types)
     squares = [item for item in problems if is_square(item) and item["modes"]]
     figure, axes = plt.subplots(figsize=(8, 3.5))

@@ -80,6 +80,9 @@ REGIONS: dict[str, Callable[[], str]] = {
 def rendered(text: str) -> str:
     """Returns a document with its regions generated again.
 
+    Args:
+        text: Markdown with marked regions.
+
     Raises:
         SystemExit: a region has a name that nothing generates.
     """
@@ -103,7 +106,11 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Rewrites or checks the documents; returns the exit status."""
+    """Rewrites or checks the documents; returns the exit status.
+
+    Args:
+        argv: the arguments of the command line; those of the process unless told.
+    """
     args = make_parser().parse_args(argv)
     if args.plots and importlib.util.find_spec("matplotlib") is None:
         print("--plots needs matplotlib: pip install '.[docs]'", file=sys.stderr)

@@ -11,7 +11,11 @@ PIPELINES = ("wmma", "mma_sync")
 
 
 def emulator_table(name: str) -> str:
-    """Returns the emulator's counters of each variant of an ablation."""
+    """Returns the emulator's counters of each variant of an ablation, as Markdown.
+
+    Args:
+        name: of the ablation.
+    """
     counted = result("emulator")
     rows = []
     for variant in counted["ablations"][name]:

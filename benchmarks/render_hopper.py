@@ -20,7 +20,11 @@ def _has(name: str) -> bool:
 
 
 def tile_of(knobs: dict) -> str:
-    """Returns the tile of a block as MxNxK."""
+    """Returns the tile of a block as MxNxK.
+
+    Args:
+        knobs: of a kernel.
+    """
     return "x".join(str(knobs[f"block_{axis}"]) for axis in "mnk")
 
 
@@ -99,7 +103,14 @@ def ablation_table() -> str:
 
 
 def sizes_of(types: str) -> tuple[dict, list[dict]]:
-    """Returns the header of a result, and the problems of all results of these types, each once."""
+    """Returns the header of a result, and the problems of all results of these types, each once.
+
+    Args:
+        types: the name of the types in the results.
+
+    Raises:
+        FileNotFoundError: there is no result.
+    """
     paths = sorted(RESULTS.glob(f"hopper_sizes_{types}*.json"))
     if not paths:
         raise FileNotFoundError(types)
@@ -113,24 +124,46 @@ def sizes_of(types: str) -> tuple[dict, list[dict]]:
 
 
 def is_square(measured: dict) -> bool:
-    """Tells whether a problem is one of the squares; 1000^3, whose rows are not aligned, is one of the shapes."""
+    """Tells whether a problem is one of the squares; 1000^3, whose rows are not aligned, is one of the shapes.
+
+    Args:
+        measured: an entry of a result.
+    """
     problem = measured["problem"]
     return (problem["m"], problem["n"], problem["k"]) in SQUARES
 
 
 def spread_of(measured: dict, mode: str, kernel: str = "wgmma") -> str:
-    """Returns a kernel's ratio to cuBLAS as text: median, and minimum to maximum."""
+    """Returns a kernel's ratio to cuBLAS as text: median, and minimum to maximum.
+
+    Args:
+        measured: an entry of a result.
+        mode: "burst" or "sustained".
+        kernel: its name.
+    """
     spread = measured["modes"][mode]["kernels"][kernel]["ratio_spread"]
     return f"{spread['median']:.3f} ({spread['minimum']:.3f} to {spread['maximum']:.3f})"
 
 
 def ratio_of(measured: dict, mode: str, kernel: str = "wgmma") -> float:
-    """Returns a kernel's median ratio to cuBLAS."""
+    """Returns a kernel's median ratio to cuBLAS.
+
+    Args:
+        measured: an entry of a result.
+        mode: "burst" or "sustained".
+        kernel: its name.
+    """
     return measured["modes"][mode]["kernels"][kernel]["ratio_spread"]["median"]
 
 
 def rates_of(measured: dict, mode: str, kernel: str = "wgmma") -> tuple[float, float]:
-    """Returns the median TFLOP/s of a kernel and of cuBLAS."""
+    """Returns the median TFLOP/s of a kernel and of cuBLAS.
+
+    Args:
+        measured: an entry of a result.
+        mode: "burst" or "sustained".
+        kernel: its name.
+    """
     run = measured["modes"][mode]
     return run["kernels"][kernel]["tflops_spread"]["median"], run["baseline"]["tflops_spread"]["median"]
 
@@ -142,7 +175,12 @@ def _split_k(knobs: dict) -> str:
 
 
 def sizes_table(types: str, square: bool) -> str:
-    """Returns the kernels with default knobs beside cuBLAS, for the squares or for the other shapes."""
+    """Returns the kernels with default knobs beside cuBLAS, as Markdown.
+
+    Args:
+        types: the name of the types in the results.
+        square: the squares, or else the other shapes.
+    """
     header, problems = sizes_of(types)
     rows, bad = [], []
     for measured in problems:
@@ -303,7 +341,11 @@ def beside_table() -> str:
 
 
 def or_not_measured(make: Callable[[], str]) -> str:
-    """Returns the text of a region, or a note where it has no result yet."""
+    """Returns the text of a region, or a note where it has no result yet.
+
+    Args:
+        make: returns the text.
+    """
     try:
         return make()
     except FileNotFoundError:

@@ -12,7 +12,12 @@ PIPELINES = ("wmma", "mma_sync")
 
 
 def measured_variants(name: str, tile: str) -> list[tuple[dict, float, float]]:
-    """Returns (variant, burst TFLOP/s, sustained TFLOP/s) for a tile of an ablation."""
+    """Returns (variant, burst TFLOP/s, sustained TFLOP/s) for each variant of an ablation.
+
+    Args:
+        name: of the ablation.
+        tile: its name.
+    """
     ablation = result(f"{name}_ablation")
     measured = ablation["tiles"][tile]
     return [
@@ -22,7 +27,11 @@ def measured_variants(name: str, tile: str) -> list[tuple[dict, float, float]]:
 
 
 def ablation_table(name: str) -> str:
-    """Returns an ablation for each of its tiles, beside cuBLAS and the ceiling."""
+    """Returns an ablation for each of its tiles, beside cuBLAS and the ceiling, as Markdown.
+
+    Args:
+        name: of the ablation.
+    """
     ablation = result(f"{name}_ablation")
     parts = []
     for tile, measured in ablation["tiles"].items():
@@ -58,7 +67,12 @@ def ablation_table(name: str) -> str:
 
 
 def sizes_table(pipeline: str, acc: str) -> str:
-    """Returns the speed over sizes, with the best tile of each."""
+    """Returns the speed over sizes, with the best tile of each, as Markdown.
+
+    Args:
+        pipeline: its name.
+        acc: the type of the accumulator.
+    """
     rows = []
     sizes = result(f"{pipeline}_sizes_{acc}")["sizes"]
     for size, measured in sizes.items():

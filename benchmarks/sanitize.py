@@ -90,7 +90,12 @@ def _folder(folder: Path, name: str, kind: str) -> Path:
 
 
 def build(folder: Path, workers: int) -> None:
-    """Builds the bundles of all kernels below `folder`, C = AB + C."""
+    """Builds the bundles of all kernels, C = AB + C.
+
+    Args:
+        folder: of the bundles.
+        workers: processes.
+    """
     build_jobs(
         [
             Job(_folder(folder, name, kind), KERNELS[name][0], sizes, ("f16", "f32"), KERNELS[name][1])
@@ -140,7 +145,13 @@ def _sanitize(tool: str, place: Path) -> dict:
 
 
 def sanitize(folder: Path, out: Path, tools: list[str]) -> None:
-    """Runs every kernel under every tool, some at a time, and writes their reports."""
+    """Runs every kernel under every tool, several at a time, and writes their reports.
+
+    Args:
+        folder: of the bundles.
+        out: the file of the result.
+        tools: of compute-sanitizer.
+    """
     import duel
     from stepladder.runtime.bundle import read_bundle
     from stepladder.runtime.device import Device
@@ -186,7 +197,11 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Runs one half."""
+    """Runs one half.
+
+    Args:
+        argv: the arguments of the command line; those of the process unless told.
+    """
     args = make_parser().parse_args(argv)
     if args.part == "build":
         build(args.folder, args.workers)

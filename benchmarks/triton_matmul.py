@@ -28,7 +28,16 @@ def matmul(
     blocks: tl.constexpr,
     flat: tl.constexpr,
 ):
-    """Computes every `blocks`-th tile in each of `blocks` programs; a, b and c are descriptors of block-sized tiles."""
+    """Computes every `blocks`-th tile in each of `blocks` programs.
+
+    Args:
+        a, b, c: descriptors of block-sized tiles.
+        m, n, k: sizes of the problem.
+        block_m, block_n, block_k: sizes of a tile.
+        group: rows of tiles whose columns are computed together.
+        blocks: programs.
+        flat: whether the loops over tiles and k are flattened.
+    """
     tiles_m = tl.cdiv(m, block_m)
     tiles_n = tl.cdiv(n, block_n)
     steps = tl.cdiv(k, block_k)

@@ -70,7 +70,14 @@ class Case:
 
 
 def fetch(folder: Path) -> Path | None:
-    """Returns the tests' folder, downloaded where it is missing; None, with a message, where that fails."""
+    """Returns the folder of the tests, downloaded where it is missing.
+
+    Args:
+        folder: of the download.
+
+    Returns:
+        The folder; None, with a message, where the download fails.
+    """
     found = next(iter(folder.glob(f"{PACKAGE}*/mlir/test")), None)
     if found is not None:
         return found
@@ -101,13 +108,25 @@ def fetch(folder: Path) -> Path | None:
 
 
 def entry_of(text: str) -> str:
-    """Returns the function that a test's RUN lines name, or main."""
+    """Returns the function that a test's RUN lines name, or main.
+
+    Args:
+        text: of the test.
+    """
     found = re.search(r"\bentry_point\} = (\w+)|(?:^|\s)-e[= ](\w+)|-entry-point[= ](\w+)", text, re.MULTILINE)
     return next(filter(None, found.groups()), "main") if found else "main"
 
 
 def passes(path: Path, printed: str) -> bool:
-    """Tells whether the output of a test matches its CHECK lines; true where it has none."""
+    """Tells whether the output of a test matches its CHECK lines; true where it has none.
+
+    Args:
+        path: of the test.
+        printed: the output.
+
+    Raises:
+        SystemExit: FileCheck is not installed.
+    """
     if not re.search(r"(//|#)\s*CHECK(-[A-Z]+)*:", path.read_text()):
         return True
     tool = next(filter(None, map(shutil.which, _FILECHECK)), None)
@@ -119,7 +138,15 @@ def passes(path: Path, printed: str) -> bool:
 
 
 def run(path: Path, edited: Path | None = None) -> tuple[str, str, list[dict]]:
-    """Returns the outcome of a test ("right", "found", "wrong" or "unsupported"), a reason, and the findings."""
+    """Runs a test.
+
+    Args:
+        path: of the test.
+        edited: a copy of the test to run in its place.
+
+    Returns:
+        The outcome ("right", "found", "wrong" or "unsupported"), a reason, and the findings.
+    """
     with tempfile.TemporaryDirectory() as folder:
         findings = Path(folder) / "findings.json"
         command = [sys.executable, str(CASE), str(path), entry_of(path.read_text()), str(findings)]
@@ -148,7 +175,11 @@ def run(path: Path, edited: Path | None = None) -> tuple[str, str, list[dict]]:
 
 
 def passes_when_fixed(path: Path) -> bool | None:
-    """Tells whether the fixed copy of a test passes; None where the test has no fixes."""
+    """Tells whether the fixed copy of a test passes; None where the test has no fixes.
+
+    Args:
+        path: of the test.
+    """
     if not FIXES.get(path.name):
         return None
     with tempfile.TemporaryDirectory() as folder:
@@ -169,7 +200,16 @@ def passes_when_fixed(path: Path) -> bool | None:
 
 
 def outcome(group: str, root: Path, path: Path) -> Case:
-    """Runs a test, and its fixed copy where it has findings."""
+    """Runs a test, and its fixed copy where it has findings.
+
+    Args:
+        group: of the test.
+        root: the folder that the name of the test is relative to.
+        path: of the test.
+
+    Returns:
+        The case with its status, reason and findings.
+    """
     case = Case(group, str(path.relative_to(root)))
     if path.name in _OF_COMPILERS:
         case.status, case.reason = "unsupported", _OF_COMPILERS[path.name]
@@ -190,7 +230,11 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the tests and writes the result; returns the exit status."""
+    """Runs the tests and writes the result; returns the exit status.
+
+    Args:
+        argv: the arguments of the command line; those of the process unless told.
+    """
     args = make_parser().parse_args(argv)
     tests = fetch(args.source)
     if tests is None:

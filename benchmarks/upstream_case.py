@@ -41,7 +41,15 @@ _SCHEDULE = re.compile(r"^ *module (@\w+ )?attributes \{ ?transform\.with_named_
 
 
 def scheduled(text: str, name: str) -> str:
-    """Returns a module that its own schedule, where it has one and asks for it, has been applied to."""
+    """Returns a module after the application of its own schedule; one without a schedule is unchanged.
+
+    Args:
+        text: of the module.
+        name: of the file, for messages.
+
+    Raises:
+        StepladderError: there is no stock mlir-opt, or it does not apply the schedule.
+    """
     if "-transform-interpreter" not in text or not _SCHEDULE.search(text):
         return text
     tool = next(filter(None, map(shutil.which, _MLIR_OPT)), None)
@@ -64,7 +72,13 @@ def scheduled(text: str, name: str) -> str:
 
 
 def run_text(text: str, name: str, entry: str) -> Outcome:
-    """Returns the outcome of a module's function."""
+    """Returns the outcome of a module's function.
+
+    Args:
+        text: of the module.
+        name: of the file, for messages.
+        entry: the function.
+    """
     verified = "-generate-runtime-verification" in text
     continues = "-test-cf-assert" in text
     with mlir_context():
@@ -181,7 +195,14 @@ class _Bindings:
 
 
 def run_python(path: Path) -> tuple[list[dict], bool]:
-    """Runs a test in Python; returns the findings, and whether it ended without an exception."""
+    """Runs a test in Python.
+
+    Args:
+        path: of the test.
+
+    Returns:
+        The findings, and whether the test ended without an exception.
+    """
     given = _Bindings()
     bindings.import_dialects()
     sys.meta_path.insert(0, given)
@@ -206,7 +227,11 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a test; returns the exit status."""
+    """Runs a test; returns the exit status.
+
+    Args:
+        argv: the arguments of the command line; those of the process unless told.
+    """
     args = make_parser().parse_args(argv)
     path: Path = args.edited or args.test
     ended = True

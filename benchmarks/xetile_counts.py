@@ -45,13 +45,21 @@ _WRITTEN = re.compile(r"(?<!\d)(?:512|768|160)(?!\d)")  # the sizes of the files
 
 
 def program(name: str) -> str:
-    """Returns the text of a program of test/inputs/xetile, of SIZE^3."""
+    """Returns the text of a program of test/inputs/xetile, of SIZE^3.
+
+    Args:
+        name: of the file, without its suffix.
+    """
     text = (ROOT / "test" / "inputs" / "xetile" / f"{name}.mlir").read_text(encoding="utf-8")
     return _SIZED.sub(lambda found: _WRITTEN.sub(str(SIZE), found[0]), text)
 
 
 def vector_bytes(value: ir.Value) -> int:
-    """Returns the bytes of a vector of a lane; 0 for another value."""
+    """Returns the bytes of a vector of a lane; 0 for another value.
+
+    Args:
+        value: of a kernel.
+    """
     if not isinstance(value.type, ir.VectorType):
         return 0
     type_ = ir.VectorType(value.type)
@@ -128,7 +136,11 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Writes the counts."""
+    """Writes the counts.
+
+    Args:
+        argv: the arguments of the command line; those of the process unless told.
+    """
     args = make_parser().parse_args(argv)
     kernels = {}
     for target in ("pvc", "bmg"):

@@ -166,7 +166,16 @@ WRITTEN = """  bufferization.materialize_in_destination %x in restrict writable 
       : (tensor<32x64xf16>, memref<32x64xf16>) -> ()
   %y = bufferization.to_tensor %A restrict : memref<32x64xf16> to tensor<32x64xf16>
   %a = linalg.abs ins(%y : tensor<32x64xf16>) outs(%e : tensor<32x64xf16>) -> tensor<32x64xf16>"""
+FP8 = """  %q = tensor.empty() : tensor<32x64xf8E4M3FN>
+  %a = linalg.generic {indexing_maps = [#whole, #whole], iterator_types = ["parallel", "parallel"]}
+      ins(%q : tensor<32x64xf8E4M3FN>) outs(%e : tensor<32x64xf16>) {
+  ^bb0(%v: f8E4M3FN, %o: f16):
+    %w = arith.extf %v : f8E4M3FN to f16
+    %r = arith.addf %w, %w : f16
+    linalg.yield %r : f16
+  } -> tensor<32x64xf16>"""
 REFUSED = {
+    "fp8": (FP8, "linalg.generic takes tensor<32x64xf8E4M3FN>"),
     "another op": (PAD.replace("%a", "%p0").replace("%d", "%a"), "'tensor.pad' makes what an operand"),
     "another scalar op": (
         GENERIC.replace("BODY", "arith.remf %v, %v : f16"),

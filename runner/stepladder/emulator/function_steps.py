@@ -31,8 +31,14 @@ _SUMS = 2.0**-18
 
 
 def step_inputs(program: Program, seed: int) -> dict[int, np.ndarray]:
-    """Returns an array for each argument: normal numbers, of matrices divided by the root of the rows' length; integers
-    from -8 to 8."""
+    """Returns an array of random numbers for each argument.
+
+    Floating-point numbers are normal, those of matrices divided by the root of the rows' length; integers are -8 to 8.
+
+    Args:
+        program: whose arguments are generated.
+        seed: of the generator of random numbers.
+    """
     found = {}
     for number, item in enumerate(program.arguments):
         generator = np.random.default_rng([seed, number])

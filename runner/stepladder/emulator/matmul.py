@@ -87,12 +87,24 @@ class EmulatedExecutor:
         self._results: dict[str, np.ndarray] = {}
 
     def load(self, a: np.ndarray, b: np.ndarray, *further: np.ndarray) -> None:
-        """Takes A, B and the operands of elementwise ops for the launches that follow."""
+        """Sets A, B and the operands of elementwise ops for the launches that follow.
+
+        Args:
+            a, b: of the shapes and types of the matmul.
+            further: the operands of elementwise ops, in order.
+        """
         self._operands = {"a": a, "b": b}
         self._operands |= {epilogue_role(number): array for number, array in enumerate(further)}
 
     def launch(self, c: np.ndarray) -> np.ndarray:
-        """Runs the function with C holding `c` and returns what C holds afterwards."""
+        """Runs the function.
+
+        Args:
+            c: what C holds before.
+
+        Returns:
+            What C holds afterwards.
+        """
         operands = {**self._operands, "c": c}
         for number, type_ in enumerate(self.emulation.function.argument_types):
             role = self.roles.get(number, "")

@@ -42,7 +42,17 @@ def jump(fiber: Fiber, op: Instruction) -> None:
 
 
 def branch(fiber: Fiber, op: Instruction, condition: Value) -> None:
-    """Continues or jumps; the fiber splits where threads differ."""
+    """Continues or jumps; the fiber splits where the condition differs among its threads.
+
+    Args:
+        fiber: the threads that execute it.
+        op: the instruction; its attributes are `otherwise` (the index to jump to where the condition is false), `join`
+            (the index of the reconvergence point, or None) and `slots` (what is merged there).
+        condition: i1, uniform or (T,).
+
+    Raises:
+        Left: the fiber has split, and the executing loop takes the next one that is ready.
+    """
     condition = fiber.agreed(condition)
     otherwise, join = op.attributes["otherwise"], op.attributes["join"]
     if not isinstance(condition, np.ndarray):
@@ -90,7 +100,15 @@ def separate(builder: Builder, region: ir.Region, begin: Callable[[], None] | No
 
 
 def inline(builder: Builder, region: ir.Region, results: Sequence[int]) -> None:
-    """Emits a region, whose arguments have slots already, inline: the operands of its terminators are the `results`."""
+    """Emits a region inline.
+
+    The arguments of its first block have slots already.
+
+    Args:
+        builder: of the program.
+        region: of one block or several.
+        results: slots that the operands of the region's terminators are moved to.
+    """
     blocks = list(region.blocks)
     if len(blocks) > 1:
         _Flattened(builder, blocks, results)
@@ -169,7 +187,13 @@ class Graph:
         return any(not self.successors[other] for other in self.between(block, None))
 
     def between(self, block: int, end: int | None) -> set[int]:
-        """Returns the blocks on the paths from one block to another, the first included."""
+        """Returns the blocks on the paths from one block to another.
+
+        Args:
+            block: the number of the first block, which is included.
+            end: the number of the block where paths end, which is not included; None for paths to the end of the
+                function.
+        """
         found, rest = {block}, [block]
         while rest:
             for successor in self.successors[rest.pop()]:
@@ -180,7 +204,11 @@ class Graph:
 
 
 def bits_of(bits: int) -> Iterator[int]:
-    """Yields the places of the bits that are set, the lowest first."""
+    """Yields the positions of the bits that are set, the lowest first.
+
+    Args:
+        bits: an integer of any width, not negative.
+    """
     while bits:
         low = bits & -bits
         yield low.bit_length() - 1
@@ -328,7 +356,14 @@ def _cases(op: ir.Operation) -> list[int]:
 
 
 def data_flow(code: Sequence[Instruction]) -> tuple[int, int]:
-    """Returns, as bits, the slots that instructions use before they assign them, and those that they assign."""
+    """Returns, as bits, the slots that instructions use before they assign them, and those that they assign.
+
+    Args:
+        code: instructions in order.
+
+    Returns:
+        Two integers with one bit for each slot.
+    """
     used = assigned = 0
     for op in code:
         for slot in op.operands:

@@ -17,7 +17,11 @@ _TF32_DROPPED = 13
 
 
 def plain(value: Value) -> Value:
-    """Returns a number that is the same for all lanes as int, bool or NumPy's scalar; others as they are."""
+    """Returns a value that all lanes share as int, bool or NumPy's scalar; others are unchanged.
+
+    Args:
+        value: a number, or an array of any shape; an array without dimensions is a number.
+    """
     if isinstance(value, np.ndarray):
         if value.ndim:
             return value
@@ -42,20 +46,35 @@ def wrapped(value: Value, element: Scalar) -> Value:
 
 
 def signed(value: Value, width: int) -> Value:
-    """Returns an integer as arithmetic reads it with a sign: i1's true is -1."""
+    """Returns an integer as arithmetic reads it with a sign: i1's true is -1.
+
+    Args:
+        value: an integer, uniform or with lanes.
+        width: its bits.
+    """
     if width > 1:
         return value
     return -value.astype(np.int8) if isinstance(value, np.ndarray) else -int(value)
 
 
 def unsigned(value: Value, width: int) -> Value:
-    """Returns an integer read without a sign, as int or as an array of an unsigned type."""
+    """Returns an integer read without a sign, as int or as an array of an unsigned type.
+
+    Args:
+        value: an integer, uniform or with lanes, as values are held: signed.
+        width: its bits.
+    """
     value = values.unsigned(value, width)
     return value & ((1 << width) - 1) if isinstance(value, np.ndarray) and width < value.dtype.itemsize * 8 else value
 
 
 def number(value: Value, element: Scalar) -> Value:
-    """Returns a Python number as a uniform value of a type."""
+    """Returns a Python number as a uniform value of a type.
+
+    Args:
+        value: a Python number.
+        element: the type; an integer is wrapped to its width.
+    """
     return element.dtype.type(value) if element.is_float else wrapped(value, element)
 
 

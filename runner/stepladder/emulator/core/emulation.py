@@ -69,7 +69,15 @@ class Runnable(ABC):
 
     @abstractmethod
     def execute(self, machine: Machine, inputs: Sequence) -> tuple[list[np.ndarray | None], list]:
-        """Executes the program on a machine; returns what its arguments hold afterwards, and what it returns."""
+        """Executes the program on a machine.
+
+        Args:
+            machine: with fresh memory.
+            inputs: for each argument an array of its shape and type, or a number.
+
+        Returns:
+            What each argument holds afterwards (None for what is no array), and the results of the program.
+        """
 
     def run(
         self,
@@ -147,6 +155,9 @@ class Emulation(Runnable):
     def random_inputs(self, seed: int) -> list[np.ndarray]:
         """Returns an array for each argument: normal numbers, or integers of -8 to 8.
 
+        Args:
+            seed: of the generator of random numbers.
+
         Raises:
             StepladderError: an argument of a shape that is not static, or no array; more than there is memory for.
         """
@@ -175,6 +186,9 @@ class Emulation(Runnable):
 
     def check_inputs(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Returns the inputs, in the types of the arguments.
+
+        Args:
+            inputs: for each argument an array.
 
         Raises:
             StepladderError: another number of them, or one of another shape or type; says what would be accepted.
@@ -219,7 +233,15 @@ class Emulation(Runnable):
         return checked
 
     def execute(self, machine: Machine, inputs: Sequence) -> tuple[list[np.ndarray | None], list]:
-        """Runs the function on a machine; returns what its arguments hold afterwards, and what it returns."""
+        """Runs the function on a machine.
+
+        Args:
+            machine: with fresh memory.
+            inputs: for each argument an array of its shape and type, or a number.
+
+        Returns:
+            What each argument holds afterwards (None for what is no memref), and the results of the function.
+        """
         arguments, views = [], []
         for number, (given, type_) in enumerate(zip(inputs, self.function.argument_types)):
             if isinstance(type_, types.Buffer):
@@ -258,5 +280,9 @@ def _entry(program: Program, name: str | None, file: str) -> Function:
 
 
 def is_kernel(function: Function) -> bool:
-    """Whether a function is one that a launch runs."""
+    """Whether a launch runs a function.
+
+    Args:
+        function: of a module.
+    """
     return any(mark in function.attributes for mark in KERNELS)

@@ -45,7 +45,12 @@ def written_arguments(inputs: Sequence[np.ndarray], outcome: Outcome) -> list[in
 
 
 def outputs_of(inputs: Sequence[np.ndarray], outcome: Outcome) -> list[Output]:
-    """Returns the results of a run and, behind them, the arguments that it wrote."""
+    """Returns the results of a run, followed by the arguments that it has written.
+
+    Args:
+        inputs: what each argument held before the run.
+        outcome: of the run.
+    """
     results = [Output(f"result{number}", np.asarray(array)) for number, array in enumerate(outcome.results)]
     return results + [
         Output(f"argument{number}", np.asarray(outcome.arguments[number]))

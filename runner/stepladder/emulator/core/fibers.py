@@ -169,7 +169,11 @@ class Fiber:
         self.narrow(mask)
 
     def narrow(self, mask: np.ndarray | None) -> None:
-        """Makes these lanes the active ones."""
+        """Makes these lanes the active ones.
+
+        Args:
+            mask: bool array (T,), or None for all lanes.
+        """
         group = self.group
         self.mask = None if mask is None or mask.all() else mask
         self.warpgroups: list | None = None
@@ -193,7 +197,14 @@ class Fiber:
         return self.blocked
 
     def split(self, mask: np.ndarray) -> Fiber:
-        """Parts from these lanes; returns the fiber that they are."""
+        """Splits these lanes off.
+
+        Args:
+            mask: bool array (T,) of active lanes.
+
+        Returns:
+            The fiber of these lanes, at the same instruction and with a copy of the values.
+        """
         other = Fiber(self.group, self.code, self.place, list(self.env), mask, list(self.stack))
         other.pending = self.pending
         self.narrow(self.active & ~mask)
@@ -208,11 +219,20 @@ class Fiber:
         return made
 
     def first(self, value: Value, rank: int = 0) -> Value:
-        """Returns what the first active lane has of a value."""
+        """Returns the first active lane's part of a value.
+
+        Args:
+            value: uniform, or with lanes in front.
+            rank: dimensions of the value without lanes.
+        """
         return value if values.is_uniform(value, rank) else value[self.lanes[0]]
 
     def agreed(self, value: Value) -> Value:
-        """Returns a number as a uniform one if all active lanes have the same, else as it is."""
+        """Returns a number as a uniform one if all active lanes have the same, else as it is.
+
+        Args:
+            value: a number, uniform or (T,).
+        """
         if not isinstance(value, np.ndarray):
             return value
         own = value[self.lanes]

@@ -46,9 +46,12 @@ class Granularity:
 
 
 def granularity_of(program: Program) -> Granularity:
-    """Returns the bytes that the sanitizer looks at as one: the smallest element that is accessed, 4 at most.
+    """Returns the bytes that the sanitizer treats as one unit: the smallest element that is accessed, 4 at most.
 
     In shared memory they are the smallest access, 16 at most, where all accesses are known.
+
+    Args:
+        program: whose instructions are looked at.
     """
     sizes = [_MOST]
     for op in program.instructions:

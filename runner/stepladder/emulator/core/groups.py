@@ -129,41 +129,72 @@ class Group:
     # Names for messages.
 
     def thread_name(self, lane: int | np.integer) -> str:
-        """Returns a thread's name."""
+        """Returns the name of a thread, for messages.
+
+        Args:
+            lane: its number in the group.
+        """
         if self.is_host:
             return "the host"
         block = self.block_ids[self.block_of_lane[lane]]
         return f"thread {self.thread_of_lane[lane]} of block ({', '.join(map(str, block))})"
 
     def warp_name(self, warp: int) -> str:
-        """Returns a warp's name."""
+        """Returns the name of a warp, for messages.
+
+        Args:
+            warp: its number in the group.
+        """
         block, number = divmod(int(warp), self.warps_per_block)
         return f"warp {number} of block ({', '.join(map(str, self.block_ids[block]))})"
 
     # What the timeline takes down, where there is one.
 
     def begins(self, row: str, op: Instruction, flight: object, what: str = "") -> None:
-        """Notes that an asynchronous operation begins; args as for `Timeline.begins`."""
+        """Notes that an asynchronous operation begins.
+
+        Args:
+            row: of the timeline.
+            op: that begins it.
+            flight: the operation; the same object is given to `ends`.
+            what: details for people.
+        """
         if self.machine.timeline is not None:
             self.machine.timeline.begins(self, row, op, flight, what)
 
     def ends(self, flight: object) -> None:
-        """Notes that an asynchronous operation is done."""
+        """Notes that an asynchronous operation is complete.
+
+        Args:
+            flight: the object given to `begins`.
+        """
         if self.machine.timeline is not None:
             self.machine.timeline.ends(flight)
 
     # What instructions ask.
 
     def rank_of(self, slot: int) -> int:
-        """Returns the number of dimensions of a slot's values."""
+        """Returns the number of dimensions of a slot's values.
+
+        Args:
+            slot: of the program.
+        """
         return self.machine.program.slot_types[slot].rank
 
     def copy_of_lane(self, memory: Allocation) -> np.ndarray:
-        """Returns, for each lane, which copy of an allocation is its own."""
+        """Returns the index of the copy of an allocation that each lane accesses: int array (T,).
+
+        Args:
+            memory: with a copy for each block ("shared") or for each thread ("private").
+        """
         return self.block_of_lane if memory.space == "shared" else np.arange(self.count)
 
     def own_memory(self, size: int) -> Allocation:
-        """Returns new memory that each thread has for itself."""
+        """Returns a new allocation with a copy for each thread.
+
+        Args:
+            size: bytes of one copy.
+        """
         used = max((memory.address + memory.size for memory in self.private.values()), default=PRIVATE_BASE)
         address = -(-used // _OWN_ALIGNMENT) * _OWN_ALIGNMENT
         return Allocation(size, copies=self.count, space="private", address=address, name="a thread's own memory")
@@ -171,7 +202,12 @@ class Group:
     # Running.
 
     def start(self, code: list[Instruction], env: list) -> None:
-        """Begins with all threads at the first instruction."""
+        """Makes all threads ready to execute from the first instruction.
+
+        Args:
+            code: the instructions.
+            env: values by slot.
+        """
         self.ready.append(Fiber(self, code, 0, env, None))
 
     @property

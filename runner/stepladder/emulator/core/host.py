@@ -28,7 +28,14 @@ _SUFFIXES = ("I8", "I16", "I32", "I64", "F16", "BF16", "F32", "F64", "Ind", "C32
 
 
 def brings(*names: str) -> Callable[[Callable], Callable]:
-    """Registers the implementation of the functions with these names, and of their C interface wrappers."""
+    """Registers the implementation of the functions with these names, and of their C interface wrappers.
+
+    Args:
+        names: of functions, without the prefix `_mlir_ciface_`.
+
+    Returns:
+        A decorator of a function of the fiber, the call and its operands, which returns the function.
+    """
 
     def decorator(function: Callable) -> Callable:
         for name in names:
@@ -39,12 +46,23 @@ def brings(*names: str) -> Callable[[Callable], Callable]:
 
 
 def say(fiber: Fiber, text: str) -> None:
-    """Prints a text."""
+    """Appends a text to the output of the program.
+
+    Args:
+        fiber: of the host or of threads.
+        text: with line ends.
+    """
     fiber.group.machine.output.append(text)
 
 
 def array_of(fiber: Fiber, op: Instruction, value: Value) -> np.ndarray:
-    """Returns the elements of a memref or a tensor."""
+    """Returns the elements of a memref or a tensor as an array.
+
+    Args:
+        fiber: that reads them; sizes are those of its first active lane.
+        op: the instruction that reads, for findings.
+        value: a memref, or an array of the tensor's elements.
+    """
     if not isinstance(value, MemRef):
         return np.asarray(value)
     shape = tuple(int(fiber.first(size)) for size in value.sizes)

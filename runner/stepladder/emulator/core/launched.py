@@ -44,7 +44,11 @@ class Launch:
 
     @classmethod
     def of_manifest(cls, manifest: Manifest) -> Launch:
-        """Returns how the manifest of a bundle says that its kernel is launched."""
+        """Returns the launch that the manifest of a bundle states.
+
+        Args:
+            manifest: of a bundle.
+        """
         return cls(
             manifest.grid, manifest.block, manifest.cluster, manifest.dynamic_shared_memory, manifest.dependent_launch
         )
@@ -83,10 +87,21 @@ class BoundKernel(Runnable):
 
     @abstractmethod
     def begin(self, machine: Machine, inputs: Sequence[np.ndarray]) -> list[Allocation | None]:
-        """Launches the kernel on inputs, and returns the memory of each argument, None for numbers."""
+        """Launches the kernel.
+
+        Args:
+            machine: that executes it.
+            inputs: an array for each argument, as `check_inputs` returns them.
+
+        Returns:
+            The memory of each argument, None for numbers.
+        """
 
     def random_inputs(self, seed: int) -> list[np.ndarray]:
         """Returns an array for each argument: what it says that it holds, else normal numbers or integers of -8 to 8.
+
+        Args:
+            seed: of the generator of random numbers.
 
         Raises:
             StepladderError: more than there is memory for.
@@ -111,7 +126,10 @@ class BoundKernel(Runnable):
         return found
 
     def check_inputs(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Returns what each argument begins with: the inputs for arrays, in order, and values of numbers.
+        """Returns the initial content of each argument: the inputs for arrays, in order, and the values of numbers.
+
+        Args:
+            inputs: one for each argument that is memory, of its shape and type.
 
         Raises:
             StepladderError: another number of them, or one of another shape or type; says what would be accepted.
@@ -138,7 +156,15 @@ class BoundKernel(Runnable):
         return found
 
     def execute(self, machine: Machine, inputs: Sequence) -> tuple[list[np.ndarray | None], list]:
-        """Launches the kernel on a machine; returns what each argument holds afterwards, None for numbers."""
+        """Launches the kernel and reads its arguments.
+
+        Args:
+            machine: that executes it.
+            inputs: an array for each argument, as `check_inputs` returns them.
+
+        Returns:
+            What each argument holds afterwards (None for numbers), and no results.
+        """
         with np.errstate(all="ignore"):
             allocations = self.begin(machine, inputs)
         held: list[np.ndarray | None] = []

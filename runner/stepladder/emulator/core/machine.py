@@ -92,7 +92,12 @@ class Machine:
         self._launches = 0
 
     def free(self, op: Instruction, memory: Allocation) -> None:
-        """Frees memory of the heap; who frees it twice, or touches it later, is a finding."""
+        """Frees memory of the heap; a second free, or a later access, is a finding.
+
+        Args:
+            op: that frees it.
+            memory: an allocation of the heap.
+        """
         if self.sanitize and memory.freed is not None:
             self.findings.add("use-after-free", "frees memory that has been freed", op, memory.freed)
         memory.freed = op

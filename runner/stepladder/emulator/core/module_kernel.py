@@ -79,6 +79,10 @@ class ModuleKernel:
     def bound(self, arguments: Sequence[Argument], launch: Launch) -> BoundKernel:
         """Returns the kernel with arguments and a launch.
 
+        Args:
+            arguments: in order; a memref that is expanded to several parameters is one.
+            launch: a cluster of one block is replaced by the one that the kernel is compiled for.
+
         Raises:
             StepladderError: arguments that do not fit the parameters; says what would be accepted.
         """
@@ -105,7 +109,11 @@ class ModuleKernel:
         return BoundModuleKernel(self, made, counts, launch)
 
     def refused(self, text: str) -> StepladderError:
-        """Returns the error that the kernel does not take something."""
+        """Returns the error for what the kernel does not accept.
+
+        Args:
+            text: the message behind the name of the kernel.
+        """
         return StepladderError(f"kernel @{self.name} {text}", location=self.location)
 
     def _expanded(self, argument: Argument) -> Argument:
@@ -174,7 +182,15 @@ class BoundModuleKernel(BoundKernel):
         self.counts = list(counts)
 
     def begin(self, machine: Machine, inputs: Sequence[np.ndarray]) -> list[Allocation | None]:
-        """Launches the kernel on inputs, and returns the memory of each argument, None for numbers."""
+        """Launches the kernel, unless the launch exceeds what its target can run.
+
+        Args:
+            machine: that executes it.
+            inputs: an array for each argument, as `check_inputs` returns them.
+
+        Returns:
+            The memory of each argument, None for numbers.
+        """
         function, launch = self.kernel.function, self.launch
         window, layout = lay_out(function.code, launch.dynamic)
         op = Instruction("launch", _nothing, location=function.location)

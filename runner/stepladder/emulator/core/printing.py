@@ -15,7 +15,12 @@ _SPECIFIER = re.compile(r"%([-+ #0]*)(\d+)?(\.\d+)?(hh|h|ll|l|j|z|t|L)?([diouxXe
 
 
 def number_text(value: Value, element: Scalar) -> str:
-    """Returns a number as `vector.print` and the runner libraries print it."""
+    """Returns a number as `vector.print` and the runner libraries print it.
+
+    Args:
+        value: a number of the type.
+        element: its type: complex, floating-point, or integer.
+    """
     if element.name.startswith("complex"):
         return f"({number_text(value.real, _PART)},{number_text(value.imag, _PART)})"
     if element.is_float:
@@ -32,7 +37,12 @@ _PART = Scalar("f64", np.dtype(np.float64), 64)
 
 
 def vector_text(value: np.ndarray, element: Scalar) -> str:
-    """Returns a vector as `vector.print` prints it; one without dimensions as one of a single element."""
+    """Returns a vector as `vector.print` prints it; one without dimensions as one of a single element.
+
+    Args:
+        value: an array of any rank, without lanes.
+        element: the type of an element.
+    """
     if value.ndim == 0:
         return f"( {number_text(value[()], element)} )"
     if value.ndim == 1:
@@ -41,7 +51,13 @@ def vector_text(value: np.ndarray, element: Scalar) -> str:
 
 
 def memref_head(address: int, offset: int, sizes: Sequence[int], strides: Sequence[int]) -> str:
-    """Returns how the runner libraries describe an unranked memref."""
+    """Returns the description of an unranked memref, as the runner libraries print it.
+
+    Args:
+        address: of the allocation.
+        offset: in elements.
+        sizes, strides: of each dimension, in elements.
+    """
     listed = (", ".join(map(str, numbers)) for numbers in (sizes, strides))
     sizes_text, strides_text = listed
     return (

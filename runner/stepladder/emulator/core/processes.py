@@ -58,7 +58,12 @@ class _Shared(Exception):
 
 
 def can_part(machine: Machine, code: Sequence[Instruction]) -> bool:
-    """Whether the blocks of a launch may run in several processes, as far as that is known before they run."""
+    """Whether the blocks of a launch may run in several processes, as far as that is known before they run.
+
+    Args:
+        machine: its number of processes, its options and what it has recorded so far.
+        code: the instructions of the kernel; atomics and prints rule several processes out.
+    """
     return (
         machine.processes > 1
         and hasattr(os, "fork")

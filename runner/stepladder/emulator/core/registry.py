@@ -30,31 +30,63 @@ SHARED: dict[str, Callable] = {}
 
 
 def executes(*names: str) -> Callable[[Callable], Callable]:
-    """Registers what executes the ops with these names."""
+    """Registers a function that executes ops.
+
+    Args:
+        names: of the ops.
+
+    Returns:
+        A decorator of a function of the fiber, the instruction and its operands, which returns the function.
+    """
     return _register(EXECUTED, names)
 
 
 def checks(*names: str) -> Callable[[Callable], Callable]:
-    """Registers what adds checks to what executes the ops with these names: a function of the op of MLIR and that."""
+    """Registers a function that adds checks to the execution of ops.
+
+    Args:
+        names: of the ops.
+
+    Returns:
+        A decorator of a function of the MLIR op and the function that executes it, which returns one to execute
+        instead.
+    """
     return _register(CHECKED, names)
 
 
 def execution(op: ir.Operation) -> Callable:
-    """Returns what executes an op, with the checks that its flags ask for."""
+    """Returns the function that executes an op, with the checks that its flags ask for.
+
+    Args:
+        op: whose name is registered with `executes`.
+    """
     execute = EXECUTED[op.name]
     return CHECKED[op.name](op, execute) if op.name in CHECKED else execute
 
 
 def lowers(*names: str) -> Callable[[Callable], Callable]:
-    """Registers what makes instructions of the ops with these names."""
+    """Registers a function that emits the instructions of ops.
+
+    Args:
+        names: of the ops.
+
+    Returns:
+        A decorator of a function of the `program.Builder` and the MLIR op, which returns the function.
+    """
     return _register(LOWERED, names)
 
 
 def shared(name: str) -> Callable[[Callable], Callable]:
-    """Registers how much shared memory an op takes: a function from the op to (bytes, alignment, symbol).
+    """Registers a function that returns the shared memory of an op: (bytes, alignment, symbol).
 
-    Ops with the same symbol have the same place; without one (None) each has its own. Bytes of None stand for what
-    the launch gives: dynamic shared memory. A result of None stands for an op that takes none.
+    Ops with the same symbol share one place; an op without one (None) has its own. Bytes of None stand for the dynamic
+    shared memory of the launch. A result of None stands for an op without shared memory.
+
+    Args:
+        name: of the op.
+
+    Returns:
+        A decorator of a function of the instruction, which returns the function.
     """
     return _register(SHARED, (name,))
 

@@ -94,7 +94,11 @@ class Timeline:
         self._open[id(flight)] = _Flight(flight, group, number, self.now, op.name, {"at": op.location, "what": what})
 
     def ends(self, flight: object) -> None:
-        """Notes that an asynchronous operation completes, which it does at the wait for it."""
+        """Notes that an asynchronous operation completes, at the wait for it.
+
+        Args:
+            flight: the object given to `begins`; one that has not begun is ignored.
+        """
         found = self._open.pop(id(flight), None)
         if found is not None:
             self._add(found.group, _FLIGHT_ROWS + found.row, found.since, self.now, found.name, found.details)

@@ -236,15 +236,22 @@ def _shaped(type_: ir.Type) -> Shaped | None:
 
 
 def decode(type_: ir.Type) -> Type:
-    """Returns the Scalar, Vector, Tensor, Buffer or Opaque for a type of MLIR.
+    """Returns the Scalar, Vector, Tensor, Buffer or Opaque for an MLIR type.
 
-    Needs the context of the type to be alive; `forget` before another one takes its place.
+    The context of the type must be alive; `forget` is called before another context takes its place.
+
+    Args:
+        type_: any MLIR type.
     """
     return _decode(type_)
 
 
 def text_of(type_: Type) -> str:
-    """Returns the text of a decoded number, vector or type of another kind."""
+    """Returns the text of a decoded type.
+
+    Args:
+        type_: a Scalar, a Vector or an Opaque.
+    """
     if isinstance(type_, Opaque):
         return type_.text
     if isinstance(type_, Vector):

@@ -31,12 +31,23 @@ Value = Any
 
 
 def is_uniform(value: Value, rank: int = 0) -> bool:
-    """Whether a number or a vector of `rank` dimensions is the same for all lanes."""
+    """Whether a value is the same for all lanes.
+
+    Args:
+        value: a number or an array, with or without lanes in front.
+        rank: dimensions of the value without lanes.
+    """
     return not isinstance(value, np.ndarray) or value.ndim == rank
 
 
 def lanes(value: Value, count: int, rank: int = 0) -> np.ndarray:
-    """Returns a number or a vector of `rank` dimensions as an array with `count` lanes in front."""
+    """Returns a value as an array with lanes in front.
+
+    Args:
+        value: a number or an array, with or without lanes.
+        count: T, the number of lanes.
+        rank: dimensions of the value without lanes.
+    """
     value = np.asarray(value)
     return value if value.ndim > rank else np.broadcast_to(value, (count, *value.shape))
 
@@ -55,7 +66,12 @@ def same(left: Value, right: Value, rank: int = 0) -> tuple:
 
 
 def wrap(value: Value, width: int) -> Value:
-    """Returns an integer wrapped to a signed one of `width` bits; arrays of NumPy's widths wrap themselves."""
+    """Returns an integer wrapped to a signed one of `width` bits; arrays of NumPy's widths wrap themselves.
+
+    Args:
+        value: an integer, or an array of integers, which is unchanged.
+        width: bits; 1 yields a bool.
+    """
     if isinstance(value, np.ndarray):
         return value
     if width == 1:
@@ -65,7 +81,12 @@ def wrap(value: Value, width: int) -> Value:
 
 
 def unsigned(value: Value, width: int) -> Value:
-    """Returns an integer read as an unsigned one of `width` bits, as int or as an array of a wide enough type."""
+    """Returns an integer read as an unsigned one of `width` bits, as int or as an array of a wide enough type.
+
+    Args:
+        value: an integer or an array of signed integers or bools.
+        width: bits of an integer; an array's element type says its own.
+    """
     if not isinstance(value, np.ndarray):
         return int(value) & ((1 << width) - 1)
     if value.dtype == bool:
@@ -103,7 +124,12 @@ class MemRef:
         self.strides = tuple(strides)
 
     def view(self, offset: Value, sizes: Iterable[Value], strides: Iterable[Value]) -> MemRef:
-        """Returns another view of the same memory with elements of the same type."""
+        """Returns another view of the same memory with elements of the same type.
+
+        Args:
+            offset: elements from `start` to the first one, uniform or (T,).
+            sizes, strides: of each dimension in elements, each uniform or (T,).
+        """
         return MemRef(self.memory, self.element, self.start, offset, sizes, strides)
 
     @property
@@ -113,7 +139,13 @@ class MemRef:
 
     @staticmethod
     def merged(parts: list, masks: list, count: int) -> MemRef:
-        """Returns the view that has, in the lanes of each mask, the numbers of that part."""
+        """Returns the view whose offset, sizes and strides are, in the lanes of each mask, those of the part.
+
+        Args:
+            parts: views of the same memory.
+            masks: a bool array (T,) for each part.
+            count: T, the number of lanes.
+        """
         first = parts[0]
         assert all(part.memory is first.memory and part.start == first.start for part in parts), (
             "views of different memory cannot come together"
@@ -156,13 +188,24 @@ def merge(parts: list, masks: list, count: int, rank: int = 0) -> Value:
 
 
 def leading(value: Value, rank: int) -> tuple[int, ...]:
-    """Returns the dimensions in front of a vector's own: () or (T,)."""
+    """Returns the dimensions in front of a vector's own: () or (T,).
+
+    Args:
+        value: an array.
+        rank: dimensions of the vector.
+    """
     shape = np.shape(value)
     return shape[: len(shape) - rank]
 
 
 def with_rank(value: Value, rank: int, to: int) -> np.ndarray:
-    """Returns a vector with dimensions of one in front of its own, such that there are `to` of them."""
+    """Returns a vector with dimensions of size 1 inserted in front of its own.
+
+    Args:
+        value: with or without lanes.
+        rank: dimensions of the vector.
+        to: dimensions of the vector that is returned, at least `rank`.
+    """
     value = np.asarray(value)
     front = leading(value, rank)
     return value.reshape((*front, *(1,) * (to - rank), *value.shape[len(front) :]))

@@ -42,14 +42,25 @@ def _source(expression: ir.AffineExpr) -> str:
 
 
 def dimensions_of(expression: ir.AffineExpr) -> set[int]:
-    """Returns the numbers of the dimensions that an expression depends on."""
+    """Returns the numbers of the dimensions that an expression depends on.
+
+    Args:
+        expression: affine.
+    """
     if isinstance(expression, ir.AffineBinaryExpr):
         return dimensions_of(expression.lhs) | dimensions_of(expression.rhs)
     return {expression.position} if isinstance(expression, ir.AffineDimExpr) else set()
 
 
 def compiled(affine_map: ir.AffineMap) -> Callable[..., tuple]:
-    """Returns a function from dimensions and symbols, ints or int64 arrays, to the tuple of a map's results."""
+    """Returns a Python function that evaluates an affine map.
+
+    Args:
+        affine_map: of dimensions and symbols.
+
+    Returns:
+        A function from the dimensions and the symbols, ints or int64 arrays, to the tuple of results.
+    """
     arguments = [f"d{number}" for number in range(affine_map.n_dims)]
     arguments += [f"s{number}" for number in range(affine_map.n_symbols)]
     results = "".join(f"{_source(expression)}, " for expression in affine_map.results)

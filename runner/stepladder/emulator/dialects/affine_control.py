@@ -109,7 +109,12 @@ def lower_parallel(builder: Builder, op: ir.Operation) -> None:
 
 
 def neutral(kind: str, element: Scalar) -> object:
-    """Returns what does not change the result of a reduction, of a kind as `arith::AtomicRMWKind` names it."""
+    """Returns the neutral element of a reduction.
+
+    Args:
+        kind: as `arith::AtomicRMWKind` names it.
+        element: the type.
+    """
     if element.is_float:
         return element.dtype.type(
             {"addf": 0, "mulf": 1, "maximumf": -np.inf, "maxnumf": np.nan, "minimumf": np.inf, "minnumf": np.nan}[kind]

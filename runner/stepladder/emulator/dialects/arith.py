@@ -248,7 +248,13 @@ _OPPOSITES = {
 
 
 def compare_integers(predicate: str, left: Value, right: Value, width: int) -> Value:
-    """Returns whether a predicate ("eq", "slt", "ult", ...) holds."""
+    """Returns whether a predicate holds.
+
+    Args:
+        predicate: "eq", "slt", "ult" and so on.
+        left, right: integers, uniform or with lanes.
+        width: bits.
+    """
     read = unsigned if predicate[0] == "u" else signed
     return plain(_COMPARISONS[predicate[-2:]](read(left, width), read(right, width)))
 

@@ -17,7 +17,11 @@ executes("bufferization.alloc_tensor")(empty)
 
 
 def everywhere(sizes: Sequence[Value]) -> tuple:
-    """Returns the coordinates of all elements of a view with these sizes."""
+    """Returns the coordinates of all elements of a view.
+
+    Args:
+        sizes: of the view, the same for all lanes.
+    """
     return np.ix_(*(np.arange(size) for size in sizes))
 
 

@@ -59,7 +59,15 @@ def lower_func(builder: Builder, op: ir.Operation) -> None:
 
 
 def put_in_place(builder: Builder, op: ir.Operation, symbol: str) -> bool:
-    """Emits, in a kernel, a function's instructions in place of a call; returns whether it has a body.
+    """Emits, in a kernel, the instructions of a function in place of a call.
+
+    Args:
+        builder: of the program.
+        op: the call.
+        symbol: the name of the function.
+
+    Returns:
+        Whether the function has a body; nothing is emitted for one without.
 
     Raises:
         StepladderError: it calls itself.
@@ -83,7 +91,12 @@ def put_in_place(builder: Builder, op: ir.Operation, symbol: str) -> bool:
 
 
 def find(op: ir.Operation, symbol: str) -> Value:
-    """Returns the function with a name that is nearest around an op, or None."""
+    """Returns the function with a name in the nearest enclosing module, or None.
+
+    Args:
+        op: where the search begins.
+        symbol: the name of the function.
+    """
     scope = op.parent
     while scope is not None:
         if scope.name in ("builtin.module", "gpu.module"):

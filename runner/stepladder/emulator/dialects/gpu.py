@@ -171,7 +171,12 @@ def end(fiber: Fiber, op: Instruction, *operands: Value) -> None:
 
 
 def lay_out(code: Sequence[Instruction], dynamic_bytes: int) -> tuple[int, dict]:
-    """Returns the bytes of shared memory that a block needs, and the offsets of its contents (`registry.shared`)."""
+    """Returns the bytes of shared memory of a block, and the offsets of its contents (`registry.shared`).
+
+    Args:
+        code: the instructions of the kernel.
+        dynamic_bytes: of dynamic shared memory.
+    """
     layout: dict = {}
     place = 0
     dynamic: dict = {}  # all of it begins at one offset
@@ -209,7 +214,16 @@ def asked_of(
     dynamic: int,
     attributes: Mapping[str, object],
 ) -> Asked:
-    """Returns what a launch of a kernel asks for: of `dynamic` bytes of shared memory, and what the code declares."""
+    """Returns what a launch of a kernel requires.
+
+    Args:
+        code: the instructions of the kernel.
+        grid: blocks along x, y and z.
+        block: threads along x, y and z.
+        cluster: blocks of a cluster along x, y and z.
+        dynamic: bytes of dynamic shared memory.
+        attributes: of the kernel, by name.
+    """
     static = lay_out(code, 0)[0] - _unplaced_bytes(code)
     with_dynamic = lay_out(code, dynamic)[0] - _unplaced_bytes(code)
     most = attributes.get("nvvm.maxnreg")

@@ -59,7 +59,13 @@ class WarpMatrix:
 
     @staticmethod
     def merged(parts: list, masks: list, count: int) -> WarpMatrix:
-        """Returns the matrices that those warps have in each part that its mask is of."""
+        """Returns the matrices that are, for the warps of each mask, those of the part.
+
+        Args:
+            parts: matrices of the same shape and type.
+            masks: a bool array (T,) for each part.
+            count: T, the number of lanes.
+        """
         group = parts[0].group
         array = parts[0].array.copy()
         for part, mask in zip(parts[1:], masks[1:]):

@@ -40,7 +40,18 @@ def _folded(function: Callable, rows: np.ndarray) -> np.ndarray:
 
 
 def over_groups(fiber: Fiber, op: Instruction, value: Value, group_of: np.ndarray, function: Callable) -> np.ndarray:
-    """Returns, for all lanes, what the active ones with the same group have together."""
+    """Returns, for each lane, the reduction over the active lanes of the same group.
+
+    Args:
+        fiber: the threads.
+        op: the instruction.
+        value: uniform, or with lanes in front.
+        group_of: the group of each lane: int array (T,).
+        function: that combines two values.
+
+    Returns:
+        Array with lanes in front; lanes that are not active hold zeros.
+    """
     rank = op.result_types[0].rank
     array = values.lanes(np.asarray(value), fiber.count, rank)
     result = np.zeros(array.shape, op.result_types[0].element.dtype)
@@ -142,7 +153,12 @@ def ballot(fiber: Fiber, op: Instruction, predicate: Value) -> Value:
 
 
 def ballots(fiber: Fiber, bits: np.ndarray) -> np.ndarray:
-    """Returns, for each lane, its warp's bits of the active threads with `bits` (T,)."""
+    """Returns, for each lane, the ballot of its warp as an integer: int64 array (T,).
+
+    Args:
+        fiber: the threads; bits of lanes that are not active are 0.
+        bits: bool array (T,).
+    """
     group = fiber.group
     own = np.zeros(fiber.count, np.int64)
     own[fiber.lanes] = bits[fiber.lanes].astype(np.int64) << (group.thread_of_lane[fiber.lanes] % group.warp)

@@ -46,7 +46,13 @@ class Struct:
 
     @staticmethod
     def merged(parts: list[Struct], masks: list, count: int) -> Struct:
-        """Returns the struct that has, in the lanes of each mask, the fields of that part."""
+        """Returns the struct whose fields are, in the lanes of each mask, those of the part.
+
+        Args:
+            parts: structs of the same type.
+            masks: a bool array (T,) for each part.
+            count: T, the number of lanes.
+        """
         columns = zip(*(part.fields for part in parts))
         return Struct(tuple(values.merge(list(fields), masks, count) for fields in columns))
 
@@ -62,7 +68,13 @@ class Held:
 
     @staticmethod
     def merged(parts: list, masks: list, count: int) -> Held:
-        """Returns the sum that the lanes of each mask have in that part, where some may be numbers."""
+        """Returns the register whose values are, in the lanes of each mask, those of the part.
+
+        Args:
+            parts: accumulator registers, or numbers.
+            masks: a bool array (T,) for each part.
+            count: T, the number of lanes.
+        """
         sums = [part.sums for part in parts if isinstance(part, Held)]
         columns = [
             part.sums.array[:, part.place]
@@ -175,7 +187,12 @@ def fields_for_ptx(fiber: Fiber, op: Instruction, struct: Value) -> Value:
 
 
 def field_for_ptx(struct: Value, position: Sequence[int]) -> Value:
-    """A field, or a field of a field, that PTX takes as it is."""
+    """Returns a field of a struct without waiting for products in flight.
+
+    Args:
+        struct: the operand.
+        position: the indices of the field, the outermost first.
+    """
     for place in position:
         struct = Held(struct, place) if isinstance(struct, AccumulatorRegisters) else struct.fields[place]
     return struct

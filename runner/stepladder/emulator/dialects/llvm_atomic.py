@@ -98,13 +98,28 @@ def update(
 
 
 def load(fiber: Fiber, op: Instruction, pointer: Value, element: Scalar) -> Value:
-    """An atomic load."""
+    """Returns what an atomic load reads.
+
+    Args:
+        fiber: the threads.
+        op: the instruction, with the attribute `ordering`.
+        pointer: addresses, uniform or (T,).
+        element: the type.
+    """
     found = update(fiber, op, pointer, element, lambda lane, old: old, ordering=op.attributes["ordering"], writes=False)
     return plain(found[0]) if fiber.group.is_host else found
 
 
 def store(fiber: Fiber, op: Instruction, pointer: Value, value: Value, element: Scalar) -> None:
-    """An atomic store."""
+    """Executes an atomic store.
+
+    Args:
+        fiber: the threads.
+        op: the instruction, with the attribute `ordering`.
+        pointer: addresses, uniform or (T,).
+        value: uniform or (T,).
+        element: the type.
+    """
     own = lanes(np.asarray(value, element.dtype), fiber.count)
     before = np.zeros(fiber.count, element.dtype)
     for part, allocation, start in pointers.parts(fiber, op, pointer, shared=pointers.is_shared(op.operand_types[1])):

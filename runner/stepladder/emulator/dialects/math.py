@@ -93,7 +93,12 @@ def sincos(fiber: Fiber, op: Instruction, value: Value) -> Value:
 
 
 def exact_fma(left: float, right: float, addend: float) -> float:
-    """Returns a product and a sum, rounded once."""
+    """Returns a product plus an addend, rounded once.
+
+    Args:
+        left, right: the factors.
+        addend: the number that is added.
+    """
     if not all(map(math.isfinite, (left, right, addend))):
         return left * right + addend
     try:

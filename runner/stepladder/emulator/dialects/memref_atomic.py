@@ -48,5 +48,10 @@ def generic_atomic_rmw(fiber: Fiber, op: Instruction, view: Value, *indices: Val
 
 
 def spread(fiber: Fiber, before: np.ndarray) -> Value:
-    """Returns what the active lanes found as a value."""
+    """Returns what the active lanes read as a value, uniform on the host.
+
+    Args:
+        fiber: the threads.
+        before: array (active lanes,).
+    """
     return plain(before[0]) if fiber.group.is_host else memory.spread(fiber, before)

@@ -33,7 +33,12 @@ MBARRIER_BYTES = 8
 
 
 def segments(op: Instruction, operands: Sequence[Value]) -> list[tuple]:
-    """Returns an op's operands by segment."""
+    """Returns the operands of an op by segment.
+
+    Args:
+        op: with the attribute `operandSegmentSizes`.
+        operands: all of them.
+    """
     parts, rest = [], operands
     for size in op.attributes["operandSegmentSizes"]:
         parts.append(rest[:size])
@@ -42,7 +47,12 @@ def segments(op: Instruction, operands: Sequence[Value]) -> list[tuple]:
 
 
 def where(fiber: Fiber, predicate: Value) -> Value:
-    """Returns the fiber of the active lanes for which an optional predicate, () or (value,), holds; None for none."""
+    """Returns the fiber of the active lanes for which an optional predicate holds; None where it holds for none.
+
+    Args:
+        fiber: the threads.
+        predicate: () or (value,).
+    """
     if not predicate:
         return fiber
     mask = fiber.active & values.lanes(np.asarray(predicate[0], bool), fiber.count)
@@ -50,12 +60,21 @@ def where(fiber: Fiber, predicate: Value) -> Value:
 
 
 def of_lane(value: Value, lane: int | np.integer) -> int:
-    """Returns what a lane has of a number, uniform or (T,)."""
+    """Returns one lane's part of a number.
+
+    Args:
+        value: uniform or (T,).
+        lane: its number.
+    """
     return int(value[lane]) if isinstance(value, np.ndarray) else int(value)
 
 
 def address_of(view: MemRef) -> Value:
-    """Returns the address of a view's first element, uniform or (T,)."""
+    """Returns the address of the first element of a view, uniform or (T,).
+
+    Args:
+        view: of memory.
+    """
     return view.memory.address + view.start + view.offset * view.element.bytes
 
 
@@ -108,7 +127,15 @@ def device_async_wait(fiber: Fiber, op: Instruction, token: Value) -> None:
 
 
 def warps_of(fiber: Fiber, op: Instruction) -> np.ndarray:
-    """Returns the threads of the active warps, int array (warps, 32); a finding where some of a warp are missing."""
+    """Returns the threads of the active warps: int array (warps, 32); warps that are not whole are a finding.
+
+    Args:
+        fiber: the threads.
+        op: the instruction.
+
+    Raises:
+        Unsupported: a block that is not a multiple of 32 threads.
+    """
     group = fiber.group
     if group.threads % fragments.WARP:
         raise Unsupported(op, f"in blocks of {group.threads} threads, which make no whole warps")
@@ -263,7 +290,13 @@ def mbarrier_init(
 
 
 def phases(fiber: Fiber, op: Instruction, address: Value) -> Value:
-    """Returns the phase that the mbarriers at an address are in: what an arrival's token is."""
+    """Returns the phase of the mbarriers at an address, which is the token of an arrival: int64 array (T,).
+
+    Args:
+        fiber: the threads.
+        op: the instruction.
+        address: uniform or (T,).
+    """
     token = np.zeros(fiber.count, np.int64)
     for mask, (block, place) in synchronization.by_block(fiber, address):
         barrier = mbarriers.find_mbarrier(fiber, op, block, place, synchronization.warps_of(fiber, mask))

@@ -130,7 +130,17 @@ def store_boxes(
     *,
     add: bool = False,
 ) -> None:
-    """Lets each thread begin to store a box, or to add it to what is there; args as for `load_boxes`."""
+    """Begins the store of a box by each thread.
+
+    Args:
+        fiber: the threads.
+        op: the instruction.
+        descriptor: of the tensor.
+        coordinates: where the box begins, the innermost first, each uniform or (T,).
+        address: of the source in shared memory, uniform or (T,).
+        predicate: () or (value,): the threads that store.
+        add: whether the box is added to what global memory holds.
+    """
     fiber = where(fiber, predicate)
     if fiber is None:
         return

@@ -37,7 +37,14 @@ class Tile:
     type: str
 
     def at(self, lane: int, *, along_k: bool, block: int, step: int) -> Operand:
-        """Returns what one instruction reads: of 64 rows number `block`, at step `step` of k."""
+        """Returns the operand that one instruction reads.
+
+        Args:
+            lane: whose address is taken.
+            along_k: whether the elements along k are adjacent.
+            block: the number of the 64 rows.
+            step: the number of the step along k.
+        """
         item = np.dtype(TYPES[self.type]).itemsize
         if along_k:
             box, within = divmod(step * STEP_BYTES, self.swizzle)

@@ -259,7 +259,15 @@ def map_address(fiber: Fiber, op: Instruction, address: Value, rank: Value) -> V
 def arrive_in_cluster(
     fiber: Fiber, op: Instruction, address: Value, arrivals: int = 1, *, releases: bool = True
 ) -> None:
-    """Arrives at another block's mbarrier."""
+    """Arrives at an mbarrier of any block of the cluster.
+
+    Args:
+        fiber: the threads.
+        op: the instruction.
+        address: that may name a block of the cluster, uniform or (T,).
+        arrivals: of each thread.
+        releases: whether the arrival has release semantics.
+    """
     block = (address >> RANK_SHIFT) - 1
     block = np.where(block < 0, fiber.group.block_of_lane, block)
     if fiber.group.sanitizer.enabled:
@@ -268,7 +276,13 @@ def arrive_in_cluster(
 
 
 def fence_async(fiber: Fiber, op: Instruction, space: str = "") -> None:
-    """Makes what threads wrote visible to the async proxy, in "shared" or "global" memory, or in both ("")."""
+    """Makes what threads wrote visible to the async proxy.
+
+    Args:
+        fiber: the threads.
+        op: the instruction.
+        space: "shared" or "global" memory, or "" for both.
+    """
     fiber.group.sanitizer.fence_proxy(fiber.warps, space)
     if space != "global":
         mbarriers.fence_initialization(fiber)

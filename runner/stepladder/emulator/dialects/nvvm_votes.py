@@ -18,7 +18,13 @@ _REDUX = ("add", "and", "or", "xor", "max", "min", "umax", "umin", "fmax", "fmin
 
 
 def check_members(fiber: Fiber, op: Instruction, members: Value) -> None:
-    """Reports threads that execute an op of a warp and are not among its members, or members that do not execute it."""
+    """Reports threads that execute an op without being members, and members that do not execute it.
+
+    Args:
+        fiber: the threads.
+        op: the instruction.
+        members: a mask of 32 bits, one for each thread of the warp; uniform or (T,).
+    """
     group = fiber.group
     mask = lanes(np.asarray(members), fiber.count).astype(np.int64) & 0xFFFFFFFF
     own = group.thread_of_lane % WARP

@@ -90,7 +90,11 @@ class Product:
 
 
 def is_known(form: Product) -> bool:
-    """Whether there are such types and such a shape."""
+    """Whether wgmma has such types and such a shape.
+
+    Args:
+        form: of the product.
+    """
     return (
         form.rows == ROWS
         and form.a in warpgroups.TYPES
@@ -100,7 +104,15 @@ def is_known(form: Product) -> bool:
 
 
 def check_product(op: Instruction, form: Product) -> None:
-    """Raises where there are no such types or no such shape."""
+    """Checks the types and the shape of a product.
+
+    Args:
+        op: the instruction.
+        form: of the product.
+
+    Raises:
+        Unsupported: types or a shape that wgmma does not have.
+    """
     if not is_known(form):
         raise Unsupported(op, f"of {form.rows}x{form.columns}x{form.k} and {form.a} by {form.b}")
 

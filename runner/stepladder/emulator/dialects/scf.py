@@ -18,7 +18,15 @@ from stepladder.mlir.bindings import ir
 
 
 def leave_unless(fiber: Fiber, op: Instruction, condition: Value, *carried: Value) -> None:
-    """Exits a loop with the values that it carries; threads that exit split from those that continue."""
+    """Exits a loop with the values that it carries; threads that exit split from those that continue.
+
+    Args:
+        fiber: the threads; it splits where the condition differs.
+        op: the instruction; its attributes are `exit` (the index of the instruction after the loop) and `slots` (the
+            results of the loop).
+        condition: i1, uniform or (T,), of those that continue.
+        carried: the values of the results for threads that exit.
+    """
     condition = fiber.agreed(condition)
     exit_ = op.attributes["exit"]
     if not isinstance(condition, np.ndarray):
@@ -82,7 +90,15 @@ def emit_loop(
     *,
     compare: Callable = _is_less,
 ) -> None:
-    """Emits a loop over an op's region: the slots of its bounds, its step and what it carries at first are given."""
+    """Emits a loop over the region of an op.
+
+    Args:
+        builder: of the program.
+        op: with a region of one block, whose first argument is the induction variable.
+        lower, upper, step: slots of the bounds and the step.
+        initial: slots of the initial values of what the loop carries.
+        compare: executes the comparison of the induction variable with the upper bound.
+    """
     block = op.regions[0].blocks[0]
     number, *carried = builder.defined(block.arguments)
     results = builder.defined(op.results)
@@ -207,7 +223,15 @@ def _index(builder: Builder) -> int:
 def nest(
     builder: Builder, name: str, bounds: list[tuple[int, int, int]], numbers: list[int], body: Callable[[], None]
 ) -> None:
-    """Emits loops within each other, the body (a function) in the innermost."""
+    """Emits a loop nest.
+
+    Args:
+        builder: of the program.
+        name: of the instructions.
+        bounds: slots (lower, upper, step) of each loop, the outermost first.
+        numbers: slots of the induction variables.
+        body: emits the body of the innermost loop.
+    """
     if not bounds:
         body()
         return

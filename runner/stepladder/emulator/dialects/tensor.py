@@ -20,7 +20,12 @@ _DYNAMIC = ir.ShapedType.get_dynamic_size()
 
 
 def mixed(static: Sequence[int], dynamic: Iterator[Value]) -> list[int]:
-    """Returns sizes or offsets of which some are static; those that are not come from the iterator `dynamic`."""
+    """Returns sizes or offsets of which some are static.
+
+    Args:
+        static: the numbers; those that are dynamic have the marker of MLIR.
+        dynamic: yields the others in order.
+    """
     return [next(dynamic) if number == _DYNAMIC else number for number in static]
 
 

@@ -17,7 +17,12 @@ POISON = -1  # in place of an element's position: the element is poison
 
 
 def poison_of(element: Scalar, shape: Sequence[int] = ()) -> np.ndarray:
-    """Returns an array of what shows when it is used: not a number; integers have all bits set."""
+    """Returns an array that stands for poison: NaN, or integers with all bits set.
+
+    Args:
+        element: the type.
+        shape: of the array.
+    """
     return np.full(shape, np.nan if element.is_float else True if element.width == 1 else -1, element.dtype)
 
 

@@ -32,7 +32,11 @@ executes("vector.fma")(math.fma)
 
 
 def kind_of(op: Instruction) -> str:
-    """Returns the combining kind of a reduction, such as `add`."""
+    """Returns the combining kind of a reduction, such as `add`.
+
+    Args:
+        op: with the attribute `kind`.
+    """
     if "kind" not in op.cache:
         op.cache["kind"] = keyword(op.attributes["kind"])
     return op.cache["kind"]

@@ -18,14 +18,25 @@ from stepladder.runtime.errors import FAILED, StepladderError
 
 
 def offset_by(start: Value, along: Value, rank: int) -> Value:
-    """Returns coordinates `along` a dimension of a vector, from a start that is a number for all lanes or for each."""
+    """Returns coordinates along a dimension of a vector.
+
+    Args:
+        start: the first coordinate, uniform or (T,).
+        along: offsets from it, of `rank` dimensions.
+        rank: dimensions of the vector.
+    """
     if isinstance(start, np.ndarray):
         start = start.reshape(-1, *(1,) * rank)
     return start + along
 
 
 def along(shape: Sequence[int], axis: int) -> np.ndarray:
-    """Returns the coordinates along one axis of a shape, to be broadcast along the others."""
+    """Returns the coordinates along one axis of a shape, with size 1 along the others.
+
+    Args:
+        shape: of the vector.
+        axis: its number.
+    """
     return np.arange(shape[axis]).reshape([-1 if other == axis else 1 for other in range(len(shape))])
 
 
@@ -139,7 +150,13 @@ class _Transfer:
 
 
 def mask_of(op: Instruction, mask: Value, type_: Type | None) -> tuple[Value, int]:
-    """Returns an op's mask, its own or that of the `vector.mask` around it, and the mask's rank."""
+    """Returns the mask of an op, its own or that of the enclosing `vector.mask`, and the mask's rank.
+
+    Args:
+        op: the instruction.
+        mask: its own, or None.
+        type_: of its own mask, or None.
+    """
     return op.cache.get("mask", (mask, 0 if type_ is None else type_.rank))
 
 
@@ -178,7 +195,12 @@ def transfer_write(fiber: Fiber, op: Instruction, value: Value, target: Value, *
 
 
 def contiguous_places(shape: Sequence[int], starts: Sequence[Value]) -> list:
-    """Returns the coordinates of a vector that lies along the last dimensions."""
+    """Returns the coordinates of a vector along the last dimensions of a view.
+
+    Args:
+        shape: of the vector.
+        starts: the coordinates of its first element, each uniform or (T,).
+    """
     rank, outer = len(shape), len(starts) - len(shape)
     return [
         offset_by(start, along(shape, axis - outer) if axis >= outer else 0, rank) for axis, start in enumerate(starts)

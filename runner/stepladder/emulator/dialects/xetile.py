@@ -42,7 +42,13 @@ class Tile:
 
     @staticmethod
     def merged(parts: list[Tile], masks: list, count: int) -> Tile:
-        """Returns the tile that has, in the lanes of each mask, the numbers of that part."""
+        """Returns the tile whose numbers are, in the lanes of each mask, those of the part.
+
+        Args:
+            parts: tiles of the same memory.
+            masks: a bool array (T,) for each part.
+            count: T, the number of lanes.
+        """
         view = MemRef.merged([part.view for part in parts], masks, count)
         offsets = zip(*(part.offsets for part in parts))
         return Tile(view, tuple(values.merge(list(numbers), masks, count) for numbers in offsets))

@@ -39,9 +39,14 @@ def _once(fiber: Fiber, function: Callable, *vectors: Value) -> Value:
 
 
 def product(left: np.ndarray, right: np.ndarray, *sums: np.ndarray, element: Scalar) -> np.ndarray:
-    """Returns a product, added to C, as elements of a type; arrays with any dimensions in front.
+    """Returns a product, added to C if that is given.
 
-    Products and sums of floating-point numbers are of f32, rounded once to the type of C.
+    Products and sums of floating-point numbers are of f32 (f64 for 8-byte types), rounded once to the type of C.
+
+    Args:
+        left, right: arrays of matrices with any dimensions in front.
+        sums: C, or nothing.
+        element: the type of the result.
     """
     if element.is_integer:
         total = left.astype(np.int64) @ right.astype(np.int64) + (sums[0] if sums else 0)

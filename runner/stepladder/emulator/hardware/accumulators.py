@@ -65,14 +65,27 @@ class AccumulatorRegisters:
         return held if number is None else held[:, number]
 
     def matrix(self, lane: int, number: int | None, columns: int, dtype: np.dtype) -> np.ndarray:
-        """Returns the accumulator of a warpgroup, (64, columns), which is never modified; args as for `matrices`."""
+        """Returns the accumulator of a warpgroup, (64, columns), which is never modified.
+
+        Args:
+            lane: the first lane of the warpgroup.
+            number: of the accumulator among those that a thread holds; None where it holds one.
+            columns: of the accumulator.
+            dtype: of its elements.
+        """
         found = self.matrices.get((lane, number))
         if found is not None and found.shape[1] == columns and found.dtype == dtype:
             return found
         return accumulator(columns).join(self._part(np.ascontiguousarray(self.array), lane, number, dtype))
 
     def put(self, lane: int, number: int | None, matrix: np.ndarray) -> None:
-        """Sets the accumulator of a warpgroup; args as for `matrices`."""
+        """Sets the accumulator of a warpgroup.
+
+        Args:
+            lane: the first lane of the warpgroup.
+            number: of the accumulator among those that a thread holds; None where it holds one.
+            matrix: array (64, columns); it is not modified afterwards.
+        """
         before = self.matrices.get((lane, number))
         if before is not None and (before.shape != matrix.shape or before.dtype != matrix.dtype):
             self._array = self.array  # what the matrix does not replace
@@ -80,7 +93,12 @@ class AccumulatorRegisters:
         self._is_behind = True
 
     def read(self, fiber: Fiber, op: Instruction) -> np.ndarray:
-        """Returns the accumulators for a use by threads; those in flight become a finding, and NaN."""
+        """Returns the accumulators for a use by threads; those of products in flight are NaN, and a finding.
+
+        Args:
+            fiber: the threads that use them.
+            op: the instruction that uses them.
+        """
         self.products = [product for product in self.products if not product.is_done]
         array = self.array
         mask = fiber.active
@@ -95,7 +113,13 @@ class AccumulatorRegisters:
 
     @staticmethod
     def merged(parts: list[AccumulatorRegisters], masks: list, count: int) -> AccumulatorRegisters:
-        """Returns the accumulators that have, in the lanes of each mask, the values of that part."""
+        """Returns the accumulators whose values are, in the lanes of each mask, those of the part.
+
+        Args:
+            parts: accumulators of the same type.
+            masks: a bool array (T,) for each part.
+            count: T, the number of lanes.
+        """
         array = parts[0].array.copy()
         for part, mask in zip(parts[1:], masks[1:]):
             array[mask] = part.array[mask]

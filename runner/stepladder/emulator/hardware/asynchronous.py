@@ -41,14 +41,25 @@ def bytes_touched(group: Group, space: Allocation, actor: int, starts: np.ndarra
 
 
 def granules_of(starts: np.ndarray, size: int, granule: int) -> Granules:
-    """Returns the granules of pieces of `size` bytes that do not overlap, given the bytes that they begin at."""
+    """Returns the granules of pieces of memory that do not overlap.
+
+    Args:
+        starts: int array of the bytes where the pieces begin.
+        size: bytes of a piece.
+        granule: bytes of a granule.
+    """
     first = starts.reshape(-1, 1) // granule
     places = first + np.arange(size // granule) if size >= granule else np.unique(first)
     return Granules(places.reshape(-1))
 
 
 def agent_for(group: Group, warps: Sequence[int] | np.ndarray) -> int:
-    """Returns a new actor of the sanitizer that knows what each of these warps does; 0 without the sanitizer."""
+    """Returns a new actor of the sanitizer that knows what all of these warps know; 0 without the sanitizer.
+
+    Args:
+        group: of the warps.
+        warps: their numbers.
+    """
     sanitizer = group.sanitizer
     if not sanitizer.enabled:
         return 0
@@ -58,7 +69,13 @@ def agent_for(group: Group, warps: Sequence[int] | np.ndarray) -> int:
 
 
 def tell_common(group: Group, agent: int, warps: Sequence[int] | np.ndarray) -> None:
-    """Tells an agent what all of these warps know: what works for all may only do what each of them might."""
+    """Adds to an agent's clock what each of these warps knows: the minimum of their clocks.
+
+    Args:
+        group: of the warps.
+        agent: the actor.
+        warps: their numbers.
+    """
     sanitizer = group.sanitizer
     if sanitizer.enabled:
         sanitizer.acquire([agent], sanitizer.clocks[np.asarray(warps)].min(axis=0))
@@ -163,7 +180,12 @@ def commit_copies(fiber: Fiber) -> None:
 
 
 def wait_for_copies(fiber: Fiber, latest: int | None) -> None:
-    """Waits until all but the `latest` groups of each active thread have arrived; None: for all, committed or not."""
+    """Waits until all but the latest groups of copies of each active thread have arrived.
+
+    Args:
+        fiber: the threads that wait.
+        latest: groups that may be in flight; None waits for all copies, committed or not.
+    """
     copies = _kept(fiber.group, "cp.async", _Copies)
     active = fiber.active
     for begun in copies.waiting:
@@ -246,7 +268,13 @@ def commit_bulk(fiber: Fiber) -> None:
 
 
 def wait_for_bulk(fiber: Fiber, latest: int, *, read: bool) -> None:
-    """Waits until all but the `latest` groups of each active thread are done, or have `read` at least."""
+    """Waits until all but the latest groups of bulk stores of each active thread are complete.
+
+    Args:
+        fiber: the threads that wait.
+        latest: groups that may be in flight.
+        read: wait only until their sources in shared memory are read.
+    """
     for lane in fiber.lanes:
         bulk = _bulk(fiber, lane)
         done = bulk.groups[: max(0, len(bulk.groups) - latest)]

@@ -52,6 +52,9 @@ class Block:
     def places(self, op: Instruction) -> tuple[np.ndarray, np.ndarray]:
         """Returns row and column of each element that a lane holds, in its order: arrays (16, count).
 
+        Args:
+            op: the instruction, for the error.
+
         Raises:
             Unsupported: the lanes do not divide the block evenly.
         """
@@ -162,7 +165,18 @@ def load(fiber: Fiber, op: Instruction, block: Block, numbers: Sequence[Value]) 
 
 
 def store(fiber: Fiber, op: Instruction, block: Block, numbers: Sequence[Value], value: Value) -> None:
-    """Stores what the lanes hold, (count,) or (T, count) of any type; args as for `load`."""
+    """Stores a block that lanes hold.
+
+    Args:
+        fiber: the threads, one subgroup or several.
+        op: the instruction.
+        block: of up to 8 rows, one and "plain".
+        numbers: the operands that describe the surface and the position, as for `load`.
+        value: the elements that lanes hold: (count,) or (T, count), of any type with as many bytes in all.
+
+    Raises:
+        Unsupported: a form of block that is not stored.
+    """
     if block.rows > _MULTIPLY_ROWS or block.blocks != 1 or block.order != "plain":
         raise Unsupported(op, f"of {block.blocks} blocks of {block.rows} rows: one of up to {_MULTIPLY_ROWS} is stored")
     view, coordinates, valid, count = _located(fiber, op, block, numbers)
@@ -171,12 +185,27 @@ def store(fiber: Fiber, op: Instruction, block: Block, numbers: Sequence[Value],
 
 
 def prefetch(fiber: Fiber, op: Instruction, block: Block, numbers: Sequence[Value]) -> None:
-    """Checks what a prefetch is of: there is no cache."""
+    """Checks the operands of a prefetch, which does nothing else: there is no cache.
+
+    Args:
+        fiber: the threads, one subgroup or several.
+        op: the instruction.
+        block: its form.
+        numbers: the operands that describe the surface and the position, as for `load`.
+    """
     _check(fiber, op, block, [fiber.agreed(number) for number in numbers])
 
 
 def as_type(held: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Returns what lanes hold, (T, count), as elements of another type of the same bytes in all."""
+    """Reinterprets the elements that lanes hold as elements of another type.
+
+    Args:
+        held: array (T, count).
+        dtype: of which a whole number fits into the bytes that a lane holds.
+
+    Returns:
+        Array (T, another count) of `dtype`.
+    """
     return np.ascontiguousarray(held).view(dtype)
 
 

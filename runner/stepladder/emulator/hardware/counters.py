@@ -164,6 +164,12 @@ class Counters:
 
         How a warp's threads divide a matrix of WMMA among them is not specified; this is the fewest passes that rows
         of the matrix allow. `fiber` has one thread a warp.
+
+        Args:
+            fiber: one thread for each warp.
+            op: the instruction.
+            access: arrays of positions (rows, columns), with or without lanes.
+            kind: "load" or "store".
         """
         memory = access.memory
         row = self._row(op, memory.space, kind)
@@ -206,7 +212,13 @@ class Counters:
         self._wavefronts(row, wide.reshape(-1).astype(np.int64), words.reshape(-1))
 
     def ldmatrix(self, op: Instruction, phases: np.ndarray, addresses: np.ndarray) -> None:
-        """Counts rows of 16 bytes at `addresses`, each pair of a phase (1-D arrays): one pass a phase at best."""
+        """Counts a load of rows of 16 bytes, which takes one pass for each phase at best.
+
+        Args:
+            op: the instruction.
+            phases: the phase of each row: int array (rows,).
+            addresses: the byte where each row begins: int array (rows,).
+        """
         row = self._row(op, "shared", "load")
         row.executions += 1
         row.bytes += addresses.size * ROW
@@ -242,11 +254,20 @@ class Counters:
         self.multiply_adds += multiply_adds * executions
 
     def barrier(self, fiber: Fiber, op: Instruction) -> None:
-        """Counts a barrier."""
+        """Counts a barrier, once for each warp.
+
+        Args:
+            fiber: the threads that execute it.
+            op: the instruction.
+        """
         self.barriers[op.name] = self.barriers.get(op.name, 0) + len(fiber.warps)
 
     def add(self, other: Counters) -> None:
-        """Adds what was counted elsewhere, but for blocks."""
+        """Adds the counts of another run, except the number of blocks.
+
+        Args:
+            other: of the same program.
+        """
         for key, row in other.traffic.items():
             if key in self.traffic:
                 known = self.traffic[key]
@@ -270,7 +291,12 @@ class Counters:
         return self.traffic[key]
 
     def total(self, name: str, space: str | None = None) -> int:
-        """Returns the sum of a number of `Traffic` over all ops, or those of one memory."""
+        """Returns the sum of a field of `Traffic` over ops.
+
+        Args:
+            name: of the field.
+            space: the memory whose accesses are added; None adds all.
+        """
         return sum(getattr(row, name) for row in self.traffic.values() if space in (None, row.space))
 
     def as_dict(self) -> dict:

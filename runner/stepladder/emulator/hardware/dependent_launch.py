@@ -12,11 +12,19 @@ CONTROL = "griddepcontrol"  # attribute of an instruction of PTX: what it does
 
 
 def waits(op: Instruction) -> bool:
-    """Whether an instruction waits for the launch before."""
+    """Whether an instruction waits for the previous launch.
+
+    Args:
+        op: of MLIR or PTX.
+    """
     kind = op.attributes.get("kind" if op.name == "nvvm.griddepcontrol" else CONTROL, "")
     return "wait" in str(kind)
 
 
 def is_dependent(code: Sequence[Instruction]) -> bool:
-    """Whether a kernel waits for the launch before it, and so may begin earlier."""
+    """Whether a kernel waits for the previous launch, so that it may begin before that has ended.
+
+    Args:
+        code: the instructions of the kernel.
+    """
     return any(waits(op) for op in code if CONTROL in op.name or CONTROL in op.attributes)

@@ -35,12 +35,26 @@ class Fragment:
         self._held[self._places] = np.arange(self._places.size)
 
     def divide(self, matrix: np.ndarray) -> np.ndarray:
-        """Returns what the threads hold of matrices: (..., rows, columns) to (..., threads, *held)."""
+        """Returns the elements of matrices that threads hold.
+
+        Args:
+            matrix: array (..., rows, columns).
+
+        Returns:
+            Array (..., threads, *held).
+        """
         flat = matrix.reshape(*matrix.shape[:-2], -1)
         return flat[..., self._places].reshape(*matrix.shape[:-2], *self.rows.shape)
 
     def join(self, held: np.ndarray) -> np.ndarray:
-        """Returns the matrices that the threads hold: (..., threads, *held) to (..., rows, columns)."""
+        """Returns the matrices that threads hold.
+
+        Args:
+            held: array (..., threads, *held).
+
+        Returns:
+            Array (..., rows, columns).
+        """
         outer = held.shape[: held.ndim - self.rows.ndim]
         return held.reshape(*outer, -1)[..., self._held].reshape(*outer, *self.shape)
 
@@ -90,7 +104,11 @@ def mma_b(k: int, columns: int, bits: int) -> Fragment:
 
 @functools.cache
 def mma_c(rows: int, columns: int) -> Fragment:
-    """Returns how a warp holds C and D of mma.sync: (32, rows / 8, 2), two neighbours in a row each."""
+    """Returns the fragments of C and D of mma.sync: (32, rows / 8, 2), two adjacent elements of a row each.
+
+    Args:
+        rows, columns: of the matrix.
+    """
     four, place = _in_warp()
     half = np.arange(rows // MATRIX_ROWS).reshape(1, -1, 1)
     return Fragment((rows, columns), four + MATRIX_ROWS * half, 2 * place + np.arange(2).reshape(1, 1, -1))
@@ -98,10 +116,13 @@ def mma_c(rows: int, columns: int) -> Fragment:
 
 @functools.cache
 def matrix(bits: int = 16, *, transposed: bool = False) -> Fragment:
-    """Returns how a warp holds one matrix of ldmatrix or stmatrix, 8 rows of 16 bytes: (32, elements of a register).
+    """Returns the fragments of one matrix of ldmatrix or stmatrix, 8 rows of 16 bytes: (32, elements of a register).
 
-    Thread 8 j + r gives the address of row r of matrix j. Transposed, for 16 bits only, a thread holds two neighbours
-    in a column.
+    Thread 8 j + r provides the address of row r of matrix j.
+
+    Args:
+        bits: of an element.
+        transposed: whether a thread holds two adjacent elements of a column; for 16 bits only.
     """
     thread = np.arange(WARP).reshape(-1, 1)
     per = _per_register(bits)
@@ -112,7 +133,11 @@ def matrix(bits: int = 16, *, transposed: bool = False) -> Fragment:
 
 @functools.cache
 def accumulator(columns: int) -> Fragment:
-    """Returns the fragments of the 64 x columns accumulator of wgmma: (128, columns / 2)."""
+    """Returns the fragments of the 64 x columns accumulator of wgmma: (128, columns / 2).
+
+    Args:
+        columns: of the accumulator, a multiple of 8.
+    """
     thread = np.arange(WARPGROUP).reshape(-1, 1)
     held = np.arange(columns // 2).reshape(1, -1)
     rows = thread // WARP * 16 + thread % WARP // _FOUR + MATRIX_ROWS * (held // 2 % 2)
@@ -120,5 +145,9 @@ def accumulator(columns: int) -> Fragment:
 
 
 def as_tf32(values: np.ndarray) -> np.ndarray:
-    """Returns float32 as the matrix units read them for tf32: without their last bits."""
+    """Returns float32 numbers truncated to tf32, as the matrix units read them.
+
+    Args:
+        values: float32 array of any shape.
+    """
     return (np.ascontiguousarray(values).view(np.int32) >> _TF32_DROPPED << _TF32_DROPPED).view(np.float32)

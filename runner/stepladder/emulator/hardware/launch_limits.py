@@ -45,14 +45,29 @@ class Asked:
 
 
 def target_of(chips: Sequence[str]) -> Target | None:
-    """Returns, of the targets that a module names, the one with the most; None where one is not known, or none is."""
+    """Returns the largest of the targets that a module names.
+
+    Args:
+        chips: their names, such as "sm_90".
+
+    Returns:
+        The target with the most shared memory; None where no chip is named, or one is unknown.
+    """
     if not chips or any(chip not in TARGETS for chip in chips):
         return None
     return max((TARGETS[chip] for chip in chips), key=lambda target: target.shared_memory)
 
 
 def problems(asked: Asked, target: Target | None = None) -> list[str]:
-    """Returns what a target does not have of what a launch asks for; of no GPU unless a target is given."""
+    """Returns what a launch requires beyond the limits of a target.
+
+    Args:
+        asked: what the launch requires.
+        target: the GPU; None applies limits of no particular GPU.
+
+    Returns:
+        A text for each requirement that is not met.
+    """
     found = []
     for name, extents, limits, unit in (
         ("grid", asked.grid, GRID, "blocks"),
@@ -93,12 +108,24 @@ def problems(asked: Asked, target: Target | None = None) -> list[str]:
 
 
 def divides(grid: Sequence[int], cluster: Sequence[int]) -> bool:
-    """Whether a grid consists of whole clusters."""
+    """Whether a grid consists of whole clusters.
+
+    Args:
+        grid: blocks along x, y and z.
+        cluster: blocks of a cluster along x, y and z.
+    """
     return not any(size % of for size, of in zip(grid, cluster))
 
 
 def cluster_of(attributes: Mapping[str, object]) -> tuple[int, int, int] | None:
-    """Returns the cluster that a kernel is compiled for; None where its attributes do not say."""
+    """Returns the size of the clusters that a kernel is compiled for.
+
+    Args:
+        attributes: of the kernel, by name.
+
+    Returns:
+        Blocks along x, y and z; None where no attribute states them.
+    """
     for name in ("known_cluster_size", "gpu.known_cluster_size", "nvvm.cluster_dim"):
         given = attributes.get(name)
         if isinstance(given, Sequence):
@@ -108,7 +135,15 @@ def cluster_of(attributes: Mapping[str, object]) -> tuple[int, int, int] | None:
 
 
 def broken_promises(asked: Asked, attributes: Mapping[str, object]) -> list[str]:
-    """Returns what a kernel states about its launches, in attributes by name, that does not hold for one."""
+    """Returns what the attributes of a kernel state about its launches that does not hold for one.
+
+    Args:
+        asked: what the launch requires.
+        attributes: of the kernel, by name.
+
+    Returns:
+        A text for each attribute that the launch contradicts.
+    """
     found = []
     for name, given in (("block", asked.block), ("grid", asked.grid), ("cluster", asked.cluster)):
         known = attributes.get(f"known_{name}_size", attributes.get(f"gpu.known_{name}_size"))
@@ -183,5 +218,9 @@ def resident(threads: int, shared_memory: int) -> int:
 
 
 def extents_text(extents: Sequence[int]) -> str:
-    """Returns extents as messages have them."""
+    """Returns extents as text, such as "128 x 1 x 1".
+
+    Args:
+        extents: integers.
+    """
     return " x ".join(str(int(extent)) for extent in extents)

@@ -61,7 +61,11 @@ class MBarrier:
     copies: list[Callable[[], None]] = field(default_factory=list)
 
     def tell(self, warps: np.ndarray) -> None:
-        """Lets warps know of the initialization."""
+        """Records that warps know of the initialization.
+
+        Args:
+            warps: their numbers.
+        """
         self.told.update(int(warp) for warp in warps)
 
     def update(self, *, arrivals: int = 0, expected: int = 0, came: int = 0, known: np.ndarray | None = None) -> None:
@@ -83,7 +87,11 @@ class MBarrier:
 
 
 def mbarriers(group: Group) -> dict[tuple[int, int], MBarrier]:
-    """Returns a group's mbarriers by block and address."""
+    """Returns a group's mbarriers by block and address.
+
+    Args:
+        group: of blocks; the table is created at the first use.
+    """
     return group.state.setdefault("mbarriers", {})
 
 
@@ -221,16 +229,25 @@ def invalidate(fiber: Fiber, op: Instruction, address: Value) -> None:
 
 
 def fence_initialization(fiber: Fiber) -> None:
-    """Makes the mbarriers that the active warps have initialized visible to TMA."""
+    """Makes the mbarriers that the active warps have initialized visible to TMA.
+
+    Args:
+        fiber: the threads that execute the fence.
+    """
     for barrier in mbarriers(fiber.group).values():
         if not barrier.is_fenced and np.isin(barrier.made_by, fiber.warps).all():
             barrier.is_fenced = True
 
 
 def arrive_at_cluster(fiber: Fiber, op: Instruction, *, releases: bool = True) -> None:
-    """Arrives at the cluster's barrier, with release semantics if it `releases`.
+    """Arrives at the cluster's barrier.
 
     A relaxed arrival after a fence of initialized mbarriers orders their initialization, and nothing else.
+
+    Args:
+        fiber: the threads that arrive.
+        op: the instruction.
+        releases: whether the arrival has release semantics.
     """
     known = mbarriers(fiber.group).values() if not releases else ()
     telling = [barrier.tell for barrier in known if barrier.is_fenced and np.isin(barrier.made_by, fiber.warps).all()]
@@ -330,9 +347,17 @@ def wait_at(fiber: Fiber, op: Instruction, address: Value, parity: Value, *, acq
 
 
 def ended_at(fiber: Fiber, op: Instruction, address: Value, parity: Value, *, acquires: bool = True) -> np.ndarray:
-    """Returns for which lanes the mbarrier's phase with a parity has ended already; args as for `wait_at`.
+    """Returns whether the phase with a parity has ended already, without waiting for copies in flight.
 
-    Copies that have not landed yet may still be on their way: this does not wait for them.
+    Args:
+        fiber: the threads that test it.
+        op: the instruction.
+        address: of the mbarrier, uniform or (T,).
+        parity: of the phase, uniform or (T,).
+        acquires: whether the test has acquire semantics where the phase has ended.
+
+    Returns:
+        bool array (T,).
     """
     ended = np.zeros(fiber.count, bool)
     for mask, (block, place, phase) in by_block(fiber, address, parity):

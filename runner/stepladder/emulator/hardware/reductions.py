@@ -58,7 +58,11 @@ ALIASES = {
 
 
 def atomic_kind(attribute: int | str) -> str:
-    """Returns the name of an `arith::AtomicRMWKind`, given its number or its text."""
+    """Returns the name of an `arith::AtomicRMWKind`.
+
+    Args:
+        attribute: its number or its text.
+    """
     return ATOMIC_KINDS[attribute] if isinstance(attribute, int) else keyword(attribute)
 
 

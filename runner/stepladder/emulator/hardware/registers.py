@@ -39,7 +39,12 @@ def at_launch(threads: int, *, most: int | None = None, blocks: int | None = Non
 
 
 def of_kernel(threads: int, attributes: Mapping[str, object]) -> dict[str, int]:
-    """Returns what a launch adds to `Group.layout`, given the attributes of a kernel of the LLVM dialect."""
+    """Returns the entries that a launch adds to `Group.layout`.
+
+    Args:
+        threads: of a block.
+        attributes: of a kernel of the LLVM dialect, by name; `nvvm.maxnreg` and `nvvm.minctasm` are read.
+    """
     most, blocks = (attributes.get(f"nvvm.{name}") for name in ("maxnreg", "minctasm"))
     return {
         LAUNCHED: at_launch(

@@ -76,7 +76,13 @@ class MatrixDescriptor:
 
     @staticmethod
     def decode(bits: int) -> MatrixDescriptor:
-        """Returns the descriptor that a 64-bit number is. Source: PTX ISA, "Matrix Descriptor Format"."""
+        """Returns the matrix descriptor that a 64-bit number encodes.
+
+        Source: PTX ISA, "Matrix Descriptor Format".
+
+        Args:
+            bits: the number, signed or unsigned.
+        """
         bits &= (1 << 64) - 1
         return MatrixDescriptor(
             (bits & 0x3FFF) << 4,

@@ -25,7 +25,12 @@ _BARRIERS = 16  # of a block, by number
 
 
 def warps_of(fiber: Fiber, mask: np.ndarray) -> np.ndarray:
-    """Returns the warps of lanes."""
+    """Returns the warps of lanes, each once.
+
+    Args:
+        fiber: of the group.
+        mask: bool array (T,) of the lanes.
+    """
     if mask is fiber.active:
         return fiber.warps
     present = np.zeros(fiber.group.warps, bool)
@@ -34,7 +39,15 @@ def warps_of(fiber: Fiber, mask: np.ndarray) -> np.ndarray:
 
 
 def by_value(fiber: Fiber, *numbers: Value) -> list[tuple[np.ndarray, tuple[int, ...]]]:
-    """Returns the active lanes as masks (T,) by what they have for numbers: one where all have the same."""
+    """Groups the active lanes by their values.
+
+    Args:
+        fiber: the threads.
+        numbers: integers, each uniform or (T,).
+
+    Returns:
+        Pairs of a mask (T,) and the values, which are the same for its lanes.
+    """
     same = []
     for number in numbers:
         if isinstance(number, np.ndarray) and number.ndim:
@@ -61,7 +74,15 @@ def by_value(fiber: Fiber, *numbers: Value) -> list[tuple[np.ndarray, tuple[int,
 
 
 def by_block(fiber: Fiber, *numbers: Value) -> list[tuple[np.ndarray, tuple[int, ...]]]:
-    """Returns the active lanes by their block and what they have for numbers: (mask, (block, number, ...))."""
+    """Groups the active lanes by their block and their values.
+
+    Args:
+        fiber: the threads.
+        numbers: integers, each uniform or (T,).
+
+    Returns:
+        Pairs of a mask (T,) and (block, number, ...).
+    """
     block = 0 if fiber.group.blocks == 1 else fiber.group.block_of_lane
     return by_value(fiber, block, *numbers)
 
@@ -97,7 +118,11 @@ class Meeting:
         return generation
 
     def end(self, expected: int) -> None:
-        """Lets those go on who wait, where all have arrived."""
+        """Ends the phase of the barrier where all threads have arrived, so that those that wait continue.
+
+        Args:
+            expected: the number of threads.
+        """
         if self.arrived and self.arrived >= expected:
             generation = self.generation
             self.known_of = {generation: self.known, generation - 1: self.known_of.get(generation - 1)}
@@ -111,7 +136,14 @@ def _meetings(group: Group) -> dict:
 
 
 def arrive(fiber: Fiber, op: Instruction, number: Value = 0, threads: Value = None) -> None:
-    """Arrives at a block's barrier `number` of `threads` threads (None: all of the block), and continues."""
+    """Arrives at a barrier of a block without waiting.
+
+    Args:
+        fiber: the threads that arrive.
+        op: the instruction.
+        number: of the barrier in its block, uniform or (T,).
+        threads: that the barrier expects, uniform or (T,); None for all of the block.
+    """
     for mask, (block, name, expected) in _at_barrier(fiber, op, number, threads):
         _join(fiber, op, block, mask, name, None if threads is None else expected)
 
@@ -259,7 +291,11 @@ def arrive_at_cluster(
 
 
 def leave(fiber: Fiber) -> None:
-    """The active threads end: barriers of all threads do not wait for them any more."""
+    """Ends the active threads; barriers of all threads do not wait for them afterwards.
+
+    Args:
+        fiber: the threads that end.
+    """
     group = fiber.group
     group.finished[fiber.lanes] = True
     meetings = _meetings(group)
@@ -280,7 +316,12 @@ def _present(group: Group, block: int) -> int:
 
 
 def wait_for_cluster(fiber: Fiber, op: Instruction) -> None:
-    """Waits until all threads of the cluster have arrived at its barrier."""
+    """Waits until all threads of the cluster have arrived at its barrier.
+
+    Args:
+        fiber: the threads that wait.
+        op: the instruction.
+    """
     meeting = _meetings(fiber.group).setdefault("cluster", Meeting())
     arrived = fiber.group.state.get("cluster generation", np.full(fiber.count, -1))
 

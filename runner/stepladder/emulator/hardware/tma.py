@@ -97,9 +97,13 @@ class Descriptor:
         return positions, np.broadcast_to(inside, self.box)
 
     def rows(self, origin: Sequence[int]) -> Rows | None:
-        """Returns the elements of a box as rows, counted from the allocation's first.
+        """Returns the elements of a box as rows, counted from the first of the allocation.
 
-        None where some are missing, or where they are no rows of one length at one distance.
+        Args:
+            origin: the coordinates where the box begins, the outermost first.
+
+        Returns:
+            The rows; None where elements are outside of the tensor, or do not form rows of one length at one distance.
         """
         first = self.start // self.element.bytes
         for place, size, stride, of in zip(origin, self.sizes, self.strides, self.box):

@@ -55,7 +55,12 @@ class Operand:
 
 
 def exact(values: np.ndarray, type_: str) -> np.ndarray:
-    """Returns operands in a type that has their products exactly: float32, or int32 for integers."""
+    """Returns operands converted to a type in which their products are exact: float32, or int32 for integers.
+
+    Args:
+        values: array of any shape.
+        type_: the PTX type of the operands.
+    """
     if type_ == "tf32":
         return fragments.as_tf32(values)
     return values.astype(np.int32 if type_ in ("s8", "u8") else np.float32)
@@ -83,9 +88,13 @@ def added(sums: np.ndarray, products: np.ndarray, *, saturates: bool = False) ->
 
 
 def matrix_of(registers: np.ndarray, type_: str) -> np.ndarray:
-    """Returns A, (64, k), that a warpgroup holds in registers of 32 bits: (128, registers).
+    """Returns the operand A of wgmma, (64, k), that a warpgroup holds in registers.
 
-    Source: PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16": of each warp 16 rows, as for mma.sync.
+    Source: PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16": each warp holds 16 rows, as for mma.sync.
+
+    Args:
+        registers: array (128, registers) of 32 bits each.
+        type_: the PTX type of the elements.
     """
     dtype = np.dtype(TYPES[type_])
     fragment = fragments.mma_a(ROWS // 4, STEP_BYTES // dtype.itemsize, 8 * dtype.itemsize)
@@ -94,7 +103,11 @@ def matrix_of(registers: np.ndarray, type_: str) -> np.ndarray:
 
 
 def fence(warpgroups: list[Warpgroup]) -> None:
-    """Orders what threads did to registers before products that use them."""
+    """Orders earlier accesses of threads to registers before the products that use these.
+
+    Args:
+        warpgroups: that execute the fence.
+    """
     for warpgroup in warpgroups:
         warpgroup.is_fenced = True
 

@@ -15,7 +15,12 @@ from stepladder.emulator.core.fibers import Fiber
 
 
 def narrowed(fiber: Fiber, mask: np.ndarray) -> Fiber:
-    """Returns a fiber of these lanes, a bool array (T,), with the same values."""
+    """Returns a fiber of some lanes, with the same values.
+
+    Args:
+        fiber: the threads.
+        mask: bool array (T,) of the lanes.
+    """
     made = Fiber(fiber.group, fiber.code, fiber.place, fiber.env, mask)
     made.acts_for = fiber.acts_for
     return made
@@ -58,25 +63,42 @@ def once_a_warp(fiber: Fiber, numbers: Sequence[np.ndarray]) -> tuple[Fiber, np.
 
 
 def is_of_block(fiber: Fiber, numbers: Sequence[np.ndarray]) -> bool:
-    """Returns whether all threads of a block have the same numbers (`varying`)."""
+    """Whether the active threads of each block have the same numbers.
+
+    Args:
+        fiber: the threads.
+        numbers: arrays (T,), as `varying` returns them.
+    """
     leader = _first(fiber, fiber.group.block_of_lane)
     return all((array == array[leader])[fiber.lanes].all() for array in numbers)
 
 
 def meet_in_blocks(fiber: Fiber) -> None:
-    """Lets the active warps of each block know of each other's past, as a barrier among them would."""
+    """Orders the past of each active warp before what the others of its block do next, as a barrier does.
+
+    Args:
+        fiber: the threads.
+    """
     group = fiber.group
     for block in np.unique(group.block_of_lane[fiber.lanes]):
         group.sanitizer.synchronize(fiber.warps[fiber.warps // group.warps_per_block == block])
 
 
 def once_a_block(fiber: Fiber) -> Fiber:
-    """Returns a fiber of the first active lane of each block."""
+    """Returns a fiber of the first active lane of each block.
+
+    Args:
+        fiber: the threads.
+    """
     return _for_others(fiber, fiber.active & (_first(fiber, fiber.group.block_of_lane) == np.arange(fiber.count)))
 
 
 def together(fiber: Fiber) -> Fiber:
-    """Returns the same fiber, whose warps do something as one."""
+    """Returns a fiber of the same threads, in which each warp acts as one.
+
+    Args:
+        fiber: the threads.
+    """
     made = narrowed(fiber, fiber.active)
     made.acts_for = "warp"
     return made

@@ -15,7 +15,14 @@ if TYPE_CHECKING:
 
 
 def check_access(fiber: Fiber, op: Instruction, access: Access, alignment: int) -> None:
-    """Reports where what each lane touches, in neighbours, does not begin at a multiple of `alignment` bytes."""
+    """Reports lanes whose adjacent elements do not begin at a multiple of `alignment` bytes.
+
+    Args:
+        fiber: the threads of the access.
+        op: the instruction, for findings.
+        access: its first element of each lane is checked.
+        alignment: bytes.
+    """
     positions, memory = access.positions, access.memory
     count = len(positions) if access.per_lane else 1
     first = positions.reshape(count, -1)[:, 0] * access.element.bytes
@@ -30,7 +37,15 @@ def check_access(fiber: Fiber, op: Instruction, access: Access, alignment: int) 
 
 
 def check_element(fiber: Fiber, op: Instruction, view: MemRef, starts: Sequence[Value], alignment: int) -> None:
-    """Reports an element of a view whose address is no multiple of `alignment` bytes; 0 or 1 is of every address."""
+    """Reports an element of a view whose address is not a multiple of `alignment` bytes.
+
+    Args:
+        fiber: the threads that access it.
+        op: the instruction, for findings.
+        view: of memory.
+        starts: the coordinates of the element, each uniform or (T,).
+        alignment: bytes; 0 or 1 allows any address.
+    """
     if alignment <= 1:
         return
     place = view.offset

@@ -52,7 +52,11 @@ class Clocks:
         self.launch_before: int | None = None
 
     def attach(self, group: Group) -> None:
-        """Begins with a group of blocks: a clock for each of its warps."""
+        """Attaches a group of blocks, with a clock for each of its warps.
+
+        Args:
+            group: of blocks.
+        """
         self.group = group
         self.actors = group.warps
         self._grow(group.warps + _AGENTS)
@@ -84,19 +88,34 @@ class Clocks:
         self.launch_before = self.agent()
 
     def wait_for_launch(self, warps: Sequence[int] | np.ndarray) -> None:
-        """Orders what the launch before has done before what these warps do from now on."""
+        """Orders the previous launch before what these warps do from now on.
+
+        Args:
+            warps: numbers of warps.
+        """
         if self.launch_before is not None:
             self.acquire(warps, self.clocks[self.launch_before].copy())
 
     def release(self, actors: Sequence[int] | np.ndarray) -> np.ndarray:
-        """Returns what these actors know, together, and lets their time go on: what they do later is not in it."""
+        """Returns what these actors know together, and advances their clocks: what they do later is not included.
+
+        Args:
+            actors: numbers of warps or agents.
+
+        Returns:
+            A clock: int array (actors,).
+        """
         actors = np.asarray(actors)
         known = self.clocks[actors].max(axis=0)
         self.clocks[actors, actors] += 1
         return known
 
     def meet(self, warps: Sequence[int] | np.ndarray) -> None:
-        """Orders what the threads of each warp did before they meet before what they do later."""
+        """Orders what the threads of each warp did before a synchronization of the warp before what they do later.
+
+        Args:
+            warps: numbers of the warps.
+        """
         warps = np.asarray(warps)
         self.clocks[warps, warps] += 1
         self.met[warps] = self.clocks[warps, warps]
@@ -118,15 +137,32 @@ class Clocks:
         self.met[actors] = own
 
     def knows(self, actors: Sequence[int] | np.ndarray, past: np.ndarray) -> np.ndarray:
-        """Returns, for each actor, whether it knows all of a past."""
+        """Returns, for each actor, whether it knows all of a past.
+
+        Args:
+            actors: numbers of warps or agents.
+            past: a clock, int array (actors,).
+
+        Returns:
+            bool array, one element for each of `actors`.
+        """
         return np.logical_and.reduce(self.clocks[np.asarray(actors), : len(past)] >= past, axis=1)
 
     def synchronize(self, actors: Sequence[int] | np.ndarray) -> None:
-        """Lets actors know of each other's past: a barrier among them."""
+        """Orders the past of each actor before what the others do next, as a barrier among them does.
+
+        Args:
+            actors: numbers of warps or agents.
+        """
         self.acquire(actors, self.release(actors))
 
     def fence_proxy(self, warps: Sequence[int] | np.ndarray, space: str = "") -> None:
-        """Makes what these warps wrote visible to the async proxy, in "shared" or "global" memory, or in both ("")."""
+        """Makes what these warps wrote visible to the async proxy.
+
+        Args:
+            warps: numbers of warps.
+            space: "shared" or "global" memory, or "" for both.
+        """
         warps = np.asarray(warps)
         if space != "global":
             self.fenced[warps] = self.clocks[warps, warps]
@@ -166,7 +202,11 @@ class Clocks:
         return functools.reduce(together, [lessons.clocks[count - 1] for lessons, count in found if count], None)
 
     def known_by(self, warp: int) -> dict[int, np.ndarray]:
-        """Returns, by other groups, the clocks of their actors that a warp knows."""
+        """Returns the clocks of other groups' actors that a warp knows, by the number of the group.
+
+        Args:
+            warp: its number.
+        """
         found = {group: self._known_by(group, warp) for group in self.learned}
         return {group: clocks for group, clocks in found.items() if clocks is not None}
 

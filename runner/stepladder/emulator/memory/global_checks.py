@@ -30,7 +30,11 @@ class GlobalChecks(Reports):
         self.through_proxy: set[int] = set()
 
     def shadow_of(self, memory: Allocation) -> SharedShadow | GlobalShadow:
-        """Returns what is known of a memory."""
+        """Returns the shadow of an allocation; the first use creates it.
+
+        Args:
+            memory: global or shared memory.
+        """
         if memory.shadow is None:
             granule = self.granule_of(memory)
             memory.shadow = (
@@ -41,19 +45,34 @@ class GlobalChecks(Reports):
         return memory.shadow
 
     def shadow_of_shared(self, memory: Allocation) -> SharedShadow:
-        """Returns what is known of shared memory."""
+        """Returns the shadow of shared memory.
+
+        Args:
+            memory: an allocation of shared memory.
+        """
         shadow = self.shadow_of(memory)
         assert isinstance(shadow, SharedShadow)
         return shadow
 
     def shadow_of_global(self, memory: Allocation) -> GlobalShadow:
-        """Returns what is known of global memory."""
+        """Returns the shadow of global memory.
+
+        Args:
+            memory: an allocation of global memory.
+        """
         shadow = self.shadow_of(memory)
         assert isinstance(shadow, GlobalShadow)
         return shadow
 
     def check_launch(self, op: Instruction, touch: Touch, before: int, *, writes: bool) -> None:
-        """Adds a finding about an array that the launch before may still write, or read."""
+        """Adds a finding about an array that the previous launch may still write, or read.
+
+        Args:
+            op: the instruction.
+            touch: what it accesses.
+            before: the actor that stands for the previous launch.
+            writes: whether the access is a write.
+        """
         early = np.atleast_1d(self.clocks[touch.actors, before] == 0)
         if early.any() and touch.memory.is_array:
             place = int(touch.places[early.argmax()])
@@ -66,7 +85,15 @@ class GlobalChecks(Reports):
             )
 
     def check_global(self, op: Instruction, touch: Touch, last: Last, writes: bool, did: str) -> None:
-        """Adds a finding about an access that is in no order with the `last` write, or the last read (`did`)."""
+        """Adds a finding about an access that nothing orders with an earlier one.
+
+        Args:
+            op: the instruction.
+            touch: what it accesses.
+            last: the last writes, or the last reads, of the memory.
+            writes: whether the access is a write.
+            did: what the earlier access did, for the message: "wrote" or "read".
+        """
         if not last.any:
             return
         verb = "writes" if writes else "reads"

@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
 
 def begin(allocation: Allocation) -> None:
-    """Begins to note what is written of memory in which nothing is yet."""
+    """Starts to record which bytes of an allocation are written; none is at first.
+
+    Args:
+        allocation: with undefined content.
+    """
     allocation.written = np.zeros(len(allocation.data), bool)
 
 
@@ -35,7 +39,13 @@ def _by_element(written: np.ndarray, item: int) -> np.ndarray:
 
 
 def check_access(sanitizer: Reports, op: Instruction, access: Access) -> None:
-    """Reports elements that threads read, and that nothing has written."""
+    """Reports elements that threads read before anything has written them.
+
+    Args:
+        sanitizer: of the group.
+        op: the instruction.
+        access: what it reads.
+    """
     written = access.memory.written
     if written is None:
         return
@@ -47,7 +57,13 @@ def check_access(sanitizer: Reports, op: Instruction, access: Access) -> None:
 
 
 def check_touch(sanitizer: Reports, op: Instruction, touch: Touch) -> None:
-    """Reports bytes that an asynchronous operation reads, and that nothing has written."""
+    """Reports bytes that an asynchronous operation reads before anything has written them.
+
+    Args:
+        sanitizer: of the group.
+        op: the instruction that began the operation.
+        touch: what it reads.
+    """
     written = touch.memory.written
     if written is None:
         return

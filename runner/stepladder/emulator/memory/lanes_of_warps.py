@@ -22,7 +22,15 @@ if TYPE_CHECKING:
 
 
 def touching(fiber: Fiber, access: Access) -> np.ndarray | None:
-    """Returns the lane of each element that lanes touch in shared memory; None where they act for others."""
+    """Returns the lane of each element that lanes access in shared memory.
+
+    Args:
+        fiber: the threads of the access.
+        access: with lanes.
+
+    Returns:
+        int array (elements,), those that are not valid left out; None for other memory, or where lanes act for others.
+    """
     if fiber.acts_for == "others" or access.memory.space != "shared":
         return None
     positions = access.positions
@@ -34,7 +42,13 @@ def touching(fiber: Fiber, access: Access) -> np.ndarray | None:
 
 
 def note(pages: Pages, lane_of: np.ndarray, touch: Touch) -> None:
-    """Notes which lane touches each granule last: `SEVERAL` where several do at once."""
+    """Records which lane accesses each granule last: `SEVERAL` where several do at once.
+
+    Args:
+        pages: the summary of the granules.
+        lane_of: int array of the shadow, (granules,); it is modified.
+        touch: the access.
+    """
     touched = pages.of(touch)
     if touch.lanes is not None:
         pages.by_lanes[touched] = True
@@ -48,9 +62,16 @@ def note(pages: Pages, lane_of: np.ndarray, touch: Touch) -> None:
 
 
 def check(sanitizer: Reports, op: Instruction, touch: Touch, shadow: SharedShadow, *, writes: bool) -> None:
-    """Adds a finding where a thread depends on another one of its warp, and nothing lets them wait.
+    """Adds a finding where a thread depends on another one of its warp, and nothing synchronizes them.
 
     What a warp writes together (stmatrix, wmma.store) begins when all of its threads have come to it.
+
+    Args:
+        sanitizer: of the group.
+        op: the instruction.
+        touch: what it accesses.
+        shadow: of the memory.
+        writes: whether the access is a write.
     """
     lanes = touch.lanes
     if lanes is None or (writes and (lanes == SEVERAL).any()):

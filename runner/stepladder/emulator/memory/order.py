@@ -30,13 +30,29 @@ class Release(dict):
         self.block = block
 
     def reaches(self, group: int, block: int, scope: str) -> bool:
-        """Whether an acquire by a thread of a block, at a scope, synchronizes with the release."""
+        """Whether an acquire by a thread of a block, at a scope, synchronizes with the release.
+
+        Args:
+            group: the number of the group of the thread that acquires.
+            block: its block in that group.
+            scope: of the acquire, one of `SCOPES`.
+        """
         narrow = min(SCOPES.index(self.scope), SCOPES.index(scope))
         return narrow >= 2 or (group == self.group and (narrow == 1 or block == self.block))
 
 
 def place_of(group: Group, block: int, address: int, space: str) -> tuple[dict, object]:
-    """Returns where releases at an address are noted, and by which key: those in shared memory by block."""
+    """Returns the table of the releases at an address, and the key of the address in it.
+
+    Args:
+        group: of the thread that accesses the address.
+        block: of the thread, in the group.
+        address: as the program has it; in shared memory it may name a block of the cluster.
+        space: "global" or "shared".
+
+    Returns:
+        (table, key); the key of shared memory includes the block.
+    """
     if space == "global":
         return group.machine.published, address
     rank = address >> RANK_SHIFT
@@ -84,7 +100,17 @@ def release(
 def acquire(
     fiber: Fiber, lane: int, space: str, address: int, scope: str, *, fenced: bool, owner: int | None = None
 ) -> None:
-    """Acquires what was released at an address that a thread reads, now or at its next fence (`fenced`)."""
+    """Acquires what was released at an address that a thread reads.
+
+    Args:
+        fiber: the threads that execute the read.
+        lane: the thread.
+        space: "global" or "shared".
+        address: that it reads.
+        scope: of the read, one of `SCOPES`.
+        fenced: acquire at the next fence of the warp, not at once.
+        owner: the block whose shared memory it is; that of the thread unless told.
+    """
     group = fiber.group
     if group.is_host or not group.sanitizer.enabled:
         return
@@ -107,7 +133,14 @@ def _learn(group: Group, warp: int, block: int, known: dict, scope: str) -> None
 
 
 def fence(fiber: Fiber, scope: str, *, acquires: bool = True, releases: bool = True) -> None:
-    """Orders what threads did before a fence and do behind it, for threads of a scope."""
+    """Orders what threads did before a fence with what they do after it, for threads of a scope.
+
+    Args:
+        fiber: the threads that execute the fence.
+        scope: one of `SCOPES`.
+        acquires: whether the fence has acquire semantics.
+        releases: whether it has release semantics.
+    """
     group = fiber.group
     if group.is_host or not group.sanitizer.enabled:
         return

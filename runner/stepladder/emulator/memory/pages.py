@@ -36,31 +36,57 @@ class Pages:
         self.read_at = np.zeros((actors, size), np.int32)
 
     def of(self, touch: Touch) -> np.ndarray | slice:
-        """Returns the pages that a touch is of, where the order and how often each is there do not matter."""
+        """Returns the numbers of the pages of a touch, in any order, each at least once.
+
+        Args:
+            touch: of the memory.
+        """
         return touch.places // self.per if touch.pages is None else touch.pages.numbers
 
     def begin_write(self, touch: Touch) -> None:
-        """Something that is under way begins to write, or bytes become an mbarrier."""
+        """Notes that an operation in flight begins to write, or that bytes become an mbarrier.
+
+        Args:
+            touch: what is written.
+        """
         self.busy[self.of(touch)] = True
 
     def end_write(self, touch: Touch) -> None:
-        """What was under way has written: in pages that it is not all of, others may still be."""
+        """Notes that an operation in flight has written; pages of which it is only a part stay busy.
+
+        Args:
+            touch: what is written.
+        """
         if touch.pages is not None and touch.pages.whole:
             self.busy[touch.pages.numbers] = False
 
     def begin_read(self, touch: Touch) -> None:
-        """Something that is under way begins to read."""
+        """Notes that an operation in flight begins to read.
+
+        Args:
+            touch: what is read.
+        """
         self.readers[self._each_once(touch)] += 1
 
     def end_read(self, touch: Touch) -> None:
-        """What was under way has read."""
+        """Notes that an operation in flight has read.
+
+        Args:
+            touch: what is read.
+        """
         self.readers[self._each_once(touch)] -= 1
 
     def _each_once(self, touch: Touch) -> np.ndarray | slice:
         return np.unique(touch.places // self.per) if touch.pages is None else touch.pages.numbers
 
     def wrote(self, touch: Touch, now: np.ndarray, *, asynchronously: bool) -> None:
-        """Notes a write."""
+        """Notes a write.
+
+        Args:
+            touch: what is written.
+            now: the time of each actor of the touch.
+            asynchronously: whether the write is through the async proxy.
+        """
         pages = touch.pages
         if pages is None or not pages.whole:
             self.writer[self.of(touch)] = _DIFFERENT
@@ -70,7 +96,12 @@ class Pages:
             self.asynchronous[pages.numbers] = asynchronously
 
     def read(self, touch: Touch, now: np.ndarray) -> None:
-        """Notes a read."""
+        """Notes a read.
+
+        Args:
+            touch: what is read.
+            now: the time of each actor of the touch.
+        """
         self.read_at[touch.actors, self.of(touch)] = now
 
     def reads_in_order(self, clocks: np.ndarray, touch: Touch, fenced: np.ndarray | None = None) -> bool:
@@ -93,7 +124,12 @@ class Pages:
         return bool(((clocks[actor, writer] >= at) | (writer == actor)).all())
 
     def follows_reads(self, clocks: np.ndarray, touch: Touch) -> bool:
-        """Whether what others read of the pages of a touch is in the past of its actors."""
+        """Whether all reads by others of the pages of a touch are in the past of its actors.
+
+        Args:
+            clocks: int array (actors, actors).
+            touch: the access.
+        """
         # Each pair of an actor and a page once.
         count = len(self.writer)
         pairs = np.flatnonzero(np.bincount(touch.places // self.per + np.asarray(touch.actors) * count))
@@ -103,7 +139,12 @@ class Pages:
         return not late.any()
 
     def writes_in_order(self, clocks: np.ndarray, touch: Touch) -> bool:
-        """Whether nothing is under way in what an actor writes, and what others did there is in its past."""
+        """Whether nothing in the pages of a write is in flight, and the earlier accesses are in the past of its actor.
+
+        Args:
+            clocks: int array (actors, actors).
+            touch: what is written.
+        """
         if touch.pages is None or touch.lanes is not None:
             return False
         pages, actor = touch.pages.numbers, touch.actors

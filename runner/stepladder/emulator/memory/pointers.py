@@ -35,7 +35,11 @@ _SHARED_END = (_MOST_BLOCKS + 1) << RANK_SHIFT
 
 
 def is_shared(type_: Opaque) -> bool:
-    """Whether a pointer's type says that it is of shared memory."""
+    """Whether a pointer type is of shared memory.
+
+    Args:
+        type_: an opaque type, such as `!llvm.ptr<3>`.
+    """
     return type_.text == f"!llvm.ptr<{SHARED}>"
 
 
@@ -52,18 +56,31 @@ def _nearest(fiber: Fiber, address: int) -> Allocation | None:
 
 
 def object_at(fiber: Fiber, address: int) -> Allocation | None:
-    """Returns the memory that an address is of, or at the end of; None where there is none."""
+    """Returns the allocation that contains an address, or ends at it; None where there is none.
+
+    Args:
+        fiber: the threads that use the address.
+        address: in bytes.
+    """
     found = _nearest(fiber, address)
     return found if found is not None and found.address <= address <= found.address + found.size else None
 
 
 def first_element(view: MemRef) -> Value:
-    """Returns the address of a view's first element, uniform or (T,)."""
+    """Returns the address of a view's first element, uniform or (T,).
+
+    Args:
+        view: of memory.
+    """
     return view.memory.address + view.start + view.offset * view.element.bytes
 
 
 def descriptor(view: MemRef) -> list:
-    """Returns what the descriptor of a view holds: two addresses, the offset, the sizes and the strides."""
+    """Returns the fields of a memref descriptor: two addresses, the offset, the sizes and the strides.
+
+    Args:
+        view: of memory.
+    """
     address = view.memory.address + view.start
     return [address, address, view.offset, *view.sizes, *view.strides]
 
@@ -134,7 +151,14 @@ def parts(fiber: Fiber, op: Instruction, pointer: Value, *, shared: bool = False
 
 
 def check_alignment(fiber: Fiber, op: Instruction, pointer: Value, alignment: int) -> None:
-    """Reports addresses that are no multiple of `alignment` bytes."""
+    """Reports addresses that are not a multiple of `alignment` bytes.
+
+    Args:
+        fiber: the threads that use them.
+        op: the instruction, for findings.
+        pointer: addresses, uniform or (T,).
+        alignment: bytes.
+    """
     own = pointer if values.is_uniform(pointer) else pointer[fiber.lanes]
     wrong = own % alignment != 0
     if np.any(wrong):

@@ -13,7 +13,14 @@ if TYPE_CHECKING:
 
 
 def check_global(sanitizer: Sanitizer, op: Instruction, touch: Touch, verb: str) -> None:
-    """Checks that a fence is between what threads wrote, or a wait for another block, and what TMA does to that."""
+    """Checks that a fence for the async proxy, or a wait for another block, precedes an access by TMA to global memory.
+
+    Args:
+        sanitizer: of the group.
+        op: the instruction that begins the access.
+        touch: the access.
+        verb: "reads" or "writes", for the message.
+    """
     last = sanitizer.shadow_of_global(touch.memory).write
     if not last.any:
         return

@@ -35,13 +35,26 @@ class Reports(Clocks):
         self.granularity = granularity
 
     def granule_of(self, memory: Allocation) -> int:
-        """Returns the bytes of a memory that are looked at as one."""
+        """Returns the bytes of an allocation that the sanitizer treats as one unit.
+
+        Args:
+            memory: the allocation.
+        """
         return self.granularity.shared if memory.space == "shared" else self.granularity.elsewhere
 
     def out_of_bounds(
         self, fiber: Fiber, op: Instruction, view: MemRef, coordinates: Sequence[Value], wrong: np.ndarray, rank: int
     ) -> None:
-        """Adds the finding that lanes (or all) touch elements outside of a view."""
+        """Adds the finding that lanes access elements outside of a view.
+
+        Args:
+            fiber: the threads of the access.
+            op: the instruction.
+            view: of memory.
+            coordinates: of the elements, with or without lanes.
+            wrong: bool array of the elements outside, with the active lanes in front or without lanes.
+            rank: dimensions of what one lane accesses.
+        """
         first = tuple(np.argwhere(wrong)[0])
         lane = fiber.lanes[first[0]] if wrong.ndim > rank and wrong.shape[0] == len(fiber.lanes) else fiber.lanes[0]
         place = []
@@ -69,7 +82,14 @@ class Reports(Clocks):
         )
 
     def misaligned(self, fiber: Fiber, op: Instruction, address: int, alignment: int) -> None:
-        """Adds the finding that an address is no multiple of what the access needs."""
+        """Adds the finding that an address is not a multiple of what the access requires.
+
+        Args:
+            fiber: the threads of the access.
+            op: the instruction.
+            address: in bytes.
+            alignment: bytes.
+        """
         self.add(
             "misaligned",
             f"{fiber.group.thread_name(fiber.lanes[0])}: address {address:#x} is no multiple of {alignment} bytes",
@@ -77,15 +97,39 @@ class Reports(Clocks):
         )
 
     def report(self, kind: str, message: str, op: Instruction | None, other: Instruction | None = None) -> None:
-        """Adds a finding of another kind."""
+        """Adds a finding of a given kind.
+
+        Args:
+            kind: of the finding.
+            message: without the location.
+            op: the instruction that it is about, if there is one.
+            other: the instruction that it conflicts with, if there is one.
+        """
         self.findings.add(kind, message, op, other)
 
     def add(self, kind: str, message: str, op: Instruction, other: int = -1) -> None:
-        """Adds a finding about an instruction, and the one with the number `other` that it is at odds with."""
+        """Adds a finding about an instruction.
+
+        Args:
+            kind: of the finding.
+            message: without the location.
+            op: the instruction.
+            other: the number of the instruction that it conflicts with; -1 for none.
+        """
         self.findings.add(kind, message, op, self.instructions[other] if other >= 0 else None)
 
     def race(self, op: Instruction, touch: Touch, first: int, verb: str, did: str, actor: int, by: int) -> None:
-        """Adds the finding that a pair of a touch and what `actor` did by instruction `by` are in no order."""
+        """Adds the finding that nothing orders two accesses.
+
+        Args:
+            op: the instruction of the later access.
+            touch: its pairs of an actor and a granule.
+            first: the index of the pair.
+            verb: what the later access does: "reads" or "writes".
+            did: what the earlier access did: "read" or "wrote".
+            actor: of the earlier access.
+            by: the number of its instruction.
+        """
         self.add(
             "race",
             f"{self.actor_name(touch.actor(first))} {verb} {self.where(touch.memory, touch.places[first])}, "
@@ -95,11 +139,20 @@ class Reports(Clocks):
         )
 
     def actor_name(self, actor: int) -> str:
-        """Returns the name of a warp, or of what copies on its own."""
+        """Returns the name of an actor: a warp or an asynchronous copy.
+
+        Args:
+            actor: its number.
+        """
         return self.group.warp_name(actor) if actor < self.group.warps else "an asynchronous copy"
 
     def where(self, memory: Allocation, place: int | np.integer) -> str:
-        """Returns the address of a granule, for a message."""
+        """Returns the text that describes the address of a granule.
+
+        Args:
+            memory: the allocation.
+            place: the number of the granule in it.
+        """
         offset = int(place) * self.granule_of(memory)
         if memory.space == "shared":
             block, offset = divmod(offset, memory.size)

@@ -31,7 +31,13 @@ class Sanitizer(GlobalChecks):
     # Accesses of threads.
 
     def read(self, fiber: Fiber, op: Instruction, access: Access) -> None:
-        """Checks that threads may read what they are about to read, and notes it."""
+        """Checks a read by threads, and records it.
+
+        Args:
+            fiber: the threads.
+            op: the instruction.
+            access: the elements.
+        """
         touch = self.touch(fiber, access)
         if touch is not None:
             initialized.check_access(self, op, access)
@@ -39,7 +45,14 @@ class Sanitizer(GlobalChecks):
             self.note(op, touch, writes=False)
 
     def write(self, fiber: Fiber, op: Instruction, access: Access, values: np.ndarray) -> None:
-        """Checks that threads may write what they are about to write, and notes it."""
+        """Checks a write by threads, and records it.
+
+        Args:
+            fiber: the threads.
+            op: the instruction.
+            access: the elements.
+            values: that are written.
+        """
         touch = self.touch(fiber, access)
         if touch is not None:
             self.check(op, touch, writes=True)
@@ -72,7 +85,14 @@ class Sanitizer(GlobalChecks):
         shadow.atomically[touch.places] = True
 
     def written(self, fiber: Fiber, op: Instruction, access: Access, values: np.ndarray) -> None:
-        """Checks, after a write, that no two threads wrote different values to one address."""
+        """Checks, after a write, that no two threads wrote different values to one address.
+
+        Args:
+            fiber: the threads.
+            op: the instruction.
+            access: the elements.
+            values: that each lane wrote, in the shape of the access.
+        """
         if access.memory.space == "private" or not access.per_lane or fiber.group.is_host:
             return
         bits = np.dtype(f"u{access.element.dtype.itemsize}")
@@ -89,7 +109,12 @@ class Sanitizer(GlobalChecks):
             )
 
     def touch(self, fiber: Fiber, access: Access) -> Touch | None:
-        """Returns the granules of an access, or None where no other thread can access them."""
+        """Returns the granules of an access, or None where no other thread can access them.
+
+        Args:
+            fiber: the threads.
+            access: the elements.
+        """
         if access.memory.space == "private" or fiber.group.is_host:
             return None
         item, granule = access.element.dtype.itemsize, self.granule_of(access.memory)
@@ -128,7 +153,13 @@ class Sanitizer(GlobalChecks):
         return Touch.by(access.memory, np.repeat(actors, per), granules.reshape(-1), lanes)
 
     def check(self, op: Instruction, touch: Touch, *, writes: bool) -> None:
-        """Adds findings about an access."""
+        """Adds findings about an access.
+
+        Args:
+            op: the instruction.
+            touch: the access.
+            writes: whether it is a write.
+        """
         shadow = self.shadow_of(touch.memory)
         if isinstance(shadow, GlobalShadow):
             if self.launch_before is not None:
@@ -175,7 +206,14 @@ class Sanitizer(GlobalChecks):
         lanes_of_warps.check(self, op, touch, shadow, writes=writes)
 
     def check_lanes(self, op: Instruction, touch: Touch, warp: int, lane: int) -> None:
-        """Checks what a thread is about to let a copy write against what others of its warp did."""
+        """Checks what a copy is about to write against what other threads of the warp that issues it did.
+
+        Args:
+            op: the instruction of the copy.
+            touch: what it writes in shared memory.
+            warp: of the thread that issues the copy.
+            lane: the thread.
+        """
         shadow = self.shadow_of_shared(touch.memory)
         if shadow.pages.by_lanes[shadow.pages.of(touch)].any():
             lanes = np.full(touch.places.shape, lane)
@@ -213,7 +251,14 @@ class Sanitizer(GlobalChecks):
             self.race(op, touch, first, "writes", "read", actor, int(shadow.read_by[touch.places[first]]))
 
     def note(self, op: Instruction, touch: Touch, *, writes: bool, asynchronously: bool = False) -> None:
-        """Notes an access."""
+        """Records an access.
+
+        Args:
+            op: the instruction.
+            touch: the access.
+            writes: whether it is a write.
+            asynchronously: whether it is through the async proxy.
+        """
         shadow = self.shadow_of(touch.memory)
         now = self.clocks[touch.actors, touch.actors]
         if writes:

@@ -42,7 +42,14 @@ class SharedShadow:
         return self.initialized
 
     def busy_reading(self, touch: Touch) -> np.ndarray:
-        """Returns the instruction under way that reads what a touch is of, for each pair: -1 where there is none."""
+        """Returns the instruction in flight that reads what a touch covers.
+
+        Args:
+            touch: the access.
+
+        Returns:
+            For each pair of the touch the number of the instruction, -1 for none; (1,) of -1 where no page is read.
+        """
         if not self.pages.readers[self.pages.of(touch)].any():
             return np.full(1, -1)
         reads = np.full(len(self.writer), -1, np.int32)
@@ -51,12 +58,20 @@ class SharedShadow:
         return touch.of(reads)
 
     def end_reading(self, touch: Touch) -> None:
-        """What read a touch on its own has done so."""
+        """Notes that an operation in flight has read.
+
+        Args:
+            touch: the object that was given at its begin.
+        """
         self.under_way = [pair for pair in self.under_way if pair[0] is not touch]
         self.pages.end_read(touch)
 
     def room_for(self, actors: int) -> None:
-        """Makes room for more actors."""
+        """Makes room for more actors.
+
+        Args:
+            actors: how many there are in all.
+        """
         for of in (self, self.pages):
             more = actors - len(of.read_at)
             of.read_at = np.concatenate([of.read_at, np.zeros((more, of.read_at.shape[1]), np.int32)])
@@ -95,14 +110,22 @@ class GlobalShadow:
 
 
 def together(left: np.ndarray | None, right: np.ndarray | None) -> np.ndarray | None:
-    """Returns what those with the one and those with the other past know together."""
+    """Returns the joined knowledge of two clocks.
+
+    Args:
+        left, right: int arrays (actors,), or None for a clock that knows nothing.
+    """
     if left is None or right is None:
         return right if left is None else left
     return joined(left, right)
 
 
 def joined(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Returns what those with two pasts know together."""
+    """Returns the element-wise maximum of two clocks.
+
+    Args:
+        left, right: int arrays (actors,); the shorter one is extended by zeros.
+    """
     if len(left) != len(right):
         size = max(len(left), len(right))
         left, right = (np.pad(known, (0, size - len(known))) for known in (left, right))

@@ -36,7 +36,11 @@ class Rows:
     width: int
 
     def of(self, array: np.ndarray) -> np.ndarray:
-        """Returns a view (count, width) of what an array has for each granule."""
+        """Returns a view (count, width) of an array of the shadow.
+
+        Args:
+            array: with one element for each granule.
+        """
         skipped, begin = divmod(self.first, self.pitch)
         if begin + self.width <= self.pitch:
             # All rows of the matrix but what its last one lacks: such a view takes less than one with strides.
@@ -50,12 +54,21 @@ class Rows:
         )
 
     def is_within(self, size: int) -> bool:
-        """Whether all of it is in an array of `size` elements, each once."""
+        """Whether all rows are within an array, and none overlaps another.
+
+        Args:
+            size: elements of the array.
+        """
         end = self.first + (self.count - 1) * self.pitch + self.width
         return self.first >= 0 and self.pitch >= self.width and end <= size
 
     def in_granules(self, item: int, granule: int) -> Rows | None:
-        """Returns rows of elements of `item` bytes as rows of granules; None where these are not whole."""
+        """Returns rows of elements as rows of granules; None where the rows are not whole granules.
+
+        Args:
+            item: bytes of an element.
+            granule: bytes of a granule.
+        """
         sizes = self.first * item, self.pitch * item, self.width * item
         if any(size % granule for size in sizes):
             return None
@@ -88,7 +101,11 @@ class Granules:
         self._pages: PagesTouched | None = None
 
     def pages(self, per: int) -> PagesTouched:
-        """Returns their pages, of `per` granules each."""
+        """Returns the pages of the granules.
+
+        Args:
+            per: granules of a page; the same in all calls.
+        """
         if self._pages is None:
             self._pages = PagesTouched(self.places, per)
         return self._pages
@@ -143,31 +160,62 @@ class Touch:
     def by(
         cls, memory: Allocation, actors: np.ndarray | int, places: np.ndarray, lanes: np.ndarray | None = None
     ) -> Touch:
-        """Returns a touch of granules in any order; a granule may stand there more than once."""
+        """Returns a touch of granules in any order, repeated or not.
+
+        Args:
+            memory: the allocation.
+            actors: int array (pairs,), or the one actor of all pairs.
+            places: the granule of each pair, int array (pairs,).
+            lanes: the lane of each pair, int array (pairs,); None where it is not known.
+        """
         return cls(memory, actors, places, lanes=lanes)
 
     @classmethod
     def once(cls, memory: Allocation, actor: int, granules: Granules, granule: int) -> Touch:
-        """Returns one actor's touch of granules of so many bytes."""
+        """Returns a touch of granules by one actor.
+
+        Args:
+            memory: the allocation.
+            actor: of all pairs.
+            granules: each once.
+            granule: bytes of one.
+        """
         pages = granules.pages(PAGE_BYTES // granule) if memory.space == "shared" else None
         return cls(memory, actor, granules.index, places=granules.places, pages=pages)
 
     def of(self, array: np.ndarray) -> np.ndarray:
-        """Returns what an array of the shadow has for each pair."""
+        """Returns the elements of an array of the shadow, one for each pair.
+
+        Args:
+            array: with one element for each granule.
+        """
         return self.index.of(array).reshape(-1) if isinstance(self.index, Rows) else array[self.index]
 
     def put(self, array: np.ndarray, value: np.ndarray | int) -> None:
-        """Gives an array of the shadow a value, or one for each pair."""
+        """Sets the elements of an array of the shadow.
+
+        Args:
+            array: with one element for each granule; it is modified.
+            value: one for all pairs, or an array (pairs,).
+        """
         if isinstance(self.index, Rows):
             self.index.of(array)[...] = value
         else:
             array[self.index] = value
 
     def where(self, mask: np.ndarray) -> Touch:
-        """Returns the pairs of a bool array (pairs,)."""
+        """Returns the touch of some of the pairs.
+
+        Args:
+            mask: bool array (pairs,).
+        """
         actors = self.actors if isinstance(self.actors, int) else self.actors[mask]
         return Touch.by(self.memory, actors, self.places[mask], None if self.lanes is None else self.lanes[mask])
 
     def actor(self, pair: int) -> int:
-        """Returns the actor of a pair."""
+        """Returns the actor of a pair.
+
+        Args:
+            pair: its index.
+        """
         return self.actors if isinstance(self.actors, int) else int(self.actors[pair])

@@ -40,7 +40,12 @@ FORMS = (
 
 
 def tensor_map_at(machine: Machine, address: int) -> tma.Descriptor | None:
-    """Returns the TMA descriptor at an address, None where there is none."""
+    """Returns the TMA descriptor at an address, None where there is none.
+
+    Args:
+        machine: that the kernel is launched on.
+        address: of the descriptor, a kernel's parameter.
+    """
     return machine.globals.get(("tensor map", address))
 
 
@@ -90,7 +95,13 @@ class Argument:
         return found
 
     def placed(self, machine: Machine, array: np.ndarray, name: str) -> Allocation:
-        """Returns new memory that holds an array in the layout of the type."""
+        """Returns a new allocation that contains an array in the layout of the type.
+
+        Args:
+            machine: in whose global memory it is.
+            array: of the type's shape and element type.
+            name: of the allocation, for messages.
+        """
         places = self.positions()
         if not places.size or int(places.max()) + 1 == places.size:
             return machine.heap.array(array, name)
@@ -100,7 +111,11 @@ class Argument:
         return made
 
     def held(self, allocation: Allocation) -> np.ndarray:
-        """Returns the elements of an array that is in memory."""
+        """Returns the elements of the array that an allocation contains.
+
+        Args:
+            allocation: as `placed` returns it.
+        """
         return allocation.typed(self.type.element.dtype)[self.positions()]
 
     @property
@@ -130,7 +145,17 @@ class Argument:
         return np.full(self.type.static_shape, value, element.dtype)
 
     def passed(self, machine: Machine, allocation: Allocation | None, array: np.ndarray, address: int) -> bytes:
-        """Returns the bytes that the kernel is given, and notes a TMA descriptor at the address where they lie."""
+        """Returns the bytes of the kernel's parameter, and records a TMA descriptor at the address of the parameter.
+
+        Args:
+            machine: that the kernel is launched on.
+            allocation: that the parameter points to; None for a number.
+            array: the content, or the number.
+            address: of the parameter.
+
+        Raises:
+            StepladderError: a TMA descriptor that the hardware does not accept.
+        """
         if allocation is None:
             return np.asarray(array, self.type.element.dtype).tobytes()
         if not self.box:
@@ -200,7 +225,11 @@ def from_manifest(manifest: Manifest, arguments: Sequence[bundle.Argument] | Non
 
 
 def from_arguments(arguments: Sequence[bundle.Argument]) -> list[Argument]:
-    """Returns the arguments of a kernel that takes pointers alone."""
+    """Returns the arguments of a kernel whose parameters are all pointers.
+
+    Args:
+        arguments: of a bundle's manifest.
+    """
     return [Argument(item.name, _array(_scalar(item.element_type, item.name), item.shape)) for item in arguments]
 
 

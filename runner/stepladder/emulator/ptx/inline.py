@@ -101,7 +101,11 @@ def _declare(scope: Scope, variable: syntax.Variable) -> None:
 
 
 def width_of(type_: Type) -> int:
-    """Returns the bits of a register that holds a value of a type."""
+    """Returns the bits of a register that holds a value of a type.
+
+    Args:
+        type_: a number, a vector or a pointer.
+    """
     if isinstance(type_, core_types.Scalar):
         return 64 if type_ == core_types.INDEX else type_.width
     if isinstance(type_, core_types.Shaped):

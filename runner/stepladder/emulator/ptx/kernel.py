@@ -93,7 +93,10 @@ class Kernel:
             raise StepladderError(error.message, location=f"{self.file}:{variable.line}:{variable.column}") from None
 
     def check(self, launch: Launch) -> None:
-        """Checks a launch against what the kernel says and its target has.
+        """Checks a launch against the directives of the kernel and the limits of its target.
+
+        Args:
+            launch: grid, block, cluster and dynamic shared memory.
 
         Raises:
             StepladderError: what does not fit, with what would.
@@ -125,11 +128,18 @@ class Kernel:
         return StepladderError(f"kernel {self.name} {text}", location=self.location)
 
     def window(self, launch: Launch) -> int:
-        """Returns the bytes of shared memory that a block has."""
+        """Returns the bytes of shared memory of a block.
+
+        Args:
+            launch: whose dynamic shared memory is included.
+        """
         return self.variables.shared.dynamic_start + launch.dynamic
 
     def check_arguments(self, arguments: Sequence[Argument]) -> None:
         """Checks that arguments fit the parameters.
+
+        Args:
+            arguments: in order, one for each parameter.
 
         Raises:
             StepladderError: another number of them, or one of another size; says what would be accepted.
@@ -151,7 +161,15 @@ class Kernel:
         return ", ".join(variable.declaration() for variable in self.parameters) or "none"
 
     def bound(self, arguments: Sequence[Argument], launch: Launch) -> BoundKernel:
-        """Returns the kernel with arguments and a launch that fit it; raises as `check` and `check_arguments` do."""
+        """Returns the kernel with its arguments and its launch.
+
+        Args:
+            arguments: in order, one for each parameter.
+            launch: grid, block, cluster and dynamic shared memory.
+
+        Raises:
+            StepladderError: a launch or arguments that the kernel does not accept; says what would be accepted.
+        """
         self.check(launch)
         self.check_arguments(arguments)
         return BoundPtx(self, arguments, launch)
@@ -165,7 +183,15 @@ class BoundPtx(BoundKernel):
         self.kernel = kernel
 
     def begin(self, machine: Machine, inputs: Sequence[np.ndarray]) -> list[Allocation | None]:
-        """Launches the kernel on inputs, and returns the memory of each argument, None for numbers."""
+        """Launches the kernel.
+
+        Args:
+            machine: that executes it.
+            inputs: an array for each argument, as `check_inputs` returns them.
+
+        Returns:
+            The memory of each argument, None for numbers.
+        """
         kernel, launch = self.kernel, self.launch
         allocations = self._pass(machine, inputs)
         code = kernel.program.functions[kernel.name].code

@@ -40,26 +40,49 @@ class Parser:
         return token
 
     def has(self, text: str) -> bool:
-        """Goes on where the next token is this one; returns whether it was."""
+        """Returns whether the next token has this text; if so, the token is consumed.
+
+        Args:
+            text: of the token.
+        """
         if self.next.text != text or self.next.kind == "end":
             return False
         self.place += 1
         return True
 
     def want(self, text: str) -> Token:
-        """Returns the next token, which must be this one."""
+        """Consumes and returns the next token.
+
+        Args:
+            text: that the token has.
+
+        Raises:
+            StepladderError: the next token has another text.
+        """
         if self.next.text != text:
             raise self.error(f"expected '{text}', got '{self.next.text or 'the end'}'")
         return self.take()
 
     def kind(self, *kinds: str) -> Token:
-        """Returns the next token, which must be of one of these kinds."""
+        """Consumes and returns the next token.
+
+        Args:
+            kinds: of which the token has one.
+
+        Raises:
+            StepladderError: the next token is of another kind.
+        """
         if self.next.kind not in kinds:
             raise self.error(f"expected {' or '.join(kinds)}, got '{self.next.text or 'the end'}'")
         return self.take()
 
     def error(self, message: str, token: Token | None = None) -> StepladderError:
-        """Returns an error at a token, the next one unless told."""
+        """Returns an error located at a token.
+
+        Args:
+            message: of the error.
+            token: the next one unless told.
+        """
         return self.source.error((token or self.next).start, message)
 
     def integer(self) -> int:
@@ -367,5 +390,10 @@ def parse(text: str, name: str) -> syntax.Module:
 
 
 def parse_fragment(text: str, name: str) -> syntax.Block:
-    """Returns inline PTX; errors as for `parse`."""
+    """Returns the statements of inline PTX; errors as for `parse`.
+
+    Args:
+        text: PTX without a function around it.
+        name: of the text, for messages.
+    """
     return Parser(text, name).fragment()

@@ -51,7 +51,17 @@ def _never(statement: Statement) -> bool:
 def instruction(
     *names: str, is_pure: bool = False, asks: Callable[[Statement], bool] = _never, waits: bool = False
 ) -> Callable:
-    """Registers what decodes the instructions whose opcodes begin with these names."""
+    """Registers a function that decodes instructions.
+
+    Args:
+        names: the first parts of their opcodes.
+        is_pure: whether repeated execution changes only registers.
+        asks: whether a statement reads what other threads change: a loop of pure instructions around it waits for that.
+        waits: whether a thread may wait in it, or end: a guard becomes a branch around it.
+
+    Returns:
+        A decorator of a function of the `site.Site`, which returns the function.
+    """
 
     def decorator(function: Callable[[Site], None]) -> Callable[[Site], None]:
         for name in names:
@@ -63,7 +73,11 @@ def instruction(
 
 
 def find(opcode: tuple[str, ...]) -> Family | None:
-    """Returns the family of an opcode, None where none is registered."""
+    """Returns the family of an opcode, None where none is registered.
+
+    Args:
+        opcode: its parts; the longest registered prefix is taken.
+    """
     for length in range(len(opcode), 0, -1):
         found = FAMILIES.get(".".join(opcode[:length]))
         if found is not None:

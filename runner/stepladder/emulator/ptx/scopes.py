@@ -38,19 +38,34 @@ class Slots:
         self.constants: dict[object, tuple[int, int | bool | Callable[[Fiber], Value]]] = {}
 
     def register(self, type_: PtxType) -> Register:
-        """Returns a new register."""
+        """Returns a new register.
+
+        Args:
+            type_: that it is declared with.
+        """
         slot = self.builder.new_slot(types.register(type_.width))
         self.undefined.append(slot)
         return Register(slot, type_)
 
     def constant(self, key: object, width: int, value: int | bool | Callable[[Fiber], Value]) -> int:
-        """Returns the slot of what is constant: a number, or what a function gives for a fiber of all threads."""
+        """Returns the slot of a constant; equal keys share one slot.
+
+        Args:
+            key: that identifies the constant in the function.
+            width: bits.
+            value: the number, or a function that returns it for a fiber of all threads.
+        """
         if key not in self.constants:
             self.constants[key] = self.builder.new_slot(types.register(width)), value
         return self.constants[key][0]
 
     def number(self, value: int, width: int) -> int:
-        """Returns the slot of a number."""
+        """Returns the slot of a constant number.
+
+        Args:
+            value: an integer, wrapped to the width.
+            width: bits.
+        """
         value = types.stored(value, width)
         return self.constant((value, width), width, value)
 
@@ -74,11 +89,19 @@ class Scope:
         self._ranges: dict[str, tuple[int, PtxType]] = {}
 
     def bind(self, name: str, register: Register) -> None:
-        """Gives a register a name."""
+        """Binds a name to a register.
+
+        Args:
+            name: in this scope.
+            register: of the function.
+        """
         self._registers[name] = register
 
     def declare(self, registers: syntax.Registers) -> None:
         """Declares registers.
+
+        Args:
+            registers: the declaration.
 
         Raises:
             StepladderError: a type that registers do not have here.
@@ -93,7 +116,11 @@ class Scope:
                 self._registers[name] = self.slots.register(type_)
 
     def register(self, name: str) -> Register | None:
-        """Returns the register with a name, None where there is none."""
+        """Returns the register with a name in this scope or one around it, None where there is none.
+
+        Args:
+            name: as it is written.
+        """
         found = self._registers.get(name)
         if found is not None:
             return found
@@ -105,13 +132,24 @@ class Scope:
         return self.parent.register(name) if self.parent is not None else None
 
     def variable(self, name: str) -> int | Callable[[Fiber], Value] | None:
-        """Returns the address of a variable, or what gives it; None where there is no such variable."""
+        """Returns the address of a variable in this scope or one around it.
+
+        Args:
+            name: as it is written.
+
+        Returns:
+            The address, or a function that returns it for a fiber; None where there is no such variable.
+        """
         if name in self.variables:
             return self.variables[name]
         return self.parent.variable(name) if self.parent is not None else None
 
     def label(self, name: str) -> object | None:
-        """Returns what stands for a label, None where there is none with this name."""
+        """Returns the object that stands for a label of this scope or one around it, None where there is none.
+
+        Args:
+            name: as it is written.
+        """
         if name in self.labels:
             return self.labels[name]
         return self.parent.label(name) if self.parent is not None else None

@@ -58,7 +58,11 @@ class Site:
         self.rest = list(statement.opcode[family.count(".") + 1 :])
 
     def error(self, text: str) -> StepladderError:
-        """Returns the error that the instruction has a form that is not known."""
+        """Returns the error that the emulator does not support this form of the instruction.
+
+        Args:
+            text: the message behind the opcode.
+        """
         return StepladderError(
             f"the emulator does not know {self.statement.mnemonic} {text}", location=self.builder.location
         )
@@ -66,14 +70,22 @@ class Site:
     # Modifiers.
 
     def flag(self, *names: str) -> bool:
-        """Takes modifiers with these names; returns whether there are any."""
+        """Consumes modifiers with these names; returns whether there are any.
+
+        Args:
+            names: without dots.
+        """
         found = [modifier for modifier in self.rest if modifier in names]
         for modifier in found:
             self.rest.remove(modifier)
         return bool(found)
 
     def choice(self, names: Sequence[str], default: str | None = None) -> str:
-        """Takes the first modifier that is one of these names; returns it, or the default.
+        """Consumes and returns the first modifier that has one of these names.
+
+        Args:
+            names: without dots.
+            default: returned where there is no such modifier.
 
         Raises:
             StepladderError: none of them is there, and there is no default.
@@ -87,7 +99,11 @@ class Site:
         return default
 
     def match(self, pattern: str) -> re.Match | None:
-        """Takes the first modifier that a pattern fits; returns how, None where there is none."""
+        """Consumes the first modifier that matches a pattern; returns the match, None where there is none.
+
+        Args:
+            pattern: a regular expression for the whole modifier.
+        """
         for modifier in self.rest:
             found = re.fullmatch(pattern, modifier)
             if found:
@@ -102,7 +118,15 @@ class Site:
         return [type_ for _, type_ in found if type_ is not None]
 
     def type(self, kinds: str = "", bits: Sequence[int] = ()) -> PtxType:
-        """Takes the one modifier that is a type, of some kinds ("sub" and "f") and widths unless these are empty."""
+        """Consumes and returns the one modifier that is a type.
+
+        Args:
+            kinds: accepted kinds, such as "sub" or "f"; empty for all.
+            bits: accepted widths; empty for all.
+
+        Raises:
+            StepladderError: no type, several, or one of another kind or width.
+        """
         found = self.types()
         if len(found) != 1 or (kinds and found[0].kind not in kinds) or (bits and found[0].bits not in bits):
             raise self.error("with these types" if found else "without a type")
@@ -121,14 +145,30 @@ class Site:
         return self.statement.operands
 
     def count(self, *counts: int) -> int:
-        """Returns the number of operands, which must be one of these."""
+        """Returns the number of operands.
+
+        Args:
+            counts: accepted numbers.
+
+        Raises:
+            StepladderError: another number of operands.
+        """
         if len(self.operands) not in counts:
             wanted = " or ".join(map(str, counts))
             raise self.error(f"with {len(self.operands)} operands: it takes {wanted}")
         return len(self.operands)
 
     def read(self, operand: int | syntax.Operand, type_: PtxType, *, wider: bool = False) -> int:
-        """Returns the slot of an operand that is read as a type; a register may be `wider` only where that is said."""
+        """Returns the slot of a source operand.
+
+        Args:
+            operand: its number, or the operand.
+            type_: that the instruction reads it as.
+            wider: whether a register may be wider than the type.
+
+        Raises:
+            StepladderError: an operand that cannot be read as the type.
+        """
         if isinstance(operand, int):
             operand = self.operands[operand]
         if isinstance(operand, syntax.Negated):
@@ -180,7 +220,14 @@ class Site:
         return slot
 
     def number(self, operand: int | syntax.Operand) -> int:
-        """Returns the value of an operand that must be a number in the text."""
+        """Returns the value of an operand that is an integer literal.
+
+        Args:
+            operand: its number, or the operand.
+
+        Raises:
+            StepladderError: another kind of operand.
+        """
         if isinstance(operand, int):
             operand = self.operands[operand]
         if not isinstance(operand, syntax.Number) or operand.width:
@@ -188,7 +235,16 @@ class Site:
         return operand.value
 
     def write(self, operand: int | syntax.Operand, width: int | None = None, *, wider: bool = False) -> int:
-        """Returns the slot of a register that is written, of a width unless that is None."""
+        """Returns the slot of a destination register.
+
+        Args:
+            operand: its number, or the operand.
+            width: bits of the result; None accepts all registers.
+            wider: whether the register may be wider than that.
+
+        Raises:
+            StepladderError: no register, or one of another width.
+        """
         if isinstance(operand, int):
             operand = self.operands[operand]
         if isinstance(operand, syntax.Sink):
@@ -201,20 +257,35 @@ class Site:
         return register.slot
 
     def width(self, operand: int | syntax.Operand) -> int:
-        """Returns the width of a register that is written; 64 for a result that is discarded (`_`)."""
+        """Returns the width of a destination register in bits; 64 for a result that is discarded (`_`).
+
+        Args:
+            operand: its number, or the operand.
+        """
         if isinstance(operand, int):
             operand = self.operands[operand]
         register = self.scope.register(str(operand))
         return 64 if register is None else register.type.width
 
     def elements(self, operand: int | syntax.Operand) -> tuple[syntax.Operand, ...]:
-        """Returns the operands in braces, or the operand itself."""
+        """Returns the operands in braces, or the operand itself.
+
+        Args:
+            operand: its number, or the operand.
+        """
         if isinstance(operand, int):
             operand = self.operands[operand]
         return operand.elements if isinstance(operand, syntax.Vector) else (operand,)
 
     def address(self, operand: int | syntax.Operand) -> tuple[int, int]:
-        """Returns the slot of the address in brackets, and the bytes that are added to it."""
+        """Returns the slot of the address in brackets, and the bytes that are added to it.
+
+        Args:
+            operand: its number, or the operand.
+
+        Raises:
+            StepladderError: another kind of operand, or several addresses.
+        """
         if isinstance(operand, int):
             operand = self.operands[operand]
         if not isinstance(operand, syntax.Address):
@@ -224,7 +295,11 @@ class Site:
         return self.place(operand.parts[0])
 
     def place(self, part: syntax.Operand) -> tuple[int, int]:
-        """Returns the slot of an address without its brackets, and the bytes that are added to it."""
+        """Returns the slot of an address without its brackets, and the bytes that are added to it.
+
+        Args:
+            part: a register, a variable or a number, with or without an offset.
+        """
         if isinstance(part, syntax.Offset) and isinstance(part.base, syntax.Name):
             register = self.scope.register(part.base.text)
             if register is not None:
@@ -286,7 +361,13 @@ def _reading(execute: Callable) -> Callable:
 
 
 def bits_of(fiber: Fiber, op: Instruction, value: Value) -> Value:
-    """Returns a register's bits; a sum of wgmma in flight is a finding."""
+    """Returns the bits of a register; an accumulator of wgmma in flight is a finding.
+
+    Args:
+        fiber: the threads that read it.
+        op: the instruction.
+        value: of the register.
+    """
     if type(value) is not Held:
         return value
     column = np.ascontiguousarray(value.sums.read(fiber, op)[:, value.place])

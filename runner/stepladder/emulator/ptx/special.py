@@ -34,7 +34,12 @@ class SpecialRegister:
     changes: bool
 
     def get(self, fiber: Fiber, width: int) -> Value:
-        """Returns the value as bits of a width."""
+        """Returns the value as bits, uniform or (T,).
+
+        Args:
+            fiber: the threads that read it.
+            width: bits.
+        """
         return types.stored(self.value(fiber.group), width)
 
 
@@ -48,7 +53,11 @@ def _key(name: str) -> str:
 
 
 def register(name: str) -> SpecialRegister | None:
-    """Returns the special register with a name, such as %tid.x; None where there is none."""
+    """Returns the special register with a name, None where there is none.
+
+    Args:
+        name: as it is written, such as %tid.x.
+    """
     if name == "WARP_SZ":
         return SpecialRegister(SPECIAL["warpsize"], False)
     if not name.startswith("%"):

@@ -50,12 +50,21 @@ class Source:
         self._lines = [0, *(found.end() for found in re.finditer("\n", text))]
 
     def place(self, start: int) -> tuple[int, int]:
-        """Returns the line and the column of a character, from 1."""
+        """Returns the line and the column of a character, both counted from 1.
+
+        Args:
+            start: the index of the character.
+        """
         line = bisect.bisect_right(self._lines, start)
         return line, start - self._lines[line - 1] + 1
 
     def error(self, start: int, message: str) -> StepladderError:
-        """Returns the error that something is wrong at a character."""
+        """Returns an error located at a character.
+
+        Args:
+            start: the index of the character.
+            message: of the error.
+        """
         line, column = self.place(start)
         return StepladderError(message, location=f"{self.name}:{line}:{column}")
 
@@ -77,7 +86,11 @@ class Source:
 
 
 def integer_of(token: Token) -> int:
-    """Returns the value of a token of an integer."""
+    """Returns the value of an integer literal.
+
+    Args:
+        token: decimal, hexadecimal, octal or binary.
+    """
     text = token.text.removesuffix("U")
     if token.kind == "hexadecimal":
         return int(text, 16)
@@ -87,7 +100,11 @@ def integer_of(token: Token) -> int:
 
 
 def float_bits(token: Token) -> tuple[int, int]:
-    """Returns the bits of a floating-point literal, and how many they are."""
+    """Returns the bits of a floating-point literal, and their number: 32 or 64.
+
+    Args:
+        token: of bits (`0f...`, `0d...`), or decimal.
+    """
     if token.kind == "bits":
         return int(token.text[2:], 16), 32 if token.text[1] in "fF" else 64
     return int.from_bytes(struct.pack("<d", float(token.text)), "little"), 64

@@ -80,7 +80,11 @@ class PtxType:
 
 @functools.cache
 def find(name: str) -> PtxType | None:
-    """Returns the type with a name, None where there is none."""
+    """Returns the type with a name, None where there is none.
+
+    Args:
+        name: without its dot.
+    """
     found = _TYPE.fullmatch(name)
     if found is None:
         return None
@@ -96,7 +100,11 @@ def find(name: str) -> PtxType | None:
 
 @functools.cache
 def register(width: int) -> Scalar:
-    """Returns the type of a register's bits."""
+    """Returns the type of the bits of a register.
+
+    Args:
+        width: 1 for a predicate, else 8 to 64.
+    """
     return BOOL if width == 1 else Scalar(f"i{width}", _SIGNED[width], width)
 
 
@@ -104,20 +112,35 @@ def register(width: int) -> Scalar:
 
 
 def wrap(value: int, bits: int) -> int:
-    """Returns an integer wrapped to a signed one."""
+    """Returns an integer wrapped to a signed one.
+
+    Args:
+        value: a Python integer.
+        bits: width.
+    """
     half = 1 << (bits - 1)
     return value if -half <= value < half else ((value + half) & ((1 << bits) - 1)) - half
 
 
 def stored(value: Value, bits: int) -> Value:
-    """Returns integers of any type as the bits of a register: what does not fit is lost."""
+    """Returns integers as the bits of a register; higher bits are dropped.
+
+    Args:
+        value: an integer of any type, uniform or (T,).
+        bits: width of the register.
+    """
     if isinstance(value, np.ndarray):
         return value.astype(_SIGNED[bits], copy=False) if bits > 1 else value.astype(bool)
     return wrap(int(value), bits) if bits > 1 else bool(value)
 
 
 def number(value: Value, type_: PtxType) -> Value:
-    """Returns a register's bits as integers of a type, of which there may be fewer bits than the register has."""
+    """Returns the bits of a register as integers of a type.
+
+    Args:
+        value: bits, uniform or (T,), at least as wide as the type.
+        type_: signed, unsigned or of bits.
+    """
     if isinstance(value, np.ndarray):
         if value.dtype.itemsize * 8 != type_.bits:
             value = value.astype(_SIGNED[type_.bits])
@@ -127,7 +150,13 @@ def number(value: Value, type_: PtxType) -> Value:
 
 
 def extended(value: Value, type_: PtxType, width: int) -> Value:
-    """Returns integers of a type as the bits of a wider register."""
+    """Returns integers of a type as the bits of a wider register.
+
+    Args:
+        value: bits, uniform or (T,).
+        type_: that decides on sign or zero extension.
+        width: bits of the register.
+    """
     return stored(number(value, type_), width)
 
 
@@ -135,7 +164,15 @@ def extended(value: Value, type_: PtxType, width: int) -> Value:
 
 
 def floats(value: Value, type_: PtxType) -> Value:
-    """Returns a register's bits as floating-point numbers."""
+    """Returns the bits of a register as floating-point numbers.
+
+    Args:
+        value: bits, uniform or (T,).
+        type_: floating-point, packed or not.
+
+    Returns:
+        (), (T,), or with another dimension for the elements of a packed type.
+    """
     if isinstance(value, np.ndarray):
         if value.dtype.itemsize * 8 != type_.width:
             value = value.astype(_SIGNED[type_.width])
@@ -147,7 +184,12 @@ def floats(value: Value, type_: PtxType) -> Value:
 
 
 def from_floats(value: Value, type_: PtxType) -> Value:
-    """Returns floating-point numbers as a register's bits."""
+    """Returns floating-point numbers as the bits of a register.
+
+    Args:
+        value: as `floats` returns it.
+        type_: floating-point, packed or not.
+    """
     array = np.asarray(value, type_.dtype)
     if type_.count == 1:
         bits = array.view(_SIGNED[type_.width])
@@ -157,5 +199,9 @@ def from_floats(value: Value, type_: PtxType) -> Value:
 
 
 def plain(value: Value) -> Value:
-    """Returns integers of NumPy without a dimension as Python's; arrays as they are."""
+    """Returns a NumPy integer without dimensions as Python's; arrays are unchanged.
+
+    Args:
+        value: an integer or an array.
+    """
     return value if isinstance(value, np.ndarray) and value.ndim else int(value)

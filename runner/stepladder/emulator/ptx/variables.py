@@ -21,6 +21,9 @@ PARAMETERS = "parameters of the kernel"
 def size_of(variable: syntax.Variable) -> tuple[int, int]:
     """Returns the bytes and the alignment of a variable.
 
+    Args:
+        variable: its declaration.
+
     Raises:
         StepladderError: a type that variables do not have here.
     """
@@ -50,7 +53,14 @@ class SharedMemory:
     places: dict[str, int] = field(default_factory=dict)
 
     def add(self, variable: syntax.Variable) -> int | Callable[[Fiber], int]:
-        """Returns the address of a variable, or what gives it once all are known."""
+        """Returns the address of a variable that is added to shared memory.
+
+        Args:
+            variable: its declaration.
+
+        Returns:
+            The address, or, for one of dynamic size, a function that returns it once all variables are known.
+        """
         size, alignment = size_of(variable)
         if variable.is_external or variable.count == 0:
             self.dynamic[variable.name] = alignment
@@ -82,6 +92,10 @@ class Variables:
 
     def declare(self, scope: Scope, variable: syntax.Variable) -> None:
         """Declares a variable in a scope.
+
+        Args:
+            scope: that takes the name.
+            variable: its declaration.
 
         Raises:
             StepladderError: a space or a type that is not supported.

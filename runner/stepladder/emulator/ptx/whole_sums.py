@@ -73,7 +73,13 @@ def _nothing(fiber: Fiber, op: Instruction) -> None:
 
 
 def sums_of(fiber: Fiber, op: Instruction, struct: Value) -> AccumulatorRegisters | list:
-    """Returns the registers that a struct has for a product, or the values that they hold."""
+    """Returns the accumulator registers of a struct for a product, or the values of its fields.
+
+    Args:
+        fiber: the threads.
+        op: the instruction, with the path to the struct and the types of the fields as attributes.
+        struct: the operand.
+    """
     for place in op.attributes["path"]:
         struct = struct.fields[place] if isinstance(struct, llvm.Struct) else struct
     if type(struct) is AccumulatorRegisters and struct.count == op.attributes[SUMS]:

@@ -37,12 +37,21 @@ _SHARED_END = 17 << RANK_SHIFT
 
 
 def space_of(site: Site) -> str:
-    """Takes the modifier that says a space; "generic" where there is none."""
+    """Consumes the modifier that states the state space; returns "generic" where there is none.
+
+    Args:
+        site: the instruction.
+    """
     return site.choice(SPACES, "generic")
 
 
 def at(address: Value, offset: int) -> Value:
-    """Returns an address plus bytes, in 64 bits."""
+    """Returns an address plus an offset, in 64 bits.
+
+    Args:
+        address: uniform or (T,).
+        offset: bytes.
+    """
     if isinstance(address, np.ndarray):
         address = address.astype(np.int64, copy=False)
         return address + types.wrap(offset, 64) if offset else address
@@ -50,16 +59,32 @@ def at(address: Value, offset: int) -> Value:
 
 
 def of_lane(value: Value, lane: int | np.integer) -> int:
-    """Returns what a lane has of a number, uniform or (T,)."""
+    """Returns one lane's part of a number.
+
+    Args:
+        value: uniform or (T,).
+        lane: its number.
+    """
     return int(value[lane]) if isinstance(value, np.ndarray) else int(value)
 
 
 def parts(
     fiber: Fiber, op: Instruction, space: str, address: Value, item: int, shape: tuple[int, ...]
 ) -> Iterator[tuple[Fiber, Allocation, Value, bool]]:
-    """Yields the threads by what their addresses are of: (fiber, allocation, byte in it, whether of any block).
+    """Yields the threads, grouped by the allocation that they access.
 
-    Addresses that are no multiple of what is accessed, or of another space, are findings; the latter are left out.
+    Misaligned addresses, and addresses of another state space, are findings; the latter are left out.
+
+    Args:
+        fiber: the threads.
+        op: the instruction.
+        space: the state space that the instruction states.
+        address: uniform or (T,).
+        item: bytes of an element.
+        shape: elements that one thread accesses.
+
+    Returns:
+        (fiber, allocation, byte in the allocation, whether the address names a block of the cluster).
     """
     pointers.check_alignment(fiber, op, address, item * int(np.prod(shape, dtype=int)))
     if space in _OWN_BLOCK:
@@ -98,7 +123,18 @@ def access(
     of_any_block: bool,
     verb: str,
 ) -> Access:
-    """Returns the neighbours that threads touch from a byte of an allocation on."""
+    """Returns the access of adjacent elements, from a byte of an allocation on.
+
+    Args:
+        fiber: the threads.
+        op: the instruction, for findings.
+        allocation: that they access.
+        start: the byte of the first element, uniform or (T,).
+        element: the type.
+        shape: elements that one thread accesses.
+        of_any_block: whether `start` names a block of the cluster.
+        verb: what the instruction does, for findings.
+    """
     offsets = np.arange(int(np.prod(shape))).reshape(shape) if shape else 0
     if not of_any_block:
         view, places = pointers.elements(allocation, start, element, offsets, len(shape))
@@ -120,27 +156,52 @@ def access(
 
 
 def block_of(fiber: Fiber, address: Value) -> np.ndarray:
-    """Returns, for each lane, the block whose shared memory an address is of."""
+    """Returns, for each lane, the block whose shared memory an address is in.
+
+    Args:
+        fiber: the threads.
+        address: uniform or (T,).
+
+    Returns:
+        int array (T,).
+    """
     rank = (values.lanes(np.asarray(address), fiber.count) >> RANK_SHIFT) - 1
     return np.where(rank < 0, fiber.group.block_of_lane, rank)
 
 
 def inside_block(address: Value) -> Value:
-    """Returns an address in shared memory without the block that it is of."""
+    """Returns an address in shared memory without the block that it names.
+
+    Args:
+        address: uniform or (T,).
+    """
     return address % (1 << RANK_SHIFT)
 
 
 def is_own(address: Value) -> bool:
-    """Whether addresses are of the own block, as far as they say."""
+    """Whether addresses name no block of the cluster, so that they are of each thread's own block.
+
+    Args:
+        address: uniform or (T,).
+    """
     return bool(np.all(np.asarray(address) < 1 << RANK_SHIFT))
 
 
 def of_lanes(fiber: Fiber, mask: np.ndarray) -> Fiber | None:
-    """Returns the fiber of some of the active lanes, None where there is none."""
+    """Returns the fiber of some of the active lanes, None where there is none.
+
+    Args:
+        fiber: the threads.
+        mask: bool array (T,).
+    """
     mask = mask & fiber.active
     return narrowed(fiber, mask) if mask.any() else None
 
 
 def is_shared_address(address: Value) -> bool:
-    """Whether a number is an address of shared memory."""
+    """Whether numbers are addresses of shared memory.
+
+    Args:
+        address: uniform or (T,).
+    """
     return int(np.max(np.asarray(address))) < _SHARED_END

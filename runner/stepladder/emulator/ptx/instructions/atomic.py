@@ -47,7 +47,16 @@ _KINDS = {
 
 
 def combination(site: Site, operation: str, type_: PtxType) -> Callable[[int, int], int]:
-    """Returns what combines the bits of a number in memory with those of an operand, as Python's integers."""
+    """Returns the function that an atomic instruction applies to the bits in memory and those of its operand.
+
+    Args:
+        site: the instruction, for errors.
+        operation: its name, such as "add".
+        type_: of the operands.
+
+    Raises:
+        StepladderError: a type that the operation does not accept.
+    """
     if type_.kind not in _KINDS[operation]:
         raise site.error("with these types")
     width = type_.width

@@ -129,7 +129,14 @@ def set_(site: Site) -> None:
 
 
 def chosen(fiber: Fiber, condition: Value, left: Value, right: Value) -> Value:
-    """Returns, for each thread, one of two values."""
+    """Returns, for each thread, one of two values.
+
+    Args:
+        fiber: the threads.
+        condition: i1, uniform or (T,).
+        left: where the condition holds.
+        right: elsewhere.
+    """
     if not isinstance(condition, np.ndarray):
         return left if condition else right
     return np.where(condition, left, right).astype(_dtype(left, right), copy=False)

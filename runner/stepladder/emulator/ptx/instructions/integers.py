@@ -46,7 +46,12 @@ def emit(site: Site, function: Callable, reads: list[PtxType], width: int) -> No
 
 
 def add(site: Site, type_: PtxType) -> None:
-    """Emits a sum or a difference of integers."""
+    """Emits a sum or a difference of integers.
+
+    Args:
+        site: the instruction.
+        type_: of the operands.
+    """
     subtracts = site.family == "sub"
     saturates = site.flag("sat")
     if saturates:
@@ -63,7 +68,15 @@ def _saturated(left: Value, right: Value, subtracts: bool) -> Value:
 
 
 def multiply(site: Site, type_: PtxType) -> None:
-    """Emits a product of integers: its lower or its upper half, or all of it; for `mad` with a number added."""
+    """Emits a product of integers: its lower or its upper half, or all of it; for `mad` a third operand is added.
+
+    Args:
+        site: the instruction.
+        type_: of the factors.
+
+    Raises:
+        StepladderError: `.wide` of 64 bits.
+    """
     part = site.choice(("lo", "hi", "wide"))
     width = 2 * type_.bits if part == "wide" else type_.bits
     if part == "wide" and type_.bits == 64:
@@ -132,7 +145,12 @@ def mul24(site: Site) -> None:
 
 
 def divide(site: Site, type_: PtxType) -> None:
-    """Emits a quotient or a remainder of integers, rounded to zero; what is divided by zero is all bits set."""
+    """Emits a quotient or a remainder of integers, rounded to zero; a quotient by zero has all bits set.
+
+    Args:
+        site: the instruction.
+        type_: of the operands.
+    """
     remains = site.family == "rem"
 
     def one(left: int, right: int) -> int:
@@ -157,7 +175,12 @@ def divide(site: Site, type_: PtxType) -> None:
 
 
 def extreme(site: Site, type_: PtxType) -> None:
-    """Emits the smaller or the larger of two integers."""
+    """Emits the minimum or the maximum of two integers.
+
+    Args:
+        site: the instruction.
+        type_: of the operands.
+    """
     uniform, arrays = (min, np.minimum) if site.family == "min" else (max, np.maximum)
     emit(
         site,
@@ -168,7 +191,12 @@ def extreme(site: Site, type_: PtxType) -> None:
 
 
 def unary(site: Site, type_: PtxType) -> None:
-    """Emits the negative or the absolute value of an integer."""
+    """Emits the negative or the absolute value of an integer.
+
+    Args:
+        site: the instruction.
+        type_: of the operand.
+    """
     emit(site, (lambda value: -value) if site.family == "neg" else abs, [type_], type_.bits)
 
 

@@ -79,7 +79,13 @@ def movmatrix(site: Site) -> None:
 
 
 def held(fiber: Fiber, registers: tuple, type_: PtxType) -> np.ndarray:
-    """Returns registers' bits as what threads hold of a matrix: (T, registers, elements of one)."""
+    """Returns the bits of registers as the elements of a matrix: (T, registers, elements of one register).
+
+    Args:
+        fiber: the threads.
+        registers: their values, each uniform or (T,).
+        type_: of an element.
+    """
     width = 64 if type_.bits == 64 else 32
     columns = [values.lanes(np.asarray(value, f"i{width // 8}"), fiber.count) for value in registers]
     stacked = np.ascontiguousarray(np.stack(columns, axis=1)[..., None])
@@ -87,7 +93,11 @@ def held(fiber: Fiber, registers: tuple, type_: PtxType) -> np.ndarray:
 
 
 def registers_of(array: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Returns what threads hold, (T, registers, elements of one), as registers' bits."""
+    """Returns elements of a matrix as the bits of registers, each (T,).
+
+    Args:
+        array: (T, registers, elements of one register).
+    """
     width = array.shape[2] * array.itemsize
     bits = np.ascontiguousarray(array).view(f"i{width}")[..., 0]
     return tuple(np.ascontiguousarray(bits[:, number]) for number in range(bits.shape[1]))

@@ -17,5 +17,10 @@ ACQUIRES = ("acquire", "acq_rel", "sc")
 
 
 def scope_of(site: Site, default: str = "sys") -> str:
-    """Takes the modifier that says a scope."""
+    """Consumes and returns the modifier that states the scope.
+
+    Args:
+        site: the instruction.
+        default: returned where there is no such modifier.
+    """
     return site.choice(SCOPES, default)

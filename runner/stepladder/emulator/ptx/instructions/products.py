@@ -136,7 +136,12 @@ def multiply(site: Site) -> None:
 
 
 def lanes_of(fiber: Fiber, value: Value) -> np.ndarray:
-    """Returns a register's bits for each lane."""
+    """Returns the bits of a 32-bit register for each lane: int32 array (T,).
+
+    Args:
+        fiber: the threads.
+        value: uniform or (T,).
+    """
     return values.lanes(np.asarray(value, np.int32), fiber.count)
 
 
