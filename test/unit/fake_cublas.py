@@ -105,7 +105,7 @@ class ColumnMajorLibrary:
         compute: int,
         algorithm: int,
     ) -> None:
-        def matrix(address: int, kind: int, leading: int, stride: int, number: int) -> tuple:
+        def matrix(address: int, kind: int, leading: int, stride: int, number: int) -> tuple[int, int, int]:
             return address + number * stride * np.dtype(DTYPES[kind]).itemsize, kind, leading
 
         for number in range(count):
@@ -118,7 +118,7 @@ class ColumnMajorLibrary:
             )
 
     @staticmethod
-    def matrix(address: int, kind: type[np.generic], rows: int, columns: int, leading: int) -> np.ndarray:
+    def matrix(address: int, kind: int | type[np.generic], rows: int, columns: int, leading: int) -> np.ndarray:
         dtype = np.dtype(DTYPES.get(kind, kind))
         memory = (ctypes.c_byte * (dtype.itemsize * leading * columns)).from_address(address)
         return np.frombuffer(memory, dtype).reshape(columns, leading).T[:rows]

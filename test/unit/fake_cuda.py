@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 
 from stepladder.runtime import tensor_map
-from stepladder.runtime.buffers import Buffer
 from stepladder.runtime.driver import Cuda
 
 STREAM = 77
@@ -125,7 +124,7 @@ class FakeBuffer:
     def __init__(self, gpu: FakeGpu, address: int) -> None:
         self.gpu, self.handle = gpu, address
 
-    def copy_from(self, source: Buffer, *, stream: FakeStream) -> None:
+    def copy_from(self, source: FakeBuffer, *, stream: FakeStream) -> None:
         self.gpu.record("copy", source.handle, self.handle, stream.handle)
 
     def close(self) -> None:
@@ -150,7 +149,7 @@ class FakeBuilder:
     def end_building(self) -> None:
         self.gpu.record("end_building")
 
-    def complete(self, options: object) -> FakeGraph:
+    def complete(self, options: SimpleNamespace) -> FakeGraph:
         self.gpu.record("complete", options.upload_stream.handle)
         return FakeGraph(self.gpu)
 
@@ -173,7 +172,7 @@ class FakeStream:
     def __init__(self, gpu: FakeGpu) -> None:
         self.gpu, self.handle = gpu, STREAM
 
-    def record(self, *, options: object) -> FakeEvent:
+    def record(self, *, options: SimpleNamespace) -> FakeEvent:
         assert options.timing_enabled
         self.gpu.record("record_event")
         return FakeEvent(float(len(self.gpu.called("record_event"))))
@@ -247,7 +246,7 @@ class FakeGpu:
 
     def __init__(
         self,
-        errors: dict[str, list[int]] | None = None,
+        errors: dict[str, list[int | str]] | None = None,
         capability: tuple[int, int] = (9, 0),
         cluster: tuple[int, int, int] = (0, 0, 0),
         static_shared_memory: int = 0,
@@ -281,13 +280,13 @@ class FakeGpu:
         )
         self.cuda = Cuda(core, self.driver)
 
-    def record(self, name: str, *arguments: str) -> None:
+    def record(self, name: str, *arguments: object) -> None:
         self.calls.append((name, *arguments))
 
     def called(self, name: str) -> list[list]:
         return [list(arguments) for what, *arguments in self.calls if what == name]
 
-    def next_error(self, name: str) -> None:
+    def next_error(self, name: str) -> int | str | None:
         failures = self.errors.get(name, [])
         return failures.pop(0) if failures else None
 
@@ -304,7 +303,7 @@ class FakeGpu:
     def set_current(self) -> None:
         self.record("set_current")
 
-    def create_stream(self, *, options: object) -> FakeStream:
+    def create_stream(self, *, options: SimpleNamespace) -> FakeStream:
         assert options.nonblocking
         return FakeStream(self)
 

@@ -28,7 +28,7 @@ from stepladder.verify.inputs import random_inputs
 class FakeTimer:
     """A GPU on which the current contestant's launches take `ms[name]` milliseconds, times the next of `drift`."""
 
-    def __init__(self, ms: dict[str, object], drift: tuple[float] = (1.0,)) -> None:
+    def __init__(self, ms: dict[str, float], drift: tuple[float, ...] = (1.0,)) -> None:
         self.ms = ms
         self.drift = itertools.cycle(drift)
         self.now = 0.0

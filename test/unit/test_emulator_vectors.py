@@ -37,7 +37,7 @@ def expressions(draw: st.DrawFn, depth: int = 3) -> tuple[str, str]:
 
 @FEW
 @given(st.lists(expressions(), min_size=1, max_size=3), st.lists(st.integers(-50, 50), min_size=9, max_size=9))
-def test_affine_maps_beside_python(drawn: list[object], numbers: list[object]) -> None:
+def test_affine_maps_beside_python(drawn: list[tuple[str, str]], numbers: list[int]) -> None:
     operands = np.array(numbers).reshape(3, 3)
     wanted = [
         [eval(python, {"d0": d0, "d1": d1, "s0": s0}) for _, python in drawn] for d0, d1, s0 in operands.T.tolist()

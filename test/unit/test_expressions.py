@@ -79,7 +79,7 @@ class Exact(int):
     def __neg__(self) -> Exact:
         return self._made(int.__neg__(self))
 
-    def __truediv__(self, other: int) -> Exact:
+    def __truediv__(self, other: Exact) -> Exact:
         if int.__mod__(self, other):
             raise ZeroDivisionError("a remainder")
         return Exact(int.__floordiv__(self, other))
@@ -106,7 +106,7 @@ def test_agrees_with_python(text: str) -> None:
 
 
 @given(st.lists(numbers, max_size=4))
-def test_lists(texts: list[object]) -> None:
+def test_lists(texts: list[str]) -> None:
     expected = [by_python(text) for text in texts]
     if None not in expected:
         assert evaluate(f"[{', '.join(texts)}]", NAMES) == expected

@@ -29,7 +29,7 @@ def entry(m: int, n: int, k: int, **knobs: int) -> dict:
 def pipeline(tmp_path: Path) -> Callable[..., object]:
     (tmp_path / "defaults").mkdir()
 
-    def write(*entries: object) -> Path:
+    def write(*entries: dict[str, object]) -> Path:
         (tmp_path / "defaults" / "mine.json").write_text(json.dumps({"problems": entries}))
         return tmp_path / "mine.mlir"
 

@@ -26,10 +26,12 @@ from tuning_files import TOOLS
 # Successive halving.
 
 
-def rounds_of(times: dict[str, float], noise: Callable[..., float] = lambda name, number: 1.0) -> tuple:
+def rounds_of(
+    times: dict[str, float], noise: Callable[..., float] = lambda name, number: 1.0
+) -> tuple[Callable[[Sequence[str]], dict[str, float]], list[list[str]]]:
     calls = []
 
-    def measure(names: Sequence[str]) -> tuple:
+    def measure(names: Sequence[str]) -> dict[str, float]:
         calls.append(list(names))
         return {name: times[name] * noise(name, len(calls)) for name in names}
 
