@@ -1,5 +1,6 @@
 """The lit suite: golden tests of the transform scripts, and tests of both command lines."""
 
+import atexit
 import glob
 import os
 import shutil
@@ -50,6 +51,7 @@ if hasattr(os, "fork") and not lit_config.params.get("direct"):
         text=True,
     )
     socket = server.stdout.readline().strip()
+    atexit.register(server.stdin.close)  # keeps the server where lit drops this scope: with one worker
     client = f"{run} -S {os.path.join(here, 'test', 'inputs', 'command_client.py')} {socket}"
     if socket:
         programs = {program: f"{client} {program.lstrip('%')}" for program in programs}

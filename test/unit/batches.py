@@ -16,7 +16,7 @@ _reports: dict[str, matmul.StepReport] = {}
 SIZES = ("batch", "m", "n", "k")
 
 
-def check_batch(pipeline: str, settings: dict, sizes: tuple[int, int, int, int], **options) -> list[str]:
+def check_batch(pipeline: str, settings: dict, sizes: tuple[int, int, int, int], **options: bool | str) -> list[str]:
     """Checks the input, the first, the middle and the last step's IR that the emulator runs; returns their names.
 
     Args:

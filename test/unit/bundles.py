@@ -1,6 +1,8 @@
 """What the tests of bundles share: changes of manifests, and what reading refuses."""
 
 import json
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -8,14 +10,14 @@ from stepladder.runtime.bundle import read_bundle
 from stepladder.runtime.errors import BAD_INPUT, StepladderError
 
 
-def edit_manifest(path, change) -> None:
+def edit_manifest(path: Path, change: Callable[..., object]) -> None:
     file = path / "manifest.json"
     data = json.loads(file.read_text())
     change(data)
     file.write_text(json.dumps(data))
 
 
-def change(path, value):
+def change(path: str, value: str) -> Callable[..., None]:
     """Returns a change of a manifest: `path` to the field, dotted, and its new value."""
 
     def apply(data) -> None:
@@ -27,7 +29,7 @@ def change(path, value):
     return apply
 
 
-def refusal(path) -> str:
+def refusal(path: Path) -> str:
     with pytest.raises(StepladderError) as caught:
         read_bundle(path)
     assert caught.value.status == BAD_INPUT

@@ -8,10 +8,12 @@ import math
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import WorkStealingScheduling
 
 # Tests run side by side, a process a core: NumPy's threads would only be in each other's way.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -71,7 +73,7 @@ def pytest_collection_modifyitems(items) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config, log):
+def pytest_xdist_make_scheduler(config, log) -> WorkStealingScheduling:
     """Idle workers take over tests of busy ones: a few tests take as long as a hundred others."""
     from xdist.scheduler import WorkStealingScheduling
 
@@ -82,12 +84,21 @@ def pytest_configure(config) -> None:
     config.addinivalue_line("markers", "gpu: runs on an NVIDIA GPU")
 
 
-def make_problem(m=64, n=64, k=64, acc_type="f32", c_type="f32", accumulate=True, inputs="f16", **fields) -> Problem:
+def make_problem(
+    m: int = 64,
+    n: int = 64,
+    k: int = 64,
+    acc_type: str = "f32",
+    c_type: str = "f32",
+    accumulate: bool = True,
+    inputs: str = "f16",
+    **fields: str | int | bool,
+) -> Problem:
     """A problem of f16 or other `inputs`; `fields` are further ones of Problem: layouts and the products' type."""
     return Problem(m, n, k, inputs, inputs, acc_type, c_type, accumulate, **fields)
 
 
-def make_manifest(problem=None, **changes) -> Manifest:
+def make_manifest(problem: Problem | None = None, **changes: str | int | bool | tuple[object, ...]) -> Manifest:
     problem = problem or make_problem()
     arguments = (
         Argument("arg0", "c", problem.c_type, problem.c_shape, "readwrite" if problem.accumulate else "write"),
@@ -114,7 +125,9 @@ def make_manifest(problem=None, **changes) -> Manifest:
     return Manifest(**(fields | changes))
 
 
-def make_descriptor(role, shape, element_type="f16", **changes) -> TmaDescriptor:
+def make_descriptor(
+    role: str, shape: tuple[int, ...], element_type: str = "f16", **changes: str | tuple[object, ...]
+) -> TmaDescriptor:
     """A descriptor of a dense row-major buffer, with boxes of up to 64 x 64 elements; `changes` are its fields."""
     size = 4 if element_type.endswith("32") else 2 if element_type.endswith("16") else 1
     strides = [math.prod(shape[number:]) * size for number in range(1, len(shape))]
@@ -127,7 +140,7 @@ def make_descriptor(role, shape, element_type="f16", **changes) -> TmaDescriptor
 
 
 @pytest.fixture
-def missing(monkeypatch):
+def missing(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Makes packages unimportable."""
 
     def remove(*names) -> None:
@@ -138,14 +151,14 @@ def missing(monkeypatch):
 
 
 @pytest.fixture
-def bundle(tmp_path):
+def bundle(tmp_path: Path) -> Path:
     path = tmp_path / "matmul.bundle"
     write_bundle(path, make_manifest(), b"\x7fELF cubin", ".version 8.0\n", {"00-input.mlir": "module {}\n"})
     return path
 
 
 @pytest.fixture
-def tma_bundle(tmp_path):
+def tma_bundle(tmp_path: Path) -> Path:
     """B by its descriptor, then C by a pointer and A by its descriptor."""
     arguments = (
         Argument("B", "b", "f16", (64, 64), "read", 1),

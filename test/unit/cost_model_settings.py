@@ -1,5 +1,7 @@
 """Problems, settings and facts for the tests of the cost model."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from stepladder.payload.writing import matmul_text
@@ -7,6 +9,8 @@ from stepladder.pipeline import knob_choice, library
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.cost_model import gpu, warpgroup
 from stepladder.pipeline.cost_model.columns import Columns
+from stepladder.pipeline.cost_model.gpu import Gpu
+from stepladder.pipeline.cost_model.space import Space
 from stepladder.pipeline.cost_model.terms import Size
 from stepladder.pipeline.knob_query import read_query
 from stepladder.pipeline.request import Request
@@ -42,11 +46,13 @@ WARP_TILE = {
 }
 
 
-def size(m, n, k, in_bytes=2.0, out_bytes=2.0, layouts=("row", "row")) -> Size:
+def size(
+    m: int, n: int, k: int, in_bytes: float = 2.0, out_bytes: float = 2.0, layouts: tuple[str, object] = ("row", "row")
+) -> Size:
     return Size(m, n, k, in_bytes, out_bytes, "f32", False, *layouts)
 
 
-def columns(base, **changes) -> Columns:
+def columns(base: dict[str, int | str], **changes: str | int | list[int | str]) -> Columns:
     """Settings of a base and changes; a list gives one setting for each of its values."""
     count = max((len(value) for value in changes.values() if isinstance(value, list)), default=1)
     values = {
@@ -56,16 +62,16 @@ def columns(base, **changes) -> Columns:
     return Columns(values, {}, count)
 
 
-def predicted(problem, card=H200, **changes):
+def predicted(problem: Size, card: Gpu = H200, **changes: str | int | list[object]) -> dict[str, np.ndarray]:
     return warpgroup.predict(columns(TILE, **changes), problem, card)
 
 
-def pipeline_space(name, without=()):
+def pipeline_space(name: str, without: tuple[()] = ()) -> Space:
     with mlir_context():
         return knob_choice.space_of(library.load(name), without)
 
 
-def facts_of(name, *sizes, c_type="f32"):
+def facts_of(name: str, *sizes: int, c_type: str = "f32") -> Mapping[str, int | bool | str | list[object]]:
     """Facts of a problem of f16 operands, as the engine gives them."""
     with mlir_context():
         pipeline = library.load(name)

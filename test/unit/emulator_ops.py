@@ -35,7 +35,9 @@ def program(text: str) -> Program:
         return build(ir.Module.parse(text))
 
 
-def run(text: str, *arguments, lanes: int = 0, mask=None) -> list:
+def run(
+    text: str, *arguments: int | bool | np.generic | np.ndarray, lanes: int = 0, mask: np.ndarray | None = None
+) -> list:
     """Runs @f on the host, or in so many threads of one block; returns its results and what memrefs hold then.
 
     Arrays for memrefs become memory; others are values as they are, with lanes in front or without.
@@ -72,12 +74,12 @@ def function(arguments: dict, body: str, results: str) -> str:
     return f"func.func @f({inside}) -> ({results}) {{\n{body}\nreturn %r : {results}\n}}"
 
 
-def bits(array) -> np.ndarray:
+def bits(array: np.generic | np.ndarray) -> np.ndarray:
     array = np.asarray(array)
     return array.view(f"u{array.dtype.itemsize}")
 
 
-def same(left, right) -> bool:
+def same(left: np.ndarray, right: np.ndarray) -> bool:
     """Whether two arrays have the same elements, where not a number is like itself and zeros have their signs."""
     left, right = np.asarray(left), np.asarray(right)
     if left.dtype != right.dtype or left.shape != right.shape:
@@ -88,7 +90,7 @@ def same(left, right) -> bool:
     return bool((nan | (bits(left) == bits(right))).all())
 
 
-def everywhere(op, type_, result, *operands) -> np.ndarray:
+def everywhere(op: str, type_: str, result: str, *operands: np.ndarray) -> np.ndarray:
     """Runs an op on numbers, lanes and vectors, checks that all agree, and returns the results as an array.
 
     Args:
@@ -99,7 +101,7 @@ def everywhere(op, type_, result, *operands) -> np.ndarray:
     names = "abc"[: len(operands)]
     wide = f"vector<{count}x{type_}>"
 
-    def text(of, to, op) -> str:
+    def text(of: str, to: str, op: str) -> str:
         return function(dict.fromkeys(names, of), "%r = " + op.format(", ".join(f"%{name}" for name in names)), to)
 
     scalar = text(type_, result, f"{op} : {type_}" if type_ == result or "cmp" in op else f"{op} : {type_} to {result}")

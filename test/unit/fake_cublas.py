@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from stepladder.runtime.element_types import element_type
+from stepladder.runtime.problem import Problem
 
 pytest.importorskip("ml_dtypes", reason="ml_dtypes, which has bf16, is not installed")
 
@@ -104,7 +105,7 @@ class ColumnMajorLibrary:
         compute,
         algorithm,
     ) -> None:
-        def matrix(address, kind, leading, stride, number) -> tuple:
+        def matrix(address, kind, leading, stride, number: int) -> tuple:
             return address + number * stride * np.dtype(DTYPES[kind]).itemsize, kind, leading
 
         for number in range(count):
@@ -117,13 +118,13 @@ class ColumnMajorLibrary:
             )
 
     @staticmethod
-    def matrix(address, kind, rows, columns, leading) -> np.ndarray:
+    def matrix(address, kind: type[np.generic], rows: int, columns: int, leading: int) -> np.ndarray:
         dtype = np.dtype(DTYPES.get(kind, kind))
         memory = (ctypes.c_byte * (dtype.itemsize * leading * columns)).from_address(address)
         return np.frombuffer(memory, dtype).reshape(columns, leading).T[:rows]
 
 
-def host_buffers(problem, *arrays) -> SimpleNamespace:
+def host_buffers(problem: Problem, *arrays: np.ndarray) -> SimpleNamespace:
     buffers = [SimpleNamespace(address=array.ctypes.data, size=array.nbytes) for array in arrays]
     device = SimpleNamespace(stream=7, ordinal=3, allocate=lambda size: SimpleNamespace(address=0, size=size))
     types = {f"{role}_type": element_type(getattr(problem, f"{role}_type")) for role in "abc"}

@@ -1,10 +1,16 @@
 """A GPU that is not there: `cuda.core` and `cuda.bindings.driver`, as far as the runtime uses them, with a record."""
 
+from __future__ import annotations
+
 import ctypes
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
 
+import numpy as np
+
 from stepladder.runtime import tensor_map
+from stepladder.runtime.buffers import Buffer
 from stepladder.runtime.driver import Cuda
 
 STREAM = 77
@@ -27,7 +33,7 @@ class Result(int):
 class Numbers:
     """One of the enumerations of TMA descriptors: values in the order of cuda.h."""
 
-    def __init__(self, prefix, *names) -> None:
+    def __init__(self, prefix: str, *names: str) -> None:
         for number, name in enumerate(names):
             setattr(self, f"CU_TENSOR_MAP_{prefix}_{name}", number)
 
@@ -60,7 +66,7 @@ class FakeDriver:
     CUtensorMapL2promotion = Numbers("L2_PROMOTION", "NONE", "L2_64B", "L2_128B", "L2_256B")
     CUtensorMapFloatOOBfill = Numbers("FLOAT_OOB_FILL", "NONE", "NAN_REQUEST_ZERO_FMA")
 
-    def __init__(self, gpu) -> None:
+    def __init__(self, gpu: FakeGpu) -> None:
         self.gpu = gpu
         self._encode_tiled = tensor_map.ENCODE_TILED(self.encode_tiled)
         self.encoded = []
@@ -93,11 +99,11 @@ class FakeDriver:
         ctypes.memset(address, len(self.encoded), 128)
         return next(iter(self.gpu.errors.get("cuTensorMapEncodeTiled", [])), 0)
 
-    def __getattr__(self, function):
+    def __getattr__(self, function) -> Callable[..., tuple[object, ...]]:
         if not function.startswith("cu"):
             raise AttributeError(function)
 
-        def call(*arguments):
+        def call(*arguments) -> tuple[object, ...]:
             self.gpu.record(function, *arguments)
             if error := self.gpu.next_error(function):
                 return (error,)
@@ -107,10 +113,10 @@ class FakeDriver:
 
 
 class FakeBuffer:
-    def __init__(self, gpu, address) -> None:
+    def __init__(self, gpu: FakeGpu, address: int) -> None:
         self.gpu, self.handle = gpu, address
 
-    def copy_from(self, source, *, stream) -> None:
+    def copy_from(self, source: Buffer, *, stream) -> None:
         self.gpu.record("copy", source.handle, self.handle, stream.handle)
 
     def close(self) -> None:
@@ -118,7 +124,7 @@ class FakeBuffer:
 
 
 class FakeEvent:
-    def __init__(self, time) -> None:
+    def __init__(self, time: float) -> None:
         self.time = time
 
     def __sub__(self, other) -> float:
@@ -126,7 +132,7 @@ class FakeEvent:
 
 
 class FakeBuilder:
-    def __init__(self, gpu) -> None:
+    def __init__(self, gpu: FakeGpu) -> None:
         self.gpu = gpu
 
     def begin_building(self, mode) -> None:
@@ -135,7 +141,7 @@ class FakeBuilder:
     def end_building(self) -> None:
         self.gpu.record("end_building")
 
-    def complete(self, options) -> "FakeGraph":
+    def complete(self, options) -> FakeGraph:
         self.gpu.record("complete", options.upload_stream.handle)
         return FakeGraph(self.gpu)
 
@@ -147,7 +153,7 @@ class FakeGraph:
     def __init__(self, gpu) -> None:
         self.gpu = gpu
 
-    def launch(self, stream) -> None:
+    def launch(self, stream: np.ndarray | tuple[int, ...]) -> None:
         self.gpu.record("launch_graph", stream.handle)
 
     def close(self) -> None:
@@ -155,15 +161,15 @@ class FakeGraph:
 
 
 class FakeStream:
-    def __init__(self, gpu) -> None:
+    def __init__(self, gpu: FakeGpu) -> None:
         self.gpu, self.handle = gpu, STREAM
 
-    def record(self, *, options) -> "FakeEvent":
+    def record(self, *, options) -> FakeEvent:
         assert options.timing_enabled
         self.gpu.record("record_event")
         return FakeEvent(float(len(self.gpu.called("record_event"))))
 
-    def create_graph_builder(self) -> "FakeBuilder":
+    def create_graph_builder(self) -> FakeBuilder:
         return FakeBuilder(self.gpu)
 
     def sync(self) -> None:
@@ -174,7 +180,7 @@ class FakeStream:
 
 
 class FakeKernel:
-    def __init__(self, gpu) -> None:
+    def __init__(self, gpu: FakeGpu) -> None:
         self.gpu, self.handle = gpu, KERNEL
         width, height, depth = gpu.cluster
         self.attributes = SimpleNamespace(
@@ -195,18 +201,18 @@ class FakeKernel:
 class FakeCode:
     """`cuda.core.ObjectCode`."""
 
-    def __init__(self, gpu) -> None:
+    def __init__(self, gpu: FakeGpu) -> None:
         self.gpu = gpu
 
-    def from_cubin(self, image):
+    def from_cubin(self, image) -> FakeCode:
         self.source, self.image = "cubin", image
         return self
 
-    def from_ptx(self, image):
+    def from_ptx(self, image) -> FakeCode:
         self.source, self.image = "ptx", image
         return self
 
-    def get_kernel(self, name) -> "FakeKernel":
+    def get_kernel(self, name) -> FakeKernel:
         self.gpu.record("load", self.source, self.image, name)
         self.gpu.fail("load")
         return FakeKernel(self.gpu)
@@ -231,7 +237,13 @@ class FakeGpu:
     name = "Fake H200"
 
     def __init__(
-        self, errors=None, capability=(9, 0), cluster=(0, 0, 0), static_shared_memory=0, addresses=None, count=1
+        self,
+        errors: dict[str, list[object]] | None = None,
+        capability: tuple[int, int] = (9, 0),
+        cluster: tuple[int, int, int] = (0, 0, 0),
+        static_shared_memory: int = 0,
+        addresses: list[object] | None = None,
+        count: int = 1,
     ) -> None:
         self.errors = errors or {}
         self.compute_capability = capability
@@ -260,21 +272,21 @@ class FakeGpu:
         )
         self.cuda = Cuda(core, self.driver)
 
-    def record(self, name, *arguments) -> None:
+    def record(self, name: str, *arguments: str) -> None:
         self.calls.append((name, *arguments))
 
-    def called(self, name) -> list[list]:
+    def called(self, name: str) -> list[list]:
         return [list(arguments) for what, *arguments in self.calls if what == name]
 
-    def next_error(self, name):
+    def next_error(self, name: str) -> None:
         failures = self.errors.get(name, [])
         return failures.pop(0) if failures else None
 
-    def fail(self, name) -> None:
+    def fail(self, name: str) -> None:
         if error := self.next_error(name):
             raise FakeCudaError(f"{error}: it went wrong. And this is how to go on")
 
-    def device(self, ordinal):
+    def device(self, ordinal) -> FakeGpu:
         self.fail("Device")
         if ordinal >= self.count:
             raise ValueError(f"device_id must be within [0, {self.count}), got {ordinal}")
@@ -283,11 +295,11 @@ class FakeGpu:
     def set_current(self) -> None:
         self.record("set_current")
 
-    def create_stream(self, *, options) -> "FakeStream":
+    def create_stream(self, *, options) -> FakeStream:
         assert options.nonblocking
         return FakeStream(self)
 
-    def allocate(self, size, *, stream) -> "FakeBuffer":
+    def allocate(self, size: int, *, stream) -> FakeBuffer:
         assert stream.handle == STREAM
         self.record("allocate", size)
         return FakeBuffer(self, next(self.addresses) if self.addresses else 4096)
@@ -296,5 +308,5 @@ class FakeGpu:
         self.record("sync")
         self.fail("sync")
 
-    def launch(self, stream, config, kernel, *arguments) -> None:
+    def launch(self, stream: np.ndarray | tuple[int, ...], config: int, kernel, *arguments) -> None:
         self.record("launch", stream.handle, config, kernel.handle, *arguments)

@@ -6,14 +6,14 @@ from stepladder.emulator.core.emulation import Emulation, Outcome
 from stepladder.pipeline.context import mlir_context, parse_payload
 
 
-def run(text: str, *inputs: np.ndarray, function: str | None = "main", **options) -> Outcome:
+def run(text: str, *inputs: np.ndarray, function: str | None = "main", **options: bool) -> Outcome:
     """Returns the outcome of a module's function."""
     with mlir_context():
         emulation = Emulation(parse_payload(text, "kernel.mlir"), function)
         return emulation.run(list(inputs), **options)
 
 
-def run_clean(text: str, *inputs: np.ndarray, **options) -> Outcome:
+def run_clean(text: str, *inputs: np.ndarray, **options: object) -> Outcome:
     """Returns the outcome of a module's function, in which nothing is found."""
     outcome = run(text, *inputs, **options)
     assert not outcome.findings, outcome.findings[0].render()

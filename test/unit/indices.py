@@ -3,9 +3,10 @@
 import operator
 
 from stepladder.mlir.bindings import ir
+from stepladder.runtime.reference import Operation
 
 
-def evaluate(expression, dims, symbols) -> int:
+def evaluate(expression, dims: list[int], symbols: list[int]) -> int:
     """Evaluates an affine expression."""
     match expression:
         case ir.AffineDimExpr():
@@ -27,7 +28,7 @@ def evaluate(expression, dims, symbols) -> int:
     raise AssertionError(expression)
 
 
-def unsigned(value) -> int:
+def unsigned(value: int) -> int:
     """Checks what `divui` and its like take for granted."""
     assert value >= 0
     return value
@@ -61,7 +62,7 @@ PREDICATES = {
 }
 
 
-def index_of(value, known) -> int:
+def index_of(value: ir.Value, known: dict[object, object]) -> int:
     """Evaluates a value of a kernel.
 
     Args:
@@ -98,7 +99,7 @@ def index_of(value, known) -> int:
     return min(evaluate(result, dims, symbols) for result in map_.results)
 
 
-def offsets_of(view, known) -> list[int]:
+def offsets_of(view: Operation | None, known: dict[str | ir.BlockArgument, int]) -> list[int]:
     """Evaluates the offsets of a `memref.subview`."""
     dynamic = iter(list(view.operands)[1:])
     unknown = ir.ShapedType.get_dynamic_stride_or_offset()
@@ -108,7 +109,7 @@ def offsets_of(view, known) -> list[int]:
     ]
 
 
-def sizes_of(view, known) -> list[int]:
+def sizes_of(view: Operation | None, known: dict[str | ir.BlockArgument, int]) -> list[int]:
     """Evaluates the sizes of a `memref.subview`."""
     unknown = ir.ShapedType.get_dynamic_size()
     static = list(ir.DenseI64ArrayAttr(view.attributes["static_sizes"]))

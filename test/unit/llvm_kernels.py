@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from stepladder.emulator.core.emulation import Emulation
+from stepladder.emulator.core.emulation import Emulation, Outcome
 from stepladder.pipeline.context import mlir_context, parse_payload
 
 THREADS = 64
@@ -37,7 +37,7 @@ module attributes {{gpu.container_module}} {{
 }}"""
 
 
-def run(text: str, x: np.ndarray, **options):
+def run(text: str, x: np.ndarray, **options: object) -> tuple[np.ndarray | None, Outcome]:
     """Returns Y after a run, and the run's outcome."""
     with mlir_context():
         emulation = Emulation(parse_payload(text, "kernel.mlir"))
@@ -45,7 +45,7 @@ def run(text: str, x: np.ndarray, **options):
     return outcome.arguments[1], outcome
 
 
-def run_clean(body: str, x: np.ndarray | None = None, **options) -> np.ndarray:
+def run_clean(body: str, x: np.ndarray | None = None, **options: str) -> np.ndarray:
     """Returns Y of integers after a run without findings."""
     x = np.arange(THREADS, dtype=np.int32) if x is None else x
     y, outcome = run(kernel(body, element="i32", **options), x)
@@ -53,5 +53,5 @@ def run_clean(body: str, x: np.ndarray | None = None, **options) -> np.ndarray:
     return y
 
 
-def kinds(outcome) -> set[str]:
+def kinds(outcome: Outcome) -> set[str]:
     return {finding.kind for finding in outcome.findings}

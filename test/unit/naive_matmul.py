@@ -1,9 +1,11 @@
 """Matmuls in PTX of one thread an element: what launching, checking and measuring are tested with on a GPU."""
 
 from dataclasses import replace
+from pathlib import Path
 
 from conftest import make_descriptor, make_manifest
 from stepladder.runtime.bundle import Bundle, write_bundle
+from stepladder.runtime.problem import Problem
 
 THREADS = 64
 
@@ -48,7 +50,7 @@ loop:
 """
 
 
-def write_naive_bundle(path, problem, products=None) -> None:
+def write_naive_bundle(path: Path, problem: Problem, products: int | None = None) -> None:
     """Writes a bundle whose cubin no driver takes, so that its PTX is used; sums `products` of the K products."""
     start = "ld.global.f32 %f0, [%x0];" if problem.accumulate else "mov.f32 %f0, 0f00000000;"
     ptx = TEMPLATE.format(
@@ -123,7 +125,7 @@ loop:
 """
 
 
-def hopper_bundle(path, problem, **changes) -> Bundle:
+def hopper_bundle(path: Path, problem: Problem, **changes: tuple[int, int, int]) -> Bundle:
     """A bundle of C = AB + C with a TMA descriptor, clusters and dependent launches; K up to 256; not written.
 
     Its target is older than its PTX, so that Hopper's driver goes straight to the PTX.

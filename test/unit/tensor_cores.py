@@ -1,11 +1,13 @@
 """Products as tensor cores compute them, on the CPU: what the checks have to accept."""
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 
 from conftest import make_problem
 from stepladder.runtime.element_types import element_type
+from stepladder.runtime.problem import Problem
 from stepladder.runtime.reference import matmul_program
 from stepladder.verify.check import check_matmul
 
@@ -18,12 +20,12 @@ class NumPyGpu:
     The problem is what it computes: operands are read in its layouts.
     """
 
-    def __init__(self, problem, damage=lambda c, initial, launch: None) -> None:
+    def __init__(self, problem: Problem, damage: Callable[..., None] = lambda c, initial, launch: None) -> None:
         self.problem = problem
         self.damage = damage
         self.launches = 0
 
-    def load(self, a, b) -> None:
+    def load(self, a, b: str) -> None:
         m, n, k = self.problem.m, self.problem.n, self.problem.k
         for array, name in ((a, self.problem.a_type), (b, self.problem.b_type)):
             assert array.flags.c_contiguous and array.dtype == element_type(name).dtype
@@ -63,14 +65,14 @@ class TensorCore(NumPyGpu):
                 total = self.cut([*terms, total])
         return total
 
-    def cut(self, terms) -> np.ndarray:
+    def cut(self, terms: list[np.ndarray]) -> np.ndarray:
         """Adds with so many bits behind the leading one of the largest term, the rest of every term cut off."""
         unit = self.unit(np.max(np.abs(terms), axis=0))
         total = sum(np.trunc(term / unit) * unit for term in terms)
         unit = self.unit(np.abs(total))
         return np.trunc(total / unit) * unit
 
-    def unit(self, magnitude) -> np.ndarray:
+    def unit(self, magnitude: np.ndarray) -> np.ndarray:
         return np.exp2(np.floor(np.log2(np.where(magnitude > 0, magnitude, 1))) - self.bits)
 
 
@@ -98,15 +100,15 @@ class RoundedTf32(Tf32):
     rounding = 1 << 12
 
 
-def tf32_problem(m=24, n=40, k=64, **fields):
+def tf32_problem(m: int = 24, n: int = 40, k: int = 64, **fields: object) -> Problem:
     return make_problem(m, n, k, inputs="f32", compute_type="tf32", **fields)
 
 
-def fp8_problem(m=24, n=40, k=64, inputs="f8E4M3FN", **fields):
+def fp8_problem(m: int = 24, n: int = 40, k: int = 64, inputs: str = "f8E4M3FN", **fields: object) -> Problem:
     return make_problem(m, n, k, inputs=inputs, **fields)
 
 
-def i8_problem(m=24, n=40, k=64, **fields):
+def i8_problem(m: int = 24, n: int = 40, k: int = 64, **fields: str | bool) -> Problem:
     return make_problem(m, n, k, "i32", "i32", inputs="i8", **fields)
 
 
@@ -121,9 +123,9 @@ PROBLEMS = [
 GPUS = {"f16": TensorCore, "bf16": TensorCore, "tf32": Tf32, "i8": NumPyGpu, "f8E4M3FN": Fp8, "f8E5M2": Fp8}
 
 
-def with_layouts(problem, layouts):
+def with_layouts(problem: Problem, layouts: tuple[str, str]):
     return dataclasses.replace(problem, a_layout=layouts[0], b_layout=layouts[1])
 
 
-def verdicts(problem, executor, seed=0) -> dict:
+def verdicts(problem: Problem, executor: object, seed: int = 0) -> dict:
     return {report.check: report for report in check_matmul(problem, matmul_program(problem), executor, seed)}

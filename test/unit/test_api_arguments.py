@@ -15,11 +15,11 @@ from stepladder.api.views import type_name, view_of
 RUNNER = Path(__file__).resolve().parents[2] / "runner"
 
 
-def recognized(a, b) -> Shapes:
+def recognized(a: np.ndarray, b: np.ndarray) -> Shapes:
     return recognize(view_of("a", a), view_of("b", b))
 
 
-def zeros(*shape) -> np.ndarray:
+def zeros(*shape: int) -> np.ndarray:
     return np.zeros(shape, np.float16)
 
 
@@ -39,7 +39,7 @@ def zeros(*shape) -> np.ndarray:
         (zeros(1, 4, 8), zeros(1, 8, 6), Shapes(4, 6, 8, None, "row", "row", "", (1, 4, 6))),
     ],
 )
-def test_layouts_and_batches_are_recognized(a, b, expected) -> None:
+def test_layouts_and_batches_are_recognized(a: np.ndarray, b: np.ndarray, expected: Shapes) -> None:
     assert recognized(a, b) == expected
     assert expected.result == np.matmul(a, b).shape
 
@@ -57,7 +57,7 @@ def test_layouts_and_batches_are_recognized(a, b, expected) -> None:
         (np.array(1, np.float16), zeros(8, 6), "argument 'a' is a single element"),
     ],
 )
-def test_operands_that_would_need_a_copy_are_refused(a, b, message) -> None:
+def test_operands_that_would_need_a_copy_are_refused(a: np.ndarray, b: np.ndarray, message: str) -> None:
     with pytest.raises(stepladder.ArgumentError, match=message):
         recognized(a, b)
 
@@ -93,7 +93,7 @@ def test_what_is_no_array_is_refused() -> None:
         (np.zeros((6, 4), np.float16).T, "argument 'out' has strides"),
     ],
 )
-def test_results_that_no_kernel_writes_are_refused(out, message) -> None:
+def test_results_that_no_kernel_writes_are_refused(out: np.ndarray, message: str) -> None:
     dtype = "f16" if out.dtype == np.int8 else None
     with pytest.raises(stepladder.ArgumentError, match=message):
         stepladder.matmul(zeros(4, 8), zeros(8, 6), out=out, dtype=dtype, device="emulator")

@@ -1,5 +1,7 @@
 """Epilogues: what is traced of a Python function, and what is refused."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -13,12 +15,12 @@ ROW = np.linspace(-1, 1, COLUMNS, dtype=np.float32)
 MATRIX = np.linspace(-2, 2, ROWS * COLUMNS, dtype=np.float32).reshape(ROWS, COLUMNS)
 
 
-def of(function, *operands, sums="f32"):
+def of(function: Callable[..., object], *operands: np.ndarray, sums: str = "f32"):
     named = [(f"operand {number}", item) for number, item in enumerate(operands)]
     return trace(function, sums, ROWS, COLUMNS, None, named)
 
 
-def refused(function, *operands, sums="f32") -> stepladder.EpilogueError:
+def refused(function: Callable[..., object], *operands, sums: str = "f32") -> stepladder.EpilogueError:
     with pytest.raises(stepladder.EpilogueError) as caught:
         of(function, *operands, sums=sums)
     return caught.value
@@ -50,7 +52,7 @@ def test_functions_of_numpy_are_those_of_the_package() -> None:
         (np.broadcast_to(ROW, (ROWS, COLUMNS)), OperandSpec("f32", (COLUMNS,), ("j",))),
     ],
 )
-def test_operands_are_read_as_they_are_in_memory(array, spec) -> None:
+def test_operands_are_read_as_they_are_in_memory(array: np.ndarray, spec: OperandSpec) -> None:
     assert of(lambda x, d: x + d, array)[0].operands == (spec,)
 
 
@@ -96,7 +98,7 @@ def branches(x):
         (lambda x: x + np.ones((ROWS, 2 * COLUMNS), np.float32)[:, ::2], "has strides"),
     ],
 )
-def test_what_cannot_be_traced_is_refused_with_its_line(function, message) -> None:
+def test_what_cannot_be_traced_is_refused_with_its_line(function: Callable[..., object], message: str) -> None:
     error = refused(function)
     assert message in error.message and error.notes
     first = function.__code__.co_firstlineno
@@ -153,7 +155,9 @@ def yields(x):
         (yields, "a generator"),
     ],
 )
-def test_side_effects_are_refused_before_they_happen(function, message, capsys) -> None:
+def test_side_effects_are_refused_before_they_happen(
+    function: Callable[..., object], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     error = refused(function)
     assert "side effect" in error.message and message in error.message
     assert (error.location or "").startswith(f"{__file__}:")

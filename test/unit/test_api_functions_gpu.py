@@ -3,6 +3,7 @@
 import importlib.util
 import threading
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -15,7 +16,7 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def torch():
+def torch() -> ModuleType:
     import torch
 
     if not torch.cuda.is_available():
@@ -24,16 +25,16 @@ def torch():
     return torch
 
 
-def random(torch, *shape, dtype):
+def random(torch: ModuleType, *shape: int, dtype):
     return torch.randn(shape, device="cuda", dtype=dtype)
 
 
-def close(got, wanted, tolerance=1e-2) -> None:
+def close(got, wanted, tolerance: float = 1e-2) -> None:
     assert got.shape == wanted.shape
     assert (got.double() - wanted.double()).abs().max() <= tolerance * max(1.0, wanted.abs().max().item())
 
 
-def test_functions_on_streams_from_threads_and_in_a_graph(torch) -> None:
+def test_functions_on_streams_from_threads_and_in_a_graph(torch: ModuleType) -> None:
     """Each stream has a workspace of its own; a known set of tensors is launched without a check, later as a graph."""
     function = stepladder.compile((Path(__file__).parents[1] / "inputs" / "functions" / "chain.mlir").read_text())
     arrays = [random(torch, *item.shape, dtype=torch.bfloat16) / item.shape[-1] ** 0.5 for item in function.inputs]
@@ -81,7 +82,7 @@ def test_functions_on_streams_from_threads_and_in_a_graph(torch) -> None:
     assert torch.equal(out, wanted)
 
 
-def test_the_backend_of_torch_compile(torch) -> None:
+def test_the_backend_of_torch_compile(torch: ModuleType) -> None:
     pytest.importorskip("torch_mlir.fx")
     from stepladder.api import torch_backend
 

@@ -5,6 +5,9 @@ import os
 import shutil
 import threading
 import time
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -24,7 +27,7 @@ MORE_THAN_TORCH = 5.0  # microseconds
 
 
 @pytest.fixture(scope="module")
-def torch():
+def torch() -> ModuleType:
     import torch
 
     if not torch.cuda.is_available():
@@ -33,7 +36,7 @@ def torch():
     return torch
 
 
-def random(torch, *shape, dtype=None):
+def random(torch: ModuleType, *shape: int, dtype=None):
     return torch.randn(shape, device="cuda", dtype=dtype or torch.float16)
 
 
@@ -41,12 +44,12 @@ def product(a, b):
     return a.double() @ b.double()
 
 
-def close(torch, got, wanted, tolerance=1e-2) -> None:
+def close(torch: ModuleType, got, wanted, tolerance: float = 1e-2) -> None:
     assert got.shape == wanted.shape
     assert (got.double() - wanted).abs().max() <= tolerance * max(1.0, wanted.abs().max().item())
 
 
-def test_layouts_types_and_batches(torch) -> None:
+def test_layouts_types_and_batches(torch: ModuleType) -> None:
     for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
         a, b = random(torch, M, K, dtype=dtype), random(torch, K, N, dtype=dtype)
         close(torch, stepladder.matmul(a, b), product(a, b))
@@ -58,7 +61,7 @@ def test_layouts_types_and_batches(torch) -> None:
     close(torch, stepladder.matmul(x, b), product(x, b))
 
 
-def test_odd_row_pitches_on_streams_and_in_a_graph(torch) -> None:
+def test_odd_row_pitches_on_streams_and_in_a_graph(torch: ModuleType) -> None:
     """Kernels in front copy the operands to workspaces, one for each stream, and for each stream of a capture."""
     pairs = [(random(torch, 301, 173), random(torch, 173, 269)) for _ in range(3)]
     streams = [torch.cuda.Stream() for _ in pairs]
@@ -82,7 +85,7 @@ def test_odd_row_pitches_on_streams_and_in_a_graph(torch) -> None:
     close(torch, out, product(a, b), 1e-5)
 
 
-def test_epilogues(torch) -> None:
+def test_epilogues(torch: ModuleType) -> None:
     a, b = random(torch, M, K), random(torch, K, N)
     bias, residual = random(torch, N, dtype=torch.float32), random(torch, M, N)
     got = stepladder.matmul(a, b, epilogue=lambda x: F.gelu(x + bias) + residual, dtype=torch.float32)
@@ -102,7 +105,7 @@ def test_numpy_arrays_are_copied() -> None:
     assert np.abs(got - a.astype(np.float64) @ b.astype(np.float64)).max() < 1e-3
 
 
-def test_arrays_of_cupy(torch) -> None:
+def test_arrays_of_cupy(torch: ModuleType) -> None:
     cupy = pytest.importorskip("cupy")
     a, b = cupy.random.standard_normal((M, K)).astype("f2"), cupy.random.standard_normal((K, N)).astype("f2")
     columns = b.copy(order="F")
@@ -115,7 +118,7 @@ def test_arrays_of_cupy(torch) -> None:
     assert np.abs(cupy.asnumpy(got) - wanted).max() < 0.2
 
 
-def test_nothing_is_copied_or_allocated(torch) -> None:
+def test_nothing_is_copied_or_allocated(torch: ModuleType) -> None:
     a, b, out = random(torch, M, K), random(torch, K, N), random(torch, M, N)
     stepladder.matmul(a, b, out=out)
     torch.cuda.synchronize()
@@ -130,7 +133,7 @@ def test_nothing_is_copied_or_allocated(torch) -> None:
     close(torch, out, product(a, b))
 
 
-def test_on_a_side_stream(torch) -> None:
+def test_on_a_side_stream(torch: ModuleType) -> None:
     """The operands are made on the side stream, late: a launch elsewhere would read what was there before."""
     a, b = torch.zeros(M, K, device="cuda", dtype=torch.float16), random(torch, K, N)
     fresh = random(torch, M, K)
@@ -149,7 +152,7 @@ def test_on_a_side_stream(torch) -> None:
         close(torch, got, product(fresh, b))
 
 
-def test_in_a_graph(torch) -> None:
+def test_in_a_graph(torch: ModuleType) -> None:
     a, b, bias = random(torch, M, K), random(torch, K, N), random(torch, N, dtype=torch.float32)
     out = torch.empty(M, N, device="cuda", dtype=torch.float32)
 
@@ -171,7 +174,7 @@ def test_in_a_graph(torch) -> None:
             close(torch, out, product(a, b) + bias, 1e-5)
 
 
-def test_a_kernel_with_a_workspace_on_several_streams(torch) -> None:
+def test_a_kernel_with_a_workspace_on_several_streams(torch: ModuleType) -> None:
     """Split-K adds partial sums in a workspace, which launches at one time do not share."""
     if torch.cuda.get_device_capability() != (9, 0):
         pytest.skip("stream-K is of wgmma")
@@ -192,7 +195,7 @@ def test_a_kernel_with_a_workspace_on_several_streams(torch) -> None:
         close(torch, out, product(a, b), 1e-5)
 
 
-def test_one_kernel_for_a_range_of_rows(torch) -> None:
+def test_one_kernel_for_a_range_of_rows(torch: ModuleType) -> None:
     """Rows behind those of the call are neither read, NaN as they are, nor written."""
     if torch.cuda.get_device_capability() != (9, 0):
         pytest.skip("ranges of rows are of wgmma")
@@ -207,7 +210,7 @@ def test_one_kernel_for_a_range_of_rows(torch) -> None:
         assert (out[m:] == -7).all()
 
 
-def test_the_cache_is_deleted_under_way(torch, tmp_path, monkeypatch) -> None:
+def test_the_cache_is_deleted_under_way(torch: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STEPLADDER_CACHE_DIR", str(tmp_path / "cache"))
     for m in (16, 24, 40):
         a, b = random(torch, m, 72), random(torch, 72, 136)
@@ -216,7 +219,7 @@ def test_the_cache_is_deleted_under_way(torch, tmp_path, monkeypatch) -> None:
         close(torch, stepladder.matmul(a, b), product(a, b))
 
 
-def test_from_eight_threads(torch) -> None:
+def test_from_eight_threads(torch: ModuleType) -> None:
     sizes = [(64 * (1 + number % 3), 128, 64) for number in range(8)]
     operands = [(random(torch, m, k), random(torch, k, n)) for m, n, k in sizes]
     results: dict[int, list] = {}
@@ -242,7 +245,7 @@ def test_from_eight_threads(torch) -> None:
             close(torch, result, product(a, b))
 
 
-def test_the_current_device_stays(torch) -> None:
+def test_the_current_device_stays(torch: ModuleType) -> None:
     if torch.cuda.device_count() < 2:
         pytest.skip("needs two GPUs")
     a, b = random(torch, M, K).to("cuda:1"), random(torch, K, N).to("cuda:1")
@@ -254,7 +257,7 @@ def test_the_current_device_stays(torch) -> None:
         stepladder.matmul(a, b.to("cuda:0"))
 
 
-def test_bad_arguments(torch) -> None:
+def test_bad_arguments(torch: ModuleType) -> None:
     a, b = random(torch, M, K), random(torch, K, N)
     square, other = random(torch, K, K), random(torch, K, K)
     cases = {
@@ -275,7 +278,7 @@ def test_bad_arguments(torch) -> None:
         assert message in str(caught.value), (message, str(caught.value))
 
 
-def microseconds(torch, call) -> float:
+def microseconds(torch: ModuleType, call: Callable[..., object]) -> float:
     """Returns the host's time of a call, the smallest mean of several batches."""
     best = float("inf")
     for _ in range(5):
@@ -288,7 +291,7 @@ def microseconds(torch, call) -> float:
     return best
 
 
-def test_a_call_is_cheap(torch, record_property) -> None:
+def test_a_call_is_cheap(torch: ModuleType, record_property) -> None:
     if "PYTEST_XDIST_WORKER" in os.environ:
         pytest.skip("times calls: run it alone (-n 0)")
     # Small, so that the queue of the GPU is never full.

@@ -20,15 +20,15 @@ def needs_ptxas() -> None:
         pytest.skip(error.message)
 
 
-def random(*shape, dtype=np.float16, seed=0) -> np.ndarray:
+def random(*shape: int, dtype: type[np.generic] = np.float16, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
 
 
-def product(a, b) -> np.ndarray:
+def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return a.astype(np.float64) @ b.astype(np.float64)
 
 
-def test_a_payload_that_accumulates(tmp_path) -> None:
+def test_a_payload_that_accumulates(tmp_path: Path) -> None:
     file = tmp_path / "matmul.mlir"
     file.write_text(matmul_text(64, 64, 32))
     kernel = stepladder.compile(file, device="emulator", target="sm_90a")
@@ -53,7 +53,7 @@ def test_a_payload_that_accumulates(tmp_path) -> None:
         kernel(a, b, out=held)
 
 
-def test_what_a_kernel_tells(tmp_path) -> None:
+def test_what_a_kernel_tells(tmp_path: Path) -> None:
     kernel = stepladder.compile(matmul_text(64, 64, 32, accumulate=False), target="sm_90a", stages=2)
     assert kernel.manifest.knobs["stages"] == 2 and kernel.manifest.pipeline == "wgmma"
     assert "linalg.matmul" in kernel.ir("input") and kernel.ir() == kernel.ir(kernel.steps[-1])

@@ -23,6 +23,7 @@ from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.functions import build_function
 from stepladder.pipeline.request import Request
 from stepladder.runtime.bundle import Bundle, read_bundle
+from stepladder.runtime.problem import Problem
 from stepladder.runtime.reference import matmul_program
 
 CONTEXT = 1234
@@ -72,7 +73,7 @@ class Driver:
 
 
 @pytest.fixture
-def fake(monkeypatch):
+def fake(monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
     monkeypatch.setattr(api_gpu, "_gpus", {})
     gpu = FakeGpu()
     gpu.contexts = Driver(gpu)
@@ -80,7 +81,7 @@ def fake(monkeypatch):
     return gpu
 
 
-def views(problem, *addresses, device=0) -> list[View]:
+def views(problem: Problem, *addresses: int, device: int | None = 0) -> list[View]:
     shapes = [problem.a_shape, problem.b_shape, problem.c_shape]
     types = [problem.a_type, problem.b_type, problem.c_type]
     return [
@@ -99,7 +100,7 @@ def launches(gpu: FakeGpu) -> list[list]:
     return gpu.called("cuLaunchKernelEx")
 
 
-def test_the_context_of_the_thread_stays(fake, bundle) -> None:
+def test_the_context_of_the_thread_stays(fake: FakeGpu, bundle: Path) -> None:
     assert fake.contexts.current == OTHER
     kernel = kernel_of(read_bundle(bundle))
     a, b, out = views(kernel.manifest.problem, 0x1000, 0x8000, 0x20000)
@@ -110,7 +111,7 @@ def test_the_context_of_the_thread_stays(fake, bundle) -> None:
     assert streams == [STREAM, 0] and launches(fake)[0][1] == KERNEL
 
 
-def test_a_known_set_of_addresses_asks_for_nothing_but_the_launch(fake, bundle) -> None:
+def test_a_known_set_of_addresses_asks_for_nothing_but_the_launch(fake: FakeGpu, bundle: Path) -> None:
     kernel = kernel_of(read_bundle(bundle))
     a, b, out = views(kernel.manifest.problem, 0x1000, 0x8000, 0x20000)
     kernel.run([a, b], out, STREAM)
@@ -122,7 +123,7 @@ def test_a_known_set_of_addresses_asks_for_nothing_but_the_launch(fake, bundle) 
     assert (config.gridDimX, config.blockDimX, function, extra) == (1, 64, KERNEL, 0) and type(places) is int
 
 
-def test_descriptors_are_encoded_once_for_an_address(fake, tma_bundle) -> None:
+def test_descriptors_are_encoded_once_for_an_address(fake: FakeGpu, tma_bundle) -> None:
     fake.cluster = (1, 2, 1)
     kernel = kernel_of(read_bundle(tma_bundle))
     a, b, out = views(kernel.manifest.problem, 0x1000, 0x8000, 0x20000)
@@ -135,7 +136,7 @@ def test_descriptors_are_encoded_once_for_an_address(fake, tma_bundle) -> None:
     assert launches(fake)[0][0].numAttrs == 1  # programmatic dependent launch
 
 
-def test_a_kernel_with_a_workspace_is_loaded_once_a_stream(fake) -> None:
+def test_a_kernel_with_a_workspace_is_loaded_once_a_stream(fake: FakeGpu) -> None:
     problem = make_problem(accumulate=False)
     ptx = "\t.global .align 16 .b8 workspace[1024];\n"
     bundle = Bundle(SimpleNamespace(name="x"), make_manifest(problem), b"cubin", ptx, matmul_program(problem))
@@ -154,7 +155,7 @@ def test_a_kernel_with_a_workspace_is_loaded_once_a_stream(fake) -> None:
     assert len(launches(fake)) == 6
 
 
-def test_kernels_in_front_are_launched_with_workspaces_of_the_stream(fake, tmp_path) -> None:
+def test_kernels_in_front_are_launched_with_workspaces_of_the_stream(fake: FakeGpu, tmp_path: Path) -> None:
     """A and B of odd pitches are copied to workspaces, which the TMA descriptors of the matmul are of."""
     knobs = {"block_m": 64, "block_n": 32, "block_k": 32, "consumer_warpgroups": 1, "epilogue": "registers"}
     with mlir_context():
@@ -166,7 +167,7 @@ def test_kernels_in_front_are_launched_with_workspaces_of_the_stream(fake, tmp_p
     kernel.run([a, b], out, STREAM)
     kernel.run([a, b], out, STREAM + 1)
 
-    def addresses(launch) -> list[int]:
+    def addresses(launch: list[object]) -> list[int]:
         places = ctypes.cast(launch[2], ctypes.POINTER(ctypes.POINTER(ctypes.c_uint64)))
         return [places[0][0], places[1][0]]
 
@@ -179,7 +180,7 @@ def test_kernels_in_front_are_launched_with_workspaces_of_the_stream(fake, tmp_p
         assert not hasattr(copy_a[0], "numAttrs") and last[0].numAttrs == 1  # a copy waits for all work before it
 
 
-def test_kernels_of_a_function_are_launched_in_order_on_a_workspace_of_the_stream(fake) -> None:
+def test_kernels_of_a_function_are_launched_in_order_on_a_workspace_of_the_stream(fake: FakeGpu) -> None:
     text = (Path(__file__).parents[1] / "inputs" / "functions" / "mul_before.mlir").read_text()
     with mlir_context():
         made = build_function(text, "mul_before", Request("auto", {"target": "sm_90a"}, tuned=True))
@@ -219,7 +220,7 @@ def test_kernels_of_a_function_are_launched_in_order_on_a_workspace_of_the_strea
     assert len(fake.called("cuGraphLaunch")) == 14
 
 
-def test_threads_prepare_a_launch_once(fake, tma_bundle) -> None:
+def test_threads_prepare_a_launch_once(fake: FakeGpu, tma_bundle) -> None:
     fake.cluster = (1, 2, 1)
     kernel = kernel_of(read_bundle(tma_bundle))
     a, b, out = views(kernel.manifest.problem, 0x1000, 0x8000, 0x20000)
@@ -231,7 +232,7 @@ def test_threads_prepare_a_launch_once(fake, tma_bundle) -> None:
     assert len(launches(fake)) == 160 and len(fake.driver.encoded) == 2 and len(fake.called("load")) == 1
 
 
-def test_arguments_on_a_gpu(fake, bundle) -> None:
+def test_arguments_on_a_gpu(fake: FakeGpu, bundle: Path) -> None:
     kernel = kernel_of(read_bundle(bundle))
     problem = kernel.manifest.problem
     a, b, out = views(problem, 0x1000, 0x8000, 0x20000)
@@ -246,7 +247,7 @@ def test_arguments_on_a_gpu(fake, bundle) -> None:
     assert not launches(fake)
 
 
-def test_a_failed_launch_is_an_error(fake, bundle) -> None:
+def test_a_failed_launch_is_an_error(fake: FakeGpu, bundle: Path) -> None:
     kernel = kernel_of(read_bundle(bundle))
     a, b, out = views(kernel.manifest.problem, 0x1000, 0x8000, 0x20000)
     fake.errors["cuLaunchKernelEx"] = ["CUDA_ERROR_LAUNCH_FAILED"]

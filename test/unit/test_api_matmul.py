@@ -2,7 +2,9 @@
 
 import shutil
 import threading
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -31,21 +33,21 @@ def needs_ptxas() -> None:
         pytest.skip(error.message)
 
 
-def random(*shape, dtype=np.float16, seed=0) -> np.ndarray:
+def random(*shape: int, dtype: type[np.generic] = np.float16, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
 
 
-def wide(array) -> np.ndarray:
+def wide(array: np.ndarray) -> np.ndarray:
     return np.asarray(array).astype(np.float64)
 
 
-def close(got, wanted, tolerance=1e-5) -> None:
+def close(got: np.ndarray, wanted: np.ndarray, tolerance: float = 1e-5) -> None:
     assert got.shape == wanted.shape
     scale = max(1.0, float(np.abs(wanted).max()))
     assert np.abs(wide(got) - wanted).max() <= tolerance * scale
 
 
-def run(*arrays, **options):
+def run(*arrays: np.ndarray, **options: object):
     return stepladder.matmul(*arrays, device="emulator", **options)
 
 
@@ -68,7 +70,7 @@ def test_odd_row_pitches() -> None:
     close(run(a, b, dtype="f32", target="sm_90a"), wide(a) @ wide(b))
 
 
-def test_a_bundle_in_memory_has_the_kernels_in_front(tmp_path) -> None:
+def test_a_bundle_in_memory_has_the_kernels_in_front(tmp_path: Path) -> None:
     """It is what a GPU loads: of a build, and of the cache of kernels."""
     with mlir_context():
         text = matmul_text(37, 44, 29, accumulate=False)
@@ -147,7 +149,7 @@ def test_integers_with_scales() -> None:
     close(run(a, b, epilogue=lambda x: x * scale), exact * wide(scale))
 
 
-def test_a_call_compiles_once_and_threads_share_it(tmp_path, monkeypatch) -> None:
+def test_a_call_compiles_once_and_threads_share_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STEPLADDER_CACHE_DIR", str(tmp_path))
     compiled = []
     compile_by = building.compile_by
@@ -177,7 +179,7 @@ def test_a_call_compiles_once_and_threads_share_it(tmp_path, monkeypatch) -> Non
     assert len(compiled) == 2
 
 
-def test_one_kernel_for_a_range_of_rows(monkeypatch) -> None:
+def test_one_kernel_for_a_range_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arrays have memory for the rows of the call alone, which the sanitizer watches."""
     compiled = []
     compile_kernel = compiling.compile
@@ -219,7 +221,7 @@ def test_one_kernel_for_a_range_of_rows(monkeypatch) -> None:
         (lambda a, b: run(a, b, row_buckets=[8], target="sm_80"), "knob 'target' of pipeline 'wgmma' cannot be sm_80"),
     ],
 )
-def test_ranges_of_rows_that_are_refused(call, message) -> None:
+def test_ranges_of_rows_that_are_refused(call: Callable[..., object], message: str) -> None:
     with pytest.raises(stepladder.StepladderError) as caught:
         call(random(4, 64), random(64, 48))
     assert message in caught.value.message

@@ -3,6 +3,8 @@
 import functools
 import importlib.util
 import logging
+from collections.abc import Callable
+from types import ModuleType
 
 import pytest
 
@@ -15,7 +17,7 @@ EMULATOR = "emulator"
 
 
 @pytest.fixture(scope="module")
-def torch():
+def torch() -> ModuleType:
     import torch
 
     try:
@@ -26,12 +28,12 @@ def torch():
     return torch
 
 
-def close(got, wanted, tolerance=1e-2) -> None:
+def close(got: object, wanted: object, tolerance: float = 1e-2) -> None:
     assert got.shape == wanted.shape
     assert (got.double() - wanted.double()).abs().max() <= tolerance * max(1.0, wanted.abs().max().item())
 
 
-def test_gradients_of_matmul(torch) -> None:
+def test_gradients_of_matmul(torch: ModuleType) -> None:
     a = torch.randn(64, 64, dtype=torch.float16, requires_grad=True)
     b = torch.randn(64, 64, dtype=torch.float16, requires_grad=True)
     gradient = torch.randn(64, 64, dtype=torch.float16)
@@ -44,7 +46,7 @@ def test_gradients_of_matmul(torch) -> None:
         stepladder.matmul(a, b, device=EMULATOR)
 
 
-def test_linear_and_its_gradients(torch) -> None:
+def test_linear_and_its_gradients(torch: ModuleType) -> None:
     x = torch.randn(2, 32, 64, dtype=torch.float16)
     layer = torch.nn.Linear(64, 64, dtype=torch.float16)
     gradient = torch.randn(2, 32, 64, dtype=torch.float16)
@@ -61,7 +63,7 @@ def test_linear_and_its_gradients(torch) -> None:
         stepladder.pytorch.linear(x, layer.weight, activation="swish", device=EMULATOR)
 
 
-def test_the_operators_are_kept_by_tracers(torch) -> None:
+def test_the_operators_are_kept_by_tracers(torch: ModuleType) -> None:
     fake = torch.library.opcheck(
         torch.ops.stepladder.matmul.default,
         (torch.randn(64, 64).half(), torch.randn(64, 64).half(), EMULATOR),
@@ -70,7 +72,7 @@ def test_the_operators_are_kept_by_tracers(torch) -> None:
     assert set(fake.values()) == {"SUCCESS"}
 
 
-def test_a_module_is_compiled(torch) -> None:
+def test_a_module_is_compiled(torch: ModuleType) -> None:
     pytest.importorskip("torch_mlir.fx")
 
     class Layer(torch.nn.Module):
@@ -94,7 +96,9 @@ def test_a_module_is_compiled(torch) -> None:
 
 
 @pytest.fixture
-def compiled(torch, caplog, monkeypatch):
+def compiled(
+    torch: ModuleType, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[list[object], object]]:
     """Compiles a module by the backend, on the emulator, and compares its results with PyTorch's.
 
     Returns the names of what the graph calls, and the reasons for what is left.
@@ -103,10 +107,10 @@ def compiled(torch, caplog, monkeypatch):
 
     caplog.set_level(logging.DEBUG, "stepladder.api.torch_backend")
 
-    def run(module, *inputs, **options):
+    def run(module, *inputs, **options: object) -> tuple[list[object], object]:
         names = []
 
-        def backend(graph_module, example_inputs):
+        def backend(graph_module, example_inputs) -> Callable[..., object]:
             made = torch_backend.backend(graph_module, example_inputs, device=EMULATOR)
             names.extend(str(node.target) for node in graph_module.graph.nodes if node.op.startswith("call"))
             return made
@@ -126,11 +130,13 @@ def compiled(torch, caplog, monkeypatch):
     return run
 
 
-def half(torch, *shape):
+def half(torch: ModuleType, *shape: int):
     return torch.randn(shape).half()
 
 
-def test_the_backend_takes_parts_of_a_graph(torch, compiled) -> None:
+def test_the_backend_takes_parts_of_a_graph(
+    torch: ModuleType, compiled: Callable[..., tuple[list[object], object]]
+) -> None:
     pytest.importorskip("torch_mlir.fx")
     functional = torch.nn.functional
 
@@ -156,7 +162,9 @@ def test_the_backend_takes_parts_of_a_graph(torch, compiled) -> None:
     assert compiled(relu, half(torch, 16, 64))[0] == ["stepladder_part_0"]
 
 
-def test_the_backend_leaves_the_rest_to_pytorch(torch, compiled) -> None:
+def test_the_backend_leaves_the_rest_to_pytorch(
+    torch: ModuleType, compiled: Callable[..., tuple[list[object], object]]
+) -> None:
     pytest.importorskip("torch_mlir.fx")
     layer = torch.nn.Linear(64, 64)
     assert (
@@ -189,7 +197,9 @@ def test_the_backend_leaves_the_rest_to_pytorch(torch, compiled) -> None:
         assert "autocast is on" in compiled(layer.float(), torch.randn(8, 64))[1]
 
 
-def test_the_backend_where_an_address_is_odd(torch, compiled) -> None:
+def test_the_backend_where_an_address_is_odd(
+    torch: ModuleType, compiled: Callable[..., tuple[list[object], object]]
+) -> None:
     """Nothing guards the alignment of an address; a call on another one runs in eager mode."""
     pytest.importorskip("torch_mlir.fx")
     from stepladder.api import torch_backend
@@ -202,7 +212,7 @@ def test_the_backend_where_an_address_is_odd(torch, compiled) -> None:
             close(module(x), layer(x))
 
 
-def test_the_backend_records_gradients(torch, compiled) -> None:
+def test_the_backend_records_gradients(torch: ModuleType, compiled: Callable[..., tuple[list[object], object]]) -> None:
     model = torch.nn.Sequential(
         torch.nn.Linear(64, 64), torch.nn.GELU(), torch.nn.LayerNorm(64), torch.nn.Linear(64, 64, bias=False)
     ).half()
@@ -211,7 +221,7 @@ def test_the_backend_records_gradients(torch, compiled) -> None:
     assert "gradients are recorded" in text and names.count("stepladder.linear.default") == 2
     assert not [name for name in names if "gelu" in name] and [name for name in names if "layer_norm" in name]
 
-    def gradients(module):
+    def gradients(module) -> list[object]:
         model.zero_grad()
         x.grad = None
         module(x).float().square().sum().backward()

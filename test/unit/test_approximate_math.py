@@ -57,7 +57,7 @@ def test_error_of_the_sigmoid() -> None:
 
 
 @pytest.mark.parametrize("name, bits", [("f16", 11), ("bf16", 8)])
-def test_gelu_is_right_to_within_its_rounding(name, bits) -> None:
+def test_gelu_is_right_to_within_its_rounding(name: str, bits: int) -> None:
     """x / (1 + exp2(-2 u log2 e)) is within a 2^-8 part of what rounding to 16 bits may add, down to tiny results."""
     x, draw = drawn_operands()
     square = (x * x).astype(F32)
@@ -96,7 +96,7 @@ def test_error_of_erf() -> None:
 
 
 @pytest.mark.parametrize("where, kind", combinations(PIPELINES, ["bias_gelu", "silu", "gelu_erf"]))
-def test_right_on_every_pipeline(where, kind) -> None:
+def test_right_on_every_pipeline(where: str, kind: str) -> None:
     pipeline, knobs = PIPELINES[where]
     stored = "bf16" if where in ("mma_sync", "wgmma, TMA") else "f16"
     check(payload(kind, *SIZES[pipeline], stored=stored), pipeline, knobs, levels="last")
@@ -127,7 +127,7 @@ _ON_F32 = r"^\s*(?:@%p\d+ )?(?:add|sub|mul|fma|neg|abs|copysign|setp|selp|div|ex
 
 
 @pytest.mark.parametrize("kind", COUNTS)
-def test_instructions_of_an_element(kind) -> None:
+def test_instructions_of_an_element(kind: str) -> None:
     counts = []
     for math_ in ("libdevice", "fast"):
         with mlir_context():

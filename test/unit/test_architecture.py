@@ -90,7 +90,7 @@ def test_the_package_has_few_entries() -> None:
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_rooms_import_in_one_direction(room) -> None:
+def test_rooms_import_in_one_direction(room: str) -> None:
     wrong = [
         f"{name} imports {other}"
         for name, others in graph(types=True, functions=True).items()
@@ -113,7 +113,7 @@ def test_arrows_form_no_circle() -> None:
 
 
 @pytest.mark.parametrize("room", WITHOUT_MLIR)
-def test_what_runs_on_a_gpu_machine_imports_no_mlir(room) -> None:
+def test_what_runs_on_a_gpu_machine_imports_no_mlir(room: str) -> None:
     """No module of MLIR is reached, also not by imports within functions."""
     edges = graph(types=False, functions=True)
     pending = [name for name in MODULES if room_of(name) == room]
@@ -151,7 +151,7 @@ def test_no_import_cycle() -> None:
 
 
 @pytest.mark.parametrize("folder", ["runner", "test", "benchmarks"])
-def test_modules_are_short(folder) -> None:
+def test_modules_are_short(folder: str) -> None:
     lines = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in (ROOT / folder).rglob("*.py")}
     assert not {name: count for name, count in lines.items() if count > MAX_LINES and name not in LONG}
     assert not [name for name in LONG if name.startswith(folder) and lines.get(name, 0) <= MAX_LINES]

@@ -1,6 +1,7 @@
 """What cuBLAS and PyTorch are asked for: a column-major library must compute the row-major problem."""
 
 import sys
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import NoReturn
 
@@ -15,7 +16,7 @@ from stepladder.verify.inputs import exact_inputs, logical_operands, random_inpu
 
 
 @pytest.fixture
-def install(monkeypatch):
+def install(monkeypatch: pytest.MonkeyPatch) -> Callable[..., object]:
     """Installs a fake as nvmath-python, and nothing else."""
 
     def put(library):
@@ -29,7 +30,9 @@ def install(monkeypatch):
 
 @pytest.mark.parametrize("accumulate", [False, True])
 @pytest.mark.parametrize("acc_type, c_type, compute", [("f32", "f32", 68), ("f32", "f16", 68), ("f16", "f16", 64)])
-def test_cublas_computes_the_problem(install, accumulate, acc_type, c_type, compute) -> None:
+def test_cublas_computes_the_problem(
+    install: Callable[..., object], accumulate: bool, acc_type: str, c_type: str, compute: int
+) -> None:
     library = install(ColumnMajorLibrary())
     problem = make_problem(3, 5, 7, acc_type, c_type, accumulate)
     generator = np.random.default_rng(0)
@@ -67,7 +70,16 @@ def test_cublas_computes_the_problem(install, accumulate, acc_type, c_type, comp
         ("f16", "f16", "f16", 64),
     ],
 )
-def test_types_and_layouts(install, inputs, products, sums, compute, a_layout, b_layout, accumulate) -> None:
+def test_types_and_layouts(
+    install: Callable[..., object],
+    inputs: str,
+    products: str,
+    sums: str,
+    compute: int,
+    a_layout: str,
+    b_layout: str,
+    accumulate: bool,
+) -> None:
     library = install(ColumnMajorLibrary())
     problem = make_problem(
         4, 8, 12, sums, sums, accumulate, inputs, a_layout=a_layout, b_layout=b_layout, compute_type=products
@@ -83,7 +95,9 @@ def test_types_and_layouts(install, inputs, products, sums, compute, a_layout, b
 @pytest.mark.parametrize("accumulate", [False, True])
 @pytest.mark.parametrize("a_layout, b_layout", [("row", "row"), ("column", "row"), ("row", "column")])
 @pytest.mark.parametrize("broadcast", [{}, {"a_broadcast": True}, {"b_broadcast": True}])
-def test_batches(install, broadcast, a_layout, b_layout, accumulate) -> None:
+def test_batches(
+    install: Callable[..., object], broadcast: dict[str, bool], a_layout: str, b_layout: str, accumulate: bool
+) -> None:
     install(ColumnMajorLibrary())
     problem = make_problem(4, 8, 12, accumulate=accumulate, a_layout=a_layout, b_layout=b_layout, batch=3, **broadcast)
     a, b, c = exact_inputs(problem, 0)
@@ -104,7 +118,7 @@ def test_batches(install, broadcast, a_layout, b_layout, accumulate) -> None:
         (4, 8, 13, ("row", "row"), False),
     ],
 )
-def test_rows_of_integers_are_aligned(m, n, k, layouts, supported) -> None:
+def test_rows_of_integers_are_aligned(m: int, n: int, k: int, layouts: tuple[str, str], supported: bool) -> None:
     problem = make_problem(m, n, k, "i32", "i32", inputs="i8", a_layout=layouts[0], b_layout=layouts[1])
     if supported:
         baselines.refuse_unsupported(problem)
@@ -116,7 +130,7 @@ def test_rows_of_integers_are_aligned(m, n, k, layouts, supported) -> None:
 @pytest.mark.parametrize(
     "inputs, sums, stored", [("bf16", "bf16", "bf16"), ("i8", "f32", "f32"), ("f32", "f32", "f16"), ("i8", "i32", "i8")]
 )
-def test_no_such_types(inputs, sums, stored) -> None:
+def test_no_such_types(inputs: str, sums: str, stored: str) -> None:
     problem = make_problem(acc_type=sums, c_type=stored, inputs=inputs)
     with pytest.raises(
         StepladderError, match=r"it has f16 -> f32 .f32 accumulation., .*i8 -> i32 .i32 accumulation.; use"
@@ -126,7 +140,7 @@ def test_no_such_types(inputs, sums, stored) -> None:
 
 @pytest.mark.parametrize("inputs", ["f8E4M3FN", "f8E5M2"])
 @pytest.mark.parametrize("c_type", ["f32", "f16", "bf16"])
-def test_no_fp8(inputs, c_type) -> None:
+def test_no_fp8(inputs: str, c_type: str) -> None:
     problem = make_problem(c_type=c_type, inputs=inputs)
     with pytest.raises(StepladderError) as caught:
         baselines.cublas(host_buffers(problem, *[np.zeros(1)] * 3))
@@ -138,7 +152,7 @@ def test_no_fp8(inputs, c_type) -> None:
 
 @pytest.mark.parametrize("accumulate", [False, True])
 @pytest.mark.parametrize("c_type", ["f32", "bf16"])
-def test_sums_of_bf16_are_rounded_once(install, c_type, accumulate) -> None:
+def test_sums_of_bf16_are_rounded_once(install: Callable[..., object], c_type: str, accumulate: bool) -> None:
     library = install(ColumnMajorLibrary())
     problem = make_problem(4, 8, 12, "f32", c_type, accumulate, "bf16")
     a, b, c = random_inputs(problem, 0)
@@ -148,7 +162,7 @@ def test_sums_of_bf16_are_rounded_once(install, c_type, accumulate) -> None:
     assert library.compute == 68
 
 
-def test_product_that_the_library_refuses(install) -> None:
+def test_product_that_the_library_refuses(install: Callable[..., object]) -> None:
     class Refusing(ColumnMajorLibrary):
         def gemm_ex(self, *arguments) -> NoReturn:
             raise self.cuBLASError("NOT_SUPPORTED (15)")
@@ -166,7 +180,7 @@ def test_no_such_product() -> None:
         baselines.cublas(host_buffers(make_problem(acc_type="f16", c_type="f32"), *[np.zeros(1)] * 3))
 
 
-def test_no_cublas(missing) -> None:
+def test_no_cublas(missing: Callable[..., None]) -> None:
     missing("nvmath", "torch")
     with pytest.raises(StepladderError, match="no cuBLAS on this machine: install nvmath-python") as caught:
         baselines.cublas(host_buffers(make_problem(), *[np.zeros(1)] * 3))
@@ -174,7 +188,7 @@ def test_no_cublas(missing) -> None:
     assert len(caught.value.notes) == 2
 
 
-def test_nvmath_without_the_library(install, missing) -> None:
+def test_nvmath_without_the_library(install: Callable[..., object], missing: Callable[..., None]) -> None:
     class Empty(ColumnMajorLibrary):
         def create(self) -> NoReturn:
             raise RuntimeError("no libcublas.so.13")

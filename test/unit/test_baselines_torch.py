@@ -1,7 +1,10 @@
 """What PyTorch is asked for where nvmath-python is missing, and every product of either on a GPU."""
 
+from __future__ import annotations
+
 import ctypes
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -20,20 +23,20 @@ from stepladder.verify.inputs import exact_inputs, logical_operands
 class Tensor:
     """A PyTorch tensor over host memory."""
 
-    def __init__(self, memory) -> None:
+    def __init__(self, memory: np.ndarray) -> None:
         self.memory = memory
 
     @property
-    def dtype(self):
+    def dtype(self) -> np.dtype:
         return self.memory.dtype
 
-    def view(self, what):
+    def view(self, what) -> Tensor:
         return Tensor(self.memory.reshape(what) if isinstance(what, tuple) else self.memory.view(what))
 
-    def transpose(self, first, second):
+    def transpose(self, first, second) -> Tensor:
         return Tensor(self.memory.swapaxes(first, second))
 
-    def expand(self, batch, *others):
+    def expand(self, batch, *others) -> Tensor:
         assert others == (-1, -1)
         return Tensor(np.broadcast_to(self.memory, (batch, *self.memory.shape)))
 
@@ -46,7 +49,7 @@ class FakeTorch:
     float32, float16, int8, int32 = (np.dtype(name) for name in ("f4", "f2", "i1", "i4"))
     bfloat16 = element_type("bf16").dtype
 
-    def __init__(self, available=True) -> None:
+    def __init__(self, available: bool = True) -> None:
         self.options = SimpleNamespace(allow_fp16_accumulation="as it was")
         self.backends = SimpleNamespace(cuda=SimpleNamespace(matmul=self.options))
         self.precision = "as it was"
@@ -61,37 +64,37 @@ class FakeTorch:
         return f"{kind}:{ordinal}"
 
     @contextmanager
-    def stream(self, stream):
+    def stream(self, stream) -> Iterator[None]:
         self.streams.append(stream)
         yield
 
-    def as_tensor(self, buffer, device):
+    def as_tensor(self, buffer, device) -> Tensor:
         assert device == "cuda:3"
         return Tensor(np.frombuffer((ctypes.c_byte * buffer.size).from_address(buffer.address), np.uint8))
 
-    def get_float32_matmul_precision(self):
+    def get_float32_matmul_precision(self) -> str:
         return self.precision
 
     def set_float32_matmul_precision(self, precision) -> None:
         self.precision = precision
 
-    def multiply(self, name, a, b, c, out, out_dtype=None) -> None:
+    def multiply(self, name: str, a, b, c, out, out_dtype=None) -> None:
         if (out_dtype or a.dtype) != out.dtype:
             raise RuntimeError("Expected out tensor to have another dtype\nand more")
         self.calls.append((name, self.options.allow_fp16_accumulation, self.precision))
         product = a.memory.astype(np.float64) @ b.memory.astype(np.float64)
         out.memory[:] = product if c is None else c.memory.astype(np.float64) + product
 
-    def mm(self, a, b, *, out, **options) -> None:
+    def mm(self, a, b, *, out, **options: object) -> None:
         self.multiply("mm", a, b, None, out, **options)
 
-    def addmm(self, c, a, b, *, out, **options) -> None:
+    def addmm(self, c, a, b, *, out, **options: object) -> None:
         self.multiply("addmm", a, b, c, out, **options)
 
-    def bmm(self, a, b, *, out, **options) -> None:
+    def bmm(self, a, b, *, out, **options: object) -> None:
         self.multiply("bmm", a, b, None, out, **options)
 
-    def baddbmm(self, c, a, b, *, out, **options) -> None:
+    def baddbmm(self, c, a, b, *, out, **options: object) -> None:
         self.multiply("baddbmm", a, b, c, out, **options)
 
     def _int_mm(self, a, b, *, out) -> None:
@@ -99,7 +102,7 @@ class FakeTorch:
 
 
 @pytest.fixture
-def torch(monkeypatch, missing):
+def torch(monkeypatch: pytest.MonkeyPatch, missing: Callable[..., None]) -> FakeTorch:
     """Installs the fake PyTorch, without nvmath-python."""
     missing("nvmath")
     fake = FakeTorch()
@@ -122,7 +125,18 @@ def torch(monkeypatch, missing):
         ("i8", "i8", "i32", "i32", False, "highest"),
     ],
 )
-def test_products_by_pytorch(torch, inputs, products, sums, stored, f16, f32, a_layout, b_layout, accumulate) -> None:
+def test_products_by_pytorch(
+    torch: FakeTorch,
+    inputs: str,
+    products: str,
+    sums: str,
+    stored: str,
+    f16: bool,
+    f32: str,
+    a_layout: str,
+    b_layout: str,
+    accumulate: bool,
+) -> None:
     if inputs == "i8" and accumulate:
         pytest.skip("refused: see test_products_that_pytorch_lacks")
     problem = make_problem(
@@ -144,7 +158,9 @@ def test_products_by_pytorch(torch, inputs, products, sums, stored, f16, f32, a_
 @pytest.mark.parametrize("accumulate", [False, True])
 @pytest.mark.parametrize("a_layout, b_layout", [("row", "row"), ("column", "row"), ("row", "column")])
 @pytest.mark.parametrize("broadcast", [{}, {"a_broadcast": True}, {"b_broadcast": True}])
-def test_batches_by_pytorch(torch, broadcast, a_layout, b_layout, accumulate) -> None:
+def test_batches_by_pytorch(
+    torch: FakeTorch, broadcast: dict[str, bool], a_layout: str, b_layout: str, accumulate: bool
+) -> None:
     problem = make_problem(24, 8, 16, accumulate=accumulate, a_layout=a_layout, b_layout=b_layout, batch=3, **broadcast)
     a, b, c = exact_inputs(problem, 0)
     left, right = logical_operands(problem, a, b)
@@ -154,7 +170,7 @@ def test_batches_by_pytorch(torch, broadcast, a_layout, b_layout, accumulate) ->
     assert [name for name, _, _ in torch.calls] == ["baddbmm" if accumulate else "bmm"]
 
 
-def test_batch_that_pytorch_lacks(torch) -> None:
+def test_batch_that_pytorch_lacks(torch: FakeTorch) -> None:
     problem = make_problem(32, 8, 16, "i32", "i32", False, "i8", batch=2)
     with pytest.raises(StepladderError, match=r"torch._int_mm has no batches"):
         baselines.cublas(host_buffers(problem, *[np.zeros(1)] * 3))
@@ -169,7 +185,9 @@ def test_batch_that_pytorch_lacks(torch) -> None:
         ((32, 8, 12), False, "m above 16, and n and k that are multiples of 8"),
     ],
 )
-def test_products_that_pytorch_lacks(torch, shape, accumulate, reason) -> None:
+def test_products_that_pytorch_lacks(
+    torch: FakeTorch, shape: tuple[int, int, int], accumulate: bool, reason: str
+) -> None:
     problem = make_problem(*shape, "i32", "i32", accumulate, "i8")
     with pytest.raises(StepladderError, match=f"PyTorch has no cuBLAS baseline.*{reason}") as caught:
         baselines.cublas(host_buffers(problem, *[np.zeros(1)] * 3))
@@ -177,7 +195,7 @@ def test_products_that_pytorch_lacks(torch, shape, accumulate, reason) -> None:
     assert caught.value.notes == ("nvmath-python[cu13] has it",)
 
 
-def test_product_that_pytorch_refuses(torch) -> None:
+def test_product_that_pytorch_refuses(torch: FakeTorch) -> None:
     torch.mm = lambda *arguments, **options: torch.multiply("mm", *arguments[:2], None, options["out"])
     problem = make_problem(accumulate=False)
     baseline = baselines.cublas(host_buffers(problem, *exact_inputs(problem, 0)))
@@ -187,7 +205,7 @@ def test_product_that_pytorch_refuses(torch) -> None:
     assert caught.value.status == FAILED
 
 
-def test_pytorch_without_a_gpu(monkeypatch, missing) -> None:
+def test_pytorch_without_a_gpu(monkeypatch: pytest.MonkeyPatch, missing: Callable[..., None]) -> None:
     missing("nvmath")
     monkeypatch.setitem(sys.modules, "torch", FakeTorch(available=False))
     with pytest.raises(StepladderError, match="no cuBLAS on this machine") as caught:
@@ -211,7 +229,9 @@ def test_pytorch_without_a_gpu(monkeypatch, missing) -> None:
         ("i8", "i8", "i32", "i32"),
     ],
 )
-def test_on_a_gpu(missing, provider, inputs, products, sums, stored, accumulate) -> None:
+def test_on_a_gpu(
+    missing: Callable[..., None], provider: str, inputs: str, products: str, sums: str, stored: str, accumulate: bool
+) -> None:
     """Every product, called directly and from a captured graph, with a column-major B and an odd pitch of A."""
     from stepladder.runtime.device import Device
     from stepladder.runtime.launch import DeviceExecutor, MatmulBuffers

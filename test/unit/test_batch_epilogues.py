@@ -79,7 +79,7 @@ def payload(kind: str, sizes: tuple[int, ...], *, b: str = "bkn", stored: str = 
 
 @pytest.mark.parametrize("where", PIPELINES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_right_on_every_pipeline(kind, where) -> None:
+def test_right_on_every_pipeline(kind: str, where: str) -> None:
     pipeline, knobs = PIPELINES[where]
     sizes = (2, 72, 40, 32) if pipeline == "wgmma" else (2, 32, 64, 32)
     check(payload(kind, sizes, stored="f16" if len(kind) % 2 else "f32"), pipeline, knobs, levels="last")
@@ -97,7 +97,9 @@ def test_right_on_every_pipeline(kind, where) -> None:
         ("wmma", PIPELINES["wmma"][1], (2, 32, 32, 32), {"b": "kn", "place": "C", "stored": "f16"}),
     ],
 )
-def test_right_in_other_forms(pipeline, knobs, sizes, form) -> None:
+def test_right_in_other_forms(
+    pipeline: str, knobs: dict[str, int | str], sizes: tuple[int, int, int, int], form: dict[str, str]
+) -> None:
     check(payload("several", sizes, **form), pipeline, knobs, levels="last")
 
 

@@ -4,6 +4,7 @@ them."""
 import dataclasses
 import itertools
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
 from stepladder.runtime.bundle import read_bundle, write_bundle
 from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.problem import Problem
 from stepladder.runtime.reference import matmul_program
 from stepladder.verify import arrays
 from stepladder.verify.check import check_matmul
@@ -31,13 +33,13 @@ LAYOUTS = ("row", "column")
 FORMS = list(itertools.product(LAYOUTS, LAYOUTS, ("", "a", "b", "ab")))
 
 
-def problem_of(text: str):
+def problem_of(text: str) -> Problem:
     with mlir_context():
         return find_matmul(parse_payload(text, "batch.mlir")).problem
 
 
 @pytest.mark.parametrize("a_layout, b_layout, broadcast", FORMS)
-def test_recognized(a_layout, b_layout, broadcast) -> None:
+def test_recognized(a_layout: str, b_layout: str, broadcast: str) -> None:
     text = matmul_text(3, 5, 7, batch=2, a_layout=a_layout, b_layout=b_layout, broadcast=broadcast)
     problem = problem_of(text)
     assert problem == make_problem(
@@ -57,7 +59,7 @@ def test_recognized(a_layout, b_layout, broadcast) -> None:
 
 
 @pytest.mark.parametrize("a_layout, b_layout, broadcast", FORMS)
-def test_reference(a_layout, b_layout, broadcast) -> None:
+def test_reference(a_layout: str, b_layout: str, broadcast: str) -> None:
     """The exported program, that of the problem, and NumPy agree."""
     text = matmul_text(3, 5, 7, batch=4, a_layout=a_layout, b_layout=b_layout, broadcast=broadcast)
     with mlir_context():
@@ -125,7 +127,7 @@ def product(a_map: str, b_map: str, c_map: str, a: str, b: str, c: str) -> str:
         ),
     ],
 )
-def test_refused(text, message) -> None:
+def test_refused(text: str, message: str) -> None:
     with pytest.raises(StepladderError, match=message) as caught:
         problem_of(text)
     assert caught.value.location or "no linalg.matmul" in message
@@ -138,7 +140,7 @@ def test_refused(text, message) -> None:
         ((2, 1, 64, 64), "m, n and k of a batch must be above 1: .* but .*m = 1"),
     ],
 )
-def test_required(sizes, message) -> None:
+def test_required(sizes: tuple[int, int, int, int], message: str) -> None:
     batch, m, n, k = sizes
     with mlir_context(), pytest.raises(StepladderError, match=f"step 'tile_to_blocks': {message}") as caught:
         run_pipeline(matmul_text(m, n, k, batch=batch), "batch.mlir", Request("wgmma", {"block_m": 64}))
@@ -166,7 +168,7 @@ def test_large_c_is_stored_by_tma() -> None:
         ({"batch": 0}, "batch = 0"),
     ],
 )
-def test_no_such_payload(options, message) -> None:
+def test_no_such_payload(options: dict[str, int | str], message: str) -> None:
     with pytest.raises(StepladderError, match=message):
         matmul_text(4, 4, 4, **options)
 
@@ -174,10 +176,10 @@ def test_no_such_payload(options, message) -> None:
 class Product:
     """Computes a batch in NumPy, and one element wrong."""
 
-    def __init__(self, problem, wrong: tuple[int, ...] | None) -> None:
+    def __init__(self, problem: Problem, wrong: tuple[int, ...] | None) -> None:
         self.problem, self.wrong = problem, wrong
 
-    def load(self, a, b) -> None:
+    def load(self, a: str, b) -> None:
         left, right = logical_operands(self.problem, a, b)
         self.product = left.astype(np.float64) @ right.astype(np.float64)
 
@@ -190,7 +192,7 @@ class Product:
 
 @pytest.mark.parametrize("accumulate", [True, False])
 @pytest.mark.parametrize("broadcast", [{}, {"a_broadcast": True}, {"b_broadcast": True}])
-def test_checks(broadcast, accumulate) -> None:
+def test_checks(broadcast: dict[str, bool], accumulate: bool) -> None:
     problem = make_problem(8, 12, 16, accumulate=accumulate, batch=3, a_layout="column", **broadcast)
     right = check_matmul(problem, matmul_program(problem), Product(problem, None), 0)
     assert all(report.passed for report in right) and right[0].elements == 3 * 8 * 12
@@ -199,7 +201,7 @@ def test_checks(broadcast, accumulate) -> None:
     assert "1 of 288 elements wrong, first at [2, 5, 7]: got" in wrong[0].describe()
 
 
-def test_bundle(tmp_path) -> None:
+def test_bundle(tmp_path: Path) -> None:
     text = matmul_text(200, 136, 72, batch=3, b_layout="column", broadcast="b")
     with mlir_context():
         made = build.build(text, "batch.mlir", Request("wgmma", {"block_m": 64, "consumer_warpgroups": 1}))
@@ -224,7 +226,7 @@ def test_bundle(tmp_path) -> None:
     }
 
 
-def _predicted(**options) -> tuple[float, dict]:
+def _predicted(**options: str | int) -> tuple[float, dict]:
     with mlir_context():
         pipeline = library.load("wgmma")
         text = matmul_text(512, 512, 512, c_type="f16", accumulate=False, **options)

@@ -34,7 +34,9 @@ CASES = [
 ]
 
 
-def _check(pipeline: str, settings: dict, sizes: tuple, types: tuple, layouts: tuple, **options) -> list[str]:
+def _check(
+    pipeline: str, settings: dict, sizes: tuple, types: tuple, layouts: tuple, **options: bool | str
+) -> list[str]:
     operands, sums, stored = types
     return check_batch(
         pipeline,
@@ -51,7 +53,7 @@ def _check(pipeline: str, settings: dict, sizes: tuple, types: tuple, layouts: t
 
 
 @pytest.mark.parametrize("case, broadcast", combinations(CASES, ("", "a", "b")))
-def test_warps(case, broadcast) -> None:
+def test_warps(case: tuple[str, tuple[str, str, str], tuple[str, str], bool], broadcast: str) -> None:
     pipeline, types, layouts, accumulate = case
     # 8-bit fragments are 32 deep, and a tile holds two.
     depth = {"block_k": 64} if types[0] == "i8" else {}
@@ -82,7 +84,7 @@ HOPPER_CASES = [
 
 
 @pytest.mark.parametrize("case, broadcast", combinations(HOPPER_CASES, ("", "a", "b")))
-def test_warpgroups(case, broadcast) -> None:
+def test_warpgroups(case: tuple[tuple[str, str, str], tuple[str, str], bool], broadcast: str) -> None:
     types, layouts, accumulate = case
     _check("wgmma", PERSISTENT, (3, 64, 128, 96), types, layouts, accumulate=accumulate, broadcast=broadcast)
 
@@ -91,7 +93,7 @@ EDGES = itertools.product(("tma", "registers"), LAYOUTS)
 
 
 @pytest.mark.parametrize("case, accumulate, broadcast", combinations(EDGES, (True, False), ("", "a", "b")))
-def test_edges(case, accumulate, broadcast) -> None:
+def test_edges(case: tuple[str, tuple[str, str]], accumulate: bool, broadcast: str) -> None:
     """Tiles that reach beyond the matrices of a batch take nothing of the next one, and write nothing to it."""
     epilogue, layouts = case
     settings = {**PERSISTENT, "epilogue": epilogue}
@@ -102,7 +104,7 @@ def test_edges(case, accumulate, broadcast) -> None:
 @pytest.mark.parametrize("pipeline", ["wgmma_single_stage", "wgmma_multistage"])
 @pytest.mark.parametrize("sizes", [(2, 64, 64, 64), (3, 136, 72, 104)])
 @pytest.mark.parametrize("accumulate", [True, False])
-def test_without_specialized_warps(pipeline, sizes, accumulate) -> None:
+def test_without_specialized_warps(pipeline: str, sizes: tuple[int, int, int, int], accumulate: bool) -> None:
     _check(pipeline, TILES, sizes, ("f16", "f32", "f32"), ("row", "row"), accumulate=accumulate)
 
 
@@ -136,7 +138,7 @@ SCHEDULES = {
 
 
 @pytest.mark.parametrize("schedule, accumulate, broadcast", combinations(SCHEDULES, (True, False), ("", "b")))
-def test_schedules(schedule, accumulate, broadcast) -> None:
+def test_schedules(schedule: str, accumulate: bool, broadcast: str) -> None:
     settings = {**PERSISTENT, **SCHEDULES[schedule]}
     sizes = (2, 136, 136, 104)
     _check(
@@ -146,14 +148,14 @@ def test_schedules(schedule, accumulate, broadcast) -> None:
 
 @pytest.mark.parametrize("sizes", [(2, 8, 64, 64), (1, 64, 64, 64), (1, 136, 72, 64), (5, 40, 8, 32)])
 @pytest.mark.parametrize("broadcast", ["", "a", "b", "ab"])
-def test_small_matrices(sizes, broadcast) -> None:
+def test_small_matrices(sizes: tuple[int, int, int, int], broadcast: str) -> None:
     """Matrices with fewer rows than a tile, and a batch of one."""
     layouts = ("row", "column" if broadcast == "ab" else "row")
     _check("wgmma", PERSISTENT, sizes, ("f16", "f32", "f32"), layouts, accumulate=True, broadcast=broadcast)
 
 
 @pytest.mark.parametrize("number", range(COUNT))
-def test_random_batches(number) -> None:
+def test_random_batches(number: int) -> None:
     seed = 1000 * SEED + number
     batch = random_batch(seed)
     print(f"seed {seed}: {batch.pipeline} {batch.knobs}\n{batch.text}")

@@ -1,9 +1,13 @@
 """How measurements are made and summarized. A fake clock stands in for the GPU."""
 
+from __future__ import annotations
+
 import functools
 import itertools
 import json
 import operator
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,14 +18,16 @@ from stepladder.measure.report import describe_bundle, table_rows, table_title
 from stepladder.measure.spread import Spread
 from stepladder.measure.timing import MODES, Contestant, Runner, measure_rounds
 from stepladder.runtime.bundle import read_bundle, write_bundle
+from stepladder.runtime.bundle.manifest import Bundle
 from stepladder.runtime.errors import BAD_INPUT, StepladderError
+from stepladder.runtime.graph import Graph
 from stepladder.verify.inputs import random_inputs
 
 
 class FakeTimer:
     """A GPU on which the current contestant's launches take `ms[name]` milliseconds, times the next of `drift`."""
 
-    def __init__(self, ms, drift=(1.0,)) -> None:
+    def __init__(self, ms: dict[str, object], drift: tuple[float] = (1.0,)) -> None:
         self.ms = ms
         self.drift = itertools.cycle(drift)
         self.now = 0.0
@@ -29,16 +35,16 @@ class FakeTimer:
         self.slept = []
         self.capturing = None
 
-    def contestant(self, name, flops=10**9, **options):
+    def contestant(self, name: str, flops: int = 10**9, **options: Callable[..., None] | int) -> Contestant:
         return Contestant(name, flops, lambda: self.launch(name), **options)
 
-    def launch(self, name) -> None:
+    def launch(self, name: str) -> None:
         if self.capturing is not None:
             self.capturing.append(name)
         else:
             self.now += self.ms[name]
 
-    def capture(self, enqueue, launches):
+    def capture(self, enqueue, launches) -> Graph:
         self.capturing = []
         for _ in range(launches):
             enqueue()
@@ -72,7 +78,7 @@ class FakeTimer:
         self.log.append(("sleep", seconds))
 
 
-def launch_order(timer) -> list[str]:
+def launch_order(timer: FakeTimer) -> list[str]:
     """The order in which contestants ran after pauses."""
     return [name for (before, _), (name, _) in itertools.pairwise(timer.log) if before == "sleep"]
 
@@ -117,7 +123,7 @@ def test_contestants_take_turns_in_a_rotating_order() -> None:
         (0.1, "sustained", 8000),
     ],
 )
-def test_launches_fill_the_time(ms, mode, launches) -> None:
+def test_launches_fill_the_time(ms: float, mode: str, launches: int) -> None:
     timer = FakeTimer({"kernel": ms})
     sample = Runner(timer, timer.contestant("kernel")).measure(MODES[mode], timer.sleep)
     assert launches <= sample["launches"] <= launches * 1.05
@@ -141,7 +147,7 @@ def test_warm_up_is_not_counted() -> None:
 
 
 @pytest.mark.parametrize("ms, limit", [(0.01, 30), (0.01, 1000), (2.0, 7), (50.0, 1)])
-def test_c_is_restored_before_it_overflows(ms, limit) -> None:
+def test_c_is_restored_before_it_overflows(ms: float, limit: int) -> None:
     timer = FakeTimer({"kernel": ms})
     since, longest = 0, 0
 
@@ -198,8 +204,8 @@ def test_table_shows_every_kernel_and_ratio() -> None:
 
 
 @pytest.fixture
-def bundles(tmp_path):
-    def make(*problems):
+def bundles(tmp_path: Path) -> Callable[..., list[Bundle]]:
+    def make(*problems) -> list[Bundle]:
         for index, problem in enumerate(problems):
             write_bundle(tmp_path / f"{index}.bundle", make_manifest(problem), b"", "", {})
         return [read_bundle(tmp_path / f"{index}.bundle") for index in range(len(problems))]
@@ -207,17 +213,17 @@ def bundles(tmp_path):
     return make
 
 
-def test_bundles_of_different_problems(bundles) -> None:
+def test_bundles_of_different_problems(bundles: Callable[..., list[Bundle]]) -> None:
     with pytest.raises(StepladderError, match=r"must be of one problem.*64 x 64 x 64.*64 x 64 x 128"):
         bench_bundles(bundles(make_problem(), make_problem(k=128)))
 
 
-def test_bundles_of_different_layouts(bundles) -> None:
+def test_bundles_of_different_layouts(bundles: Callable[..., list[Bundle]]) -> None:
     with pytest.raises(StepladderError, match=r"must be of one problem.*accumulation.*B column-major"):
         bench_bundles(bundles(make_problem(), make_problem(b_layout="column")))
 
 
-def test_ceiling_that_is_none(bundles) -> None:
+def test_ceiling_that_is_none(bundles: Callable[..., list[Bundle]]) -> None:
     """Refused before a GPU is looked for."""
     with pytest.raises(
         StepladderError, match=r"no mma.sync of f32 products with f32 accumulation.*tf32 with f32 accumulation"
@@ -226,7 +232,7 @@ def test_ceiling_that_is_none(bundles) -> None:
 
 
 @pytest.mark.parametrize("c_type", ["f32", "f16"])
-def test_baseline_that_is_none(bundles, c_type) -> None:
+def test_baseline_that_is_none(bundles: Callable[..., list[Bundle]], c_type: str) -> None:
     """Refused before a GPU is looked for."""
     kernels = bundles(make_problem(inputs="f8E4M3FN", c_type=c_type))
     with pytest.raises(StepladderError, match="cublasGemmEx has no products of fp8; use --baseline none") as caught:
@@ -234,7 +240,7 @@ def test_baseline_that_is_none(bundles, c_type) -> None:
     assert caught.value.status == BAD_INPUT
 
 
-def test_what_a_result_says_of_a_kernel(tmp_path) -> None:
+def test_what_a_result_says_of_a_kernel(tmp_path: Path) -> None:
     write_bundle(
         tmp_path / "bundle",
         make_manifest(target="sm_90", grid=(2, 64, 1), cluster=(2, 1, 1), dependent_launch=True),
@@ -260,26 +266,26 @@ def test_what_a_result_says_of_a_kernel(tmp_path) -> None:
     ],
 )
 @pytest.mark.parametrize("narrow", [False, True])
-def test_c_stays_in_range_until_it_is_restored(inputs, sums, narrow, largest, k) -> None:
+def test_c_stays_in_range_until_it_is_restored(inputs: str, sums: str, narrow: bool, largest: float, k: int) -> None:
     problem = make_problem(64, 64, k, sums, "f16" if narrow and sums == "f32" else sums, inputs=inputs)
     a, b, _ = (operand.astype(np.float64) for operand in random_inputs(problem, 0))
     grown = np.abs(a @ b).max() * launches_before_restore(problem)
     assert largest / 3 < grown < largest
 
 
-def test_too_few_rounds(bundles) -> None:
+def test_too_few_rounds(bundles: Callable[..., list[Bundle]]) -> None:
     with pytest.raises(StepladderError, match="at least 7 rounds"):
         bench_bundles(bundles(make_problem()), rounds=6)
 
 
-def test_the_same_bundle_twice(bundles) -> None:
+def test_the_same_bundle_twice(bundles: Callable[..., list[Bundle]]) -> None:
     with pytest.raises(StepladderError, match="need different names"):
         bench_bundles(bundles(make_problem()) * 2)
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("accumulate", [False, True])
-def test_on_a_gpu(tmp_path, accumulate) -> None:
+def test_on_a_gpu(tmp_path: Path, accumulate: bool) -> None:
     """The whole measurement, with cuBLAS (where it is installed) checked too."""
     from naive_matmul import write_naive_bundle
 
@@ -297,7 +303,7 @@ def test_on_a_gpu(tmp_path, accumulate) -> None:
 
 
 @pytest.mark.gpu
-def test_a_kernel_that_fails_the_check_is_not_timed(tmp_path) -> None:
+def test_a_kernel_that_fails_the_check_is_not_timed(tmp_path: Path) -> None:
     from naive_matmul import write_naive_bundle
 
     write_naive_bundle(tmp_path / "naive", make_problem(), products=63)

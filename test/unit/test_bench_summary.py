@@ -3,6 +3,8 @@
 import contextlib
 import json
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -17,10 +19,11 @@ from stepladder.measure.summary import loser_rows, quantile, summarize_bundles, 
 from stepladder.measure.timing import MODES, Contestant, Runner, measure_rounds
 from stepladder.runtime.bundle import write_bundle
 from stepladder.runtime.errors import OK
+from stepladder.runtime.problem import Problem
 from test_bench import FakeTimer
 
 
-def result_of(problem, ratios: dict[str, float]) -> dict:
+def result_of(problem: Problem, ratios: dict[str, float]) -> dict:
     """A result of `bench_bundles` with so many bundles."""
     from dataclasses import asdict
 
@@ -65,13 +68,13 @@ def test_summary_as_tables() -> None:
 
 
 @pytest.mark.parametrize("fraction, value", [(0, 1), (0.5, 2.5), (1, 4), (0.25, 1.75)])
-def test_quantiles_are_interpolated(fraction, value) -> None:
+def test_quantiles_are_interpolated(fraction: float, value: float) -> None:
     assert quantile([4, 1, 3, 2], fraction) == pytest.approx(value)
     assert quantile([7], fraction) == 7
 
 
 @pytest.fixture
-def bundles(tmp_path):
+def bundles(tmp_path: Path) -> list[str]:
     """Folders of bundles of three problems, two of one of them."""
     problems = {"one": make_problem(), "two": make_problem(k=128), "three": make_problem(), "four": make_problem(k=192)}
     for name, problem in problems.items():
@@ -79,7 +82,7 @@ def bundles(tmp_path):
     return [str(tmp_path / name) for name in problems]
 
 
-def fake_bench(given, **options):
+def fake_bench(given, **options: object) -> dict[str, dict[str, str] | int]:
     """Ratios 1.1, 0.9 and so on instead of a measurement."""
     fake_bench.calls.append(([bundle.path.name for bundle in given], options["rotate"]))
     names = {bundle.path.name: 1.1 - 0.2 * number for number, bundle in enumerate(given)}
@@ -92,7 +95,9 @@ def fake_bench(given, **options):
     return result
 
 
-def test_bundles_of_several_problems_are_measured_one_after_the_other(bundles, tmp_path, monkeypatch, capsys) -> None:
+def test_bundles_of_several_problems_are_measured_one_after_the_other(
+    bundles: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     fake_bench.calls = []
     monkeypatch.setattr(bench, "bench_bundles", fake_bench)
     assert main(["bench", *bundles, "--rotate", "--json", str(tmp_path / "result.json")]) == OK
@@ -105,7 +110,9 @@ def test_bundles_of_several_problems_are_measured_one_after_the_other(bundles, t
     assert "Ratios to cublas" in shown and "Slower than cublas" in shown
 
 
-def test_one_bundle_has_no_summary(bundles, tmp_path, monkeypatch, capsys) -> None:
+def test_one_bundle_has_no_summary(
+    bundles: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     fake_bench.calls = []
     monkeypatch.setattr(bench, "bench_bundles", fake_bench)
     assert main(["bench", bundles[0], "--json", str(tmp_path / "result.json")]) == OK
@@ -132,7 +139,7 @@ def test_launches_take_copies_in_turn() -> None:
 
 
 @pytest.mark.parametrize("ms, every, launches", [(0.3, None, 5), (0.01, None, 100), (2.0, None, 5), (0.01, 10, 10)])
-def test_a_replay_goes_through_all_copies(ms, every, launches) -> None:
+def test_a_replay_goes_through_all_copies(ms: float, every: int | None, launches: int) -> None:
     """About 1 ms of launches, a multiple of five copies, and no more than C takes."""
     timer = FakeTimer({"own": ms})
     runner = Runner(timer, timer.contestant("own", restore_every=every, cycle=5))
@@ -147,7 +154,7 @@ class FakeMonitor(Monitor):
         self.watched = 0
 
     @contextlib.contextmanager
-    def watching(self):
+    def watching(self) -> Iterator[Readings]:
         self.watched += 1
         yield Readings([(1980.0, 300.0), (1700.0, 600.0), (1400.0, 698.0), (1410.0, 700.0)])
 
@@ -167,7 +174,7 @@ def test_readings_of_nvidia_smi() -> None:
     assert Readings([]).settled() == {}
 
 
-def test_nvidia_smi_reads_where_nvml_is_missing(tmp_path, monkeypatch) -> None:
+def test_nvidia_smi_reads_where_nvml_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "nvidia-smi"
     program.write_text(
         "#!/bin/sh\ncase \"$*\" in *loop-ms*) trap 'exit 0' TERM\n"
@@ -188,7 +195,7 @@ def test_nvidia_smi_reads_where_nvml_is_missing(tmp_path, monkeypatch) -> None:
     assert readings.taken == [(1400.0, 690.5), (1390.0, 691.5)]
 
 
-def test_nvml_is_taken_first(monkeypatch) -> None:
+def test_nvml_is_taken_first(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = SimpleNamespace(
         NVML_CLOCK_SM=1,
         nvmlInit=lambda: None,
@@ -206,7 +213,7 @@ def test_nvml_is_taken_first(monkeypatch) -> None:
     assert set(readings.taken) == {(1500.0, 700.0)}
 
 
-def test_nothing_reads_on_a_machine_without_a_gpu(monkeypatch) -> None:
+def test_nothing_reads_on_a_machine_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
     monkeypatch.setenv("PATH", "/nowhere")
     assert find_monitor("0000:01:00.0") is None

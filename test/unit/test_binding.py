@@ -1,5 +1,7 @@
 """Dynamic dimensions get sizes by `--bind`: of tensors, buffers and what is computed from them."""
 
+from pathlib import Path
+
 import pytest
 
 from stepladder.cli.main import main
@@ -63,7 +65,7 @@ WARPS = {"block_m": 32, "block_n": 32, "block_k": 32, "warp_m": 16, "warp_n": 32
         (BOTH, {"BATCH": 3, "M": 32}, "C = AB + C, 3 x 32 x 32 x 32, "),
     ],
 )
-def test_static_and_right(text, sizes, problem) -> None:
+def test_static_and_right(text: str, sizes: dict[str, int], problem: str) -> None:
     reports = []
     with mlir_context():
         static = bound_text(text, "payload.mlir", sizes, None)
@@ -102,7 +104,7 @@ def test_errors_stand_where_the_payload_has_them() -> None:
         (BUFFERS.replace("?x?xf16>", "?x?xf16, strided<[?, 1]>>"), {"M": 32, "K": 64}, "argument 0 is memref<"),
     ],
 )
-def test_refused(text, sizes, message) -> None:
+def test_refused(text: str, sizes: dict[str, int], message: str) -> None:
     with mlir_context(), pytest.raises(StepladderError, match=message.replace("?", r"\?")) as caught:
         find_matmul(parse_payload(bound_text(text, "payload.mlir", sizes, None), "payload.mlir"))
     assert caught.value.status == BAD_INPUT
@@ -110,7 +112,7 @@ def test_refused(text, sizes, message) -> None:
     assert caught.value.notes
 
 
-def test_on_the_command_line(tmp_path, capsys) -> None:
+def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     payload = tmp_path / "payload.mlir"
     payload.write_text(BUFFERS)
     command = ["explain", str(payload), "--pipeline", "wgmma", "--bind", "M=512", "--bind", "K=256", "--top", "1"]

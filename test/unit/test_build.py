@@ -22,7 +22,7 @@ FORMS = {"wmma": ("wmma", {}), "wmma_asynchronous": ("wmma", {"prefetch": "cp_as
 
 
 @pytest.mark.parametrize("pipeline", ["wmma", "mma_sync"])
-def test_a_large_matmul_builds_in_seconds(pipeline) -> None:
+def test_a_large_matmul_builds_in_seconds(pipeline: str) -> None:
     text = matmul_text(8192, 8192, 8192)
 
     def seconds() -> float:
@@ -36,7 +36,7 @@ def test_a_large_matmul_builds_in_seconds(pipeline) -> None:
     assert any(seconds() < 3 for _ in range(3))
 
 
-def spills_with_one_block(code, target) -> int:
+def spills_with_one_block(code: MachineCode, target: str) -> int:
     """Returns the bytes that a kernel spills where ptxas need not fit more than one block on a multiprocessor."""
     ptx, count = re.subn(r"(\.maxntid .*)", r"\1\n.minnctapersm 1", code.ptx)
     assert count == 1
@@ -54,7 +54,9 @@ def spills_with_one_block(code, target) -> int:
     type_=st.sampled_from(["f16", "f32"]),
     accumulate=st.booleans(),
 )
-def test_manifest_matches_the_tiles(form, rows, columns, repeats, type_, accumulate) -> None:
+def test_manifest_matches_the_tiles(
+    form: str, rows: tuple[int, int], columns: tuple[int, int], repeats: tuple[int, int, int], type_, accumulate: bool
+) -> None:
     (block_m, warp_m), (block_n, warp_n) = rows, columns
     m, n, k = block_m * repeats[0], block_n * repeats[1], 32 * repeats[2]
     knobs = {"block_m": block_m, "block_n": block_n, "warp_m": warp_m, "warp_n": warp_n}
@@ -85,7 +87,7 @@ def test_manifest_matches_the_tiles(form, rows, columns, repeats, type_, accumul
     )
 
 
-def spills_of(knobs, **types) -> tuple[int, str]:
+def spills_of(knobs: dict[str, int], **types: object) -> tuple[int, str]:
     """Builds with `mma_sync`, for 1024^3 in f16; returns the bytes that a thread spills and what is said of them."""
     types = {"acc_type": "f16", "c_type": "f16", **types}
     with mlir_context():
@@ -112,7 +114,7 @@ def spills_of(knobs, **types) -> tuple[int, str]:
         ),
     ],
 )
-def test_advice_on_spills_is_true(spilling, better, advice) -> None:
+def test_advice_on_spills_is_true(spilling: dict[str, int], better: dict[str, int], advice: str) -> None:
     spilled, said = spills_of(spilling)
     assert spilled > 0 and said.startswith("warning: a thread spills ") and said.endswith(advice)
     assert spills_of(better) == (0, "")

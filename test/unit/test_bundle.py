@@ -3,6 +3,8 @@
 import hashlib
 import json
 import os
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +13,7 @@ from conftest import make_descriptor, make_manifest, make_problem
 from stepladder.runtime.bundle import read_bundle, write_bundle
 
 
-def test_round_trip(bundle) -> None:
+def test_round_trip(bundle: Path) -> None:
     read = read_bundle(bundle)
     assert read.cubin == b"\x7fELF cubin"
     assert read.ptx == ".version 8.0\n"
@@ -21,7 +23,7 @@ def test_round_trip(bundle) -> None:
     assert json.loads(json.dumps(read.manifest.to_json())) == json.loads(json.dumps(written))
 
 
-def test_manifest_fields(bundle) -> None:
+def test_manifest_fields(bundle: Path) -> None:
     data = json.loads((bundle / "manifest.json").read_text())
     assert next(iter(data)) == "schema_version"
     assert set(data) == {
@@ -92,7 +94,7 @@ def test_descriptors(tma_bundle) -> None:
     }
 
 
-def test_bundles_without_descriptors_take_pointers(bundle) -> None:
+def test_bundles_without_descriptors_take_pointers(bundle: Path) -> None:
     """Bundles made before there were descriptors have neither field."""
 
     def strip(data) -> None:
@@ -128,7 +130,7 @@ def test_bundles_without_descriptors_take_pointers(bundle) -> None:
         ("oob_fill", "one", 'must be one of zero, nan, got "one"'),
     ],
 )
-def test_wrong_descriptor(tma_bundle, name, value, message) -> None:
+def test_wrong_descriptor(tma_bundle, name: str, value: int | list[int] | str | None, message: str) -> None:
     edit_manifest(tma_bundle, lambda data: data["tma_descriptors"][1].update({name: value}))
     text = refusal(tma_bundle)
     assert f"field 'tma_descriptors[1].{name}' {message}" in text
@@ -156,12 +158,12 @@ def test_every_field_of_a_descriptor_is_required(tma_bundle) -> None:
         (0, "is 0, and 'tma_descriptors[0]' is of role 'a', not 'b'"),
     ],
 )
-def test_wrong_descriptor_of_an_argument(tma_bundle, index, message) -> None:
+def test_wrong_descriptor_of_an_argument(tma_bundle, index: int | str, message: str) -> None:
     edit_manifest(tma_bundle, lambda data: data["arguments"][0].update(descriptor=index))
     assert f"field 'arguments[0].descriptor' {message}" in refusal(tma_bundle)
 
 
-def test_layouts_and_products(tmp_path) -> None:
+def test_layouts_and_products(tmp_path: Path) -> None:
     problem = make_problem(2, 3, 5, inputs="f32", a_layout="column", b_layout="column", compute_type="tf32")
     write_bundle(tmp_path / "bundle", make_manifest(problem), b"", "", {})
     read = read_bundle(tmp_path / "bundle").manifest
@@ -169,7 +171,7 @@ def test_layouts_and_products(tmp_path) -> None:
     assert {argument.role: argument.shape for argument in read.arguments} == {"a": (5, 2), "b": (3, 5), "c": (2, 3)}
 
 
-def test_bundles_without_layouts_are_row_major(bundle) -> None:
+def test_bundles_without_layouts_are_row_major(bundle: Path) -> None:
     """Bundles of the first version of the layout had none of these fields."""
     edit_manifest(bundle, lambda data: [data["problem"].pop(name) for name in ("a_layout", "b_layout", "compute_type")])
     problem = read_bundle(bundle).manifest.problem
@@ -192,49 +194,49 @@ def test_bundles_without_layouts_are_row_major(bundle) -> None:
         ),
     ],
 )
-def test_description(fields, text) -> None:
+def test_description(fields: dict[str, bool | str], text: str) -> None:
     assert make_problem(**fields).describe() == text
 
 
-def test_no_such_folder(tmp_path) -> None:
+def test_no_such_folder(tmp_path: Path) -> None:
     assert "no such folder" in refusal(tmp_path / "nothing")
 
 
 @pytest.mark.parametrize("name", ["kernel.cubin", "kernel.ptx", "manifest.json", "ir/00-input.mlir"])
-def test_missing_file(bundle, name) -> None:
+def test_missing_file(bundle: Path, name: str) -> None:
     (bundle / name).unlink()
     assert f"'{bundle / name}' is missing" in refusal(bundle)
 
 
 @pytest.mark.parametrize("name", ["kernel.cubin", "kernel.ptx", "ir/00-input.mlir"])
-def test_truncated_file(bundle, name) -> None:
+def test_truncated_file(bundle: Path, name: str) -> None:
     os.truncate(bundle / name, 5)
     assert f"'{bundle / name}' is truncated or was edited" in refusal(bundle)
 
 
-def test_truncated_manifest(bundle) -> None:
+def test_truncated_manifest(bundle: Path) -> None:
     os.truncate(bundle / "manifest.json", 40)
     message = refusal(bundle)
     assert f"{bundle / 'manifest.json'}:" in message
     assert "not valid JSON" in message
 
 
-def test_manifest_that_is_not_text(bundle) -> None:
+def test_manifest_that_is_not_text(bundle: Path) -> None:
     (bundle / "manifest.json").write_bytes(b"\xff\xfe")
     assert "not UTF-8 text" in refusal(bundle)
 
 
-def test_manifest_that_is_not_an_object(bundle) -> None:
+def test_manifest_that_is_not_an_object(bundle: Path) -> None:
     (bundle / "manifest.json").write_text("[1]")
     assert "the manifest must be an object, got [1]" in refusal(bundle)
 
 
-def test_other_schema_version(bundle) -> None:
+def test_other_schema_version(bundle: Path) -> None:
     edit_manifest(bundle, lambda data: data.update(schema_version=3))
     assert "field 'schema_version' is 3, and this version of stepladder reads 1 and 2" in refusal(bundle)
 
 
-def test_every_field_is_required(bundle) -> None:
+def test_every_field_is_required(bundle: Path) -> None:
     fields = json.loads((bundle / "manifest.json").read_text())
     for name in fields.keys() - {"dependent_launch", "function", "other_functions"}:
         without = {key: value for key, value in fields.items() if key != name}
@@ -277,7 +279,7 @@ def test_every_field_is_required(bundle) -> None:
         (lambda data: data["files"].pop("kernel.ptx"), "field 'files' does not list 'kernel.ptx'"),
     ],
 )
-def test_wrong_field(bundle, change, message) -> None:
+def test_wrong_field(bundle: Path, change: Callable[..., object], message: str) -> None:
     edit_manifest(bundle, change)
     text = refusal(bundle)
     assert message in text
@@ -292,12 +294,12 @@ def test_wrong_field(bundle, change, message) -> None:
         ('{"registers": ' + "9" * 5000 + "}", "not a manifest ("),
     ],
 )
-def test_manifest_that_json_cannot_take(bundle, text, message) -> None:
+def test_manifest_that_json_cannot_take(bundle: Path, text: str, message: str) -> None:
     (bundle / "manifest.json").write_text(text)
     assert message in refusal(bundle)
 
 
-def test_ptx_that_is_not_text(bundle) -> None:
+def test_ptx_that_is_not_text(bundle: Path) -> None:
     write_bundle(bundle, make_manifest(), b"", "", {})
     (bundle / "kernel.ptx").write_bytes(b"\xff\xfe")
     digest = hashlib.sha256(b"\xff\xfe").hexdigest()

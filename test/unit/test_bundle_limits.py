@@ -1,5 +1,7 @@
 """Values that no kernel has: reading refuses them, by field, and says what is accepted."""
 
+from pathlib import Path
+
 import pytest
 
 from bundles import change, edit_manifest, refusal
@@ -83,7 +85,7 @@ from stepladder.runtime.bundle import read_bundle, write_bundle
         ("registers", int("9" * 100), "field 'registers' must be at most 255"),
     ],
 )
-def test_impossible_value(bundle, path, value, message) -> None:
+def test_impossible_value(bundle: Path, path: str, value: bool | int | list[int] | str, message: str) -> None:
     edit_manifest(bundle, change(path, value))
     text = refusal(bundle)
     assert message in text
@@ -109,7 +111,7 @@ def test_impossible_value(bundle, path, value, message) -> None:
         ("tma_descriptors.0.element_type", "q7", "field 'tma_descriptors[0].element_type' must be one of f16, bf16,"),
     ],
 )
-def test_impossible_value_on_hopper(tma_bundle, path, value, message) -> None:
+def test_impossible_value_on_hopper(tma_bundle, path: str, value: list[int] | str, message: str) -> None:
     edit_manifest(tma_bundle, change(path, value))
     assert message in refusal(tma_bundle)
 
@@ -123,7 +125,7 @@ def test_descriptors_need_hopper(tma_bundle) -> None:
 
 
 @pytest.mark.parametrize("threads, registers", [(256, 255), (384, 168), (512, 128), (1024, 64)])
-def test_registers_of_a_block(tmp_path, threads, registers) -> None:
+def test_registers_of_a_block(tmp_path: Path, threads: int, registers: int) -> None:
     for given, is_read in ((registers, True), (registers + 1, False)):
         write_bundle(tmp_path / "bundle", make_manifest(block=(threads, 1, 1), registers=given), b"", "", {})
         if is_read:
@@ -133,7 +135,7 @@ def test_registers_of_a_block(tmp_path, threads, registers) -> None:
 
 
 @pytest.mark.parametrize("field", ["acc_type", "c_type"])
-def test_sums_of_integers(tmp_path, field) -> None:
+def test_sums_of_integers(tmp_path: Path, field: str) -> None:
     problem = make_problem(inputs="i8", acc_type="i32", c_type="i32")
     write_bundle(tmp_path / "bundle", make_manifest(problem), b"", "", {})
     assert read_bundle(tmp_path / "bundle").manifest.problem == problem

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +13,7 @@ from stepladder.runtime.errors import StepladderError
 
 
 @pytest.fixture
-def scripts(tmp_path, monkeypatch):
+def scripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the package's scripts, and a cache folder of its own."""
     folder = tmp_path / "transforms"
     shutil.copytree(resources.transforms_dir(), folder)
@@ -21,14 +23,14 @@ def scripts(tmp_path, monkeypatch):
     return folder
 
 
-def read_anew(monkeypatch) -> list:
+def read_anew(monkeypatch: pytest.MonkeyPatch) -> list:
     """Returns a list that grows by one with every reading of the scripts."""
     read, counted = catalog._read, []
     monkeypatch.setattr(catalog, "_read", lambda names: counted.append(names) or read(names))
     return counted
 
 
-def test_what_was_kept_is_what_was_read(scripts, monkeypatch) -> None:
+def test_what_was_kept_is_what_was_read(scripts, monkeypatch: pytest.MonkeyPatch) -> None:
     counted = read_anew(monkeypatch)
     first = {kind: catalog.rows(kind) for kind in catalog.KINDS}
     assert {kind: catalog.rows(kind) for kind in catalog.KINDS} == first
@@ -43,7 +45,7 @@ def test_what_was_kept_is_what_was_read(scripts, monkeypatch) -> None:
         ("steps/tile_to_blocks.mlir", "// Tiles", "// Saws"),
     ],
 )
-def test_a_changed_script_is_read_anew(scripts, monkeypatch, name, old, new) -> None:
+def test_a_changed_script_is_read_anew(scripts, monkeypatch: pytest.MonkeyPatch, name: str, old: str, new: str) -> None:
     before = catalog.rows("knobs"), catalog.rows("steps")
     text = (scripts / name).read_text()
     (scripts / name).write_text(text.replace(old, new))
@@ -65,13 +67,13 @@ def test_a_changed_script_is_read_anew(scripts, monkeypatch, name, old, new) -> 
         lambda file: (shutil.rmtree(file.parent), file.parent.write_text("a file in place of the folder")),
     ],
 )
-def test_a_damaged_file_is_read_anew(scripts, tmp_path, damage) -> None:
+def test_a_damaged_file_is_read_anew(scripts, tmp_path: Path, damage: Callable[..., object]) -> None:
     rows = catalog.rows("knobs")
     damage(tmp_path / "cache/catalog.json")
     assert catalog.rows("knobs") == rows
 
 
-def test_a_pipeline_of_ones_own_is_read_each_time(scripts, tmp_path, monkeypatch) -> None:
+def test_a_pipeline_of_ones_own_is_read_each_time(scripts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = tmp_path / "own.mlir"
     own.write_text((scripts / "wmma.mlir").read_text().replace("@wmma(", "@own("))
     counted = read_anew(monkeypatch)

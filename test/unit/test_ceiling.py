@@ -1,6 +1,7 @@
 """The ceiling's kernels: ptxas takes them, and their operands are numbers whose negatives cancel them."""
 
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ NAMES = {
 }
 
 
-def find_ptxas():
+def find_ptxas() -> str | None:
     try:
         return find_tool("ptxas")
     except StepladderError:
@@ -30,7 +31,7 @@ def find_ptxas():
 @pytest.mark.skipif(find_ptxas() is None, reason="ptxas is not installed")
 @pytest.mark.parametrize("target", ["sm_80", "sm_90"])
 @pytest.mark.parametrize("compute_type, acc_type", FORMS)
-def test_ptxas_takes_it(tmp_path, compute_type, acc_type, target) -> None:
+def test_ptxas_takes_it(tmp_path: Path, compute_type: str, acc_type: str, target: str) -> None:
     (tmp_path / "ceiling.ptx").write_text(ceiling_ptx(acc_type, compute_type))
     done = subprocess.run(
         [find_ptxas(), "-v", f"-arch={target}", tmp_path / "ceiling.ptx", "-o", tmp_path / "cubin"],
@@ -42,7 +43,7 @@ def test_ptxas_takes_it(tmp_path, compute_type, acc_type, target) -> None:
 
 
 @pytest.mark.parametrize("compute_type, acc_type", FORMS)
-def test_every_iteration_adds_and_takes_away(compute_type, acc_type) -> None:
+def test_every_iteration_adds_and_takes_away(compute_type: str, acc_type: str) -> None:
     text = ceiling_ptx(acc_type, compute_type)
     name = NAMES[compute_type, acc_type]
     assert text.count(name) == text.count("mma.sync") == 32
@@ -51,7 +52,7 @@ def test_every_iteration_adds_and_takes_away(compute_type, acc_type) -> None:
 
 
 @pytest.mark.parametrize("compute_type, acc_type", FORMS)
-def test_operands_are_numbers_and_their_negatives(compute_type, acc_type) -> None:
+def test_operands_are_numbers_and_their_negatives(compute_type: str, acc_type: str) -> None:
     instruction = find_instruction(compute_type, acc_type)
     words = np.random.default_rng(0).integers(0, 2**32, 10000, np.uint32)
     operands = words & np.uint32(instruction.keep) | np.uint32(instruction.fixed)

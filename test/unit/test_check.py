@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from conftest import make_problem
+from stepladder.runtime.problem import Problem
 from stepladder.runtime.reference import matmul_program
 from stepladder.verify.check import check_exact
 from stepladder.verify.inputs import EXACT_C, exact_density, exact_inputs, random_inputs
@@ -12,7 +13,7 @@ from tensor_cores import PROBLEMS, NumPyGpu, TensorCore, verdicts, with_layouts
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.compute_type)
-def test_race_of_other_types(problem) -> None:
+def test_race_of_other_types(problem: Problem) -> None:
     def damage(c, initial, launch) -> None:
         c[2, 3] += launch
 
@@ -21,7 +22,7 @@ def test_race_of_other_types(problem) -> None:
 
 
 @pytest.mark.parametrize("k", [64, 1024, 16384])
-def test_f16_sums_do_not_pass_for_f32(k) -> None:
+def test_f16_sums_do_not_pass_for_f32(k: int) -> None:
     half = make_problem(24, 40, k, "f16", "f32")
     single = make_problem(24, 40, k, "f32", "f32")
     assert not verdicts(single, TensorCore(half))["random"].passed
@@ -39,7 +40,7 @@ def test_f16_sums_do_not_pass_for_f32(k) -> None:
         ("f32", "bf16", "f8E4M3FN"),
     ],
 )
-def test_tolerance_is_not_vacuous_at_large_k(acc_type, c_type, inputs) -> None:
+def test_tolerance_is_not_vacuous_at_large_k(acc_type: str, c_type: str, inputs: str) -> None:
     problem = make_problem(k=16384, acc_type=acc_type, c_type=c_type, inputs=inputs)
     # sqrt(s2) is the standard deviation of an element: an allowed error of one would accept anything.
     assert Tolerance.of(problem).element < 0.5
@@ -48,7 +49,7 @@ def test_tolerance_is_not_vacuous_at_large_k(acc_type, c_type, inputs) -> None:
 
 
 @pytest.mark.parametrize("acc_type, c_type", [("f32", "f32"), ("f16", "f16")])
-def test_one_dropped_product_in_one_element(acc_type, c_type) -> None:
+def test_one_dropped_product_in_one_element(acc_type: str, c_type: str) -> None:
     problem = make_problem(16, 16, 16384, acc_type, c_type)
     executor = NumPyGpu(problem)
     product = executor.product
@@ -74,7 +75,7 @@ def test_dropped_slab_fails_the_random_check_too() -> None:
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_not_finite_never_passes(value) -> None:
+def test_not_finite_never_passes(value: float) -> None:
     problem = make_problem()
 
     def damage(c, initial, launch) -> None:
@@ -89,7 +90,7 @@ def test_not_finite_never_passes(value) -> None:
 
 
 @pytest.mark.parametrize("accumulate", [False, True])
-def test_unwritten_element(accumulate) -> None:
+def test_unwritten_element(accumulate: bool) -> None:
     problem = make_problem(accumulate=accumulate)
 
     def damage(c, initial, launch) -> None:
@@ -133,7 +134,7 @@ def test_race() -> None:
     assert report.first_mismatch == (2, 3)
 
 
-def test_first_mismatch_and_counts_span_row_blocks(monkeypatch) -> None:
+def test_first_mismatch_and_counts_span_row_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "stepladder.verify.comparison.row_blocks", lambda problem: (slice(i, i + 10) for i in range(0, 60, 10))
     )
@@ -151,7 +152,7 @@ def test_first_mismatch_and_counts_span_row_blocks(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("acc_type", ["f16", "f32"])
-def test_exact_inputs_stay_in_the_exact_range(acc_type) -> None:
+def test_exact_inputs_stay_in_the_exact_range(acc_type: str) -> None:
     problem = make_problem(64, 64, 16384, acc_type, acc_type)
     a, b, c = exact_inputs(problem, seed=5)
     assert exact_density(problem) == 1
@@ -172,7 +173,7 @@ def test_exact_inputs_are_thinned_beyond_the_exact_range() -> None:
     assert (products > 20_000).all() and (products < 32_500).all()
 
 
-def test_inputs_depend_on_the_seed_alone(monkeypatch) -> None:
+def test_inputs_depend_on_the_seed_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = make_problem(2048, 1024, 512)
     first = random_inputs(problem, 1)
     monkeypatch.setattr("os.cpu_count", lambda: 1)

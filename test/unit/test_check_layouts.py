@@ -1,19 +1,21 @@
 """Layouts and integers in the checks of results."""
 
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from conftest import make_problem
 from stepladder.runtime.element_types import element_type
+from stepladder.runtime.problem import Problem
 from stepladder.verify.inputs import INTEGER_C, exact_inputs, integer_range, random_inputs
 from tensor_cores import GPUS, LAYOUTS, PROBLEMS, NumPyGpu, i8_problem, verdicts, with_layouts
 
 
 @pytest.mark.parametrize("layouts", LAYOUTS)
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.compute_type)
-def test_layouts_pass(problem, layouts) -> None:
+def test_layouts_pass(problem: Problem, layouts: tuple[str, str]) -> None:
     problem = with_layouts(problem, layouts)
     gpu = GPUS[problem.compute_type]
     for inputs in (exact_inputs, random_inputs):
@@ -24,7 +26,7 @@ def test_layouts_pass(problem, layouts) -> None:
 
 @pytest.mark.parametrize("layouts, read_as", list(itertools.permutations(LAYOUTS, 2)))
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.compute_type)
-def test_swapped_layouts_fail(problem, layouts, read_as) -> None:
+def test_swapped_layouts_fail(problem: Problem, layouts: tuple[str, str], read_as: tuple[str, str]) -> None:
     reports = verdicts(with_layouts(problem, layouts), NumPyGpu(with_layouts(problem, read_as)))
     assert not reports["exact"].passed and not reports["random"].passed
     assert reports["repeatable"].passed
@@ -40,7 +42,7 @@ def test_exact_inputs_of_a_column_major_a_are_thinned_by_its_rows() -> None:
 
 @pytest.mark.parametrize("accumulate", [False, True])
 @pytest.mark.parametrize("k", [8, 64, 4096])
-def test_integers_are_exact(accumulate, k) -> None:
+def test_integers_are_exact(accumulate: bool, k: int) -> None:
     problem = i8_problem(k=k, accumulate=accumulate)
     reports = verdicts(problem, NumPyGpu(problem))
     for report in reports.values():
@@ -64,7 +66,7 @@ def test_integers_of_the_whole_range() -> None:
 
 
 @pytest.mark.parametrize("k, largest", [(64, 128), (131_007, 128), (131_008, 127), (200_000, 103), (2**30, 1)])
-def test_integer_sums_do_not_wrap(k, largest) -> None:
+def test_integer_sums_do_not_wrap(k: int, largest: int) -> None:
     problem = i8_problem(k=k)
     assert integer_range(problem) == largest
     assert k * largest**2 + INTEGER_C <= 2**31 - 1
@@ -78,7 +80,7 @@ def test_integer_sums_do_not_wrap(k, largest) -> None:
         lambda total: total.astype(element_type("bf16").dtype).astype(np.float64),
     ],
 )  # accumulators of a floating-point type
-def test_narrow_integer_sums_fail(spoil) -> None:
+def test_narrow_integer_sums_fail(spoil: Callable[..., object]) -> None:
     problem = i8_problem(k=1024)
     executor = NumPyGpu(problem)
     product = executor.product

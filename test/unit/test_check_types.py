@@ -9,6 +9,7 @@ import pytest
 from conftest import make_problem
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
+from stepladder.runtime.problem import Problem
 from stepladder.runtime.reference import matmul_program
 from stepladder.verify.check import check_exact
 from stepladder.verify.inputs import EXACT_C, exact_density, exact_inputs, random_inputs
@@ -30,7 +31,7 @@ from tensor_cores import (
 @pytest.mark.parametrize("accumulate", [False, True])
 @pytest.mark.parametrize("acc_type, c_type", [("f32", "f32"), ("f32", "f16"), ("f16", "f16")])
 @pytest.mark.parametrize("k", [8, 64, 4096])
-def test_tensor_core_arithmetic_passes(acc_type, c_type, accumulate, k) -> None:
+def test_tensor_core_arithmetic_passes(acc_type: str, c_type: str, accumulate: bool, k: int) -> None:
     problem = make_problem(24, 40, k, acc_type, c_type, accumulate)
     reports = verdicts(problem, TensorCore(problem), seed=3)
     assert list(reports) == ["exact", "random", "repeatable"]
@@ -43,7 +44,7 @@ def test_tensor_core_arithmetic_passes(acc_type, c_type, accumulate, k) -> None:
 @pytest.mark.parametrize("accumulate", [False, True])
 @pytest.mark.parametrize("c_type", ["f32", "bf16"])
 @pytest.mark.parametrize("k", [8, 64, 4096])
-def test_bf16_passes(c_type, accumulate, k) -> None:
+def test_bf16_passes(c_type: str, accumulate: bool, k: int) -> None:
     problem = make_problem(24, 40, k, "f32", c_type, accumulate, inputs="bf16")
     for report in verdicts(problem, TensorCore(problem), seed=3).values():
         assert report.passed, report.describe()
@@ -61,7 +62,7 @@ def test_bf16_reference_takes_inputs_as_stored() -> None:
 
 
 @pytest.mark.parametrize("inputs", ["bf16", "f8E4M3FN", "f8E5M2"])
-def test_types_without_their_package(monkeypatch, inputs) -> None:
+def test_types_without_their_package(monkeypatch: pytest.MonkeyPatch, inputs: str) -> None:
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
     with pytest.raises(StepladderError, match=f"'{inputs}' needs ml_dtypes.*nothing was executed") as caught:
         check_exact(make_problem(inputs=inputs), matmul_program(make_problem(inputs=inputs)), None, 0)
@@ -76,7 +77,7 @@ def test_element_type_that_is_none() -> None:
 @pytest.mark.parametrize("accumulate", [False, True])
 @pytest.mark.parametrize("gpu", [Tf32, RoundedTf32])
 @pytest.mark.parametrize("k", [8, 64, 4096])
-def test_tf32_passes(gpu, accumulate, k) -> None:
+def test_tf32_passes(gpu: type[RoundedTf32 | Tf32], accumulate: bool, k: int) -> None:
     problem = tf32_problem(k=k, accumulate=accumulate)
     reports = verdicts(problem, gpu(problem), seed=3)
     for report in reports.values():
@@ -85,7 +86,7 @@ def test_tf32_passes(gpu, accumulate, k) -> None:
 
 
 @pytest.mark.parametrize("k", [8, 64, 4096])
-def test_bf16_does_not_pass_for_tf32(k) -> None:
+def test_bf16_does_not_pass_for_tf32(k: int) -> None:
     class Narrow(TensorCore):
         @staticmethod
         def multiplied(operand) -> np.ndarray:
@@ -104,7 +105,7 @@ def test_tf32_does_not_pass_for_f32() -> None:
 @pytest.mark.parametrize("c_type", ["f32", "f16", "bf16"])
 @pytest.mark.parametrize("inputs", ["f8E4M3FN", "f8E5M2"])
 @pytest.mark.parametrize("k", [32, 64, 4096])
-def test_fp8_passes(inputs, c_type, accumulate, k) -> None:
+def test_fp8_passes(inputs: str, c_type: str, accumulate: bool, k: int) -> None:
     problem = fp8_problem(k=k, inputs=inputs, c_type=c_type, accumulate=accumulate)
     reports = verdicts(problem, Fp8(problem), seed=3)
     for report in reports.values():
@@ -113,7 +114,7 @@ def test_fp8_passes(inputs, c_type, accumulate, k) -> None:
 
 
 @pytest.mark.parametrize("inputs, largest, step", [("f8E4M3FN", 448, 2.0**-9), ("f8E5M2", 57344, 2.0**-16)])
-def test_fp8_inputs_are_normal_numbers(inputs, largest, step) -> None:
+def test_fp8_inputs_are_normal_numbers(inputs: str, largest: int, step: float) -> None:
     """Rounded to nearest, not cut off, and within the type's range and grid."""
     problem = fp8_problem(512, 64, 512, inputs=inputs)
     a = random_inputs(problem, 0)[0]
@@ -133,7 +134,7 @@ def test_fp8_sums_would_not_pass_for_f32() -> None:
 
 
 @pytest.mark.parametrize("bits", [9, 10])
-def test_narrower_fp8_sums_fail(bits) -> None:
+def test_narrower_fp8_sums_fail(bits: int) -> None:
     problem = fp8_problem(k=4096)
     executor = Fp8(problem)
     executor.bits = bits
@@ -141,7 +142,7 @@ def test_narrower_fp8_sums_fail(bits) -> None:
 
 
 @pytest.mark.parametrize("inputs", ["f8E4M3FN", "f8E5M2"])
-def test_exact_fp8_sums_stay_below_2_to_13(inputs) -> None:
+def test_exact_fp8_sums_stay_below_2_to_13(inputs: str) -> None:
     problem = fp8_problem(32, 32, 16384, inputs=inputs)
     a, b, _c = (operand.astype(np.float64) for operand in exact_inputs(problem, seed=5))
     assert exact_density(problem) == 1
@@ -156,7 +157,7 @@ def test_exact_fp8_sums_stay_below_2_to_13(inputs) -> None:
     "inputs, c_type", [("f16", "f16"), ("f16", "bf16"), ("bf16", "f16"), ("bf16", "bf16"), ("f8E4M3FN", "bf16")]
 )
 @pytest.mark.parametrize("accumulate", [False, True])
-def test_sums_rounded_once_pass_and_twice_fail(inputs, c_type, accumulate) -> None:
+def test_sums_rounded_once_pass_and_twice_fail(inputs: str, c_type: str, accumulate: bool) -> None:
     """C is narrower than the accumulators: it may be rounded at the end, and not after every 64 products."""
     problem = make_problem(24, 40, 8192, "f32", c_type, accumulate, inputs)
     once = GPUS[inputs](problem)
@@ -196,7 +197,7 @@ def test_f32_products_pass() -> None:
         (NumPyGpu, i8_problem(16, 16, 4096, b_layout="column")),
     ],
 )
-def test_one_dropped_product_of_other_types(gpu, problem) -> None:
+def test_one_dropped_product_of_other_types(gpu: type[Fp8 | NumPyGpu | TensorCore | Tf32], problem: Problem) -> None:
     executor = gpu(problem)
     product = executor.product
 

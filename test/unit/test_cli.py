@@ -32,7 +32,7 @@ from stepladder.verify.report import CheckReport
 RUNNER = Path(cli.__file__).resolve().parents[2]
 
 
-def stepladder(*arguments, **environment) -> subprocess.CompletedProcess:
+def stepladder(*arguments: Path | str, **environment: str) -> subprocess.CompletedProcess:
     return subprocess.run(
         [sys.executable, "-m", "stepladder", *map(str, arguments)],
         capture_output=True,
@@ -42,13 +42,13 @@ def stepladder(*arguments, **environment) -> subprocess.CompletedProcess:
 
 
 @pytest.fixture
-def bundle(tmp_path) -> Path:
+def bundle(tmp_path: Path) -> Path:
     write_bundle(tmp_path / "matmul.bundle", make_manifest(), b"cubin", "ptx", {})
     return tmp_path / "matmul.bundle"
 
 
 @pytest.mark.parametrize("command", ["run", "bench"])
-def test_no_gpu_is_a_status_of_its_own(bundle, command) -> None:
+def test_no_gpu_is_a_status_of_its_own(bundle: Path, command: str) -> None:
     done = stepladder(command, bundle, CUDA_VISIBLE_DEVICES="")
     assert done.returncode == NOT_EXECUTED
     assert done.stderr.startswith("error: ")
@@ -56,19 +56,19 @@ def test_no_gpu_is_a_status_of_its_own(bundle, command) -> None:
     assert done.stdout == ""
 
 
-def test_errors_are_rendered(tmp_path, capsys) -> None:
+def test_errors_are_rendered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["run", str(tmp_path / "nothing")]) == BAD_INPUT
     assert capsys.readouterr().err == f"error: no bundle at '{tmp_path / 'nothing'}': no such folder\n"
 
 
-def test_version(capsys) -> None:
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         cli.main(["--version"])
     assert caught.value.code == 0
     assert capsys.readouterr().out == f"stepladder {__version__}\n"
 
 
-def test_help_names_every_command(capsys) -> None:
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         cli.main(["--help"])
     text = capsys.readouterr().out
@@ -86,7 +86,7 @@ def test_help_names_every_command(capsys) -> None:
         (["bench", "x", "--baseline", "mkl"], "invalid choice: 'mkl'"),
     ],
 )
-def test_bad_command_lines(arguments, message, capsys) -> None:
+def test_bad_command_lines(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         cli.main(arguments)
     assert caught.value.code == BAD_INPUT
@@ -94,7 +94,7 @@ def test_bad_command_lines(arguments, message, capsys) -> None:
 
 
 @pytest.mark.parametrize("arguments", [["run", "nothing"], ["bench", "nothing"], ["--help"], ["run", "--help"]])
-def test_imports_no_mlir(arguments) -> None:
+def test_imports_no_mlir(arguments: list[str]) -> None:
     script = (
         "import sys\nfrom stepladder.cli.main import main\n"
         f"try:\n    main({arguments!r})\nexcept SystemExit:\n    pass\n"
@@ -107,7 +107,7 @@ def test_imports_no_mlir(arguments) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_interrupt(monkeypatch, capsys) -> None:
+def test_interrupt(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def interrupt(args) -> NoReturn:
         raise KeyboardInterrupt
 
@@ -133,7 +133,7 @@ def test_closed_pipe() -> None:
     assert process.stderr.read() == ""
 
 
-def test_result_file(tmp_path) -> None:
+def test_result_file(tmp_path: Path) -> None:
     check_writable(str(tmp_path / "result.json"))
     assert list(tmp_path.iterdir()) == []
     write_json(str(tmp_path / "result.json"), {"tflops": 1.5})
@@ -144,12 +144,12 @@ def test_result_file(tmp_path) -> None:
 @pytest.mark.parametrize(
     "place, message", [("missing/result.json", "No such file or directory"), ("", "it is a folder")]
 )
-def test_result_file_that_cannot_be_written(tmp_path, place, message) -> None:
+def test_result_file_that_cannot_be_written(tmp_path: Path, place: str, message: str) -> None:
     with pytest.raises(StepladderError, match=f"cannot write .*: {message}"):
         check_writable(str(tmp_path / place))
 
 
-def test_a_device_is_written_to_and_not_replaced(tmp_path) -> None:
+def test_a_device_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
@@ -160,7 +160,7 @@ def test_a_device_is_written_to_and_not_replaced(tmp_path) -> None:
     assert pipe.is_fifo()
 
 
-def test_result_file_is_tried_before_the_gpu(bundle, tmp_path, capsys) -> None:
+def test_result_file_is_tried_before_the_gpu(bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["run", str(bundle), "--json", str(tmp_path / "missing/result.json")]) == BAD_INPUT
     assert "cannot write" in capsys.readouterr().err
 
@@ -173,7 +173,15 @@ def test_result_file_is_tried_before_the_gpu(bundle, tmp_path, capsys) -> None:
         (True, 1, "FAIL", FAILED),
     ],
 )
-def test_the_result_of_run_is_one_word(bundle, monkeypatch, capsys, numbers, findings, result, status) -> None:
+def test_the_result_of_run_is_one_word(
+    bundle: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    numbers: bool,
+    findings: int,
+    result: str,
+    status: int,
+) -> None:
     report = CheckReport("exact", numbers, 1)
     found = [Finding("race", "gpu.barrier", "x.mlir:1:1", "a race")] * findings
     monkeypatch.setattr(run, "_checked", lambda args, bundle: ([report], {}, found))
@@ -183,7 +191,7 @@ def test_the_result_of_run_is_one_word(bundle, monkeypatch, capsys, numbers, fin
     assert lines[-1] == f"result: {result}"
 
 
-def test_a_payload_that_is_no_matmul_is_no_step_at_fault(tmp_path, monkeypatch) -> None:
+def test_a_payload_that_is_no_matmul_is_no_step_at_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the input computes is the payload's affair: no step has run."""
     text = matmul_text(64, 64, 64)
     wrong = matmul.StepReport("input", False, CheckReport("exact", False, 1))

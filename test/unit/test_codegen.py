@@ -4,14 +4,18 @@ import contextlib
 import os
 import shutil
 import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
 from typing import NoReturn
 
 import diskcache
 import pytest
 
+from stepladder.emulator.ptx.syntax import Module
 from stepladder.payload.writing import matmul_text
 from stepladder.pipeline.codegen import cache as code_cache
 from stepladder.pipeline.codegen import kernel as codegen
+from stepladder.pipeline.codegen.kernel import Kernel
 from stepladder.pipeline.codegen.machine_code import generate
 from stepladder.pipeline.codegen.ptx import assemble, to_ptx
 from stepladder.pipeline.codegen.toolchain import find_tool, tool_versions
@@ -22,19 +26,19 @@ from stepladder.runtime.errors import BAD_INPUT, FAILED, StepladderError
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch) -> None:
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STEPLADDER_CACHE_DIR", str(tmp_path / "cache"))
 
 
 @pytest.fixture(scope="module")
-def module():
+def module() -> Iterator[Module]:
     settings = {"block_m": 64, "block_n": 64, "warp_m": 32, "warp_n": 32}
     with mlir_context():
         yield run_pipeline(matmul_text(64, 64, 64), "matmul.mlir", Request("wmma", settings)).module
 
 
 @pytest.fixture
-def kernel(module):
+def kernel(module: Module) -> Kernel:
     return codegen.find_kernel(module)
 
 
@@ -54,7 +58,7 @@ def test_no_kernel() -> None:
             codegen.find_kernel(module)
 
 
-def test_second_time_from_the_cache(kernel, monkeypatch) -> None:
+def test_second_time_from_the_cache(kernel, monkeypatch: pytest.MonkeyPatch) -> None:
     first = generate(kernel)
     assert not first.cached and first.registers > 0 and first.spill_stores == first.spill_loads == 0
     assert first.static_shared_memory == 19456
@@ -71,7 +75,7 @@ def damage_entries(folder) -> None:
             cache[key] = {"ptx": 1}
 
 
-def run_sql(folder, command) -> None:
+def run_sql(folder, command: str) -> None:
     with contextlib.closing(sqlite3.connect(folder / "cache.db")) as database, database:
         database.execute(command)
 
@@ -88,7 +92,9 @@ UNUSABLE = {
 
 
 @pytest.mark.parametrize("how", UNUSABLE)
-def test_cache_that_cannot_be_used(how, kernel, tmp_path, monkeypatch, capsys) -> None:
+def test_cache_that_cannot_be_used(
+    how: str, kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """One warning in a process, and the kernel is made all the same."""
     monkeypatch.setattr(code_cache, "_has_warned", False)
     first = generate(kernel)
@@ -113,10 +119,12 @@ def test_cache_that_cannot_be_used(how, kernel, tmp_path, monkeypatch, capsys) -
         ("set", OSError(28, "No space left on device")),
     ],
 )
-def test_cache_that_fails(method, error, kernel, monkeypatch, capsys) -> None:
+def test_cache_that_fails(
+    method: str, error, kernel, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """What a user without rights or space gets; a test may run as a user with all rights."""
 
-    def fail(*arguments, **options) -> NoReturn:
+    def fail(*arguments, **options: object) -> NoReturn:
         raise error
 
     monkeypatch.setattr(code_cache, "_has_warned", False)
@@ -137,7 +145,7 @@ def test_machine_code_is_reproducible(kernel) -> None:
     assert generate(kernel, use_cache=False).cubin == generate(kernel, use_cache=False).cubin
 
 
-def assert_clear(error, status=FAILED) -> None:
+def assert_clear(error: StepladderError, status: int = FAILED) -> None:
     assert error.status == status
     text = error.render()
     assert "Traceback" not in text and len(text) < 1500 and text.count("\n") <= 4
@@ -178,7 +186,7 @@ def test_ptx_that_ptxas_refuses() -> None:
     assert_clear(caught.value)
 
 
-def test_tool_from_the_environment(monkeypatch, tmp_path) -> None:
+def test_tool_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ptxas = find_tool("ptxas")
     monkeypatch.setenv("STEPLADDER_PTXAS", ptxas)
     assert find_tool("ptxas") == ptxas
@@ -189,7 +197,7 @@ def test_tool_from_the_environment(monkeypatch, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("tool, package", [("ptxas", "nvidia-cuda-nvcc"), ("nvdisasm", "nvidia-cuda-nvdisasm")])
-def test_tool_that_is_missing(tool, package, monkeypatch) -> None:
+def test_tool_that_is_missing(tool: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(f"STEPLADDER_{tool.upper()}", raising=False)
     monkeypatch.setattr("sys.path", [])
     monkeypatch.setenv("PATH", "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -72,7 +73,7 @@ func.func @main(%input: tensor<4x16x96xf16>) -> tensor<4x16x128xf16> {{
 
 
 @pytest.mark.parametrize("text", [linear("dense_resource<weight>", resource(WEIGHT.tobytes())), linear(dense(WEIGHT))])
-def test_bundle_carries_the_weight(text, tmp_path) -> None:
+def test_bundle_carries_the_weight(text: str, tmp_path: Path) -> None:
     with mlir_context():
         build(text, "payload.mlir", Request("wgmma", KNOBS)).write(tmp_path / "bundle")
     bundle = read_bundle(tmp_path / "bundle")
@@ -95,7 +96,7 @@ def test_bundle_carries_the_weight(text, tmp_path) -> None:
 
 @pytest.mark.parametrize("type_", ["f16", "bf16", "f32", "f8E4M3FN", "f8E5M2", "i8", "i32"])
 @pytest.mark.parametrize("size", [6, 200])  # numbers in decimal, and in hexadecimal
-def test_data(type_, size) -> None:
+def test_data(type_: str, size: int) -> None:
     dtype = element_type(type_).dtype
     numbers = np.random.default_rng(size).standard_normal(size) * 10
     if not type_.startswith("i"):
@@ -137,7 +138,7 @@ func.func @f() -> tensor<{size}x{type_}> {{
         ),
     ],
 )
-def test_refused(text, message) -> None:
+def test_refused(text: str, message: str) -> None:
     with mlir_context(), pytest.raises(StepladderError) as caught:
         run_pipeline(text, "payload.mlir", Request("wgmma", KNOBS))
     assert caught.value.render().startswith(message), caught.value.render()
@@ -151,7 +152,7 @@ def test_refused(text, message) -> None:
         ("kernel.ptx", "argument B has 24576"),
     ],
 )
-def test_data_of_another_size_is_refused(data, message, tmp_path) -> None:
+def test_data_of_another_size_is_refused(data: str, message: str, tmp_path: Path) -> None:
     with mlir_context():
         build(linear(dense(WEIGHT)), "payload.mlir", Request("wgmma", KNOBS)).write(tmp_path / "bundle")
     file = tmp_path / "bundle" / "manifest.json"

@@ -81,7 +81,7 @@ def compiled(name: str, pipeline: str) -> bool:
 
 
 @pytest.mark.parametrize("name", RIGHT)
-def test_compiles_and_is_right(name) -> None:
+def test_compiles_and_is_right(name: str) -> None:
     line = re.search(r"^// computes: (.*); on (.*)$", PAYLOADS[name], re.MULTILINE)
     assert line, name
     with mlir_context():
@@ -95,7 +95,7 @@ def test_compiles_and_is_right(name) -> None:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_is_refused_where_it_stands(name) -> None:
+def test_is_refused_where_it_stands(name: str) -> None:
     lines = PAYLOADS[name].splitlines()
     ((number, comment),) = [(number, line) for number, line in enumerate(lines, 1) if "// refused" in line]
     message = comment.partition("// refused: ")[2]

@@ -34,7 +34,7 @@ EXPRESSIONS = (
 
 
 @given(st.lists(st.tuples(*NAMES.values()), min_size=1, max_size=6), st.sampled_from(EXPRESSIONS))
-def test_columns_agree_with_expressions_one_by_one(rows, text) -> None:
+def test_columns_agree_with_expressions_one_by_one(rows: list[object], text: str) -> None:
     derived = {"derived": "a / b if word == 'y' else b"}
     values = {name: np.array(column) for name, column in zip(NAMES, zip(*rows))}
     try:
@@ -75,7 +75,7 @@ def test_tiles_fill_up_clusters_and_know_what_is_in_the_last() -> None:
 @pytest.mark.parametrize(
     "tiles, blocks, waves", [(132, 132, 1), (133, 132, 2), (264, 132, 2), (128, 0, 1), (400, 0, 4), (128, 64, 2)]
 )
-def test_waves_are_counted(tiles, blocks, waves) -> None:
+def test_waves_are_counted(tiles: int, blocks: int, waves: int) -> None:
     found, at_once, _ = warpgroup.waves_of(
         terms.cut(size(128 * tiles, 256, 64), columns(TILE)), columns(TILE, persistent_blocks=blocks), H200
     )
@@ -109,7 +109,7 @@ def test_the_matrix_unit_takes_its_peak_at_least() -> None:
 
 
 @pytest.mark.parametrize("more", [(8192, 4096, 4096), (4096, 8192, 4096), (4096, 4096, 8192)])
-def test_a_larger_problem_takes_longer(more) -> None:
+def test_a_larger_problem_takes_longer(more: tuple[int, int, int]) -> None:
     assert predicted(size(*more))["total"][0] > predicted(size(4096, 4096, 4096))["total"][0]
 
 
@@ -132,7 +132,7 @@ def test_rows_of_zeros_cost_time_unless_boxes_are_fitted() -> None:
     """With 136 rows, the second tile of 128 is 120 rows of zeros; a box of 16 rows is as short as the matrix. Of a tile
     that two blocks share, one of them loads 64 rows of zeros."""
 
-    def zero_rows(m, cluster_n) -> np.ndarray:
+    def zero_rows(m: int, cluster_n: int) -> np.ndarray:
         tile, problem = np.array([128.0]), size(m, 512, 512)
         last = np.array([m - (math.ceil(m / 128) - 1) * 128.0])
         return warpgroup.loads(True, m, tile, last, last, np.array([cluster_n]), np.array([64]), problem).zero_rows[0]
@@ -254,7 +254,7 @@ def test_blocks_share_a_multiprocessor_as_far_as_its_resources_allow() -> None:
 
 
 @pytest.mark.parametrize("instruction", ["mma_sync", "wmma"])
-def test_warp_kernels_take_longer_through_registers_and_for_larger_problems(instruction) -> None:
+def test_warp_kernels_take_longer_through_registers_and_for_larger_problems(instruction: str) -> None:
     knobs = columns(WARP_TILE, prefetch=["cp_async", "registers"])
     small, large = (
         warp.predict(knobs, size(extent, extent, extent), H200, instruction)["total"] for extent in (2048, 4096)

@@ -11,7 +11,7 @@ from stepladder.pipeline.cost_model.constants import WARPGROUP
 from stepladder.pipeline.cost_model.gpu import Gpu
 
 
-def with_constants(**changes) -> Gpu:
+def with_constants(**changes: float) -> Gpu:
     """Returns the H200 with other constants of warpgroup kernels."""
     return replace(H200, constants={**H200.constants, WARPGROUP: {**H200.constants[WARPGROUP], **changes}})
 
@@ -89,7 +89,7 @@ def test_a_width_that_was_not_measured_has_to_be_faster_by_more() -> None:
 
 
 def test_an_odd_multiple_of_eight_takes_longer_where_rows_of_b_lie_along_n() -> None:
-    def per_column(layout, block_n) -> float:
+    def per_column(layout: str, block_n: int) -> float:
         problem = size(4096, 16 * block_n, 4096, layouts=("row", layout))
         return predicted(problem, block_n=[block_n], stages=[2])["matrix unit"][0] / block_n
 
@@ -108,7 +108,7 @@ def test_launches_by_themselves_are_chosen_where_the_cache_holds_operands_in_par
     constants = {"cached": 0.5, "cached_in_place": 0.8, "evicted": 0.1, "launch_by_itself": 0.7}
     card = replace(H200, constants={WARPGROUP: H200.constants[WARPGROUP] | constants})
 
-    def launches(m, n, k) -> set[bool]:
+    def launches(m: int, n: int, k: int) -> set[bool]:
         facts = facts_of("wgmma", m, n, k, c_type="f16")
         ranked = ranking.rank(pipeline_space("wgmma"), facts, False, card, {})
         assert ranked is not None

@@ -16,6 +16,8 @@ from stepladder.pipeline.cost_model import ranking, space
 from stepladder.pipeline.cost_model.columns import Columns
 from stepladder.pipeline.cost_model.constants import WARP, WARPGROUP
 from stepladder.pipeline.cost_model.orientations import CAUTION, Orientations
+from stepladder.pipeline.cost_model.ranking import Candidate, Ranking
+from stepladder.pipeline.cost_model.space import Rule
 from stepladder.pipeline.expressions import ExpressionError, Scope, evaluate
 from stepladder.pipeline.knob_query import read_query
 from stepladder.pipeline.knobs import evaluation_scope
@@ -25,7 +27,7 @@ from stepladder.pipeline.requirements import check_requirements
 # The search.
 
 
-def test_ranking_is_of_everything_and_takes_each_rule_once(monkeypatch) -> None:
+def test_ranking_is_of_everything_and_takes_each_rule_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """All settings are ranked by work that does not grow with their number: a few evaluations of each rule."""
     knobs, facts = pipeline_space("wgmma"), facts_of("wgmma", 3000, 1000, 2000)
     calls = []
@@ -42,7 +44,7 @@ def test_ranking_is_of_everything_and_takes_each_rule_once(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("name", ["wgmma", "mma_sync", "wmma"])
-def test_what_is_ranked_is_what_the_engine_accepts(name) -> None:
+def test_what_is_ranked_is_what_the_engine_accepts(name: str) -> None:
     """Every setting of a small space, one by one: those that no rule of use drops are those that satisfy all rules."""
     knobs, facts = pipeline_space(name), facts_of(name, 512, 384, 256)
     fixed = {
@@ -73,7 +75,7 @@ def test_what_is_ranked_is_what_the_engine_accepts(name) -> None:
         assert {one[free.index("stages")] for one in accepted} == set(expected.values())
 
 
-def _meets(rule, scope) -> bool:
+def _meets(rule: Rule, scope: Scope) -> bool:
     try:
         return bool(rule.runs_if and not evaluate(rule.runs_if, scope)) or bool(evaluate(rule.requires, scope))
     except ExpressionError:
@@ -108,7 +110,7 @@ def test_a_pipeline_that_the_model_does_not_know_is_not_ranked() -> None:
     assert families == [WARPGROUP, WARP, WARP]
 
 
-def extents(multiple, most) -> st.SearchStrategy[int]:
+def extents(multiple: int, most: int) -> st.SearchStrategy[int]:
     return st.integers(1, most // multiple).map(lambda value: value * multiple)
 
 
@@ -119,7 +121,7 @@ def extents(multiple, most) -> st.SearchStrategy[int]:
     extents(8, 20000),
     st.sampled_from([("f16", "f32"), ("bf16", "bf16"), ("f16", "f16")]),
 )
-def test_every_first_choice_is_accepted_by_wgmma(m, n, k, types) -> None:
+def test_every_first_choice_is_accepted_by_wgmma(m: int, n: int, k: int, types) -> None:
     check_first_choices("wgmma", (m, n, k), *types)
 
 
@@ -131,11 +133,13 @@ def test_every_first_choice_is_accepted_by_wgmma(m, n, k, types) -> None:
     extents(16, 4096),
     st.sampled_from(["sm_80", "sm_86", "sm_90a"]),
 )
-def test_every_first_choice_is_accepted_by_warp_pipelines(name, m, n, k, target) -> None:
+def test_every_first_choice_is_accepted_by_warp_pipelines(name, m: int, n: int, k: int, target) -> None:
     check_first_choices(name, (m, n, k), "f16", "f32", target)
 
 
-def check_first_choices(name, sizes, element, c_type, target=None) -> None:
+def check_first_choices(
+    name: str, sizes: tuple[object, object, object], element: str, c_type: str, target=None
+) -> None:
     """Checks that a pipeline's own requirements accept what the model puts first, all of it."""
     text = matmul_text(*sizes, a_type=element, b_type=element, c_type=c_type, accumulate=False)
     with mlir_context():
@@ -157,7 +161,7 @@ def check_first_choices(name, sizes, element, c_type, target=None) -> None:
             check_requirements(pipeline, steps, scope, asked.location)
 
 
-def _orientations(m: int, n: int, k: int, **fixed):
+def _orientations(m: int, n: int, k: int, **fixed: bool) -> tuple[Ranking | Orientations, list[Candidate]]:
     """The ranking of a problem on wgmma, with its first candidates."""
     with mlir_context():
         pipeline = library.load("wgmma")

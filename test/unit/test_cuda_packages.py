@@ -2,6 +2,7 @@
 
 import inspect
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -53,7 +54,7 @@ def test_options_of_cuda_core() -> None:
     inspect.signature(core.launch).bind("stream", config, "kernel", 1, 2, 3)
 
 
-def tma_bundle(path, **changes):
+def tma_bundle(path: Path, **changes: int | bool | tuple[int, int, int]) -> Bundle:
     problem = make_problem()
     arguments = (
         Argument("A", "a", "f16", (64, 64), "read", descriptor=0),
@@ -65,7 +66,7 @@ def tma_bundle(path, **changes):
     return Bundle(path, manifest, b"cubin", "ptx")
 
 
-def test_calls_fit_the_bindings(tmp_path) -> None:
+def test_calls_fit_the_bindings(tmp_path: Path) -> None:
     """Every function of the driver that the runtime calls takes that many arguments."""
     gpu = FakeGpu(cluster=(16, 1, 1))
     read = tma_bundle(tmp_path, dynamic_shared_memory=100_000, cluster=(16, 1, 1), grid=(16, 1, 1))
@@ -84,7 +85,7 @@ def test_calls_fit_the_bindings(tmp_path) -> None:
         assert hasattr(driver.CUfunction_attribute, attribute)
 
 
-def test_launch_configuration_fits_the_bindings(tmp_path) -> None:
+def test_launch_configuration_fits_the_bindings(tmp_path: Path) -> None:
     """Their structures take what is put into them."""
     gpu = FakeGpu()
     for name in ("CUlaunchConfig", "CUlaunchAttribute", "CUlaunchAttributeID"):

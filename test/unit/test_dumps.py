@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -9,17 +10,17 @@ from stepladder.pipeline import reproducers
 from stepladder.pipeline.dumps import RECORD, DumpFolder
 
 
-def write(folder, steps, kept=None, text="module {}\n") -> None:
+def write(folder: Path, steps: list[str], kept: str | None = None, text: str = "module {}\n") -> None:
     dumps = DumpFolder(str(folder), kept)
     for step in steps:
         dumps.write(step, f"// {step}\n{text}")
 
 
-def names(folder) -> list[str]:
+def names(folder: Path) -> list[str]:
     return sorted(entry.name for entry in folder.iterdir() if entry.name != RECORD)
 
 
-def test_dumps_of_the_last_run_go(tmp_path) -> None:
+def test_dumps_of_the_last_run_go(tmp_path: Path) -> None:
     folder = tmp_path / "dumps"
     write(folder, ["input", "tile", "bufferize", "lower"])
     write(folder, ["input", "bufferize"])
@@ -28,7 +29,7 @@ def test_dumps_of_the_last_run_go(tmp_path) -> None:
     assert names(folder) == ["00-input.mlir", "01-tile.mlir", "02-bufferize.mlir", "03-lower.mlir"]
 
 
-def test_other_files_stay(tmp_path) -> None:
+def test_other_files_stay(tmp_path: Path) -> None:
     mine = ["01-mine.mlir", "99-input.mlir", "notes.txt", "reproduce-tile.mlir", "02-lower"]
     for name in mine:
         (tmp_path / name).write_text("mine")
@@ -40,7 +41,7 @@ def test_other_files_stay(tmp_path) -> None:
     assert all((tmp_path / name).read_text() == "mine" for name in mine)
 
 
-def test_the_input_stays(tmp_path, monkeypatch) -> None:
+def test_the_input_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run from a dump, into the same folder, can be repeated."""
     write(tmp_path, ["input", "tile", "bufferize", "lower"])
     monkeypatch.chdir(tmp_path)
@@ -48,7 +49,7 @@ def test_the_input_stays(tmp_path, monkeypatch) -> None:
     assert names(tmp_path) == ["00-input.mlir", "01-lower.mlir", "02-bufferize.mlir"]
 
 
-def test_a_run_that_failed_is_recorded(tmp_path) -> None:
+def test_a_run_that_failed_is_recorded(tmp_path: Path) -> None:
     dumps = DumpFolder(str(tmp_path), "<stdin>")
     dumps.write("input", "module {}\n")
     dumps.write("tile", "module {}\n")
@@ -69,7 +70,7 @@ def test_a_run_that_failed_is_recorded(tmp_path) -> None:
         '{"folder": "DIGEST"}',
     ],
 )
-def test_records_that_are_damaged_remove_nothing(tmp_path, record) -> None:
+def test_records_that_are_damaged_remove_nothing(tmp_path: Path, record: str) -> None:
     import hashlib
 
     folder = tmp_path / "dumps"
@@ -84,12 +85,12 @@ def test_records_that_are_damaged_remove_nothing(tmp_path, record) -> None:
 
 
 @pytest.fixture
-def temporary(tmp_path, monkeypatch):
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path
 
 
-def make_reproducers(count):
+def make_reproducers(count: int) -> list[object]:
     made = []
     for number in range(count):
         path = reproducers.make_path("tile")
@@ -123,7 +124,7 @@ def test_only_reproducers_are_removed(temporary) -> None:
     assert (temporary / "stepladder-reproducer-file").is_file() and (temporary / "stepladder-123").is_dir()
 
 
-def test_reproducers_beside_dumps_are_all_kept(tmp_path, temporary) -> None:
+def test_reproducers_beside_dumps_are_all_kept(tmp_path: Path, temporary) -> None:
     for number in range(reproducers.KEPT + 3):
         reproducers.make_path(f"step_{number}", tmp_path / "dumps").write_text("")
     assert len(list((tmp_path / "dumps").iterdir())) == reproducers.KEPT + 3

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stepladder.emulator.core.emulation import Emulation
+from stepladder.emulator.core.emulation import Emulation, Outcome
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.runtime.errors import StepladderError
 
@@ -36,7 +36,7 @@ func.func @f(%X: {GLOBAL}, %Y: {GLOBAL}) {{
 }}"""
 
 
-def run(text: str, **options):
+def run(text: str, **options: int | bool) -> tuple[np.ndarray | None, Outcome]:
     """Returns Y after a run with X = 0, 1, 2, ..., and the run's outcome."""
     with mlir_context():
         emulation = Emulation(parse_payload(text, "kernel.mlir"))
@@ -44,7 +44,7 @@ def run(text: str, **options):
     return outcome.arguments[1], outcome
 
 
-def kinds(outcome) -> set[str]:
+def kinds(outcome: Outcome) -> set[str]:
     return {finding.kind for finding in outcome.findings}
 
 
@@ -215,7 +215,7 @@ def test_blocks_that_do_not_wait_for_each_other_race() -> None:
 
 # PTX: threads that have ended count as arrived; a warp comes to a barrier as a whole.
 @pytest.mark.parametrize("threads, found", [(32, set()), (5, {"deadlock", "divergent-barrier"})])
-def test_a_barrier_that_not_all_come_to(threads, found) -> None:
+def test_a_barrier_that_not_all_come_to(threads: int, found: set[str]) -> None:
     _, outcome = run(
         kernel(f"""
     %some = arith.constant {threads} : index
@@ -363,7 +363,7 @@ def test_global_sectors_are_counted() -> None:
         ("func.func @f(%x: index) {\n  %0 = shape.const_size 1\n  return\n}", "does not know shape.const_size"),
     ],
 )
-def test_modules_that_cannot_be_run(text, message) -> None:
+def test_modules_that_cannot_be_run(text: str, message: str) -> None:
     with mlir_context(), pytest.raises(StepladderError, match=message) as error:
         Emulation(parse_payload(text, "module.mlir"), name="module.mlir")
     assert error.value.location.startswith("module.mlir")
@@ -377,7 +377,7 @@ def test_modules_that_cannot_be_run(text, message) -> None:
         ([np.zeros(4, np.float32), np.zeros(4, np.int8)], "input 0 is float32, and argument 0 of @f is f16"),
     ],
 )
-def test_inputs_that_do_not_fit(inputs, message) -> None:
+def test_inputs_that_do_not_fit(inputs: list[np.ndarray], message: str) -> None:
     text = "func.func @f(%x: memref<4xf16>, %y: memref<4xi8>) { return }"
     with mlir_context():
         emulation = Emulation(parse_payload(text, "module.mlir"))

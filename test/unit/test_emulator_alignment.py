@@ -9,7 +9,7 @@ from test_emulator import kernel, run
 WMMA = '!gpu.mma_matrix<16x16xf16, "AOp">'
 
 
-def findings(body: str, *, globals_: str = "", **options) -> list[tuple[str, str]]:
+def findings(body: str, *, globals_: str = "", **options: int) -> list[tuple[str, str]]:
     _, outcome = run(globals_ + kernel(body, **options))
     return [(finding.kind, finding.op) for finding in outcome.findings]
 
@@ -27,7 +27,7 @@ def shared(type_: str) -> str:
         ("memref.assume_alignment", "1", "2"),
     ],
 )
-def test_what_an_op_says_of_an_address(op, faulty, clean) -> None:
+def test_what_an_op_says_of_an_address(op: str, faulty: str, clean: str) -> None:
     body = {
         "memref.load": "%v = memref.load %X[{0}] {{alignment = 8 : i64}} : memref<64xf32>",
         "memref.store": """
@@ -51,7 +51,7 @@ def test_what_an_op_says_of_an_address(op, faulty, clean) -> None:
     "lead, column, found",
     [(20, "%c0", {"misaligned"}), (32, "%c8", {"misaligned"}), (24, "%c0", set()), (40, "%c16", set())],
 )
-def test_matrices_of_a_warp(lead, column, found) -> None:
+def test_matrices_of_a_warp(lead: int, column: str, found: set[str]) -> None:
     """Rows of 16 bytes more or less, and a matrix that begins at a multiple of 32 bytes."""
     tile = f"memref<32x{lead}xf16, #gpu.address_space<workgroup>>"
     body = f"""
@@ -77,7 +77,7 @@ def test_a_message_says_what_would_be_right() -> None:
 
 
 @pytest.mark.parametrize("offset, found", [(1, {"misaligned"}), (4, set())])
-def test_an_assumption_about_a_pointer(offset, found) -> None:
+def test_an_assumption_about_a_pointer(offset: int, found: set[str]) -> None:
     body = f"""
       %true = llvm.mlir.constant(true) : i1
       %n = llvm.mlir.constant(16 : i64) : i64
@@ -89,7 +89,7 @@ def test_an_assumption_about_a_pointer(offset, found) -> None:
 
 
 @pytest.mark.parametrize("alignment, found", [(8, {"misaligned"}), (4, set())])
-def test_an_atomic_update_that_says_more(alignment, found) -> None:
+def test_an_atomic_update_that_says_more(alignment: int, found: set[str]) -> None:
     body = f"""
       %p = llvm.getelementptr %Y[1] : (!llvm.ptr) -> !llvm.ptr, i32
       %v = llvm.atomicrmw add %p, %c1 acq_rel {{alignment = {alignment} : i64}} : !llvm.ptr, i32

@@ -18,7 +18,7 @@ from stepladder.emulator.memory.sarif import sarif_log
 from stepladder.runtime.errors import StepladderError
 
 
-def test_integers_must_be_equal():
+def test_integers_must_be_equal() -> None:
     want = np.arange(6, dtype=np.int32).reshape(2, 3)
     assert compare("c", want.copy(), want) == []
     found = want.copy()
@@ -39,14 +39,14 @@ def test_integers_must_be_equal():
         (ml_dtypes.bfloat16, 2e-1, True),
     ],
 )
-def test_tolerance_follows_the_type(dtype, error, is_wrong):
+def test_tolerance_follows_the_type(dtype: type[np.generic], error: float, is_wrong: bool) -> None:
     want = np.ones(8)
     found = want.copy()
     found[3] += error
     assert bool(compare("c", found.astype(dtype), want)) == is_wrong
 
 
-def test_small_elements_are_held_against_the_root_mean_square():
+def test_small_elements_are_held_against_the_root_mean_square() -> None:
     want = np.array([1e-9, 1.0, -1.0, 1.0], np.float32)
     found = want.copy()
     found[0] = 1e-5  # what cancellation leaves
@@ -54,19 +54,19 @@ def test_small_elements_are_held_against_the_root_mean_square():
     assert compare("c", found, want, tolerance=1e-6)
 
 
-def test_not_a_number_never_passes_for_a_number():
+def test_not_a_number_never_passes_for_a_number() -> None:
     want = np.array([1.0, np.nan, np.inf], np.float32)
     assert compare("c", want.copy(), want) == []
     for wrong in ([np.nan, np.nan, np.inf], [1.0, 1.0, np.inf], [1.0, np.nan, -np.inf], [1.0, np.nan, 3e38]):
         assert len(compare("c", np.array(wrong, np.float32), want)) == 1
 
 
-def test_shapes_must_agree():
+def test_shapes_must_agree() -> None:
     [finding] = compare("c", np.zeros((2, 3), np.float32), np.zeros((3, 2), np.float32))
     assert "2x3, and 3x2 is expected" in finding.message
 
 
-def test_results_of_a_reference_stand_for_written_arguments_in_order():
+def test_results_of_a_reference_stand_for_written_arguments_in_order() -> None:
     inputs = [np.zeros(2, np.float32)] * 3
     after = [inputs[0], np.full(2, 1, np.float32), np.full(2, 2, np.float32)]
     expected = [Output("result0", after[1]), Output("result1", after[2])]
@@ -76,7 +76,7 @@ def test_results_of_a_reference_stand_for_written_arguments_in_order():
     assert finding.kind == UNWRITTEN
 
 
-def test_files_are_for_arguments_and_results():
+def test_files_are_for_arguments_and_results() -> None:
     outcome = Outcome([np.zeros(2, np.float32), None], [np.ones(2, np.float32)])
     assert compare_with_files(outcome, {0: np.zeros(2), 2: np.ones(2)}, None) == []
     for number in (1, 3):
@@ -84,7 +84,7 @@ def test_files_are_for_arguments_and_results():
             compare_with_files(outcome, {number: np.zeros(2)}, None)
 
 
-def test_sarif_has_a_rule_for_each_kind_and_a_region_for_each_location():
+def test_sarif_has_a_rule_for_each_kind_and_a_region_for_each_location() -> None:
     findings = [
         Finding("race", "reads byte 0x0", "vector.load", "k.mlir:7:9", "vector.store", "k.mlir:3:5", count=4),
         Finding("race", "reads byte 0x4", "vector.load", "k.mlir:8:9"),

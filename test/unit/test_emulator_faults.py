@@ -2,6 +2,7 @@
 
 import functools
 
+import numpy as np
 import pytest
 
 from faults import BASES, FAULTS
@@ -29,7 +30,7 @@ class _Executor:
     def load(self, a, b) -> None:
         self.operands = {"a": a, "b": b}
 
-    def launch(self, c):
+    def launch(self, c) -> np.ndarray | None:
         operands = {**self.operands, "c": c}
         outcome = self.emulation.run([operands[role] for role in self.roles], max_steps=MAX_STEPS)
         self.findings = outcome.findings
@@ -66,7 +67,7 @@ def check(text: str, base: str) -> tuple[set[str], list[Finding]]:
 
 
 @pytest.mark.parametrize("base, step", sorted({(fault.base, fault.step) for fault in FAULTS}))
-def test_nothing_is_found_before(base, step) -> None:
+def test_nothing_is_found_before(base: str, step: str) -> None:
     kinds, findings = check(base_text(base, step), base)
     assert not kinds, [finding.render() for finding in findings]
 

@@ -41,7 +41,7 @@ NARROW = [name for name in FORMATS if name not in ("f32", "f64")]
 @pytest.mark.parametrize("name", NARROW)
 @given(data=st.data())
 @settings(max_examples=examples(6), deadline=None)
-def test_arithmetic_is_rounded_once_to_the_type(name, data) -> None:
+def test_arithmetic_is_rounded_once_to_the_type(name: str, data: st.DataObject) -> None:
     numbers = all_finite(name)
     place = st.integers(0, len(numbers) - 1)
     dtype = FORMATS[name]
@@ -69,7 +69,7 @@ def test_arithmetic_is_rounded_once_to_the_type(name, data) -> None:
 @pytest.mark.parametrize("name", NARROW)
 @given(data=st.data())
 @settings(max_examples=examples(20), deadline=None)
-def test_float64_is_rounded_once_to_narrow_types(name, data) -> None:
+def test_float64_is_rounded_once_to_narrow_types(name: str, data: st.DataObject) -> None:
     numbers = all_finite(name)
     place = data.draw(st.integers(0, len(numbers) - 2))
     tie = (numbers[place] + numbers[place + 1]) / 2
@@ -102,7 +102,7 @@ SPECIAL = np.array(list(itertools.product([-np.inf, -1.5, -0.0, 0.0, 1.0, np.inf
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_least_and_greatest_of_special_numbers(name) -> None:
+def test_least_and_greatest_of_special_numbers(name: str) -> None:
     left, right = (SPECIAL[:, side].astype(FORMATS[name]) for side in (0, 1))
     for op, of_two, ignores in (
         ("minimumf", min, False),
@@ -123,7 +123,7 @@ def test_least_and_greatest_of_special_numbers(name) -> None:
 @pytest.mark.parametrize(
     "predicate", ["false", *(kind + name for kind in "ou" for name in COMPARE), "ord", "uno", "true"]
 )
-def test_floats_compare_where_they_are_numbers(predicate) -> None:
+def test_floats_compare_where_they_are_numbers(predicate: str) -> None:
     left, right = (SPECIAL[:, side].astype(np.float32) for side in (0, 1))
     result = everywhere(f"arith.cmpf {predicate}, {{}}", "f32", "i1", left, right)
     for a, b, got in zip(left.tolist(), right.tolist(), result.tolist()):
@@ -172,7 +172,7 @@ FUNCTIONS = {
 
 
 @pytest.mark.parametrize("name", ["f32", "f16", "bf16"])
-def test_functions_are_rounded_once(name) -> None:
+def test_functions_are_rounded_once(name: str) -> None:
     values = np.array([0.5, 1.5, 2.5, 3.25, 0.1, 7.0]).astype(FORMATS[name])
     for op, model in FUNCTIONS.items():
         result = everywhere(f"math.{op} {{}}", name, name, values)
@@ -182,7 +182,7 @@ def test_functions_are_rounded_once(name) -> None:
 @pytest.mark.parametrize("name", ["f16", "bf16", "f32", "f64"])
 @given(data=st.data())
 @settings(max_examples=examples(30), deadline=None)
-def test_fma_is_rounded_once(name, data) -> None:
+def test_fma_is_rounded_once(name: str, data: st.DataObject) -> None:
     width = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}[name]
     number = st.floats(-128, 128, width=32 if name == "bf16" else width)
     dtype = FORMATS[name]

@@ -11,7 +11,7 @@ from foreign_kernels import INTS, launch, launch_func, run, run_clean
 @pytest.mark.parametrize(
     "access", ["%v = memref.load %Y[%i] : memref<64xi32>", "memref.store %v0, %Y[%i] : memref<64xi32>"]
 )
-def test_an_index_out_of_bounds_that_is_the_same_for_all_threads(access) -> None:
+def test_an_index_out_of_bounds_that_is_the_same_for_all_threads(access: str) -> None:
     outcome = run(
         launch(f"""
         %i = arith.constant 64 : index

@@ -26,7 +26,7 @@ FRAGMENTS = {
 
 
 @pytest.mark.parametrize("name", FRAGMENTS)
-def test_each_element_is_held_once(name) -> None:
+def test_each_element_is_held_once(name: str) -> None:
     fragment = FRAGMENTS[name]
     matrix = np.arange(np.prod(fragment.shape)).reshape(fragment.shape)
     held = fragment.divide(matrix)
@@ -65,7 +65,7 @@ def test_threads_hold_what_the_isa_says() -> None:
 
 
 @pytest.mark.parametrize("swizzle", (128, 64, 32, 0))
-def test_a_swizzle_is_its_own_inverse(swizzle) -> None:
+def test_a_swizzle_is_its_own_inverse(swizzle: int) -> None:
     addresses = np.arange(4096)
     moved = shared_memory_layouts.swizzled(addresses, swizzle)
     np.testing.assert_array_equal(shared_memory_layouts.swizzled(moved, swizzle), addresses)
@@ -89,7 +89,7 @@ def test_a_box_without_a_swizzle_is_an_array() -> None:
 
 @pytest.mark.parametrize("swizzle,item", [(128, 2), (64, 2), (32, 4), (128, 1)])
 @pytest.mark.parametrize("steps", (0, 1))
-def test_wgmma_reads_what_tma_wrote(swizzle, item, steps) -> None:
+def test_wgmma_reads_what_tma_wrote(swizzle: int, item: int, steps: int) -> None:
     """A step of 32 bytes along k of a box whose rows run along k, and one of a box whose rows run along n."""
     columns = swizzle // item
     box = shared_memory_layouts.box_addresses(2048, (64, columns), item, swizzle)
@@ -124,7 +124,7 @@ def test_matrix_descriptors_are_64_bits() -> None:
         (16, 0, True),
     ],
 )
-def test_operands_begin_where_a_swizzle_does(start, swizzle, is_aligned) -> None:
+def test_operands_begin_where_a_swizzle_does(start: int, swizzle: int, is_aligned: bool) -> None:
     assert MatrixDescriptor(start, 0, 0, swizzle).is_aligned == is_aligned
 
 
@@ -139,7 +139,7 @@ ORIGINS = [(0, 0), (3, 8), (-2, -4), (9, 14), (40, 3)]
 
 
 @pytest.mark.parametrize("origin", ORIGINS)
-def test_a_box_of_a_descriptor_is_a_slice(origin) -> None:
+def test_a_box_of_a_descriptor_is_a_slice(origin: tuple[int, int]) -> None:
     """Elements of a box that are beyond the tensor are marked, and the others are those of a slice."""
     from stepladder.emulator.core import types
     from stepladder.emulator.hardware.tma import Descriptor
@@ -169,7 +169,7 @@ def test_a_box_of_a_descriptor_is_a_slice(origin) -> None:
         ({"start": 8}, "address"),
     ],
 )
-def test_what_no_descriptor_can_be(changes, problem) -> None:
+def test_what_no_descriptor_can_be(changes: dict[str, int | tuple[int, int]], problem: str) -> None:
     from stepladder.emulator.core import types
     from stepladder.emulator.hardware.tma import Descriptor
     from stepladder.emulator.memory import memory

@@ -42,6 +42,6 @@ def context() -> Iterator[None]:
         ('llvm.inline_asm "st.shared.b32 [$0], $1;", "r,r" %s, %i : (!llvm.ptr<3>, i32) -> ()', Granularity(4, 4)),
     ],
 )
-def test_the_smallest_access(body, expected) -> None:
+def test_the_smallest_access(body: str, expected: Granularity) -> None:
     kernel = ModuleKernel(parse_payload(KERNEL.format(body=body), "k.mlir"), None, "k.mlir")
     assert granularity_of(kernel.program) == expected

@@ -155,7 +155,7 @@ def test_a_wait_of_a_kernel_waits_for_nothing() -> None:
 
 
 @pytest.mark.parametrize("kind, expected", [("add", sum(range(64))), ("maxsi", 63), ("xor", 0)])
-def test_what_all_threads_of_a_block_have_together(kind, expected) -> None:
+def test_what_all_threads_of_a_block_have_together(kind: str, expected: int) -> None:
     outcome = run_clean(
         launch(f"""
         %v = arith.index_cast %t : index to i32
@@ -244,7 +244,7 @@ def test_affine_loops_and_conditions() -> None:
         ("minnumf", 5, -7, -7),
     ],
 )
-def test_every_atomic_update(kind, old, new, left) -> None:
+def test_every_atomic_update(kind: str, old: int, new: int, left: int) -> None:
     """The numbers that stand for kinds differ between versions of MLIR."""
     type_, value = ("f32", f"{new}.0") if kind.endswith("f") else ("i32", str(new))
     outcome = run_clean(

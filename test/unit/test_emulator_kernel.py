@@ -15,7 +15,7 @@ SCALE = str(INPUTS / "scale.ptx")
 ONE = ["--grid", "1", "--block", "64"]
 
 
-def refused(capsys, *arguments: str, status: int = BAD_INPUT) -> str:
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = BAD_INPUT) -> str:
     """Returns the one message of a run that is refused."""
     assert cli.main(["emulate", *arguments]) == status
     captured = capsys.readouterr()
@@ -88,19 +88,21 @@ def refused(capsys, *arguments: str, status: int = BAD_INPUT) -> str:
         (["--kernel", "tile", *ONE, "--reference", "gone.mlir:golden"], "cannot read 'gone.mlir'"),
     ],
 )
-def test_what_is_refused(capsys, tmp_path, arguments, message) -> None:
+def test_what_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: list[str], message: str
+) -> None:
     assert message in refused(capsys, KERNELS, *arguments, "--output", str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
 
-def test_an_endless_loop_ends(capsys, tmp_path) -> None:
+def test_an_endless_loop_ends(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     out = str(tmp_path / "out")
     text = refused(capsys, KERNELS, "--kernel", "endless", *ONE, "--max-steps", "999", "--output", out, status=FAILED)
     assert "kernels.mlir:" in text and "error: stopped after 999 steps, at gpu.thread_id: an endless loop?" in text
     assert not Path(out).exists()
 
 
-def test_all_unknown_ops_of_a_kernel_are_in_one_error(capsys) -> None:
+def test_all_unknown_ops_of_a_kernel_are_in_one_error(capsys: pytest.CaptureFixture[str]) -> None:
     text = refused(capsys, str(INPUTS / "unknown-kernel.mlir"), "--kernel", "k", *ONE)
     first, *notes = text.splitlines()
     assert first.endswith("unknown-kernel.mlir:4:12: error: the emulator does not know shape.const_size")
@@ -118,12 +120,14 @@ def test_all_unknown_ops_of_a_kernel_are_in_one_error(capsys) -> None:
         (["--arguments", "900000000000x100xf32,4xf32,1:f32,4:i32"], "scale.ptx:6:17: error: kernel scale with these"),
     ],
 )
-def test_what_is_refused_of_ptx(capsys, tmp_path, arguments, message) -> None:
+def test_what_is_refused_of_ptx(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: list[str], message: str
+) -> None:
     assert message in refused(capsys, SCALE, *ONE, *arguments, "--output", str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
 
-def test_a_memref_of_one_element_takes_an_array_of_one(capsys, tmp_path) -> None:
+def test_a_memref_of_one_element_takes_an_array_of_one(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     kernel = tmp_path / "one.mlir"
     kernel.write_text(
         """
@@ -149,7 +153,9 @@ def test_a_memref_of_one_element_takes_an_array_of_one(capsys, tmp_path) -> None
 FAULTS = INPUTS / "faults"
 
 
-def notes_of(capsys, tmp_path, file: str, old: str, new: str, *arguments: str) -> list[str]:
+def notes_of(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, file: str, old: str, new: str, *arguments: str
+) -> list[str]:
     """Returns the notes of the findings of a program of `planted` in which a text is replaced."""
     text = (FAULTS / file).read_text()
     assert old in text
@@ -160,7 +166,9 @@ def notes_of(capsys, tmp_path, file: str, old: str, new: str, *arguments: str) -
     return [line.removeprefix("note: ") for line in lines if line.startswith("note: ")]
 
 
-def test_notes_name_the_element_of_a_buffer_and_the_iteration(capsys, tmp_path) -> None:
+def test_notes_name_the_element_of_a_buffer_and_the_iteration(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     notes = notes_of(
         capsys, tmp_path, "cp_async.mlir", "nvgpu.device_async_wait %g0", "// ", "--kernel", "pipelined", "--grid", "1",
         "--block", "64",
@@ -173,7 +181,7 @@ def test_notes_name_the_element_of_a_buffer_and_the_iteration(capsys, tmp_path) 
     )
 
 
-def test_notes_name_mbarriers(capsys, tmp_path) -> None:
+def test_notes_name_mbarriers(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     notes = notes_of(
         capsys, tmp_path, "tma.mlir", "nvgpu.mbarrier.init %bars[%c1], %c1", "// ", "--kernel", "tma", "--grid", "1",
         "--block", "64", "--arguments", "32x64xf16,32x64xf16",
@@ -181,7 +189,7 @@ def test_notes_name_mbarriers(capsys, tmp_path) -> None:
     assert any(note.startswith("byte 0x1008 of shared memory is mbarrier 1 of %bars (tma.mlir:") for note in notes)
 
 
-def test_notes_name_variables_of_ptx(capsys, tmp_path) -> None:
+def test_notes_name_variables_of_ptx(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     notes = notes_of(
         capsys, tmp_path, "warps.ptx", "\n  bar.sync 0;", "", "--grid", "1", "--block", "128", "--arguments",
         "256xi32,2xi32",

@@ -35,7 +35,7 @@ WRITE, READ = "st.shared.b32 [%r3], %t;", "ld.shared.b32 %r6, [%r5];"
         (WRITE + "\n  bar.sync 0;\n  red.shared.add.u32 [%r3], %t;", "", "atom.shared.add.u32 %r6, [%r5], 1;", set()),
     ],
 )
-def test_threads_of_a_warp(first, order, second, found) -> None:
+def test_threads_of_a_warp(first: str, order: str, second: str, found: set[str]) -> None:
     text = _PTX.format(first=first, order=order, second=second)
     _, outcome = ptx_kernels.run(ptx_kernels.kernel(text, shared=_S))
     assert ptx_kernels.kinds(outcome) == found
@@ -71,7 +71,7 @@ STMATRIX = "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r4], {%t};"
         (f"{WRITE} bar.warp.sync -1; ld.shared.b32 %r6, [%r3]; {STMATRIX}", set()),
     ],
 )
-def test_matrices_of_a_warp(body, found) -> None:
+def test_matrices_of_a_warp(body: str, found: set[str]) -> None:
     """The threads of a warp wait for each other at ldmatrix and stmatrix, but what they wrote needs a barrier."""
     _, outcome = ptx_kernels.run(ptx_kernels.kernel(_MATRIX.format(body=body), shared=_S))
     assert ptx_kernels.kinds(outcome) == found
@@ -91,7 +91,7 @@ def one_writes(order: str) -> str:
 
 
 @pytest.mark.parametrize("order, found", [("", 1), ("gpu.barrier", 0)])
-def test_what_one_thread_writes_for_its_warp(order, found) -> None:
+def test_what_one_thread_writes_for_its_warp(order: str, found: int) -> None:
     _, outcome = run(kernel(one_writes(order)))
     assert len(outcome.findings) == found
     for finding in outcome.findings:
@@ -100,7 +100,7 @@ def test_what_one_thread_writes_for_its_warp(order, found) -> None:
 
 
 @pytest.mark.parametrize("order, found", [("", {"race"}), ("nvvm.bar.warp.sync %all : i32", set())])
-def test_the_llvm_dialect(order, found) -> None:
+def test_the_llvm_dialect(order: str, found: set[str]) -> None:
     body = f"""
       %all = llvm.mlir.constant(-1 : i32) : i32
       %s = llvm.mlir.addressof @s : !llvm.ptr<3>

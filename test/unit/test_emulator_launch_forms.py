@@ -153,7 +153,7 @@ def test_a_launch_takes_the_cluster_of_its_kernel() -> None:
         ("%n = arith.constant 1000000000000 : index\n%m = memref.alloc(%n) : memref<?xf32>", "needs 3.6 TiB of memory"),
     ],
 )
-def test_what_ends_a_program_of_the_host(body, says) -> None:
+def test_what_ends_a_program_of_the_host(body: str, says: str) -> None:
     with pytest.raises(StepladderError, match=says) as caught:
         run(f"func.func @main(%Y: memref<64xi32>) {{\n{body}\nreturn\n}}", INTS)
     assert caught.value.location.startswith("kernel.mlir:")

@@ -22,7 +22,7 @@ ONE_WARP = "  setp.lt.u32 %p1, %t, 32;\n  @%p1 griddepcontrol.wait;\n"
         (ONE_WARP + f"  {LOAD}", "reads byte 0x100 of X before griddepcontrol.wait"),
     ],
 )
-def test_what_a_dependent_launch_touches_too_early(body, says) -> None:
+def test_what_a_dependent_launch_touches_too_early(body: str, says: str) -> None:
     _, outcome = ptx_kernels.run(ptx_kernels.kernel(body))
     (finding,) = outcome.findings
     assert finding.kind == "race" and says in finding.message
@@ -38,12 +38,12 @@ def test_what_a_dependent_launch_touches_too_early(body, says) -> None:
         f"  {LOAD}\n  {STORE}",
     ],
 )
-def test_what_a_launch_may_touch(body) -> None:
+def test_what_a_launch_may_touch(body: str) -> None:
     ptx_kernels.run_clean(body)
 
 
 @pytest.mark.parametrize("dependent, found", [(True, {"race"}), (False, set())])
-def test_a_dependent_launch_that_waits_for_nothing(dependent, found) -> None:
+def test_a_dependent_launch_that_waits_for_nothing(dependent: bool, found: set[str]) -> None:
     kernel = Kernel(parse(ptx_kernels.kernel(f"  {LOAD}"), "k.ptx"), None, "k.ptx")
     launch = Launch((1, 1, 1), (ptx_kernels.THREADS, 1, 1), dependent=dependent)
     bound = kernel.bound(from_texts(["64xi64", "64xi64"]), launch)
@@ -51,7 +51,7 @@ def test_a_dependent_launch_that_waits_for_nothing(dependent, found) -> None:
 
 
 @pytest.mark.parametrize("early, found", [(True, {"race"}), (False, set())])
-def test_the_llvm_dialect(early, found) -> None:
+def test_the_llvm_dialect(early: bool, found: set[str]) -> None:
     load, wait = "%v = llvm.load %x : !llvm.ptr -> i32", "nvvm.griddepcontrol wait"
     body = "\n      ".join([load, wait] if early else [wait, load])
     text = llvm_kernels.kernel(f"{body}\n      llvm.return", element="i32")
@@ -63,7 +63,7 @@ BLOCKS, ALL_MEMORY = 146, 232448  # blocks that take a multiprocessor each
 
 
 @pytest.mark.parametrize("who, found", [(0, set()), (BLOCKS - 1, {"deadlock"})])
-def test_blocks_that_wait_for_one(who, found) -> None:
+def test_blocks_that_wait_for_one(who: int, found: set[str]) -> None:
     """All blocks wait for a number that the first one, or the last one, writes."""
     body = f"""
   setp.ne.u32 %p1, %b, {who};

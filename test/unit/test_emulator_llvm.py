@@ -88,7 +88,7 @@ def test_loops_in_loops_with_a_branch_out_of_both() -> None:
 
 
 @pytest.mark.parametrize("dialect", ["llvm", "cf"])
-def test_switch(dialect) -> None:
+def test_switch(dialect: str) -> None:
     cases = {
         "llvm": """llvm.switch %t : i32, ^end(%t : i32) [5: ^end(%c2 : i32), 6: ^other(%t, %c1 : i32, i32)]""",
         "cf": """cf.switch %t : i32, [default: ^end(%t : i32), 5: ^end(%c2 : i32),
@@ -184,7 +184,7 @@ LOOP = (
 
 
 @pytest.mark.parametrize("wait", ["nvvm.mbarrier.try_wait.parity %b, %c0, %ticks : !llvm.ptr<3>, i32, i32", LOOP])
-def test_a_warp_waits_for_another_that_went_another_way(wait) -> None:
+def test_a_warp_waits_for_another_that_went_another_way(wait: str) -> None:
     y = run_clean(EXCHANGE.format(wait=wait), globals_=SHARED)
     assert list(y[:32]) == list(range(32, 64))
 

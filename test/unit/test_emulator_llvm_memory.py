@@ -58,7 +58,7 @@ def test_threads_whose_pointers_are_of_different_memory() -> None:
         (99999, "thread 0 of block (0, 0, 0) touches element [99999] of 64xi32"),
     ],
 )
-def test_what_is_outside_of_a_buffer_is_found_and_left_out(shift, who) -> None:
+def test_what_is_outside_of_a_buffer_is_found_and_left_out(shift: int, who: str) -> None:
     _, outcome = run(
         kernel(
             f"""
@@ -94,7 +94,7 @@ def test_what_is_outside_of_shared_memory_is_found() -> None:
 @pytest.mark.parametrize(
     "attribute, found", [("", True), ("{alignment = 8 : i64}", True), ("{alignment = 4 : i64}", False)]
 )
-def test_alignment(attribute, found) -> None:
+def test_alignment(attribute: str, found: bool) -> None:
     """A vector's own alignment counts where nothing else is said."""
     _, outcome = run(
         kernel(f"""
@@ -160,7 +160,7 @@ def test_elements_that_a_vector_does_not_have() -> None:
 
 
 @pytest.mark.parametrize("range_, found", [("range <i32, 0, 64>", False), ("range <i32, 0, 63>", True)])
-def test_a_range_that_llvm_is_told(range_, found) -> None:
+def test_a_range_that_llvm_is_told(range_: str, found: bool) -> None:
     _, outcome = run(
         kernel(f"%u = nvvm.read.ptx.sreg.tid.x {range_} : i32\n llvm.return"), np.zeros(THREADS, np.float32)
     )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from llvm_kernels import kernel, kinds, run, run_clean
-from stepladder.emulator.core.emulation import Emulation
+from stepladder.emulator.core.emulation import Emulation, Outcome
 from stepladder.payload.writing import matmul_text
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.request import Request
@@ -50,7 +50,7 @@ def wmma(*, a: str = "row", b: str = "row", says: str | None = None, pad: int = 
       llvm.return"""
 
 
-def multiply(**options):
+def multiply(**options: str | int) -> tuple[np.ndarray, np.ndarray, Outcome]:
     x = np.random.default_rng(0).integers(-4, 5, 256).astype(np.float16)
     y, outcome = run(kernel(wmma(**options), element="f16", threads=32, size=256), x)
     return x.reshape(16, 16), y.reshape(16, 16) + 1, outcome  # Y began with -1
@@ -58,7 +58,7 @@ def multiply(**options):
 
 @pytest.mark.parametrize("a", ["row", "col"])
 @pytest.mark.parametrize("b", ["row", "col"])
-def test_products_of_a_warp(a, b) -> None:
+def test_products_of_a_warp(a: str, b: str) -> None:
     x, y, outcome = multiply(a=a, b=b)
     assert not outcome.findings
     assert outcome.counters.instructions == {"nvvm.wmma.mma": 1}
@@ -157,7 +157,7 @@ def test_text_that_is_not_known_is_an_error_that_says_it() -> None:
         ("wgmma", {"block_m": 64, "block_n": 64, "block_k": 32, "consumer_warpgroups": 1, "persistent_blocks": 2}),
     ],
 )
-def test_lowered_ir_costs_what_it_did_before(pipeline, knobs) -> None:
+def test_lowered_ir_costs_what_it_did_before(pipeline: str, knobs: dict[str, int]) -> None:
     """The same bytes, sectors and wavefronts, and as many products: the conversions move no data of their own."""
     steps = {}
     with mlir_context():

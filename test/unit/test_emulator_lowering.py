@@ -172,7 +172,7 @@ def outcome_of(text: str, level: str | None, seed: int) -> tuple[list[list[int]]
 
 
 @pytest.mark.parametrize("seed, fault", combinations(range(16), FAULTS))
-def test_lowering_changes_neither_results_nor_findings(seed, fault) -> None:
+def test_lowering_changes_neither_results_nor_findings(seed: int, fault: str | None) -> None:
     text = _Program(seed).text(fault)
     results, found = outcome_of(text, None, seed)
     assert found == (set() if fault is None else {fault})

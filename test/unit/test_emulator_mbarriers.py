@@ -5,6 +5,7 @@ import pytest
 
 import ptx_kernels
 from llvm_kernels import kernel, kinds, run
+from stepladder.emulator.core.emulation import Outcome
 
 # A thread of each warp; the mbarrier and what lies behind it in one array of shared memory.
 _LLVM_GLOBALS = "llvm.mlir.global external @s() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<64 x i32>"
@@ -25,7 +26,7 @@ def _by_first(ops: str, number: int) -> str:
       nvvm.barrier"""
 
 
-def llvm(*ops: str, threads: int = 64):
+def llvm(*ops: str, threads: int = 64) -> Outcome:
     """Returns the findings of a kernel whose first thread does this and that, with barriers between."""
     body = _NEEDS + "".join(_by_first(op, number) for number, op in enumerate(ops)) + "\n      llvm.return"
     text = kernel(body, element="i32", globals_=_LLVM_GLOBALS, threads=threads)
@@ -50,7 +51,7 @@ BEHIND = """%p = llvm.getelementptr %s[2] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i32
         ((INIT.replace("%c1", "%c0"),), "is to wait for 0 arrivals: 1 to 1048575 are possible"),
     ],
 )
-def test_what_is_done_to_an_mbarrier(ops, says) -> None:
+def test_what_is_done_to_an_mbarrier(ops: tuple[str, ...], says: str) -> None:
     (finding,) = llvm(*ops).findings
     assert finding.kind == "mbarrier"
     assert says in finding.message
@@ -67,7 +68,7 @@ def test_what_is_done_to_an_mbarrier(ops, says) -> None:
         (STORE, INIT, ARRIVE),
     ],
 )
-def test_what_may_be_done(ops) -> None:
+def test_what_may_be_done(ops: tuple[str, ...]) -> None:
     assert not llvm(*ops).findings
 
 
@@ -109,7 +110,7 @@ _OTHER = "  setp.eq.u32 %p2, %t, 32;\n  @%p2 "
         (_PTX_ARRIVE + _OTHER + "mbarrier.inval.shared.b64 [%r1];", "race", "which warp 0 of block (0, 0, 0) used"),
     ],
 )
-def test_ptx(rest, kind, says) -> None:
+def test_ptx(rest: str, kind: str, says: str) -> None:
     _, outcome = ptx_kernels.run(ptx_kernels.kernel(_PTX_INIT + rest, shared=SHARED))
     assert ptx_kernels.kinds(outcome) == {kind}
     assert says in outcome.findings[0].message
@@ -122,7 +123,7 @@ def test_ptx(rest, kind, says) -> None:
         _PTX_ARRIVE + "  bar.sync 0;\n" + _OTHER + "mbarrier.inval.shared.b64 [%r1];\n  @%p2 st.shared.b32 [%r1], %t;",
     ],
 )
-def test_ptx_without_findings(rest) -> None:
+def test_ptx_without_findings(rest: str) -> None:
     ptx_kernels.run_clean(_PTX_INIT + rest, shared=SHARED)
 
 
@@ -142,7 +143,7 @@ _GROUP = "!nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>, num
 
 
 @pytest.mark.parametrize("number, found", [(1, set()), (2, {"out-of-bounds"})])
-def test_a_group_has_so_many(number, found) -> None:
+def test_a_group_has_so_many(number: int, found: set[str]) -> None:
     text = f"""
 func.func @f(%X: memref<4xf32>, %Y: memref<4xf32>) {{
   %c1 = arith.constant 1 : index

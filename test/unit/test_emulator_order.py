@@ -6,6 +6,7 @@ import pytest
 import ptx_kernels
 from llvm_kernels import kernel, kinds, run
 from test_emulator_llvm_products import wgmma
+from test_scripts import Write
 
 X = np.arange(64, dtype=np.int32)
 
@@ -65,7 +66,7 @@ def handover(write: str, wait: str, *, before: str = "", behind: str = "", block
         ("monotonic", 'llvm.fence syncscope("singlethread") release', "acquire", "", {"race"}),
     ],
 )
-def test_orders(write, before, wait, behind, found) -> None:
+def test_orders(write: Write, before: str, wait: str, behind: str, found: set[str]) -> None:
     _, outcome = run(handover(write, wait, before=before, behind=behind), X)
     assert kinds(outcome) == found
     assert all(finding.location.startswith("kernel.mlir:") for finding in outcome.findings)
@@ -82,7 +83,7 @@ def test_orders(write, before, wait, behind, found) -> None:
         ('syncscope("cluster") release', 'syncscope("cluster") acquire', 2, set()),
     ],
 )
-def test_scopes(write, wait, cluster, found) -> None:
+def test_scopes(write: Write, wait: str, cluster: int, found: set[str]) -> None:
     _, outcome = run(handover(write, wait, blocks=2, cluster=cluster), X)
     assert kinds(outcome) == found
 
@@ -149,7 +150,7 @@ _REMOTE_ARRIVAL = """
 
 
 @pytest.mark.parametrize("fence, found", [("@%p1 fence.mbarrier_init.release.cluster;", set()), ("", {"race"})])
-def test_mbarriers_behind_a_relaxed_arrival(fence, found) -> None:
+def test_mbarriers_behind_a_relaxed_arrival(fence: str, found: set[str]) -> None:
     """A fence makes an initialized mbarrier known to those who wait for a relaxed arrival behind it."""
     text = ptx_kernels.kernel(_REMOTE_ARRIVAL.format(fence=fence), shared=".shared .align 8 .b64 bar;")
     _, outcome = ptx_kernels.run(text, blocks=2, cluster=2)
@@ -157,7 +158,7 @@ def test_mbarriers_behind_a_relaxed_arrival(fence, found) -> None:
 
 
 @pytest.mark.parametrize("attributes, found", [("", set()), (" {relaxed = true}", {"race"})])
-def test_an_arrival_at_an_mbarrier(attributes, found) -> None:
+def test_an_arrival_at_an_mbarrier(attributes: str, found: set[str]) -> None:
     body = f"""
       %s = llvm.mlir.addressof @s : !llvm.ptr<3>
       %m = llvm.mlir.addressof @m : !llvm.ptr<3>
@@ -192,7 +193,7 @@ def test_an_arrival_at_an_mbarrier(attributes, found) -> None:
         ("kind = #nvvm.proxy_kind<alias>", {"proxy"}),
     ],
 )
-def test_a_fence_of_a_kind(kind, found) -> None:
+def test_a_fence_of_a_kind(kind: str, found: set[str]) -> None:
     text = wgmma("nvvm.wgmma.wait.group.sync.aligned 0")
     fence = "kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>"
     assert fence in text

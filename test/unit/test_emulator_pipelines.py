@@ -57,13 +57,15 @@ CASES = [
 STEPS = range(100)
 
 
-def check_some(number: int, *arguments, **types) -> list[str]:
+def check_some(
+    number: int, *arguments: str | dict[str, int | str] | tuple[int, int, int], **types: tuple[object, ...]
+) -> list[str]:
     """Runs a pipeline as `check_all` does, and the IR after one step of four, by the number of the case."""
     return check_all(*arguments, **types, chosen={(step + number) % len(STEPS) for step in sample(STEPS, 4)})
 
 
 def check_all(
-    pipeline: str, settings: dict, shape: tuple, *, without: tuple = (), chosen: Container[int] = STEPS, **types
+    pipeline: str, settings: dict, shape: tuple, *, without: tuple = (), chosen: Container[int] = STEPS, **types: object
 ) -> list[str]:
     """Runs a pipeline and the IR after each of its steps; returns the names of the steps whose IR was run."""
     names = []
@@ -83,7 +85,7 @@ def check_all(
 
 
 @pytest.mark.parametrize("pipeline, shape, accumulate, sums", sample(list(CASES), 3))
-def test_every_step(pipeline, shape, accumulate, sums) -> None:
+def test_every_step(pipeline: str, shape: tuple[int, int, int], accumulate: bool, sums: str) -> None:
     checked = check_all(pipeline, KNOBS[pipeline], shape, accumulate=accumulate, acc_type=sums, c_type=sums)
     with mlir_context():
         steps = library.load(pipeline).steps
@@ -150,7 +152,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form(form) -> None:
+def test_every_form(form: str) -> None:
     assert check_some(list(FORMS).index(form), *FORMS[form])
 
 
@@ -168,7 +170,7 @@ TYPES = [
 
 
 @pytest.mark.parametrize("number, pipeline, knobs, types", [(number, *case) for number, case in enumerate(TYPES)])
-def test_every_type(number, pipeline, knobs, types) -> None:
+def test_every_type(number: int, pipeline: str, knobs: dict[str, bool | int], types: dict[str, bool | str]) -> None:
     shape = (128, 64, 192) if pipeline == "mma_sync" else (144, 208, 112)
     assert check_some(number, pipeline, {**KNOBS[pipeline], **knobs}, shape, **types)
 
@@ -192,7 +194,7 @@ def _left_out() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("form, step", sample(list(_left_out()), 3))
-def test_every_pipeline_without_a_step(form, step) -> None:
+def test_every_pipeline_without_a_step(form: str, step: str) -> None:
     """An optimization, and all that need it, can be left out, and every other step's IR stays right.
 
     Where a lowering needs it, the pipeline says so.
@@ -215,7 +217,9 @@ def test_every_pipeline_without_a_step(form, step) -> None:
 
 
 @pytest.mark.parametrize("pipeline, knobs, size, types", sample(defaults(), 6))
-def test_every_default(pipeline, knobs, size, types) -> None:
+def test_every_default(
+    pipeline: str, knobs: dict[str, bool | int | str], size: tuple[int, int, int], types: tuple[int, int]
+) -> None:
     """The last IR of kernels that `compile` chooses, a sixth of them drawn, for small problems with the same edges."""
     operands, c_type = (TYPE_OF_BITS[bits] for bits in types)
     rounds = pipeline == "wgmma"

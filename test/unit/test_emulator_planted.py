@@ -25,7 +25,7 @@ def test_every_file_is_run() -> None:
 
 
 @pytest.mark.parametrize("file", EXPECTED)
-def test_nothing_is_found_before(file) -> None:
+def test_nothing_is_found_before(file: str) -> None:
     kinds, findings = check(text_of(file), file)
     assert not kinds, [finding.render() for finding in findings]
 

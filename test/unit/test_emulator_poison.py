@@ -38,7 +38,7 @@ def findings(op: str, *, x: np.ndarray = X) -> list:
         ("arith.muli %w, %huge overflow<nsw, nuw> : i64", X, "2 * 9223372036854775800"),
     ],
 )
-def test_a_flag_that_does_not_hold(op, x, says) -> None:
+def test_a_flag_that_does_not_hold(op: str, x: np.ndarray, says: str) -> None:
     (finding,) = {finding.message: finding for finding in findings("%r = " + op, x=x)}.values()
     assert (finding.kind, finding.op) == ("poison", op.split()[0])
     assert says in finding.message
@@ -61,7 +61,7 @@ def test_a_flag_that_does_not_hold(op, x, says) -> None:
         ("llvm.zext nneg %v : i32 to i64", X),
     ],
 )
-def test_a_flag_that_holds(op, x) -> None:
+def test_a_flag_that_holds(op: str, x: np.ndarray) -> None:
     assert not findings("%r = " + op, x=x)
 
 

@@ -55,7 +55,7 @@ BODIES = {
 
 
 @pytest.fixture(autouse=True)
-def context(monkeypatch) -> Iterator[None]:
+def context(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(processes, "WORTH", 0.0)
     with mlir_context():
         yield
@@ -68,7 +68,7 @@ def _run(body: str, count: int) -> Outcome:
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_the_same_as_one_after_the_other(name, monkeypatch) -> None:
+def test_the_same_as_one_after_the_other(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     body, kinds, is_parted = BODIES[name]
     done = []
     run_parts = processes.run_parts

@@ -58,7 +58,7 @@ def function(body: str) -> str:
         ),
     ],
 )
-def test_a_promise_that_does_not_hold(body, kind, says) -> None:
+def test_a_promise_that_does_not_hold(body: str, kind: str, says: str) -> None:
     (finding,) = run(function(body), INTS).findings
     assert finding.kind == kind and says in finding.message
 
@@ -86,7 +86,7 @@ def test_promises_that_hold() -> None:
         ("%p = llvm.getelementptr %X[-1] : (!llvm.ptr) -> !llvm.ptr, i32", ""),
     ],
 )
-def test_addresses_in_bounds(address, says) -> None:
+def test_addresses_in_bounds(address: str, says: str) -> None:
     _, outcome = llvm_kernels.run(
         llvm_kernels.kernel(f"{address}\nllvm.return", element="i32"), np.arange(64, dtype=np.int32)
     )

@@ -5,6 +5,7 @@ import pytest
 
 import ptx_kernels
 from llvm_kernels import kernel, kinds, run
+from stepladder.emulator.core.emulation import Outcome
 from stepladder.emulator.hardware import registers
 
 # The first warpgroup and the others part.
@@ -22,7 +23,7 @@ ROLES = """
       llvm.return"""
 
 
-def roles(producer: str, consumer: str, attributes: str = "", threads: int = 384):
+def roles(producer: str, consumer: str, attributes: str = "", threads: int = 384) -> Outcome:
     body = ROLES.format(producer=producer, consumer=consumer)
     text = kernel(body, element="i32", threads=threads, size=threads)
     _, outcome = run(
@@ -43,7 +44,7 @@ GIVE, TAKE = "nvvm.setmaxregister decrease {}", "nvvm.setmaxregister increase {}
         (GIVE.format(40), GIVE.format(64), ""),
     ],
 )
-def test_what_a_block_has(producer, consumer, attributes) -> None:
+def test_what_a_block_has(producer: str, consumer: str, attributes: str) -> None:
     assert not roles(producer, consumer, attributes).findings
 
 
@@ -56,7 +57,7 @@ def test_what_a_block_has(producer, consumer, attributes) -> None:
         (GIVE.format(40), TAKE.format(104), ", nvvm.maxnreg = 80 : i32", "the block has 30720"),
     ],
 )
-def test_more_than_a_block_has(producer, consumer, attributes, says) -> None:
+def test_more_than_a_block_has(producer: str, consumer: str, attributes: str, says: str) -> None:
     outcome = roles(producer, consumer, attributes)
     assert kinds(outcome) == {"registers", "deadlock"}
     (finding,) = [finding for finding in outcome.findings if finding.kind == "registers"]
@@ -71,7 +72,7 @@ def test_more_than_a_block_has(producer, consumer, attributes, says) -> None:
         ((GIVE.format(64), TAKE.format(40)), "requests 40 registers a thread, and each has 64"),
     ],
 )
-def test_the_other_way(ops, says) -> None:
+def test_the_other_way(ops: tuple[str, str], says: str) -> None:
     found = [finding.message for finding in roles("\n".join(ops), "").findings]
     assert found == [says]
     assert not roles(ops[0] + "\n" + TAKE.format(168), "").findings
@@ -83,7 +84,7 @@ def test_less_than_it_was_launched_with() -> None:
 
 
 @pytest.mark.parametrize("taken, found", [(232, set()), (240, {"registers", "deadlock"})])
-def test_ptx(taken, found) -> None:
+def test_ptx(taken: int, found: set[str]) -> None:
     body = f"""
   setp.lt.u32 %p1, %t, 128;
   @%p1 bra GIVE;

@@ -1,5 +1,7 @@
 """What structured ops compute in the emulator, beside NumPy."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,7 +13,7 @@ from emulator_ops import FEW, FORMATS, INTEGERS, function, run, same
 
 
 @st.composite
-def generics(draw) -> tuple[list[str], str, dict[str, int]]:
+def generics(draw: st.DrawFn) -> tuple[list[str], str, dict[str, int]]:
     """Draws a `linalg.generic` with two inputs: letters of the operands, sizes, and which loops reduce."""
     count = draw(st.integers(1, 4))
     loops = "abcd"[:count]
@@ -22,13 +24,13 @@ def generics(draw) -> tuple[list[str], str, dict[str, int]]:
     return inputs, output, {loop: draw(st.integers(1, 4)) for loop in loops}
 
 
-def shaped(kind, letters, sizes, element) -> str:
+def shaped(kind, letters: str, sizes: dict[str, int], element) -> str:
     return f"{kind}<{''.join(f'{sizes[letter]}x' for letter in letters)}{element}>"
 
 
 @FEW
 @given(generics(), st.sampled_from(["tensor", "memref"]), st.sampled_from(["i32", "f32"]))
-def test_generics_beside_einsum(drawn, kind, element) -> None:
+def test_generics_beside_einsum(drawn: tuple[list[str], str, dict[str, int]], kind, element) -> None:
     inputs, output, sizes = drawn
     if not sizes:
         return
@@ -90,7 +92,9 @@ CLAUSES = {"transpose": " permutation = [1, 0]", "broadcast": " dimensions = [0]
 
 @pytest.mark.parametrize("kind", ["tensor", "memref"])
 @pytest.mark.parametrize(("name", "inputs", "output", "model"), NAMED, ids=[case[0] for case in NAMED])
-def test_named_ops_beside_numpy(name, inputs, output, model, kind) -> None:
+def test_named_ops_beside_numpy(
+    name: str, inputs: list[str], output: str, model: Callable[..., object], kind: str
+) -> None:
     shapes = [*inputs, output]
     types_ = [f"{kind}<{shape + 'x' if shape else ''}f32>" for shape in shapes]
     ins = f"ins({', '.join('%' + letter for letter in 'ab'[: len(inputs)])} : {', '.join(types_[:-1])})"

@@ -1,5 +1,7 @@
 """What ops on tensors compute in the emulator, beside NumPy."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -93,7 +95,7 @@ from stepladder.runtime.errors import StepladderError
         ),
     ],
 )
-def test_tensors_beside_numpy(body, result, model) -> None:
+def test_tensors_beside_numpy(body: str, result: str, model: Callable[..., object]) -> None:
     code = function({"t": "tensor<4x6xf32>", "i": "index", "o": "index"}, body, result)
     tensor = np.arange(24, dtype=np.float32).reshape(4, 6)
     before = tensor.copy()

@@ -31,7 +31,7 @@ def events() -> list[dict]:
         return _trace(str(lowered.module))
 
 
-def test_loads_of_a_stage_are_in_flight_while_wgmma_computes_another(events):
+def test_loads_of_a_stage_are_in_flight_while_wgmma_computes_another(events: list[dict]) -> None:
     flights = [event for event in events if event["ph"] == "X"]
     loads = [event for event in flights if event["tid"] in _rows(events, "TMA loads")]
     products = [event for event in flights if event["tid"] in _rows(events, "wgmma")]
@@ -44,13 +44,13 @@ def test_loads_of_a_stage_are_in_flight_while_wgmma_computes_another(events):
     assert _rows(events, "TMA stores")
 
 
-def test_the_producer_waits_for_a_free_stage(events):
+def test_the_producer_waits_for_a_free_stage(events: list[dict]) -> None:
     waits = [event for event in events if event["name"].startswith("wait: ")]
     assert any("mbarrier" in event["args"]["for"] for event in waits)
     assert all(event["dur"] > 0 for event in waits)
 
 
-def test_events_of_a_row_do_not_overlap(events):
+def test_events_of_a_row_do_not_overlap(events: list[dict]) -> None:
     rows: dict[tuple[int, int], list[dict]] = {}
     for event in events:
         if event["ph"] == "X":
@@ -61,7 +61,7 @@ def test_events_of_a_row_do_not_overlap(events):
             assert before["ts"] + before["dur"] <= after["ts"], (before, after)
 
 
-def test_a_deadlock_shows_what_each_warp_waits_for():
+def test_a_deadlock_shows_what_each_warp_waits_for() -> None:
     events = _trace(
         """
         func.func @main() {

@@ -1,6 +1,7 @@
 """What loads, stores and transfers of vectors read and write in the emulator."""
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 from hypothesis import given
@@ -12,7 +13,7 @@ from emulator_ops import FEW, function, run, same
 
 
 @st.composite
-def transfers(draw) -> tuple:
+def transfers(draw: st.DrawFn) -> tuple:
     """Draws the shape of a memory, a vector on it, which of its dimensions that shows, starts, bounds, and a mask."""
     shape = draw(st.lists(st.integers(2, 5), min_size=1, max_size=3))
     axes = draw(st.permutations(range(len(shape))))[: draw(st.integers(1, len(shape)))]
@@ -24,7 +25,7 @@ def transfers(draw) -> tuple:
     return shape, axes, sizes, starts, masked
 
 
-def transfer_text(op, shape, axes, sizes, masked) -> str:
+def transfer_text(op: str, shape: object, axes: object, sizes: object, masked: object) -> str:
     dims = ", ".join(f"d{axis}" for axis in range(len(shape)))
     results = ", ".join("0" if axis is None else f"d{axis}" for axis in axes)
     vector = f"vector<{'x'.join(map(str, sizes))}xi32>"
@@ -51,7 +52,9 @@ def transfer_text(op, shape, axes, sizes, masked) -> str:
     )
 
 
-def elements_of(shape, axes, sizes, start, mask):
+def elements_of(
+    shape: object, axes: object, sizes: object, start, mask: np.ndarray | None
+) -> Iterator[tuple[object, tuple[object, ...] | None]]:
     """Yields the place in the vector and in the memory of all elements, the latter None where nothing is touched."""
     taken = sorted(axis for axis in axes if axis is not None)
     for place in np.ndindex(*sizes):
@@ -67,7 +70,7 @@ def elements_of(shape, axes, sizes, start, mask):
 
 @FEW
 @given(transfers())
-def test_transfers_read_what_is_inside(drawn) -> None:
+def test_transfers_read_what_is_inside(drawn: tuple[object, ...]) -> None:
     shape, axes, sizes, starts, masked = drawn
     content = np.arange(math.prod(shape), dtype=np.int32).reshape(shape)
     taken = sorted(axis for axis in axes if axis is not None)
@@ -85,7 +88,7 @@ def test_transfers_read_what_is_inside(drawn) -> None:
 
 @FEW
 @given(transfers())
-def test_transfers_write_what_is_inside(drawn) -> None:
+def test_transfers_write_what_is_inside(drawn: tuple[object, ...]) -> None:
     shape, axes, sizes, starts, masked = drawn
     if None in axes:
         return

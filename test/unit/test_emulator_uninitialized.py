@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from llvm_kernels import kinds, run
+from stepladder.emulator.core.emulation import Outcome
 
 PROGRAM = """
 func.func @f(%X: memref<64xf32>, %Y: memref<64xf32>) {{
@@ -25,7 +26,7 @@ WRITE = "memref.store %zero, %A[%t] : memref<64xf32>"
 UPDATE = "%u = memref.atomic_rmw addf %zero, %A[%t] : (f32, memref<64xf32>) -> f32"
 
 
-def found(body: str, *, before: str = "", alloc: str = "gpu.alloc ()", threads: int = 64):
+def found(body: str, *, before: str = "", alloc: str = "gpu.alloc ()", threads: int = 64) -> Outcome:
     text = PROGRAM.format(body=body, before=before, alloc=alloc, threads=threads)
     _, outcome = run(text, np.zeros(64, np.float32))
     return outcome
@@ -33,7 +34,7 @@ def found(body: str, *, before: str = "", alloc: str = "gpu.alloc ()", threads: 
 
 @pytest.mark.parametrize("alloc", ["gpu.alloc ()", "memref.alloc()"])
 @pytest.mark.parametrize("body, op", [(READ, "memref.load"), (UPDATE, "memref.atomic_rmw")])
-def test_a_kernel_that_reads_what_nothing_wrote(alloc, body, op) -> None:
+def test_a_kernel_that_reads_what_nothing_wrote(alloc: str, body: str, op: str) -> None:
     outcome = found(body, alloc=alloc)
     (finding,) = outcome.findings
     assert (finding.kind, finding.op) == ("uninitialized", op)
@@ -52,7 +53,7 @@ def test_a_kernel_that_reads_what_nothing_wrote(alloc, body, op) -> None:
         ("", f"{WRITE}\n    {READ}"),
     ],
 )
-def test_what_something_wrote(before, body) -> None:
+def test_what_something_wrote(before: str, body: str) -> None:
     assert not found(body, before=before).findings
 
 

@@ -16,7 +16,7 @@ from stepladder.runtime.errors import StepladderError
 # Integers.
 
 
-def wrapped(value, width) -> int:
+def wrapped(value: int, width: int) -> int:
     return (value + (1 << width - 1)) % (1 << width) - (1 << width - 1)
 
 
@@ -52,7 +52,7 @@ SHIFTS = {"shli": lambda a, b: a << b, "shrsi": lambda a, b: a >> b}
 @pytest.mark.parametrize("type_", INTEGERS)
 @given(data=st.data())
 @settings(max_examples=examples(4), deadline=None)
-def test_integers_wrap_and_divide_as_their_width_says(type_, data) -> None:
+def test_integers_wrap_and_divide_as_their_width_says(type_: str, data: st.DataObject) -> None:
     dtype = np.dtype(INTEGERS[type_])
     width = dtype.itemsize * 8
     least, most = -(1 << width - 1), (1 << width - 1) - 1
@@ -74,7 +74,7 @@ def test_integers_wrap_and_divide_as_their_width_says(type_, data) -> None:
 @pytest.mark.parametrize(
     "predicate", ["eq", "ne", *(sign + name for sign in "su" for name in ("lt", "le", "gt", "ge"))]
 )
-def test_integers_compare_with_and_without_sign(predicate) -> None:
+def test_integers_compare_with_and_without_sign(predicate: str) -> None:
     left, right = map(np.array, zip(*itertools.product(np.array([-128, -1, 0, 1, 127], np.int8), repeat=2)))
     result = everywhere(f"arith.cmpi {predicate}, {{}}", "i8", "i1", left, right)
     if predicate[0] == "u":
@@ -96,7 +96,7 @@ def test_integers_compare_with_and_without_sign(predicate) -> None:
         ("maxui", [0, 1, 1, 1]),
     ],
 )
-def test_single_bits(name, wanted) -> None:
+def test_single_bits(name: str, wanted: list[int]) -> None:
     left, right = np.array([0, 0, 1, 1], bool), np.array([0, 1, 0, 1], bool)
     assert everywhere(f"arith.{name} {{}}", "i1", "i1", left, right).tolist() == [bool(number) for number in wanted]
 
@@ -136,7 +136,7 @@ def test_odd_widths_wrap() -> None:
         ("arith.uitofp", "i64", "f64", [-1], [2.0**64]),
     ],
 )
-def test_conversions(op, of, to, values, wanted) -> None:
+def test_conversions(op: str, of: str, to: str, values: list[float], wanted: list[float]) -> None:
     dtype = {"i1": bool, **INTEGERS, **FORMATS}
     result = everywhere(f"{op} {{}}", of, to, np.array(values).astype(dtype[of]))
     assert same(result, np.array(wanted).astype(dtype[to]))
@@ -151,7 +151,7 @@ def test_bitcasts_keep_the_bits() -> None:
 
 @FEW
 @given(st.integers(-(2**63), 2**63 - 1), st.integers(-(2**63), 2**63 - 1))
-def test_extended_sums_and_products_lose_nothing(left, right) -> None:
+def test_extended_sums_and_products_lose_nothing(left: int, right: int) -> None:
     for lanes in (0, 2):
         a, b = (np.array([left, 3]), np.array([right, 5])) if lanes else (left, right)
         for sign, read in (("s", -1), ("u", 2**64 - 1)):
@@ -228,7 +228,7 @@ def test_select_takes_what_each_lane_says() -> None:
         ("arith.constant dense<[[1], [2]]> : tensor<2x1xindex>", np.array([[1], [2]])),
     ],
 )
-def test_constants(text, wanted) -> None:
+def test_constants(text: str, wanted: bool | int | np.generic | np.ndarray) -> None:
     (result,) = run(function({}, f"%r = {text}", text.rsplit(" : ")[-1] if " : " in text else "i1"))
     assert type(result) is type(wanted) and same(result, wanted)
 
@@ -251,7 +251,7 @@ def test_constants(text, wanted) -> None:
         ("index.xor %a, %b", -6),
     ],
 )
-def test_index_arithmetic(text, wanted) -> None:
+def test_index_arithmetic(text: str, wanted: int) -> None:
     code = function({"a": "index", "b": "index"}, f"%r = {text}", "index")
     assert run(code, 7, -3)[0] == wanted
     assert run(code, np.array([7, 7]), -3, lanes=2)[0].tolist() == [wanted] * 2

@@ -1,5 +1,7 @@
 """What affine maps and ops on vectors compute in the emulator, beside Python and NumPy."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,7 +13,7 @@ from emulator_ops import FEW, FORMATS, INTEGERS, function, run, same
 
 
 @st.composite
-def expressions(draw, depth=3) -> tuple[str, str]:
+def expressions(draw: st.DrawFn, depth: int = 3) -> tuple[str, str]:
     """Draws an affine expression over d0, d1 and s0: its text, and Python's for the same."""
     kind = draw(st.integers(0, 6 if depth else 1))
     if kind == 0:
@@ -35,7 +37,7 @@ def expressions(draw, depth=3) -> tuple[str, str]:
 
 @FEW
 @given(st.lists(expressions(), min_size=1, max_size=3), st.lists(st.integers(-50, 50), min_size=9, max_size=9))
-def test_affine_maps_beside_python(drawn, numbers) -> None:
+def test_affine_maps_beside_python(drawn: list[object], numbers: list[object]) -> None:
     operands = np.array(numbers).reshape(3, 3)
     wanted = [
         [eval(python, {"d0": d0, "d1": d1, "s0": s0}) for _, python in drawn] for d0, d1, s0 in operands.T.tolist()
@@ -146,7 +148,7 @@ def result_type(text: str) -> str:
 
 
 @pytest.mark.parametrize(("text", "model"), SHAPES, ids=[text.split(" : ")[0] for text, _ in SHAPES])
-def test_vectors_beside_numpy(text, model) -> None:
+def test_vectors_beside_numpy(text: str, model: Callable[..., object]) -> None:
     arguments = operand_types(text)
     code = function(arguments, f"%r = {text}", result_type(text))
     generator = np.random.default_rng(0)
@@ -211,7 +213,7 @@ def test_small_vector_ops() -> None:
 
 
 @st.composite
-def contractions(draw) -> tuple[list[str], dict[str, int]]:
+def contractions(draw: st.DrawFn) -> tuple[list[str], dict[str, int]]:
     """Draws a contraction: letters of both factors and of the sums, and the sizes of loops."""
     loops = draw(st.permutations("abcde"))
     count = draw(st.integers(1, 5))
@@ -222,7 +224,7 @@ def contractions(draw) -> tuple[list[str], dict[str, int]]:
     return parts, {loop: draw(st.integers(1, 3)) for loop in loops[:count]}
 
 
-def vector_type(letters, sizes, element) -> str:
+def vector_type(letters: str, sizes: dict[str, int], element) -> str:
     return f"vector<{''.join(f'{sizes[letter]}x' for letter in letters)}{element}>"
 
 
@@ -233,7 +235,9 @@ def vector_type(letters, sizes, element) -> str:
     st.lists(st.booleans(), min_size=3, max_size=3),
     st.sampled_from(["add", "add", "max"]),
 )
-def test_contractions_beside_einsum(drawn, formats, in_lanes, kind) -> None:
+def test_contractions_beside_einsum(
+    drawn: tuple[list[str], dict[str, int]], formats, in_lanes: list[object], kind
+) -> None:
     parts, sizes = drawn
     loops = sorted(sizes)
     elements = (formats[0], formats[0], formats[1])

@@ -1,5 +1,7 @@
 """What threads of a warp do together, and numbers of the LLVM dialect, against NumPy."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -60,7 +62,7 @@ def test_matches() -> None:
 @pytest.mark.parametrize(
     "kind, expected", [("add", np.add), ("max", np.maximum), ("umin", None), ("xor", np.bitwise_xor)]
 )
-def test_reductions(kind, expected) -> None:
+def test_reductions(kind: str, expected: Callable[..., np.ndarray] | None) -> None:
     x = np.random.default_rng(0).integers(-100, 100, THREADS).astype(np.int32)
     found = of(f"%r = nvvm.redux.sync {kind} %v, %all : i32 -> i32", x)
     for warp in range(2):
@@ -99,7 +101,7 @@ INTRINSICS = {
 
 
 @pytest.mark.parametrize("text", INTRINSICS)
-def test_intrinsics(text) -> None:
+def test_intrinsics(text: str) -> None:
     x = np.random.default_rng(1).integers(-(2**31), 2**31, THREADS).astype(np.int32)
     x[:4] = 0, 1, -1, 40000
     assert np.array_equal(of(text, x), INTRINSICS[text](x).astype(np.int32))
@@ -136,7 +138,7 @@ def test_only_one_thread_replaces_a_number() -> None:
 
 
 @pytest.mark.parametrize("ordering, found", [("acq_rel", set()), ("monotonic", {"race"})])
-def test_what_an_update_orders(ordering, found) -> None:
+def test_what_an_update_orders(ordering: str, found: set[str]) -> None:
     """A warp writes and counts up; another waits for the count and reads."""
     _, outcome = run(
         kernel(

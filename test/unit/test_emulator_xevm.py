@@ -9,14 +9,16 @@ import numpy as np
 import pytest
 
 from combinations import combinations
-from stepladder.emulator.core.emulation import Emulation
+from stepladder.emulator.core.emulation import Emulation, Outcome
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.runtime.errors import StepladderError
 
 LANES, PITCH, HEIGHT = 16, 128, 20  # bytes, rows
 
 
-def kernel(body: str, *, arguments: str, width: int = PITCH, height: int = HEIGHT, pitch: int = PITCH, lanes=16) -> str:
+def kernel(
+    body: str, *, arguments: str, width: int = PITCH, height: int = HEIGHT, pitch: int = PITCH, lanes: int = 16
+) -> str:
     """Returns a function whose launch is one subgroup: `%address` is that of `%m`, `%x` and `%y` are 32-bit numbers."""
     return f"""func.func @f({arguments}, %x: i32, %y: i32) {{
       %c1 = arith.constant 1 : index
@@ -37,7 +39,7 @@ def kernel(body: str, *, arguments: str, width: int = PITCH, height: int = HEIGH
     }}"""
 
 
-def run(text: str, *arrays: np.ndarray, x: int, y: int):
+def run(text: str, *arrays: np.ndarray, x: int, y: int) -> Outcome:
     with mlir_context():
         return Emulation(parse_payload(text, "kernel")).run([*arrays, np.int32(x), np.int32(y)], count=False)
 
@@ -69,7 +71,7 @@ PLACES = [(0, 0), (4, 3), (28, 9), (-4, -2), (200, 0)]
 
 
 @pytest.mark.parametrize(("form", "place"), combinations(FORMS, PLACES))
-def test_a_lane_holds_its_part_of_a_block(form, place) -> None:
+def test_a_lane_holds_its_part_of_a_block(form: tuple[int, int, int, int, str], place: tuple[int, int]) -> None:
     bits, rows, columns, blocks, order = form
     x, y = place
     matrix = np.random.default_rng(0).integers(0, 256, (HEIGHT, PITCH)).astype(np.uint8)
@@ -94,7 +96,7 @@ def test_a_lane_holds_its_part_of_a_block(form, place) -> None:
 
 
 @pytest.mark.parametrize("place", [(0, 0), (24, 15), (-4, -2)])
-def test_a_store_leaves_out_what_is_beyond_the_matrix(place) -> None:
+def test_a_store_leaves_out_what_is_beyond_the_matrix(place: tuple[int, int]) -> None:
     x, y = place
     matrix = np.zeros((HEIGHT, PITCH), np.int8)
     body = """%v0 = arith.constant dense<[1, 2, 3, 4, 5, 6, 7, 8]> : vector<8xi32>
@@ -119,7 +121,7 @@ def test_a_store_leaves_out_what_is_beyond_the_matrix(place) -> None:
         ({"lanes": 8}, 0, "not all lanes of a subgroup come to it"),
     ],
 )
-def test_what_the_hardware_does_not_take_is_a_finding(sizes, x, message) -> None:
+def test_what_the_hardware_does_not_take_is_a_finding(sizes: dict[str, int], x: int, message: str) -> None:
     arguments = f"%m: memref<{HEIGHT}x{PITCH}xi8>, %out: memref<16x8xi16>"
     text = kernel(load(16, 8, 16), arguments=arguments, **sizes)
     outcome = run(text, np.zeros((HEIGHT, PITCH), np.int8), np.zeros((16, 8), np.int16), x=x, y=0)
@@ -156,7 +158,7 @@ def test_a_matrix_larger_than_its_memory_is_a_finding() -> None:
     ("kind", "dtype", "depth", "sums"),
     [("f16", np.float16, 16, "f32"), ("bf16", ml_dtypes.bfloat16, 16, "f32"), ("s8", np.int8, 32, "i32")],
 )
-def test_a_product_of_one_instruction(kind, dtype, depth, sums) -> None:
+def test_a_product_of_one_instruction(kind: str, dtype: type[np.generic], depth: int, sums: str) -> None:
     random = np.random.default_rng(1)
     a, b = (random.integers(-4, 5, shape).astype(dtype) for shape in ((8, depth), (depth, 16)))
     c = random.integers(-9, 9, (8, 16)).astype(np.float32 if sums == "f32" else np.int32)

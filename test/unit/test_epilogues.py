@@ -75,7 +75,7 @@ def check(text: str, pipeline: str, knobs: dict, seed: int = 0, *, levels: str =
 
 
 @pytest.mark.parametrize("case, where, stored", combinations(twice(KINDS), PIPELINES, ("f32", "f16")))
-def test_right_on_every_pipeline(case, where, stored) -> None:
+def test_right_on_every_pipeline(case: tuple[str, int], where: str, stored: str) -> None:
     kind, _ = case
     pipeline, knobs = PIPELINES[where]
     levels = "three" if stored == "f32" else "last"
@@ -105,7 +105,9 @@ LONG_KINDS = ("bias_gelu", "many_operands", "add_transposed_matrix", "column_bia
 
 
 @pytest.mark.parametrize("case, kind", combinations(twice(OTHERS), LONG_KINDS))
-def test_right_at_edges_and_with_other_knobs(case, kind) -> None:
+def test_right_at_edges_and_with_other_knobs(
+    case: tuple[tuple[str, dict[str, bool | int | str], tuple[int, int, int], dict[str, str]], int], kind: str
+) -> None:
     pipeline, knobs, size, types = case[0]
     check(payload(kind, *size, **types), pipeline, knobs, levels="last")
 
@@ -155,7 +157,7 @@ READS_C = """func.func @matmul(%A: memref<64x64xf16>, %B: memref<64x64xf16>, %C:
 
 @pytest.mark.parametrize("where", PIPELINES)
 @pytest.mark.parametrize("text", [IN_PLACE, STARTS_FROM_A_MATRIX, READS_C])
-def test_c_and_other_matrices_that_the_sums_start_from(text, where) -> None:
+def test_c_and_other_matrices_that_the_sums_start_from(text: str, where: str) -> None:
     check(text, *PIPELINES[where])
 
 
@@ -206,12 +208,12 @@ BF16_WITH_C = matmul_text(65, 40, 40, a_type="bf16", b_type="bf16", c_type="bf16
         pytest.param(EXTENDED_OPERAND, DIRECT, id="extended operand"),
     ],
 )
-def test_c_of_16_bits_is_added_and_rounded_once(text, knobs) -> None:
+def test_c_of_16_bits_is_added_and_rounded_once(text: str, knobs: dict[str, int | str]) -> None:
     check(text, "wgmma", knobs, levels="last")
 
 
 @pytest.mark.parametrize("text", [SUMS_IN_BF16, EXTENDED_START, matmul_text(72, 88, 40, c_type="f16")])
-def test_c_of_16_bits_is_one_problem_however_it_is_written(text) -> None:
+def test_c_of_16_bits_is_one_problem_however_it_is_written(text: str) -> None:
     with mlir_context():
         problem = find_matmul(parse_payload(text, "payload.mlir")).problem
     assert problem.accumulate and problem.acc_type == "f32" and not problem.consumers
@@ -233,7 +235,7 @@ def test_rounding_once_is_nearer_than_rounding_sums_and_then_c() -> None:
 
 
 @pytest.mark.parametrize("part", range(5))
-def test_random_chains(part) -> None:
+def test_random_chains(part: int) -> None:
     """Chains of up to six ops, of drawn types, layouts and sizes."""
     for number in range(part, COUNT, 5):
         drawn = random.Random(SEED * 1_000_003 + number)
@@ -272,7 +274,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_refused_with_one_message(name) -> None:
+def test_refused_with_one_message(name: str) -> None:
     text, message = REFUSED[name]
     with mlir_context(), pytest.raises(StepladderError, match=message) as raised:
         find_matmul(parse_payload(text, "payload.mlir"))
@@ -295,7 +297,7 @@ def test_the_problem_names_ops_and_operands() -> None:
 
 
 @pytest.mark.parametrize("pipeline", ["wgmma", "mma_sync", "wmma"])
-def test_bias_and_gelu_do_not_spill(pipeline) -> None:
+def test_bias_and_gelu_do_not_spill(pipeline: str) -> None:
     find_tool("ptxas")
     with mlir_context():
         built = build(payload("bias_gelu", 4096, 4096, 4096, stored="f16"), "payload.mlir", Request(pipeline))

@@ -1,5 +1,7 @@
 """The expression language: what it allows is what Python computes, and everything else is refused."""
 
+from __future__ import annotations
+
 import re
 
 import pytest
@@ -56,34 +58,34 @@ choices = st.tuples(numbers, truths, numbers).map(lambda t: f"({t[0]} if {t[1]} 
 class Exact(int):
     """An integer whose division is the language's: exact, or an error."""
 
-    def _made(self, value) -> "Exact":
+    def _made(self, value: int) -> Exact:
         return Exact(value) if value is not NotImplemented else value
 
-    def __add__(self, other) -> "Exact":
+    def __add__(self, other: Exact) -> Exact:
         return self._made(int.__add__(self, other))
 
-    def __sub__(self, other) -> "Exact":
+    def __sub__(self, other: Exact) -> Exact:
         return self._made(int.__sub__(self, other))
 
-    def __mul__(self, other) -> "Exact":
+    def __mul__(self, other: Exact) -> Exact:
         return self._made(int.__mul__(self, other))
 
-    def __floordiv__(self, other) -> "Exact":
+    def __floordiv__(self, other: Exact) -> Exact:
         return self._made(int.__floordiv__(self, other))
 
-    def __mod__(self, other) -> "Exact":
+    def __mod__(self, other: Exact) -> Exact:
         return self._made(int.__mod__(self, other))
 
-    def __neg__(self) -> "Exact":
+    def __neg__(self) -> Exact:
         return self._made(int.__neg__(self))
 
-    def __truediv__(self, other) -> "Exact":
+    def __truediv__(self, other) -> Exact:
         if int.__mod__(self, other):
             raise ZeroDivisionError("a remainder")
         return Exact(int.__floordiv__(self, other))
 
 
-def by_python(text):
+def by_python(text: object):
     """Returns what Python's eval makes of an expression, or None where a division goes wrong."""
     exact = re.sub(r"(?<![\w'])(\d+)", r"Exact(\1)", text)
     scope = {name: Exact(value) if isinstance(value, int) else value for name, value in NAMES.items()}
@@ -104,7 +106,7 @@ def test_agrees_with_python(text) -> None:
 
 
 @given(st.lists(numbers, max_size=4))
-def test_lists(texts) -> None:
+def test_lists(texts: list[object]) -> None:
     expected = [by_python(text) for text in texts]
     if None not in expected:
         assert evaluate(f"[{', '.join(texts)}]", NAMES) == expected
@@ -167,14 +169,14 @@ def test_lists(texts) -> None:
         "-" * 5000 + "1",
     ],
 )
-def test_refuses_everything_else(text) -> None:
+def test_refuses_everything_else(text: str) -> None:
     with pytest.raises(ExpressionError) as caught:
         evaluate(text, NAMES)
     assert str(caught.value)
 
 
 @given(st.text(max_size=30))
-def test_any_text_is_a_value_or_an_expression_error(text) -> None:
+def test_any_text_is_a_value_or_an_expression_error(text: str) -> None:
     try:
         value = evaluate(text, NAMES)
     except ExpressionError:
@@ -222,7 +224,7 @@ class TestScope:
         assert self.scope().roots("twice + b") == ["a", "b"]
 
     @pytest.mark.parametrize("name", ["a", "b"])
-    def test_a_circle_is_an_error(self, name) -> None:
+    def test_a_circle_is_an_error(self, name: str) -> None:
         scope = Scope({}, {"a": "b + 1", "b": "a + 1"})
         assert scope.roots(name) == []
         with pytest.raises(ExpressionError, match="derived from itself"):

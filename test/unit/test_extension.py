@@ -70,7 +70,7 @@ def test_split_k_avoids_the_symbols_of_the_payload() -> None:
         ("%c1", "memory", "tc.split_k: k has 1 steps, and 2 splits of 1 steps leave some splits empty"),
     ],
 )
-def test_split_k_refuses(upper, workspace, message) -> None:
+def test_split_k_refuses(upper: str, workspace: str, message: str) -> None:
     with mlir_context():
         with pytest.raises(ValueError) as raised:
             apply(LAUNCH.format(upper=upper), SPLIT.format(workspace))
@@ -94,7 +94,7 @@ def test_split_k_refuses(upper, workspace, message) -> None:
         ),
     ],
 )
-def test_ops_refuse_what_requirements_of_their_steps_keep_from_them(op, message) -> None:
+def test_ops_refuse_what_requirements_of_their_steps_keep_from_them(op: str, message: str) -> None:
     with mlir_context():
         with pytest.raises(ValueError) as raised:
             apply(LAUNCH.format(upper="%c64"), op)
@@ -113,7 +113,7 @@ def test_ops_refuse_what_requirements_of_their_steps_keep_from_them(op, message)
         ),
     ],
 )
-def test_convert_to_warpgroup_mma_refuses(body, message) -> None:
+def test_convert_to_warpgroup_mma_refuses(body: str, message: str) -> None:
     with mlir_context():
         with pytest.raises(ValueError) as raised:
             apply(f"func.func @f() {{ {body} return }}", '"tc.convert_to_warpgroup_mma"(%module)')

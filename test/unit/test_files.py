@@ -12,11 +12,12 @@ from stepladder.cli import emulation_output
 from stepladder.runtime import files
 from stepladder.runtime.errors import StepladderError, reason
 from stepladder.runtime.files import check_writable, write_text
+from test_scripts import Write
 
 RUNNER = Path(files.__file__).resolve().parents[2]
 
 
-def test_links_are_written_through(tmp_path) -> None:
+def test_links_are_written_through(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder/file").write_text("before")
     (tmp_path / "link").symlink_to("folder/file")
@@ -29,14 +30,14 @@ def test_links_are_written_through(tmp_path) -> None:
     assert [entry.name for entry in (tmp_path / "folder").iterdir()] == ["file"]
 
 
-def test_links_to_nothing_yet(tmp_path) -> None:
+def test_links_to_nothing_yet(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("new")
     write_text(str(tmp_path / "link"), "text")
     assert (tmp_path / "link").is_symlink() and (tmp_path / "new").read_text() == "text"
 
 
 @pytest.mark.parametrize("write", [check_writable, lambda path: write_text(path, "text")])
-def test_links_that_lead_back(tmp_path, write) -> None:
+def test_links_that_lead_back(tmp_path: Path, write: Write) -> None:
     (tmp_path / "one").symlink_to("two")
     (tmp_path / "two").symlink_to("one")
     with pytest.raises(StepladderError, match=r"cannot write '.*one': Too many levels of symbolic links"):
@@ -44,7 +45,7 @@ def test_links_that_lead_back(tmp_path, write) -> None:
     assert (tmp_path / "one").is_symlink() and (tmp_path / "two").is_symlink()
 
 
-def test_links_into_folders_that_are_missing(tmp_path) -> None:
+def test_links_into_folders_that_are_missing(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("missing/file")
     for write in (check_writable, lambda path: write_text(path, "text")):
         with pytest.raises(StepladderError, match=r"cannot write '.*link': No such file or directory"):
@@ -59,11 +60,11 @@ def test_links_into_folders_that_are_missing(tmp_path) -> None:
         (OSError(), "OSError"),
     ],
 )
-def test_reasons(error, text) -> None:
+def test_reasons(error: OSError, text: str) -> None:
     assert reason(error) == text
 
 
-def test_arrays_that_cannot_be_written_whole(tmp_path) -> None:
+def test_arrays_that_cannot_be_written_whole(tmp_path: Path) -> None:
     """NumPy's error has no number of the system's."""
     (tmp_path / "argument0.npy").write_bytes(b"before")
     script = (
@@ -85,6 +86,6 @@ def test_arrays_that_cannot_be_written_whole(tmp_path) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == ["argument0.npy"]
 
 
-def test_arrays(tmp_path) -> None:
+def test_arrays(tmp_path: Path) -> None:
     emulation_output.save_arrays(str(tmp_path / "new"), {"result0": np.arange(3)})
     assert np.load(tmp_path / "new/result0.npy").tolist() == [0, 1, 2]

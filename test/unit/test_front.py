@@ -90,7 +90,7 @@ def check_last(text: str, pipeline: str, found: PayloadMatmul, reference: Progra
 
 
 @pytest.mark.parametrize("number, name", enumerate(ACCEPTED))
-def test_right(number, name) -> None:
+def test_right(number: int, name: str) -> None:
     """A payload is right on a pipeline that takes it, one payload on one and the next one on another; with
     STEPLADDER_TEST_PROFILE=random, on all of them."""
     text = ACCEPTED[name]
@@ -110,7 +110,7 @@ def test_right(number, name) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in ACCEPTED if " times " in name])
-def test_one_operand_twice_on_random_numbers(name) -> None:
+def test_one_operand_twice_on_random_numbers(name: str) -> None:
     """The diagonal of a product with the transpose is of sums of squares, which do not cancel."""
     with mlir_context():
         found, reference = expected(ACCEPTED[name])
@@ -122,7 +122,7 @@ def test_one_operand_twice_on_random_numbers(name) -> None:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_refused(name) -> None:
+def test_refused(name: str) -> None:
     text = REFUSED[name]
     (place,) = [number for number, line in enumerate(text.splitlines(), 1) if "// refused: " in line]
     message = text.splitlines()[place - 1].partition("// refused: ")[2]
@@ -135,7 +135,7 @@ def test_refused(name) -> None:
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_random_contractions(part) -> None:
+def test_random_contractions(part: int) -> None:
     """Random loops, views, transposes and casts: a matmul is compiled and right, anything else refused."""
     for number in range(part, COUNT, PARTS):
         text, features, is_matmul = random_contraction(SEED * 1_000_003 + number)
@@ -176,7 +176,7 @@ def check_recognized(text: str, products: set[str], rank: int) -> None:
 
 
 @pytest.mark.parametrize("name", CONSUMED)
-def test_elementwise_ops_on_the_product(name) -> None:
+def test_elementwise_ops_on_the_product(name: str) -> None:
     """The front keeps elementwise ops, on the rows and columns of C, and the pipeline computes them."""
     check_recognized(CONSUMED[name], {"linalg.matmul"}, 2)
     with mlir_context():
@@ -185,7 +185,7 @@ def test_elementwise_ops_on_the_product(name) -> None:
 
 
 @pytest.mark.parametrize("name", BATCHES)
-def test_batches(name) -> None:
+def test_batches(name: str) -> None:
     """Batch dimensions become one, the outermost, for pipelines that compute a batch of matmuls."""
     check_recognized(BATCHES[name], {"linalg.batch_matmul", "linalg.contract"}, 3)
     with mlir_context():

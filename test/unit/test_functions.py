@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,9 @@ from combinations import sample
 from stepladder.api import building, store
 from stepladder.cli.main import main
 from stepladder.emulator import function_steps
+from stepladder.emulator.core.launched import BoundKernel
 from stepladder.emulator.functions import EmulatedFunction
+from stepladder.pipeline.build import Build
 from stepladder.pipeline.codegen import cache, toolchain
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.functions import FunctionBuild, build_any, build_function, pipeline_file
@@ -63,7 +66,7 @@ def text_of(name: str) -> str:
     return (INPUTS / f"{name}.mlir").read_text()
 
 
-def built(name: str, target: str = "sm_90a", **settings: int):
+def built(name: str, target: str = "sm_90a", **settings: int) -> Build | FunctionBuild:
     if "f32" in name:
         settings["allow_tf32"] = 1
     with mlir_context():
@@ -162,7 +165,7 @@ def test_a_value_that_is_overwritten_too_early_is_found() -> None:
     (place,) = [place for place, _ in bundle.manifest.of_kind("workspace")]
 
     class Overwritten(EmulatedFunction):
-        def _launch(self, bound, roles, arrays) -> None:
+        def _launch(self, bound: BoundKernel, roles: Sequence[str], arrays: Mapping[str, np.ndarray]) -> None:
             super()._launch(bound, roles, arrays)
             if bound is self._kernels[bundle.manifest.launches[0].folder][0][0]:
                 arrays[roles[-1] if roles[-1] == "c" else "c"].reshape(-1)[-16:] = 0
@@ -206,7 +209,7 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (lambda data: data["launches"].pop(), r"launches' write no result 0"),
     ],
 )
-def test_damaged_bundles(tmp_path_factory: pytest.TempPathFactory, edit, message: str) -> None:
+def test_damaged_bundles(tmp_path_factory: pytest.TempPathFactory, edit: Callable[..., object], message: str) -> None:
     folder = tmp_path_factory.getbasetemp() / "damaged.bundle"
     if not folder.exists():
         built("chain").write(str(folder))

@@ -3,6 +3,7 @@
 import argparse
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -24,14 +25,14 @@ def parsers() -> dict[str, argparse.ArgumentParser]:
 
 
 @pytest.mark.parametrize("command", ["stepladder", *parsers()])
-def test_exit_statuses_are_in_the_help(command) -> None:
+def test_exit_statuses_are_in_the_help(command: str) -> None:
     parser = cli._parser([]) if command == "stepladder" else parsers()[command]
     statuses = parser.format_help().split("exit status", 1)[1].split("examples:")[0]
     assert re.search(r"\b0\b", statuses) and re.search(r"\b2\b", statuses)
 
 
 @pytest.mark.parametrize("command", parsers())
-def test_every_option_has_a_long_form_and_a_description(command) -> None:
+def test_every_option_has_a_long_form_and_a_description(command: str) -> None:
     for action in parsers()[command]._actions:
         if action.option_strings:
             assert any(option.startswith("--") for option in action.option_strings), action.option_strings
@@ -48,7 +49,7 @@ def test_json_is_one_option() -> None:
     assert len(found) > 3 and all(entry == found[0] for entry in found)
 
 
-def test_json_on_standard_output_is_all_there_is(tmp_path, capsys) -> None:
+def test_json_on_standard_output_is_all_there_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "matmul.mlir"
     file.write_text(matmul_text(16, 16, 16))
     for arguments in (["list", "--json", "-"], ["emulate", str(file), "--json", "-"]):
@@ -58,13 +59,13 @@ def test_json_on_standard_output_is_all_there_is(tmp_path, capsys) -> None:
         assert captured.err
 
 
-def test_json_is_written_beside_the_table(tmp_path, capsys) -> None:
+def test_json_is_written_beside_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["list", "steps", "--pipeline", "wmma", "--json", str(tmp_path / "steps.json")]) == 0
     assert "tile_to_blocks" in capsys.readouterr().out
     assert json.loads((tmp_path / "steps.json").read_text())[0]["pipeline"] == "wmma"
 
 
 @pytest.mark.parametrize("pipeline", library.pipeline_names())
-def test_every_knob_is_described(pipeline) -> None:
+def test_every_knob_is_described(pipeline: str) -> None:
     rows = catalog.rows("knobs", pipeline)
     assert rows and all(row["what it is"] for row in rows)

@@ -43,7 +43,7 @@ class Clock:
 
 
 class Replay:
-    def __init__(self, enqueue, launches) -> None:
+    def __init__(self, enqueue: Callable[..., None], launches: int) -> None:
         self.enqueue, self.launches = enqueue, launches
 
     def replay(self) -> None:
@@ -106,7 +106,7 @@ def test_kernels_have_knobs_of_their_pipelines_and_folders_of_their_own() -> Non
 
 
 @pytest.mark.parametrize("path", sorted(RESULTS.glob("*.json")), ids=lambda path: path.stem)
-def test_results_have_knobs_of_their_pipelines(path) -> None:
+def test_results_have_knobs_of_their_pipelines(path: Path) -> None:
     from measured_kernels import kernels_of
 
     measured = {(kernel.pipeline, name, value) for kernel in kernels_of(path) for name, value in kernel.knobs.items()}

@@ -19,7 +19,7 @@ from stepladder.runtime.images import image_for
         ("sm_120", (12, 1), "cubin"),
     ],
 )
-def test_image_for(target, capability, image) -> None:
+def test_image_for(target: str, capability: tuple[int, int], image: str) -> None:
     assert image_for(target, capability, "card") == image
 
 
@@ -33,7 +33,7 @@ def test_image_for(target, capability, image) -> None:
         ("sm_120", (10, 0)),
     ],
 )
-def test_wrong_gpu(target, capability) -> None:
+def test_wrong_gpu(target: str, capability: tuple[int, int]) -> None:
     with pytest.raises(StepladderError, match="nothing was executed") as caught:
         image_for(target, capability, "card X")
     assert caught.value.status == NOT_EXECUTED
@@ -41,7 +41,7 @@ def test_wrong_gpu(target, capability) -> None:
 
 
 @pytest.mark.parametrize("target", ["gfx90a", "sm_9", "sm_90x", "90"])
-def test_target_that_is_none(target) -> None:
+def test_target_that_is_none(target: str) -> None:
     with pytest.raises(StepladderError, match="not of the form") as caught:
         image_for(target, (9, 0), "card")
     assert caught.value.status == BAD_INPUT

@@ -24,7 +24,7 @@ HEAVY = (
 )
 
 
-def imported(tmp_path, *command: str) -> list[str]:
+def imported(tmp_path: Path, *command: str) -> list[str]:
     """Returns the modules that a command imports, each with a point behind its name."""
     script = (
         "import sys\n"
@@ -43,7 +43,7 @@ def among(modules: list[str], *prefixes: str) -> list[str]:
 
 
 @pytest.mark.parametrize("arguments", [(), ("steps",), ("knobs", "--pipeline", "wgmma")])
-def test_list_imports_no_mlir(tmp_path, arguments) -> None:
+def test_list_imports_no_mlir(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     first = imported(tmp_path, "cli.main", "list", *arguments)
     assert among(first, *MLIR)  # the scripts are read once
     later = imported(tmp_path, "cli.main", "list", *arguments)
@@ -51,7 +51,7 @@ def test_list_imports_no_mlir(tmp_path, arguments) -> None:
 
 
 @pytest.mark.parametrize("pipeline", ["wmma", "mma_sync", "wgmma", "wgmma_multistage"])
-def test_opt_imports_what_a_pipeline_needs(tmp_path, pipeline) -> None:
+def test_opt_imports_what_a_pipeline_needs(tmp_path: Path, pipeline: str) -> None:
     file = tmp_path / "matmul.mlir"
     file.write_text(matmul_text(128, 128, 128))
     modules = imported(tmp_path, "cli.opt", str(file), "--pipeline", pipeline, "-o", str(tmp_path / "lowered.mlir"))
@@ -62,7 +62,7 @@ def test_opt_imports_what_a_pipeline_needs(tmp_path, pipeline) -> None:
         assert not [module for module in modules if module.endswith("._llvm_ops_gen.")]
 
 
-def test_help_imports_nothing_of_the_work(tmp_path) -> None:
+def test_help_imports_nothing_of_the_work(tmp_path: Path) -> None:
     script = (
         "import sys\n"
         "from stepladder.cli.main import main\n"
@@ -118,7 +118,7 @@ def test_ops_of_linalg_are_instances_of_their_classes() -> None:
     subprocess.run([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": str(RUNNER)}, check=True)
 
 
-def test_a_plugin_sees_ops_as_instances_of_their_classes(tmp_path) -> None:
+def test_a_plugin_sees_ops_as_instances_of_their_classes(tmp_path: Path) -> None:
     plugin = Path(__file__).resolve().parents[1] / "inputs" / "plugin" / "occupancy.py"
     script = (
         "from stepladder.extension import plugins\n"

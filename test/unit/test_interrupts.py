@@ -43,23 +43,23 @@ def assert_interrupted(done: subprocess.CompletedProcess[str], folder: Path) -> 
 
 
 @pytest.fixture(scope="module")
-def events(tmp_path_factory) -> int:
+def events(tmp_path_factory: pytest.TempPathFactory) -> int:
     return int(run("count", 0, tmp_path_factory.mktemp("count")).stderr.splitlines()[-1])
 
 
 @pytest.mark.parametrize("point", range(1, POINTS + 1))
-def test_at_any_time(point, events, tmp_path) -> None:
+def test_at_any_time(point: int, events: int, tmp_path: Path) -> None:
     """From the first imports to the last step: while Python runs, and in functions that MLIR calls."""
     assert_interrupted(run("event", events * point // (POINTS + 1), tmp_path), tmp_path)
 
 
 @pytest.mark.parametrize("number", [1, 40, 500, 1300, 2000])
-def test_while_native_modules_are_imported(number, tmp_path) -> None:
+def test_while_native_modules_are_imported(number: int, tmp_path: Path) -> None:
     """Where an exception ends the process in a segmentation fault, or passes for MLIR not being installed."""
     assert_interrupted(run("native", number, tmp_path), tmp_path)
 
 
-def test_an_ignored_interrupt_stays_ignored(tmp_path) -> None:
+def test_an_ignored_interrupt_stays_ignored(tmp_path: Path) -> None:
     """As of a job in the background of a shell without job control."""
     done = subprocess.run(
         [

@@ -17,7 +17,7 @@ from stepladder.pipeline.codegen import kernel as codegen
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.expressions import Scope
 from stepladder.pipeline.request import Request
-from stepladder.pipeline.run import run_pipeline
+from stepladder.pipeline.run import Run, run_pipeline
 from stepladder.runtime.errors import BAD_INPUT, StepladderError
 
 TILES = [16, 32, 64, 128, 256]
@@ -90,7 +90,7 @@ QUICK = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 forms = pytest.mark.parametrize("form", FORMS)
 
 
-def draw_knobs(data, form) -> dict:
+def draw_knobs(data: st.DataObject, form: str) -> dict:
     """Draws a value for every knob."""
     options = {"block_k": TILES[:4], "raster_group": [1, 2, 8], "min_blocks_per_sm": [0, 0, 2, 4], **FORMS[form][1]}
     knobs = {name: data.draw(st.sampled_from(values), name) for name, values in options.items()}
@@ -100,7 +100,7 @@ def draw_knobs(data, form) -> dict:
     return knobs
 
 
-def draw_payload(data, pipeline, m, n, k) -> str:
+def draw_payload(data: st.DataObject, pipeline: str, m: int, n: int, k: int) -> str:
     """Draws element types, layouts, and whether C is read."""
     type_, c_type = data.draw(st.sampled_from(TYPES[pipeline]), "types")
     layouts = {f"{operand}_layout": data.draw(st.sampled_from(LAYOUTS), operand) for operand in "ab"}
@@ -110,7 +110,7 @@ def draw_payload(data, pipeline, m, n, k) -> str:
     )
 
 
-def check_kernel(run, m, n) -> None:
+def check_kernel(run: Run, m: int, n: int) -> None:
     """Checks that the launch covers C, tile by tile and warp by warp, and that nothing is left to lower."""
     run.module.operation.verify()
     knobs, pipeline = run.knobs, run.pipeline.name
@@ -131,7 +131,7 @@ def check_kernel(run, m, n) -> None:
 @forms
 @settings(max_examples=examples(8), **QUICK)
 @given(st.data())
-def test_refused_or_covers_the_problem(form, data) -> None:
+def test_refused_or_covers_the_problem(form: str, data: st.DataObject) -> None:
     knobs = draw_knobs(data, form)
     pipeline, (m, n, k) = FORMS[form][0], (256, 512, 512)
     if pipeline == "mma_sync":
@@ -150,7 +150,7 @@ def test_refused_or_covers_the_problem(form, data) -> None:
 @forms
 @settings(max_examples=examples(5), **QUICK)
 @given(st.data())
-def test_any_optimizations_may_be_left_out(form, data) -> None:
+def test_any_optimizations_may_be_left_out(form: str, data: st.DataObject) -> None:
     without = data.draw(st.lists(st.sampled_from(OPTIMIZATIONS[form]), unique=True, max_size=6))
     pipeline, knobs = FORMS[form]
     chosen = {"prefetch": "cp_async"} if "prefetch" in knobs else {}
@@ -170,7 +170,7 @@ def test_any_optimizations_may_be_left_out(form, data) -> None:
 
 
 @forms
-def test_the_list_of_optimizations_is_whole(form) -> None:
+def test_the_list_of_optimizations_is_whole(form: str) -> None:
     pipeline, knobs = FORMS[form]
     settings = {"prefetch": "cp_async"} if "prefetch" in knobs else {}
     with mlir_context():

@@ -2,6 +2,8 @@
 
 import gc
 import weakref
+from collections.abc import Callable
+from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
@@ -10,15 +12,17 @@ import pytest
 from conftest import make_descriptor, make_manifest, make_problem
 from fake_cuda import FakeGpu, LaunchConfig
 from stepladder.runtime.bundle import Argument, Bundle, read_bundle, write_bundle
+from stepladder.runtime.bundle.manifest import TmaDescriptor
 from stepladder.runtime.device import Device, device_ordinal
 from stepladder.runtime.driver import CudaError, error_code
 from stepladder.runtime.errors import FAILED, NOT_EXECUTED, StepladderError
 from stepladder.runtime.launch import DeviceExecutor, MatmulBuffers
+from stepladder.runtime.problem import Problem
 
 
 @pytest.fixture
-def bundle(tmp_path):
-    def make(**changes):
+def bundle(tmp_path: Path) -> Callable[..., Bundle]:
+    def make(**changes: object) -> Bundle:
         write_bundle(tmp_path / "matmul.bundle", make_manifest(**changes), b"cubin", "ptx", {})
         return read_bundle(tmp_path / "matmul.bundle")
 
@@ -26,16 +30,16 @@ def bundle(tmp_path):
 
 
 @pytest.fixture
-def unread_bundle(tmp_path):
+def unread_bundle(tmp_path: Path) -> Callable[..., Bundle]:
     """Bundles that were never on disk: of what reading refuses, launching refuses what the GPU cannot do."""
 
-    def make(**changes):
+    def make(**changes: object) -> Bundle:
         return Bundle(tmp_path / "matmul.bundle", make_manifest(**changes), b"cubin", "ptx")
 
     return make
 
 
-def tma_changes(problem=None, **fields) -> dict:
+def tma_changes(problem: Problem | None = None, **fields: str) -> dict:
     """Changes to a manifest: A and B through descriptors, C by a pointer between them."""
     problem = problem or make_problem()
     arguments = (
@@ -53,15 +57,15 @@ def tma_changes(problem=None, **fields) -> dict:
     }
 
 
-def device_of(gpu):
+def device_of(gpu: FakeGpu) -> Device:
     return Device(0, gpu.cuda)
 
 
-def launcher_of(device, read):
+def launcher_of(device: Device, read) -> Callable[..., None]:
     return MatmulBuffers(device, read.manifest.problem).launcher(device.load(read), read)
 
 
-def test_device_variable(monkeypatch) -> None:
+def test_device_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STEPLADDER_DEVICE", "2")
     assert device_ordinal() == 2
     with pytest.raises(StepladderError, match="there is no GPU 2: the driver shows 1; nothing was executed") as caught:
@@ -103,7 +107,7 @@ def test_no_driver() -> None:
         ("Graph builder is not building.", None),
     ],
 )
-def test_error_codes_of_cuda_core(text, code) -> None:
+def test_error_codes_of_cuda_core(text: str, code: tuple[str, str] | None) -> None:
     assert error_code(RuntimeError(text)) == code
 
 
@@ -120,7 +124,7 @@ def test_the_stream_is_destroyed_also_after_an_error() -> None:
     assert gpu.called("close_stream") == [[]]
 
 
-def test_cubin_that_runs(bundle, capsys) -> None:
+def test_cubin_that_runs(bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
     gpu = FakeGpu()
     kernel = device_of(gpu).load(bundle(target="sm_90a"))
     assert (kernel.source, kernel.registers, kernel.local_memory) == ("cubin", 40, 0)
@@ -129,7 +133,7 @@ def test_cubin_that_runs(bundle, capsys) -> None:
 
 
 @pytest.mark.parametrize("refusal", ["CUDA_ERROR_INVALID_IMAGE", "CUDA_ERROR_NO_BINARY_FOR_GPU"])
-def test_falls_back_to_ptx_with_a_note(bundle, capsys, refusal) -> None:
+def test_falls_back_to_ptx_with_a_note(bundle: Path, capsys: pytest.CaptureFixture[str], refusal: str) -> None:
     gpu = FakeGpu({"load": [refusal]})
     assert device_of(gpu).load(bundle(target="sm_90a")).source == "ptx"
     assert gpu.called("load")[1] == ["ptx", b"ptx\0", "matmul"]
@@ -137,21 +141,21 @@ def test_falls_back_to_ptx_with_a_note(bundle, capsys, refusal) -> None:
     assert note in capsys.readouterr().err
 
 
-def test_goes_straight_to_ptx_on_a_later_gpu(bundle, capsys) -> None:
+def test_goes_straight_to_ptx_on_a_later_gpu(bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
     gpu = FakeGpu()
     assert device_of(gpu).load(bundle(target="sm_80")).source == "ptx"
     assert len(gpu.called("load")) == 1
     assert "the cubin is for sm_80, and Fake H200 is 9.0" in capsys.readouterr().err
 
 
-def test_neither_image_loads(bundle) -> None:
+def test_neither_image_loads(bundle: Path) -> None:
     gpu = FakeGpu({"load": ["CUDA_ERROR_INVALID_IMAGE", "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"]})
     with pytest.raises(StepladderError, match=r"refuses the PTX too .CUDA_ERROR_UNSUPPORTED_PTX_VERSION") as caught:
         device_of(gpu).load(bundle(target="sm_90a"))
     assert caught.value.status == NOT_EXECUTED
 
 
-def test_other_load_errors_are_not_hidden_by_the_fallback(bundle) -> None:
+def test_other_load_errors_are_not_hidden_by_the_fallback(bundle: Path) -> None:
     gpu = FakeGpu({"load": ["CUDA_ERROR_OUT_OF_MEMORY"]})
     message = "loading kernel 'matmul' from cubin failed: CUDA_ERROR_OUT_OF_MEMORY .it went wrong."
     with pytest.raises(CudaError, match=message):
@@ -162,14 +166,14 @@ def test_other_load_errors_are_not_hidden_by_the_fallback(bundle) -> None:
     "static, dynamic, asked",
     [(0, 48 * 1024, False), (1024, 47 * 1024, False), (1024, 48 * 1024, True), (0, 100_000, True)],
 )
-def test_opts_in_to_large_shared_memory(bundle, static, dynamic, asked) -> None:
+def test_opts_in_to_large_shared_memory(bundle: Path, static: int, dynamic: int, asked: bool) -> None:
     gpu = FakeGpu(static_shared_memory=static)
     device_of(gpu).load(bundle(target="sm_90a", static_shared_memory=static, dynamic_shared_memory=dynamic))
     wanted = ["CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES", dynamic, 6, 0]
     assert gpu.called("cuKernelSetAttribute") == ([wanted] if asked else [])
 
 
-def test_more_shared_memory_than_the_gpu_has(unread_bundle) -> None:
+def test_more_shared_memory_than_the_gpu_has(unread_bundle: Callable[..., Bundle]) -> None:
     message = "needs 232449 bytes of shared memory.*Fake H200 has at most 232448"
     with pytest.raises(StepladderError, match=message) as caught:
         device_of(FakeGpu()).load(unread_bundle(target="sm_90a", static_shared_memory=1, dynamic_shared_memory=232448))
@@ -184,7 +188,11 @@ def test_more_shared_memory_than_the_gpu_has(unread_bundle) -> None:
         ({"dependent_launch": True}, "programmatic dependent launch"),
     ],
 )
-def test_what_only_hopper_has(unread_bundle, changes, feature) -> None:
+def test_what_only_hopper_has(
+    unread_bundle: Callable[..., Bundle],
+    changes: dict[str, bool | str | tuple[Argument | TmaDescriptor | int, ...]],
+    feature: str,
+) -> None:
     read = unread_bundle(**changes | {"target": "sm_80"})
     with pytest.raises(StepladderError) as caught:
         device_of(FakeGpu(capability=(8, 9))).load(read)
@@ -195,7 +203,7 @@ def test_what_only_hopper_has(unread_bundle, changes, feature) -> None:
     assert caught.value.status == NOT_EXECUTED
 
 
-def test_parameters_in_the_kernels_order(bundle) -> None:
+def test_parameters_in_the_kernels_order(bundle: Path) -> None:
     gpu = FakeGpu(addresses=[0x1000, 0x2000, 0x3000])
     read = bundle(target="sm_90a", grid=(3, 4, 1), block=(128, 2, 1), dynamic_shared_memory=1024)
     launcher_of(device_of(gpu), read)()
@@ -204,7 +212,7 @@ def test_parameters_in_the_kernels_order(bundle) -> None:
 
 
 @pytest.mark.parametrize("dependent", [False, True])
-def test_pointers_and_descriptors_mix(bundle, dependent) -> None:
+def test_pointers_and_descriptors_mix(bundle: Path, dependent: bool) -> None:
     """The driver gets the 128 aligned bytes of a descriptor by their address, and a pointer as a 64-bit integer."""
     gpu = FakeGpu(addresses=[0x1000, 0x2000, 0x3000])
     problem = make_problem(64, 192, 128)
@@ -244,7 +252,7 @@ def test_pointers_and_descriptors_mix(bundle, dependent) -> None:
         assert not hasattr(config, "attrs")
 
 
-def test_dependent_launch(bundle) -> None:
+def test_dependent_launch(bundle: Path) -> None:
     """Programmatic dependent launch goes with every launch, in a capture as outside of one."""
     gpu = FakeGpu()
     device = device_of(gpu)
@@ -265,7 +273,7 @@ def test_dependent_launch(bundle) -> None:
 
 
 @pytest.mark.parametrize("number", [0, 2**63 - 1, 2**63, 2**64 - 1])
-def test_unsigned_integers_of_64_bits(number) -> None:
+def test_unsigned_integers_of_64_bits(number: int) -> None:
     """cuda.core takes Python's integers as signed ones: they go as NumPy's."""
     gpu = FakeGpu()
     device_of(gpu).load_ptx("ptx", "kernel").launcher((1, 1, 1), (32, 1, 1), [number])()
@@ -273,7 +281,7 @@ def test_unsigned_integers_of_64_bits(number) -> None:
     assert given == number and given.dtype == np.uint64
 
 
-def test_a_launcher_keeps_its_buffers(bundle) -> None:
+def test_a_launcher_keeps_its_buffers(bundle: Path) -> None:
     """Memory goes back with the last reference to a buffer, which a launcher may be."""
     device = device_of(FakeGpu())
     read = bundle(**tma_changes())
@@ -288,7 +296,7 @@ def test_a_launcher_keeps_its_buffers(bundle) -> None:
     assert c() is None
 
 
-def test_clusters_are_those_compiled_in(bundle) -> None:
+def test_clusters_are_those_compiled_in(bundle: Path) -> None:
     """They need nothing at launch; the driver is only asked whether one fits, without extents of its own."""
     gpu = FakeGpu(cluster=(2, 1, 1))
     read = bundle(target="sm_90a", cluster=(2, 1, 1), grid=(6, 4, 1), block=(384, 1, 1), dynamic_shared_memory=200_000)
@@ -305,7 +313,7 @@ def test_clusters_are_those_compiled_in(bundle) -> None:
 
 
 @pytest.mark.parametrize("cluster, opts_in", [((4, 2, 1), False), ((3, 3, 1), True), ((16, 1, 1), True)])
-def test_large_clusters_are_opted_in_to(bundle, cluster, opts_in) -> None:
+def test_large_clusters_are_opted_in_to(bundle: Path, cluster: tuple[int, int, int], opts_in: bool) -> None:
     gpu = FakeGpu(cluster=cluster)
     device_of(gpu).load(bundle(target="sm_90a", cluster=cluster, grid=cluster))
     wanted = [["CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED", 1, 6, 0]]
@@ -313,7 +321,9 @@ def test_large_clusters_are_opted_in_to(bundle, cluster, opts_in) -> None:
 
 
 @pytest.mark.parametrize("cluster, grid", [((2, 1, 1), (3, 4, 1)), ((1, 2, 1), (4, 3, 1)), ((1, 1, 2), (2, 2, 1))])
-def test_grid_that_is_no_multiple_of_the_cluster(unread_bundle, cluster, grid) -> None:
+def test_grid_that_is_no_multiple_of_the_cluster(
+    unread_bundle: Callable[..., Bundle], cluster: tuple[int, int, int], grid: tuple[int, int, int]
+) -> None:
     text = " x ".join(map(str, grid)), " x ".join(map(str, cluster))
     message = f"has a grid of {text[0]} blocks, which is not a multiple of its cluster of {text[1]}; nothing was"
     with pytest.raises(StepladderError, match=message) as caught:
@@ -322,7 +332,7 @@ def test_grid_that_is_no_multiple_of_the_cluster(unread_bundle, cluster, grid) -
 
 
 @pytest.mark.parametrize("compiled", [(0, 0, 0), (1, 2, 1)])
-def test_kernel_compiled_for_another_cluster(bundle, compiled) -> None:
+def test_kernel_compiled_for_another_cluster(bundle: Path, compiled: tuple[int, int, int]) -> None:
     text = " x ".join(map(str, compiled))
     message = f"kernel 'matmul' is compiled for clusters of {text} blocks, and the manifest has 2 x 1 x 1; nothing was"
     with pytest.raises(StepladderError, match=message) as caught:
@@ -330,7 +340,7 @@ def test_kernel_compiled_for_another_cluster(bundle, compiled) -> None:
     assert caught.value.status == NOT_EXECUTED
 
 
-def test_cluster_that_does_not_fit(bundle) -> None:
+def test_cluster_that_does_not_fit(bundle: Path) -> None:
     gpu = FakeGpu(cluster=(16, 1, 1))
     gpu.active_clusters = 0
     read = bundle(
@@ -360,7 +370,7 @@ def test_capture_ends_when_enqueueing_fails() -> None:
     assert len(gpu.called("close_builder")) == 1 and not gpu.called("complete")
 
 
-def test_copies_wait_for_kernels_before(bundle) -> None:
+def test_copies_wait_for_kernels_before(bundle: Path) -> None:
     gpu = FakeGpu()
     device = device_of(gpu)
     read = bundle(target="sm_90a")
@@ -378,7 +388,7 @@ def test_copies_wait_for_kernels_before(bundle) -> None:
     assert len(gpu.called("free")) == 3
 
 
-def test_a_failed_copy_is_reported(bundle) -> None:
+def test_a_failed_copy_is_reported(bundle: Path) -> None:
     gpu = FakeGpu({"cuMemcpyHtoD": ["CUDA_ERROR_INVALID_VALUE"]})
     buffer = device_of(gpu).allocate(8)
     with pytest.raises(CudaError, match=r"cuMemcpyHtoD failed: CUDA_ERROR_INVALID_VALUE .it went wrong."):

@@ -9,7 +9,16 @@ from stepladder.emulator.memory.findings import Findings
 ONE = [1, 1, 1]
 
 
-def messages(grid=ONE, block=ONE, cluster=ONE, shared=0, static=0, registers=None, chips=(), **attributes) -> list[str]:
+def messages(
+    grid: list[int] = ONE,
+    block: list[int] = ONE,
+    cluster: list[int] = ONE,
+    shared: int = 0,
+    static: int = 0,
+    registers=None,
+    chips: tuple[()] = (),
+    **attributes: object,
+) -> list[str]:
     findings = Findings()
     names = {name.replace("nvvm_", "nvvm."): given for name, given in attributes.items()}
     asked = Asked(grid, block, cluster, shared, static, registers)
@@ -49,7 +58,7 @@ def messages(grid=ONE, block=ONE, cluster=ONE, shared=0, static=0, registers=Non
         ({"block": [1000, 1, 1], "registers": 65}, "with up to 65 registers each (maxnreg), 73728 in all, of which"),
     ],
 )
-def test_what_no_launch_may_ask(launch, message) -> None:
+def test_what_no_launch_may_ask(launch: dict[str, int | list[int] | tuple[str, ...]], message: str) -> None:
     [found] = messages(**launch)
     assert message in found
 
@@ -73,5 +82,5 @@ def test_what_no_launch_may_ask(launch, message) -> None:
         {"block": [32, 4, 1], "nvvm_maxntid": [128, 1, 1], "known_block_size": [32, 4, 1]},
     ],
 )
-def test_what_fits(launch) -> None:
+def test_what_fits(launch: dict[str, int | list[int] | tuple[str, ...]]) -> None:
     assert messages(**launch) == []

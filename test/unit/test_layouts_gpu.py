@@ -4,6 +4,10 @@ Each kernel is one instruction (`layout_kernels`); data are small integers, comp
 needed.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
@@ -18,6 +22,7 @@ from stepladder.runtime import tensor_map
 from stepladder.runtime.bundle import TmaDescriptor
 from stepladder.runtime.device import Device
 from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.tensor_map import TensorMap
 
 WARP = fragments.WARP
 
@@ -29,7 +34,7 @@ _BYTES = {
 _DTYPES = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "s8": np.int8, "s32": np.int32}
 
 
-def bits_of(numbers, kind) -> np.ndarray:
+def bits_of(numbers: np.ndarray, kind: str) -> np.ndarray:
     """Small integers as elements of a type, by PTX's name: an array of unsigned integers of its width."""
     if kind in _BYTES:
         return np.vectorize(_BYTES[kind].get)(numbers).astype(np.uint8)
@@ -40,17 +45,17 @@ def bits_of(numbers, kind) -> np.ndarray:
     return array.view(f"u{array.itemsize}")
 
 
-def integers(seed, *shape) -> np.ndarray:
+def integers(seed: int, *shape: int) -> np.ndarray:
     return np.random.default_rng(seed).integers(-2, 3, shape)
 
 
 class Runner:
     """Runs kernels on arrays."""
 
-    def __init__(self, device) -> None:
+    def __init__(self, device: Device) -> None:
         self.device = device
 
-    def __call__(self, ptx, threads, *arguments, blocks=1, shared=SHARED_BYTES) -> np.ndarray:
+    def __call__(self, ptx, threads, *arguments, blocks: int = 1, shared: int = SHARED_BYTES) -> np.ndarray:
         """Launches a kernel with arrays, integers and TMA descriptors; returns what the arrays hold afterwards."""
         kernel = self.device.load_ptx(ptx, NAME, shared)
         buffers, given = {}, []
@@ -72,7 +77,7 @@ class Runner:
 
 
 @pytest.fixture(scope="module")
-def run():
+def run() -> Iterator[Runner]:
     with Device() as device:
         if device.capability != (9, 0):
             pytest.skip("wgmma and TMA's forms here need compute capability 9.0")
@@ -88,7 +93,7 @@ ORDER = (5 * np.arange(WARP) + 3) % WARP
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("count,transposed", MATRICES)
-def test_ldmatrix(run, count, transposed) -> None:
+def test_ldmatrix(run: Runner, count: int, transposed: bool) -> None:
     rows = np.arange(WARP * 8, dtype=np.uint16).reshape(WARP, 8)
     out = np.zeros((WARP, count, 2), np.uint16)
     found = run(layout_kernels.ldmatrix(count, transposed), WARP, rows, ORDER.astype(np.uint32), out)[-1]
@@ -105,7 +110,7 @@ def test_ldmatrix(run, count, transposed) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("count,transposed", MATRICES)
-def test_stmatrix(run, count, transposed) -> None:
+def test_stmatrix(run: Runner, count: int, transposed: bool) -> None:
     held = np.arange(1, WARP * count * 2 + 1, dtype=np.uint16).reshape(WARP, count, 2)
     out = np.zeros((WARP, 8), np.uint16)
     found = run(layout_kernels.stmatrix(count, transposed), WARP, held, ORDER.astype(np.uint32), out)[-1]
@@ -131,7 +136,7 @@ PRODUCTS = [
 ]
 
 
-def mma_kernel(rows, columns, k, types) -> str:
+def mma_kernel(rows: int, columns: int, k: int, types: tuple[str, str, str, str]) -> str:
     width = max(32, 8 * bits_of(np.zeros(1), types[1]).itemsize)
     held = {"f16": 32, "f32": 32, "s32": 32, "f64": 64}[types[0]]
     bits = 8 * bits_of(np.zeros(1), types[1]).itemsize
@@ -145,7 +150,7 @@ def mma_kernel(rows, columns, k, types) -> str:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("rows,columns,k,types", PRODUCTS)
-def test_mma_sync(run, rows, columns, k, types) -> None:
+def test_mma_sync(run: Runner, rows: int, columns: int, k: int, types: tuple[str, str, str, str]) -> None:
     a, b, c = integers(1, rows, k), integers(2, k, columns), integers(3, rows, columns)
     a_bits, b_bits = bits_of(a, types[1]), bits_of(b, types[2])
     sums = fragments.mma_c(rows, columns)
@@ -162,7 +167,7 @@ def test_mma_sync(run, rows, columns, k, types) -> None:
 
 
 @pytest.mark.gpu
-def test_tf32_drops_bits(run) -> None:
+def test_tf32_drops_bits(run: Runner) -> None:
     """What a float32 has more than tf32 is dropped, not rounded."""
     a = np.float32(1) + np.random.default_rng(5).integers(0, 1 << 23, (16, 8)).astype(np.float32) * np.float32(2.0**-23)
     b = np.eye(8, dtype=np.float32)
@@ -203,7 +208,7 @@ WGMMA = [
 STEP = 32  # bytes of an instruction along k
 
 
-def operand(place, rows, swizzle, along_k, way) -> MatrixDescriptor:
+def operand(place: int, rows: int, swizzle: int, along_k: bool, way: int) -> MatrixDescriptor:
     """The descriptor of an operand of 16-bit elements or of one along k: in one of two ways, which differ in every
     stride."""
     width = swizzle or 16
@@ -224,7 +229,9 @@ def operand(place, rows, swizzle, along_k, way) -> MatrixDescriptor:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("columns,types,along_k,swizzle,way", WGMMA)
-def test_wgmma(run, columns, types, along_k, swizzle, way) -> None:
+def test_wgmma(
+    run: Runner, columns: int, types: tuple[str, str, str], along_k: tuple[bool, bool], swizzle: int, way: int
+) -> None:
     item = bits_of(np.zeros(1), types[1]).itemsize
     k = STEP // item
     image = np.zeros(SHARED_BYTES, np.uint8)
@@ -262,14 +269,14 @@ BOXES = [("f16", swizzle, 0) for swizzle in SWIZZLES] + [
 ]
 
 
-def tensor_and_box(kind, swizzle, narrow=1):
+def tensor_and_box(kind: str, swizzle: int, narrow: int = 1) -> tuple[np.ndarray, tuple[int, int]]:
     dtype = np.dtype(KINDS[kind])
     rows, columns = TENSOR[0], TENSOR[1] if dtype.itemsize > 1 else 80
     tensor = np.arange(1, rows * columns + 1).astype(dtype).reshape(rows, columns)
     return tensor, (24, (swizzle or 64) // dtype.itemsize // narrow)
 
 
-def encoded(device, tensor, kind, box, swizzle):
+def encoded(device, tensor: np.ndarray, kind: str, box: tuple[int, int], swizzle: int) -> tuple[TensorMap, object]:
     """The descriptor of a tensor, and the buffer that it is of."""
     buffer = device.allocate(tensor.nbytes)
     buffer.upload(tensor)
@@ -278,7 +285,7 @@ def encoded(device, tensor, kind, box, swizzle):
     return tensor_map.encode(descriptor, buffer), buffer
 
 
-def part_of(tensor, origin, box) -> np.ndarray:
+def part_of(tensor: np.ndarray, origin: tuple[object, object], box: tuple[int, int]) -> np.ndarray:
     """A box of a tensor, zeros where there is none of it."""
     part = np.zeros(box, tensor.dtype)
     rows, columns = (np.arange(size) + first for size, first in zip(box, origin))
@@ -288,7 +295,7 @@ def part_of(tensor, origin, box) -> np.ndarray:
 
 
 def loaded(
-    run, kind, swizzle, shift, origin, *, narrow=1, multicast=False
+    run, kind: str, swizzle: int, shift: int, origin: tuple[int, int], *, narrow: int = 1, multicast: bool = False
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """What shared memory holds behind a load, what it should, and whether the mbarrier's phase ended; of each block."""
     tensor, box = tensor_and_box(kind, swizzle, narrow)
@@ -318,7 +325,7 @@ def loaded(
 @pytest.mark.gpu
 @pytest.mark.parametrize("kind,swizzle,shift", BOXES)
 @pytest.mark.parametrize("origin", ORIGINS)
-def test_tma_load(run, kind, swizzle, shift, origin) -> None:
+def test_tma_load(run: Runner, kind: str, swizzle: int, shift: int, origin: tuple[int, int]) -> None:
     """The bytes of the whole box are counted, wherever it lies: else the phase would not end."""
     found, expected, ended = loaded(run, kind, swizzle, shift, origin)
     assert ended.all()
@@ -327,7 +334,7 @@ def test_tma_load(run, kind, swizzle, shift, origin) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("swizzle", (128, 64))
-def test_tma_load_of_narrow_rows(run, swizzle) -> None:
+def test_tma_load_of_narrow_rows(run: Runner, swizzle: int) -> None:
     """Rows narrower than what they are swizzled over."""
     found, expected, ended = loaded(run, "f16", swizzle, 0, (8, 1), narrow=2)
     assert ended.all()
@@ -335,7 +342,7 @@ def test_tma_load_of_narrow_rows(run, swizzle) -> None:
 
 
 @pytest.mark.gpu
-def test_tma_load_to_two_blocks(run) -> None:
+def test_tma_load_to_two_blocks(run: Runner) -> None:
     found, expected, ended = loaded(run, "f16", 128, 0, (80, 5), multicast=True)
     assert ended.all()
     np.testing.assert_array_equal(found, expected)
@@ -345,7 +352,7 @@ def test_tma_load_to_two_blocks(run) -> None:
 @pytest.mark.parametrize("kind,swizzle,shift", BOXES)
 @pytest.mark.parametrize("origin", STORED_ORIGINS)
 @pytest.mark.parametrize("add", (False, True))
-def test_tma_store(run, kind, swizzle, shift, origin, add) -> None:
+def test_tma_store(run: Runner, kind: str, swizzle: int, shift: int, origin: tuple[int, int], add: bool) -> None:
     if add and kind == "i8":
         pytest.skip("TMA does not add bytes")
     tensor, box = tensor_and_box(kind, swizzle)

@@ -1,6 +1,7 @@
 """What needs more memory than there is gets one message: arguments, allocations, inputs, problems."""
 
 import struct
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ DYNAMIC = "func.func @f(%size: index) {\n  %a = memref.alloc(%size) : memref<?xf
 
 
 @pytest.fixture
-def little(monkeypatch) -> None:
+def little(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_memory, "available", lambda: 3 * 2**30)
 
 
@@ -37,13 +38,13 @@ def emulated(text: str) -> Emulation:
         f"func.func @f() {{\n  %a = arith.constant dense<0.0> : tensor<{LARGE}xf32>\n  return\n}}\n",
     ],
 )
-def test_value_of_a_type_that_is_too_large(text) -> None:
+def test_value_of_a_type_that_is_too_large(text: str) -> None:
     with mlir_context(), pytest.raises(StepladderError, match=r"a value of type .* are available") as caught:
         emulated(text)
     assert caught.value.location in ("large.mlir:1:1", "large.mlir:2:8")
 
 
-def test_arguments_that_are_too_large_together(little) -> None:
+def test_arguments_that_are_too_large_together(little: None) -> None:
     with mlir_context():
         emulation = emulated("func.func @f(%a: memref<268435456xf32>, %b: memref<268435456xf32>) {\n  return\n}\n")
         with pytest.raises(StepladderError, match=r"arguments of @f, .* needs 4.0 GiB .* 3.0 GiB are available"):
@@ -55,7 +56,7 @@ def test_allocation_of_a_size_known_when_it_runs() -> None:
         emulated(DYNAMIC).run([np.int64(LARGE)])
 
 
-def test_problem_that_is_too_large(little) -> None:
+def test_problem_that_is_too_large(little: None) -> None:
     with pytest.raises(StepladderError, match=r"C = AB, 65536 x 65536 x 64, .* needs .* GiB") as caught:
         problem = make_problem(m=65536, n=65536, accumulate=False)
         check.check_matmul(problem, matmul_program(problem), None, 0)
@@ -83,7 +84,9 @@ def npy(shape: str, type_: str = "<f4") -> bytes:
     ],
     ids=["huge", "overflow", "negative", "short", "objects", "empty", "type", "nested", "syntax", "header"],
 )
-def test_input_whose_header_promises_too_much(content, tmp_path, capfd) -> None:
+def test_input_whose_header_promises_too_much(
+    content: bytes, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "a.npy"
     path.write_bytes(content)
     with pytest.raises(StepladderError, match="is not a file of NumPy") as caught:
@@ -94,13 +97,13 @@ def test_input_whose_header_promises_too_much(content, tmp_path, capfd) -> None:
 @pytest.mark.parametrize(
     "array", [np.ones((4, 5), np.float32), np.ones((4, 5), np.float16, order="F"), np.zeros((0, 4), np.int8)]
 )
-def test_input(array, tmp_path) -> None:
+def test_input(array: np.ndarray, tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", array)
     loaded = emulation_output.load_array(str(tmp_path / "a.npy"))
     assert loaded.dtype == array.dtype and np.array_equal(loaded, array)
 
 
-def test_memory_that_runs_out(capsys) -> None:
+def test_memory_that_runs_out(capsys: pytest.CaptureFixture[str]) -> None:
     """Where nothing looked beforehand."""
     assert guard.guarded(lambda: np.empty(2**62, np.uint8).size) == BAD_INPUT
     assert capsys.readouterr().err.startswith("error: not enough memory: Unable to allocate")

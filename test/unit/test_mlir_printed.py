@@ -1,5 +1,7 @@
 """Attributes that the bindings have no accessors for: each is read from the text that MLIR prints."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from stepladder.mlir import printed
@@ -7,7 +9,7 @@ from stepladder.mlir.bindings import ir
 
 
 @pytest.fixture(autouse=True)
-def context():
+def context() -> Iterator[None]:
     with ir.Context(), ir.Location.unknown():
         yield
 
@@ -27,7 +29,7 @@ def context():
         ("#vector.punctuation<newline>", "newline"),
     ],
 )
-def test_keywords(text, word) -> None:
+def test_keywords(text: str, word: str) -> None:
     attribute = ir.Attribute.parse(text)
     assert printed.keyword(attribute) == printed.keyword(str(attribute)) == word
 
@@ -59,7 +61,7 @@ def test_chips() -> None:
         ("1", "global"),
     ],
 )
-def test_memory_spaces(text, space) -> None:
+def test_memory_spaces(text: str, space: str) -> None:
     assert printed.memory_space(ir.Attribute.parse(text)) == space
 
 

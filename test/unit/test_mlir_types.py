@@ -1,5 +1,7 @@
 """Types that the bindings have no accessors for: each is read back from the text that MLIR prints."""
 
+from collections.abc import Callable, Iterator
+
 import pytest
 
 from stepladder.mlir import types
@@ -8,7 +10,7 @@ from stepladder.mlir.traverse import walk
 
 
 @pytest.fixture(autouse=True)
-def context():
+def context() -> Iterator[None]:
     with ir.Context(), ir.Location.unknown():
         yield
 
@@ -16,7 +18,7 @@ def context():
 @pytest.mark.parametrize(
     "name, bits", [("f16", 16), ("bf16", 16), ("f32", 32), ("tf32", 19), ("f8E4M3FN", 8), ("f8E5M2", 8), ("i1", 1)]
 )
-def test_widths_and_names(name, bits) -> None:
+def test_widths_and_names(name: str, bits: int) -> None:
     type_ = ir.Type.parse(name)
     assert types.bit_width(type_) == bits
     assert types.byte_width(type_) == bits // 8
@@ -43,7 +45,7 @@ def test_row_major_strides() -> None:
         ("memref<4xf32>", None),
     ],
 )
-def test_address_spaces(text, name) -> None:
+def test_address_spaces(text: str, name: str | None) -> None:
     type_ = ir.MemRefType(ir.Type.parse(text))
     assert types.address_space_name(type_.memory_space) == name
     assert types.is_workgroup_memory(type_) == (name == "workgroup")
@@ -57,7 +59,7 @@ def test_dimensions() -> None:
 
 
 @pytest.mark.parametrize("swizzle", [32, 64, 128])
-def test_tensor_maps(swizzle) -> None:
+def test_tensor_maps(swizzle: int) -> None:
     type_ = types.tensor_map(64, 16, ir.Type.parse("bf16"), swizzle)
     assert types.is_tensor_map(type_)
     assert types.tensor_map_swizzle(type_) == swizzle
@@ -73,7 +75,7 @@ def test_a_tensor_map_without_swizzle() -> None:
 
 
 @pytest.mark.parametrize("name", ["f32", "f16"])
-def test_accumulators(name) -> None:
+def test_accumulators(name: str) -> None:
     type_ = types.accumulator(128, 96, ir.Type.parse(name))
     assert types.is_accumulator(type_)
     assert not types.is_tensor_map(type_)
@@ -83,7 +85,7 @@ def test_accumulators(name) -> None:
 
 
 @pytest.mark.parametrize("name", ["f16", "tf32", "f8E4M3FN"])
-def test_matrix_descriptors(name) -> None:
+def test_matrix_descriptors(name: str) -> None:
     tile = types.matrix_descriptor_tile(types.matrix_descriptor(64, 256, ir.Type.parse(name)))
     assert tile.shape == [64, 256]
     assert types.name_of(tile.element_type) == name
@@ -97,7 +99,7 @@ def test_groups_of_mbarriers() -> None:
 
 
 @pytest.mark.parametrize("read", [types.tensor_map_swizzle, types.accumulator_vector, types.matrix_descriptor_tile])
-def test_other_types_are_refused(read) -> None:
+def test_other_types_are_refused(read: Callable[..., object]) -> None:
     with pytest.raises(ValueError, match="'f32' is not of the form"):
         read(ir.Type.parse("f32"))
 
@@ -106,7 +108,7 @@ def test_other_types_are_refused(read) -> None:
     "name, expected",
     [("i8", True), ("si8", False), ("index", True), ("bf16", True), ("f8E4M3FN", True), ("complex<f32>", False)],
 )
-def test_numbers(name, expected) -> None:
+def test_numbers(name: str, expected: bool) -> None:
     assert types.is_number(ir.Type.parse(name)) == expected
 
 

@@ -35,7 +35,7 @@ def test_problems_with_short_sides_are_none_of_the_others() -> None:
     assert all(min(problem.size[:2]) <= 800 or max(problem.size) <= 2560 for problem in problems)
 
 
-def test_forms_are_the_first_settings_of_either_orientation(tmp_path) -> None:
+def test_forms_are_the_first_settings_of_either_orientation(tmp_path: Path) -> None:
     from choice_plan import EXCHANGED, FIRST, SWAPPED, TYPES, plan
     from draw import Drawn
 
@@ -45,7 +45,7 @@ def test_forms_are_the_first_settings_of_either_orientation(tmp_path) -> None:
     assert "tma" in {job.knobs["epilogue"] for job in jobs if job.knobs["swap_operands"]}
 
 
-def test_varied_settings_are_of_both_orientations_and_launched_both_ways(tmp_path) -> None:
+def test_varied_settings_are_of_both_orientations_and_launched_both_ways(tmp_path: Path) -> None:
     from choice_plan import OF_A_FORM, TYPES, plan
     from draw import EDGE_BYTES, draw, draw_edge, draw_tail
 
@@ -63,7 +63,7 @@ def test_varied_settings_are_of_both_orientations_and_launched_both_ways(tmp_pat
 def test_a_search_keeps_the_best_that_it_began_with() -> None:
     from evolution import evolve
 
-    def distance(point) -> float:
+    def distance(point: np.ndarray) -> float:
         return float(np.abs(point - 0.5).sum())
 
     least, most, start = np.zeros(3), np.ones(3), np.full(3, 0.5)
@@ -98,7 +98,7 @@ def test_the_constants_in_the_package_choose_as_well_as_they_say() -> None:
 
 
 @pytest.mark.parametrize("pattern", ["wgmma_sweep*.json", "wgmma_tuning*.json", "model_*.json"])
-def test_results_name_knobs_and_values_that_the_pipeline_has(pattern) -> None:
+def test_results_name_knobs_and_values_that_the_pipeline_has(pattern: str) -> None:
     from measured_kernels import RESULTS, kernels_of
     from stepladder.pipeline import knob_choice, library
     from stepladder.pipeline.context import mlir_context
@@ -166,7 +166,7 @@ def test_a_fit_finds_the_constants_that_times_were_made_with() -> None:
     assert found[0] == pytest.approx(true[matrix], abs=0.01)
 
 
-def test_a_choice_is_planned_built_and_reported(tmp_path, capsys) -> None:
+def test_a_choice_is_planned_built_and_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from choice_plan import TYPES, plan
     from draw import Drawn
     from measured_kernels import kernels_of, write_table
@@ -189,7 +189,9 @@ def test_a_choice_is_planned_built_and_reported(tmp_path, capsys) -> None:
     assert json.loads(path.read_text())["columns"] == list(COLUMNS)
 
 
-def test_decode_reports_ratios_and_fractions_of_the_rate_of_memory(tmp_path, capsys) -> None:
+def test_decode_reports_ratios_and_fractions_of_the_rate_of_memory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     import decode
     from measured_kernels import write_table
     from model_choice import COLUMNS, KNOBS, _head

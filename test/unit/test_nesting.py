@@ -35,7 +35,7 @@ DEEP = [
 
 
 @pytest.mark.parametrize("kind", DEEP)
-def test_too_deep(kind) -> None:
+def test_too_deep(kind: str) -> None:
     with pytest.raises(StepladderError, match=f"nested deeper than the {MAX_DEPTH} levels") as caught:
         check_nesting(KINDS[kind](MAX_DEPTH + 1), "deep.mlir")
     name, line, column = caught.value.location.split(":")
@@ -43,7 +43,7 @@ def test_too_deep(kind) -> None:
 
 
 @pytest.mark.parametrize("kind", DEEP)
-def test_what_is_accepted_does_not_overflow_the_stack(kind) -> None:
+def test_what_is_accepted_does_not_overflow_the_stack(kind: str) -> None:
     """The deepest text that passes the check is parsed, verified and printed, with a margin: on a quarter of the stack
     that a process has."""
     for depth in range(MAX_DEPTH - 4, 0, -1):  # the printer adds levels, such as the module around a function
@@ -80,7 +80,7 @@ def test_too_many_operators() -> None:
 
 
 @pytest.mark.parametrize("kind", ["texts", "side by side", "arrows"])
-def test_what_only_looks_nested(kind) -> None:
+def test_what_only_looks_nested(kind: str) -> None:
     with mlir_context():
         parse_payload(KINDS[kind](20 * MAX_DEPTH), "flat.mlir")
 
@@ -125,7 +125,7 @@ def test_the_bound_of_the_depth_is_one(text: str) -> None:
             assert nesting._depth_bound(text) > 3
 
 
-def test_text_of_kernels_is_not_looked_at_token_by_token(monkeypatch) -> None:
+def test_text_of_kernels_is_not_looked_at_token_by_token(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bound accepts the IR of a kernel: the exact check takes several times as long."""
     function = "func.func @f(%a: memref<4x4xf32, strided<[4, 1], offset: ?>>) { scf.if %c { scf.for %i = {} } }\n"
     monkeypatch.setattr(nesting, "_check_depth", lambda text, name: pytest.fail("the bound is too high"))

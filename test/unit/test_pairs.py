@@ -14,7 +14,7 @@ import pytest
 from combinations import combinations, sample
 from conftest import examples
 from pair_payloads import PairPayload, drawn
-from stepladder.payload.matmul import find_matmul
+from stepladder.payload.matmul import PayloadMatmul, find_matmul
 from stepladder.pipeline.build import build
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.functions import FunctionBuild, build_any
@@ -51,13 +51,13 @@ KINDS = [
 ]
 
 
-def found(text: str):
+def found(text: str) -> PayloadMatmul:
     with mlir_context():
         return find_matmul(parse_payload(text, "pair.mlir"))
 
 
 @pytest.mark.parametrize("kind, setting", combinations(KINDS, SETTINGS))
-def test_right_on_every_pipeline(kind, setting) -> None:
+def test_right_on_every_pipeline(kind: PairPayload, setting: tuple[str, dict[str, int | str | None]]) -> None:
     pipeline, knobs = setting
     knobs = {name: value for name, value in knobs.items() if value is not None}
     check(kind.text(), pipeline, knobs, levels="last")

@@ -46,7 +46,9 @@ layouts = st.sampled_from(["row", "column"])
     layouts,
     layouts,
 )
-def test_problem_is_what_was_written(m, n, k, accumulate, types, a_layout, b_layout) -> None:
+def test_problem_is_what_was_written(
+    m: int, n: int, k: int, accumulate: bool, types, a_layout: str, b_layout: str
+) -> None:
     inputs, c = types
     with mlir_context():
         module = parse_payload(
@@ -83,7 +85,7 @@ def test_problem_is_what_was_written(m, n, k, accumulate, types, a_layout, b_lay
         ("column", "column", "5x2", "3x5"),
     ],
 )
-def test_operands_are_stored_in_their_layouts(a_layout, b_layout, a, b) -> None:
+def test_operands_are_stored_in_their_layouts(a_layout: str, b_layout: str, a: str, b: str) -> None:
     text = matmul_text(2, 3, 5, a_layout=a_layout, b_layout=b_layout)
     assert f"(%A: memref<{a}xf16>, %B: memref<{b}xf16>, %C: memref<2x3xf32>)" in text
     assert ("indexing_maps" in text) == ("column" in (a_layout, b_layout))
@@ -96,7 +98,7 @@ def test_operands_are_stored_in_their_layouts(a_layout, b_layout, a, b) -> None:
 @pytest.mark.parametrize(
     "inputs, c", [("bf16", "f32"), ("f32", "f32"), ("i8", "i32"), ("f8E4M3FN", "f32"), ("f8E5M2", "f32")]
 )
-def test_the_llvm_projects_own_tool_takes_it(a_layout, b_layout, inputs, c) -> None:
+def test_the_llvm_projects_own_tool_takes_it(a_layout: str, b_layout: str, inputs: str, c: str) -> None:
     text = matmul_text(
         16,
         32,
@@ -114,7 +116,7 @@ def test_the_llvm_projects_own_tool_takes_it(a_layout, b_layout, inputs, c) -> N
 
 
 @pytest.mark.parametrize("form", ["memref", "tensor"])
-def test_layouts_of_every_form(form) -> None:
+def test_layouts_of_every_form(form: str) -> None:
     """Sizes come from the maps, where the matmul is on memrefs or on tensors and whatever dimensions are called."""
     a, b, c = (f"{form}<{shape}>" for shape in ("5x2xi8", "3x5xi8", "2x3xi32"))
     result = f" -> {c}" if form == "tensor" else ""
@@ -139,7 +141,7 @@ def test_layouts_of_every_form(form) -> None:
         (["(k, m)", "(k, n)", "(m, n)"], "{cast = #linalg.type_fn<cast_unsigned>}", "takes A and B for unsigned"),
     ],
 )
-def test_matmuls_that_are_refused(maps, attributes, message) -> None:
+def test_matmuls_that_are_refused(maps: list[str], attributes: str, message: str) -> None:
     shapes = {"(k)": "8"}
     a, b = (f"memref<{shapes.get(map_, '8x8')}xi8>" for map_ in maps[:2])
     written = ", ".join(f"affine_map<(m, n, k) -> {map_}>" for map_ in maps)
@@ -164,18 +166,18 @@ def test_matmuls_that_are_refused(maps, attributes, message) -> None:
         ("bf16", "bf16", "f16", "accumulators of bf16 are not rounded to C of f16"),
     ],
 )
-def test_types_that_do_not_go_together(inputs, sums, stored, message) -> None:
+def test_types_that_do_not_go_together(inputs: str, sums: str, stored: str, message: str) -> None:
     with pytest.raises(StepladderError, match=message):
         matmul_text(8, 8, 8, a_type=inputs, b_type=inputs, acc_type=sums, c_type=stored, accumulate=False)
 
 
 @pytest.mark.parametrize("sizes, named", [((0, 8, 8), "m = 0"), ((8, 0, 8), "n = 0"), ((0, 8, -1), "m = 0, k = -1")])
-def test_sizes_without_anything_to_compute(sizes, named) -> None:
+def test_sizes_without_anything_to_compute(sizes: tuple[int, int, int], named: str) -> None:
     with pytest.raises(StepladderError, match=f"{named}, and sizes must be at least 1"):
         matmul_text(*sizes)
 
 
-def test_command_line(capsys) -> None:
+def test_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     options = "payload matmul --m 2 --n 3 --k 5 --a-type i8 --b-type i8 --acc-type i32 --c-type i32 --a-layout column"
     assert cli.main(options.split()) == OK
     text = capsys.readouterr().out
@@ -188,7 +190,7 @@ def test_command_line(capsys) -> None:
 @pytest.mark.parametrize(
     "inputs, c, products", [("f16", "f32", "f16"), ("bf16", "f32", "bf16"), ("f32", "f32", "f32"), ("i8", "i32", "i8")]
 )
-def test_manifest_of_a_payload(inputs, c, products) -> None:
+def test_manifest_of_a_payload(inputs: str, c: str, products: str) -> None:
     from stepladder.pipeline import build
 
     with mlir_context():
@@ -217,7 +219,7 @@ def test_manifest_of_a_payload(inputs, c, products) -> None:
         ("index", 0),
     ],
 )
-def test_widths(name, bits) -> None:
+def test_widths(name: str, bits: int) -> None:
     """Of a type by name, and of the same type as MLIR has it."""
     assert bits_of_name(name) == bits
     with mlir_context():
@@ -248,7 +250,7 @@ def test_facts() -> None:
 
 @pytest.mark.parametrize("inputs", ["f16", "bf16", "f8E4M3FN", "f8E5M2"])
 @pytest.mark.parametrize("c_type", ["f16", "bf16"])
-def test_accumulation_in_another_type_than_c(capsys, inputs, c_type) -> None:
+def test_accumulation_in_another_type_than_c(capsys: pytest.CaptureFixture[str], inputs: str, c_type: str) -> None:
     assert (
         cli.main(
             f"payload matmul --m 64 --n 64 --k 64 --a-type {inputs} --b-type {inputs} --acc-type f32 "
@@ -295,7 +297,7 @@ def test_another_argument_than_c_is_not_added_to_the_output() -> None:
         ("c_first", {0: "c", 1: "b", 2: "a"}, True),
     ],
 )
-def test_roles_of_arguments(name, roles, accumulate) -> None:
+def test_roles_of_arguments(name: str, roles: dict[int, str], accumulate: bool) -> None:
     with mlir_context():
         matmul = find_matmul(parse_payload((INPUTS / f"{name}.mlir").read_text(), name))
     problem = matmul.problem
@@ -305,7 +307,7 @@ def test_roles_of_arguments(name, roles, accumulate) -> None:
 
 
 @pytest.mark.parametrize("path", sorted(payloads_dir().rglob("*.mlir")), ids=lambda path: path.stem)
-def test_ready_made_payloads(path) -> None:
+def test_ready_made_payloads(path: Path) -> None:
     """They hold what their heads say."""
     with mlir_context():
         problem = find_matmul(parse_payload(path.read_text(), str(path))).problem

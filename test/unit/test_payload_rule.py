@@ -214,7 +214,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_refused(name) -> None:
+def test_refused(name: str) -> None:
     text, line, message = REFUSED[name]
     with mlir_context(), pytest.raises(StepladderError, match=message) as caught:
         find_matmul(parse_payload(text, "payload.mlir"))
@@ -276,7 +276,7 @@ ZEROS = f"%n = arith.constant 0.0 : f32\n{EMPTY}\n%z0 = linalg.fill ins(%n : f32
         ),
     ],
 )
-def test_accepted(text, roles, c_type, accumulates, form) -> None:
+def test_accepted(text: str, roles: dict[int, str], c_type: str, accumulates: bool, form: str) -> None:
     with mlir_context():
         matmul = find_matmul(parse_payload(text, "payload.mlir"))
     problem = matmul.problem

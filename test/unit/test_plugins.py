@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +15,7 @@ from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
 from stepladder.runtime.errors import StepladderError
+from test_scripts import Write
 
 IMPORT = "from stepladder.extension import *\n"
 OP = """
@@ -41,13 +44,13 @@ PAYLOAD = (
 )
 
 
-def op(name, in_dialect="Tc") -> str:
+def op(name: str, in_dialect: str = "Tc") -> str:
     return IMPORT + OP.format(dialect=in_dialect, name=name)
 
 
 @pytest.fixture
-def write(tmp_path):
-    def written(text, name="plugin.py") -> str:
+def write(tmp_path: Path) -> Callable[..., str]:
+    def written(text, name: str = "plugin.py") -> str:
         path = tmp_path / name
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
         return str(path)
@@ -56,7 +59,7 @@ def write(tmp_path):
 
 
 @pytest.fixture(autouse=True)
-def nothing_stays(monkeypatch):
+def nothing_stays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     before = dialect.registered()
     monkeypatch.setattr(plugins, "_files", {})
     monkeypatch.setattr(plugins, "_owners", {})
@@ -64,7 +67,7 @@ def nothing_stays(monkeypatch):
     dialect.restore(before)
 
 
-def test_an_op_is_known_to_contexts_made_afterwards(write) -> None:
+def test_an_op_is_known_to_contexts_made_afterwards(write: Write) -> None:
     plugins.load_file(write(op("mine")))
     pipeline = write(SCRIPT.format(op="tc.mine", pipeline="seen"), "seen.mlir")
     for _ in range(2):
@@ -73,7 +76,7 @@ def test_an_op_is_known_to_contexts_made_afterwards(write) -> None:
             assert "attributes {seen}" in run.steps[0].text
 
 
-def test_a_file_is_loaded_once(write) -> None:
+def test_a_file_is_loaded_once(write: Write) -> None:
     path = write(op("mine"))
     plugins.load_files([path, path, os.path.relpath(path)])
     assert plugins.files() == (path,)
@@ -119,7 +122,7 @@ def test_a_file_is_loaded_once(write) -> None:
         ),
     ],
 )
-def test_plugins_that_are_refused(write, text, message) -> None:
+def test_plugins_that_are_refused(write: Write, text: str, message: str) -> None:
     before = dialect.registered()
     with pytest.raises(StepladderError, match=message):
         plugins.load_file(write(text.replace("\\0", "\0")))
@@ -128,7 +131,7 @@ def test_plugins_that_are_refused(write, text, message) -> None:
         ir.Module.parse("module {}")
 
 
-def test_two_plugins_of_one_dialect_are_refused(write) -> None:
+def test_two_plugins_of_one_dialect_are_refused(write: Write) -> None:
     first = write(IMPORT + "class M(Dialect, name='mine'): pass\n" + op("a", "M"), "first.py")
     plugins.load_file(first)
     message = "second.py' defines the dialect 'mine', which plug-in '.*first.py' defines"
@@ -137,12 +140,12 @@ def test_two_plugins_of_one_dialect_are_refused(write) -> None:
 
 
 @pytest.mark.parametrize("path", ["missing.py", "."])
-def test_no_file(path) -> None:
+def test_no_file(path: str) -> None:
     with pytest.raises(StepladderError, match=f"cannot read plug-in '{path}'"):
         plugins.load_file(path)
 
 
-def test_the_error_keeps_the_traceback(write) -> None:
+def test_the_error_keeps_the_traceback(write: Write) -> None:
     with pytest.raises(StepladderError) as error:
         plugins.load_file(write("def f():\n    return 1 // 0\nf()\n"))
     assert "line 3, in <module>" in error.value.traceback and "line 2, in f" in error.value.traceback
@@ -151,7 +154,7 @@ def test_the_error_keeps_the_traceback(write) -> None:
 
 
 @pytest.fixture
-def installed(tmp_path, write):
+def installed(tmp_path: Path, write: Write) -> Callable[..., object]:
     """Returns a function that runs stepladder-opt beside an installed package whose module has some text."""
 
     def run(text) -> subprocess.CompletedProcess:
@@ -173,13 +176,13 @@ def installed(tmp_path, write):
     return run
 
 
-def test_an_installed_package_brings_its_ops(installed) -> None:
+def test_an_installed_package_brings_its_ops(installed: Callable[..., object]) -> None:
     done = installed(IMPORT + "class Mine(Dialect, name='mine'): pass\n" + op("seen", "Mine"))
     assert done.returncode == 0, done.stderr
     assert "attributes {seen}" in done.stdout and done.stderr == ""
 
 
-def test_an_installed_package_that_fails_is_warned_about(installed) -> None:
+def test_an_installed_package_that_fails_is_warned_about(installed: Callable[..., object]) -> None:
     done = installed("import nothing_here\n")
     assert done.returncode == 2
     assert done.stderr.count("warning:") == 1 and "Traceback" not in done.stderr

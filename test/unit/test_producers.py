@@ -5,6 +5,8 @@ STEPLADDER_TEST_PROFILE=random runs many more payloads.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -51,7 +53,7 @@ def test_right_at_every_step(pipeline: str, number: int) -> None:
     assert sum(report.passed is not None for report in reports) > 10
 
 
-def test_a_bundle_has_the_kernels_in_front(tmp_path) -> None:
+def test_a_bundle_has_the_kernels_in_front(tmp_path: Path) -> None:
     """Both operands are prepared, and rows of B are no multiple of 16 bytes: three kernels in front."""
     text = """func.func @f(%a: tensor<64x40xf32>, %q: tensor<40x33xi8>, %s: tensor<33xf16>) -> tensor<64x33xf32> {
   %zero = arith.constant 0.0 : f32
@@ -164,7 +166,16 @@ WRITTEN = """  bufferization.materialize_in_destination %x in restrict writable 
       : (tensor<32x64xf16>, memref<32x64xf16>) -> ()
   %y = bufferization.to_tensor %A restrict : memref<32x64xf16> to tensor<32x64xf16>
   %a = linalg.abs ins(%y : tensor<32x64xf16>) outs(%e : tensor<32x64xf16>) -> tensor<32x64xf16>"""
+FP8 = """  %q = tensor.empty() : tensor<32x64xf8E4M3FN>
+  %a = linalg.generic {indexing_maps = [#whole, #whole], iterator_types = ["parallel", "parallel"]}
+      ins(%q : tensor<32x64xf8E4M3FN>) outs(%e : tensor<32x64xf16>) {
+  ^bb0(%v: f8E4M3FN, %o: f16):
+    %w = arith.extf %v : f8E4M3FN to f16
+    %r = arith.addf %w, %w : f16
+    linalg.yield %r : f16
+  } -> tensor<32x64xf16>"""
 REFUSED = {
+    "fp8": (FP8, "linalg.generic takes tensor<32x64xf8E4M3FN>"),
     "another op": (PAD.replace("%a", "%p0").replace("%d", "%a"), "'tensor.pad' makes what an operand"),
     "another scalar op": (
         GENERIC.replace("BODY", "arith.remf %v, %v : f16"),

@@ -23,7 +23,7 @@ print(len(drawn), sum(drawn))
 """
 
 
-def draw(profile) -> subprocess.CompletedProcess:
+def draw(profile: str | None) -> subprocess.CompletedProcess:
     environment = {name: value for name, value in os.environ.items() if name != "STEPLADDER_TEST_PROFILE"}
     if profile:
         environment["STEPLADDER_TEST_PROFILE"] = profile
@@ -33,7 +33,7 @@ def draw(profile) -> subprocess.CompletedProcess:
 
 
 @pytest.mark.parametrize("profile", [None, "", "repeatable"])
-def test_the_same_examples(profile) -> None:
+def test_the_same_examples(profile: str | None) -> None:
     first, second = draw(profile), draw(None)
     assert first.returncode == 0, first.stderr
     assert first.stdout == second.stdout and first.stdout.startswith("20 ")

@@ -1,6 +1,7 @@
 """How far the emulator is: few plain lines, or a bar on a terminal, with the time that is left."""
 
 import io
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
@@ -32,7 +33,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def lines_of(launches, blocks, seconds) -> list[str]:
+def lines_of(launches: int, blocks: int, seconds: float) -> list[str]:
     """Returns what is shown of launches of `blocks` blocks that take `seconds` each."""
     file, clock = io.StringIO(), Clock()
     with LaunchProgress(launches, file=file, clock=clock) as progress:
@@ -109,20 +110,22 @@ def test_a_bar_is_taken_away_by_an_error() -> None:
     "seconds, text",
     [(0.2, "0 s"), (99.4, "99 s"), (99.6, "2 min"), (540, "9 min"), (7500, "2 h 5 min"), (3599, "1 h 0 min")],
 )
-def test_durations(seconds, text) -> None:
+def test_durations(seconds: float, text: str) -> None:
     assert describe_seconds(seconds) == text
 
 
-def make_bundle(path, size) -> str:
+def make_bundle(path: Path, size: int) -> str:
     with mlir_context():
         build.build(matmul_text(size, size, size), "matmul.mlir", Request("wmma")).write(path)
     return str(path)
 
 
-def test_a_smaller_problem_is_named_before_a_long_run(tmp_path, monkeypatch, capsys) -> None:
+def test_a_smaller_problem_is_named_before_a_long_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     bundle = make_bundle(tmp_path / "bundle", 2048)
 
-    def interrupt(*arguments, **named) -> NoReturn:
+    def interrupt(*arguments, **named: object) -> NoReturn:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(check, "check_matmul", interrupt)
@@ -134,7 +137,7 @@ def test_a_smaller_problem_is_named_before_a_long_run(tmp_path, monkeypatch, cap
     assert note in capsys.readouterr().err.splitlines()
 
 
-def test_progress_of_a_run(tmp_path, monkeypatch, capsys) -> None:
+def test_progress_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """A small problem: no smaller one is named, and each of the three launches counts."""
     bundle = make_bundle(tmp_path / "bundle", 128)
     monkeypatch.setattr(progress, "FIRST_LINE", 0.0)

@@ -3,6 +3,7 @@
 import pytest
 
 from ptx_kernels import kernel, kinds, run, run_clean
+from test_scripts import Write
 
 SHARED = ".shared .align 16 .b8 s[2048]; .shared .align 8 .b64 bar;"
 
@@ -73,7 +74,7 @@ def test_bulk_copies() -> None:
         ("cp.async.bulk.wait_group 0;", "", {"unwaited"}),
     ],
 )
-def test_bulk_copies_that_are_wrong(old, new, finds) -> None:
+def test_bulk_copies_that_are_wrong(old: str, new: str, finds: set[str]) -> None:
     _, outcome = run(kernel(BULK.format(reduce="", op="").replace(old, new), shared=SHARED))
     assert kinds(outcome) & finds
 
@@ -91,7 +92,7 @@ WRITTEN = "  st.global.b64 [%x], %d1;\n  {fence}\n  bar.sync 0;\n{behind}" + BUL
         ("fence.proxy.async.shared::cta;", "", {"proxy"}),
     ],
 )
-def test_a_bulk_copy_of_what_threads_wrote_to_global_memory(fence, behind, finds) -> None:
+def test_a_bulk_copy_of_what_threads_wrote_to_global_memory(fence: str, behind: str, finds: set[str]) -> None:
     text = "  cvt.u64.u32 %d1, %t;\n" + WRITTEN.format(fence=fence, behind=behind)
     y, outcome = run(kernel(text, shared=SHARED))
     assert kinds(outcome) == finds
@@ -134,7 +135,7 @@ CROSSED = [*range(64, 128), *range(64)]
         ),
     ],
 )
-def test_shared_memory_of_the_other_block(write, read) -> None:
+def test_shared_memory_of_the_other_block(write: Write, read: str) -> None:
     text = REMOTE.format(write=write, read=read, order="")
     assert run_clean(text, shared=SHARED, blocks=2, cluster=2).tolist() == CROSSED
     _, outcome = run(

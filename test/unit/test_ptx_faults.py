@@ -4,6 +4,8 @@ An edit is of the nth line that a pattern is found in. What must find a fault ar
 the result must be wrong (`faults`); one of them is enough.
 """
 
+from __future__ import annotations
+
 import re
 from dataclasses import dataclass
 
@@ -103,13 +105,13 @@ FAULTS = [Fault(row[0], base, *row[1:]) for base, rows in ROWS.items() for row i
 
 
 @pytest.mark.parametrize("base", ROWS)
-def test_nothing_is_found_before(base) -> None:
+def test_nothing_is_found_before(base: str) -> None:
     found, findings = check(compiled(base).code.ptx, compiled(base))
     assert not found, [finding.render() for finding in findings]
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.base}: {fault.name}")
-def test_fault_is_found(fault) -> None:
+def test_fault_is_found(fault: Fault) -> None:
     before = compiled(fault.base).code.ptx
     text = fault.plant(before)
     assert text != before

@@ -1,5 +1,7 @@
 """What instructions of PTX compute: tables of operands and results."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -120,7 +122,7 @@ GIVEN = """
 
 
 @pytest.mark.parametrize("text, wanted", WORDS, ids=[row[0] for row in WORDS])
-def test_words(text, wanted) -> None:
+def test_words(text: str, wanted: Callable[..., object] | None) -> None:
     y = low(run_clean(f"{GIVEN}\n  {text}\n  st.global.b32 [%y], %r0;"))
     if wanted is None:  # element (i, j) of a warp's matrix is half of 2 (4 i + j / 2), in the thread's lower bits
         threads = np.arange(32)
@@ -167,13 +169,13 @@ LONGS = [
 
 
 @pytest.mark.parametrize("text, wanted", LONGS, ids=[row[0] for row in LONGS])
-def test_longs(text, wanted) -> None:
+def test_longs(text: str, wanted: Callable[..., object]) -> None:
     y = run_clean(f"{GIVEN}\n  cvt.u64.u32 %d1, %t;\n  {text}\n  st.global.b64 [%y], %d0;")
     assert y.tolist() == [(wanted(int(x)) + 2**63) % 2**64 - 2**63 for x in X]
 
 
 @pytest.mark.parametrize("text, wanted", [row for row in WORDS if "%t" not in row[0] and row[1]], ids=lambda row: "")
-def test_words_of_one_number(text, wanted) -> None:
+def test_words_of_one_number(text: str, wanted: Callable[..., object]) -> None:
     """The same with operands that all threads have alike: numbers that are computed once."""
     alike = GIVEN.replace("%t", "3")
     y = low(run_clean(f"{alike}\n  {text}\n  st.global.b32 [%y], %r0;"))

@@ -3,6 +3,8 @@
 Their expectations are what an H200 answers.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -42,11 +44,11 @@ class Device:
         return Buffer()
 
 
-def scalar(dtype) -> core_types.Scalar:
+def scalar(dtype: np.dtype) -> core_types.Scalar:
     return core_types.Scalar(_FLOATS.get(dtype, f"i{8 * dtype.itemsize}"), dtype, 8 * dtype.itemsize)
 
 
-def array(data, **options) -> Argument:
+def array(data: np.ndarray, **options: int | tuple[object, int]) -> Argument:
     strides = tuple(stride // data.itemsize for stride in data.strides)
     return Argument("", core_types.Buffer(data.shape, scalar(data.dtype), strides, 0, "global"), **options)
 
@@ -61,7 +63,7 @@ class Runner:
     device = Device()
     expected = frozenset({"uninitialized"})
 
-    def __call__(self, ptx, threads, *arguments, blocks=1, shared=SHARED_BYTES) -> list[np.ndarray]:
+    def __call__(self, ptx, threads, *arguments, blocks: int = 1, shared: int = SHARED_BYTES) -> list[np.ndarray]:
         """As `test_layouts_gpu.Runner`."""
         kernel = Kernel(parse(ptx, "layout.ptx"), NAME, "layout.ptx")
         given, inputs = [], []
@@ -90,11 +92,11 @@ class Runner:
 
 
 @pytest.fixture(autouse=True)
-def descriptors(monkeypatch) -> None:
+def descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(on_gpu.tensor_map, "encode", lambda descriptor, buffer: (descriptor, buffer))
 
 
-def forms(test) -> pytest.MarkDecorator:
+def forms(test: Callable[..., None]) -> pytest.MarkDecorator:
     """The parameters of a test of the GPU."""
     marks = [mark for mark in test.pytestmark if mark.name == "parametrize"]
     names = ",".join(mark.args[0] for mark in marks)
@@ -106,17 +108,17 @@ def forms(test) -> pytest.MarkDecorator:
 
 
 @forms(on_gpu.test_ldmatrix)
-def test_ldmatrix(count, transposed) -> None:
+def test_ldmatrix(count: int, transposed: bool) -> None:
     on_gpu.test_ldmatrix(Runner(), count, transposed)
 
 
 @forms(on_gpu.test_stmatrix)
-def test_stmatrix(count, transposed) -> None:
+def test_stmatrix(count: int, transposed: bool) -> None:
     on_gpu.test_stmatrix(Runner(), count, transposed)
 
 
 @forms(on_gpu.test_mma_sync)
-def test_mma_sync(rows, columns, k, types) -> None:
+def test_mma_sync(rows: int, columns: int, k: int, types: tuple[str, str, str, str]) -> None:
     on_gpu.test_mma_sync(Runner(), rows, columns, k, types)
 
 
@@ -125,17 +127,17 @@ def test_tf32_drops_bits() -> None:
 
 
 @forms(on_gpu.test_wgmma)
-def test_wgmma(columns, types, along_k, swizzle, way) -> None:
+def test_wgmma(columns: int, types: tuple[str, str, str], along_k: tuple[bool, bool], swizzle: int, way: int) -> None:
     on_gpu.test_wgmma(Runner(), columns, types, along_k, swizzle, way)
 
 
 @forms(on_gpu.test_tma_load)
-def test_tma_load(kind, swizzle, shift, origin) -> None:
+def test_tma_load(kind: str, swizzle: int, shift: int, origin: tuple[int, int]) -> None:
     on_gpu.test_tma_load(Runner(), kind, swizzle, shift, origin)
 
 
 @pytest.mark.parametrize("swizzle", (128, 64))
-def test_tma_load_of_narrow_rows(swizzle) -> None:
+def test_tma_load_of_narrow_rows(swizzle: int) -> None:
     on_gpu.test_tma_load_of_narrow_rows(Runner(), swizzle)
 
 
@@ -144,14 +146,14 @@ def test_tma_load_to_two_blocks() -> None:
 
 
 @forms(on_gpu.test_tma_store)
-def test_tma_store(kind, swizzle, shift, origin, add) -> None:
+def test_tma_store(kind: str, swizzle: int, shift: int, origin: tuple[int, int], add: bool) -> None:
     on_gpu.test_tma_store(Runner(), kind, swizzle, shift, origin, add)
 
 
 @pytest.mark.parametrize(
     "types", [("f32", "f16", "f16"), ("f32", "bf16", "bf16"), ("f32", "tf32", "tf32"), ("s32", "s8", "s8")]
 )
-def test_wgmma_with_a_in_registers(types) -> None:
+def test_wgmma_with_a_in_registers(types: tuple[str, str, str]) -> None:
     """Each warp holds 16 rows of A as mma.sync has them."""
     columns, item = 64, on_gpu.bits_of(np.zeros(1), types[1]).itemsize
     k = on_gpu.STEP // item

@@ -29,12 +29,12 @@ OTHERS = [x ^ 32 for x in range(64)]
 
 
 @pytest.mark.parametrize("barrier", ["bar.sync 0;", "barrier.sync.aligned 3, 64;", "barrier.cta.sync 1;"])
-def test_a_barrier(barrier) -> None:
+def test_a_barrier(barrier: str) -> None:
     assert run_clean(WRITE + "  " + barrier + READ, shared=SHARED).tolist() == OTHERS
 
 
 @pytest.mark.parametrize("barrier", ["", "bar.sync %r5, 32;", "bar.warp.sync -1;", "fence.acq_rel.cta;"])
-def test_no_barrier_of_all_threads(barrier) -> None:
+def test_no_barrier_of_all_threads(barrier: str) -> None:
     setup = "  shr.u32 %r5, %t, 5;\n"
     _, outcome = run(kernel(setup + WRITE + "  " + barrier + READ, shared=SHARED))
     assert kinds(outcome) & {"race", "uninitialized"}
@@ -79,7 +79,7 @@ def test_a_guarded_barrier_that_some_do_not_come_to() -> None:
         ("red.async.global.add.u32 [%Y], 1;", None),
     ],
 )
-def test_updates(update, wanted) -> None:
+def test_updates(update: str, wanted: int | None) -> None:
     if wanted is None:
         with pytest.raises(StepladderError, match=r"with \.async"):
             run(kernel(update))
@@ -134,7 +134,7 @@ def flag(store: str, load: str, before: str = "", behind: str = "") -> set[str]:
 
 
 @pytest.mark.parametrize("scope", ["cta", "cluster", "gpu", "sys"], ids="scope {}".format)
-def test_a_flag_that_is_released_and_acquired(scope) -> None:
+def test_a_flag_that_is_released_and_acquired(scope: str) -> None:
     assert not flag(f"st.release.{scope}.global.b32", f"ld.acquire.{scope}.global.b32")
 
 
@@ -154,7 +154,7 @@ def test_a_flag_with_fences() -> None:
         ("st.global.b32", "ld.acquire.gpu.global.b32"),
     ],
 )
-def test_a_flag_that_orders_nothing(store, load) -> None:
+def test_a_flag_that_orders_nothing(store: str, load: str) -> None:
     assert flag(store, load) == {"race"}
 
 
@@ -212,7 +212,7 @@ WAIT:
         "mbarrier.test_wait.parity.shared.b64 %p2, [bar], 0;\n  add.u32 %r9, %r9, 1;",
     ],
 )
-def test_mbarriers(wait) -> None:
+def test_mbarriers(wait: str) -> None:
     text = INIT.format(count=64) + WRITE + LOOP.format(wait=wait) + READ
     assert run_clean(text, shared=SHARED).tolist() == OTHERS
 
@@ -294,7 +294,7 @@ W: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 1;
         ("shfl.sync.idx.b32 %r1, %t, 0, 31, 1;", {"divergent-barrier"}),
     ],
 )
-def test_what_is_found(body, finds) -> None:
+def test_what_is_found(body: str, finds: set[str]) -> None:
     _, outcome = run(kernel(f"  {body}", shared=SHARED), threads=128)
     assert finds <= kinds(outcome), [finding.render() for finding in outcome.findings]
     assert outcome.findings[0].location.startswith("k.ptx:25:")
@@ -354,7 +354,7 @@ def bound(text: str, arguments: list[str], launch: Launch) -> None:
         ),
     ],
 )
-def test_launches_that_do_not_fit(arguments, launch, directive, message) -> None:
+def test_launches_that_do_not_fit(arguments: list[str], launch: Launch, directive: str, message: str) -> None:
     text = kernel("").replace(".param .u64 Y)", f".param .u64 Y) {directive}")
     with pytest.raises(StepladderError) as caught:
         bound(text, arguments, launch)

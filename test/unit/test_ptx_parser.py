@@ -16,7 +16,7 @@ def statement(text: str) -> syntax.Statement:
 
 
 @pytest.mark.parametrize("base", ["wmma", "mma.sync", "wgmma", "wgmma, cluster", "wgmma, split in memory"])
-def test_round_trip_of_what_llvm_prints(base) -> None:
+def test_round_trip_of_what_llvm_prints(base: str) -> None:
     module = parse(compiled(base).code.ptx, "kernel.ptx")
     text = str(module)
     again = parse(text, "again.ptx")
@@ -46,7 +46,7 @@ def test_round_trip_of_what_llvm_prints(base) -> None:
         "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, %d1, %d2, p, 1, 1, 0, 1;",
     ],
 )
-def test_round_trip_of_instructions(text) -> None:
+def test_round_trip_of_instructions(text: str) -> None:
     assert str(statement(text)) == text
     assert str(statement(str(statement(text)))) == text
 
@@ -95,7 +95,7 @@ def test_comments_directives_and_variables() -> None:
         (HEAD + ".entry k() { .reg .v4 .f32 %f; ret; }", "registers of vectors are not supported"),
     ],
 )
-def test_what_is_no_ptx(text, message) -> None:
+def test_what_is_no_ptx(text: str, message: str) -> None:
     with pytest.raises(StepladderError) as caught:
         parse(text, "x.ptx")
     assert message in caught.value.render()
@@ -146,7 +146,7 @@ def test_all_unknown_instructions_are_reported_at_once() -> None:
         ("call f, (%r1);", "the emulator does not know call"),
     ],
 )
-def test_forms_that_are_not_known(body, message) -> None:
+def test_forms_that_are_not_known(body: str, message: str) -> None:
     error = refusal(f"  {body}")
     assert message in error.message
     assert error.location.startswith("k.ptx:25:")

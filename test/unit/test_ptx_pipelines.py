@@ -41,7 +41,9 @@ def check(made: Build) -> None:
 
 # `test_emulator_pipelines.py` runs the last IR of more of them.
 @pytest.mark.parametrize("pipeline, knobs, size, types", sample(defaults(), 16))
-def test_every_default(pipeline, knobs, size, types) -> None:
+def test_every_default(
+    pipeline: str, knobs: dict[str, bool | int | str], size: tuple[int, int, int], types: tuple[int, int]
+) -> None:
     """Every kernel that `compile` chooses by itself, for a small problem with the same edges."""
     operands, c_type = (TYPE_OF_BITS[bits] for bits in types)
     rounds = pipeline == "wgmma"
@@ -61,7 +63,7 @@ def test_every_default(pipeline, knobs, size, types) -> None:
 
 
 @pytest.mark.parametrize("base", BASES)
-def test_other_knobs(base) -> None:
+def test_other_knobs(base: str) -> None:
     """Schedules, epilogues, clusters and edges that no default has."""
     with mlir_context():
         check(compiled(base))
@@ -84,7 +86,9 @@ TYPES = [
 
 
 @pytest.mark.parametrize("pipeline, types, layouts, knobs", TYPES)
-def test_types(pipeline, types, layouts, knobs) -> None:
+def test_types(
+    pipeline: str, types: tuple[str, str, str], layouts: tuple[str, str], knobs: dict[str, bool | int]
+) -> None:
     """Types and layouts that a pipeline takes."""
     operands, sums, c_type = types
     a_layout, b_layout = layouts

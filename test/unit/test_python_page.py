@@ -39,14 +39,14 @@ def run(codes: list[str], tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
 
 
-def test_blocks_run_without_a_gpu(tmp_path) -> None:
+def test_blocks_run_without_a_gpu(tmp_path: Path) -> None:
     codes = blocks()
     assert len(codes) >= 6
     run(codes, tmp_path)
 
 
 @pytest.mark.gpu
-def test_blocks_run_on_a_gpu(tmp_path) -> None:
+def test_blocks_run_on_a_gpu(tmp_path: Path) -> None:
     assert not NO_GPU
     if importlib.util.find_spec("torch") is None:
         pytest.skip("needs PyTorch")

@@ -17,7 +17,7 @@ from stepladder.mlir.bindings import ir
 from stepladder.payload import reference_export
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.request import Request
-from stepladder.pipeline.run import run_pipeline
+from stepladder.pipeline.run import Run, run_pipeline
 from stepladder.runtime import reference
 from stepladder.runtime.errors import BAD_INPUT, StepladderError
 from stepladder.verify import arrays
@@ -53,7 +53,7 @@ def payload_of(number: int) -> tuple[tuple, Payload]:
     return pipeline, random_payload(SEED * 1_000_003 + number, *pipeline[2], columns=pipeline[3])
 
 
-def compiled(text: str, name: str, pipeline: str, knobs: dict[str, int | str]):
+def compiled(text: str, name: str, pipeline: str, knobs: dict[str, int | str]) -> tuple[Run, Emulation] | None:
     """Returns the finished run of a pipeline, and the last IR that can be run, or None if it is refused."""
     try:
         run = run_pipeline(text, name, Request(pipeline, knobs))
@@ -72,7 +72,7 @@ def compiled(text: str, name: str, pipeline: str, knobs: dict[str, int | str]):
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_right_or_refused(part) -> None:
+def test_right_or_refused(part: int) -> None:
     outcomes = collections.Counter()
     for number in range(part, COUNT, PARTS):
         (pipeline, knobs, *_), payload = payload_of(number)
@@ -93,7 +93,7 @@ def test_right_or_refused(part) -> None:
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_reference_is_what_the_payload_computes(part) -> None:
+def test_reference_is_what_the_payload_computes(part: int) -> None:
     """The emulator runs the payload's own ops one by one; the reference program, as JSON, gives the same numbers."""
     compared = 0
     for number in range(part, COUNT, PARTS):

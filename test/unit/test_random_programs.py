@@ -20,7 +20,7 @@ PARTS = 4
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_right_or_refused_with_one_message(part) -> None:
+def test_right_or_refused_with_one_message(part: int) -> None:
     numbers = range(part, COUNT, PARTS)
     refused = []
     for number in numbers:

@@ -4,6 +4,7 @@ STEPLADDER_TEST_PROFILE=random draws more, and all combinations.
 """
 
 import random
+from pathlib import Path
 
 import pytest
 
@@ -38,7 +39,7 @@ KINDS = (
 
 
 @pytest.mark.parametrize("where, kind, stored", combinations(WHERE, KINDS, ("f16", "f32")))
-def test_right_on_every_pipeline(where, kind, stored) -> None:
+def test_right_on_every_pipeline(where: str, kind: tuple[Reduced, ...], stored: str) -> None:
     pipeline, knobs = WHERE[where]
     size = (64, 64, 32)
     if "edges" in where:
@@ -49,7 +50,7 @@ def test_right_on_every_pipeline(where, kind, stored) -> None:
 
 
 @pytest.mark.parametrize("pipeline, knobs", [("mma_sync", WARPS), ("wgmma", TILES)])
-def test_integers_are_exact(pipeline, knobs) -> None:
+def test_integers_are_exact(pipeline: str, knobs: dict[str, int]) -> None:
     reductions = (Reduced("sum", 1), Reduced("min", 0), Reduced("max", 1, squares=True))
     check(reduction_payload(40, 48, 40, reductions, inputs="i8", stored="i32"), pipeline, knobs, levels="last")
 
@@ -82,12 +83,12 @@ FROM_ZEROS = IN_PLACE.replace("outs(%c :", "outs(%z :").replace(
 @pytest.mark.parametrize(
     "where, text", combinations(["wgmma, registers", "mma_sync", "wmma"] * 2, [IN_PLACE, FROM_ZEROS])
 )
-def test_sums_that_are_stored_as_they_are(where, text) -> None:
+def test_sums_that_are_stored_as_they_are(where: str, text: str) -> None:
     check(text, *PIPELINES[where], levels="last")
 
 
 @pytest.mark.parametrize("returned", ["both", "the reduction"])
-def test_one_kernel_of_a_function(returned, tmp_path, capsys) -> None:
+def test_one_kernel_of_a_function(returned: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     try:
         toolchain.find_tool("ptxas")
     except StepladderError as error:
@@ -114,7 +115,7 @@ def test_one_kernel_of_a_function(returned, tmp_path, capsys) -> None:
 
 
 @pytest.mark.parametrize("number", range(examples(3)))
-def test_drawn(number) -> None:
+def test_drawn(number: int) -> None:
     drawn = random.Random(SEED * 1_000_003 + number)
     pipeline, knobs = drawn.choice(list(WHERE.values()))
     least = 8 if pipeline.startswith("wgmma") else 1
@@ -128,7 +129,7 @@ def test_drawn(number) -> None:
 
 
 @pytest.mark.parametrize("pipeline", ["mma_sync", "wgmma"])
-def test_partial_results_are_ordered_in_ptx(pipeline, tmp_path, capsys) -> None:
+def test_partial_results_are_ordered_in_ptx(pipeline: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     try:
         toolchain.find_tool("ptxas")
     except StepladderError as error:
@@ -211,7 +212,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_refused_with_one_message(name) -> None:
+def test_refused_with_one_message(name: str) -> None:
     text, message = REFUSED[name]
     with mlir_context(), pytest.raises(StepladderError, match=message) as raised:
         find_matmul(parse_payload(text, "payload.mlir"))

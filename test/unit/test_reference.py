@@ -3,6 +3,8 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -149,7 +151,7 @@ def exported(text: str) -> Program:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_forms(name) -> None:
+def test_forms(name: str) -> None:
     """The numbers of the emulator, which runs the same ops element by element, whole and row by row."""
     text = FUNCTIONS[name]
     with mlir_context():
@@ -224,7 +226,7 @@ def test_forms(name) -> None:
         ),
     ],
 )
-def test_what_cannot_be_exported_is_refused(body, message) -> None:
+def test_what_cannot_be_exported_is_refused(body: str, message: str) -> None:
     text = (
         "func.func @f(%A: tensor<4x5xf32>) -> tensor<4x5xf32> {\n%n = arith.constant 0.0 : f32\n"
         f"{body}\nreturn %p : tensor<4x5xf32> }}"
@@ -245,7 +247,7 @@ def test_what_cannot_be_exported_is_refused(body, message) -> None:
         {"c_type": "f16", "accumulate": False},
     ],
 )
-def test_program_of_a_problem(fields) -> None:
+def test_program_of_a_problem(fields: dict[str, bool | str]) -> None:
     """What stands in for a missing reference computes what the payload of the same problem does."""
     problem = make_problem(24, 40, 56, **fields)
     text = matmul_text(
@@ -291,7 +293,9 @@ def with_epilogue(text: str, body: str) -> str:
 
 @pytest.mark.parametrize("body", [RELU, SCALE])
 @pytest.mark.parametrize("pipeline", ["wgmma", "mma_sync"])
-def test_run_sees_a_removed_epilogue(tmp_path, capsys, body, pipeline) -> None:
+def test_run_sees_a_removed_epilogue(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], body: str, pipeline: str
+) -> None:
     """The kernel and the manifest are those of the matmul alone, the reference that of the whole payload."""
     knobs = {"block_m": 64, "block_n": 64, "block_k": 32}
     knobs |= {"consumer_warpgroups": 1} if pipeline == "wgmma" else {"warp_m": 32, "warp_n": 32}
@@ -312,7 +316,9 @@ def test_run_sees_a_removed_epilogue(tmp_path, capsys, body, pipeline) -> None:
     assert said.count("exact: PASS") == said.count("exact: FAIL") == said.count("random: FAIL") == 1
 
 
-def test_bundles_without_a_reference_are_compared_with_the_manifest(tmp_path, capsys) -> None:
+def test_bundles_without_a_reference_are_compared_with_the_manifest(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_bundle(tmp_path / "bundle", make_manifest(), b"", "", {})
     read = read_bundle(tmp_path / "bundle")
     assert read.reference is None
@@ -331,7 +337,7 @@ def test_bundles_without_a_reference_are_compared_with_the_manifest(tmp_path, ca
         (lambda data: data["results"].append([]), "not a reference program"),
     ],
 )
-def test_other_files_are_refused(edit, message) -> None:
+def test_other_files_are_refused(edit: Callable[..., object], message: str) -> None:
     data = json.loads(matmul_program(make_problem()).to_text())
     edit(data)
     with pytest.raises(StepladderError, match=message) as caught:

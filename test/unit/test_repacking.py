@@ -1,6 +1,8 @@
 """Operands whose rows are no multiple of 16 bytes: copied by kernels in front, on the emulator and by the runtime."""
 
 import json
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -40,12 +42,12 @@ def check(text: str, knobs: dict) -> None:
 
 @pytest.mark.parametrize("a_layout, b_layout", [("row", "row"), ("row", "column"), ("column", "row"), ("column",) * 2])
 @pytest.mark.parametrize("kind", ["f16", "bf16"])
-def test_right_in_all_layouts(kind, a_layout, b_layout) -> None:
+def test_right_in_all_layouts(kind: str, a_layout: str, b_layout: str) -> None:
     check(matmul_text(67, 33, 29, a_type=kind, b_type=kind, a_layout=a_layout, b_layout=b_layout, c_type=kind), KNOBS)
 
 
 @pytest.mark.parametrize("kind, c_type", [("f32", "f32"), ("f8E4M3FN", "bf16"), ("f8E5M2", "f32")])
-def test_right_in_types_that_wgmma_reads_along_k(kind, c_type) -> None:
+def test_right_in_types_that_wgmma_reads_along_k(kind: str, c_type: str) -> None:
     text = matmul_text(67, 33, 45, a_type=kind, b_type=kind, b_layout="column", c_type=c_type, accumulate=False)
     check(text, {**KNOBS, "allow_tf32": True} if kind == "f32" else KNOBS)
 
@@ -63,7 +65,7 @@ def test_right_in_types_that_wgmma_reads_along_k(kind, c_type) -> None:
         pytest.param(matmul_text(33, 67, 29, accumulate=False), {**KNOBS, "swap_operands": True}, id="swapped"),
     ],
 )  # fmt: skip
-def test_right_with_other_knobs(text, knobs) -> None:
+def test_right_with_other_knobs(text: str, knobs: dict[str, bool | int | str]) -> None:
     check(text, knobs)
 
 
@@ -75,7 +77,7 @@ def test_aligned_operands_have_one_kernel() -> None:
 
 
 @pytest.fixture(scope="module")
-def odd_bundle(tmp_path_factory):
+def odd_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A bundle with two kernels in front."""
     path = tmp_path_factory.mktemp("odd") / "odd.bundle"
     with mlir_context():
@@ -84,7 +86,7 @@ def odd_bundle(tmp_path_factory):
 
 
 @pytest.fixture
-def copied(odd_bundle, tmp_path):
+def copied(odd_bundle, tmp_path: Path) -> Path:
     """A copy of it to change."""
     import shutil
 
@@ -105,12 +107,12 @@ def test_bundle_describes_kernels_and_workspaces(odd_bundle) -> None:
     assert len(bundle.front) == 2 and all(".entry matmul_repack_" in ptx for _, ptx in bundle.front)
 
 
-def test_ptx_of_all_kernels_is_right(odd_bundle, capsys) -> None:
+def test_ptx_of_all_kernels_is_right(odd_bundle, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["emulate", str(odd_bundle / "kernel.ptx")]) == OK
     assert "exact: PASS" in capsys.readouterr().out
 
 
-def test_ptx_of_a_kernel_in_front_matters(copied, capsys) -> None:
+def test_ptx_of_a_kernel_in_front_matters(copied, capsys: pytest.CaptureFixture[str]) -> None:
     """A store that is left out of the kernel that copies A shows in C."""
     file = copied / "front/matmul_repack_0.ptx"
     text = file.read_text()
@@ -121,7 +123,7 @@ def test_ptx_of_a_kernel_in_front_matters(copied, capsys) -> None:
     assert "exact: FAIL" in capsys.readouterr().out
 
 
-def test_bundle_runs_on_the_emulator(odd_bundle, capsys) -> None:
+def test_bundle_runs_on_the_emulator(odd_bundle, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", str(odd_bundle), "--backend", "emulator"]) == OK
 
 
@@ -144,7 +146,7 @@ def test_bundle_runs_on_the_emulator(odd_bundle, capsys) -> None:
         (lambda data: data.update(schema_version=3), "this version of stepladder reads 1 and 2"),
     ],
 )
-def test_damaged_descriptions_are_refused(copied, change, message) -> None:
+def test_damaged_descriptions_are_refused(copied, change: Callable[..., object], message: str) -> None:
     edit_manifest(copied, change)
     assert message in refusal(copied)
 
@@ -175,7 +177,7 @@ def test_kernels_are_launched_in_order_with_one_workspace_each(odd_bundle) -> No
     assert len(gpu.called("allocate")) == allocated
 
 
-def test_explain_counts_the_copies(tmp_path) -> None:
+def test_explain_counts_the_copies(tmp_path: Path) -> None:
     """8191 x 8191 elements of two bytes, read and written twice: 0.5 GB at less than 4.8 TB/s."""
     found = {}
     for n in (8192, 8191):
@@ -194,7 +196,7 @@ def test_other_pipelines_name_the_pitch() -> None:
         run_pipeline(matmul_text(128, 128, 29), "payload.mlir", Request("wgmma_multistage", {}))
 
 
-def test_a_constant_is_copied_too(tmp_path) -> None:
+def test_a_constant_is_copied_too(tmp_path: Path) -> None:
     """The weight of a layer has odd rows: its data goes with the kernel that copies it."""
     weight = np.arange(29 * 32, dtype=np.float32).reshape(29, 32) % 5
     rows = ", ".join("[" + ", ".join(f"{value:.1f}" for value in row) + "]" for row in weight.T)

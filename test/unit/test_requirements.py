@@ -1,5 +1,7 @@
 """Requirements are refused in words: every step has them, and a message shows what a user can set."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from stepladder.payload.writing import matmul_text
@@ -11,13 +13,13 @@ from stepladder.runtime.errors import StepladderError
 
 
 @pytest.fixture(autouse=True)
-def context():
+def context() -> Iterator[None]:
     with mlir_context():
         yield
 
 
 @pytest.mark.parametrize("pipeline", library.pipeline_names())
-def test_requirements_are_sentences(pipeline) -> None:
+def test_requirements_are_sentences(pipeline: str) -> None:
     steps = library.load(pipeline).steps
     assert any(step.requires for step in steps)
     for step in steps:
@@ -26,7 +28,7 @@ def test_requirements_are_sentences(pipeline) -> None:
             assert "==" not in requirement.message and "%" not in requirement.message, step.name
 
 
-def refusal(pipeline, settings, **problem) -> StepladderError:
+def refusal(pipeline: str, settings: dict[object, object], **problem: int) -> StepladderError:
     text = matmul_text(**{"m": 256, "n": 256, "k": 128, **problem})
     with pytest.raises(StepladderError) as caught:
         run_pipeline(text, "matmul.mlir", Request(pipeline, settings))

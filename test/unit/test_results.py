@@ -5,6 +5,7 @@ STEPLADDER_TEST_PROFILE=random draws ten times as many.
 
 import itertools
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ WHERE = {**PIPELINES, "wgmma, split-K": ("wgmma", SPLIT), "ping-pong": ("wgmma",
 
 
 @pytest.mark.parametrize("where, stored", sample(list(itertools.product(WHERE, range(4))), 5))
-def test_right_on_every_pipeline(where, stored) -> None:
+def test_right_on_every_pipeline(where: str, stored: int) -> None:
     pipeline, knobs = WHERE[where]
     drawn = random.Random(stored)
     types = [drawn.choice(["f32", "f16", "bf16"]) for _ in range(2 + stored % 2)]
@@ -55,14 +56,14 @@ func.func @matmul(%A: memref<64x64xf16>, %B: memref<64x64xf16>, %D: memref<64x64
 
 
 @pytest.mark.parametrize("where", PIPELINES)
-def test_c_that_is_read_beside_a_result(where) -> None:
+def test_c_that_is_read_beside_a_result(where: str) -> None:
     check(IN_PLACE, *PIPELINES[where], levels="last")
     with mlir_context():
         problem = find_matmul(parse_payload(IN_PLACE, "payload.mlir")).problem
     assert problem.accumulate and problem.describe().endswith("also stores R0 (64x64xf16)")
 
 
-def test_the_kernel_is_called_for_all_results(tmp_path, capsys) -> None:
+def test_the_kernel_is_called_for_all_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     try:
         toolchain.find_tool("ptxas")
     except StepladderError as error:
@@ -102,7 +103,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_refused_with_one_message(name) -> None:
+def test_refused_with_one_message(name: str) -> None:
     text, message = REFUSED[name]
     with mlir_context(), pytest.raises(StepladderError, match=message) as raised:
         find_matmul(parse_payload(text, "payload.mlir"))

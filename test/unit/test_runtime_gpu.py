@@ -3,6 +3,7 @@
 import dataclasses
 import shutil
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from stepladder.verify.inputs import exact_inputs
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("accumulate", [False, True])
-def test_on_a_gpu(tmp_path, accumulate) -> None:
+def test_on_a_gpu(tmp_path: Path, accumulate: bool) -> None:
     from naive_matmul import write_naive_bundle
 
     problem = make_problem(96, 128, 80, accumulate=accumulate)
@@ -35,7 +36,7 @@ def test_on_a_gpu(tmp_path, accumulate) -> None:
 
 
 @pytest.mark.gpu
-def test_a_cubin_that_the_driver_refuses(tmp_path, capsys) -> None:
+def test_a_cubin_that_the_driver_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Machine code for another architecture in a bundle for this GPU: the driver compiles the PTX instead."""
     from naive_matmul import write_naive_bundle
 
@@ -83,7 +84,7 @@ def test_a_device_is_opened_again() -> None:
 
 
 @pytest.mark.gpu
-def test_hopper_features_on_a_gpu(tmp_path) -> None:
+def test_hopper_features_on_a_gpu(tmp_path: Path) -> None:
     """A descriptor among pointers, clusters, programmatic dependent launch; then launches that wait for one another."""
     from naive_matmul import hopper_bundle
 
@@ -113,7 +114,7 @@ def test_hopper_features_on_a_gpu(tmp_path) -> None:
 @pytest.mark.parametrize(
     "acc_type, compute_type", [("f32", "f16"), ("f16", "f16"), ("f32", "bf16"), ("f32", "tf32"), ("i32", "i8")]
 )
-def test_ceiling_on_a_gpu(acc_type, compute_type) -> None:
+def test_ceiling_on_a_gpu(acc_type: str, compute_type: str) -> None:
     from stepladder.measure.ceiling import measure_ceiling
 
     with Device() as device:

@@ -1,10 +1,13 @@
 """Attributes of pipelines and steps: what is refused when a pipeline is loaded, and where."""
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
 from stepladder.pipeline import library
 from stepladder.pipeline.context import mlir_context
-from stepladder.pipeline.definition import Requirement
+from stepladder.pipeline.definition import Requirement, Step
 from stepladder.pipeline.expressions import Scope, evaluate
 from stepladder.pipeline.knobs import changes_facts, evaluation_scope
 from stepladder.runtime.errors import StepladderError
@@ -25,8 +28,8 @@ module attributes {{transform.with_named_sequence}} {{
 
 
 @pytest.fixture
-def load(tmp_path):
-    def written(step="", pipeline="", op="", text=TEXT):
+def load(tmp_path: Path) -> Callable[..., list[Step]]:
+    def written(step: str = "", pipeline: str = "", op: str = "", text: str = TEXT) -> list[Step]:
         path = tmp_path / "mine.mlir"
         path.write_text(
             text.format(
@@ -39,7 +42,7 @@ def load(tmp_path):
     return written
 
 
-def test_known_attributes(load) -> None:
+def test_known_attributes(load: Callable[..., list[Step]]) -> None:
     (step,) = load(
         step='optimization, needs = ["step"], requires = [{condition = "size > 1", message = "size"}], '
         "left_out = {size = 24 : i64}, "
@@ -73,7 +76,7 @@ def test_known_attributes(load) -> None:
         ('left_out = {size = "small"}', "knob 'size' is small when it is left out, and its options are: 32, 24"),
     ],
 )
-def test_attributes_of_steps_that_are_refused(load, attributes, message) -> None:
+def test_attributes_of_steps_that_are_refused(load: Callable[..., list[Step]], attributes: str, message: str) -> None:
     with pytest.raises(StepladderError, match=message) as error:
         load(step=attributes)
     assert error.value.location.endswith("mine.mlir:2:3")
@@ -88,19 +91,21 @@ def test_attributes_of_steps_that_are_refused(load, attributes, message) -> None
         ('derived = {half = "size //"}', "pipeline 'mine': derived: 'size //' is not an expression"),
     ],
 )
-def test_attributes_of_pipelines_that_are_refused(load, attributes, message) -> None:
+def test_attributes_of_pipelines_that_are_refused(
+    load: Callable[..., list[Step]], attributes: str, message: str
+) -> None:
     with pytest.raises(StepladderError, match=message) as error:
         load(pipeline=attributes)
     assert error.value.location.endswith("mine.mlir:6:3")
 
 
-def test_the_known_ones_are_named(load) -> None:
+def test_the_known_ones_are_named(load: Callable[..., list[Step]]) -> None:
     with pytest.raises(StepladderError) as error:
         load(step="optimisation")
     assert error.value.notes == ("known are: optimization, needs, requires, when, left_out, facts",)
 
 
-def test_requirements_apply_in_the_case_that_when_names(load) -> None:
+def test_requirements_apply_in_the_case_that_when_names(load: Callable[..., list[Step]]) -> None:
     (step,) = load(
         step='when = "size > 24", requires = [{condition = "mode == 1", message = "mode"}, '
         '{condition = "size % 32 == 0 or mode == 2", message = "size"}]'
@@ -115,7 +120,7 @@ def test_requirements_apply_in_the_case_that_when_names(load) -> None:
     assert holds == [[True, True], [True, True], [False, True], [False, False]]
 
 
-def test_a_text_that_is_no_option_is_refused_where_a_step_is_left_out(load) -> None:
+def test_a_text_that_is_no_option_is_refused_where_a_step_is_left_out(load: Callable[..., list[Step]]) -> None:
     knob = '%mode = transform.tune.knob<"mode"> = "slow" from options = ["slow", "fast"] -> !transform.any_param'
     text = TEXT.replace("    %size =", f"    {knob}\n    %size =")
     (step,) = load(step='left_out = {mode = "fast"}', text=text)
@@ -124,7 +129,7 @@ def test_a_text_that_is_no_option_is_refused_where_a_step_is_left_out(load) -> N
         load(step='left_out = {mode = "quick"}', text=text)
 
 
-def test_attributes_of_a_sequence_that_a_step_includes_are_refused(load) -> None:
+def test_attributes_of_a_sequence_that_a_step_includes_are_refused(load: Callable[..., list[Step]]) -> None:
     part = """\
   transform.named_sequence @part(%module: !transform.any_op {{transform.readonly}}) attributes {{optimization}} {{
     transform.yield
@@ -136,7 +141,7 @@ def test_attributes_of_a_sequence_that_a_step_includes_are_refused(load) -> None
 
 
 @pytest.mark.parametrize("knobs", ['["size"]', "{value = 8 : i64}"])
-def test_knobs_of_an_op_that_are_refused(load, knobs) -> None:
+def test_knobs_of_an_op_that_are_refused(load: Callable[..., list[Step]], knobs: str) -> None:
     with pytest.raises(
         StepladderError, match=r"transform.param.constant: attribute 'knobs' holds expressions"
     ) as error:
@@ -144,7 +149,7 @@ def test_knobs_of_an_op_that_are_refused(load, knobs) -> None:
     assert error.value.location.endswith("mine.mlir:3:10")
 
 
-def test_attributes_on_a_declaration_are_refused(load) -> None:
+def test_attributes_on_a_declaration_are_refused(load: Callable[..., list[Step]]) -> None:
     declared = """\
 module attributes {{transform.with_named_sequence}} {{
   transform.named_sequence private @bufferize(!transform.any_op {{transform.readonly}}) attributes {{optimization}}

@@ -174,7 +174,7 @@ def test_a_step_file_without_the_sequence(write: Write) -> None:
         library.load(str(path))
 
 
-def test_a_pipeline_that_is_loaded_again_is_the_same(monkeypatch) -> None:
+def test_a_pipeline_that_is_loaded_again_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """Locations too, which messages show; and values that one copy is bound to are not in the next one."""
     names = library.pipeline_names()
     monkeypatch.setattr(loaded, "_LOADED", {})
@@ -193,7 +193,7 @@ def test_a_pipeline_that_is_loaded_again_is_the_same(monkeypatch) -> None:
             assert set(again.knobs) == {op.attributes["name"].value for op in knob_ops(again)}
 
 
-def test_a_script_that_changes_is_loaded_anew(tmp_path, monkeypatch) -> None:
+def test_a_script_that_changes_is_loaded_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also one that a step includes; a pipeline that is not the package's is never kept."""
     folder = tmp_path / "transforms"
     shutil.copytree(transforms_dir(), folder)

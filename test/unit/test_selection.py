@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -46,7 +47,7 @@ OTHER = "func.func @relu(%x: f32) -> f32 {\n  %z = math.absf %x : f32\n  return 
         (product('"größe"'), "größe", "größe", (), "gr__e"),
     ],
 )
-def test_selected(text, name, function, others, entry) -> None:
+def test_selected(text: str, name: str | None, function: str, others: tuple[str, ...], entry: str) -> None:
     with mlir_context():
         found = select(parse_payload(text, "payload.mlir"), name)
         assert (found.function, found.others) == (function, others)
@@ -65,7 +66,7 @@ def test_selected(text, name, function, others, entry) -> None:
         ("func.func private @h()\n" + product("g"), "h", r"no function @h with a body"),
     ],
 )
-def test_refused(text, name, message) -> None:
+def test_refused(text: str, name: str | None, message: str) -> None:
     with mlir_context(), pytest.raises(StepladderError) as caught:
         run_pipeline(text, "payload.mlir", Request("mma_sync", KNOBS, function=name))
     assert caught.value.status == BAD_INPUT
@@ -73,7 +74,7 @@ def test_refused(text, name, message) -> None:
     assert caught.value.notes
 
 
-def test_the_bundle_names_the_functions(tmp_path) -> None:
+def test_the_bundle_names_the_functions(tmp_path: Path) -> None:
     text = OTHER + product('"my matmul"') + product("g", 128)
     with mlir_context():
         build(text, "payload.mlir", Request("mma_sync", KNOBS, function="my matmul")).write(tmp_path / "bundle")

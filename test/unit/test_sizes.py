@@ -28,7 +28,7 @@ MASKED = re.compile(r"%cst\w*, %\d+ \{in_bounds")
 
 
 @pytest.mark.parametrize("number", range(COUNT))
-def test_random_sizes(number) -> None:
+def test_random_sizes(number: int) -> None:
     """The input, steps in the middle and the last are right, and the sanitizer finds nothing."""
     problem = random_size(1000 * SEED + number, most=70)
     print(problem.name)
@@ -40,7 +40,7 @@ SIZES = [(1, 1, 1), (1, 40, 7), (33, 1, 32), (32, 32, 33), (31, 64, 64), (64, 63
 
 
 @pytest.mark.parametrize("size, pipeline, accumulate", sample(combinations(SIZES, PIPELINES, (True, False)), 2))
-def test_small_sizes(size, pipeline, accumulate) -> None:
+def test_small_sizes(size: tuple[int, int, int], pipeline: str, accumulate: bool) -> None:
     """One element, vectors, and an edge along each dimension alone."""
     text = matmul_text(*size, accumulate=accumulate)
     with mlir_context():
@@ -48,7 +48,7 @@ def test_small_sizes(size, pipeline, accumulate) -> None:
 
 
 @pytest.mark.parametrize("pipeline", PIPELINES)
-def test_a_matrix_times_itself_in_one_tile(pipeline) -> None:
+def test_a_matrix_times_itself_in_one_tile(pipeline: str) -> None:
     """The tiles of A and B hold the same elements, and are two buffers."""
     text = """func.func @square(%A: tensor<12x12xf16>, %C: tensor<12x12xf32>) -> tensor<12x12xf32> {
   %c = linalg.matmul ins(%A, %A : tensor<12x12xf16>, tensor<12x12xf16>) outs(%C : tensor<12x12xf32>)
@@ -61,14 +61,14 @@ def test_a_matrix_times_itself_in_one_tile(pipeline) -> None:
 
 
 @pytest.mark.parametrize("pipeline, broadcast", sample([(name, which) for name in PIPELINES for which in ("a", "")], 4))
-def test_batches(pipeline, broadcast) -> None:
+def test_batches(pipeline: str, broadcast: str) -> None:
     """Tiles take nothing of the next matrix, and write nothing to it."""
     types = {"a_type": "f16", "b_type": "f16", "acc_type": "f32", "c_type": "f32"}
     check_batch(pipeline, WARPS, (2, 33, 35, 20), **types, accumulate=True, broadcast=broadcast)
 
 
 @pytest.mark.parametrize("pipeline", sample(PIPELINES, 2))
-def test_only_edges_have_conditions(pipeline) -> None:
+def test_only_edges_have_conditions(pipeline: str) -> None:
     """Tiles that divide m, n and k make the kernel that they made; an edge of C leaves the copies of k alone."""
     with mlir_context():
         whole = run_pipeline(matmul_text(64, 64, 64), "m.mlir", Request(pipeline, WARPS))
@@ -89,14 +89,14 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("knobs, options, message", REFUSED)
-def test_refused(knobs, options, message) -> None:
+def test_refused(knobs: dict[str, str], options: dict[str, tuple[str, ...]], message: str) -> None:
     with mlir_context(), pytest.raises(StepladderError, match=message):
         run_pipeline(matmul_text(33, 35, 37), "m.mlir", Request("wmma", {**WARPS, **knobs}, **options))
 
 
 # Sizes beside 4096 whose rows take vectors of 16, 8, 4 and 2 bytes.
 @pytest.mark.parametrize("size, pipeline", sample(combinations((4104, 4100, 4098, 4097), PIPELINES), 4))
-def test_default_kernels_do_not_spill(size, pipeline) -> None:
+def test_default_kernels_do_not_spill(size: int, pipeline: str) -> None:
     with mlir_context():
         built = build.build(matmul_text(size, size, size), "m.mlir", Request(pipeline, {"target": "sm_90"}, tuned=True))
     assert not any(built.manifest.spills.values()), built.manifest.knobs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -48,7 +49,7 @@ def test_each_cache_hint_has_a_pointer_of_its_own() -> None:
     ]
 
 
-def test_the_bundle_holds_the_module_and_how_it_is_launched(built, tmp_path) -> None:
+def test_the_bundle_holds_the_module_and_how_it_is_launched(built: spirv_build.SpirvBuild, tmp_path: Path) -> None:
     built.write(tmp_path / "bundle")
     found = read_spirv_bundle(tmp_path / "bundle")
     assert is_spirv_bundle(tmp_path / "bundle") and not is_spirv_bundle(tmp_path)
@@ -63,7 +64,7 @@ def test_the_bundle_holds_the_module_and_how_it_is_launched(built, tmp_path) -> 
         read_spirv_bundle(tmp_path / "bundle")
 
 
-def test_a_tile_program_becomes_a_bundle_without_a_problem(tmp_path) -> None:
+def test_a_tile_program_becomes_a_bundle_without_a_problem(tmp_path: Path) -> None:
     with mlir_context():
         text = (transforms_dir().parent / "test" / "inputs" / "xetile" / "gemm.mlir").read_text()
         built = spirv_build.build(text, "gemm.mlir", Request("xetile"), use_cache=False)
@@ -78,7 +79,7 @@ def test_a_tile_program_becomes_a_bundle_without_a_problem(tmp_path) -> None:
     assert found.manifest.steps[0] == "distribute_to_subgroups" and found.manifest.grid == (3, 2, 1)
 
 
-def test_a_bundle_of_another_format_is_refused(tmp_path) -> None:
+def test_a_bundle_of_another_format_is_refused(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text(json.dumps({"schema_version": 1}))
     with pytest.raises(StepladderError, match="is no bundle with SPIR-V"):
         read_spirv_bundle(tmp_path)
@@ -90,7 +91,7 @@ def test_a_kernel_that_llvm_does_not_take_is_refused() -> None:
 
 
 @needs_validator
-def test_spirv_val_accepts_the_module_and_refuses_an_edited_one(built) -> None:
+def test_spirv_val_accepts_the_module_and_refuses_an_edited_one(built: spirv_build.SpirvBuild) -> None:
     validator = spirv.find_validator()
     spirv.validate(built.code.spirv, validator)
     with pytest.raises(StepladderError, match="spirv-val refuses the kernel"):
@@ -124,7 +125,7 @@ def executor_of(problem: Problem, settings: dict) -> tuple:
     ),
     ids=str,
 )
-def test_the_runtime_of_opencl_gives_the_numbers_of_the_payload(problem) -> None:
+def test_the_runtime_of_opencl_gives_the_numbers_of_the_payload(problem: Problem) -> None:
     executor, reference = executor_of(problem, SMALL)
     report = check_exact(problem, reference, executor, 0)
     assert report.passed, report.describe()

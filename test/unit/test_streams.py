@@ -32,19 +32,19 @@ def shell(command: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("command", [LIST, TEXT, "-m stepladder --help"])
 @pytest.mark.parametrize("place, reason", [("/dev/full", "No space left on device"), ("&-", "Bad file descriptor")])
-def test_output_that_cannot_be_written(command, place, reason) -> None:
+def test_output_that_cannot_be_written(command: str, place: str, reason: str) -> None:
     done = shell(f"python {command} >{place}")
     assert (done.returncode, done.stderr) == (2, f"error: cannot write the output: {reason}\n")
 
 
 @pytest.mark.parametrize("command", [LIST, TEXT])
-def test_output_that_is_not_read(command) -> None:
+def test_output_that_is_not_read(command: str) -> None:
     done = shell(f"python {command} | true")
     assert (done.returncode, done.stderr) == (BROKEN_PIPE, "")
 
 
 @pytest.mark.parametrize("place", ["&-", "/dev/full"])
-def test_messages_that_cannot_be_written(place) -> None:
+def test_messages_that_cannot_be_written(place: str) -> None:
     done = shell(f"python -m stepladder.cli.opt nofile.mlir 2>{place}")
     assert (done.returncode, done.stdout) == (2, "")
     assert shell(f"python {TEXT} 2>{place}").stdout.startswith("module {")
@@ -57,6 +57,6 @@ def test_messages_that_cannot_be_written(place) -> None:
         (f"<{sys.executable}", "<stdin>: error: not a text file\n"),
     ],
 )
-def test_input_that_cannot_be_read(redirection, message) -> None:
+def test_input_that_cannot_be_read(redirection: str, message: str) -> None:
     done = shell(f"python {FROM_STDIN} {redirection}")
     assert (done.returncode, done.stdout, done.stderr) == (2, "", message)

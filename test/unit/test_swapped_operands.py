@@ -32,10 +32,13 @@ CASES = [
     ((33, 66, 128), HALF, {**SPLIT, "block_m": 128, "consumer_warpgroups": 2}),
     ((33, 66, 128), {}, {**SPLIT, "split_k_workspace": "memory"}),
 ]
+TWO_TYPES = {"a_type": "f8E4M3FN", "b_type": "f8E5M2", "b_layout": "column", "accumulate": False}
 
 
-@pytest.mark.parametrize("shape, types, knobs", sample(CASES, 2))
-def test_transposed_c_is_right(shape, types, knobs) -> None:
+@pytest.mark.parametrize("shape, types, knobs", [*sample(CASES, 2), ((24, 72, 64), TWO_TYPES, KNOBS)])
+def test_transposed_c_is_right(
+    shape: tuple[int, int, int], types: dict[str, bool | str], knobs: dict[str, bool | int | str]
+) -> None:
     text = matmul_text(*shape, **types)
     with mlir_context():
         run = run_pipeline(text, "payload.mlir", Request("wgmma", knobs))

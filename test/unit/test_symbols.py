@@ -18,7 +18,7 @@ NAMES = {
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_name_of_a_global(name) -> None:
+def test_the_name_of_a_global(name: str) -> None:
     pipeline, settings = NAMES[name]
     plain = matmul_text(512, 512, 256, accumulate=False)
     with mlir_context():

@@ -13,14 +13,14 @@ from stepladder.runtime.session import Session
 from stepladder.runtime.tensor_map import encode
 
 
-def buffer_of(gpu, size):
+def buffer_of(gpu: FakeGpu, size: int) -> Buffer:
     return Buffer(Session(0, gpu.cuda), size)
 
 
 @pytest.mark.parametrize(
     "element, kind", [("f16", 6), ("bf16", 9), ("f32", 7), ("i32", 3), ("i8", 0), ("f8E4M3FN", 0), ("f8E5M2", 0)]
 )
-def test_encoded_parameters(element, kind) -> None:
+def test_encoded_parameters(element: str, kind: int) -> None:
     """All lists innermost first, strides in bytes, modes by the driver's numbers (those of cuda.h)."""
     gpu = FakeGpu()
     size = 4 if element.endswith("32") else 2 if element.endswith("16") else 1
@@ -87,7 +87,9 @@ def test_numbers_of_the_driver() -> None:
         ({"strides": (144,)}, 4096, "its tensor ends at byte 9200, and the buffer has 8192"),
     ],
 )
-def test_descriptors_that_cannot_be_encoded(fields, address, message) -> None:
+def test_descriptors_that_cannot_be_encoded(
+    fields: dict[str, str | tuple[int, ...]], address: int, message: str
+) -> None:
     gpu = FakeGpu(addresses=[address])
     descriptor = dataclasses.replace(make_descriptor("b", (64, 64)), **fields)
     with pytest.raises(StepladderError) as caught:
@@ -106,7 +108,7 @@ def test_descriptors_that_cannot_be_encoded(fields, address, message) -> None:
         {"shape": (32, 32)},
     ],
 )
-def test_descriptors_at_the_limits(fields) -> None:
+def test_descriptors_at_the_limits(fields: dict[str, str | tuple[int, ...]]) -> None:
     gpu = FakeGpu()
     encode(dataclasses.replace(make_descriptor("b", (64, 64)), **fields), buffer_of(gpu, 64 * 64 * 2))
     assert len(gpu.driver.encoded) == 1

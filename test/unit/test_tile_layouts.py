@@ -13,17 +13,18 @@ from stepladder.payload.writing import matmul_text
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
+from stepladder.runtime.reference import Operation
 from tile_blocks import QUICK, mark
 
 SWIZZLE_MODES = {1: 128, 2: 64, 3: 32}
 
 
-def constant_of(value) -> int | None:
+def constant_of(value: ir.Value) -> int | None:
     source = value.owner.operation
     return ir.IntegerAttr(source.attributes["value"]).value if source.name == "arith.constant" else None
 
 
-def descriptor_of(value) -> tuple[int, int]:
+def descriptor_of(value: ir.Value) -> tuple[int, int]:
     """Returns the constant bits of a matrix descriptor and the units that are added to its address."""
     source, added = value.owner.operation, 0
     if source.name == "arith.addi":
@@ -33,13 +34,13 @@ def descriptor_of(value) -> tuple[int, int]:
     return constant_of(source.operands[1]) % 2**64, added
 
 
-def addresses(boxes, rows, columns, bytes_) -> np.ndarray:
+def addresses(boxes: int, rows: int, columns: int, bytes_: int) -> np.ndarray:
     """Returns the byte address of every element of a tile of boxes side by side: rows x (boxes * columns)."""
     table = np.arange(boxes * rows * columns).reshape(boxes, rows, columns) * bytes_
     return np.concatenate(list(table), axis=1)
 
 
-def read_by_hardware(bits, added, bytes_, extent, depth, along_k) -> int:
+def read_by_hardware(bits: int, added: int, bytes_: int, extent: int, depth: int, along_k) -> int:
     """Returns the addresses, before the swizzle, that an instruction reads: of `extent` rows or columns x `depth` of k.
 
     Source: PTX ISA, strides of wgmma's matrix descriptors: rows of the swizzle's width, in groups of eight.
@@ -63,7 +64,7 @@ def read_by_hardware(bits, added, bytes_, extent, depth, along_k) -> int:
     st.data(),
 )
 def test_descriptors_address_what_the_instruction_multiplies(
-    type_, block_m, block_n, block_k, warpgroups, data
+    type_, block_m, block_n: int, block_k, warpgroups: int, data: st.DataObject
 ) -> None:
     bytes_ = {"f16": 2, "bf16": 2, "f32": 4, "f8E4M3FN": 1}[type_]
     a_layout, b_layout = "row", "column"
@@ -102,7 +103,7 @@ def test_descriptors_address_what_the_instruction_multiplies(
             assert (read == wanted).all(), (name, block, step)
 
 
-def exchanged(row, unit, swizzle) -> int:
+def exchanged(row: int, unit: int, swizzle: int) -> int:
     """Returns where TMA expects 16-byte unit `unit` of a row: exchanged by bits of the address, 128 bytes a line."""
     line = row * swizzle // 128
     return unit ^ line % 8 & swizzle // 16 - 1
@@ -163,7 +164,7 @@ def test_sums_lie_in_boxes_as_tma_expects_them(block_n, block_m, c_type) -> None
     assert written == wanted
 
 
-def position(value) -> list[int]:
+def position(value: ir.Value) -> list[int]:
     """Returns which pair of the held accumulators a value is, rounded or not."""
     source = value.owner.operation
     while source.name != "vector.extract":
@@ -171,12 +172,12 @@ def position(value) -> list[int]:
     return list(ir.DenseI64ArrayAttr(source.attributes["static_position"]))
 
 
-def register_of(value) -> ir.Value:
+def register_of(value: ir.Value) -> ir.Value:
     """Returns the pair of accumulators that a register of `stmatrix` is made of."""
     return value.owner.operation.operands[0].owner.operation.operands[0]
 
 
-def address_in(pointer, view, known) -> tuple[int | None, int | None]:
+def address_in(pointer: ir.Value, view: Operation, known: dict[str, int]) -> tuple[int | None, int | None]:
     """Returns where an address lies in a view, in elements, as (0, place); (None, None) for one in another view."""
     cast = pointer.owner.operation.operands[0].owner.operation
     total = cast.operands[0].owner.operation

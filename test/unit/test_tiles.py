@@ -1,6 +1,7 @@
 """Tiles, slots and steps that the blocks of a launch compute, each once."""
 
 from collections import Counter
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from hypothesis import assume, example, given, settings
@@ -16,6 +17,7 @@ from stepladder.payload.writing import matmul_text
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
+from stepladder.runtime.reference import Operation
 from tile_blocks import CLUSTERS, QUICK, blocks_of, ids, mark, range_of, view_of_c
 
 
@@ -31,7 +33,9 @@ from tile_blocks import CLUSTERS, QUICK, blocks_of, ids, mark, range_of, view_of
 @example(width=5, height=11, group=4, blocks=7, cluster=(1, 1), ragged=False)
 @example(width=4, height=6, group=4, blocks=9, cluster=(2, 1), ragged=False)
 @example(width=5, height=7, group=2, blocks=16, cluster=(2, 2), ragged=True)
-def test_every_tile_is_computed_once(width, height, group, blocks, cluster, ragged) -> None:
+def test_every_tile_is_computed_once(
+    width: int, height: int, group, blocks: int, cluster: tuple[int, int], ragged: bool
+) -> None:
     rows, columns = cluster
     assume(blocks == 0 or blocks >= rows * columns)
     assume(width * height > 1)
@@ -81,7 +85,7 @@ def test_every_tile_is_computed_once(width, height, group, blocks, cluster, ragg
 @example((2, 2), 128, 256, 64, "row", "row", 0, True)
 @example((1, 4), 64, 256, 64, "row", "column", 0, True)
 def test_every_slot_is_written_once_by_the_blocks_of_a_cluster(
-    cluster, block_m, block_n, block_k, a_layout, b_layout, step, specialized
+    cluster: tuple[int, int], block_m, block_n, block_k, a_layout, b_layout, step: int, specialized: bool
 ) -> None:
     assume(block_m * block_n < 256 * 256)  # accumulators of two warpgroups that fit registers
     rows, columns = cluster
@@ -151,7 +155,7 @@ def test_every_slot_is_written_once_by_the_blocks_of_a_cluster(
         assert peers == [1, knobs["consumer_warpgroups"] * (rows + columns - 1)]
 
 
-def producer_of(load) -> ir.Operation:
+def producer_of(load: Operation) -> ir.Operation:
     """Returns the view that a load writes, by way of a cast or not."""
     view = load.operands[0].owner.operation
     return view.operands[0].owner.operation if view.name == "memref.cast" else view
@@ -168,7 +172,7 @@ def producer_of(load) -> ir.Operation:
 @example(width=5, height=8, steps=8, blocks=32, cluster=(1, 1))
 @example(width=7, height=5, steps=5, blocks=24, cluster=(1, 1))
 @example(width=4, height=6, steps=3, blocks=10, cluster=(2, 1))
-def test_every_step_of_shared_tiles_is_computed_once(width, height, steps, blocks, cluster) -> None:
+def test_every_step_of_shared_tiles_is_computed_once(width: int, height: int, steps: int, blocks: int, cluster) -> None:
     rows, columns = cluster
     assume(width % columns == 0 and height % rows == 0 and width * height > 1)
     knobs = {
@@ -222,7 +226,9 @@ def test_every_step_of_shared_tiles_is_computed_once(width, height, steps, block
     assert sum(count > 1 for count in parts.values()) <= whole * rows * columns
 
 
-def rounds(op, known, place):
+def rounds(
+    op: Operation, known: dict[str, int], place: Callable[..., tuple[int, ...]]
+) -> Iterator[tuple[object, range]]:
     """Yields the tile and the range of k of each round that a block takes, in the loops around an op.
 
     Args:

@@ -1,6 +1,7 @@
 """The scripts as literature: what every step and pipeline file has to have."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -17,14 +18,14 @@ PIPELINES = sorted(transforms_dir().glob("*.mlir"))
 SEQUENCE = re.compile(r"^  transform\.named_sequence (private )?@(\w+)\(", re.MULTILINE)
 
 
-def head(path) -> list[str]:
+def head(path: Path) -> list[str]:
     """Returns the comment that a script begins with."""
     lines = path.read_text().splitlines()
     return list(lines[: next(i for i, line in enumerate(lines) if not line.startswith("//"))])
 
 
 @pytest.mark.parametrize("path", STEPS, ids=lambda path: path.stem)
-def test_step(path) -> None:
+def test_step(path: Path) -> None:
     assert [name for private, name in SEQUENCE.findall(path.read_text()) if not private] == [path.stem]
     comment = "\n".join(head(path))
     before, after = comment.find("// Before"), comment.find("// After")
@@ -33,7 +34,7 @@ def test_step(path) -> None:
 
 
 @pytest.mark.parametrize("path", STEPS, ids=lambda path: path.stem)
-def test_step_is_tested(path) -> None:
+def test_step_is_tested(path: Path) -> None:
     tests = transforms_dir().parent / "test" / "steps"
     if tests.is_dir():
         assert (tests / f"{path.stem}.mlir").is_file()
@@ -50,14 +51,14 @@ def test_every_step_is_used() -> None:
 
 
 @pytest.mark.parametrize("path", STEPS + PIPELINES, ids=lambda path: path.stem)
-def test_lines(path) -> None:
+def test_lines(path: Path) -> None:
     text = path.read_text()
     assert max(map(len, text.splitlines())) <= 120
     assert text.endswith("}\n") and "\t" not in text and " \n" not in text
 
 
 @pytest.mark.parametrize("path", PIPELINES, ids=lambda path: path.stem)
-def test_pipelines_for_a_stock_mlir_opt_declare_what_they_include(path) -> None:
+def test_pipelines_for_a_stock_mlir_opt_declare_what_they_include(path: Path) -> None:
     text = path.read_text()
     declared = [name for private, name in SEQUENCE.findall(text) if private]
     included = re.findall(r"transform\.include @(\w+)", text)
@@ -65,14 +66,14 @@ def test_pipelines_for_a_stock_mlir_opt_declare_what_they_include(path) -> None:
 
 
 @pytest.mark.parametrize("path", STEPS, ids=lambda path: path.stem)
-def test_steps_declare_what_they_include(path) -> None:
+def test_steps_declare_what_they_include(path: Path) -> None:
     text = path.read_text()
     declared = [name for private, name in SEQUENCE.findall(text) if private]
     assert declared == list(dict.fromkeys(re.findall(r"transform\.include @(\w+)", text)))
 
 
 @pytest.mark.parametrize("name", ABLATIONS)
-def test_ablations_leave_knobs_of_absent_steps_to_them(name) -> None:
+def test_ablations_leave_knobs_of_absent_steps_to_them(name: str) -> None:
     ablation = ABLATIONS[name]
     with mlir_context():
         pipeline = library.load(ablation.pipeline)
@@ -83,7 +84,7 @@ def test_ablations_leave_knobs_of_absent_steps_to_them(name) -> None:
 
 
 @pytest.mark.parametrize("path", PIPELINES, ids=lambda path: path.stem)
-def test_upstream_pipelines_use_no_tc_op(path) -> None:
+def test_upstream_pipelines_use_no_tc_op(path: Path) -> None:
     with mlir_context():
         extended = [step.name for step in library.load(path.stem).steps if step.dialects]
     assert not (path.stem.endswith("_upstream") and extended)

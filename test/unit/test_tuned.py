@@ -1,12 +1,15 @@
 """Which measured knobs a problem takes."""
 
 import json
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from epilogue_payloads import payload
 from stepladder.pipeline import library, measured_knobs
 from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.measured_knobs import Measured
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
 from stepladder.runtime.errors import StepladderError
@@ -14,34 +17,34 @@ from stepladder.runtime.problem import Problem
 from stepladder.runtime.resources import transforms_dir
 
 
-def problem(m, n, k, c_type="f32") -> Problem:
+def problem(m: int, n: int, k: int, c_type: str = "f32") -> Problem:
     return Problem(m, n, k, "f16", "f16", "f32", c_type, False)
 
 
-def entry(m, n, k, **knobs) -> dict:
+def entry(m: int, n: int, k: int, **knobs: int) -> dict:
     return {"m": m, "n": n, "k": k, "a_bits": 16, "c_bits": 32, "knobs": knobs}
 
 
 @pytest.fixture
-def pipeline(tmp_path):
+def pipeline(tmp_path: Path) -> Callable[..., object]:
     (tmp_path / "defaults").mkdir()
 
-    def write(*entries):
+    def write(*entries) -> Path:
         (tmp_path / "defaults" / "mine.json").write_text(json.dumps({"problems": entries}))
         return tmp_path / "mine.mlir"
 
     return write
 
 
-def blocks_m(found) -> list[int]:
+def blocks_m(found: list[dict[str, int | str]]) -> list[int]:
     return [knobs["block_m"] for knobs in found]
 
 
-def test_nothing_measured(tmp_path) -> None:
+def test_nothing_measured(tmp_path: Path) -> None:
     assert measured_knobs.candidates(tmp_path / "mine.mlir", problem(64, 64, 64)) == []
 
 
-def test_the_measured_problem_itself_comes_first(pipeline) -> None:
+def test_the_measured_problem_itself_comes_first(pipeline: Callable[..., object]) -> None:
     sizes = [(1024, 1024, 1024), (2048, 2048, 2048), (512, 8192, 1024), (8192, 512, 1024), (8704, 8704, 8704)]
     path = pipeline(
         *(
@@ -53,7 +56,7 @@ def test_the_measured_problem_itself_comes_first(pipeline) -> None:
         assert measured_knobs.candidates(path, problem(*size))[0]["raster_group"] == number
 
 
-def test_the_width_of_c_decides_among_problems_of_one_size(pipeline) -> None:
+def test_the_width_of_c_decides_among_problems_of_one_size(pipeline: Callable[..., object]) -> None:
     path = pipeline(
         entry(1024, 1024, 1024, block_m=64),
         entry(1024, 1024, 1024, block_m=128) | {"c_bits": 16},
@@ -63,19 +66,19 @@ def test_the_width_of_c_decides_among_problems_of_one_size(pipeline) -> None:
     assert blocks_m(measured_knobs.candidates(path, problem(1024, 1024, 1024, "f16"))) == [128, 64, 256]
 
 
-def test_without_blocks_that_stay_the_size_of_c_decides(pipeline) -> None:
+def test_without_blocks_that_stay_the_size_of_c_decides(pipeline: Callable[..., object]) -> None:
     path = pipeline(entry(1024, 1024, 1024, block_m=64), entry(4096, 4096, 4096, block_m=128))
     assert blocks_m(measured_knobs.candidates(path, problem(1100, 1100, 1100))) == [64, 128]
     assert blocks_m(measured_knobs.candidates(path, problem(4000, 3000, 512))) == [128, 64]
 
 
-def test_flat_problems_take_the_knobs_of_flat_ones(pipeline) -> None:
+def test_flat_problems_take_the_knobs_of_flat_ones(pipeline: Callable[..., object]) -> None:
     path = pipeline(entry(16384, 256, 1024, block_m=256), entry(256, 16384, 1024, block_m=64))
     assert blocks_m(measured_knobs.candidates(path, problem(200, 20000, 1024))) == [64, 256]
     assert blocks_m(measured_knobs.candidates(path, problem(20000, 200, 1024))) == [256, 64]
 
 
-def test_tiles_that_come_out_uneven_are_avoided(pipeline) -> None:
+def test_tiles_that_come_out_uneven_are_avoided(pipeline: Callable[..., object]) -> None:
     """At 8192, 1376 tiles of 256 x 192 are 10.4 waves of 132 blocks, of 128 x 256 exactly 16 of 128."""
     path = pipeline(
         entry(8448, 8448, 8448, block_m=256, block_n=192, persistent_blocks=132),
@@ -84,12 +87,12 @@ def test_tiles_that_come_out_uneven_are_avoided(pipeline) -> None:
     assert blocks_m(measured_knobs.candidates(path, problem(8192, 8192, 8192))) == [128, 256]
 
 
-def test_equal_knobs_stand_once(pipeline) -> None:
+def test_equal_knobs_stand_once(pipeline: Callable[..., object]) -> None:
     path = pipeline(entry(1024, 1024, 1024, block_m=64), entry(1024, 1024, 2048, block_m=64))
     assert blocks_m(measured_knobs.candidates(path, problem(1024, 1024, 1024))) == [64]
 
 
-def test_operands_of_a_width_that_was_not_measured_take_as_many_bytes_of_k(pipeline) -> None:
+def test_operands_of_a_width_that_was_not_measured_take_as_many_bytes_of_k(pipeline: Callable[..., object]) -> None:
     path = pipeline(entry(1024, 1024, 1024, block_m=64, block_k=64))
     wide = Problem(1024, 1024, 1024, "f32", "f32", "f32", "f32", False)
     assert measured_knobs.candidates(path, wide) == [{"block_m": 64, "block_k": 32}]
@@ -114,7 +117,7 @@ def test_operands_of_a_width_that_was_not_measured_take_as_many_bytes_of_k(pipel
         ((1000, 1008, 1008), ("f8E5M2", "f16")),
     ],
 )
-def test_default_knobs_of_wgmma_suit_any_problem(size, types) -> None:
+def test_default_knobs_of_wgmma_suit_any_problem(size: tuple[int, int, int], types: tuple[str, str]) -> None:
     from stepladder.payload.writing import matmul_text
 
     element, c_type = types
@@ -133,10 +136,10 @@ def test_default_knobs_of_wgmma_suit_any_problem(size, types) -> None:
 
 
 @pytest.fixture
-def copy(tmp_path):
+def copy(tmp_path: Path) -> Callable[..., Measured]:
     """Returns a function that gives what is found for a copy of a pipeline with some texts replaced."""
 
-    def found(name, *changes, step=None):
+    def found(name, *changes, step=None) -> Measured:
         text = (transforms_dir() / f"{name}.mlir").read_text().replace(f"@{name}(", "@mine(")
         for old, new in changes:
             assert old in text
@@ -151,7 +154,7 @@ def copy(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["wmma", "mma_sync", "wgmma"])
-def test_a_copy_keeps_measured_knobs(copy, name) -> None:
+def test_a_copy_keeps_measured_knobs(copy, name: str) -> None:
     measured = copy(name)
     assert measured.source == transforms_dir() / f"{name}.mlir"
     assert measured.reason == f"pipeline 'mine' is a copy of {name} and keeps the knobs measured for it"
@@ -189,13 +192,13 @@ INCLUDE = "    transform.include @pad_shared_memory failures(propagate) (%module
         ),
     ],
 )
-def test_a_pipeline_that_differs_has_no_measured_knobs(copy, changes, reason) -> None:
+def test_a_pipeline_that_differs_has_no_measured_knobs(copy, changes: list[tuple[str, str]], reason: str) -> None:
     measured = copy("wmma", *changes)
     assert measured.source is None
     assert measured.reason == f"no knobs were measured for pipeline 'mine', and those of wmma are not for it: {reason}"
 
 
-def test_a_step_of_ones_own_under_the_same_name_is_another(copy, tmp_path) -> None:
+def test_a_step_of_ones_own_under_the_same_name_is_another(copy, tmp_path: Path) -> None:
     step = transforms_dir() / "steps" / "bufferize.mlir"
     own = tmp_path / "own" / "bufferize.mlir"
     own.parent.mkdir()
@@ -203,7 +206,7 @@ def test_a_step_of_ones_own_under_the_same_name_is_another(copy, tmp_path) -> No
     assert copy("wmma", step=own).reason.endswith("step 'bufferize' is another")
 
 
-def test_another_sequence_that_a_step_includes_makes_it_another(copy, tmp_path) -> None:
+def test_another_sequence_that_a_step_includes_makes_it_another(copy, tmp_path: Path) -> None:
     step = transforms_dir() / "steps" / "canonicalize.mlir"
     own = tmp_path / "own" / "canonicalize.mlir"
     own.parent.mkdir()
@@ -214,7 +217,7 @@ def test_another_sequence_that_a_step_includes_makes_it_another(copy, tmp_path) 
     assert copy("wmma", (INCLUDE, INCLUDE + include)).source is None
 
 
-def test_measured_knobs_beside_a_pipeline_are_its_own(copy, tmp_path) -> None:
+def test_measured_knobs_beside_a_pipeline_are_its_own(copy, tmp_path: Path) -> None:
     (tmp_path / "defaults").mkdir()
     (tmp_path / "defaults" / "mine.json").write_text('{"problems": []}')
     measured = copy("wmma", ('"block_k"> = 32', '"block_k"> = 64'))
@@ -222,14 +225,14 @@ def test_measured_knobs_beside_a_pipeline_are_its_own(copy, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"problems": [{}]}', '{"knobs": []}'])
-def test_a_file_without_measured_knobs_is_refused(tmp_path, text) -> None:
+def test_a_file_without_measured_knobs_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "defaults").mkdir()
     (tmp_path / "defaults" / "mine.json").write_text(text)
     with pytest.raises(StepladderError, match=r"defaults/mine.json' does not hold measured knobs"):
         measured_knobs.candidates(tmp_path / "mine.mlir", problem(64, 64, 64))
 
 
-def test_a_copy_runs_with_the_measured_knobs(tmp_path) -> None:
+def test_a_copy_runs_with_the_measured_knobs(tmp_path: Path) -> None:
     from stepladder.payload.writing import matmul_text
 
     (tmp_path / "mine.mlir").write_text((transforms_dir() / "wgmma.mlir").read_text().replace("@wgmma(", "@mine("))
@@ -252,7 +255,7 @@ def test_a_copy_runs_with_the_measured_knobs(tmp_path) -> None:
         ("many_operands", 8192, "cooperative", 128),
     ],
 )
-def test_knobs_of_an_epilogue_with_one_operand(kind, size, schedule, block_m) -> None:
+def test_knobs_of_an_epilogue_with_one_operand(kind: str, size: int, schedule: str, block_m: int) -> None:
     """Those of the matmul alone, but where others were measured to be faster with an operand."""
     with mlir_context():
         text = payload(kind, size, size, size, stored="f16")

@@ -6,7 +6,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -24,7 +26,7 @@ from tuning_files import TOOLS
 # Successive halving.
 
 
-def rounds_of(times, noise=lambda name, number: 1.0) -> tuple:
+def rounds_of(times: dict[str, float], noise: Callable[..., float] = lambda name, number: 1.0) -> tuple:
     calls = []
 
     def measure(names) -> tuple:
@@ -63,7 +65,7 @@ REQUEST = Request("wmma", {"target": "sm_80"})
 PAYLOADS = [building.Payload(matmul_text(64, 64, k), f"{k}.mlir") for k in (64, 128)]
 
 
-def test_a_plan_has_the_best_settings_of_every_payload(tmp_path) -> None:
+def test_a_plan_has_the_best_settings_of_every_payload(tmp_path: Path) -> None:
     plan = building.make_plan(PAYLOADS, REQUEST, 3)
     assert [problem.name for problem in plan.problems] == ["64.mlir", "128.mlir"] and plan.count == 6
     assert len({setting.bundle for problem in plan.problems for setting in problem.settings}) == 6
@@ -79,13 +81,13 @@ def test_a_plan_has_the_best_settings_of_every_payload(tmp_path) -> None:
 @pytest.mark.parametrize(
     "text, said", [("{", "damaged"), ('{"schema_version": 9, "problems": []}', "damaged"), ("null", "damaged")]
 )
-def test_a_damaged_plan_is_refused(tmp_path, text, said) -> None:
+def test_a_damaged_plan_is_refused(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "plan.json").write_text(text)
     with pytest.raises(StepladderError, match=said):
         read_plan(tmp_path)
 
 
-def test_building_goes_on_where_it_stopped_and_says_what_cannot_be_built(tmp_path) -> None:
+def test_building_goes_on_where_it_stopped_and_says_what_cannot_be_built(tmp_path: Path) -> None:
     plan = building.make_plan(PAYLOADS[:1], REQUEST, 2)
     bad = Setting({"block_m": 32, "block_n": 64, "warp_m": 64}, 1.0, "000/09")  # a warp tile of twice the block's rows
     plan = replace(plan, problems=(replace(plan.problems[0], settings=(*plan.problems[0].settings, bad)),))
@@ -102,7 +104,7 @@ def test_building_goes_on_where_it_stopped_and_says_what_cannot_be_built(tmp_pat
 # Measuring.
 
 
-def fake_worker(tmp_path, body) -> list[str]:
+def fake_worker(tmp_path: Path, body: str) -> list[str]:
     """A process that measures: `body` sees `excluded`, and `say`, and ends with a line of its own."""
     path = tmp_path / "worker.py"
     path.write_text(
@@ -115,7 +117,7 @@ def fake_worker(tmp_path, body) -> list[str]:
 
 
 @pytest.fixture
-def planned(tmp_path):
+def planned(tmp_path: Path) -> Path:
     settings = [
         [Setting({"block_m": 64 * place}, 1.0, f"{number:03d}/{place:02d}") for place in range(3)]
         for number in range(2)
@@ -133,7 +135,7 @@ def planned(tmp_path):
     return tmp_path / "plan"
 
 
-def measure(planned, tmp_path, body, **options) -> tuple:
+def measure(planned, tmp_path: Path, body: str, **options: bool | float) -> tuple:
     lines, database = [], Database(tmp_path / "tuning.json")
     entries = measuring.measure_plan(
         planned, database, progress=lines.append, worker=fake_worker(tmp_path, body), **options
@@ -141,7 +143,7 @@ def measure(planned, tmp_path, body, **options) -> tuple:
     return entries, lines, database
 
 
-def test_winners_are_stored_one_by_one_and_not_measured_again(planned, tmp_path) -> None:
+def test_winners_are_stored_one_by_one_and_not_measured_again(planned, tmp_path: Path) -> None:
     entries, lines, database = measure(planned, tmp_path, "say(candidate='000/00'); win(f'{int(number):03d}/01')")
     assert [one.knobs for one in entries] == [{"block_m": 64}] * 2 and database.entries() == entries
     assert "2.0 us, 1.100 of cuBLAS: block_m=64, 1.50 x the model's first choice" in lines[0]
@@ -164,7 +166,9 @@ def test_winners_are_stored_one_by_one_and_not_measured_again(planned, tmp_path)
         ("say(excluded='000/02', reason='wrong numbers: 5 of 64'); win('000/01')", "wrong numbers: 5 of 64"),
     ],
 )
-def test_a_kernel_that_hangs_breaks_or_is_wrong_is_excluded_and_named(planned, tmp_path, body, reason) -> None:
+def test_a_kernel_that_hangs_breaks_or_is_wrong_is_excluded_and_named(
+    planned, tmp_path: Path, body: str, reason: str
+) -> None:
     found = measuring.measure_problem(planned, 0, worker=fake_worker(tmp_path, body), patience=1.0)
     assert found.result["winner"] == "000/01" and reason in found.excluded["000/02"]
     plan = read_plan(planned)
@@ -183,19 +187,19 @@ def test_a_kernel_that_hangs_breaks_or_is_wrong_is_excluded_and_named(planned, t
         ("say(candidate='000/00'); say(excluded='000/00', reason='x'); sys.exit(1)", "000/00"),
     ],
 )
-def test_a_process_that_fails_by_itself_ends_the_measurement(planned, tmp_path, body, said) -> None:
+def test_a_process_that_fails_by_itself_ends_the_measurement(planned, tmp_path: Path, body: str, said: str) -> None:
     with pytest.raises(StepladderError, match=said):
         measuring.measure_problem(planned, 0, worker=fake_worker(tmp_path, body), patience=1.0)
 
 
-def test_without_a_gpu_nothing_is_executed_or_stored(planned, tmp_path) -> None:
+def test_without_a_gpu_nothing_is_executed_or_stored(planned, tmp_path: Path) -> None:
     body = f"say(error='no usable GPU; nothing was executed', status={NOT_EXECUTED})"
     with pytest.raises(StepladderError) as raised:
         measure(planned, tmp_path, body)
     assert raised.value.status == NOT_EXECUTED and not (tmp_path / "tuning.json").exists()
 
 
-def test_an_interruption_keeps_what_was_measured_and_ends_the_process(planned, tmp_path) -> None:
+def test_an_interruption_keeps_what_was_measured_and_ends_the_process(planned, tmp_path: Path) -> None:
     body = (
         "open(folder + '/pid', 'w').write(str(__import__('os').getpid()))\n"
         "win('000/01') if number == '0' else (say(candidate='001/00'), time.sleep(60))"
@@ -218,7 +222,7 @@ def test_an_interruption_keeps_what_was_measured_and_ends_the_process(planned, t
         os.kill(int((planned / "pid").read_text()), 0)
 
 
-def test_an_interrupted_build_keeps_whole_bundles(tmp_path) -> None:
+def test_an_interrupted_build_keeps_whole_bundles(tmp_path: Path) -> None:
     for payload in PAYLOADS:
         (tmp_path / payload.name).write_text(payload.text)
     files = [str(tmp_path / payload.name) for payload in PAYLOADS]

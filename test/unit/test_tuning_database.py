@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -17,14 +18,14 @@ from stepladder.pipeline.codegen.toolchain import tool_versions
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.knob_query import read_query
 from stepladder.pipeline.request import Request
-from stepladder.pipeline.run import run_pipeline
+from stepladder.pipeline.run import Run, run_pipeline
 from stepladder.runtime.errors import StepladderError
 from tuning_files import TOOLS, entry
 
 # The database.
 
 
-def test_an_entry_comes_back_and_is_replaced_by_a_later_one_of_its_key(tmp_path) -> None:
+def test_an_entry_comes_back_and_is_replaced_by_a_later_one_of_its_key(tmp_path: Path) -> None:
     database = Database(tmp_path / "deep" / "tuning.json")
     assert database.find("64x64x64", "d", "sm_90a") == []
     for added in (entry(), entry(date="2026-11-22", microseconds=1.5), entry("8x8x8"), entry(gpu="NVIDIA H100")):
@@ -47,7 +48,9 @@ def test_an_entry_comes_back_and_is_replaced_by_a_later_one_of_its_key(tmp_path)
         ),
     ],
 )
-def test_a_damaged_or_newer_file_is_not_used_and_set_aside_by_who_adds(tmp_path, text, suffix, said) -> None:
+def test_a_damaged_or_newer_file_is_not_used_and_set_aside_by_who_adds(
+    tmp_path: Path, text: str, suffix: str, said: str
+) -> None:
     path = tmp_path / "tuning.json"
     path.write_text(text)
     lines = []
@@ -67,7 +70,7 @@ def add_many(path, start) -> None:
         Database(path).add(entry(problem=str(number)))
 
 
-def test_two_processes_lose_nothing_of_each_other(tmp_path) -> None:
+def test_two_processes_lose_nothing_of_each_other(tmp_path: Path) -> None:
     path = tmp_path / "tuning.json"
     context = multiprocessing.get_context("spawn")
     processes = [context.Process(target=add_many, args=(path, start)) for start in (0, 100)]
@@ -79,7 +82,7 @@ def test_two_processes_lose_nothing_of_each_other(tmp_path) -> None:
     assert len(Database(path).entries()) == 40
 
 
-def test_a_database_that_cannot_be_written_is_named(tmp_path) -> None:
+def test_a_database_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StepladderError, match="cannot write the tuning database"):
         Database(tmp_path / "file" / "tuning.json").add(entry())
@@ -88,13 +91,15 @@ def test_a_database_that_cannot_be_written_is_named(tmp_path) -> None:
 # Compiling takes what the database has.
 
 
-def test_compiling_takes_tuned_knobs_before_all_others(tmp_path, monkeypatch, capsys) -> None:
+def test_compiling_takes_tuned_knobs_before_all_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     text = matmul_text(1024, 1024, 1024, accumulate=False)
     path = tmp_path / "tuning.json"
     request = Request("wgmma", {"target": "sm_90a"}, through="tile_to_blocks", tuned=True, database=path)
     monkeypatch.setattr("stepladder.pipeline.codegen.toolchain.tool_versions", lambda: TOOLS)
 
-    def run():
+    def run() -> Run:
         with mlir_context():
             return run_pipeline(text, "payload.mlir", request)
 
@@ -118,7 +123,7 @@ def test_compiling_takes_tuned_knobs_before_all_others(tmp_path, monkeypatch, ca
     assert run().knobs["block_n"] == 64  # what is set is kept
 
 
-def test_knobs_that_the_pipeline_does_not_accept_give_way(tmp_path) -> None:
+def test_knobs_that_the_pipeline_does_not_accept_give_way(tmp_path: Path) -> None:
     """An entry of a text that was changed by hand: its knobs are refused, and the next source is asked."""
     text = matmul_text(1024, 1024, 1024, accumulate=False)
     path = tmp_path / "tuning.json"

@@ -50,7 +50,7 @@ WARPGROUP = {"block_m": 64, "block_n": 32, "block_k": 32, "consumer_warpgroups":
 
 @pytest.mark.parametrize("pipeline, tile", [("mma_sync", WARPS), ("wgmma", WARPGROUP)])
 @pytest.mark.parametrize("distribution", ["standard_normal", "random"])
-def test_f32_has_the_accuracy_of_f32(distribution, pipeline, tile) -> None:
+def test_f32_has_the_accuracy_of_f32(distribution: str, pipeline: str, tile: dict[str, int]) -> None:
     """At most twice as far off as NumPy's product in f32, and with allow_tf32 a thousand times as far."""
     k = 256
     text = matmul_text(32, 32, k, a_type="f32", b_type="f32", accumulate=False)
@@ -81,7 +81,7 @@ def test_f32_arrays() -> None:
 
 
 @pytest.mark.parametrize("pipeline, tile", [("mma_sync", WARPS), ("wgmma", WARPGROUP)])
-def test_f32_of_all_magnitudes(pipeline, tile) -> None:
+def test_f32_of_all_magnitudes(pipeline: str, tile: dict[str, int]) -> None:
     """Numbers whose small parts are subnormal, or zero, and sums that cancel."""
     rng = np.random.default_rng(SEED)
     a = np.ldexp(rng.standard_normal((32, 64)), rng.integers(-130, 100, (32, 1))).astype(np.float32)
@@ -96,7 +96,7 @@ def test_f32_of_all_magnitudes(pipeline, tile) -> None:
 
 
 @pytest.mark.parametrize("a_layout, b_layout", [("row", "row"), ("column", "column")])
-def test_f32_is_within_its_tolerance(a_layout, b_layout) -> None:
+def test_f32_is_within_its_tolerance(a_layout: str, b_layout: str) -> None:
     text = matmul_text(64, 32, 96, a_type="f32", b_type="f32", a_layout=a_layout, b_layout=b_layout)
     assert check_numbers(text, Request("mma_sync", WARPS)).compute_type == "f32"
 
@@ -115,7 +115,9 @@ SPLIT_F32 = [
 
 
 @pytest.mark.parametrize("shape, knobs, form", sample(SPLIT_F32, 3))
-def test_f32_in_every_form_of_wgmma(shape, knobs, form) -> None:
+def test_f32_in_every_form_of_wgmma(
+    shape: tuple[int, int, int], knobs: dict[str, int | str], form: dict[str, bool | int | str]
+) -> None:
     """Each step is right, and the last within the tolerance of f32."""
     text = matmul_text(*shape, a_type="f32", b_type="f32", **form)
     request = Request("wgmma", {**WARPGROUP, **knobs})
@@ -186,12 +188,14 @@ ON_MMA_SYNC = [
 
 
 @pytest.mark.parametrize("types, layouts", combinations(ON_MMA_SYNC, LAYOUTS))
-def test_types_in_all_layouts_on_mma_sync(types, layouts) -> None:
+def test_types_in_all_layouts_on_mma_sync(
+    types: tuple[tuple[str, str, str, str], dict[str, int | str]], layouts: tuple[str, str]
+) -> None:
     check_numbers(typed(64, 32, 128, types[0], layouts), Request("mma_sync", types[1]))
 
 
 @pytest.mark.parametrize("layouts, knobs", combinations(LAYOUTS[::3], [{"prefetch": "cp_async", "stages": 3}, {}]))
-def test_i8_on_wmma(layouts, knobs) -> None:
+def test_i8_on_wmma(layouts: tuple[str, str], knobs: dict[str, int | str]) -> None:
     knobs = {**WARPS, "block_k": 64, **knobs}
     check_numbers(typed(64, 32, 128, ("i8", "i8", "i32", "i32"), layouts), Request("wmma", knobs))
 
@@ -207,7 +211,9 @@ def test_i8_on_wmma(layouts, knobs) -> None:
         ("wgmma", ("i8", "i8", "i32", "i32"), {"block_n": 40}, "a multiple of 8 up to 32, or of 16 above"),
     ],
 )
-def test_other_types_are_refused_by_name(pipeline, types, knobs, message) -> None:
+def test_other_types_are_refused_by_name(
+    pipeline: str, types: tuple[str, str, str, str], knobs: dict[str, bool | int | str], message: str | None
+) -> None:
     text = typed(128, 64, 128, types, ("row", "column"))
     tiles = {**WARPS, "block_k": 64} if pipeline != "wgmma" else TILES
     with mlir_context():
@@ -220,7 +226,9 @@ def test_other_types_are_refused_by_name(pipeline, types, knobs, message) -> Non
 
 
 @pytest.mark.parametrize("types, layouts, shape, form", combinations(ON_WGMMA, LAYOUTS, SHAPES, FORMS))
-def test_types_in_all_layouts_on_wgmma(types, layouts, shape, form) -> None:
+def test_types_in_all_layouts_on_wgmma(
+    types: tuple[str, str, str, str], layouts: tuple[str, str], shape: tuple[int, int, int], form: dict[str, int | str]
+) -> None:
     """Operands that wgmma reads along k only are transposed in front."""
     if types[0] == "f32":
         form = {**form, "allow_tf32": True}

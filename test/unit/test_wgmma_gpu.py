@@ -16,7 +16,9 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "runner"))
 
 from combinations import sample
+from stepladder.pipeline.build import Build
 from stepladder.runtime.bundle import read_bundle, write_bundle
+from stepladder.runtime.bundle.manifest import Bundle
 from stepladder.runtime.device import Device
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.launch import DeviceExecutor, MatmulBuffers
@@ -29,7 +31,7 @@ EXCHANGED = {"swap_operands": True, "block_m": 64, "consumer_warpgroups": 1}
 SPLIT_IN_MEMORY = {"split_k_workspace": "memory", "persistent_blocks": 0, "epilogue": "registers", "block_n": 128}
 
 
-def fp8(kind) -> dict[str, str]:
+def fp8(kind: str) -> dict[str, str]:
     return {"a_type": kind, "b_type": kind, "b_layout": "column"}
 
 
@@ -274,7 +276,7 @@ CASES = {
 ORDERED_BY_PTXAS = {"pingpong_step"}
 
 
-def build_case(name, folder):
+def build_case(name: str, folder: Path) -> Build:
     """Builds a case and writes its bundle."""
     from stepladder.payload.writing import matmul_text
     from stepladder.pipeline import build
@@ -290,7 +292,7 @@ def build_case(name, folder):
 
 
 @pytest.mark.parametrize("name", sample(list(CASES), 2))
-def test_builds_without_a_complaint(name, tmp_path) -> None:
+def test_builds_without_a_complaint(name: str, tmp_path: Path) -> None:
     """No spills, and nothing that ptxas warns of: that it puts products in sequence (C7510), above all."""
     from stepladder.pipeline.codegen.ptx import assemble
 
@@ -306,12 +308,12 @@ def test_builds_without_a_complaint(name, tmp_path) -> None:
     assert ("C75" in log) == (name in ORDERED_BY_PTXAS)
 
 
-def is_not_installed(error) -> bool:
+def is_not_installed(error: StepladderError) -> bool:
     return "not installed" in error.message or "is missing" in error.message
 
 
 @pytest.fixture
-def bundle(request, tmp_path):
+def bundle(request: pytest.FixtureRequest, tmp_path: Path) -> Bundle:
     beforehand = os.environ.get("STEPLADDER_WGMMA_BUNDLES")
     if beforehand:
         return read_bundle(Path(beforehand, request.param))
@@ -326,7 +328,7 @@ def bundle(request, tmp_path):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("bundle", CASES, indirect=True)
-def test_numbers(bundle) -> None:
+def test_numbers(bundle: Path) -> None:
     problem = bundle.manifest.problem
     with Device() as device, MatmulBuffers(device, problem) as buffers:
         if device.capability != (9, 0):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -34,7 +36,7 @@ def assert_numbers(name: str, found: np.ndarray, wanted: np.ndarray) -> None:
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_gives_the_numbers_of_its_reference(name, shape) -> None:
+def test_a_program_gives_the_numbers_of_its_reference(name: str, shape: tuple[int, int, int]) -> None:
     m, n, k = shape
     if name == "cooperative_slm":  # each element of shared local memory is checked for races
         m, n = min(m, 256), min(n, 256)
@@ -46,7 +48,7 @@ def test_a_program_gives_the_numbers_of_its_reference(name, shape) -> None:
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_a_missing_barrier_of_shared_local_memory_is_a_race(number) -> None:
+def test_a_missing_barrier_of_shared_local_memory_is_a_race(number: int) -> None:
     parts = program("cooperative_slm", 32, 32, 160).split("gpu.barrier\n")
     assert len(parts) == 3
     text = parts[0] + ("" if number == 0 else "gpu.barrier\n") + parts[1] + ("gpu.barrier\n" if number == 0 else "")
@@ -131,7 +133,9 @@ def test_the_distribution_of_the_rfc() -> None:
         ((2, 2), (24, 32), (64, 64), False),
     ],
 )
-def test_even_distribution(layout, data, shape, is_right) -> None:
+def test_even_distribution(
+    layout: tuple[int, int], data: tuple[int, int], shape: tuple[int, int], is_right: bool
+) -> None:
     if is_right:
         WgMap(layout, data).check_shape(shape)
     else:
@@ -165,7 +169,7 @@ def distributed(module: ir.Module, more: str = "") -> ir.Module:
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if not name.startswith("appendix_1")])
-def test_a_program_at_subgroup_level_gives_the_same_numbers(name, shape) -> None:
+def test_a_program_at_subgroup_level_gives_the_same_numbers(name: str, shape: tuple[int, int, int]) -> None:
     m, n, k = shape
     if name in ("cooperative_slm", "transpose_broadcast_reduction", "transpose_in_registers"):
         m, n, k = min(m, 256), min(n, 256), min(k, 72)
@@ -178,7 +182,7 @@ def test_a_program_at_subgroup_level_gives_the_same_numbers(name, shape) -> None
 
 
 @pytest.mark.parametrize("name", ["appendix_1_column_major", "appendix_1_transpose", "gemm", "two_cache_levels"])
-def test_a_program_in_xegpu_gives_the_same_numbers(name) -> None:
+def test_a_program_in_xegpu_gives_the_same_numbers(name: str) -> None:
     with mlir_context():
         module = distributed(parse_payload(program(name, 72, 88, 40), name), TO_XEGPU)
         assert "xetile" not in str(module)
@@ -203,7 +207,7 @@ def lowered(name: str, shape: tuple[int, int, int]) -> ir.Module:
 
 
 @pytest.mark.parametrize(("name", "shape"), IN_BUILT_INS)
-def test_a_program_in_built_ins_gives_the_same_numbers(name, shape) -> None:
+def test_a_program_in_built_ins_gives_the_same_numbers(name: str, shape: tuple[int, int, int]) -> None:
     with mlir_context():
         module = lowered(name, shape)
         assert "xegpu" not in str(module) and "intel_sub_group_2d_block_read" in str(module)
@@ -213,7 +217,7 @@ def test_a_program_in_built_ins_gives_the_same_numbers(name, shape) -> None:
 
 
 @pytest.mark.parametrize("name", sample([name for name in PROGRAMS if PROFILE == "random" or name not in SLOW], 2))
-def test_a_program_becomes_valid_spirv_that_gives_the_same_numbers_on_the_cpu(name) -> None:
+def test_a_program_becomes_valid_spirv_that_gives_the_same_numbers_on_the_cpu(name: str) -> None:
     """`appendix_1_row_major` passes addresses, for which nothing says what memory they are of."""
     shape = (72, 88, 40)
     with mlir_context():
@@ -237,7 +241,7 @@ def test_a_program_becomes_valid_spirv_that_gives_the_same_numbers_on_the_cpu(na
 
 
 @pytest.mark.parametrize("path", sorted((FOLDER / "users").glob("*.mlir")), ids=lambda path: path.stem)
-def test_a_program_with_other_tiles_gives_the_same_numbers_at_every_level(path) -> None:
+def test_a_program_with_other_tiles_gives_the_same_numbers_at_every_level(path: Path) -> None:
     """The work-group level says what is right: the levels below are compared with it."""
     text = path.read_text(encoding="utf-8")
     with mlir_context():
@@ -293,7 +297,7 @@ def test_a_program_without_a_product_is_refused_at_its_launch() -> None:
 
 
 @pytest.mark.parametrize("k", [96, 32])  # 32: one step, without a loop
-def test_each_step_of_the_nvidia_pipeline_gives_the_numbers_of_the_payload(k) -> None:
+def test_each_step_of_the_nvidia_pipeline_gives_the_numbers_of_the_payload(k: int) -> None:
     settings, reports = {"block_m": 64, "block_n": 64, "warp_m": 32, "warp_n": 32}, []
     text = matmul.payload_of(Problem(128, 64, k, "bf16", "bf16", "f32", "f32", False))
     with mlir_context():
@@ -343,7 +347,7 @@ def test_a_missing_barrier_of_an_exchange_is_a_race() -> None:
     ],
     ids=str,
 )
-def test_each_step_of_the_pipeline_gives_the_numbers_of_the_payload(problem, settings) -> None:
+def test_each_step_of_the_pipeline_gives_the_numbers_of_the_payload(problem: Problem, settings: dict[str, int]) -> None:
     reports = []
     request = Request("xetile", settings, tuned=False)
     with mlir_context():
@@ -373,7 +377,7 @@ def test_each_step_of_the_pipeline_gives_the_numbers_of_the_payload(problem, set
     ],
     ids=str,
 )
-def test_what_is_not_distributed_to_lanes_ends_in_blocks_of_instructions(problem, reason) -> None:
+def test_what_is_not_distributed_to_lanes_ends_in_blocks_of_instructions(problem: Problem, reason: str) -> None:
     name, reports = "xetile", []
     settings = {"sg_m": 16, "block_m": 128, "block_n": 128}
     text = matmul.payload_of(problem)

@@ -1,16 +1,19 @@
 """Blocks, loops and shared tiles of a launch, for the tests of what they compute."""
 
+from collections.abc import Iterator
+
 from hypothesis import HealthCheck
 
 from indices import index_of
 from stepladder.extension.lib import launches
 from stepladder.mlir.traverse import walk
+from stepladder.runtime.reference import Operation
 
 QUICK = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 CLUSTERS = [(1, 1), (2, 1), (4, 1), (1, 2), (1, 4), (2, 2), (4, 2), (2, 4)]
 
 
-def ids(x, y, size) -> dict[str, int]:
+def ids(x: int, y: int, size: int) -> dict[str, int]:
     """Returns what a block knows of its place: in a grid that is `y` high, in a cluster of `size` blocks."""
     return {
         "gpu.block_id x": x,
@@ -22,7 +25,7 @@ def ids(x, y, size) -> dict[str, int]:
     }
 
 
-def blocks_of(launch):
+def blocks_of(launch: Operation) -> Iterator[dict[str, int]]:
     """Yields what each block of a launch knows of its place."""
     width, height, _ = launches.launch_sizes(launch, launches.GRID)
     size = launches.launch_sizes(launch, launches.CLUSTER)[0]
@@ -31,17 +34,17 @@ def blocks_of(launch):
             yield ids(x, y, size)
 
 
-def range_of(loop, known) -> range:
+def range_of(loop: Operation, known) -> range:
     """Evaluates the range of an `scf.for`."""
     return range(*(index_of(loop.operands[number], known) for number in range(3)))
 
 
-def view_of_c(root, launch):
+def view_of_c(root: Operation, launch: Operation) -> Operation | None:
     """Returns the view of C below an op."""
     c = launch.parent.regions[0].blocks[0].arguments[2]
     return next((view for view in walk(root, "memref.subview") if view.operands[0] == c), None)
 
 
-def mark(tile) -> str | None:
+def mark(tile: Operation) -> str | None:
     """Returns which matrix an alloc holds tiles of."""
     return next(matrix for matrix in "abc" if f"operand_{matrix}" in tile.attributes)

@@ -7,7 +7,12 @@ from stepladder.measure.tuning.database import (
 TOOLS = {"stepladder": "1", "ptxas": "13.0.88"}
 
 
-def entry(problem="64x64x64", gpu="NVIDIA H200", date="2026-11-21", **fields) -> Entry:
+def entry(
+    problem: str = "64x64x64",
+    gpu: str = "NVIDIA H200",
+    date: str = "2026-11-21",
+    **fields: dict[str, int | str] | float | str,
+) -> Entry:
     values = {
         "gpu": gpu,
         "target": "sm_90a",

@@ -18,7 +18,11 @@ def _may_approximate(names: Iterable[str], results: Iterable[str]) -> bool:
 
 
 def approximates(problem: Problem) -> bool:
-    """Tells whether a problem has functions that may be approximated."""
+    """Tells whether a problem has functions that may be approximated.
+
+    Args:
+        problem: whose consumers, C type and further results decide.
+    """
     results = [problem.c_type, *(result.element_type for result in problem.results)]
     return _may_approximate(problem.consumers, results)
 
@@ -35,7 +39,11 @@ def rounds_results_to_16_bits(generic: ir.Operation) -> bool:
 
 
 def module_approximates(module: ir.Module) -> bool:
-    """Tells whether a dump has functions that may be approximated, or are already."""
+    """Tells whether a dump has functions that may be approximated, or are already.
+
+    Args:
+        module: the IR after any step.
+    """
     for op in walk(module):
         body = op.regions[0].blocks[0].operations if op.name == "linalg.generic" else ()
         if any(inner.operation.name in _FUNCTIONS for inner in body) and rounds_results_to_16_bits(op):

@@ -7,12 +7,25 @@ from stepladder.payload.refusal import refuse
 
 
 def is_memref(value: ir.Value) -> bool:
-    """Tells whether a value is a memref."""
+    """Tells whether a value is a memref.
+
+    Args:
+        value: of any type.
+    """
     return isinstance(value.type, ir.MemRefType)
 
 
 def check_operand(argument: ir.BlockArgument, number: int) -> None:
-    """Raises StepladderError for the type of argument `number`, which is A, B or C, that no pipeline takes."""
+    """Checks that pipelines take the type of an argument that is A, B or C.
+
+    Args:
+        argument: a buffer or a ranked tensor.
+        number: of the argument, for the message.
+
+    Raises:
+        StepladderError: a buffer that is not row-major without gaps or has a memory space, or a tensor with an
+            encoding.
+    """
     type_ = argument.type
     if isinstance(type_, ir.MemRefType):
         if type_.affine_map != ir.AffineMap.get_identity(type_.rank):
@@ -39,8 +52,15 @@ def _plain(type_: ir.Type) -> str:
 
 
 def check_unused(argument: ir.BlockArgument, number: int) -> None:
-    """Raises StepladderError for argument `number`, which no op takes, if its type is neither a number nor a buffer or
-    tensor of static shape: the function could not be run."""
+    """Checks that the runner can make an argument that no op takes: the function could not be run otherwise.
+
+    Args:
+        argument: of the function; a number, or a buffer or tensor of static shape, is accepted.
+        number: of the argument, for the message.
+
+    Raises:
+        StepladderError: an argument of another type, or of dynamic shape.
+    """
     type_ = argument.type
     is_number = isinstance(type_, (ir.IntegerType, ir.IndexType, ir.FloatType))
     is_shaped = isinstance(type_, (ir.MemRefType, ir.RankedTensorType)) and ir.ShapedType(type_).has_static_shape
@@ -53,7 +73,14 @@ def check_unused(argument: ir.BlockArgument, number: int) -> None:
 
 
 def check_attributes(function: ir.Operation) -> None:
-    """Raises StepladderError for an attribute about bufferization on an argument of a function."""
+    """Checks that no argument of a function has an attribute about bufferization.
+
+    Args:
+        function: a `func.func` with a body.
+
+    Raises:
+        StepladderError: an argument that has one; names it.
+    """
     arguments = list(function.regions[0].blocks[0].arguments)
     for number, entry in enumerate(function.attributes.get("arg_attrs", ())):
         for attribute in (ir.DictAttr(entry)[index].name for index in range(len(ir.DictAttr(entry)))):

@@ -32,7 +32,11 @@ class ConstantData:
 
 
 def constants_of(function: ir.Operation) -> list[ir.Operation]:
-    """Returns the constants of a function that are tensors of several numbers, in order."""
+    """Returns the constants of a function that are tensors of several numbers, in order.
+
+    Args:
+        function: of the payload, on tensors or buffers.
+    """
     return [op for op in walk(function, "arith.constant") if _is_many(op)]
 
 

@@ -40,23 +40,39 @@ _SCALARS = "accepted in an elementwise op: " + ", ".join(sorted(SCALAR_OPS))
 
 
 def is_consumer(op: ir.Operation) -> bool:
-    """Tells whether an op may be an elementwise op: `linalg.generic` or a named one."""
+    """Tells whether an op may be an elementwise op: `linalg.generic` or a named one.
+
+    Args:
+        op: any op.
+    """
     return op.name == "linalg.generic" or op.name in NAMED
 
 
 def parts(op: ir.Operation) -> tuple[list[ir.Value], ir.Value]:
-    """Returns the inputs and the one output of an elementwise op."""
+    """Returns the inputs and the one output of an elementwise op.
+
+    Args:
+        op: an elementwise op, on tensors or buffers; its last operand is the output.
+    """
     *inputs, output = op.operands
     return inputs, output
 
 
 def maps_of(op: ir.Operation) -> list[ir.AffineMap]:
-    """Returns the indexing maps of a structured op, inputs first."""
+    """Returns the indexing maps of a structured op, inputs first.
+
+    Args:
+        op: a linalg op, named or `linalg.generic`.
+    """
     return indexing_maps(op)
 
 
 def reads_output(op: ir.Operation) -> bool:
-    """Tells whether the body of a structured op with one output reads what the output held."""
+    """Tells whether the body of a structured op with one output reads what the output held.
+
+    Args:
+        op: a linalg op, named or `linalg.generic`.
+    """
     arguments = op.regions[0].blocks[0].arguments
     return len(arguments) == len(op.operands) and bool(list(arguments[len(arguments) - 1].uses))
 
@@ -98,7 +114,15 @@ def _outputs(op: ir.Operation) -> int:
 
 
 def check_map(op: ir.Operation, map_: ir.AffineMap) -> None:
-    """Raises StepladderError for a map of an input that is not that of a whole operand."""
+    """Checks that the map of an input is that of a whole operand.
+
+    Args:
+        op: the elementwise op, which the message names.
+        map_: from loops to indices of the input; each result is another loop, or 0.
+
+    Raises:
+        StepladderError: another expression than a loop or 0, or a loop that the map names twice.
+    """
     dims = [expression.position for expression in map_.results if isinstance(expression, ir.AffineDimExpr)]
     others = [expression for expression in map_.results if not isinstance(expression, ir.AffineDimExpr)]
     is_zero = all(isinstance(other, ir.AffineConstantExpr) and other.value == 0 for other in others)
@@ -107,7 +131,16 @@ def check_map(op: ir.Operation, map_: ir.AffineMap) -> None:
 
 
 def check_type(op: ir.Operation, operand: ir.Value) -> None:
-    """Raises StepladderError for an operand of a type or shape that an epilogue does not read or write."""
+    """Checks that an epilogue reads or writes operands of a type and shape.
+
+    Args:
+        op: the elementwise op, which the message names.
+        operand: one of its operands; a number that an op makes is accepted, since it is a constant.
+
+    Raises:
+        StepladderError: a number that is an argument of the function, dynamic shapes, or another element type than
+            `OPERAND_TYPES`.
+    """
     type_ = operand.type
     if not isinstance(type_, (ir.RankedTensorType, ir.MemRefType)):
         if isinstance(operand.owner, ir.Block):
@@ -124,7 +157,16 @@ def check_type(op: ir.Operation, operand: ir.Value) -> None:
 
 
 def check_scalar(inner: ir.Operation, op: ir.Operation) -> None:
-    """Raises StepladderError for an op in the body of `op` that an epilogue does not compute."""
+    """Checks that an epilogue computes an op in the body of an elementwise op.
+
+    Args:
+        inner: the scalar op.
+        op: the elementwise op around it.
+
+    Raises:
+        StepladderError: another op, type or rounding mode than an epilogue computes, or an operand that is an argument
+            of the function.
+    """
     if inner.name not in SCALAR_OPS:
         raise refuse(inner, f"'{inner.name}' in {op.name}: an epilogue does not compute it", _SCALARS)
     for value in inner.operands:

@@ -35,7 +35,15 @@ class Contents:
     as_buffers: set[int] = field(default_factory=set)
 
     def number_of(self, buffer: ir.Value, op: ir.Operation) -> int:
-        """Returns which argument a buffer is."""
+        """Returns which argument a buffer is.
+
+        Args:
+            buffer: an argument of the function, or a view of one.
+            op: the one that takes the buffer, which the message names.
+
+        Raises:
+            StepladderError: a buffer that an op in the function makes.
+        """
         if buffer in self.views:
             return self.views[buffer]
         if not isinstance(buffer.owner, ir.Block):
@@ -43,7 +51,16 @@ class Contents:
         return ir.BlockArgument(buffer).arg_number
 
     def content_of(self, operand: ir.Value, op: ir.Operation) -> Content:
-        """Returns what an operand, a tensor or a buffer, holds when an op takes it."""
+        """Returns what an operand, a tensor or a buffer, holds when an op takes it.
+
+        Args:
+            operand: a tensor or a buffer whose makers were followed before.
+            op: the one that takes it, which messages name.
+
+        Raises:
+            StepladderError: a tensor that a `bufferization.to_tensor` without `restrict` reads, or a buffer that is no
+                argument.
+        """
         content = self.buffers[self.number_of(operand, op)] if is_memref(operand) else self.values[operand]
         if content.read is not None and "restrict" not in content.read.attributes:
             raise refuse(
@@ -54,7 +71,11 @@ class Contents:
         return content
 
     def note_read(self, op: ir.Operation) -> None:
-        """Notes that a tensor holds what a buffer holds now."""
+        """Notes that a tensor holds what a buffer holds now.
+
+        Args:
+            op: a `bufferization.to_tensor`.
+        """
         number = self.number_of(op.operands[0], op)
         content = self.buffers[number]
         self.values[op.results[0]] = Content(content.kind, content.argument, op)
@@ -62,7 +83,17 @@ class Contents:
             self.as_tensors[number] = op
 
     def store(self, op: ir.Operation, kind: Kind, target: Content) -> None:
-        """Notes that an op's output, of which `target` is what it held, holds `kind` from now on."""
+        """Notes that an op's output, of which `target` is what it held, holds `kind` from now on.
+
+        Args:
+            op: the one that writes; its last operand is the output.
+            kind: what the output holds from now on.
+            target: what the output held, as `content_of` returns it.
+
+        Raises:
+            StepladderError: a tensor that a `bufferization.to_tensor` without `writable` reads, or a buffer that is no
+                argument.
+        """
         output = op.operands[len(op.operands) - 1]
         if not is_memref(output):
             if target.read is not None and "writable" not in target.read.attributes:

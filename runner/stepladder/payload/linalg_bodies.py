@@ -14,7 +14,11 @@ def _inner(op: ir.Operation) -> list[ir.Operation]:
 
 
 def multiplies_and_adds(matmul: ir.Operation) -> bool:
-    """Tells whether a matmul's body is the one that its name says: casts of the inputs, a product, a sum."""
+    """Tells whether a matmul's body is the one that its name says: casts of the inputs, a product, a sum.
+
+    Args:
+        matmul: a linalg op of two inputs and one output, with its body.
+    """
     block = matmul.regions[0].blocks[0]
     if len(block.operations) < 3:
         return False
@@ -32,7 +36,11 @@ def multiplies_and_adds(matmul: ir.Operation) -> bool:
 
 
 def adds_and_rounds(generic: ir.Operation) -> bool:
-    """Tells whether an op adds to each element of one output, extended, that of one input, and rounds the sum once."""
+    """Tells whether an op adds to each element of one output, extended, that of one input, and rounds the sum once.
+
+    Args:
+        generic: any op; one other than `linalg.generic` does not.
+    """
     if generic.name != "linalg.generic" or len(generic.operands) != 2:
         return False
     maps = [ir.AffineMapAttr(attribute).value for attribute in generic.attributes["indexing_maps"]]
@@ -54,7 +62,11 @@ def adds_and_rounds(generic: ir.Operation) -> bool:
 
 
 def rounds(generic: ir.Operation) -> bool:
-    """Tells whether an op writes each element of one input, rounded to nearest, to the same place of one output."""
+    """Tells whether an op writes each element of one input, rounded to nearest, to the same place of one output.
+
+    Args:
+        generic: any op; one other than `linalg.generic` does not.
+    """
     if generic.name != "linalg.generic" or len(generic.operands) != 2:
         return False
     maps = [ir.AffineMapAttr(attribute).value for attribute in generic.attributes["indexing_maps"]]

@@ -231,7 +231,18 @@ def find_written(module: ir.Module | ir.Operation | ir.OpView) -> PayloadMatmul:
 
 
 def check_sizes(m: int, n: int, k: int, location: str | None = None, batch: int | None = None) -> None:
-    """Raises StepladderError for a matmul, or a batch of them, of which one extent is below 1."""
+    """Checks that each extent of a matmul, or of a batch of them, is at least 1.
+
+    Args:
+        m: rows of A and C.
+        n: columns of B and C.
+        k: columns of A, rows of B.
+        location: of the matmul, for the message; None where it is in no file.
+        batch: how many matmuls; None for one that is in no batch.
+
+    Raises:
+        StepladderError: an extent below 1; names each of them.
+    """
     extents = [*(() if batch is None else (("batch", batch),)), ("m", m), ("n", n), ("k", k)]
     empty = [f"{name} = {size}" for name, size in extents if size < 1]
     if empty:

@@ -15,7 +15,6 @@ from stepladder.mlir.traverse import producer, walk
 from stepladder.payload.consumers import NAMED, SCALAR_OPS
 from stepladder.payload.front import bodies
 from stepladder.payload.refusal import refuse
-from stepladder.runtime.element_types import FP8_TYPES
 from stepladder.runtime.errors import StepladderError
 
 _RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
@@ -240,12 +239,12 @@ def _check_elementwise(item: bodies.Structured) -> None:
         if not isinstance(operand.type, ir.RankedTensorType):
             if isinstance(operand.owner, ir.Block):
                 raise refuse(op, f"{op.name} takes a number of type {operand.type}, an argument of the function")
-        elif str(operand.type.element_type) not in (*_STORED, *FP8_TYPES):
+        elif str(operand.type.element_type) not in _STORED:
             raise refuse(
                 op,
                 f"{op.name} takes {operand.type}",
-                f"accepted as elements of what A and B are prepared from: {', '.join((*_STORED, *FP8_TYPES))}; two "
-                "numbers of 4 bits are one of i8, which shifts unpack",
+                f"accepted as elements of what A and B are prepared from: {', '.join(_STORED)}; two numbers of 4 bits "
+                "are one of i8, which shifts unpack",
             )
     for inner in item.body:
         _check_scalar(inner, item)
@@ -255,12 +254,8 @@ def _check_scalar(inner: ir.Operation, item: bodies.Structured) -> None:
     if inner.name not in SCALARS:
         raise refuse(inner, f"'{inner.name}' in {item.op.name}, which makes A or B", _SCALARS)
     for value in (*inner.operands, *inner.results):
-        name = str(value.type)
-        is_read = inner.name == "arith.extf" and name in FP8_TYPES
-        if name not in _TYPES and not is_read:
-            raise refuse(
-                inner, f"'{inner.name}' on {name} makes A or B; accepted: {', '.join(_TYPES)}, and arith.extf of fp8"
-            )
+        if str(value.type) not in _TYPES:
+            raise refuse(inner, f"'{inner.name}' on {value.type} makes A or B", f"accepted: {', '.join(_TYPES)}")
     mode = inner.attributes.get("roundingmode", None)
     if inner.name == "arith.truncf" and mode is not None and ir.IntegerAttr(mode).value != 0:
         raise refuse(inner, "arith.truncf with another rounding than to nearest")

@@ -48,7 +48,12 @@ def is_reduction(op: ir.Operation) -> bool:
 
 
 def begins_with(op: ir.Operation, value: ir.Value) -> bool:
-    """Tells whether an op is a reduction whose result begins with a tensor."""
+    """Tells whether an op is a reduction whose result begins with a tensor.
+
+    Args:
+        op: an op that takes the value.
+        value: a tensor or a buffer.
+    """
     return is_reduction(op) and op.operands[len(op.operands) - 1] == value
 
 

@@ -35,6 +35,9 @@ class BufferView:
 def view_of(op: ir.Operation) -> BufferView:
     """Returns the view that an op of `VIEWS` makes.
 
+    Args:
+        op: of a reference program on buffers.
+
     Raises:
         StepladderError: dynamic shapes, or a part of the buffer.
     """

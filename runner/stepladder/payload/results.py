@@ -28,7 +28,14 @@ class Results:
     reduced: set[int] = field(default_factory=set)
 
     def note(self, number: int, value: ir.Value, op: ir.Operation) -> None:
-        """Notes that an argument, or a new argument, holds a result."""
+        """Notes that an argument, or a new argument, holds a result.
+
+        Args:
+            number: of the argument; a result that is returned has the number of a new argument, behind those of the
+                function.
+            value: what is stored there.
+            op: the one that makes the value.
+        """
         self.values[number], self.makers[number] = value, op
 
     def choose_c(self, read: Container[int | None]) -> int:

@@ -25,6 +25,9 @@ def check_form(module: ir.Module | ir.Operation | ir.OpView, matmul: ir.Operatio
         module: the payload.
         matmul: its one matmul or batch of them, of static shapes.
 
+    Returns:
+        How the payload is written: which argument is A, B and C, the results, and what elementwise ops read.
+
     Raises:
         StepladderError: an op, an argument or a data flow that no pipeline computes; names it and what is accepted.
     """

@@ -22,7 +22,11 @@ _FOREIGN = ("mhlo.", "jax.", "tf.", "sdy.")
 
 
 def is_stablehlo(text: str) -> bool:
-    """Tells whether a payload has ops of StableHLO."""
+    """Tells whether a payload has ops of StableHLO.
+
+    Args:
+        text: of the payload, before it is parsed.
+    """
     return _OP.search(text) is not None
 
 

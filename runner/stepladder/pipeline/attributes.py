@@ -126,12 +126,24 @@ def check_step(sequence: ir.Operation, name: str) -> None:
 
 
 def check_pipeline(sequence: ir.Operation, name: str) -> None:
-    """Checks the attributes of a pipeline's sequence. Raises StepladderError as `check_step`."""
+    """Checks the attributes of a pipeline's sequence.
+
+    Args:
+        sequence: the pipeline's `transform.named_sequence`.
+        name: of the pipeline, for messages.
+
+    Raises:
+        StepladderError: as `check_step`.
+    """
     _check(sequence, f"pipeline '{name}'", OF_PIPELINES, "step", OF_STEPS)
 
 
 def check_declaration(sequence: ir.Operation, name: str) -> None:
     """Checks that the declaration of a step that another file defines has no attributes, where none is read.
+
+    Args:
+        sequence: the declaration, a `transform.named_sequence` without a body.
+        name: of the step, for the message.
 
     Raises:
         StepladderError: it has one.
@@ -148,6 +160,11 @@ def check_included(sequence: ir.Operation, name: str, step: str) -> None:
     """Checks that a sequence which a step includes has no attributes of steps, since only a pipeline's includes read
     them.
 
+    Args:
+        sequence: the included `transform.named_sequence`.
+        name: of the sequence, for the message.
+        step: name of the step that includes it, for the message.
+
     Raises:
         StepladderError: it has one.
     """
@@ -161,6 +178,9 @@ def check_included(sequence: ir.Operation, name: str, step: str) -> None:
 
 def check_knobs(op: ir.Operation) -> None:
     """Checks the attribute `knobs` of an op, where it has one.
+
+    Args:
+        op: a transform op.
 
     Raises:
         StepladderError: it is no dictionary of expressions.

@@ -55,13 +55,24 @@ class Build:
         }
 
     def bundle(self, name: str) -> bundle.Bundle:
-        """Returns the bundle in memory; `name` stands for its folder in messages."""
+        """Returns the bundle in memory; `name` stands for its folder in messages.
+
+        Args:
+            name: of a folder that need not exist.
+        """
         front = tuple((code.cubin, code.ptx) for code in self.front)
         code = self.code
         return bundle.Bundle(Path(name), self.manifest, code.cubin, code.ptx, self.reference, self.data(), front)
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Writes the bundle, with the IR after every step in `ir/`."""
+        """Writes the bundle, with the IR after every step in `ir/`.
+
+        Args:
+            path: the bundle's folder.
+
+        Raises:
+            StepladderError: as `write_bundle`.
+        """
         bundle.write_bundle(
             path,
             self.manifest,
@@ -74,7 +85,11 @@ class Build:
 
 
 def data_of(run: Run) -> dict[str, bytes]:
-    """Returns the content of the files of a bundle with the constants of a payload, by their names."""
+    """Returns the content of the files of a bundle with the constants of a payload, by their names.
+
+    Args:
+        run: of a pipeline on the payload.
+    """
     constants = run.selection.constants if run.selection is not None else {}
     return {_data_file(number): constant.data for number, constant in constants.items()}
 
@@ -246,7 +261,11 @@ def _manifest(
 
 
 def triple(extents: Sequence[int]) -> tuple[int, int, int]:
-    """Returns extents x, y, z."""
+    """Returns extents x, y, z.
+
+    Args:
+        extents: three of them, of a grid or a block.
+    """
     x, y, z = extents
     return x, y, z
 

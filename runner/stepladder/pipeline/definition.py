@@ -47,7 +47,11 @@ class Knob:
         return isinstance(self.default, bool)
 
     def accepts(self, value: KnobValue) -> bool:
-        """Tells whether `value` is among the options."""
+        """Tells whether `value` is among the options.
+
+        Args:
+            value: of any type of a knob; a bool is no integer here.
+        """
         if self.multiple_of is not None:
             return isinstance(value, int) and value >= 0 and value % self.multiple_of == 0
         return isinstance(value, bool) == self.is_boolean and value in self.options
@@ -156,6 +160,9 @@ class Pipeline:
 
     def step(self, name: str) -> Step:
         """Returns the step called `name`.
+
+        Args:
+            name: of a step, as `stepladder list steps` prints it.
 
         Raises:
             StepladderError: no such step; lists the steps of the pipeline.

@@ -43,6 +43,10 @@ class DumpFolder:
     def write(self, step: str, text: str) -> None:
         """Writes the next dump, the IR after a step; that of the step `input` is the first.
 
+        Args:
+            step: name of the step.
+            text: the IR, as MLIR prints it.
+
         Raises:
             StepladderError: the folder or the file cannot be written.
         """

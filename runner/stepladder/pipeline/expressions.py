@@ -89,7 +89,14 @@ def _compare(node: ast.Compare, operation: Callable[[Value, Value], bool], left:
 
 
 def names(text: str) -> list[str]:
-    """Returns the names that an expression uses, in order of first use."""
+    """Returns the names that an expression uses, in order of first use.
+
+    Args:
+        text: an expression.
+
+    Raises:
+        ExpressionError: not an expression.
+    """
     return list(_names(text))
 
 
@@ -183,12 +190,23 @@ class Scope(Mapping):
         return True
 
     def replace(self, **changes: Value) -> Scope:
-        """Returns a scope with some knobs changed and everything derived evaluated anew."""
+        """Returns a scope with some knobs changed and everything derived evaluated anew.
+
+        Args:
+            changes: values by the names of knobs; others keep theirs.
+        """
         plain = {name: value for name, value in self._values.items() if name not in self._derived}
         return Scope({**plain, **changes}, self._derived)
 
     def roots(self, text: str) -> list[str]:
-        """Returns the knobs and facts an expression depends on, through derived names."""
+        """Returns the knobs and facts an expression depends on, through derived names.
+
+        Args:
+            text: an expression.
+
+        Raises:
+            ExpressionError: not an expression.
+        """
         found: dict[str, None] = {}
         followed: set[str] = set()  # a name derived from itself is an error of `evaluate`, and no endless loop here
         pending = names(text)

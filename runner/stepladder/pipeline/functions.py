@@ -48,7 +48,14 @@ class FunctionBuild:
     stages: Mapping[str, Mapping[str, str]]
 
     def write(self, path: str) -> None:
-        """Writes the bundle. Raises StepladderError as `write_function`."""
+        """Writes the bundle, with the IR after every step.
+
+        Args:
+            path: the bundle's folder.
+
+        Raises:
+            StepladderError: as `write_function`.
+        """
         bundle.write_function(path, self.bundle, self.dumps, self.stages)
 
 
@@ -179,6 +186,9 @@ def build_function(text: str, name: str, request: Request, *, use_cache: bool = 
         request: of its matmuls: a pipeline, or `auto` for the first that accepts each, knobs, and steps to leave out;
             the function to compile, of several.
         use_cache: reuse machine code made before from the same LLVM IR.
+
+    Returns:
+        The compiled function, not written yet.
 
     Raises:
         StepladderError: a function that is not on tensors of static shapes, an op that no kernel computes, or what the

@@ -117,14 +117,22 @@ def _runs_if(step: Step) -> str | None:
 
 
 def digest(pipeline: Pipeline) -> str:
-    """Returns the SHA-256 of a pipeline's file and those of its steps."""
+    """Returns the SHA-256 of a pipeline's file and those of its steps.
+
+    Args:
+        pipeline: loaded, of which every file is there.
+    """
     files = [pipeline.path, *dict.fromkeys(step.path for step in pipeline.steps)]
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()
 
 
 def rank(query: Query) -> ranking.Ranking | Orientations | None:
     """Returns all settings that the pipeline accepts in order of their predicted time, of all orientations of the
-    product; None where the cost model does not know kernels of this pipeline."""
+    product; None where the cost model does not know kernels of this pipeline.
+
+    Args:
+        query: a payload's problem and pipeline, and the knobs that are set.
+    """
     from stepladder.pipeline.cost_model import ranking
     from stepladder.pipeline.cost_model.orientations import Orientation, join
 

@@ -90,7 +90,12 @@ def with_products(problem: Problem, knobs: Mapping[str, KnobValue]) -> Problem:
 
 
 def changing_steps(pipeline: Pipeline, without: tuple[str, ...]) -> list[Step]:
-    """Returns the steps that change facts of the payload, in order."""
+    """Returns the steps that change facts of the payload, in order.
+
+    Args:
+        pipeline: which has the steps.
+        without: names of the steps that are left out.
+    """
     return [step for step in pipeline.steps if step.facts and step.name not in without]
 
 

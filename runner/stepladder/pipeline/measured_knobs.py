@@ -65,7 +65,12 @@ def find_measured(pipeline: Pipeline) -> Measured:
 
 
 def difference(pipeline: Pipeline, other: Pipeline) -> str | None:
-    """Returns the first thing in which a pipeline is not a copy of another, or None; the names do not count."""
+    """Returns the first thing in which a pipeline is not a copy of another, or None; the names do not count.
+
+    Args:
+        pipeline: which may be a copy.
+        other: the one that it is compared with, such as the pipeline that was measured.
+    """
     steps, others = pipeline.steps, other.steps
     names, other_names = [step.name for step in steps], [step.name for step in others]
     for own, step in itertools.zip_longest(names, other_names):

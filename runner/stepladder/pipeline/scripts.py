@@ -33,7 +33,11 @@ _NAMED_GENERICALLY = re.compile(r'\bsym_name\s*=\s*"([^"]+)"')
 
 
 def file_of(sequence: ir.Operation) -> Path:
-    """Returns the file that a named sequence was parsed from."""
+    """Returns the file that a named sequence was parsed from.
+
+    Args:
+        sequence: a `transform.named_sequence` of a parsed file.
+    """
     return Path(sequence.location.filename)
 
 
@@ -122,7 +126,12 @@ def _declaration(name: str, near: Path, including: tuple[Path, ...], parsed: Mut
 
 
 def parse_once(path: Path, parsed: MutableMapping[Path, ir.Module], including: tuple[Path, ...] = ()) -> ir.Module:
-    """Returns the module of a script, which is parsed unless it is in `parsed`, and added there; args as for `parse`.
+    """Returns the module of a script, which is parsed unless it is in `parsed`, and added there.
+
+    Args:
+        path: the script.
+        parsed: modules by the paths of their scripts; grows.
+        including: the scripts that include it, outermost first.
 
     Raises:
         StepladderError: as `parse`.
@@ -141,6 +150,9 @@ def parse(
         path: the script.
         including: the scripts that include it, outermost first.
         parsed: as for `declared`.
+
+    Returns:
+        The module, with the declarations in it.
 
     Raises:
         StepladderError: a file that cannot be read or is not MLIR, with the line and what the parser said.

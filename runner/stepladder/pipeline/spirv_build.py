@@ -47,7 +47,14 @@ class SpirvBuild:
     reference: Program | None
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Writes the bundle, with the IR after every step in `ir/`."""
+        """Writes the bundle, with the IR after every step in `ir/`.
+
+        Args:
+            path: the bundle's folder.
+
+        Raises:
+            StepladderError: as `write_spirv_bundle`.
+        """
         write_spirv_bundle(
             path,
             self.manifest,
@@ -138,7 +145,11 @@ def build(
 
 
 def is_tile_program(module: ir.Module) -> bool:
-    """Returns whether a payload is a XeTile program, which enters the pipeline at a later step."""
+    """Returns whether a payload is a XeTile program, which enters the pipeline at a later step.
+
+    Args:
+        module: the payload.
+    """
     return any(op.name.startswith("xetile.") for op in walk(module))
 
 

@@ -33,12 +33,20 @@ _VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast")
 
 
 def pipeline_file(name: str) -> str:
-    """Returns the path of a pipeline of functions: `functions` or `elementwise`."""
+    """Returns the path of a pipeline of functions: `functions` or `elementwise`.
+
+    Args:
+        name: `functions` or `elementwise`.
+    """
     return str(transforms_dir() / "functions" / f"{name}.mlir")
 
 
 def type_of(function: ir.Operation) -> ir.Type:
-    """Returns the type of a `func.func`."""
+    """Returns the type of a `func.func`.
+
+    Args:
+        function: a `func.func`; types of tensors, or of buffers after bufferization.
+    """
     return ir.TypeAttr(function.attributes["function_type"]).value
 
 
@@ -53,12 +61,20 @@ class Stage:
 
 
 def is_matmul(name: str) -> bool:
-    """Tells whether a stage is a matmul, by the name of its function."""
+    """Tells whether a stage is a matmul, by the name of its function.
+
+    Args:
+        name: of the outlined function: its number is the last word.
+    """
     return name.rpartition("_")[0].endswith("_matmul")
 
 
 def stage_texts(run: Run) -> dict[str, str]:
-    """Returns the functions that are kernels, each as a payload of its own, by name."""
+    """Returns the functions that are kernels, each as a payload of its own, by name.
+
+    Args:
+        run: of the pipeline `functions`, with the IR after every step.
+    """
     outlined = parse_payload(next(step.text for step in run.steps if step.name == _OUTLINED), _OUTLINED)
     texts = {}
     for function in walk(outlined, "func.func"):
@@ -100,7 +116,14 @@ class Compiler:
         self._folders: dict[str, str] = {}
 
     def stage(self, name: str) -> tuple[str, Stage]:
-        """Returns the folder of a stage and the stage, compiled."""
+        """Returns the folder of a stage and the stage, compiled.
+
+        Args:
+            name: of the outlined function.
+
+        Raises:
+            StepladderError: what the pipelines of a matmul, or that of elementwise ops, refuse.
+        """
         text = self.texts[name]
         if text not in self._folders:
             folder = f"kernels/{len(self._folders):02}-{name}"
@@ -186,11 +209,23 @@ class Plan:
             self._number(argument)
 
     def file_of(self, number: int) -> str:
-        """Returns the file with the data of a constant."""
+        """Returns the file with the data of a constant.
+
+        Args:
+            number: of the argument that holds the constant.
+        """
         return f"constants/argument{number}.bin"
 
     def launch(self, call: ir.Operation, compiler: Compiler) -> bundle.Launch:
-        """Returns the launch of a call."""
+        """Returns the launch of a call.
+
+        Args:
+            call: a `func.call` of an outlined function.
+            compiler: of the stages that are called.
+
+        Raises:
+            StepladderError: what the stage's pipelines refuse; names the kernel.
+        """
         name = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
         try:
             folder, stage = compiler.stage(name)

@@ -91,7 +91,14 @@ class Buffer:
         return array
 
     def copy_from(self, source: Buffer) -> None:
-        """Enqueues a copy of another buffer of the same size into this one."""
+        """Enqueues a copy of another buffer of the same size into this one.
+
+        Args:
+            source: of the same size, on the same GPU.
+
+        Raises:
+            CudaError: the copy cannot be enqueued.
+        """
         with self.session.cuda.checked("copying a buffer"):
             self._memory.copy_from(source._memory, stream=self.session.stream)
 

@@ -119,6 +119,9 @@ class Device:
     def load(self, bundle: Bundle) -> Kernel:
         """Loads a bundle's kernels: their cubins, or their PTX, with a note on stderr, where a cubin does not run here.
 
+        Args:
+            bundle: of a matmul, as `read_bundle` returns it.
+
         Returns:
             That of the matmul, with those that are launched before it as its `front`.
 
@@ -150,6 +153,9 @@ class Device:
             cubin: machine code; `ptx`: the text that it was assembled from.
             name: the kernel's entry point.
             dynamic: bytes of dynamic shared memory a block.
+
+        Returns:
+            The loaded kernel.
 
         Raises:
             StepladderError: as `load`.
@@ -183,6 +189,9 @@ class Device:
             ptx: the text of a module.
             name: the kernel's entry point.
             dynamic_shared_memory: bytes a block at launch.
+
+        Returns:
+            The loaded kernel.
 
         Raises:
             CudaError: the driver refuses the PTX.
@@ -219,7 +228,14 @@ class Device:
             )
 
     def allocate(self, size: int) -> Buffer:
-        """Returns a buffer of `size` bytes of device memory. Raises CudaError."""
+        """Returns a buffer of device memory.
+
+        Args:
+            size: in bytes.
+
+        Raises:
+            CudaError: the driver allocates none.
+        """
         return Buffer(self.session, size)
 
     def synchronize(self) -> None:
@@ -231,7 +247,15 @@ class Device:
         return self.session.record_event()
 
     def elapsed_ms(self, start: CoreEvent, end: CoreEvent) -> float:
-        """Returns the milliseconds between two events that have completed."""
+        """Returns the milliseconds between two events that have completed.
+
+        Args:
+            start: recorded first.
+            end: recorded later, on the same stream.
+
+        Raises:
+            CudaError: an event has not completed.
+        """
         return self.session.elapsed_ms(start, end)
 
     def capture(self, enqueue: Callable[[], None], launches: int) -> Graph:

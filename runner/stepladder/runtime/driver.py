@@ -246,7 +246,15 @@ class Cuda:
         self.check(function, error)
 
     def query(self, function: str, *arguments: object) -> int:
-        """Returns the first result, a number, of a function of the driver; arguments and errors as of `call`."""
+        """Returns the first result, a number, of a function of the driver.
+
+        Args:
+            function: the name, for example `cuDeviceGetCount`.
+            arguments: what `cuda.bindings.driver` takes.
+
+        Raises:
+            CudaError: the function fails.
+        """
         error, *results = getattr(self.driver, function)(*arguments)
         self.check(function, error)
         return results[0]
@@ -277,6 +285,9 @@ class Cuda:
         Args:
             action: what is attempted, for the message.
 
+        Returns:
+            A context, which is entered with nothing.
+
         Raises:
             CudaError: cuda.core reports an error code of the driver.
         """
@@ -291,7 +302,11 @@ class Cuda:
 
 
 def error_code(failure: Exception) -> tuple[str, str] | None:
-    """Returns the driver's name and description of the error behind an exception of cuda.core, or None."""
+    """Returns the driver's name and description of the error behind an exception of cuda.core, or None.
+
+    Args:
+        failure: of any type; one whose text does not begin with a code of the driver gives None.
+    """
     found = _CODE.match(str(failure))
     if found is None:
         return None

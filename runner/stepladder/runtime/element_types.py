@@ -51,7 +51,11 @@ class ElementType:
         return 0.0 if self.is_integer else 2.0**-self.precision
 
     def poison(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Returns an array of a shape of what no right result is: NaN, or the smallest integer of the type."""
+        """Returns an array of a shape of what no right result is: NaN, or the smallest integer of the type.
+
+        Args:
+            shape: extents of the array.
+        """
         import numpy as np
 
         return np.full(shape, np.iinfo(self.dtype).min if self.is_integer else np.nan, self.dtype)

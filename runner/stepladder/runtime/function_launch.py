@@ -200,12 +200,27 @@ class DeviceFunction:
             launch()
 
     def load(self, inputs: Mapping[int, np.ndarray]) -> None:
-        """Copies arrays to the device, by argument number."""
+        """Copies arrays to the device, by argument number.
+
+        Args:
+            inputs: arrays of the arguments' types and shapes, by number; an array that is not contiguous is copied
+                first.
+
+        Raises:
+            CudaError: a copy, or an earlier kernel, failed.
+        """
         for place, buffer in self.bundle.manifest.of_kind("argument"):
             self._buffers[place].upload(np.ascontiguousarray(inputs[buffer.number]))
 
     def run(self, inputs: Mapping[int, np.ndarray]) -> list[np.ndarray]:
-        """Runs the function once on arrays by argument number; returns its results, in order."""
+        """Runs the function once on arrays by argument number; returns its results, in order.
+
+        Args:
+            inputs: arrays of the arguments' types and shapes.
+
+        Raises:
+            CudaError: a kernel or a copy failed.
+        """
         self.load(inputs)
         results = self.bundle.manifest.of_kind("result")
         for place, buffer in results:  # all ones is NaN, and an integer that no right result is

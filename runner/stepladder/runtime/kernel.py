@@ -221,5 +221,9 @@ class Kernel:
 
 
 def extents_text(values: Sequence[int]) -> str:
-    """Returns extents as text, for example `2 x 1 x 1`."""
+    """Returns extents as text, for example `2 x 1 x 1`.
+
+    Args:
+        values: extents, in the order of the text.
+    """
     return " x ".join(map(str, values))

@@ -194,7 +194,11 @@ class Problem:
         return tuple(result_role(number) for number in range(len(self.results)))
 
     def operand(self, role: str) -> Operand:
-        """Returns the operand of a role, one of `roles`."""
+        """Returns the operand of a role, one of `roles`.
+
+        Args:
+            role: `a`, `b`, `c`, `d0` and so on for operands of the epilogue, `r0` and so on for results beside C.
+        """
         if role.startswith(_RESULT):
             result = self.results[int(role.removeprefix(_RESULT))]
             return Operand(result.element_type, result.shape, "write")

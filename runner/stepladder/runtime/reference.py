@@ -217,6 +217,9 @@ class Program:
     def output(self, role: str) -> int:
         """Returns the value that a role's buffer holds at the end.
 
+        Args:
+            role: `c`, or that of a result beside C: `r0` and so on.
+
         Raises:
             StepladderError: the program writes no buffer of that role.
         """

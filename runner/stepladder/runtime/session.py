@@ -66,6 +66,14 @@ class Session:
             return self.stream.record(options=self.cuda.core.EventOptions(timing_enabled=True))
 
     def elapsed_ms(self, start: CoreEvent, end: CoreEvent) -> float:
-        """Returns the milliseconds between two events that have completed."""
+        """Returns the milliseconds between two events that have completed.
+
+        Args:
+            start: recorded first (`record_event`).
+            end: recorded later, on the same stream.
+
+        Raises:
+            CudaError: an event has not completed.
+        """
         with self.cuda.checked("timing events"):
             return end - start

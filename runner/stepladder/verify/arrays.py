@@ -55,7 +55,11 @@ class Array(Protocol):
     def __int__(self) -> int: ...
     def __float__(self) -> float: ...
     def reshape(self, shape: Sequence[int], /) -> Array:
-        """Returns the elements in row-major order with other extents."""
+        """Returns the elements in row-major order with other extents.
+
+        Args:
+            shape: extents, whose product is the number of elements.
+        """
         ...
 
     def sum(self) -> Array:
@@ -74,12 +78,22 @@ class NumPyArrays:
     xp: Any = np  # the module whose functions take the arrays
 
     def load(self, array: np.ndarray, dtype: str) -> Array:
-        """Returns `array` converted to a wider type (exactly)."""
+        """Returns `array` converted to a wider type (exactly).
+
+        Args:
+            array: of an element type's NumPy type.
+            dtype: `float32`, `float64`, `int64` or `bool`; it has all numbers of the array's type.
+        """
         converted: Any = array.astype(dtype)
         return converted
 
     def cast(self, array: Array, dtype: str) -> Array:
-        """Returns an array that `load` or arithmetic made, as another type: `float32`, `float64`, `int64`, `bool`."""
+        """Returns an array that `load` or arithmetic made, as another type: `float32`, `float64`, `int64`, `bool`.
+
+        Args:
+            array: of any shape.
+            dtype: name of the new type.
+        """
         converted: Any = np.asarray(array).astype(dtype, copy=False)
         return converted
 
@@ -87,13 +101,22 @@ class NumPyArrays:
         """Returns an array of float64 rounded to an element type, to nearest, by MLIR's name of it.
 
         Types of 8 and 16 bits may be rounded to float32 before, which changes no result of one op on numbers of them.
+
+        Args:
+            array: of any shape.
+            type_: element type by its MLIR name, such as "f16".
         """
         with np.errstate(all="ignore"):
             converted: Any = np.asarray(array).astype(element_type(type_).dtype).astype(np.float64)
         return converted
 
     def permuted(self, array: Array, order: list[int]) -> Array:
-        """Returns a view with the axes in another order."""
+        """Returns a view with the axes in another order.
+
+        Args:
+            array: of any number of axes.
+            order: which axis of `array` each axis of the view is.
+        """
         permuted: Any = np.asarray(array).transpose(order)
         return permuted
 
@@ -110,13 +133,24 @@ class NumPyArrays:
         return copy
 
     def erf(self, array: Array) -> Array:
-        """Returns the error function of each element; NumPy has none, so it is computed one by one."""
+        """Returns the error function of each element; NumPy has none, so it is computed one by one.
+
+        Args:
+            array: of floating-point numbers.
+
+        Returns:
+            An array of the same type and shape.
+        """
         given = np.asarray(array)
         computed: Any = np.asarray(np.frompyfunc(math.erf, 1, 1)(given), given.dtype)
         return computed
 
     def first(self, mask: Array) -> tuple[int, ...]:
-        """Returns the indices of the first true element, (row, column) in a matrix."""
+        """Returns the indices of the first true element, (row, column) in a matrix.
+
+        Args:
+            mask: of bool, with one true element at least.
+        """
         return tuple(map(int, np.unravel_index(int(np.argmax(np.asarray(mask))), tuple(mask.shape))))
 
 
@@ -135,7 +169,12 @@ class TorchArrays(NumPyArrays):
         self.device = torch.device("cuda", ordinal)
 
     def load(self, array: np.ndarray, dtype: str) -> Array:
-        """Returns `array` on the GPU, converted to a wider type (exactly)."""
+        """Returns `array` on the GPU, converted to a wider type (exactly).
+
+        Args:
+            array: of an element type's NumPy type, on the host.
+            dtype: as for `NumPyArrays.load`.
+        """
         torch = self.xp
         if array.dtype.isbuiltin == 1:
             stored = torch.from_numpy(array)
@@ -148,33 +187,62 @@ class TorchArrays(NumPyArrays):
         return stored.to(getattr(torch, dtype))
 
     def cast(self, array: Array, dtype: str) -> Array:
-        """Returns an array as another type, as `NumPyArrays.cast`."""
+        """Returns an array as another type, as `NumPyArrays.cast`.
+
+        Args:
+            array: on the GPU.
+            dtype: name of the new type.
+        """
         tensor: Any = array
         return tensor.to(getattr(self.xp, dtype))
 
     def rounded(self, array: Array, type_: str) -> Array:
-        """Returns an array rounded to an element type, as `NumPyArrays.rounded`."""
+        """Returns an array rounded to an element type, as `NumPyArrays.rounded`.
+
+        Args:
+            array: on the GPU.
+            type_: element type by its MLIR name, such as "f16".
+        """
         tensor: Any = array
         return tensor.to(getattr(self.xp, element_type(type_).dtype.name)).to(self.xp.float64)
 
     def permuted(self, array: Array, order: list[int]) -> Array:
-        """Returns a view with the axes in another order."""
+        """Returns a view with the axes in another order.
+
+        Args:
+            array: on the GPU.
+            order: which axis of `array` each axis of the view is.
+        """
         tensor: Any = array
         return tensor.permute(order)
 
     def replaced(self, array: Array, elements: tuple[slice, ...], new: Array) -> Array:
-        """Returns a copy of an array in which some elements are new, as `NumPyArrays.replaced`."""
+        """Returns a copy of an array in which some elements are new, as `NumPyArrays.replaced`.
+
+        Args:
+            array: what is copied, on the GPU.
+            elements: a slice for each of its axes.
+            new: of the extents of these elements.
+        """
         tensor: Any = array
         copy = tensor.clone()
         copy[elements] = new
         return copy
 
     def erf(self, array: Array) -> Array:
-        """Returns the error function of each element."""
+        """Returns the error function of each element.
+
+        Args:
+            array: of floating-point numbers, on the GPU.
+        """
         return self.xp.erf(array)
 
     def first(self, mask: Array) -> tuple[int, ...]:
-        """Returns the indices of the first true element, (row, column) in a matrix."""
+        """Returns the indices of the first true element, (row, column) in a matrix.
+
+        Args:
+            mask: of bool, on the GPU, with one true element at least.
+        """
         return tuple(self.xp.nonzero(mask)[0].tolist())
 
 

@@ -59,7 +59,11 @@ class Executor(Protocol):
         """
 
     def launch(self, c: np.ndarray) -> np.ndarray:
-        """Runs the kernel once with C holding `c` (`problem.c_shape`) and returns what C holds afterwards."""
+        """Runs the kernel once with C holding `c` (`problem.c_shape`) and returns what C holds afterwards.
+
+        Args:
+            c: of C's storage type and the shape `problem.c_shape`.
+        """
         ...
 
     def results(self) -> list[np.ndarray]:

@@ -20,7 +20,17 @@ from stepladder.verify.tolerance import Tolerance
 def inputs_by_number(
     problem: Problem, reference: Program, operands: Operands, further: Further = ()
 ) -> dict[int, np.ndarray]:
-    """Returns A, B, what C holds before a launch and the operands of elementwise ops, by argument of a reference."""
+    """Returns A, B, what C holds before a launch and the operands of elementwise ops, by argument of a reference.
+
+    Args:
+        problem: what the kernel computes.
+        reference: what the kernel must compute, whose arguments have roles.
+        operands: A, B, and the C that the kernel adds to, as stored.
+        further: operands of elementwise ops, as stored.
+
+    Returns:
+        Arrays of the arguments' shapes.
+    """
     a, b, c = operands
     stored = {"a": a, "b": b, "c": initial_c(problem, c)}
     stored |= {epilogue_role(number): array for number, array in enumerate(further)}
@@ -44,7 +54,14 @@ def _evaluation(
 
 
 def rows_of(evaluation: Evaluation, value: int, shape: tuple[int, ...], rows: slice) -> Array:
-    """Returns rows of a result of a shape that the reference computes, of which a payload may have split dimensions."""
+    """Returns rows of a result of a shape that the reference computes, of which a payload may have split dimensions.
+
+    Args:
+        evaluation: of the reference.
+        value: number of the result in the reference.
+        shape: extents of the result as the kernel stores it.
+        rows: of the first dimension of `shape`.
+    """
     if evaluation.shape(value) == shape:
         return evaluation.rows(value, rows)
     return evaluation.whole(value).reshape(shape)[rows]
@@ -61,6 +78,9 @@ def compare_random(
         operands: A, B, and the C that the kernel adds to, as stored.
         got: C after the launch.
         backend: computes the reference.
+
+    Returns:
+        What differs by more than the tolerance, with the largest error.
     """
     xp = backend.xp
     tolerance = Tolerance.of(problem)
@@ -111,6 +131,9 @@ def compare_exact(
         check: the name of the check, for the report.
         wide: the type of the reference, `float32` or `float64`, which holds all sums exactly.
         problem, reference, operands, got, backend: as for `compare_random`.
+
+    Returns:
+        What differs, with the largest error.
     """
     xp = backend.xp
     evaluation = _evaluation(problem, reference, operands, backend, wide)
@@ -128,7 +151,17 @@ def compare_exact(
 def count_mismatches(
     report: CheckReport, wrong: Array, values: Array, expected: Array, error: Array, rows: slice, backend: NumPyArrays
 ) -> None:
-    """Adds a block of rows to a report: its mismatches, and its largest error."""
+    """Adds a block of rows to a report: its mismatches, and its largest error.
+
+    Args:
+        report: of the whole result so far; its numbers grow.
+        wrong: of bool, true for each mismatch of the block.
+        values: what the kernel computed.
+        expected: what the reference has.
+        error: absolute differences; an element that is not finite counts as such.
+        rows: of the block in the result.
+        backend: whose arrays these are.
+    """
     xp = backend.xp
     finite = xp.isfinite(error)
     report.max_error = max(report.max_error, float(xp.where(finite, error, xp.zeros_like(error)).max()))
@@ -152,6 +185,9 @@ def compare_launches(first: np.ndarray, second: np.ndarray) -> CheckReport:
 
     Args:
         first, second: C, m x n, of the same type.
+
+    Returns:
+        What differs, with the largest difference.
     """
     bits = np.dtype(f"u{first.itemsize}")
     # Bits are compared: NaN is like itself.
@@ -172,7 +208,11 @@ def compare_launches(first: np.ndarray, second: np.ndarray) -> CheckReport:
 
 def row_blocks(shape: tuple[int, ...]) -> Iterator[slice]:
     """Yields blocks along a result's first dimension, of rows or of matrices of a batch, of about 2^25 elements: memory
-    for temporaries is bounded, and products stay large."""
+    for temporaries is bounded, and products stay large.
+
+    Args:
+        shape: extents of the result, one at least.
+    """
     extent, *others = shape
     count = max(1, (1 << 25) // math.prod(others))
     for start in range(0, extent, count):

@@ -35,10 +35,16 @@ def compare_results(
     got: Sequence[np.ndarray],
     backend: NumPyArrays,
 ) -> CheckReport:
-    """Compares all results of a kernel with the reference; arguments as for `compare_epilogue`.
+    """Compares all results of a kernel with the reference.
 
     Args:
+        check: `exact` or `random`.
+        problem: what the kernel computes, with elementwise ops.
+        reference: what the kernel must compute.
+        operands: A, B, and what C holds before the launch, as stored.
+        further: operands of the elementwise ops.
         got: C and `problem.results`, in this order.
+        backend: computes the reference.
 
     Returns:
         The first report that fails, or that of C; with the elements of all results.
@@ -82,6 +88,9 @@ def compare_epilogue(
         role: of the result: `c`, `r0` and so on.
         got: what its buffer holds after the launch.
         backend: computes the reference.
+
+    Returns:
+        The report of this result: what differs by more than its bound, and the largest error.
     """
     xp = backend.xp
     tolerance = Tolerance.of(problem)

@@ -44,7 +44,11 @@ class FunctionExecutor(Protocol):
     """Runs a function: on the GPU, or on the emulator."""
 
     def run(self, inputs: Mapping[int, np.ndarray]) -> list[np.ndarray]:
-        """Runs it once on arrays by argument number; returns its results, in order."""
+        """Runs it once on arrays by argument number; returns its results, in order.
+
+        Args:
+            inputs: arrays of the arguments' types and shapes.
+        """
         ...
 
 

@@ -41,6 +41,9 @@ def exact_density(problem: Problem) -> float:
     f32) no element need be zero; above it, A is thinned so that its rows have about 0.9 n elements that are not zero.
     Products of fp8 are summed exactly below 2^13, whatever the accumulator type: 0.9 of 523,000. C of f16 or bf16 must
     hold the result exactly: of 480 for bf16, where six deviations of a row's number below the limit are less.
+
+    Args:
+        problem: with the extent k, and the types that partial sums and C must hold exactly.
     """
     limit = _exact_limit(problem)
     return min(1.0, min(0.9 * limit, limit - 6 * math.sqrt(limit)) / problem.k)
@@ -222,6 +225,9 @@ def initial_c(problem: Problem, c: np.ndarray) -> np.ndarray:
     Args:
         problem: what the kernel computes.
         c: the summand, m x n.
+
+    Returns:
+        An array of the shape and type of `c`.
     """
     if problem.accumulate:
         return c
@@ -229,7 +235,13 @@ def initial_c(problem: Problem, c: np.ndarray) -> np.ndarray:
 
 
 def logical_operands(problem: Problem, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns A (m x k) and B (k x n) as views of what is stored; batches of such matrices in a batch."""
+    """Returns A (m x k) and B (k x n) as views of what is stored; batches of such matrices in a batch.
+
+    Args:
+        problem: which has the layouts.
+        a: A as stored: m x k, or k x m where it is column-major; of several matrices in a batch.
+        b: B as stored: k x n, or n x k where it is column-major; as A in a batch.
+    """
     return (
         a if problem.a_layout == "row" else a.swapaxes(-1, -2),
         b if problem.b_layout == "row" else b.swapaxes(-1, -2),

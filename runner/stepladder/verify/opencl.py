@@ -169,12 +169,25 @@ class OpenClExecutor:
         self._operands: dict[str, np.ndarray] = {}
 
     def load(self, a: np.ndarray, b: np.ndarray, *further: np.ndarray) -> None:
-        """Takes A, B and the operands of elementwise ops for the launches that follow."""
+        """Takes A, B and the operands of elementwise ops for the launches that follow.
+
+        Args:
+            a: of the shape `problem.a_shape`.
+            b: of the shape `problem.b_shape`.
+            further: of the shapes of `problem.epilogue_operands`.
+        """
         self._operands = {"a": a, "b": b}
         self._operands |= {epilogue_role(number): array for number, array in enumerate(further)}
 
     def launch(self, c: np.ndarray) -> np.ndarray:
-        """Runs the kernel with C holding `c` and returns what C holds afterwards."""
+        """Runs the kernel with C holding `c` and returns what C holds afterwards.
+
+        Args:
+            c: of the shape `problem.c_shape`.
+
+        Raises:
+            StepladderError: as `run`.
+        """
         manifest = self.manifest
         operands = {**self._operands, **self.constants, "c": c}
         arrays = [operands[argument.role].reshape(argument.shape) for argument in manifest.arguments]

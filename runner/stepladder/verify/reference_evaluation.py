@@ -68,15 +68,28 @@ class Evaluation:
             self.shapes[instruction.result] = instruction.shape
 
     def shape(self, value: int) -> tuple[int, ...]:
-        """Returns the extents of a value."""
+        """Returns the extents of a value.
+
+        Args:
+            value: number of a value of the program.
+        """
         return tuple(self.shapes[value])
 
     def whole(self, value: int) -> Array:
-        """Returns a value: floating-point numbers as `wide`, integers as int64."""
+        """Returns a value: floating-point numbers as `wide`, integers as int64.
+
+        Args:
+            value: number of a value of the program.
+        """
         return self.part(value, tuple(slice(0, size) for size in self.shapes[value]))
 
     def rows(self, value: int, rows: slice) -> Array:
-        """Returns the rows of a value that `rows` names; as `whole`."""
+        """Returns the rows of a value that `rows` names; as `whole`.
+
+        Args:
+            value: number of a value of the program, of one dimension at least.
+            rows: of the first dimension, with its start and stop.
+        """
         others = self.shapes[value][1:]
         return self.part(value, (slice(rows.start, rows.stop), *(slice(0, size) for size in others)), keep=False)
 
@@ -124,10 +137,20 @@ class Evaluation:
                 return StructuredOp(self, instruction, number, region).computed()
 
     def kind(self, type_: str) -> str:
-        """Returns the array type that holds numbers of an MLIR type: `wide`, `bool` or `int64`."""
+        """Returns the array type that holds numbers of an MLIR type: `wide`, `bool` or `int64`.
+
+        Args:
+            type_: element type by its MLIR name, such as "f16".
+        """
         return self._wide if is_float(type_) else "bool" if type_ == "i1" else "int64"
 
     def filled(self, number: float, type_: str, region: Region) -> Array:
-        """Returns an array of a region's extents with copies of a number."""
+        """Returns an array of a region's extents with copies of a number.
+
+        Args:
+            number: that `type_` has.
+            type_: element type by its MLIR name, which decides the array type (`kind`).
+            region: a slice for each axis, with its start and stop.
+        """
         shape = [part.stop - part.start for part in region]
         return self.arrays.load(np.full(shape, number, self.kind(type_)), self.kind(type_))

@@ -29,19 +29,38 @@ class Values(Protocol):
         ...
 
     def whole(self, value: int) -> Array:
-        """Returns a value."""
+        """Returns a value.
+
+        Args:
+            value: number of a value of the program.
+        """
         ...
 
     def part(self, value: int, region: Region) -> Array:
-        """Returns a region of a value."""
+        """Returns a region of a value.
+
+        Args:
+            value: number of a value of the program.
+            region: a slice for each of its axes, with its start and stop.
+        """
         ...
 
     def kind(self, type_: str) -> str:
-        """Returns the array type that holds numbers of an MLIR type."""
+        """Returns the array type that holds numbers of an MLIR type.
+
+        Args:
+            type_: element type by its MLIR name, such as "f16".
+        """
         ...
 
     def filled(self, number: float, type_: str, region: Region) -> Array:
-        """Returns an array of a region's extents with copies of a number."""
+        """Returns an array of a region's extents with copies of a number.
+
+        Args:
+            number: that `type_` has.
+            type_: element type by its MLIR name, which decides the array type (`kind`).
+            region: a slice for each axis, with its start and stop.
+        """
         ...
 
 
@@ -91,23 +110,40 @@ class StructuredOp:
         return self._typed(fold, ARITHMETIC[fold.name](self.arrays, start, self.ordered(folded)))
 
     def size_of(self, loop: int) -> int:
-        """Returns how many iterations of a loop run."""
+        """Returns how many iterations of a loop run.
+
+        Args:
+            loop: number of the loop.
+        """
         return self.loops[loop].stop - self.loops[loop].start
 
     def ordered(self, value: Labelled) -> Array:
-        """Returns an array with the output's axes, of the output's shape."""
+        """Returns an array with the output's axes, of the output's shape.
+
+        Args:
+            value: along loops of the output only.
+        """
         aligned = self.aligned(value, tuple(self.order))
         return self.arrays.xp.broadcast_to(aligned, [self.size_of(loop) for loop in self.order]).reshape(self.shape)
 
     def aligned(self, value: Labelled, loops: tuple[int, ...]) -> Array:
-        """Returns an array with an axis for each of `loops`: of size 1 for those that the value does not have."""
+        """Returns an array with an axis for each of `loops`: of size 1 for those that the value does not have.
+
+        Args:
+            value: along some of `loops`, in any order.
+            loops: numbers of the loops, in the order of the axes.
+        """
         order = sorted(range(len(value.loops)), key=lambda axis: loops.index(value.loops[axis]))
         array = self.arrays.permuted(value.array, order)
         sizes = dict(zip((value.loops[axis] for axis in order), array.shape))
         return array.reshape([sizes.get(loop, 1) for loop in loops])
 
     def value_of(self, number: int) -> Labelled:
-        """Returns a value of the body, for the iterations that run."""
+        """Returns a value of the body, for the iterations that run.
+
+        Args:
+            number: of a value: an argument of the body, the result of an op in it, or a value of the program.
+        """
         if number not in self.values:
             self.values[number] = (
                 self._operand(number)

@@ -83,7 +83,11 @@ class Tolerance:
 
     @classmethod
     def of(cls, problem: Problem) -> Tolerance:
-        """Returns the tolerance of a problem with floating-point accumulators."""
+        """Returns the tolerance of a problem with floating-point accumulators.
+
+        Args:
+            problem: whose types of products, accumulators and C, and whose k, decide.
+        """
         stored = element_type(problem.c_type).unit_roundoff
         if problem.compute_type == "tf32":
             truncation, cut = 2.0**-23, 2.0**-10

@@ -78,12 +78,17 @@ module attributes {transform.with_named_sequence} {
       : (!transform.any_op) -> ()
 
     // Each lane accesses C in pairs of adjacent elements, which are aligned to the size of a pair, not to 16 bytes as
-    // `lower_transfers` assumes of other accesses. It loads A of f64 by elements.
-    %pairs = transform.structured.match ops{["vector.load", "vector.store"]} in %module
-      : (!transform.any_op) -> !transform.any_op
+    // `lower_transfers` assumes of other accesses. It loads A of f64 by elements. Kernels in front, which are `gpu.func`
+    // already, keep the alignments of their vectors.
+    %functions = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     %bytes = transform.param.constant 8 : i64 {knobs = {value = "2 * acc_bits / 8 if acc_bits < 64 else 8"}}
       -> !transform.param<i64>
-    transform.annotate %pairs "alignment" = %bytes : !transform.any_op, !transform.param<i64>
+    transform.foreach %functions : !transform.any_op {
+    ^bb0(%function: !transform.any_op):
+      %pairs = transform.structured.match ops{["vector.load", "vector.store"]} in %function
+        : (!transform.any_op) -> !transform.any_op
+      transform.annotate %pairs "alignment" = %bytes : !transform.any_op, !transform.param<i64>
+    }
 
     "tc.compute_on_fragments"(%module) : (!transform.any_op) -> ()
 

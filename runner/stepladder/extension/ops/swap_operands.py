@@ -53,6 +53,17 @@ def _is_elementwise(generic: ir.Operation) -> bool:
     return all(map_ == ir.AffineMap.get_identity(2) for map_ in maps)
 
 
+def _exchange_factors(body: ir.Block) -> None:
+    """Exchanges the first two arguments of a matmul's body where their types differ, as those of its operands do."""
+    a, b, sums = list(body.arguments)
+    if a.type == b.type:
+        return
+    for old, type_ in ((b, b.type), (a, a.type), (sums, sums.type)):
+        old.replace_all_uses_with(body.add_argument(type_, old.location))
+    for _ in range(3):
+        body.erase_argument(0)
+
+
 class _Transposer:
     """Creates the transposed ops, at the current insertion point.
 
@@ -95,7 +106,9 @@ class _Transposer:
             result = ir.AffineMap.get(3, 0, list(reversed(map_c.results)))
             maps = [_with_exchanged_loops(map_) for map_ in (map_b, map_a, result)]
             attribute: ir.Attribute = ir.ArrayAttr.get([ir.AffineMapAttr.get(map_) for map_ in maps])
-            return self._created(op, [b, a, self.value(start)], {"indexing_maps": attribute})
+            created = self._created(op, [b, a, self.value(start)], {"indexing_maps": attribute})
+            _exchange_factors(created.owner.regions[0].blocks[0])
+            return created
         if op.name == "linalg.generic" and len(op.operands) == 2 and _is_elementwise(op):
             return self._created(op, [self.value(operand) for operand in op.operands])
         raise Refusal(op, "expected a matmul, a fill or a rounding between the operands and C")

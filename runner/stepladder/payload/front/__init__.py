@@ -30,7 +30,11 @@ _VIEWS = (
 
 def is_for_front(root: ir.Operation) -> bool:
     """Tells whether the front's refusal of a payload explains more than that of the rule: for linalg ops without a
-    `linalg.matmul`, and for views around one."""
+    `linalg.matmul`, and for views around one.
+
+    Args:
+        root: a module, or a function of it.
+    """
     has_structured = any(op.name.startswith("linalg.") for op in walk(root))
     return (has_structured and not walk(root, "linalg.matmul", "linalg.batch_matmul")) or bool(walk(root, *_VIEWS))
 

@@ -40,6 +40,9 @@ class Structured:
 def structured(op: ir.Operation) -> Structured:
     """Returns a linalg op in its generic form.
 
+    Args:
+        op: a linalg op, on tensors or buffers.
+
     Raises:
         StepladderError: indexing maps other than projected permutations, or dynamic shapes.
     """
@@ -72,6 +75,10 @@ def structured(op: ir.Operation) -> Structured:
 def shape_of(value: ir.Value, op: ir.Operation) -> list[int]:
     """Returns the shape of an operand; a number has none.
 
+    Args:
+        value: of any type.
+        op: the one that takes it, for the message.
+
     Raises:
         StepladderError: a dynamic shape; names `op`.
     """
@@ -99,6 +106,9 @@ def factors(item: Structured) -> tuple[int, int] | None:
     """Returns which inputs a contraction multiplies, in the order of the product; None for another op.
 
     A contraction adds to its output the product of two inputs, each extended or as it is.
+
+    Args:
+        item: a linalg op in its generic form.
     """
     if len(item.yields) != 1 or len(item.inputs) != 2:
         return None
@@ -119,7 +129,11 @@ def factors(item: Structured) -> tuple[int, int] | None:
 
 
 def is_elementwise(item: Structured) -> bool:
-    """Tells whether an op computes each element of one output from elements of its inputs, wherever they are."""
+    """Tells whether an op computes each element of one output from elements of its inputs, wherever they are.
+
+    Args:
+        item: a linalg op in its generic form.
+    """
     loops = set(range(len(item.sizes)))
     return (
         len(item.outputs) == 1
@@ -129,13 +143,21 @@ def is_elementwise(item: Structured) -> bool:
 
 
 def reads_output(item: Structured) -> bool:
-    """Tells whether the body of an op with one output reads what the output held."""
+    """Tells whether the body of an op with one output reads what the output held.
+
+    Args:
+        item: a linalg op with one output, in its generic form.
+    """
     arguments = list(item.block.arguments)
     return bool(list(arguments[-1].uses))
 
 
 def permutation(op: ir.Operation) -> list[int]:
-    """Returns which axis of its source each axis of a `memref.transpose` is."""
+    """Returns which axis of its source each axis of a `memref.transpose` is.
+
+    Args:
+        op: a `memref.transpose`.
+    """
     results = ir.AffineMapAttr(op.attributes["permutation"]).value.results
     return [expression.position for expression in results if isinstance(expression, ir.AffineDimExpr)]
 
@@ -144,6 +166,9 @@ def casts_of_one(item: Structured) -> list[str] | None:
     """Returns the casts that an op applies to each element of one input, by name; none for a copy.
 
     None stands for any other op: of several inputs, with another op in its body, or that reads its output.
+
+    Args:
+        item: a linalg op in its generic form.
     """
     if len(item.inputs) != 1 or len(item.yields) != 1:
         return None

@@ -30,12 +30,20 @@ Digits = tuple[Digit, ...]
 
 
 def axis(size: int) -> Digits:
-    """Returns the digits of a new axis: one, or none for an extent of 1."""
+    """Returns the digits of a new axis: one, or none for an extent of 1.
+
+    Args:
+        size: of the axis, at least 1.
+    """
     return () if size == 1 else (Digit(size),)
 
 
 def flat(digits: Iterable[Digit]) -> list[Digit]:
-    """Returns digits as they are now, split and equated ones replaced by what they stand for."""
+    """Returns digits as they are now, split and equated ones replaced by what they stand for.
+
+    Args:
+        digits: of one axis or several, outermost first.
+    """
     found: list[Digit] = []
     for digit in digits:
         if digit.parts is None:
@@ -46,12 +54,20 @@ def flat(digits: Iterable[Digit]) -> list[Digit]:
 
 
 def extent(digits: Iterable[Digit]) -> int:
-    """Returns how many coordinates an axis of these digits has."""
+    """Returns how many coordinates an axis of these digits has.
+
+    Args:
+        digits: of the axis; none for an axis of 1.
+    """
     return math.prod(digit.size for digit in digits)
 
 
 def equate(left: Sequence[Digit], right: Sequence[Digit]) -> bool:
     """Makes two axes the same, splitting digits where needed.
+
+    Args:
+        left: the digits of an axis, outermost first.
+        right: those of the axis that becomes the same; the digits of both change.
 
     Returns:
         Whether that was possible: an axis of 4 x 6 is not one of 6 x 4, whose digits do not nest.
@@ -81,6 +97,11 @@ def equate(left: Sequence[Digit], right: Sequence[Digit]) -> bool:
 
 
 def split(digits: Sequence[Digit], sizes: Sequence[int]) -> list[Digits] | None:
-    """Returns axes of the given extents that an axis is split into; None where its digits do not nest so."""
+    """Returns axes of the given extents that an axis is split into; None where its digits do not nest so.
+
+    Args:
+        digits: of the axis, outermost first; they change where one is split.
+        sizes: extents of the new axes, outermost first; their product is the extent of the axis.
+    """
     axes = [axis(size) for size in sizes]
     return axes if equate(digits, [digit for part in axes for digit in part]) else None

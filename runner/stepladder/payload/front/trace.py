@@ -239,7 +239,13 @@ class Trace:
         if not len(op.operands):
             return
         if len(op.operands) > 1 or not isinstance(op.operands[0].type, ir.RankedTensorType):
-            raise refuse(op, f"the function returns {len(op.operands)} values: it must return one tensor, the product")
+            raise refuse(
+                op,
+                f"the function returns {len(op.operands)} values: it must return one tensor, the product",
+                "accepted: several results of one linalg.matmul or linalg.batch_matmul of A and B that are arguments, or "
+                "made by elementwise ops, with nothing between: no views, transposes or casts to wider types of A and "
+                "B, and no extents of 1 that are dropped",
+            )
         self.result = self._read(op.operands[0], op), op
 
     def _structured(self, item: bodies.Structured) -> None:

@@ -73,6 +73,13 @@ class View:
 
 
 def new_view(origin: Origin, shape: list[int], element: str, op: ir.Operation | None = None) -> View:
-    """Returns a view of elements that are stored as they are indexed."""
+    """Returns a view of elements that are stored as they are indexed.
+
+    Args:
+        origin: the argument, zeros, or the product that is viewed.
+        shape: extents of the axes, outermost first.
+        element: MLIR name of the element type, such as "f16".
+        op: the one that made it; None for an argument.
+    """
     axes = tuple(axis(size) for size in shape)
     return View(origin, axes, tuple(digit for part in axes for digit in part), element, op=op, element=element)

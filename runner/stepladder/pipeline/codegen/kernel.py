@@ -169,6 +169,9 @@ def _target(targets: ir.Attribute) -> str:
 def check_lowered(kernel: Kernel) -> None:
     """Checks that a kernel holds only ops that translate to LLVM IR: any other ends the process in the translation.
 
+    Args:
+        kernel: as the last step of its pipeline leaves it.
+
     Raises:
         StepladderError: an op of another dialect (status FAILED).
     """

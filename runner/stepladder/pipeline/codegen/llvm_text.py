@@ -20,7 +20,11 @@ _OTHER = re.compile(r"\s*(?:!|;|attributes |source_filename|target )")
 
 
 def for_older_llvm(text: str) -> str:
-    """Returns LLVM IR with its floating-point constants as an older LLVM reads them."""
+    """Returns LLVM IR with its floating-point constants as an older LLVM reads them.
+
+    Args:
+        text: LLVM IR as MLIR's LLVM writes it.
+    """
     return "\n".join(line if _OTHER.match(line) else _line(line) for line in text.split("\n"))
 
 

@@ -31,6 +31,9 @@ def separated(llvm_ir: str) -> str:
     The back end decorates the pointer that a hint is of. Optimized code uses one pointer for loads and for prefetches,
     so that its decoration would be of all of them, and there several times. spirv-val takes one decoration a pointer,
     so that two levels of caches are two pointers; that of the first level comes last, which is what the call takes.
+
+    Args:
+        llvm_ir: as text, with the metadata of cache hints.
     """
     hints = {found["name"]: found for found in _HINT.finditer(llvm_ir)}
     text_of = {name: found["text"] for name, found in hints.items()}

@@ -38,7 +38,14 @@ class Result:
     valid: Array | bool = True
 
     def holds(self, count: int) -> Array:
-        """Returns, for each of `count` settings, whether the expression is valid and true."""
+        """Returns, for each of `count` settings, whether the expression is valid and true.
+
+        Args:
+            count: number of settings: the length of the columns.
+
+        Returns:
+            An array of bool, of `count` elements.
+        """
         return np.broadcast_to(np.asarray(self.value, bool) & np.asarray(self.valid, bool), (count,))
 
 
@@ -120,13 +127,20 @@ class Columns:
         return np.asarray(self.column(name), float)
 
     def take(self, chosen: Array) -> Columns:
-        """Returns the settings that a mask or an array of indices chooses."""
+        """Returns the settings that a mask or an array of indices chooses.
+
+        Args:
+            chosen: an array of bool, one a setting, or of indices of settings.
+        """
         values = {name: value[chosen] if isinstance(value, Array) else value for name, value in self.values.items()}
         count = int(np.count_nonzero(chosen)) if chosen.dtype == bool else len(chosen)
         return Columns(values, self.derived, count)
 
     def evaluate(self, text: str) -> Result:
         """Returns the value of an expression for every setting.
+
+        Args:
+            text: an expression, in the language of `pipeline.expressions`.
 
         Raises:
             UnknownName: a name that is neither a knob, a fact nor derived.

@@ -24,7 +24,12 @@ _ONE_BUFFER = 0.1
 
 def writes_elements(knobs: Columns, size: Size) -> Array:
     """Returns which settings write a transposed C element by element: direct stores, and the reduction of splits in
-    global memory. TMA stores and the reduction in a cluster transpose the tile in shared memory."""
+    global memory. TMA stores and the reduction in a cluster transpose the tile in shared memory.
+
+    Args:
+        knobs: with the epilogue, the splits and where they are reduced.
+        size: of the product, with the layout of C.
+    """
     by_tma = np.asarray(knobs.column("epilogue", "registers")) == "tma"
     in_cluster = np.asarray(knobs.column("split_k_workspace", "cluster")) == "cluster"
     return np.asarray((size.c_layout == "column") & ~by_tma & ~((knobs.floats("split_k", 1) > 1) & in_cluster))
@@ -33,7 +38,18 @@ def writes_elements(knobs: Columns, size: Size) -> Array:
 def epilogue_time(knobs: Columns, size: Size, at_once: Array, gpu: Gpu, constants: dict[str, float]) -> Array:
     """Returns the time in which a block writes its tile: each warpgroup its rows, by TMA or, more slowly, from
     registers; or in which all blocks write theirs, in whole lines of L2 where the boxes of TMA are narrower. With
-    split-K each block writes a share of the tile. Source: fitted."""
+    split-K each block writes a share of the tile. Source: fitted.
+
+    Args:
+        knobs: with the tile, the epilogue and the schedule.
+        size: of the product.
+        at_once: blocks that run at once.
+        gpu: whose multiprocessors share the L2 cache.
+        constants: fitted, of kernels on wgmma.
+
+    Returns:
+        Microseconds.
+    """
     by_tma = np.asarray(knobs.column("epilogue", "registers")) == "tma"
     pingpong = np.asarray(knobs.column("schedule", "cooperative")) == "pingpong"
     writers = np.where(pingpong, 1.0, knobs.floats("consumer_warpgroups", 1))
@@ -56,7 +72,15 @@ def epilogue_time(knobs: Columns, size: Size, at_once: Array, gpu: Gpu, constant
 def reduction_time(knobs: Columns, constants: dict[str, float]) -> Array:
     """Returns the time of the reduction of splits: in a cluster, in global memory, or in C with stream-K. Every block
     writes its partial accumulator and reads as many elements. A thread reduces four adjacent elements over all splits
-    in a pass; passes do not overlap. Source: fitted."""
+    in a pass; passes do not overlap. Source: fitted.
+
+    Args:
+        knobs: with the tile, the splits and the scheduler.
+        constants: fitted, of kernels on wgmma.
+
+    Returns:
+        Microseconds; 0 for settings without splits or stream-K.
+    """
     split = knobs.floats("split_k", 1)
     in_cluster = np.asarray(knobs.column("split_k_workspace", "cluster")) == "cluster"
     elements = knobs.floats("block_m") * knobs.floats("block_n")

@@ -66,7 +66,11 @@ class Gpu:
     measured_widths: dict[str, tuple[int, ...]]
 
     def microseconds(self, clocks: np.ndarray | float) -> np.ndarray:
-        """Returns the time of so many clocks."""
+        """Returns the time of so many clocks.
+
+        Args:
+            clocks: at `clock_mhz`.
+        """
         return np.asarray(clocks, float) / self.clock_mhz
 
     def multiply_adds(self, family: str, acc_type: str) -> float:
@@ -75,7 +79,7 @@ class Gpu:
 
         Args:
             family: WARP or WARPGROUP.
-            sums: accumulation type, such as "f32".
+            acc_type: accumulation type, such as "f32".
         """
         rates = self.macs_per_clock[family]
         return rates.get(acc_type, rates["f32"])
@@ -85,6 +89,9 @@ class Gpu:
 
         Clusters lie within a group of multiprocessors, so that fewer fit than the number of multiprocessors allows. A
         size that was not measured fits as often as the next larger one that was.
+
+        Args:
+            cluster: blocks of a cluster; 1 stands for none.
         """
         if cluster <= 1:
             return self.multiprocessors
@@ -93,7 +100,11 @@ class Gpu:
 
 
 def path_of(key: str) -> Path:
-    """Returns the file of a GPU."""
+    """Returns the file of a GPU.
+
+    Args:
+        key: its name, for `--gpu`; the file need not exist.
+    """
     return _FOLDER / f"{key}.json"
 
 
@@ -118,6 +129,9 @@ def forget() -> None:
 
 def load(key: str) -> Gpu:
     """Returns the GPU of this name.
+
+    Args:
+        key: its name, for `--gpu`.
 
     Raises:
         StepladderError: the model has no file of this name.
@@ -165,6 +179,9 @@ def for_target(target: str) -> Found:
     """Returns the GPU that a kernel for a target is chosen for: one that was measured, where there is one.
 
     A target that no file has takes the GPU of the nearest compute capability, and a note says which.
+
+    Args:
+        target: name of a target, such as "sm_90a".
     """
     gpus = [load(key) for key in keys()]
     for gpu in gpus:
@@ -175,7 +192,12 @@ def for_target(target: str) -> Found:
 
 
 def for_device(name: str, target: str) -> Found:
-    """Returns the GPU that the driver calls `name`, or the one for `target` with a note that it stands for it."""
+    """Returns the GPU that the driver calls `name`, or the one for `target` with a note that it stands for it.
+
+    Args:
+        name: of the GPU, by the driver.
+        target: name of its target, such as "sm_90a".
+    """
     for key in keys():
         gpu = load(key)
         if gpu.name == name:

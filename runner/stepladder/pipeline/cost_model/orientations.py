@@ -42,7 +42,11 @@ class Orientations:
         return sum(len(part.ranking) for part in self.parts)
 
     def first(self, count: int) -> list[Candidate]:
-        """Returns the first `count` candidates, as `Ranking.first` does."""
+        """Returns the first `count` candidates, as `Ranking.first` does.
+
+        Args:
+            count: at least 0; fewer candidates are returned where there are no more.
+        """
         heads = [_candidates(part, count) for part in self.parts]
         found: list[Candidate] = []
         while len(found) < count and any(heads):
@@ -54,7 +58,11 @@ class Orientations:
         return found
 
     def within(self, factor: float) -> int:
-        """Returns how many candidates are predicted to take at most `factor` times as long as the first."""
+        """Returns how many candidates are predicted to take at most `factor` times as long as the first.
+
+        Args:
+            factor: on the predicted time of the first candidate.
+        """
         first = self.first(1)
         limit = factor * first[0].microseconds if first else 0.0
         return sum(int(np.count_nonzero(part.ranking.times["total"] <= limit)) for part in self.parts if part.ranking)

@@ -84,7 +84,11 @@ class Ranking:
 
     def first(self, count: int) -> list[Candidate]:
         """Returns the first `count` candidates that differ in more than details (_DETAILS), the fastest of each kind:
-        a measurement learns more from another tile than from another number of buffers."""
+        a measurement learns more from another tile than from another number of buffers.
+
+        Args:
+            count: at least 0; fewer candidates are returned where there are no more.
+        """
         found: dict[tuple[int | str, ...], int] = {}
         tiles: dict[tuple[int | str, ...], int] = {}
         kind = [name for name in self.knobs if name not in _DETAILS]
@@ -102,7 +106,11 @@ class Ranking:
         return tuple(column[index].item() if isinstance(column, np.ndarray) else _knob(column) for column in columns)
 
     def within(self, factor: float) -> int:
-        """Returns how many candidates are predicted to take at most `factor` times as long as the first."""
+        """Returns how many candidates are predicted to take at most `factor` times as long as the first.
+
+        Args:
+            factor: on the predicted time of the first candidate.
+        """
         total = self.times["total"]
         return int(np.count_nonzero(total <= factor * total[self.order[0]])) if len(self) else 0
 
@@ -116,7 +124,14 @@ class Ranking:
 
 
 def family_of(space: Space) -> str | None:
-    """Returns which family of kernels a pipeline makes: one that the model knows, or None."""
+    """Returns which family of kernels a pipeline makes: one that the model knows, or None.
+
+    Args:
+        space: of the pipeline, with the names of its steps.
+
+    Returns:
+        `WARPGROUP`, `WARP` or None.
+    """
     steps = set(space.steps)
     if {"convert_to_wgmma", "specialize_warps"} <= steps:
         return WARPGROUP

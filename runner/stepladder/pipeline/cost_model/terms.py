@@ -78,19 +78,32 @@ class Size:
 
 
 def ceil_divide(dividend: Array | float, divisor: Array | float) -> Array:
-    """Returns the quotient, rounded up to a whole number."""
+    """Returns the quotient, rounded up to a whole number.
+
+    Args:
+        dividend: at least 0.
+        divisor: above 0.
+    """
     return np.ceil(np.asarray(dividend, float) / divisor)
 
 
 def widest_box(row_bytes: Array) -> Array:
-    """Returns the bytes of the widest rows of boxes that divide the rows of a tile."""
+    """Returns the bytes of the widest rows of boxes that divide the rows of a tile.
+
+    Args:
+        row_bytes: of a row of the tile.
+    """
     half = BOX_BYTES // 2
     return np.where(row_bytes % BOX_BYTES == 0, BOX_BYTES, np.where(row_bytes % half == 0, half, half // 2))
 
 
 def join(*limits: Array | float) -> Array:
     """Returns the time of what runs at the same time: an 8-norm, which is the longest, and up to 9% more where two are
-    alike and get in each other's way."""
+    alike and get in each other's way.
+
+    Args:
+        limits: microseconds of each, at least 0.
+    """
     total: Array | float = 0.0
     largest = np.maximum.reduce(np.broadcast_arrays(*limits))
     scale = np.where(largest > 0, largest, 1.0)
@@ -152,7 +165,12 @@ def cut(size: Size, knobs: Columns) -> Tiles:
 
 
 def blocks_that_fit(cluster: Array, gpu: Gpu) -> Array:
-    """Returns how many blocks run at once in clusters of so many blocks each; see `Gpu.blocks_at_once`."""
+    """Returns how many blocks run at once in clusters of so many blocks each; see `Gpu.blocks_at_once`.
+
+    Args:
+        cluster: blocks of a cluster, whole numbers.
+        gpu: whose groups of multiprocessors clusters lie in.
+    """
     sizes, positions = np.unique(cluster, return_inverse=True)
     room = np.array([gpu.blocks_at_once(int(value)) for value in sizes], float)
     return room[positions].reshape(np.shape(cluster))
@@ -165,6 +183,8 @@ def uncached(size: Size, gpu: Gpu, cached_fraction: Number, evicted: float = _EV
     that a problem of one and a half times the cache, or another multiple, is read from memory entirely.
 
     Args:
+        size: of the product.
+        gpu: whose L2 cache holds operands.
         cached_fraction: of the L2 cache that holds them.
         evicted: how much more than that a problem has, as a fraction of it, that is read from memory entirely.
     """
@@ -189,6 +209,10 @@ def memory_bytes(
     fewest bytes where it is about square.
 
     Args:
+        size: of the product.
+        tiles: that blocks compute.
+        knobs: with the order of blocks and the cluster.
+        gpu: whose L2 cache holds operands.
         at_once: blocks that run at once.
         cached_fraction: of the L2 cache that holds operands.
         evicted: as in `uncached`.

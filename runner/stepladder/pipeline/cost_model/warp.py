@@ -28,14 +28,24 @@ _HIDDEN_TRAFFIC = 0.02
 
 
 def threads_of(knobs: Columns) -> Array:
-    """Returns the threads of a block: a warp for each warp tile."""
+    """Returns the threads of a block: a warp for each warp tile.
+
+    Args:
+        knobs: with the block and warp tiles.
+    """
     return knobs.floats("block_m") / knobs.floats("warp_m") * knobs.floats("block_n") / knobs.floats("warp_n") * 32
 
 
 def blocks_a_multiprocessor(knobs: Columns, size: Size, gpu: Gpu) -> Array:
     """Returns how many blocks share a multiprocessor, 1 at least. Source: CUDA C++ Programming Guide, occupancy; the
     registers of a thread are estimated: its accumulators, two sets of fragments, and what else it needs. 3xTF32 sums
-    its products in as many registers as the accumulators have."""
+    its products in as many registers as the accumulators have.
+
+    Args:
+        knobs: with the tiles, and `shared_bytes`.
+        size: of the product.
+        gpu: whose registers, shared memory and threads are limits.
+    """
     threads = threads_of(knobs)
     accumulators = knobs.floats("warp_m") * knobs.floats("warp_n") / 32 * (0.5 if size.acc_type == "f16" else 1.0)
     accumulators = accumulators * np.where(_splits(knobs, size), 2.0, 1.0)
@@ -61,7 +71,17 @@ def _splits(knobs: Columns, size: Size) -> Array:
 
 def matrix_step(knobs: Columns, size: Size, gpu: Gpu, factor: float) -> Array:
     """Returns the time of the matrix unit for a k step of one block. Source: peak rate of the data sheet, or of
-    mma.sync as measured, times a fitted factor."""
+    mma.sync as measured, times a fitted factor.
+
+    Args:
+        knobs: with the block tile.
+        size: of the product.
+        gpu: whose peak rate holds.
+        factor: fitted, on the time at the peak rate.
+
+    Returns:
+        Microseconds.
+    """
     rate = gpu.multiply_adds(WARP, size.acc_type) * 2.0 / size.in_bytes
     rate = rate / np.where(_splits(knobs, size), _F32_PRODUCTS, 1.0)
     return gpu.microseconds(knobs.floats("block_m") * knobs.floats("block_n") * knobs.floats("block_k") / rate) * factor
@@ -69,7 +89,17 @@ def matrix_step(knobs: Columns, size: Size, gpu: Gpu, factor: float) -> Array:
 
 def shared_step(knobs: Columns, size: Size, gpu: Gpu, fraction: float) -> Array:
     """Returns the time of shared memory for a k step of one block: tiles are written, and every warp reads its rows of
-    A and its columns of B."""
+    A and its columns of B.
+
+    Args:
+        knobs: with the block and warp tiles.
+        size: of the product.
+        gpu: whose shared memory delivers the bytes.
+        fraction: fitted, of the peak rate of shared memory.
+
+    Returns:
+        Microseconds.
+    """
     warps = threads_of(knobs) / 32
     elements = (
         warps * (knobs.floats("warp_m") + knobs.floats("warp_n")) + knobs.floats("block_m") + knobs.floats("block_n")
@@ -79,7 +109,17 @@ def shared_step(knobs: Columns, size: Size, gpu: Gpu, fraction: float) -> Array:
 
 
 def l2_step(knobs: Columns, size: Size, gpu: Gpu, fraction: float) -> Array:
-    """Returns the time in which a multiprocessor reads the tiles of one k step of one block from L2."""
+    """Returns the time in which a multiprocessor reads the tiles of one k step of one block from L2.
+
+    Args:
+        knobs: with the block tile.
+        size: of the product.
+        gpu: whose L2 cache delivers the bytes.
+        fraction: fitted, of the peak rate of a multiprocessor's port.
+
+    Returns:
+        Microseconds.
+    """
     bytes_ = (knobs.floats("block_m") + knobs.floats("block_n")) * knobs.floats("block_k") * size.in_bytes
     return gpu.microseconds(bytes_ / (gpu.l2_bytes_per_clock * fraction))
 

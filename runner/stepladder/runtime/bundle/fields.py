@@ -35,11 +35,21 @@ class Fields:
         self.data = data
 
     def error(self, name: str, problem: str) -> StepladderError:
-        """Returns the refusal of a field; `problem` follows its name."""
+        """Returns the refusal of a field; `problem` follows its name.
+
+        Args:
+            name: of the field, in this object.
+            problem: what is wrong, as a predicate: "must be an object".
+        """
         return StepladderError(f"field '{self._path(name)}' {problem}", location=self.location)
 
     def string(self, name: str, accepted: Collection[str] = (), default: str | None = None) -> str:
         """Returns a string, one of `accepted` if given; `default`, if given, where the field is missing.
+
+        Args:
+            name: of the field.
+            accepted: the strings that it may be; any where it is empty.
+            default: what stands for a missing field; None where it must be there.
 
         Raises:
             StepladderError: the field is missing, of another type, or not one of `accepted`.
@@ -54,6 +64,10 @@ class Fields:
     def boolean(self, name: str, default: bool | None = None) -> bool:
         """Returns true or false; `default`, if given, where the field is missing.
 
+        Args:
+            name: of the field.
+            default: what stands for a missing field; None where it must be there.
+
         Raises:
             StepladderError: the field is missing or of another type.
         """
@@ -63,6 +77,10 @@ class Fields:
 
     def integer(self, name: str, minimum: int = 0) -> int:
         """Returns an integer of at least `minimum`.
+
+        Args:
+            name: of the field.
+            minimum: the least integer that is accepted.
 
         Raises:
             StepladderError: the field is missing, of another type, or below `minimum`.
@@ -75,6 +93,10 @@ class Fields:
     def extents(self, name: str, count: int | None = None) -> tuple[int, ...]:
         """Returns a list of positive integers, `count` of them if given.
 
+        Args:
+            name: of the field.
+            count: how many integers; None for any number of them.
+
         Raises:
             StepladderError: the field is missing, or another list.
         """
@@ -85,12 +107,23 @@ class Fields:
         return tuple(value)
 
     def triple(self, name: str) -> tuple[int, int, int]:
-        """Returns a list of three positive integers."""
+        """Returns a list of three positive integers.
+
+        Args:
+            name: of the field.
+
+        Raises:
+            StepladderError: the field is missing, or another list.
+        """
         x, y, z = self.extents(name, 3)
         return x, y, z
 
     def strings(self, name: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
         """Returns a list of strings; `default`, if given, where the field is missing.
+
+        Args:
+            name: of the field.
+            default: what stands for a missing field; None where it must be there.
 
         Raises:
             StepladderError: the field is missing and has no default, or it is another list.
@@ -103,16 +136,37 @@ class Fields:
         return tuple(value)
 
     def object(self, name: str) -> Fields:
-        """Returns an object within this one."""
+        """Returns an object within this one.
+
+        Args:
+            name: of the field.
+
+        Raises:
+            StepladderError: the field is missing or no object.
+        """
         return Fields(self._get(name, dict, "an object"), self.location, self._path(name))
 
     def objects(self, name: str) -> list[Fields]:
-        """Returns a list of objects."""
+        """Returns a list of objects.
+
+        Args:
+            name: of the field.
+
+        Raises:
+            StepladderError: the field is missing, no list, or has an entry that is no object.
+        """
         value = self._get(name, list, "a list of objects")
         return [Fields(item, self.location, f"{self._path(name)}[{i}]") for i, item in enumerate(value)]
 
     def string_map(self, name: str) -> dict[str, str]:
-        """Returns an object whose values are all strings."""
+        """Returns an object whose values are all strings.
+
+        Args:
+            name: of the field.
+
+        Raises:
+            StepladderError: the field is missing or no object, or one of its values is no string.
+        """
         fields = self.object(name)
         return {key: fields.string(key) for key in fields.data}
 
@@ -130,6 +184,10 @@ class Fields:
 
 
 def show(value: object) -> str:
-    """Returns `value` as JSON, cut to a length that fits a message."""
+    """Returns `value` as JSON, cut to a length that fits a message.
+
+    Args:
+        value: that JSON has.
+    """
     text = json.dumps(value)
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."

@@ -131,7 +131,11 @@ class FunctionManifest:
     schema_version: int = SCHEMA_VERSION_FUNCTION
 
     def of_kind(self, kind: str) -> list[tuple[int, FunctionBuffer]]:
-        """Returns the buffers of a kind with their places in `buffers`, by their numbers."""
+        """Returns the buffers of a kind with their places in `buffers`, by their numbers.
+
+        Args:
+            kind: one of `BUFFER_KINDS`.
+        """
         found = [(place, buffer) for place, buffer in enumerate(self.buffers) if buffer.kind == kind]
         return sorted(found, key=lambda item: item[1].number)
 
@@ -178,19 +182,34 @@ class FunctionBundle:
     data: Mapping[str, bytes] = field(default_factory=dict)
 
     def matmul(self, launch: Launch) -> Bundle:
-        """Returns the bundle of a matmul's launch."""
+        """Returns the bundle of a matmul's launch.
+
+        Args:
+            launch: of the manifest, of a matmul.
+        """
         found = self.kernels[launch.folder]
         assert isinstance(found, Bundle)
         return found
 
     def plain(self, launch: Launch) -> PlainCode:
-        """Returns the machine code of the launch of another kernel."""
+        """Returns the machine code of the launch of another kernel.
+
+        Args:
+            launch: of the manifest, of a kernel that is no matmul.
+        """
         found = self.kernels[launch.folder]
         assert isinstance(found, PlainCode)
         return found
 
     def constant(self, buffer: FunctionBuffer) -> np.ndarray:
-        """Returns the content of a constant."""
+        """Returns the content of a constant.
+
+        Args:
+            buffer: of the kind `constant`.
+
+        Returns:
+            An array of the buffer's element type and shape, which cannot be written.
+        """
         import numpy as np  # reading a manifest alone does without
 
         assert buffer.data is not None
@@ -198,7 +217,12 @@ class FunctionBundle:
 
 
 def accesses(bundle: FunctionBundle, launch: Launch) -> dict[str, tuple[str, int, str]]:
-    """Returns what a kernel takes: role -> element type, number of elements, and access."""
+    """Returns what a kernel takes: role -> element type, number of elements, and access.
+
+    Args:
+        bundle: which has the launch.
+        launch: of a matmul or of another kernel.
+    """
     if launch.kernel is not None:
         return {item.role: (item.element_type, math.prod(item.shape), item.access) for item in launch.kernel.arguments}
     manifest = bundle.matmul(launch).manifest

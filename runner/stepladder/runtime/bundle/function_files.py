@@ -33,6 +33,9 @@ from stepladder.runtime.reference import REFERENCE, from_text
 def is_function(path: str | os.PathLike[str]) -> bool:
     """Tells whether a folder is the bundle of a function, by its manifest's version.
 
+    Args:
+        path: of a folder; one without a manifest is none.
+
     Raises:
         StepladderError: there is a manifest that cannot be read.
     """
@@ -71,6 +74,12 @@ def write_function(
 
 def read_function(path: str | os.PathLike[str]) -> FunctionBundle:
     """Reads and verifies the bundle of a function.
+
+    Args:
+        path: the bundle's folder.
+
+    Returns:
+        The manifest, the kernels, the constants and the reference program.
 
     Raises:
         StepladderError: as `read_bundle`; also operands of other types or sizes than their buffers, buffers outside of
@@ -245,6 +254,12 @@ def _write(manifest: FunctionManifest, number: int, written: set[int]) -> None:
 
 def read_any(path: str | os.PathLike[str]) -> Bundle | FunctionBundle:
     """Reads a bundle, of a kernel or of a function.
+
+    Args:
+        path: the bundle's folder.
+
+    Returns:
+        A `FunctionBundle` where the manifest's version is that of functions, else a `Bundle`.
 
     Raises:
         StepladderError: as `read_bundle` and `read_function`.

@@ -47,7 +47,11 @@ TMA_DIMENSIONS = 5
 
 
 def problem_json(problem: Problem) -> dict[str, Any]:
-    """Returns a problem as JSON data."""
+    """Returns a problem as JSON data.
+
+    Args:
+        problem: of a matmul; fields that have no value and came later are left out.
+    """
     data = asdict(problem)
     # Came later: only problems that have them say so.
     for name in ("consumers", "epilogue_operands", "results", "producers", "a_source", "b_source"):
@@ -213,7 +217,11 @@ class Manifest:
         return (*(argument for kernel in self.front for argument in kernel.arguments), *self.arguments)
 
     def operand(self, role: str) -> Operand:
-        """Returns the operand or the workspace of a role, as the kernel of the matmul accesses it."""
+        """Returns the operand or the workspace of a role, as the kernel of the matmul accesses it.
+
+        Args:
+            role: of the problem, or of a workspace.
+        """
         if role in WORKSPACE_ROLES:
             workspace = self.workspaces[WORKSPACE_ROLES.index(role)]
             return Operand(workspace.element_type, workspace.shape, "read")

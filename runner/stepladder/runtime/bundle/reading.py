@@ -45,6 +45,12 @@ from stepladder.runtime.targets import TARGETS
 def read_bundle(path: str | os.PathLike[str]) -> Bundle:
     """Reads and verifies the bundle at `path`.
 
+    Args:
+        path: the bundle's folder.
+
+    Returns:
+        The manifest, the kernels and the reference program.
+
     Raises:
         StepladderError: a file is missing, unreadable, truncated or edited, or a field of the manifest is missing, of
             the wrong type, or has a value that no kernel has; the message names the file or the field.
@@ -127,6 +133,9 @@ def read_launch(path: str | os.PathLike[str]) -> tuple[Manifest, Program | None]
 
     The kernel's files are not looked at: what they say may be run in another version.
 
+    Args:
+        path: the bundle's folder.
+
     Raises:
         StepladderError: as for `read_bundle`.
     """
@@ -142,6 +151,9 @@ def read_launch(path: str | os.PathLike[str]) -> tuple[Manifest, Program | None]
 
 def read_fields(path: Path) -> Fields:
     """Returns the fields of the manifest in the folder `path`, none of them looked at.
+
+    Args:
+        path: the bundle's folder.
 
     Raises:
         StepladderError: the manifest is missing or unreadable, or is no JSON object.

@@ -25,6 +25,9 @@ _PITCH = 16
 def parse_workspaces(fields: Fields) -> tuple[Workspace, ...]:
     """Returns the `workspaces` of a manifest; one of an older version has none.
 
+    Args:
+        fields: of the manifest.
+
     Raises:
         StepladderError: a field of a manifest that has a newer one than its version, or one of the wrong type.
     """

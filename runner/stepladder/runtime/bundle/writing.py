@@ -60,8 +60,17 @@ def bundle_files(
     reference: Program | None,
     data: Mapping[str, bytes],
 ) -> dict[str, bytes]:
-    """Returns the content of a bundle's files by their paths in it, with a complete manifest; arguments as for
-    `write_bundle`."""
+    """Returns the content of a bundle's files by their paths in it, with a complete manifest.
+
+    Args:
+        manifest: `files` is ignored: it is computed here.
+        cubin: machine code.
+        ptx: PTX text.
+        ir: text of every dump by file name.
+        others: text of further files by path relative to the bundle.
+        reference: what the payload computes; None for a bundle that does not say it.
+        data: content of files that are no text, by path relative to the bundle.
+    """
     texts = {PTX: ptx} | {f"ir/{name}": text for name, text in ir.items()}
     texts |= others
     if reference is not None:
@@ -123,6 +132,9 @@ def write_contents(path: str | os.PathLike[str], manifest: dict[str, Any], conte
 
 def check_output(path: str | os.PathLike[str]) -> None:
     """Finds out whether a bundle may be written to `path`, before the work is done that makes it.
+
+    Args:
+        path: the folder of a bundle, which need not exist.
 
     Raises:
         StepladderError: `path` is there and is no bundle.

@@ -9,7 +9,7 @@ class Raises(Tc.Operation, name="raises"):
     target: Handle
 
 
-def ratio(sizes) -> int:
+def ratio(sizes: dict[str, int]) -> int:
     return sizes["m"] // sizes["n"]
 
 
