@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from stepladder.extension.lib import memory
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Refusal, Rewriter
+from stepladder.extension.lib.functions import create_private_function
 from stepladder.extension.lib.workspaces import WORKSPACE, create_workspace
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import defining_op, users_of, walk
@@ -174,16 +175,7 @@ def create_reduction(
     )
     types = [workspace.type, result.type]
     with ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]), call.location:
-        function = ir.Operation.create(
-            "func.func",
-            attributes={
-                "sym_name": ir.StringAttr.get(name),
-                "sym_visibility": ir.StringAttr.get("private"),
-                "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, [])),
-            },
-            regions=1,
-        )
-        body = function.regions[0].blocks.append(*types, arg_locs=[call.location] * 2)
+        body = create_private_function(name, types, [], call.location).regions[0].blocks[0]
     with ir.InsertionPoint(body), call.location:
         begin = ir.Operation.create(_MAP, operands=[body.arguments[1]], regions=1)
         block = begin.regions[0].blocks.append(type_, arg_locs=[begin.location])

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Refusal, Rewriter
+from stepladder.extension.lib.functions import create_private_function
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.traverse import producer, walk
 
@@ -150,27 +152,11 @@ def write_stage(
     types = [value.type for value in inputs]
     location = ops[-1].location
     with ir.InsertionPoint(block), location:
-        function = ir.Operation.create(
-            "func.func",
-            attributes={
-                "sym_name": ir.StringAttr.get(name),
-                "sym_visibility": ir.StringAttr.get("private"),
-                "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, [value.type for value in results])),
-            },
-            regions=1,
-        )
-    body = function.regions[0].blocks.append(*types, arg_locs=[location] * len(types))
-    copies: dict[ir.Value, ir.Value] = dict(zip(inputs, body.arguments))
-    with ir.InsertionPoint(body):
-        for op in ops:
-            copy = op.clone()
-            for inner in walk(copy):
-                for place, operand in enumerate(inner.operands):
-                    if operand in copies:
-                        inner.operands[place] = copies[operand]
-            copies.update(zip(op.results, copy.operation.results))
-        with location:
-            ir.Operation.create("func.return", operands=[copies[value] for value in results])
+        function = create_private_function(name, types, [value.type for value in results], location)
+    body = function.regions[0].blocks[0]
+    copies = clone_ops(ops, dict(zip(inputs, body.arguments)), ir.InsertionPoint(body))
+    with ir.InsertionPoint(body), location:
+        ir.Operation.create("func.return", operands=[copies[value] for value in results])
     return function, inputs
 
 

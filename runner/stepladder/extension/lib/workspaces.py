@@ -7,9 +7,11 @@ from collections.abc import Callable, Sequence
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Refusal, Rewriter
 from stepladder.mlir.bindings import bufferization, ir, memref
+from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.traverse import defining_op, producer, walk
 from stepladder.payload.facts import MATMULS
-from stepladder.payload.producers import Producer, copied, set_signature
+from stepladder.payload.producers import Producer
+from stepladder.payload.signature import set_signature
 
 # The attribute of a workspace's `memref.alloc`, and of the op that fills it: a `memref.copy`, or an elementwise
 # `linalg.generic` of one buffer that fills several.
@@ -160,7 +162,7 @@ def insert_producers(function: ir.Operation, producers: Sequence[Producer]) -> N
                 is_tensor = isinstance(given.type, ir.RankedTensorType)
                 known[given] = bufferization.to_tensor(given.type, buffer, restrict=True) if is_tensor else buffer
             *ops, end = operations_of(item.body)
-            values = copied(ops, known, ir.InsertionPoint(first))
+            values = clone_ops(ops, known, ir.InsertionPoint(first))
             bufferization.materialize_in_destination(
                 None, values[end.operands[0]], workspace, restrict=True, writable=True
             )
