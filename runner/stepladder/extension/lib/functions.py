@@ -18,6 +18,9 @@ def create_private_function(
         results: types of its results.
         location: of the function and its arguments.
         marks: names of unit attributes that it gets.
+
+    Returns:
+        The function, whose block has no terminator yet.
     """
     function = ir.Operation.create(
         "func.func",
