@@ -6,7 +6,8 @@
 // multicast, split-K or a stream-K tail, a TMA store epilogue, and programmatic dependent launch. Any m, n and k, with
 // kernels in front that repack operands for TMA where rows are no multiples of 16 bytes, and transpose those of 8 and
 // 32 bits for wgmma; C = AB and C = AB + C, A and B each row- or column-major, f16, bf16, f32 and fp8 operands, f32
-// accumulators (f16: also f16), i8 with i32 accumulators, rounded to C's type in the epilogue.
+// accumulators (f16: also f16), i8 with i32 accumulators, rounded to C's type in the epilogue; pairs of
+// products of one A.
 //
 // Source: Ozen, "Hopper GEMM in MLIR", up to the warp-specialized kernel; the rest is what it names as future work.
 // Every step is a file in steps/: its head comment says what it does, why it pays, and shows the IR before and after.

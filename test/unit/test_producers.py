@@ -55,7 +55,8 @@ def test_right_at_every_step(pipeline: str, number: int) -> None:
 
 def test_a_bundle_has_the_kernels_in_front(tmp_path: Path) -> None:
     """Both operands are prepared, and rows of B are no multiple of 16 bytes: three kernels in front."""
-    text = """func.func @f(%a: tensor<64x40xf32>, %q: tensor<40x33xi8>, %s: tensor<33xf16>) -> tensor<64x33xf32> {
+    text = """func.func @f(%a: tensor<64x40xf32>, %q: tensor<40x33xi8>, %s: tensor<33xf16> {my.name = 1})
+    -> tensor<64x33xf32> {
   %zero = arith.constant 0.0 : f32
   %a_e = tensor.empty() : tensor<64x40xf16>
   %x = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],

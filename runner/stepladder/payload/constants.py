@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
 from stepladder.payload.refusal import refuse
+from stepladder.payload.signature import set_signature
 from stepladder.runtime.element_types import ELEMENT_TYPES
 
 if TYPE_CHECKING:
@@ -66,12 +67,7 @@ def lift(function: ir.Operation) -> dict[int, ConstantData]:
         argument = body.add_argument(op.results[0].type, op.location)
         op.results[0].replace_all_uses_with(argument)
         op.erase()
-    results = list(ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).results)
-    types = ir.FunctionType.get([argument.type for argument in body.arguments], results)
-    function.attributes["function_type"] = ir.TypeAttr.get(types)
-    if "arg_attrs" in function.attributes:
-        known = list(ir.ArrayAttr(function.attributes["arg_attrs"]))
-        function.attributes["arg_attrs"] = ir.ArrayAttr.get(known + [ir.DictAttr.get({})] * len(found))
+    set_signature(function)
     return found
 
 

@@ -16,6 +16,7 @@ from stepladder.mlir.traverse import defining_op, walk
 from stepladder.payload import consumers
 from stepladder.payload.front import bodies
 from stepladder.payload.refusal import refuse
+from stepladder.payload.signature import set_signature
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.problem import EpilogueOperand, Problem, epilogue_role
 
@@ -144,7 +145,7 @@ def _divided(
     count = len(block.arguments)
     argument = block.add_argument(crossing.type, function.location)
     ops[place].results[number].replace_all_uses_with(argument)
-    _set_type(own, [result.type for result in ops[-1].operands])
+    set_signature(own, [result.type for result in ops[-1].operands])
     _erase_unused(own)
 
     second, own, ops = copy()
@@ -153,18 +154,9 @@ def _divided(
             op.erase()
     with ir.InsertionPoint(own.regions[0].blocks[0]), contraction.location:
         ir.Operation.create("func.return", operands=[ops[place].results[number]])
-    _set_type(own, [crossing.type])
+    set_signature(own, [crossing.type])
     _erase_unused(own)
     return Parts(first, second, count, contraction)
-
-
-def _set_type(function: ir.Operation, results: list[ir.Type]) -> None:
-    """Gives a function the type of its block's arguments and of results, without attributes of either."""
-    inputs = [argument.type for argument in function.regions[0].blocks[0].arguments]
-    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
-    for name in ("arg_attrs", "res_attrs"):
-        if name in function.attributes:
-            del function.attributes[name]
 
 
 def _erase_unused(function: ir.Operation) -> None:

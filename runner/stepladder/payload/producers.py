@@ -7,14 +7,15 @@ is left is a payload like any other, whose rule and front know nothing of produc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.traverse import producer, walk
 from stepladder.payload.consumers import NAMED, SCALAR_OPS
 from stepladder.payload.front import bodies
 from stepladder.payload.refusal import refuse
+from stepladder.payload.signature import set_signature
 from stepladder.runtime.errors import StepladderError
 
 _RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
@@ -90,23 +91,8 @@ def separate(function: ir.Operation) -> list[Producer]:
     for op in sorted({op for ops in clusters for op in ops}, key=_places(body).__getitem__, reverse=True):
         if not any(list(result.uses) for result in op.results):
             op.erase()
-    set_signature(function, len(found))
+    set_signature(function)
     return found
-
-
-def set_signature(function: ir.Operation, added: int = 0) -> None:
-    """Gives a function the type of its block's arguments, of which `added` are new.
-
-    Args:
-        function: a `func.func`; it is changed.
-        added: number of the last arguments, which have no attributes yet.
-    """
-    types = [argument.type for argument in function.regions[0].blocks[0].arguments]
-    results = list(ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).results)
-    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, results))
-    if "arg_attrs" in function.attributes:
-        known = list(ir.ArrayAttr(function.attributes["arg_attrs"]))
-        function.attributes["arg_attrs"] = ir.ArrayAttr.get(known + [ir.DictAttr.get({})] * added)
 
 
 def _places(body: ir.Block) -> dict[ir.Operation, int]:
@@ -274,28 +260,6 @@ def _depends_on_operands(value: ir.Value, item: bodies.Structured) -> bool:
     return any(_depends_on_operands(operand, item) for operand in op.operands)
 
 
-def copied(
-    ops: Iterable[ir.Operation], known: Mapping[ir.Value, ir.Value], point: ir.InsertionPoint
-) -> dict[ir.Value, ir.Value]:
-    """Copies ops to an insertion point; returns the values of the copies, by those of the ops, and the known ones.
-
-    Args:
-        ops: in order.
-        known: what stands for values from outside.
-        point: where the copies are created.
-    """
-    values = dict(known)
-    for op in ops:
-        with op.location:
-            clone = op.clone(point).operation
-        for inner in walk(clone):
-            for place, operand in enumerate(inner.operands):
-                if operand in values:
-                    inner.operands[place] = values[operand]
-        values.update(zip(op.results, clone.results))
-    return values
-
-
 def _outlined(function: ir.Operation, value: ir.Value, ops: list[ir.Operation], number: int) -> Producer:
     """Returns what makes a value, as a function of its own."""
     arguments = list(function.regions[0].blocks[0].arguments)
@@ -313,7 +277,7 @@ def _outlined(function: ir.Operation, value: ir.Value, ops: list[ir.Operation], 
                 regions=1,
             )
         block = outlined.regions[0].blocks.append(*types, arg_locs=[value.location] * len(types))
-        values = copied(ops, dict(zip(arguments, block.arguments)), ir.InsertionPoint(block))
+        values = clone_ops(ops, dict(zip(arguments, block.arguments)), ir.InsertionPoint(block))
         with ir.InsertionPoint(block):
             ir.Operation.create("func.return", operands=[values[value]])
     read = tuple(place for place, argument in enumerate(block.arguments) if list(argument.uses))

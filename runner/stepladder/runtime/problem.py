@@ -33,7 +33,7 @@ def operand_of(role: str) -> str:
     """Returns the operand of an argument's role: A for `ab`, the role of one buffer that is A and B.
 
     Args:
-        role: of an argument in a manifest.
+        role: of an argument of a payload.
     """
     return "a" if role == "ab" else role
 
@@ -49,7 +49,7 @@ class Operand:
 
 @dataclass(frozen=True)
 class EpilogueOperand:
-    """An operand that elementwise ops combine the product with: a bias, a matrix, a factor. A kernel reads it."""
+    """An operand of elementwise ops, such as a bias or a scale, or of a second product. A kernel reads it."""
 
     element_type: str
     shape: tuple[int, ...]
@@ -85,8 +85,10 @@ class Problem:
         b_is_a: whether A and B are one buffer, each in its own layout.
         consumers: names of the elementwise ops on the product, in order, beside its rounding to C's type. With them C
             is f(AB), or f(AB, C) where the kernel accumulates.
-        epilogue_operands: what the elementwise ops read beside the product and C; roles `d0`, `d1` and so on.
-        results: what the elementwise ops make beside C; roles `r0`, `r1` and so on.
+        epilogue_operands: what elementwise ops, in front of the product and on it, read beside `a_source`, `b_source`,
+            the product and C; roles `d0`, `d1` and so on.
+        results: what the elementwise ops make beside C, among them reductions of rows or columns, which have fewer
+            dimensions than C; roles `r0`, `r1` and so on.
         second_b: which of `epilogue_operands` is the B of a second product, of the same A: C is f(AB, AD0) where it is
             0. It has the type, layout and extents of B. None where there is one product.
         producers: names of the elementwise ops that prepare A or B, in order. `a_type` and the layouts are of what they

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from stepladder.extension.lib import memory
@@ -59,19 +59,35 @@ class Outlined:
     is_of_block: bool
 
     def position(self, row: ir.Value, column: ir.Value) -> Position:
-        """Returns the position in the operands of an element of the block's product, at the insertion point."""
+        """Returns the position in the operands of an element of the block's product, at the insertion point.
+
+        Args:
+            row: of the element in the block's product, an index.
+            column: of the element in the block's product, an index.
+        """
         if self.is_of_block:
             return Position(row, column)
         return Position(arith.subi(row, self.row), arith.subi(column, self.column))
 
     def erase(self, rewriter: Rewriter) -> None:
-        """Erases call and function, after other ops have replaced them."""
+        """Erases call and function, after other ops have replaced them.
+
+        Args:
+            rewriter: that erases ops.
+        """
         rewriter.erase_op(self.call)
         rewriter.erase_op(self.function)
 
 
 def find_outlined(payload: ir.Operation) -> Outlined | None:
-    """Returns the outlined op of a module, or None where there is none."""
+    """Returns the outlined op of a module, or None where there is none.
+
+    Args:
+        payload: the module.
+
+    Raises:
+        Refusal: several calls of outlined ops, or other than one function that is called.
+    """
     calls = [call for call in walk(payload, "func.call") if MARK in call.attributes]
     functions = [function for function in walk(payload, "func.func") if MARK in function.attributes]
     if not calls:
@@ -93,7 +109,11 @@ def find_outlined(payload: ir.Operation) -> Outlined | None:
 
 
 def is_elementwise(op: ir.Operation) -> bool:
-    """Tells whether a `linalg.generic` computes each element of one row-major tile from those at the same place."""
+    """Tells whether a `linalg.generic` computes each element of one row-major tile from those at the same place.
+
+    Args:
+        op: any op, on buffers.
+    """
     if op.name != "linalg.generic":
         return False
     maps = [ir.AffineMapAttr(attribute).value for attribute in op.attributes["indexing_maps"]]
@@ -103,7 +123,11 @@ def is_elementwise(op: ir.Operation) -> bool:
 
 
 def zeros_of(product: ir.Operation) -> ir.Value:
-    """Returns zeros for a matmul on tensors to start from, at the insertion point."""
+    """Returns zeros for a matmul on tensors to start from, at the insertion point.
+
+    Args:
+        product: the matmul.
+    """
     type_ = ir.RankedTensorType(product.results[0].type)
     element = type_.element_type
     zero = arith.constant(element, 0 if isinstance(element, ir.IntegerType) else 0.0)
@@ -112,7 +136,11 @@ def zeros_of(product: ir.Operation) -> ir.Value:
 
 
 def computes(op: ir.Operation) -> bool:
-    """Tells whether the body of an op does more than to round its first operand, or to copy it."""
+    """Tells whether the body of an op does more than to round its first operand, or to copy it.
+
+    Args:
+        op: with a body of scalar ops.
+    """
     names = [inner.name for inner in operations_of(op.regions[0].blocks[0])]
     return len(op.operands) != 2 or names not in (["arith.truncf", "linalg.yield"], ["linalg.yield"])
 
@@ -122,8 +150,6 @@ class Elementwise:
 
     Attributes:
         products: how many they are: the first operands in shared memory.
-
-    Attributes:
         outputs: the buffers of its results.
         reduced: those that are reduced, and not stored themselves.
         stored: numbers of the others.
@@ -157,6 +183,10 @@ class Elementwise:
         """Returns what is stored for a vector of the product, or an element, each with the output that it goes to.
 
         Arguments as for `compute`; results that are reductions are left out.
+
+        Args:
+            sums: a vector of the product, or an element; of a pair of products, one of each.
+            position: of its elements, all inside of C.
         """
         computed = self.compute(sums, position, self.stored)
         return [(value, self.outputs[number]) for number, value in zip(self.stored, computed)]
@@ -171,7 +201,7 @@ class Elementwise:
             width: of the vector; None for one element.
             results: those of the op that are computed; all if None.
         """
-        needed = self._needed(results)
+        needed = _needed(self.op, results)
         inputs = list(zip(self.body.arguments, self.operands, self.maps))[self.products :]
         return {
             argument: _load(operand, map_, position, width) for argument, operand, map_ in inputs if argument in needed
@@ -191,56 +221,49 @@ class Elementwise:
             position: of its elements, all inside of C.
             results: which are computed; all if None.
             loaded: what `load` has returned for the vector; loaded here if None.
+
+        Raises:
+            Refusal: a body that does not end in `linalg.yield`.
         """
-        needed = self._needed(results)
         products = [sums] if isinstance(sums, ir.Value) else list(sums)
         first = products[0].type
         width = ir.VectorType(first).shape[0] if isinstance(first, ir.VectorType) else None
         values: dict[ir.Value, ir.Value] = dict(zip(self.body.arguments, products))
         values |= self.load(position, width, results) if loaded is None else loaded
-        for inner in operations_of(self.body):
-            if inner.name == "linalg.yield":
-                chosen = range(len(inner.operands)) if results is None else results
-                yielded = [inner.operands[number] for number in chosen]
-                return [values[value] if value in values else self._constant(value, width) for value in yielded]
-            if inner.results[0] not in needed:
-                continue
-            operands = [values[value] if value in values else self._constant(value, width) for value in inner.operands]
-            values[inner.results[0]] = create_scalar_op(inner, operands, width)
-        raise Refusal(self.op, "expected a body that ends in linalg.yield")
-
-    def _needed(self, results: Sequence[int] | None) -> set[ir.Value]:
-        """Returns the values of the body that some of its results depend on."""
-        *inner, end = operations_of(self.body)
-        needed = set(end.operands if results is None else [end.operands[number] for number in results])
-        for op in reversed(inner):
-            if op.results[0] in needed:
-                needed |= set(op.operands)
-        return needed
-
-    def _constant(self, value: ir.Value, width: int | None) -> ir.Value:
-        """Returns copies of a constant from outside of the body."""
-        source = producer(value)
-        if source is None or source.name != "arith.constant":
-            raise Refusal(self.op, "the body takes a value from outside that is no constant")
-        return create_scalar_op(source, [], width)
+        return compute_body(self.op, values, width, results)
 
 
-def compute_body(op: ir.Operation, value: ir.Value) -> list[ir.Value]:
-    """Returns the results of a `linalg.generic` of one input for an element of it, or for a vector of adjacent ones.
+def _needed(op: ir.Operation, results: Sequence[int] | None) -> set[ir.Value]:
+    """Returns the values of the body of a linalg op that some of its results, all if None, depend on."""
+    *inner, end = operations_of(op.regions[0].blocks[0])
+    needed = set(end.operands if results is None else [end.operands[number] for number in results])
+    for item in reversed(inner):
+        if item.results[0] in needed:
+            needed |= set(item.operands)
+    return needed
+
+
+def compute_body(
+    op: ir.Operation,
+    known: Mapping[ir.Value, ir.Value],
+    width: int | None,
+    results: Sequence[int] | None = None,
+) -> list[ir.Value]:
+    """Returns results of a `linalg.generic` for an element, or for a vector of adjacent ones, at the insertion point.
 
     Args:
-        op: the op, whose body reads no output.
-        value: the element, or a vector of rank 1.
+        op: the op.
+        known: the elements, or vectors of rank 1, for the arguments of the body that the results depend on.
+        width: of the vectors; None for elements.
+        results: which are computed; all if None.
 
     Raises:
         Refusal: the body takes a value that is no constant from outside, or does not end in `linalg.yield`.
     """
-    width = ir.VectorType(value.type).shape[0] if isinstance(value.type, ir.VectorType) else None
-    body = op.regions[0].blocks[0]
-    values: dict[ir.Value, ir.Value] = {body.arguments[0]: value}
+    needed = _needed(op, results)
+    values = dict(known)
 
-    def of(operand: ir.Value) -> ir.Value:
+    def value_of(operand: ir.Value) -> ir.Value:
         if operand in values:
             return values[operand]
         source = producer(operand)
@@ -248,11 +271,13 @@ def compute_body(op: ir.Operation, value: ir.Value) -> list[ir.Value]:
             raise Refusal(op, "the body takes a value from outside that is no constant")
         return create_scalar_op(source, [], width)
 
-    for inner in operations_of(body):
-        operands = [of(operand) for operand in inner.operands]
+    for inner in operations_of(op.regions[0].blocks[0]):
         if inner.name == "linalg.yield":
-            return operands
-        values[inner.results[0]] = create_scalar_op(inner, operands, width)
+            chosen = range(len(inner.operands)) if results is None else results
+            return [value_of(inner.operands[number]) for number in chosen]
+        if inner.results[0] in needed:
+            operands = [value_of(operand) for operand in inner.operands]
+            values[inner.results[0]] = create_scalar_op(inner, operands, width)
     raise Refusal(op, "expected a body that ends in linalg.yield")
 
 
@@ -261,7 +286,13 @@ def _widened(type_: ir.Type, width: int | None) -> ir.Type:
 
 
 def create_scalar_op(op: ir.Operation, operands: Sequence[ir.Value], width: int | None) -> ir.Value:
-    """Returns the result of a scalar op on vectors of `width` elements, or on numbers, at the insertion point."""
+    """Returns the result of a scalar op on vectors of `width` elements, or on numbers, at the insertion point.
+
+    Args:
+        op: of the body of an elementwise op.
+        operands: vectors or numbers that stand for its operands.
+        width: elements of a vector; None for numbers.
+    """
     attributes = attributes_of(op)
     type_ = _widened(op.results[0].type, width)
     if op.name == "arith.constant" and width is not None:

@@ -6,6 +6,7 @@ from stepladder.extension.lib.control_flow import operations_of, terminator_of
 from stepladder.extension.lib.dialect import Refusal, Rewriter
 from stepladder.mlir.bindings import bufferization, ir
 from stepladder.mlir.traverse import attributes_of, defining_op, producer, walk
+from stepladder.payload.signature import set_signature
 
 
 def _to_tensor(buffer: ir.Value, *, writable: bool) -> ir.Value:
@@ -122,13 +123,7 @@ def _bufferize_boundary(func: ir.Operation) -> None:
                 _materialize(value, buffer)
             ir.Operation.create("func.return")
         terminator.operation.erase()
-    for name, count in (("arg_attrs", len(body.arguments)), ("res_attrs", 0)):
-        if name in func.attributes:
-            known = list(func.attributes[name])[:count]
-            func.attributes[name] = ir.ArrayAttr.get(known + [ir.DictAttr.get({})] * (count - len(known)))
-    func.attributes["function_type"] = ir.TypeAttr.get(
-        ir.FunctionType.get([argument.type for argument in body.arguments], [])
-    )
+    set_signature(func, [])
 
 
 def _initialize_in_destination(func: ir.Operation) -> None:
@@ -145,6 +140,10 @@ def _initialize_in_destination(func: ir.Operation) -> None:
 
 def normalize(function: ir.Operation, rewriter: Rewriter) -> None:
     """Converts a function to the normal form (`tc.normalize_payload`).
+
+    Args:
+        function: of the payload.
+        rewriter: that erases and replaces ops.
 
     Raises:
         Refusal: linalg ops on buffers that are not arguments; a function on tensors that does not return one tensor.

@@ -8,6 +8,7 @@ from stepladder.extension.lib import memory
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Refusal
 from stepladder.extension.lib.elementwise import MARK
+from stepladder.extension.lib.functions import create_private_function
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import attributes_of, producer
 
@@ -36,17 +37,8 @@ def outline(
     types = [argument.type for argument in arguments]
     outputs = len(generic.regions[0].blocks[0].operations[-1].operands)
     with ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]), generic.location:
-        function = ir.Operation.create(
-            "func.func",
-            attributes={
-                "sym_name": ir.StringAttr.get(name),
-                "sym_visibility": ir.StringAttr.get("private"),
-                "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, types[-outputs:])),
-                MARK: ir.UnitAttr.get(),
-            },
-            regions=1,
-        )
-        block = function.regions[0].blocks.append(*types, arg_locs=[generic.location] * len(types))
+        function = create_private_function(name, types, types[-outputs:], generic.location, MARK)
+        block = function.regions[0].blocks[0]
         with ir.InsertionPoint(block):
             inside = operands(*block.arguments)
             # C's tile, as the op would return on tensors: `erase_dead_alloc_and_stores` takes a call without a result

@@ -9,6 +9,7 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import users_of, walk
 from stepladder.payload.matmul import recognize_matmul
 from stepladder.payload.pairs import Parts
+from stepladder.payload.signature import set_signature
 
 _STORE = "bufferization.materialize_in_destination"
 _READ = "bufferization.to_tensor"
@@ -48,11 +49,7 @@ def write_pair(function: ir.Operation, parts: Parts, rewriter: Rewriter) -> None
             own.replace_all_uses_with(argument)
         for op in operations_of(block)[:-1]:
             op.move_before(end)
-    types = [argument.type for argument in body.arguments]
-    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
-    for name in ("arg_attrs", "res_attrs"):
-        if name in function.attributes:
-            del function.attributes[name]
+    set_signature(function, [])
 
 
 def _normal_block(part: ir.Module, rewriter: Rewriter) -> ir.Block:

@@ -133,7 +133,11 @@ class _Copy:
 
     def _store(self, value: ir.Value, row: ir.Value, column: ir.Value) -> None:
         """Stores a vector or an element to the target, or what is computed of it to each target."""
-        values = compute_body(self.copy, value) if self.copy.name == ELEMENTWISE else [value]
+        values = [value]
+        if self.copy.name == ELEMENTWISE:
+            element = self.copy.regions[0].blocks[0].arguments[0]
+            width = ir.VectorType(value.type).shape[0] if isinstance(value.type, ir.VectorType) else None
+            values = compute_body(self.copy, {element: value}, width)
         for result, target in zip(values, self.targets):
             if isinstance(result.type, ir.VectorType):
                 memory.store_vector(result, target, row, column)

@@ -7,6 +7,7 @@ import math
 from stepladder.mlir.bindings import arith, bufferization, fill_builtin_region, ir
 from stepladder.payload.front.bodies import casts_of_one, structured
 from stepladder.payload.front.plan import Elementwise, Input, Matrix, Plan
+from stepladder.payload.signature import result_types, set_signature
 
 
 def rewrite(function: ir.Operation, plan: Plan) -> None:
@@ -20,14 +21,14 @@ def rewrite(function: ir.Operation, plan: Plan) -> None:
         plan: what it computes.
     """
     body = function.regions[0].blocks[0]
-    returned = list(ir.FunctionType(_type_of(function)).results)
+    returned = result_types(function)
     old = [op.operation for op in body.operations]
     for argument in body.arguments:
         if isinstance(argument.type, ir.RankedTensorType):
             argument.set_type(_buffer_of(argument.type))
     if plan.c.argument == len(body.arguments):
         body.add_argument(_buffer_of(returned[0]), function.location)
-    _set_signature(function, body)
+    set_signature(function, [])
     with ir.InsertionPoint(old[-1]), plan.location:
         _emit(body, plan)
     end = old.pop()
@@ -41,24 +42,9 @@ def rewrite(function: ir.Operation, plan: Plan) -> None:
             op.erase()
 
 
-def _type_of(function: ir.Operation) -> ir.Type:
-    return ir.TypeAttr(function.attributes["function_type"]).value
-
-
 def _buffer_of(type_: ir.Type) -> ir.MemRefType:
     shaped = ir.ShapedType(type_)
     return ir.MemRefType.get(list(shaped.shape), shaped.element_type)
-
-
-def _set_signature(function: ir.Operation, body: ir.Block) -> None:
-    count = len(body.arguments)
-    if "arg_attrs" in function.attributes:
-        known = list(ir.ArrayAttr(function.attributes["arg_attrs"]))
-        function.attributes["arg_attrs"] = ir.ArrayAttr.get(known + [ir.DictAttr.get({})] * (count - len(known)))
-    if "res_attrs" in function.attributes:
-        del function.attributes["res_attrs"]
-    types = ir.FunctionType.get([argument.type for argument in body.arguments], [])
-    function.attributes["function_type"] = ir.TypeAttr.get(types)
 
 
 def _emit(body: ir.Block, plan: Plan) -> None:

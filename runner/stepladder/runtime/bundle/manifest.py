@@ -27,7 +27,7 @@ PTX = "kernel.ptx"
 SPIRV = "kernel.spv"
 SPIRV_FORMAT = "spirv"  # of a manifest of a kernel for Intel's GPUs (`bundle.spirv`)
 
-# Operands of the matmul, which every kernel has, and of the elementwise ops after it.
+# Operands of the matmul, which every kernel has, and of the elementwise ops before and after it.
 MATMUL_ROLES = ("a", "b", "c")
 EPILOGUE_ROLES = tuple(epilogue_role(number) for number in range(8))
 # Results beside C.
@@ -68,8 +68,9 @@ class Argument:
 
     Attributes:
         name: the parameter's name, for messages.
-        role: which operand it is: `a`, `b` or `c` of the matmul, `d0` and so on of the elementwise ops after it, `r0`
-            and so on of results beside C, `w0` and so on of the workspaces.
+        role: which operand it is: `a`, `b` or `c` of the matmul (`a` where A and B are one buffer), `d0` to `d7` of the
+            elementwise ops before and after it and the B of a second product, `r0` to `r2` of results beside C, `w0` to
+            `w5` of the workspaces.
         element_type: MLIR's name of the element type.
         shape: extents of the buffer, outermost first; a column-major operand is a row-major buffer of its transpose, so
             that a column-major A (m x k) has the shape (k, m).
@@ -95,7 +96,8 @@ class TmaDescriptor:
     Dimensions are listed outermost first, as in MLIR; the driver wants the innermost first.
 
     Attributes:
-        role: whose buffer begins at the base address: `a`, `b`, `c`, or a workspace.
+        role: whose buffer begins at the base address: `a`, `b`, `c`, the B of a second product, a result beside C, or
+            a workspace.
         element_type: MLIR's name of the element type.
         shape: extents of the tensor in global memory, in elements; 1 to 5 of them.
         strides: bytes from one index to the next, of every dimension but the innermost, which is contiguous.
