@@ -1,7 +1,5 @@
 """A plug-in whose op raises an error of Python, three calls deep."""
 
-from __future__ import annotations
-
 from stepladder.extension import Handle, Tc, ir, transform_op
 from stepladder.mlir.bindings import transform
 

@@ -1,7 +1,5 @@
 """A plug-in whose op has a result that its function does not return."""
 
-from __future__ import annotations
-
 from stepladder.extension import Handle, HandleResult, Tc, ir, transform_op
 from stepladder.mlir.bindings import transform
 
