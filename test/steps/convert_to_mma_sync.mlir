@@ -322,3 +322,40 @@ func.func @bf16_sums(%A: memref<16x64xbf16, #space>, %B: memref<64x16xbf16, #spa
   vector.transfer_write %2, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x8xbf16>, memref<16x16xbf16>
   return
 }
+
+// -----
+
+// A kernel in front keeps the alignments of its vectors.
+// CHECK-LABEL: func.func @prepared(
+// CHECK: vector.store %{{.*}}, %C{{.*}} {alignment = 8 : i64}
+// CHECK: gpu.func @prepare(
+// CHECK: vector.load %{{.*}} {alignment = 4 : i64} : memref<16x36xi8>, vector<4xi8>
+// CHECK: vector.store %{{.*}} {alignment = 4 : i64} : memref<16x36xi8>, vector<4xi8>
+#space = #gpu.address_space<workgroup>
+#a = affine_map<(i, j, k) -> (i, k)>
+#b = affine_map<(i, j, k) -> (k, j)>
+#c = affine_map<(i, j, k) -> (i, j)>
+module attributes {gpu.container_module} {
+  func.func @prepared(%A: memref<16x64xf16, #space>, %B: memref<64x16xf16, #space>, %C: memref<16x16xf32>) {
+    %zero = arith.constant 0.0 : f16
+    %zeros = arith.constant dense<0.0> : vector<16x8xf32>
+    %c0 = arith.constant 0 : index
+    %0 = vector.transfer_read %A[%c0, %c0], %zero {in_bounds = [true, true]}
+        : memref<16x64xf16, #space>, vector<16x16xf16>
+    %1 = vector.transfer_read %B[%c0, %c0], %zero {in_bounds = [true, true]}
+        : memref<64x16xf16, #space>, vector<16x8xf16>
+    %2 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"],
+        kind = #vector.kind<add>} %0, %1, %zeros : vector<16x16xf16>, vector<16x8xf16> into vector<16x8xf32>
+    vector.transfer_write %2, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x8xf32>, memref<16x16xf32>
+    return
+  }
+  gpu.module @prepare {
+    gpu.func @prepare(%Q: memref<16x36xi8>, %W: memref<16x36xi8>) kernel {
+      %thread = gpu.thread_id x
+      %c4 = arith.constant 4 : index
+      %q = vector.load %Q[%thread, %c4] {alignment = 4 : i64} : memref<16x36xi8>, vector<4xi8>
+      vector.store %q, %W[%thread, %c4] {alignment = 4 : i64} : memref<16x36xi8>, vector<4xi8>
+      gpu.return
+    }
+  }
+}

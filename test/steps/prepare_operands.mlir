@@ -185,3 +185,19 @@ func.func @other(%A: memref<64x32xf16>) {
   bufferization.materialize_in_destination %part in restrict writable %w : (tensor<32x32xf16>, memref<32x32xf16>) -> ()
   return
 }
+
+// -----
+
+// An op that changes nothing folds to the buffer, which is copied.
+// CHECK-LABEL: func.func @copied(
+// CHECK: gpu.launch_func @copied_prepare_0::@copied_prepare_0
+// CHECK-NOT: linalg.generic
+// CHECK: gpu.func @copied_prepare_0(
+// CHECK: [[X:%.+]] = vector.load %{{.*}} {alignment = 16 : i64} : memref<64x32xi8>, vector<16xi8>
+// CHECK: vector.store [[X]], %{{.*}} {alignment = 16 : i64} : memref<64x32xi8>, vector<16xi8>
+func.func @copied(%A: memref<64x32xi8>) {
+  %w = memref.alloc() {whole, workspace} : memref<64x32xi8>
+  %x = bufferization.to_tensor %A restrict : memref<64x32xi8> to tensor<64x32xi8>
+  bufferization.materialize_in_destination %x in restrict writable %w : (tensor<64x32xi8>, memref<64x32xi8>) -> ()
+  return
+}

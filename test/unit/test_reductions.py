@@ -18,6 +18,7 @@ from stepladder.pipeline.codegen import toolchain
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
+from stepladder.runtime.bundle import read_bundle
 from stepladder.runtime.errors import StepladderError
 from test_epilogues import DIRECT, PIPELINES, SPLIT, TILES, WARPS, check
 
@@ -53,6 +54,17 @@ def test_right_on_every_pipeline(where: str, kind: tuple[Reduced, ...], stored: 
 def test_integers_are_exact(pipeline: str, knobs: dict[str, int]) -> None:
     reductions = (Reduced("sum", 1), Reduced("min", 0), Reduced("max", 1, squares=True))
     check(reduction_payload(40, 48, 40, reductions, inputs="i8", stored="i32"), pipeline, knobs, levels="last")
+
+
+@pytest.mark.parametrize("m, n", [(24, 1), (1, 24)])
+def test_a_kernel_of_one_row_or_column(m: int, n: int, tmp_path) -> None:
+    """A reduction has as many elements as C, and one dimension less."""
+    payload = reduction_payload(m, n, 32, (Reduced("sum", 1), Reduced("max", 0)))
+    with mlir_context():
+        build(payload, "f.mlir", Request("mma_sync", WARPS)).write(str(tmp_path / "f"))
+    manifest = read_bundle(tmp_path / "f").manifest
+    written = {item.role: item.shape for item in manifest.arguments if item.access != "read"}
+    assert written == {"c": (m, n), "r0": (m,), "r1": (n,)}
 
 
 # The sums start from C, which is read before it is written; what is stored and reduced is one value.

@@ -112,9 +112,11 @@ SPLIT_F32 = [
     ((66, 36, 50), {"epilogue": "registers"}, {"batch": 2, "broadcast": "b"}),
     ((16, 64, 40), {"swap_operands": True}, {"accumulate": False}),
 ]
+# One step of the k loop: tiles at constant places, of several boxes.
+ONE_STEP = ((40, 40, 24), {"block_k": 64, "persistent_blocks": 0, "epilogue": "registers"}, {"b_layout": "column"})
 
 
-@pytest.mark.parametrize("shape, knobs, form", sample(SPLIT_F32, 3))
+@pytest.mark.parametrize("shape, knobs, form", [*sample(SPLIT_F32, 3), ONE_STEP])
 def test_f32_in_every_form_of_wgmma(
     shape: tuple[int, int, int], knobs: dict[str, int | str], form: dict[str, bool | int | str]
 ) -> None:

@@ -277,13 +277,13 @@ def _check_outputs(reference: Program, manifest: bundle.Manifest, location: str)
         for argument in manifest.arguments
         if argument.access != "read"
     }
-    # The payload may have more dimensions than the problem's matrices, of the same elements.
-    problem = manifest.problem
-    matrix = problem.c_shape
-    written = {
-        (item.role, item.type, matrix if math.prod(item.shape) == math.prod(matrix) else item.shape)
-        for item in (*(item for item in reference.arguments if item.after is not None), *reference.results)
-    }
+    # The payload may have more dimensions than the kernel, of the same elements.
+    shapes = {role: shape for role, _, shape in described}
+    written = set()
+    for item in (*(item for item in reference.arguments if item.after is not None), *reference.results):
+        shape = shapes.get(item.role or "", item.shape)
+        same = math.prod(item.shape) == math.prod(shape)
+        written.add((item.role, item.type, shape if same else item.shape))
     if written != described:
         texts = [
             ", ".join(

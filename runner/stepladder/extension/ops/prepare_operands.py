@@ -28,8 +28,8 @@ class PrepareOperands(Tc.Operation, name="prepare_operands"):
 
     Operands: a handle to the module.
     Attributes: threads, of a block.
-    Refuses: a workspace that is written from anything else than such ops, reshapes of their results, and buffers;
-        reductions, and results that are written in another order than that of the loops.
+    Refuses: a workspace that is written from anything else than such ops, reshapes of their results, and buffers and
+        constants, which are copied; reductions, and results that are written in another order than that of the loops.
     """
 
     target: Handle
@@ -55,6 +55,8 @@ def _write(store: ir.Operation, number: int, block_threads: int) -> None:
     value, buffer = store.operands
     source = _unshaped(value)
     generic = defining_op(source)
+    if generic.name == "bufferization.to_tensor" or _number(generic) is not None:
+        generic = _copied(source)
     if generic.name != "linalg.generic":
         raise Refusal(generic, "expected a workspace that is written from a linalg.generic")
     function = generic.parent
@@ -64,6 +66,30 @@ def _write(store: ir.Operation, number: int, block_threads: int) -> None:
     name = f"{ir.StringAttr(function.attributes['sym_name']).value}_prepare_{number}"
     blocks = -(-kernel.elements // (block_threads * kernel.vector))
     launch_kernel(function, name, (blocks, block_threads), kernel.buffers, kernel.emit, [WORKSPACE])
+
+
+def _copied(value: ir.Value) -> ir.Operation:
+    """Returns a `linalg.generic` that copies a tensor: elementwise ops that change nothing have folded to it."""
+    type_ = ir.RankedTensorType(value.type)
+    maps = [ir.AffineMapAttr.get(ir.AffineMap.get_identity(type_.rank))] * 2
+    parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
+    empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
+    generic = ir.Operation.create(
+        "linalg.generic",
+        results=[type_],
+        operands=[value, empty],
+        attributes={
+            "indexing_maps": ir.ArrayAttr.get(maps),
+            "iterator_types": ir.ArrayAttr.get([parallel] * type_.rank),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1]),
+        },
+        regions=1,
+    )
+    location = ir.Location.current
+    body = generic.regions[0].blocks.append(*[type_.element_type] * 2, arg_locs=[location] * 2)
+    with ir.InsertionPoint(body):
+        ir.Operation.create("linalg.yield", operands=[body.arguments[0]])
+    return generic
 
 
 def _as_it_is_read(store: ir.Operation, workspace: ir.Value) -> ir.Value:

@@ -36,6 +36,8 @@ class SplitIntoTf32(Tc.Operation, name="split_into_tf32"):
 
 _DROPPED = 13  # bits of f32 that tf32 does not have
 _WIDTH = 4  # bytes of an element
+# What stands between a tile in shared memory and its loads; a cast where canonicalization has made offsets static.
+_VIEWS = (*memory.VIEWS, "memref.cast")
 
 
 def _copy_to(view: ir.Value) -> ir.Operation | None:
@@ -148,7 +150,7 @@ def _add_small_tile(generate: ir.Operation, small: ir.Value) -> ir.Value:
         if value in replaced:
             return replaced[value]
         view = producer(value)
-        if view is None or view.name != "memref.subview" or memory.alloc_of(value) != alloc:
+        if view is None or view.name not in _VIEWS or memory.alloc_of(value) != alloc:
             return value
         replaced[value] = _cloned(view, of_small).results[0]
         return replaced[value]

@@ -3,7 +3,7 @@
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.memory import transpose
 from stepladder.mlir.bindings import bufferization, ir
-from stepladder.mlir.traverse import attributes_of, producer, walk
+from stepladder.mlir.traverse import attributes_of, defining_op, producer, walk
 
 
 class SwapOperands(Tc.Operation, name="swap_operands"):
@@ -107,7 +107,7 @@ class _Transposer:
             maps = [_with_exchanged_loops(map_) for map_ in (map_b, map_a, result)]
             attribute: ir.Attribute = ir.ArrayAttr.get([ir.AffineMapAttr.get(map_) for map_ in maps])
             created = self._created(op, [b, a, self.value(start)], {"indexing_maps": attribute})
-            _exchange_factors(created.owner.regions[0].blocks[0])
+            _exchange_factors(defining_op(created).regions[0].blocks[0])
             return created
         if op.name == "linalg.generic" and len(op.operands) == 2 and _is_elementwise(op):
             return self._created(op, [self.value(operand) for operand in op.operands])

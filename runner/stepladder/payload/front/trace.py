@@ -242,9 +242,9 @@ class Trace:
             raise refuse(
                 op,
                 f"the function returns {len(op.operands)} values: it must return one tensor, the product",
-                "accepted: several results of one linalg.matmul or linalg.batch_matmul of A and B that are arguments, "
-                "or made by elementwise ops, with nothing between: no views, transposes or casts to wider types of A "
-                "and B, and no extents of 1 that are dropped",
+                "accepted: several results of one linalg.matmul or linalg.batch_matmul whose A and B are arguments, or "
+                "made by elementwise ops, without views, transposes and extensions between, and without dropped "
+                "extents of 1",
             )
         self.result = self._read(op.operands[0], op), op
 
