@@ -37,7 +37,7 @@ TORCH_TYPES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32"}
 
 @contextlib.contextmanager
 def watched(what: str) -> Iterator[None]:
-    """Ends the process when the body of the `with` hangs: a call that waits for the GPU cannot be interrupted.
+    """Enters a body, and ends the process when it hangs: a call that waits for the GPU cannot be interrupted.
 
     Args:
         what: the name of the body, for the message.

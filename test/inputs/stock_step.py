@@ -32,7 +32,7 @@ def driver(pipeline: str, step: str) -> Path:
     """Writes a pipeline that includes `step` alone, and returns its path."""
     script = scripts.declared(transforms / f"{pipeline}.mlir")
 
-    def keep(include) -> str:
+    def keep(include: re.Match[str]) -> str:
         return re.sub(r"%(kernels|nvvm)\b(?=[,)])", "%module", include.group(0)) if include.group(2) == step else ""
 
     path = work / f"{step}_alone.mlir"

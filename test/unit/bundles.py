@@ -20,7 +20,7 @@ def edit_manifest(path: Path, change: Callable[..., object]) -> None:
 def change(path: str, value: str) -> Callable[..., None]:
     """Returns a change of a manifest: `path` to the field, dotted, and its new value."""
 
-    def apply(data) -> None:
+    def apply(data: dict[str, object]) -> None:
         *outer, last = [int(name) if name.isdigit() else name for name in path.split(".")]
         for name in outer:
             data = data[name]

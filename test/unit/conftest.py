@@ -10,10 +10,10 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
-from xdist.scheduler import WorkStealingScheduling
 
 # Tests run side by side, a process a core: NumPy's threads would only be in each other's way.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -32,6 +32,10 @@ from stepladder.runtime.bundle import (
     write_bundle,
 )
 from stepladder.runtime.errors import StepladderError
+
+if TYPE_CHECKING:
+    from xdist.remote import Producer
+    from xdist.scheduler import WorkStealingScheduling
 
 # How many times its own number of examples a test draws, by profile.
 PROFILES = {"repeatable": 1, "random": 10}
@@ -65,7 +69,7 @@ def gpu_is_missing() -> str:
 NO_GPU = gpu_is_missing()
 
 
-def pytest_collection_modifyitems(items) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     skip = pytest.mark.skip(reason=f"needs an NVIDIA GPU: {NO_GPU}")
     for item in items:
         if NO_GPU and item.get_closest_marker("gpu") is not None:
@@ -73,14 +77,14 @@ def pytest_collection_modifyitems(items) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config, log) -> WorkStealingScheduling:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> "WorkStealingScheduling":
     """Idle workers take over tests of busy ones: a few tests take as long as a hundred others."""
     from xdist.scheduler import WorkStealingScheduling
 
     return WorkStealingScheduling(config, log)
 
 
-def pytest_configure(config) -> None:
+def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "gpu: runs on an NVIDIA GPU")
 
 
@@ -143,7 +147,7 @@ def make_descriptor(
 def missing(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Makes packages unimportable."""
 
-    def remove(*names) -> None:
+    def remove(*names: str) -> None:
         for name in names:
             monkeypatch.setitem(sys.modules, name, None)
 

@@ -47,7 +47,7 @@ WARP_TILE = {
 
 
 def size(
-    m: int, n: int, k: int, in_bytes: float = 2.0, out_bytes: float = 2.0, layouts: tuple[str, object] = ("row", "row")
+    m: int, n: int, k: int, in_bytes: float = 2.0, out_bytes: float = 2.0, layouts: tuple[str, str] = ("row", "row")
 ) -> Size:
     return Size(m, n, k, in_bytes, out_bytes, "f32", False, *layouts)
 
@@ -62,7 +62,7 @@ def columns(base: dict[str, int | str], **changes: str | int | list[int | str]) 
     return Columns(values, {}, count)
 
 
-def predicted(problem: Size, card: Gpu = H200, **changes: str | int | list[object]) -> dict[str, np.ndarray]:
+def predicted(problem: Size, card: Gpu = H200, **changes: str | int) -> dict[str, np.ndarray]:
     return warpgroup.predict(columns(TILE, **changes), problem, card)
 
 
@@ -71,7 +71,7 @@ def pipeline_space(name: str, without: tuple[()] = ()) -> Space:
         return knob_choice.space_of(library.load(name), without)
 
 
-def facts_of(name: str, *sizes: int, c_type: str = "f32") -> Mapping[str, int | bool | str | list[object]]:
+def facts_of(name: str, *sizes: int, c_type: str = "f32") -> Mapping[str, int | bool | str | list[int]]:
     """Facts of a problem of f16 operands, as the engine gives them."""
     with mlir_context():
         pipeline = library.load(name)

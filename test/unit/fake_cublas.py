@@ -38,36 +38,36 @@ class ColumnMajorLibrary:
     def create(self) -> int:
         return 1
 
-    def get_version(self, handle) -> int:
+    def get_version(self, handle: int) -> int:
         return 130101
 
-    def set_stream(self, handle, stream) -> None:
+    def set_stream(self, handle: int, stream: int) -> None:
         self.stream = stream
 
-    def set_workspace(self, handle, address, size) -> None:
+    def set_workspace(self, handle: int, address: int, size: int) -> None:
         self.workspace = size
 
     def gemm_ex(
         self,
-        handle,
-        transa,
-        transb,
-        m,
-        n,
-        k,
-        alpha,
-        a,
-        a_type,
-        lda,
-        b,
-        b_type,
-        ldb,
-        beta,
-        c,
-        c_type,
-        ldc,
-        compute,
-        algorithm,
+        handle: int,
+        transa: int,
+        transb: int,
+        m: int,
+        n: int,
+        k: int,
+        alpha: int,
+        a: int,
+        a_type: int,
+        lda: int,
+        b: int,
+        b_type: int,
+        ldb: int,
+        beta: int,
+        c: int,
+        c_type: int,
+        ldc: int,
+        compute: int,
+        algorithm: int,
     ) -> None:
         assert {transa, transb} <= {0, 1} and algorithm == -1
         self.compute = compute
@@ -81,31 +81,31 @@ class ColumnMajorLibrary:
 
     def gemm_strided_batched_ex(
         self,
-        handle,
-        transa,
-        transb,
-        m,
-        n,
-        k,
-        alpha,
-        a,
-        a_type,
-        lda,
-        stride_a,
-        b,
-        b_type,
-        ldb,
-        stride_b,
-        beta,
-        c,
-        c_type,
-        ldc,
-        stride_c,
-        count,
-        compute,
-        algorithm,
+        handle: int,
+        transa: int,
+        transb: int,
+        m: int,
+        n: int,
+        k: int,
+        alpha: int,
+        a: int,
+        a_type: int,
+        lda: int,
+        stride_a: int,
+        b: int,
+        b_type: int,
+        ldb: int,
+        stride_b: int,
+        beta: int,
+        c: int,
+        c_type: int,
+        ldc: int,
+        stride_c: int,
+        count: int,
+        compute: int,
+        algorithm: int,
     ) -> None:
-        def matrix(address, kind, leading, stride, number: int) -> tuple:
+        def matrix(address: int, kind: int, leading: int, stride: int, number: int) -> tuple[int, int, int]:
             return address + number * stride * np.dtype(DTYPES[kind]).itemsize, kind, leading
 
         for number in range(count):
@@ -118,7 +118,7 @@ class ColumnMajorLibrary:
             )
 
     @staticmethod
-    def matrix(address, kind: type[np.generic], rows: int, columns: int, leading: int) -> np.ndarray:
+    def matrix(address: int, kind: int | type[np.generic], rows: int, columns: int, leading: int) -> np.ndarray:
         dtype = np.dtype(DTYPES.get(kind, kind))
         memory = (ctypes.c_byte * (dtype.itemsize * leading * columns)).from_address(address)
         return np.frombuffer(memory, dtype).reshape(columns, leading).T[:rows]

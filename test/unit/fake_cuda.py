@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 
-import numpy as np
-
 from stepladder.runtime import tensor_map
-from stepladder.runtime.buffers import Buffer
 from stepladder.runtime.driver import Cuda
 
 STREAM = 77
@@ -20,7 +17,7 @@ KERNEL = 6
 class Names:
     """An enumeration of the driver's: every attribute is its own name."""
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> str:
         return name
 
 
@@ -82,7 +79,18 @@ class FakeDriver:
     def CUlaunchAttribute(self) -> SimpleNamespace:
         return SimpleNamespace(value=SimpleNamespace())
 
-    def encode_tiled(self, address, kind, rank, base, shape, strides, box, steps, *modes) -> int:
+    def encode_tiled(
+        self,
+        address: int,
+        kind: int,
+        rank: int,
+        base: int,
+        shape: Sequence[int],
+        strides: Sequence[int],
+        box: Sequence[int],
+        steps: Sequence[int],
+        *modes: int,
+    ) -> int:
         """cuTensorMapEncodeTiled as C calls it; marks the 128 bytes that it writes."""
         self.encoded.append(
             {
@@ -99,11 +107,11 @@ class FakeDriver:
         ctypes.memset(address, len(self.encoded), 128)
         return next(iter(self.gpu.errors.get("cuTensorMapEncodeTiled", [])), 0)
 
-    def __getattr__(self, function) -> Callable[..., tuple[object, ...]]:
+    def __getattr__(self, function: str) -> Callable[..., tuple[object, ...]]:
         if not function.startswith("cu"):
             raise AttributeError(function)
 
-        def call(*arguments) -> tuple[object, ...]:
+        def call(*arguments: object) -> tuple[object, ...]:
             self.gpu.record(function, *arguments)
             if error := self.gpu.next_error(function):
                 return (error,)
@@ -116,7 +124,7 @@ class FakeBuffer:
     def __init__(self, gpu: FakeGpu, address: int) -> None:
         self.gpu, self.handle = gpu, address
 
-    def copy_from(self, source: Buffer, *, stream) -> None:
+    def copy_from(self, source: FakeBuffer, *, stream: FakeStream) -> None:
         self.gpu.record("copy", source.handle, self.handle, stream.handle)
 
     def close(self) -> None:
@@ -127,7 +135,7 @@ class FakeEvent:
     def __init__(self, time: float) -> None:
         self.time = time
 
-    def __sub__(self, other) -> float:
+    def __sub__(self, other: FakeEvent) -> float:
         return self.time - other.time
 
 
@@ -135,13 +143,13 @@ class FakeBuilder:
     def __init__(self, gpu: FakeGpu) -> None:
         self.gpu = gpu
 
-    def begin_building(self, mode) -> None:
+    def begin_building(self, mode: str) -> None:
         self.gpu.record("begin_building", mode)
 
     def end_building(self) -> None:
         self.gpu.record("end_building")
 
-    def complete(self, options) -> FakeGraph:
+    def complete(self, options: SimpleNamespace) -> FakeGraph:
         self.gpu.record("complete", options.upload_stream.handle)
         return FakeGraph(self.gpu)
 
@@ -150,10 +158,10 @@ class FakeBuilder:
 
 
 class FakeGraph:
-    def __init__(self, gpu) -> None:
+    def __init__(self, gpu: FakeGpu) -> None:
         self.gpu = gpu
 
-    def launch(self, stream: np.ndarray | tuple[int, ...]) -> None:
+    def launch(self, stream: FakeStream) -> None:
         self.gpu.record("launch_graph", stream.handle)
 
     def close(self) -> None:
@@ -164,7 +172,7 @@ class FakeStream:
     def __init__(self, gpu: FakeGpu) -> None:
         self.gpu, self.handle = gpu, STREAM
 
-    def record(self, *, options) -> FakeEvent:
+    def record(self, *, options: SimpleNamespace) -> FakeEvent:
         assert options.timing_enabled
         self.gpu.record("record_event")
         return FakeEvent(float(len(self.gpu.called("record_event"))))
@@ -193,7 +201,7 @@ class FakeKernel:
         )
         self.occupancy = self
 
-    def max_active_clusters(self, config, *, stream) -> int:
+    def max_active_clusters(self, config: LaunchConfig, *, stream: FakeStream) -> int:
         self.gpu.record("max_active_clusters", config, stream.handle)
         return self.gpu.active_clusters
 
@@ -204,15 +212,15 @@ class FakeCode:
     def __init__(self, gpu: FakeGpu) -> None:
         self.gpu = gpu
 
-    def from_cubin(self, image) -> FakeCode:
+    def from_cubin(self, image: bytes) -> FakeCode:
         self.source, self.image = "cubin", image
         return self
 
-    def from_ptx(self, image) -> FakeCode:
+    def from_ptx(self, image: bytes) -> FakeCode:
         self.source, self.image = "ptx", image
         return self
 
-    def get_kernel(self, name) -> FakeKernel:
+    def get_kernel(self, name: str) -> FakeKernel:
         self.gpu.record("load", self.source, self.image, name)
         self.gpu.fail("load")
         return FakeKernel(self.gpu)
@@ -238,11 +246,11 @@ class FakeGpu:
 
     def __init__(
         self,
-        errors: dict[str, list[object]] | None = None,
+        errors: dict[str, list[int | str]] | None = None,
         capability: tuple[int, int] = (9, 0),
         cluster: tuple[int, int, int] = (0, 0, 0),
         static_shared_memory: int = 0,
-        addresses: list[object] | None = None,
+        addresses: list[int] | None = None,
         count: int = 1,
     ) -> None:
         self.errors = errors or {}
@@ -272,13 +280,13 @@ class FakeGpu:
         )
         self.cuda = Cuda(core, self.driver)
 
-    def record(self, name: str, *arguments: str) -> None:
+    def record(self, name: str, *arguments: object) -> None:
         self.calls.append((name, *arguments))
 
     def called(self, name: str) -> list[list]:
         return [list(arguments) for what, *arguments in self.calls if what == name]
 
-    def next_error(self, name: str) -> None:
+    def next_error(self, name: str) -> int | str | None:
         failures = self.errors.get(name, [])
         return failures.pop(0) if failures else None
 
@@ -286,7 +294,7 @@ class FakeGpu:
         if error := self.next_error(name):
             raise FakeCudaError(f"{error}: it went wrong. And this is how to go on")
 
-    def device(self, ordinal) -> FakeGpu:
+    def device(self, ordinal: int) -> FakeGpu:
         self.fail("Device")
         if ordinal >= self.count:
             raise ValueError(f"device_id must be within [0, {self.count}), got {ordinal}")
@@ -295,11 +303,11 @@ class FakeGpu:
     def set_current(self) -> None:
         self.record("set_current")
 
-    def create_stream(self, *, options) -> FakeStream:
+    def create_stream(self, *, options: SimpleNamespace) -> FakeStream:
         assert options.nonblocking
         return FakeStream(self)
 
-    def allocate(self, size: int, *, stream) -> FakeBuffer:
+    def allocate(self, size: int, *, stream: FakeStream) -> FakeBuffer:
         assert stream.handle == STREAM
         self.record("allocate", size)
         return FakeBuffer(self, next(self.addresses) if self.addresses else 4096)
@@ -308,5 +316,5 @@ class FakeGpu:
         self.record("sync")
         self.fail("sync")
 
-    def launch(self, stream: np.ndarray | tuple[int, ...], config: int, kernel, *arguments) -> None:
+    def launch(self, stream: FakeStream, config: LaunchConfig, kernel: FakeKernel, *arguments: object) -> None:
         self.record("launch", stream.handle, config, kernel.handle, *arguments)

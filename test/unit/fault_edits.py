@@ -16,7 +16,7 @@ Edit = Callable[[str], str]
 def _edit(change: Callable) -> Callable[..., Edit]:
     """Makes an edit of text from one of a module."""
 
-    def of(*args, **options: object) -> Edit:
+    def of(*args: object, **options: object) -> Edit:
         def edit(text: str) -> str:
             with mlir_context():
                 module = parse_payload(text, "base.mlir")
@@ -29,12 +29,12 @@ def _edit(change: Callable) -> Callable[..., Edit]:
     return of
 
 
-def _op(module: str, name: str, number: int) -> ir.Operation:
+def _op(module: ir.Module, name: str, number: int) -> ir.Operation:
     return walk(module, name)[number]
 
 
 @_edit
-def drop(module: str, name: str, number: int = 0, instead: int | None = None) -> None:
+def drop(module: ir.Module, name: str, number: int = 0, instead: int | None = None) -> None:
     """Drops an op; uses of its result are given that of the op of the same name, number `instead`."""
     op = _op(module, name, number)
     if instead is not None:
@@ -43,20 +43,20 @@ def drop(module: str, name: str, number: int = 0, instead: int | None = None) ->
 
 
 @_edit
-def move(module: str, name: str, number: int, *, before: str, at: int = 0) -> None:
+def move(module: ir.Module, name: str, number: int, *, before: str, at: int = 0) -> None:
     """Moves an op before another one."""
     _op(module, name, number).move_before(_op(module, before, at))
 
 
 @_edit
-def become(module: str, name: str, number: int, operand: int, value: int) -> None:
+def become(module: ir.Module, name: str, number: int, operand: int, value: int) -> None:
     """Gives an op a constant for an operand."""
     op = _op(module, name, number)
     op.operands[operand] = _constant(op, operand, value)
 
 
 @_edit
-def shift(module: str, name: str, number: int, operand: int, by: int = 1) -> None:
+def shift(module: ir.Module, name: str, number: int, operand: int, by: int = 1) -> None:
     """Adds a number to an operand, or flips it if it is a bit."""
     op = _op(module, name, number)
     old = op.operands[operand]
@@ -67,26 +67,26 @@ def shift(module: str, name: str, number: int, operand: int, by: int = 1) -> Non
 
 
 @_edit
-def take(module: str, name: str, number: int, operand: int, other: str, at: int, theirs: int) -> None:
+def take(module: ir.Module, name: str, number: int, operand: int, other: str, at: int, theirs: int) -> None:
     """Gives an op an operand of another op."""
     _op(module, name, number).operands[operand] = _op(module, other, at).operands[theirs]
 
 
 @_edit
-def see_through(module: str, name: str, number: int, operand: int) -> None:
+def see_through(module: ir.Module, name: str, number: int, operand: int) -> None:
     """Gives an op the first operand of what computes an operand."""
     op = _op(module, name, number)
     op.operands[operand] = op.operands[operand].owner.operands[0]
 
 
 @_edit
-def mark(module: str, name: str, number: int, attribute: str, value: str) -> None:
+def mark(module: ir.Module, name: str, number: int, attribute: str, value: str) -> None:
     """Gives an op another attribute."""
     _op(module, name, number).attributes[attribute] = ir.Attribute.parse(value)
 
 
 @_edit
-def by_some(module: str, name: str, number: int, threads: int) -> None:
+def by_some(module: ir.Module, name: str, number: int, threads: int) -> None:
     """Lets only the first threads of a block come to an op."""
     op = _op(module, name, number)
     thread = _op(module, "gpu.thread_id", 0).results[0]

@@ -6,7 +6,7 @@ from stepladder.mlir.bindings import ir
 from stepladder.runtime.reference import Operation
 
 
-def evaluate(expression, dims: list[int], symbols: list[int]) -> int:
+def evaluate(expression: ir.AffineExpr, dims: list[int], symbols: list[int]) -> int:
     """Evaluates an affine expression."""
     match expression:
         case ir.AffineDimExpr():
@@ -62,7 +62,7 @@ PREDICATES = {
 }
 
 
-def index_of(value: ir.Value, known: dict[object, object]) -> int:
+def index_of(value: ir.Value, known: dict[ir.Value | str, int]) -> int:
     """Evaluates a value of a kernel.
 
     Args:

@@ -8,13 +8,14 @@ error.
 import os
 import signal
 import sys
+from types import FrameType
 
 where, number = sys.argv.pop(1), int(sys.argv.pop(1))
 events = 0
 is_native = False
 
 
-def interrupt_in_time(frame, event, argument) -> None:
+def interrupt_in_time(frame: FrameType, event: str, argument: object) -> None:
     global events, is_native
     if event.startswith("c_") and argument.__name__ == "exec_dynamic":
         module = frame.f_back.f_locals["module"].__name__

@@ -25,18 +25,18 @@ class NumPyGpu:
         self.damage = damage
         self.launches = 0
 
-    def load(self, a, b: str) -> None:
+    def load(self, a: np.ndarray, b: np.ndarray) -> None:
         m, n, k = self.problem.m, self.problem.n, self.problem.k
         for array, name in ((a, self.problem.a_type), (b, self.problem.b_type)):
             assert array.flags.c_contiguous and array.dtype == element_type(name).dtype
         self.a = a.reshape(m, k) if self.problem.a_layout == "row" else a.reshape(k, m).T
         self.b = b.reshape(k, n) if self.problem.b_layout == "row" else b.reshape(n, k).T
 
-    def product(self, c) -> np.ndarray:
+    def product(self, c: np.ndarray) -> np.ndarray:
         product = self.a.astype(np.float64) @ self.b.astype(np.float64)
         return product + c.astype(np.float64) if self.problem.accumulate else product
 
-    def launch(self, c) -> np.ndarray:
+    def launch(self, c: np.ndarray) -> np.ndarray:
         result = self.product(c).astype(element_type(self.problem.c_type).dtype)
         self.damage(result, c, self.launches)
         self.launches += 1
@@ -50,11 +50,11 @@ class TensorCore(NumPyGpu):
     bits = 23
 
     @staticmethod
-    def multiplied(operand) -> np.ndarray:
+    def multiplied(operand: np.ndarray) -> np.ndarray:
         """Returns what the tensor core makes of an operand."""
         return operand
 
-    def product(self, c) -> np.ndarray:
+    def product(self, c: np.ndarray) -> np.ndarray:
         total = c.astype(np.float64) if self.problem.accumulate else np.zeros(c.shape)
         a, b = (self.multiplied(operand).astype(np.float64) for operand in (self.a, self.b))
         for start in range(0, self.problem.k, self.step):
@@ -89,7 +89,7 @@ class Tf32(TensorCore):
     step = 4
     rounding = 0
 
-    def multiplied(self, operand) -> np.ndarray:
+    def multiplied(self, operand: np.ndarray) -> np.ndarray:
         bits = np.ascontiguousarray(operand).view(np.uint32).astype(np.uint64) + self.rounding
         return (bits & 0xFFFFE000).astype(np.uint32).view(np.float32)
 
@@ -123,9 +123,9 @@ PROBLEMS = [
 GPUS = {"f16": TensorCore, "bf16": TensorCore, "tf32": Tf32, "i8": NumPyGpu, "f8E4M3FN": Fp8, "f8E5M2": Fp8}
 
 
-def with_layouts(problem: Problem, layouts: tuple[str, str]):
+def with_layouts(problem: Problem, layouts: tuple[str, str]) -> Problem:
     return dataclasses.replace(problem, a_layout=layouts[0], b_layout=layouts[1])
 
 
-def verdicts(problem: Problem, executor: object, seed: int = 0) -> dict:
+def verdicts(problem: Problem, executor: NumPyGpu, seed: int = 0) -> dict:
     return {report.check: report for report in check_matmul(problem, matmul_program(problem), executor, seed)}

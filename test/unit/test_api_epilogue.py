@@ -1,26 +1,27 @@
 """Epilogues: what is traced of a Python function, and what is refused."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
 
 import stepladder
 from stepladder import functions as F
-from stepladder.api.recording import OperandSpec
-from stepladder.api.traced import trace
+from stepladder.api.recording import Epilogue, OperandSpec
+from stepladder.api.traced import Traced, trace
+from stepladder.api.views import View
 
 ROWS, COLUMNS = 4, 8
 ROW = np.linspace(-1, 1, COLUMNS, dtype=np.float32)
 MATRIX = np.linspace(-2, 2, ROWS * COLUMNS, dtype=np.float32).reshape(ROWS, COLUMNS)
 
 
-def of(function: Callable[..., object], *operands: np.ndarray, sums: str = "f32"):
+def of(function: Callable[..., object], *operands: np.ndarray, sums: str = "f32") -> tuple[Epilogue, tuple[View, ...]]:
     named = [(f"operand {number}", item) for number, item in enumerate(operands)]
     return trace(function, sums, ROWS, COLUMNS, None, named)
 
 
-def refused(function: Callable[..., object], *operands, sums: str = "f32") -> stepladder.EpilogueError:
+def refused(function: Callable[..., object], *operands: np.ndarray, sums: str = "f32") -> stepladder.EpilogueError:
     with pytest.raises(stepladder.EpilogueError) as caught:
         of(function, *operands, sums=sums)
     return caught.value
@@ -71,11 +72,11 @@ def test_numbers_that_are_not_finite() -> None:
     assert texts == ["0xff800000", "0x7f800000", "0x7fc00000"]
 
 
-def total(x):
+def total(x: Traced) -> Traced:
     return x.sum()
 
 
-def branches(x):
+def branches(x: Traced) -> Traced:
     if x > 0:
         return x
     return -x
@@ -115,32 +116,32 @@ seen: list = []
 counter = 0
 
 
-def appends(x):
+def appends(x: Traced) -> Traced:
     seen.append(1)
     return x
 
 
-def prints(x):
+def prints(x: Traced) -> Traced:
     print("traced")
     return x
 
 
-def writes_global(x):
+def writes_global(x: Traced) -> Traced:
     global counter
     counter = 1
     return x
 
 
-def writes_element(x):
+def writes_element(x: Traced) -> Traced:
     ROW[0] = 1
     return x
 
 
-def calls_what_writes(x):
+def calls_what_writes(x: Traced) -> Traced:
     return appends(x)
 
 
-def yields(x):
+def yields(x: Traced) -> Iterator[Traced]:
     yield x
 
 
@@ -167,7 +168,7 @@ def test_side_effects_are_refused_before_they_happen(
 def test_a_variable_around_the_function_is_not_written() -> None:
     calls = 0
 
-    def counts(x):
+    def counts(x: Traced) -> Traced:
         nonlocal calls
         calls += 1
         return x

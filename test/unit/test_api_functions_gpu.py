@@ -1,13 +1,19 @@
 """Functions with several kernels on a GPU: streams, threads, graphs, and the backend of `torch.compile`."""
 
+from __future__ import annotations
+
 import importlib.util
 import threading
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import pytest
 
 import stepladder
+
+if TYPE_CHECKING:
+    from torch import Tensor, dtype
 
 pytestmark = [
     pytest.mark.gpu,
@@ -25,11 +31,11 @@ def torch() -> ModuleType:
     return torch
 
 
-def random(torch: ModuleType, *shape: int, dtype):
+def random(torch: ModuleType, *shape: int, dtype: dtype) -> Tensor:
     return torch.randn(shape, device="cuda", dtype=dtype)
 
 
-def close(got, wanted, tolerance: float = 1e-2) -> None:
+def close(got: Tensor, wanted: Tensor, tolerance: float = 1e-2) -> None:
     assert got.shape == wanted.shape
     assert (got.double() - wanted.double()).abs().max() <= tolerance * max(1.0, wanted.abs().max().item())
 
@@ -92,7 +98,7 @@ def test_the_backend_of_torch_compile(torch: ModuleType) -> None:
             self.norm = torch.nn.LayerNorm(256)
             self.gate, self.up, self.down = (torch.nn.Linear(*sizes) for sizes in ((256, 512), (256, 512), (512, 256)))
 
-        def forward(self, x):
+        def forward(self, x: Tensor) -> Tensor:
             h = self.norm(x)
             return x + self.down(torch.nn.functional.silu(self.gate(h)) * self.up(h))
 

@@ -1,5 +1,7 @@
 """Calls from Python on a GPU: numbers, no copies, streams, graphs, threads, the time of a call."""
 
+from __future__ import annotations
+
 import importlib.util
 import os
 import shutil
@@ -8,12 +10,16 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 import stepladder
 from stepladder import functions as F
+
+if TYPE_CHECKING:
+    from torch import Tensor, dtype
 
 pytestmark = [
     pytest.mark.gpu,
@@ -36,15 +42,15 @@ def torch() -> ModuleType:
     return torch
 
 
-def random(torch: ModuleType, *shape: int, dtype=None):
+def random(torch: ModuleType, *shape: int, dtype: dtype | None = None) -> Tensor:
     return torch.randn(shape, device="cuda", dtype=dtype or torch.float16)
 
 
-def product(a, b):
+def product(a: Tensor, b: Tensor) -> Tensor:
     return a.double() @ b.double()
 
 
-def close(torch: ModuleType, got, wanted, tolerance: float = 1e-2) -> None:
+def close(torch: ModuleType, got: Tensor, wanted: Tensor, tolerance: float = 1e-2) -> None:
     assert got.shape == wanted.shape
     assert (got.double() - wanted).abs().max() <= tolerance * max(1.0, wanted.abs().max().item())
 
@@ -291,7 +297,7 @@ def microseconds(torch: ModuleType, call: Callable[..., object]) -> float:
     return best
 
 
-def test_a_call_is_cheap(torch: ModuleType, record_property) -> None:
+def test_a_call_is_cheap(torch: ModuleType, record_property: Callable[[str, object], None]) -> None:
     if "PYTEST_XDIST_WORKER" in os.environ:
         pytest.skip("times calls: run it alone (-n 0)")
     # Small, so that the queue of the GPU is never full.

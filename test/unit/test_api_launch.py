@@ -60,10 +60,10 @@ class Driver:
     def set_current(self) -> None:
         self.current = CONTEXT
 
-    def make_current(self, context) -> None:
+    def make_current(self, context: int) -> None:
         self.current = context
 
-    def push(self, context) -> None:
+    def push(self, context: int) -> None:
         self.pushed.append(self.current)
         self.current = context
 
@@ -123,7 +123,7 @@ def test_a_known_set_of_addresses_asks_for_nothing_but_the_launch(fake: FakeGpu,
     assert (config.gridDimX, config.blockDimX, function, extra) == (1, 64, KERNEL, 0) and type(places) is int
 
 
-def test_descriptors_are_encoded_once_for_an_address(fake: FakeGpu, tma_bundle) -> None:
+def test_descriptors_are_encoded_once_for_an_address(fake: FakeGpu, tma_bundle: Path) -> None:
     fake.cluster = (1, 2, 1)
     kernel = kernel_of(read_bundle(tma_bundle))
     a, b, out = views(kernel.manifest.problem, 0x1000, 0x8000, 0x20000)
@@ -167,7 +167,7 @@ def test_kernels_in_front_are_launched_with_workspaces_of_the_stream(fake: FakeG
     kernel.run([a, b], out, STREAM)
     kernel.run([a, b], out, STREAM + 1)
 
-    def addresses(launch: list[object]) -> list[int]:
+    def addresses(launch: list) -> list[int]:
         places = ctypes.cast(launch[2], ctypes.POINTER(ctypes.POINTER(ctypes.c_uint64)))
         return [places[0][0], places[1][0]]
 
@@ -220,7 +220,7 @@ def test_kernels_of_a_function_are_launched_in_order_on_a_workspace_of_the_strea
     assert len(fake.called("cuGraphLaunch")) == 14
 
 
-def test_threads_prepare_a_launch_once(fake: FakeGpu, tma_bundle) -> None:
+def test_threads_prepare_a_launch_once(fake: FakeGpu, tma_bundle: Path) -> None:
     fake.cluster = (1, 2, 1)
     kernel = kernel_of(read_bundle(tma_bundle))
     a, b, out = views(kernel.manifest.problem, 0x1000, 0x8000, 0x20000)

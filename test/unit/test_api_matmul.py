@@ -16,6 +16,7 @@ from stepladder import functions as F
 from stepladder.api import building, compiling, rows, store
 from stepladder.api.emulated import run_ptx
 from stepladder.api.spec import MatmulSpec
+from stepladder.api.traced import Traced
 from stepladder.payload.writing import matmul_text
 from stepladder.pipeline.build import build
 from stepladder.pipeline.codegen import toolchain
@@ -47,7 +48,7 @@ def close(got: np.ndarray, wanted: np.ndarray, tolerance: float = 1e-5) -> None:
     assert np.abs(wide(got) - wanted).max() <= tolerance * scale
 
 
-def run(*arrays: np.ndarray, **options: object):
+def run(*arrays: np.ndarray, **options: object) -> np.ndarray:
     return stepladder.matmul(*arrays, device="emulator", **options)
 
 
@@ -115,7 +116,7 @@ def test_an_epilogue_with_a_bias_and_a_matrix() -> None:
 def test_conditions_and_casts_of_an_epilogue() -> None:
     a, b = random(M, K), random(K, N, seed=1)
 
-    def shrunk(x):
+    def shrunk(x: Traced) -> Traced:
         rounded = x.astype(np.float32)
         return F.where((rounded > 1) | (rounded < -1), F.clip(rounded, -3, 3), 0.0) - F.absolute(x)
 

@@ -1,15 +1,22 @@
 """PyTorch on the CPU, with kernels on the emulator: operators with gradients, and modules through torch-mlir."""
 
+from __future__ import annotations
+
 import functools
 import importlib.util
 import logging
 from collections.abc import Callable
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import pytest
 
 import stepladder
 from stepladder.pipeline.codegen import toolchain
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+    from torch.fx import GraphModule
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs PyTorch")
 
@@ -28,7 +35,7 @@ def torch() -> ModuleType:
     return torch
 
 
-def close(got: object, wanted: object, tolerance: float = 1e-2) -> None:
+def close(got: Tensor, wanted: Tensor, tolerance: float = 1e-2) -> None:
     assert got.shape == wanted.shape
     assert (got.double() - wanted.double()).abs().max() <= tolerance * max(1.0, wanted.abs().max().item())
 
@@ -80,7 +87,7 @@ def test_a_module_is_compiled(torch: ModuleType) -> None:
             super().__init__()
             self.linear = torch.nn.Linear(64, 64, dtype=torch.float16)
 
-        def forward(self, x):
+        def forward(self, x: Tensor) -> Tensor:
             return torch.nn.functional.silu(self.linear(x))
 
     layer, x = Layer(), torch.randn(64, 64, dtype=torch.float16)
@@ -98,7 +105,7 @@ def test_a_module_is_compiled(torch: ModuleType) -> None:
 @pytest.fixture
 def compiled(
     torch: ModuleType, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., tuple[list[object], object]]:
+) -> Callable[..., tuple[list[str], list[str]]]:
     """Compiles a module by the backend, on the emulator, and compares its results with PyTorch's.
 
     Returns the names of what the graph calls, and the reasons for what is left.
@@ -107,10 +114,10 @@ def compiled(
 
     caplog.set_level(logging.DEBUG, "stepladder.api.torch_backend")
 
-    def run(module, *inputs, **options: object) -> tuple[list[object], object]:
+    def run(module: nn.Module, *inputs: Tensor, **options: object) -> tuple[list[str], list[str]]:
         names = []
 
-        def backend(graph_module, example_inputs) -> Callable[..., object]:
+        def backend(graph_module: GraphModule, example_inputs: list[Tensor]) -> Callable[..., object]:
             made = torch_backend.backend(graph_module, example_inputs, device=EMULATOR)
             names.extend(str(node.target) for node in graph_module.graph.nodes if node.op.startswith("call"))
             return made
@@ -130,12 +137,12 @@ def compiled(
     return run
 
 
-def half(torch: ModuleType, *shape: int):
+def half(torch: ModuleType, *shape: int) -> Tensor:
     return torch.randn(shape).half()
 
 
 def test_the_backend_takes_parts_of_a_graph(
-    torch: ModuleType, compiled: Callable[..., tuple[list[object], object]]
+    torch: ModuleType, compiled: Callable[..., tuple[list[str], list[str]]]
 ) -> None:
     pytest.importorskip("torch_mlir.fx")
     functional = torch.nn.functional
@@ -147,7 +154,7 @@ def test_the_backend_takes_parts_of_a_graph(
             self.query, self.key, self.out = (torch.nn.Linear(64, 64) for _ in range(3))
             self.gate, self.up, self.down = (torch.nn.Linear(*sizes) for sizes in ((64, 96), (64, 96), (96, 64)))
 
-        def forward(self, x):
+        def forward(self, x: Tensor) -> Tensor:
             h = self.norm(x)
             query, key = (f(h).view(2, 8, 2, 32).transpose(1, 2) for f in (self.query, self.key))
             heads = functional.scaled_dot_product_attention(query, key, key)
@@ -163,7 +170,7 @@ def test_the_backend_takes_parts_of_a_graph(
 
 
 def test_the_backend_leaves_the_rest_to_pytorch(
-    torch: ModuleType, compiled: Callable[..., tuple[list[object], object]]
+    torch: ModuleType, compiled: Callable[..., tuple[list[str], list[str]]]
 ) -> None:
     pytest.importorskip("torch_mlir.fx")
     layer = torch.nn.Linear(64, 64)
@@ -179,7 +186,7 @@ def test_the_backend_leaves_the_rest_to_pytorch(
             super().__init__()
             self.layer = layer
 
-        def forward(self, x):
+        def forward(self, x: Tensor) -> Tensor:
             before = self.layer(x)
             x.add_(1)
             return before + self.layer(x)
@@ -188,7 +195,7 @@ def test_the_backend_leaves_the_rest_to_pytorch(
     assert "changes memory or a mode, and ops do not move across it" in text
     assert names.count("stepladder.linear.default") == 2
 
-    def batches(a, b):
+    def batches(a: Tensor, b: Tensor) -> Tensor:
         return torch.bmm(a, b.transpose(1, 2))
 
     names, text = compiled(batches, half(torch, 2, 8, 16), half(torch, 2, 16, 8).transpose(1, 2).contiguous())
@@ -198,7 +205,7 @@ def test_the_backend_leaves_the_rest_to_pytorch(
 
 
 def test_the_backend_where_an_address_is_odd(
-    torch: ModuleType, compiled: Callable[..., tuple[list[object], object]]
+    torch: ModuleType, compiled: Callable[..., tuple[list[str], list[str]]]
 ) -> None:
     """Nothing guards the alignment of an address; a call on another one runs in eager mode."""
     pytest.importorskip("torch_mlir.fx")
@@ -212,7 +219,7 @@ def test_the_backend_where_an_address_is_odd(
             close(module(x), layer(x))
 
 
-def test_the_backend_records_gradients(torch: ModuleType, compiled: Callable[..., tuple[list[object], object]]) -> None:
+def test_the_backend_records_gradients(torch: ModuleType, compiled: Callable[..., tuple[list[str], list[str]]]) -> None:
     model = torch.nn.Sequential(
         torch.nn.Linear(64, 64), torch.nn.GELU(), torch.nn.LayerNorm(64), torch.nn.Linear(64, 64, bias=False)
     ).half()
@@ -221,7 +228,7 @@ def test_the_backend_records_gradients(torch: ModuleType, compiled: Callable[...
     assert "gradients are recorded" in text and names.count("stepladder.linear.default") == 2
     assert not [name for name in names if "gelu" in name] and [name for name in names if "layer_norm" in name]
 
-    def gradients(module) -> list[object]:
+    def gradients(module: nn.Module) -> list[Tensor]:
         model.zero_grad()
         x.grad = None
         module(x).float().square().sum().backward()

@@ -19,7 +19,7 @@ from stepladder.verify.inputs import exact_inputs, logical_operands, random_inpu
 def install(monkeypatch: pytest.MonkeyPatch) -> Callable[..., object]:
     """Installs a fake as nvmath-python, and nothing else."""
 
-    def put(library):
+    def put(library: ColumnMajorLibrary) -> ColumnMajorLibrary:
         nvmath = SimpleNamespace(__version__="1.2.3", CudaDataType=CudaDataType)
         monkeypatch.setitem(sys.modules, "nvmath", nvmath)
         monkeypatch.setitem(sys.modules, "nvmath.bindings.cublas", library)
@@ -164,7 +164,7 @@ def test_sums_of_bf16_are_rounded_once(install: Callable[..., object], c_type: s
 
 def test_product_that_the_library_refuses(install: Callable[..., object]) -> None:
     class Refusing(ColumnMajorLibrary):
-        def gemm_ex(self, *arguments) -> NoReturn:
+        def gemm_ex(self, *arguments: object) -> NoReturn:
             raise self.cuBLASError("NOT_SUPPORTED (15)")
 
     install(Refusing())

@@ -30,13 +30,13 @@ class Tensor:
     def dtype(self) -> np.dtype:
         return self.memory.dtype
 
-    def view(self, what) -> Tensor:
+    def view(self, what: tuple[int, ...] | np.dtype) -> Tensor:
         return Tensor(self.memory.reshape(what) if isinstance(what, tuple) else self.memory.view(what))
 
-    def transpose(self, first, second) -> Tensor:
+    def transpose(self, first: int, second: int) -> Tensor:
         return Tensor(self.memory.swapaxes(first, second))
 
-    def expand(self, batch, *others) -> Tensor:
+    def expand(self, batch: int, *others: int) -> Tensor:
         assert others == (-1, -1)
         return Tensor(np.broadcast_to(self.memory, (batch, *self.memory.shape)))
 
@@ -60,44 +60,46 @@ class FakeTorch:
             stream=self.stream,
         )
 
-    def device(self, kind, ordinal) -> str:
+    def device(self, kind: str, ordinal: int) -> str:
         return f"{kind}:{ordinal}"
 
     @contextmanager
-    def stream(self, stream) -> Iterator[None]:
+    def stream(self, stream: tuple[int, str]) -> Iterator[None]:
         self.streams.append(stream)
         yield
 
-    def as_tensor(self, buffer, device) -> Tensor:
+    def as_tensor(self, buffer: SimpleNamespace, device: str) -> Tensor:
         assert device == "cuda:3"
         return Tensor(np.frombuffer((ctypes.c_byte * buffer.size).from_address(buffer.address), np.uint8))
 
     def get_float32_matmul_precision(self) -> str:
         return self.precision
 
-    def set_float32_matmul_precision(self, precision) -> None:
+    def set_float32_matmul_precision(self, precision: str) -> None:
         self.precision = precision
 
-    def multiply(self, name: str, a, b, c, out, out_dtype=None) -> None:
+    def multiply(
+        self, name: str, a: Tensor, b: Tensor, c: Tensor | None, out: Tensor, out_dtype: np.dtype | None = None
+    ) -> None:
         if (out_dtype or a.dtype) != out.dtype:
             raise RuntimeError("Expected out tensor to have another dtype\nand more")
         self.calls.append((name, self.options.allow_fp16_accumulation, self.precision))
         product = a.memory.astype(np.float64) @ b.memory.astype(np.float64)
         out.memory[:] = product if c is None else c.memory.astype(np.float64) + product
 
-    def mm(self, a, b, *, out, **options: object) -> None:
+    def mm(self, a: Tensor, b: Tensor, *, out: Tensor, **options: object) -> None:
         self.multiply("mm", a, b, None, out, **options)
 
-    def addmm(self, c, a, b, *, out, **options: object) -> None:
+    def addmm(self, c: Tensor, a: Tensor, b: Tensor, *, out: Tensor, **options: object) -> None:
         self.multiply("addmm", a, b, c, out, **options)
 
-    def bmm(self, a, b, *, out, **options: object) -> None:
+    def bmm(self, a: Tensor, b: Tensor, *, out: Tensor, **options: object) -> None:
         self.multiply("bmm", a, b, None, out, **options)
 
-    def baddbmm(self, c, a, b, *, out, **options: object) -> None:
+    def baddbmm(self, c: Tensor, a: Tensor, b: Tensor, *, out: Tensor, **options: object) -> None:
         self.multiply("baddbmm", a, b, c, out, **options)
 
-    def _int_mm(self, a, b, *, out) -> None:
+    def _int_mm(self, a: Tensor, b: Tensor, *, out: Tensor) -> None:
         self.multiply("_int_mm", a, b, None, out, out_dtype=out.dtype)
 
 

@@ -179,11 +179,11 @@ class Product:
     def __init__(self, problem: Problem, wrong: tuple[int, ...] | None) -> None:
         self.problem, self.wrong = problem, wrong
 
-    def load(self, a: str, b) -> None:
+    def load(self, a: np.ndarray, b: np.ndarray) -> None:
         left, right = logical_operands(self.problem, a, b)
         self.product = left.astype(np.float64) @ right.astype(np.float64)
 
-    def launch(self, c) -> np.ndarray:
+    def launch(self, c: np.ndarray) -> np.ndarray:
         result = (self.product + (c if self.problem.accumulate else 0)).astype(c.dtype)
         if self.wrong:
             result[self.wrong] += 4

@@ -21,13 +21,14 @@ from stepladder.runtime.bundle import read_bundle, write_bundle
 from stepladder.runtime.bundle.manifest import Bundle
 from stepladder.runtime.errors import BAD_INPUT, StepladderError
 from stepladder.runtime.graph import Graph
+from stepladder.runtime.problem import Problem
 from stepladder.verify.inputs import random_inputs
 
 
 class FakeTimer:
     """A GPU on which the current contestant's launches take `ms[name]` milliseconds, times the next of `drift`."""
 
-    def __init__(self, ms: dict[str, object], drift: tuple[float] = (1.0,)) -> None:
+    def __init__(self, ms: dict[str, float], drift: tuple[float, ...] = (1.0,)) -> None:
         self.ms = ms
         self.drift = itertools.cycle(drift)
         self.now = 0.0
@@ -44,7 +45,7 @@ class FakeTimer:
         else:
             self.now += self.ms[name]
 
-    def capture(self, enqueue, launches) -> Graph:
+    def capture(self, enqueue: Callable[[], None], launches: int) -> Graph:
         self.capturing = []
         for _ in range(launches):
             enqueue()
@@ -67,13 +68,13 @@ class FakeTimer:
     def record_event(self) -> float:
         return self.now
 
-    def elapsed_ms(self, start, end) -> float:
+    def elapsed_ms(self, start: float, end: float) -> float:
         return end - start
 
     def synchronize(self) -> None:
         pass
 
-    def sleep(self, seconds) -> None:
+    def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
         self.log.append(("sleep", seconds))
 
@@ -205,7 +206,7 @@ def test_table_shows_every_kernel_and_ratio() -> None:
 
 @pytest.fixture
 def bundles(tmp_path: Path) -> Callable[..., list[Bundle]]:
-    def make(*problems) -> list[Bundle]:
+    def make(*problems: Problem) -> list[Bundle]:
         for index, problem in enumerate(problems):
             write_bundle(tmp_path / f"{index}.bundle", make_manifest(problem), b"", "", {})
         return [read_bundle(tmp_path / f"{index}.bundle") for index in range(len(problems))]

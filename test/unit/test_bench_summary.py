@@ -82,7 +82,7 @@ def bundles(tmp_path: Path) -> list[str]:
     return [str(tmp_path / name) for name in problems]
 
 
-def fake_bench(given, **options: object) -> dict[str, dict[str, str] | int]:
+def fake_bench(given: object, **options: object) -> dict[str, dict[str, str] | int]:
     """Ratios 1.1, 0.9 and so on instead of a measurement."""
     fake_bench.calls.append(([bundle.path.name for bundle in given], options["rotate"]))
     names = {bundle.path.name: 1.1 - 0.2 * number for number, bundle in enumerate(given)}

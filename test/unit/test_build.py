@@ -55,7 +55,12 @@ def spills_with_one_block(code: MachineCode, target: str) -> int:
     accumulate=st.booleans(),
 )
 def test_manifest_matches_the_tiles(
-    form: str, rows: tuple[int, int], columns: tuple[int, int], repeats: tuple[int, int, int], type_, accumulate: bool
+    form: str,
+    rows: tuple[int, int],
+    columns: tuple[int, int],
+    repeats: tuple[int, int, int],
+    type_: str,
+    accumulate: bool,
 ) -> None:
     (block_m, warp_m), (block_n, warp_n) = rows, columns
     m, n, k = block_m * repeats[0], block_n * repeats[1], 32 * repeats[2]

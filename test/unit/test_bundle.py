@@ -71,7 +71,7 @@ def test_manifest_fields(bundle: Path) -> None:
     assert set(data["arguments"][0]) == {"name", "role", "element_type", "shape", "access", "descriptor", "data"}
 
 
-def test_descriptors(tma_bundle) -> None:
+def test_descriptors(tma_bundle: Path) -> None:
     manifest = read_bundle(tma_bundle).manifest
     assert manifest.tma_descriptors == (
         make_descriptor("a", (64, 64), swizzle="128b", l2_promotion="256b"),
@@ -97,7 +97,7 @@ def test_descriptors(tma_bundle) -> None:
 def test_bundles_without_descriptors_take_pointers(bundle: Path) -> None:
     """Bundles made before there were descriptors have neither field."""
 
-    def strip(data) -> None:
+    def strip(data: dict[str, object]) -> None:
         del data["dependent_launch"]
         for argument in data["arguments"]:
             del argument["descriptor"]
@@ -130,14 +130,14 @@ def test_bundles_without_descriptors_take_pointers(bundle: Path) -> None:
         ("oob_fill", "one", 'must be one of zero, nan, got "one"'),
     ],
 )
-def test_wrong_descriptor(tma_bundle, name: str, value: int | list[int] | str | None, message: str) -> None:
+def test_wrong_descriptor(tma_bundle: Path, name: str, value: int | list[int] | str | None, message: str) -> None:
     edit_manifest(tma_bundle, lambda data: data["tma_descriptors"][1].update({name: value}))
     text = refusal(tma_bundle)
     assert f"field 'tma_descriptors[1].{name}' {message}" in text
     assert text.startswith(f"{tma_bundle / 'manifest.json'}: error: ")
 
 
-def test_every_field_of_a_descriptor_is_required(tma_bundle) -> None:
+def test_every_field_of_a_descriptor_is_required(tma_bundle: Path) -> None:
     descriptor = json.loads((tma_bundle / "manifest.json").read_text())["tma_descriptors"][0]
     for name in descriptor:
         edit_manifest(
@@ -158,7 +158,7 @@ def test_every_field_of_a_descriptor_is_required(tma_bundle) -> None:
         (0, "is 0, and 'tma_descriptors[0]' is of role 'a', not 'b'"),
     ],
 )
-def test_wrong_descriptor_of_an_argument(tma_bundle, index: int | str, message: str) -> None:
+def test_wrong_descriptor_of_an_argument(tma_bundle: Path, index: int | str, message: str) -> None:
     edit_manifest(tma_bundle, lambda data: data["arguments"][0].update(descriptor=index))
     assert f"field 'arguments[0].descriptor' {message}" in refusal(tma_bundle)
 

@@ -111,12 +111,12 @@ def test_impossible_value(bundle: Path, path: str, value: bool | int | list[int]
         ("tma_descriptors.0.element_type", "q7", "field 'tma_descriptors[0].element_type' must be one of f16, bf16,"),
     ],
 )
-def test_impossible_value_on_hopper(tma_bundle, path: str, value: list[int] | str, message: str) -> None:
+def test_impossible_value_on_hopper(tma_bundle: Path, path: str, value: list[int] | str, message: str) -> None:
     edit_manifest(tma_bundle, change(path, value))
     assert message in refusal(tma_bundle)
 
 
-def test_descriptors_need_hopper(tma_bundle) -> None:
+def test_descriptors_need_hopper(tma_bundle: Path) -> None:
     edit_manifest(tma_bundle, lambda data: data.update(target="sm_89", cluster=[1, 1, 1], dependent_launch=False))
     assert (
         "field 'tma_descriptors' needs a target of compute capability 9.0 or later, and 'target' is sm_89"

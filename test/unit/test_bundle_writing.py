@@ -68,7 +68,7 @@ def test_keeps_what_the_manifest_does_not_list(bundle: Path) -> None:
 def test_keeps_files_where_there_are_no_hard_links(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(bundle / "notes.txt", "notes")
 
-    def no_links(*arguments, **options: object) -> NoReturn:
+    def no_links(*arguments: object, **options: object) -> NoReturn:
         raise OSError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", no_links)
@@ -154,7 +154,7 @@ def test_unwritable_output(tmp_path: Path) -> None:
 def test_old_bundle_survives_a_failed_write(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rename = type(bundle).rename
 
-    def fail_at_second(self, target) -> Path:
+    def fail_at_second(self: Path, target: Path) -> Path:
         if self.name == "new":
             raise OSError(28, "No space left on device")
         return rename(self, target)

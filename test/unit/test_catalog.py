@@ -30,7 +30,7 @@ def read_anew(monkeypatch: pytest.MonkeyPatch) -> list:
     return counted
 
 
-def test_what_was_kept_is_what_was_read(scripts, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_kept_is_what_was_read(scripts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     counted = read_anew(monkeypatch)
     first = {kind: catalog.rows(kind) for kind in catalog.KINDS}
     assert {kind: catalog.rows(kind) for kind in catalog.KINDS} == first
@@ -45,7 +45,9 @@ def test_what_was_kept_is_what_was_read(scripts, monkeypatch: pytest.MonkeyPatch
         ("steps/tile_to_blocks.mlir", "// Tiles", "// Saws"),
     ],
 )
-def test_a_changed_script_is_read_anew(scripts, monkeypatch: pytest.MonkeyPatch, name: str, old: str, new: str) -> None:
+def test_a_changed_script_is_read_anew(
+    scripts: Path, monkeypatch: pytest.MonkeyPatch, name: str, old: str, new: str
+) -> None:
     before = catalog.rows("knobs"), catalog.rows("steps")
     text = (scripts / name).read_text()
     (scripts / name).write_text(text.replace(old, new))
@@ -67,13 +69,15 @@ def test_a_changed_script_is_read_anew(scripts, monkeypatch: pytest.MonkeyPatch,
         lambda file: (shutil.rmtree(file.parent), file.parent.write_text("a file in place of the folder")),
     ],
 )
-def test_a_damaged_file_is_read_anew(scripts, tmp_path: Path, damage: Callable[..., object]) -> None:
+def test_a_damaged_file_is_read_anew(scripts: Path, tmp_path: Path, damage: Callable[..., object]) -> None:
     rows = catalog.rows("knobs")
     damage(tmp_path / "cache/catalog.json")
     assert catalog.rows("knobs") == rows
 
 
-def test_a_pipeline_of_ones_own_is_read_each_time(scripts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipeline_of_ones_own_is_read_each_time(
+    scripts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     own = tmp_path / "own.mlir"
     own.write_text((scripts / "wmma.mlir").read_text().replace("@wmma(", "@own("))
     counted = read_anew(monkeypatch)
@@ -81,6 +85,6 @@ def test_a_pipeline_of_ones_own_is_read_each_time(scripts, tmp_path: Path, monke
     assert catalog.rows("pipelines", str(own)) and len(counted) == 2
 
 
-def test_an_unknown_pipeline_is_refused(scripts) -> None:
+def test_an_unknown_pipeline_is_refused(scripts: Path) -> None:
     with pytest.raises(StepladderError, match="unknown pipeline 'wmna'"):
         catalog.rows("steps", "wmna")

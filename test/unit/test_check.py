@@ -14,7 +14,7 @@ from tensor_cores import PROBLEMS, NumPyGpu, TensorCore, verdicts, with_layouts
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.compute_type)
 def test_race_of_other_types(problem: Problem) -> None:
-    def damage(c, initial, launch) -> None:
+    def damage(c: np.ndarray, initial: np.ndarray, launch: int) -> None:
         c[2, 3] += launch
 
     report = verdicts(problem, NumPyGpu(problem, damage))["repeatable"]
@@ -54,7 +54,7 @@ def test_one_dropped_product_in_one_element(acc_type: str, c_type: str) -> None:
     executor = NumPyGpu(problem)
     product = executor.product
 
-    def drop_one(c) -> np.ndarray:
+    def drop_one(c: np.ndarray) -> np.ndarray:
         full = product(c)
         full[5, 7] -= float(executor.a[5, 9999]) * float(executor.b[9999, 7])
         return full
@@ -78,7 +78,7 @@ def test_dropped_slab_fails_the_random_check_too() -> None:
 def test_not_finite_never_passes(value: float) -> None:
     problem = make_problem()
 
-    def damage(c, initial, launch) -> None:
+    def damage(c: np.ndarray, initial: np.ndarray, launch: int) -> None:
         c[63, 63] = value
 
     reports = verdicts(problem, NumPyGpu(problem, damage))
@@ -93,7 +93,7 @@ def test_not_finite_never_passes(value: float) -> None:
 def test_unwritten_element(accumulate: bool) -> None:
     problem = make_problem(accumulate=accumulate)
 
-    def damage(c, initial, launch) -> None:
+    def damage(c: np.ndarray, initial: np.ndarray, launch: int) -> None:
         c[0, 1] = initial[0, 1]
 
     report = verdicts(problem, NumPyGpu(problem, damage))["random"]
@@ -105,7 +105,7 @@ def test_unwritten_element(accumulate: bool) -> None:
 def test_swapped_tiles() -> None:
     problem = make_problem(128, 128, 64)
 
-    def damage(c, initial, launch) -> None:
+    def damage(c: np.ndarray, initial: np.ndarray, launch: int) -> None:
         c[:64, :64], c[64:, 64:] = c[64:, 64:].copy(), c[:64, :64].copy()
 
     reports = verdicts(problem, NumPyGpu(problem, damage))
@@ -125,7 +125,7 @@ def test_c_left_out_and_c_added_uninvited() -> None:
 def test_race() -> None:
     problem = make_problem()
 
-    def damage(c, initial, launch) -> None:
+    def damage(c: np.ndarray, initial: np.ndarray, launch: int) -> None:
         c[2, 3] *= 1 + launch * np.float32(2.0**-22)
 
     report = verdicts(problem, NumPyGpu(problem, damage))["repeatable"]
@@ -140,7 +140,7 @@ def test_first_mismatch_and_counts_span_row_blocks(monkeypatch: pytest.MonkeyPat
     )
     problem = make_problem(60, 16, 16)
 
-    def damage(c, initial, launch) -> None:
+    def damage(c: np.ndarray, initial: np.ndarray, launch: int) -> None:
         c[33, 2] += 5
         c[59, 15] -= 9
 
@@ -201,7 +201,7 @@ def test_report_is_json() -> None:
 
     problem = make_problem()
 
-    def damage(c, initial, launch) -> None:
+    def damage(c: np.ndarray, initial: np.ndarray, launch: int) -> None:
         c[:] = np.nan
 
     for report in verdicts(problem, NumPyGpu(problem, damage)).values():

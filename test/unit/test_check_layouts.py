@@ -48,7 +48,7 @@ def test_integers_are_exact(accumulate: bool, k: int) -> None:
     for report in reports.values():
         assert report.passed and f"all {24 * 40} elements equal" in report.describe()
 
-    def damage(c, initial, launch) -> None:
+    def damage(c: np.ndarray, initial: np.ndarray, launch: int) -> None:
         c[3, 4] += 1
 
     report = verdicts(problem, NumPyGpu(problem, damage))["random"]
@@ -98,7 +98,7 @@ def test_unsigned_integers_fail() -> None:
 def test_unwritten_integer() -> None:
     problem = i8_problem(accumulate=False)
 
-    def damage(c, initial, launch) -> None:
+    def damage(c: np.ndarray, initial: np.ndarray, launch: int) -> None:
         assert (initial == -(2**31)).all()
         c[0, 1] = initial[0, 1]
 

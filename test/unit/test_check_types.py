@@ -89,7 +89,7 @@ def test_tf32_passes(gpu: type[RoundedTf32 | Tf32], accumulate: bool, k: int) ->
 def test_bf16_does_not_pass_for_tf32(k: int) -> None:
     class Narrow(TensorCore):
         @staticmethod
-        def multiplied(operand) -> np.ndarray:
+        def multiplied(operand: np.ndarray) -> np.ndarray:
             return operand.astype(element_type("bf16").dtype)
 
     problem = tf32_problem(64, 64, k)
@@ -165,7 +165,7 @@ def test_sums_rounded_once_pass_and_twice_fail(inputs: str, c_type: str, accumul
         assert report.passed, report.describe()
     many = NumPyGpu(problem)
 
-    def product(c) -> np.ndarray:
+    def product(c: np.ndarray) -> np.ndarray:
         total = c.astype(np.float64) if accumulate else np.zeros(c.shape)
         for start in range(0, problem.k, 64):
             part = many.a[:, start : start + 64].astype(np.float64) @ many.b[start : start + 64].astype(np.float64)
@@ -201,7 +201,7 @@ def test_one_dropped_product_of_other_types(gpu: type[Fp8 | NumPyGpu | TensorCor
     executor = gpu(problem)
     product = executor.product
 
-    def drop_one(c) -> np.ndarray:
+    def drop_one(c: np.ndarray) -> np.ndarray:
         full = product(c)
         full[5, 7] -= float(executor.a[5, 999]) * float(executor.b[999, 7])
         return full

@@ -108,7 +108,7 @@ def test_imports_no_mlir(arguments: list[str]) -> None:
 
 
 def test_interrupt(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def interrupt(args) -> NoReturn:
+    def interrupt(args: object) -> NoReturn:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("stepladder.cli.commands.run.main", interrupt)

@@ -11,7 +11,7 @@ from typing import NoReturn
 import diskcache
 import pytest
 
-from stepladder.emulator.ptx.syntax import Module
+from stepladder.mlir.bindings import ir
 from stepladder.payload.writing import matmul_text
 from stepladder.pipeline.codegen import cache as code_cache
 from stepladder.pipeline.codegen import kernel as codegen
@@ -31,18 +31,18 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def module() -> Iterator[Module]:
+def module() -> Iterator[ir.Module]:
     settings = {"block_m": 64, "block_n": 64, "warp_m": 32, "warp_n": 32}
     with mlir_context():
         yield run_pipeline(matmul_text(64, 64, 64), "matmul.mlir", Request("wmma", settings)).module
 
 
 @pytest.fixture
-def kernel(module: Module) -> Kernel:
+def kernel(module: ir.Module) -> Kernel:
     return codegen.find_kernel(module)
 
 
-def test_find_kernel(kernel) -> None:
+def test_find_kernel(kernel: Kernel) -> None:
     assert (kernel.name, kernel.target) == ("matmul_kernel", "sm_80")
     assert (kernel.grid, kernel.block) == ([1, 1, 1], [128, 1, 1])
     assert [parameter.number for parameter in kernel.parameters] == [2, 0, 1]
@@ -58,7 +58,7 @@ def test_no_kernel() -> None:
             codegen.find_kernel(module)
 
 
-def test_second_time_from_the_cache(kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_second_time_from_the_cache(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
     first = generate(kernel)
     assert not first.cached and first.registers > 0 and first.spill_stores == first.spill_loads == 0
     assert first.static_shared_memory == 19456
@@ -68,14 +68,14 @@ def test_second_time_from_the_cache(kernel, monkeypatch: pytest.MonkeyPatch) -> 
     assert (second.cubin, second.ptx, second.registers) == (first.cubin, first.ptx, first.registers)
 
 
-def damage_entries(folder) -> None:
+def damage_entries(folder: Path) -> None:
     """Puts JSON that is no machine code where entries are, in the form that the cache keeps it in."""
     with diskcache.Cache(str(folder), disk=diskcache.JSONDisk) as cache:
         for key in cache:
             cache[key] = {"ptx": 1}
 
 
-def run_sql(folder, command: str) -> None:
+def run_sql(folder: Path, command: str) -> None:
     with contextlib.closing(sqlite3.connect(folder / "cache.db")) as database, database:
         database.execute(command)
 
@@ -93,7 +93,7 @@ UNUSABLE = {
 
 @pytest.mark.parametrize("how", UNUSABLE)
 def test_cache_that_cannot_be_used(
-    how: str, kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    how: str, kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One warning in a process, and the kernel is made all the same."""
     monkeypatch.setattr(code_cache, "_has_warned", False)
@@ -120,11 +120,11 @@ def test_cache_that_cannot_be_used(
     ],
 )
 def test_cache_that_fails(
-    method: str, error, kernel, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    method: str, error: Exception, kernel: Kernel, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What a user without rights or space gets; a test may run as a user with all rights."""
 
-    def fail(*arguments, **options: object) -> NoReturn:
+    def fail(*arguments: object, **options: object) -> NoReturn:
         raise error
 
     monkeypatch.setattr(code_cache, "_has_warned", False)
@@ -136,12 +136,12 @@ def test_cache_that_fails(
     assert f"cannot be used ({getattr(error, 'strerror', None) or str(error) or 'Timeout'})" in warning
 
 
-def test_without_the_cache(kernel) -> None:
+def test_without_the_cache(kernel: Kernel) -> None:
     generate(kernel)
     assert not generate(kernel, use_cache=False).cached
 
 
-def test_machine_code_is_reproducible(kernel) -> None:
+def test_machine_code_is_reproducible(kernel: Kernel) -> None:
     assert generate(kernel, use_cache=False).cubin == generate(kernel, use_cache=False).cubin
 
 

@@ -34,7 +34,7 @@ EXPRESSIONS = (
 
 
 @given(st.lists(st.tuples(*NAMES.values()), min_size=1, max_size=6), st.sampled_from(EXPRESSIONS))
-def test_columns_agree_with_expressions_one_by_one(rows: list[object], text: str) -> None:
+def test_columns_agree_with_expressions_one_by_one(rows: list[tuple[int, int, str]], text: str) -> None:
     derived = {"derived": "a / b if word == 'y' else b"}
     values = {name: np.array(column) for name, column in zip(NAMES, zip(*rows))}
     try:

@@ -121,7 +121,7 @@ def extents(multiple: int, most: int) -> st.SearchStrategy[int]:
     extents(8, 20000),
     st.sampled_from([("f16", "f32"), ("bf16", "bf16"), ("f16", "f16")]),
 )
-def test_every_first_choice_is_accepted_by_wgmma(m: int, n: int, k: int, types) -> None:
+def test_every_first_choice_is_accepted_by_wgmma(m: int, n: int, k: int, types: tuple[str, str]) -> None:
     check_first_choices("wgmma", (m, n, k), *types)
 
 
@@ -133,12 +133,14 @@ def test_every_first_choice_is_accepted_by_wgmma(m: int, n: int, k: int, types) 
     extents(16, 4096),
     st.sampled_from(["sm_80", "sm_86", "sm_90a"]),
 )
-def test_every_first_choice_is_accepted_by_warp_pipelines(name, m: int, n: int, k: int, target) -> None:
+def test_every_first_choice_is_accepted_by_warp_pipelines(
+    name: str, m: int, n: int, k: int, target: str | None
+) -> None:
     check_first_choices(name, (m, n, k), "f16", "f32", target)
 
 
 def check_first_choices(
-    name: str, sizes: tuple[object, object, object], element: str, c_type: str, target=None
+    name: str, sizes: tuple[int, int, int], element: str, c_type: str, target: str | None = None
 ) -> None:
     """Checks that a pipeline's own requirements accept what the model puts first, all of it."""
     text = matmul_text(*sizes, a_type=element, b_type=element, c_type=c_type, accumulate=False)

@@ -38,7 +38,7 @@ driver = pytest.importorskip("cuda.bindings.driver", reason="cuda-bindings is no
         ),
     ],
 )
-def test_names_of_cuda_core(owner, names) -> None:
+def test_names_of_cuda_core(owner: type, names: str) -> None:
     assert [name for name in names.split() if not hasattr(owner, name)] == []
 
 

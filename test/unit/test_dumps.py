@@ -90,7 +90,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def make_reproducers(count: int) -> list[object]:
+def make_reproducers(count: int) -> list[Path]:
     made = []
     for number in range(count):
         path = reproducers.make_path("tile")
@@ -100,14 +100,14 @@ def make_reproducers(count: int) -> list[object]:
     return made
 
 
-def test_the_last_reproducers_are_kept(temporary) -> None:
+def test_the_last_reproducers_are_kept(temporary: Path) -> None:
     made = make_reproducers(reproducers.KEPT + 5)
     assert [path.exists() for path in made] == [False] * 5 + [True] * reproducers.KEPT
     assert sorted(temporary.iterdir()) == sorted(path.parent for path in made[5:])
     assert reproducers.describe_kept() == f"{temporary} keeps the last {reproducers.KEPT} reproducers"
 
 
-def test_only_reproducers_are_removed(temporary) -> None:
+def test_only_reproducers_are_removed(temporary: Path) -> None:
     """Not a folder with something else in it, nor what only looks like one."""
     first, *_ = make_reproducers(1)
     (first.parent / "notes.txt").write_text("mine")
@@ -124,7 +124,7 @@ def test_only_reproducers_are_removed(temporary) -> None:
     assert (temporary / "stepladder-reproducer-file").is_file() and (temporary / "stepladder-123").is_dir()
 
 
-def test_reproducers_beside_dumps_are_all_kept(tmp_path: Path, temporary) -> None:
+def test_reproducers_beside_dumps_are_all_kept(tmp_path: Path, temporary: Path) -> None:
     for number in range(reproducers.KEPT + 3):
         reproducers.make_path(f"step_{number}", tmp_path / "dumps").write_text("")
     assert len(list((tmp_path / "dumps").iterdir())) == reproducers.KEPT + 3

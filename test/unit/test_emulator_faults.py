@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pytest
 
-from faults import BASES, FAULTS
+from faults import BASES, FAULTS, Fault
 from stepladder.emulator.core.emulation import Emulation
 from stepladder.emulator.memory.findings import Finding
 from stepladder.payload.writing import matmul_text
@@ -27,10 +27,10 @@ class _Executor:
         self.roles = [roles[number] for number in sorted(roles)]
         self.findings: list[Finding] = []
 
-    def load(self, a, b) -> None:
+    def load(self, a: np.ndarray, b: np.ndarray) -> None:
         self.operands = {"a": a, "b": b}
 
-    def launch(self, c) -> np.ndarray | None:
+    def launch(self, c: np.ndarray) -> np.ndarray | None:
         operands = {**self.operands, "c": c}
         outcome = self.emulation.run([operands[role] for role in self.roles], max_steps=MAX_STEPS)
         self.findings = outcome.findings
@@ -73,7 +73,7 @@ def test_nothing_is_found_before(base: str, step: str) -> None:
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.base}: {fault.name}")
-def test_fault_is_found(fault) -> None:
+def test_fault_is_found(fault: Fault) -> None:
     before = base_text(fault.base, fault.step)
     text = fault.plant(before)
     assert text != before

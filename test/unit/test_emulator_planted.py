@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from combinations import sample
-from planted import EXPECTED, FOLDER, check, faults_of, text_of
+from planted import EXPECTED, FOLDER, Fault, check, faults_of, text_of
 from stepladder.pipeline.context import mlir_context
 
 FAULTS = [fault for file in EXPECTED for fault in faults_of(file)]
@@ -31,7 +31,7 @@ def test_nothing_is_found_before(file: str) -> None:
 
 
 @pytest.mark.parametrize("fault", sample(FAULTS, 2), ids=lambda fault: f"{fault.file}: {fault.name}")
-def test_fault_is_found(fault) -> None:
+def test_fault_is_found(fault: Fault) -> None:
     before = text_of(fault.file)
     text = fault.plant(before)
     assert text != before
@@ -50,7 +50,7 @@ LOWERED = ("cp_async.mlir", "mma_sync.mlir", "reduction.mlir", "stencil.mlir", "
     sample([fault for fault in FAULTS if fault.file in LOWERED], 6),
     ids=lambda fault: f"{fault.file}: {fault.name}",
 )
-def test_lowering_changes_no_finding(fault) -> None:
+def test_lowering_changes_no_finding(fault: Fault) -> None:
     for text in (text_of(fault.file), fault.plant(text_of(fault.file))):
         before, _ = check(text, fault.file)
         after, _ = check(text, fault.file, lowered=True)

@@ -24,13 +24,13 @@ def generics(draw: st.DrawFn) -> tuple[list[str], str, dict[str, int]]:
     return inputs, output, {loop: draw(st.integers(1, 4)) for loop in loops}
 
 
-def shaped(kind, letters: str, sizes: dict[str, int], element) -> str:
+def shaped(kind: str, letters: str, sizes: dict[str, int], element: str) -> str:
     return f"{kind}<{''.join(f'{sizes[letter]}x' for letter in letters)}{element}>"
 
 
 @FEW
 @given(generics(), st.sampled_from(["tensor", "memref"]), st.sampled_from(["i32", "f32"]))
-def test_generics_beside_einsum(drawn: tuple[list[str], str, dict[str, int]], kind, element) -> None:
+def test_generics_beside_einsum(drawn: tuple[list[str], str, dict[str, int]], kind: str, element: str) -> None:
     inputs, output, sizes = drawn
     if not sizes:
         return

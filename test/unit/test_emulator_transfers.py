@@ -1,7 +1,7 @@
 """What loads, stores and transfers of vectors read and write in the emulator."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from hypothesis import given
@@ -25,7 +25,7 @@ def transfers(draw: st.DrawFn) -> tuple:
     return shape, axes, sizes, starts, masked
 
 
-def transfer_text(op: str, shape: object, axes: object, sizes: object, masked: object) -> str:
+def transfer_text(op: str, shape: Sequence[int], axes: Sequence[int | None], sizes: Sequence[int], masked: bool) -> str:
     dims = ", ".join(f"d{axis}" for axis in range(len(shape)))
     results = ", ".join("0" if axis is None else f"d{axis}" for axis in axes)
     vector = f"vector<{'x'.join(map(str, sizes))}xi32>"
@@ -53,8 +53,12 @@ def transfer_text(op: str, shape: object, axes: object, sizes: object, masked: o
 
 
 def elements_of(
-    shape: object, axes: object, sizes: object, start, mask: np.ndarray | None
-) -> Iterator[tuple[object, tuple[object, ...] | None]]:
+    shape: Sequence[int],
+    axes: Sequence[int | None],
+    sizes: Sequence[int],
+    start: Sequence[int],
+    mask: np.ndarray | None,
+) -> Iterator[tuple[tuple[int, ...], tuple[int, ...] | None]]:
     """Yields the place in the vector and in the memory of all elements, the latter None where nothing is touched."""
     taken = sorted(axis for axis in axes if axis is not None)
     for place in np.ndindex(*sizes):

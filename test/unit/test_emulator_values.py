@@ -20,7 +20,7 @@ def wrapped(value: int, width: int) -> int:
     return (value + (1 << width - 1)) % (1 << width) - (1 << width - 1)
 
 
-def cut(left, right) -> int:
+def cut(left: int, right: int) -> int:
     quotient = abs(left) // abs(right)
     return quotient if (left < 0) == (right < 0) else -quotient
 

@@ -37,7 +37,7 @@ def expressions(draw: st.DrawFn, depth: int = 3) -> tuple[str, str]:
 
 @FEW
 @given(st.lists(expressions(), min_size=1, max_size=3), st.lists(st.integers(-50, 50), min_size=9, max_size=9))
-def test_affine_maps_beside_python(drawn: list[object], numbers: list[object]) -> None:
+def test_affine_maps_beside_python(drawn: list[tuple[str, str]], numbers: list[int]) -> None:
     operands = np.array(numbers).reshape(3, 3)
     wanted = [
         [eval(python, {"d0": d0, "d1": d1, "s0": s0}) for _, python in drawn] for d0, d1, s0 in operands.T.tolist()
@@ -224,7 +224,7 @@ def contractions(draw: st.DrawFn) -> tuple[list[str], dict[str, int]]:
     return parts, {loop: draw(st.integers(1, 3)) for loop in loops[:count]}
 
 
-def vector_type(letters: str, sizes: dict[str, int], element) -> str:
+def vector_type(letters: str, sizes: dict[str, int], element: str) -> str:
     return f"vector<{''.join(f'{sizes[letter]}x' for letter in letters)}{element}>"
 
 
@@ -236,7 +236,7 @@ def vector_type(letters: str, sizes: dict[str, int], element) -> str:
     st.sampled_from(["add", "add", "max"]),
 )
 def test_contractions_beside_einsum(
-    drawn: tuple[list[str], dict[str, int]], formats, in_lanes: list[object], kind
+    drawn: tuple[list[str], dict[str, int]], formats: tuple[str, str], in_lanes: list[bool], kind: str
 ) -> None:
     parts, sizes = drawn
     loops = sorted(sizes)

@@ -79,13 +79,13 @@ class Exact(int):
     def __neg__(self) -> Exact:
         return self._made(int.__neg__(self))
 
-    def __truediv__(self, other) -> Exact:
+    def __truediv__(self, other: Exact) -> Exact:
         if int.__mod__(self, other):
             raise ZeroDivisionError("a remainder")
         return Exact(int.__floordiv__(self, other))
 
 
-def by_python(text: object):
+def by_python(text: str) -> int | str | None:
     """Returns what Python's eval makes of an expression, or None where a division goes wrong."""
     exact = re.sub(r"(?<![\w'])(\d+)", r"Exact(\1)", text)
     scope = {name: Exact(value) if isinstance(value, int) else value for name, value in NAMES.items()}
@@ -96,7 +96,7 @@ def by_python(text: object):
 
 
 @given(st.one_of(numbers, truths, choices))
-def test_agrees_with_python(text) -> None:
+def test_agrees_with_python(text: str) -> None:
     expected = by_python(text)
     if expected is None:
         with pytest.raises(ExpressionError):
@@ -106,7 +106,7 @@ def test_agrees_with_python(text) -> None:
 
 
 @given(st.lists(numbers, max_size=4))
-def test_lists(texts: list[object]) -> None:
+def test_lists(texts: list[str]) -> None:
     expected = [by_python(text) for text in texts]
     if None not in expected:
         assert evaluate(f"[{', '.join(texts)}]", NAMES) == expected

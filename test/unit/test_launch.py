@@ -11,13 +11,11 @@ import pytest
 
 from conftest import make_descriptor, make_manifest, make_problem
 from fake_cuda import FakeGpu, LaunchConfig
-from stepladder.runtime.bundle import Argument, Bundle, read_bundle, write_bundle
-from stepladder.runtime.bundle.manifest import TmaDescriptor
+from stepladder.runtime.bundle import Argument, Bundle, Problem, TmaDescriptor, read_bundle, write_bundle
 from stepladder.runtime.device import Device, device_ordinal
 from stepladder.runtime.driver import CudaError, error_code
 from stepladder.runtime.errors import FAILED, NOT_EXECUTED, StepladderError
 from stepladder.runtime.launch import DeviceExecutor, MatmulBuffers
-from stepladder.runtime.problem import Problem
 
 
 @pytest.fixture
@@ -61,7 +59,7 @@ def device_of(gpu: FakeGpu) -> Device:
     return Device(0, gpu.cuda)
 
 
-def launcher_of(device: Device, read) -> Callable[..., None]:
+def launcher_of(device: Device, read: Bundle) -> Callable[..., None]:
     return MatmulBuffers(device, read.manifest.problem).launcher(device.load(read), read)
 
 
@@ -87,7 +85,7 @@ def test_no_driver() -> None:
     """The bindings raise an error of their own where the driver's library is missing."""
     gpu = FakeGpu()
 
-    def device(ordinal) -> NoReturn:
+    def device(ordinal: int) -> NoReturn:
         raise RuntimeError("Failed to dlopen libcuda.so.1\nand more")
 
     gpu.cuda.core.Device = device

@@ -15,8 +15,8 @@ def messages(
     cluster: list[int] = ONE,
     shared: int = 0,
     static: int = 0,
-    registers=None,
-    chips: tuple[()] = (),
+    registers: int | None = None,
+    chips: tuple[str, ...] = (),
     **attributes: object,
 ) -> list[str]:
     findings = Findings()

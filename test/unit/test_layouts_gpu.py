@@ -13,40 +13,20 @@ import pytest
 
 import layout_kernels
 from layout_kernels import B_PLACE, NAME, SHARED_BYTES, WARPGROUP
+from small_integers import DTYPES, bits_of, integers
 from stepladder.emulator.hardware import fragments
 from stepladder.emulator.hardware.shared_memory_layouts import (
     MatrixDescriptor,
     box_addresses,
 )
 from stepladder.runtime import tensor_map
+from stepladder.runtime.buffers import Buffer
 from stepladder.runtime.bundle import TmaDescriptor
 from stepladder.runtime.device import Device
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.tensor_map import TensorMap
 
 WARP = fragments.WARP
-
-# Bits of small integers, from -2 to 2, in types that NumPy has not.
-_BYTES = {
-    "e4m3": {0: 0x00, 1: 0x38, 2: 0x40, -1: 0xB8, -2: 0xC0},
-    "e5m2": {0: 0x00, 1: 0x3C, 2: 0x40, -1: 0xBC, -2: 0xC0},
-}
-_DTYPES = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "s8": np.int8, "s32": np.int32}
-
-
-def bits_of(numbers: np.ndarray, kind: str) -> np.ndarray:
-    """Small integers as elements of a type, by PTX's name: an array of unsigned integers of its width."""
-    if kind in _BYTES:
-        return np.vectorize(_BYTES[kind].get)(numbers).astype(np.uint8)
-    if kind in ("bf16", "tf32"):
-        bits = numbers.astype(np.float32).view(np.uint32)
-        return (bits >> 16).astype(np.uint16) if kind == "bf16" else bits
-    array = numbers.astype(_DTYPES[kind])
-    return array.view(f"u{array.itemsize}")
-
-
-def integers(seed: int, *shape: int) -> np.ndarray:
-    return np.random.default_rng(seed).integers(-2, 3, shape)
 
 
 class Runner:
@@ -55,7 +35,9 @@ class Runner:
     def __init__(self, device: Device) -> None:
         self.device = device
 
-    def __call__(self, ptx, threads, *arguments, blocks: int = 1, shared: int = SHARED_BYTES) -> np.ndarray:
+    def __call__(
+        self, ptx: str, threads: int, *arguments: object, blocks: int = 1, shared: int = SHARED_BYTES
+    ) -> list[np.ndarray]:
         """Launches a kernel with arrays, integers and TMA descriptors; returns what the arrays hold afterwards."""
         kernel = self.device.load_ptx(ptx, NAME, shared)
         buffers, given = {}, []
@@ -154,7 +136,7 @@ def test_mma_sync(run: Runner, rows: int, columns: int, k: int, types: tuple[str
     a, b, c = integers(1, rows, k), integers(2, k, columns), integers(3, rows, columns)
     a_bits, b_bits = bits_of(a, types[1]), bits_of(b, types[2])
     sums = fragments.mma_c(rows, columns)
-    held = sums.divide(c.astype(_DTYPES[types[3]]))
+    held = sums.divide(c.astype(DTYPES[types[3]]))
     found = run(
         mma_kernel(rows, columns, k, types),
         WARP,
@@ -246,7 +228,7 @@ def test_wgmma(
         matrices.append(matrix)
         descriptors.append(descriptor.encode())
     fragment = fragments.accumulator(columns)
-    out = np.zeros((WARPGROUP, columns // 2), _DTYPES[types[0]])
+    out = np.zeros((WARPGROUP, columns // 2), DTYPES[types[0]])
     found = run(layout_kernels.wgmma(columns, k, types, along_k), WARPGROUP, image, *descriptors, out)[-1]
     np.testing.assert_array_equal(found, fragment.divide((matrices[0] @ matrices[1].T).astype(out.dtype)))
 
@@ -276,7 +258,9 @@ def tensor_and_box(kind: str, swizzle: int, narrow: int = 1) -> tuple[np.ndarray
     return tensor, (24, (swizzle or 64) // dtype.itemsize // narrow)
 
 
-def encoded(device, tensor: np.ndarray, kind: str, box: tuple[int, int], swizzle: int) -> tuple[TensorMap, object]:
+def encoded(
+    device: Device, tensor: np.ndarray, kind: str, box: tuple[int, int], swizzle: int
+) -> tuple[TensorMap, Buffer]:
     """The descriptor of a tensor, and the buffer that it is of."""
     buffer = device.allocate(tensor.nbytes)
     buffer.upload(tensor)
@@ -285,7 +269,7 @@ def encoded(device, tensor: np.ndarray, kind: str, box: tuple[int, int], swizzle
     return tensor_map.encode(descriptor, buffer), buffer
 
 
-def part_of(tensor: np.ndarray, origin: tuple[object, object], box: tuple[int, int]) -> np.ndarray:
+def part_of(tensor: np.ndarray, origin: tuple[int, int], box: tuple[int, int]) -> np.ndarray:
     """A box of a tensor, zeros where there is none of it."""
     part = np.zeros(box, tensor.dtype)
     rows, columns = (np.arange(size) + first for size, first in zip(box, origin))
@@ -295,7 +279,14 @@ def part_of(tensor: np.ndarray, origin: tuple[object, object], box: tuple[int, i
 
 
 def loaded(
-    run, kind: str, swizzle: int, shift: int, origin: tuple[int, int], *, narrow: int = 1, multicast: bool = False
+    run: Runner,
+    kind: str,
+    swizzle: int,
+    shift: int,
+    origin: tuple[int, int],
+    *,
+    narrow: int = 1,
+    multicast: bool = False,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """What shared memory holds behind a load, what it should, and whether the mbarrier's phase ended; of each block."""
     tensor, box = tensor_and_box(kind, swizzle, narrow)
@@ -379,7 +370,7 @@ def test_tma_store(run: Runner, kind: str, swizzle: int, shift: int, origin: tup
 # Without a GPU: that the kernels are what an assembler takes.
 
 
-def all_kernels():
+def all_kernels() -> Iterator[str]:
     yield from (kernel(*form) for kernel in (layout_kernels.ldmatrix, layout_kernels.stmatrix) for form in MATRICES)
     yield from (mma_kernel(*form) for form in PRODUCTS)
     forms = {(columns, types, along_k) for columns, types, along_k, *_ in WGMMA}

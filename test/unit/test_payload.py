@@ -47,7 +47,7 @@ layouts = st.sampled_from(["row", "column"])
     layouts,
 )
 def test_problem_is_what_was_written(
-    m: int, n: int, k: int, accumulate: bool, types, a_layout: str, b_layout: str
+    m: int, n: int, k: int, accumulate: bool, types: tuple[str, str], a_layout: str, b_layout: str
 ) -> None:
     inputs, c = types
     with mlir_context():

@@ -50,7 +50,7 @@ def op(name: str, in_dialect: str = "Tc") -> str:
 
 @pytest.fixture
 def write(tmp_path: Path) -> Callable[..., str]:
-    def written(text, name: str = "plugin.py") -> str:
+    def written(text: str | bytes, name: str = "plugin.py") -> str:
         path = tmp_path / name
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
         return str(path)
@@ -157,7 +157,7 @@ def test_the_error_keeps_the_traceback(write: Write) -> None:
 def installed(tmp_path: Path, write: Write) -> Callable[..., object]:
     """Returns a function that runs stepladder-opt beside an installed package whose module has some text."""
 
-    def run(text) -> subprocess.CompletedProcess:
+    def run(text: str) -> subprocess.CompletedProcess:
         metadata = tmp_path / "site" / "barriers-1.0.dist-info"
         metadata.mkdir(parents=True)
         (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: barriers\nVersion: 1.0\n")

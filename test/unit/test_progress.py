@@ -125,7 +125,7 @@ def test_a_smaller_problem_is_named_before_a_long_run(
 ) -> None:
     bundle = make_bundle(tmp_path / "bundle", 2048)
 
-    def interrupt(*arguments, **named: object) -> NoReturn:
+    def interrupt(*arguments: object, **named: object) -> NoReturn:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(check, "check_matmul", interrupt)

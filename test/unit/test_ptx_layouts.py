@@ -27,10 +27,10 @@ class Buffer:
     def __init__(self) -> None:
         self.data = np.zeros(0)
 
-    def upload(self, data) -> None:
+    def upload(self, data: np.ndarray) -> None:
         self.data = data
 
-    def download(self, shape, dtype) -> np.ndarray:
+    def download(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         return self.data.view(dtype).reshape(shape)
 
     def free(self) -> None:
@@ -40,7 +40,7 @@ class Buffer:
 class Device:
     """A GPU, as far as the tests use it."""
 
-    def allocate(self, size) -> Buffer:
+    def allocate(self, size: int) -> Buffer:
         return Buffer()
 
 
@@ -63,7 +63,9 @@ class Runner:
     device = Device()
     expected = frozenset({"uninitialized"})
 
-    def __call__(self, ptx, threads, *arguments, blocks: int = 1, shared: int = SHARED_BYTES) -> list[np.ndarray]:
+    def __call__(
+        self, ptx: str, threads: int, *arguments: object, blocks: int = 1, shared: int = SHARED_BYTES
+    ) -> list[np.ndarray]:
         """As `test_layouts_gpu.Runner`."""
         kernel = Kernel(parse(ptx, "layout.ptx"), NAME, "layout.ptx")
         given, inputs = [], []

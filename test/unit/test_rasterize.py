@@ -15,7 +15,7 @@ from stepladder.pipeline.run import run_pipeline
 TILE = 128
 
 
-def tiles_in_order(width: int, height: int, group) -> list[tuple[float, ...]]:
+def tiles_in_order(width: int, height: int, group: int) -> list[tuple[float, ...]]:
     """Returns the (row, column) of the tile of C that each block computes, in the order of the blocks' numbers."""
     with mlir_context():
         run = run_pipeline(
@@ -46,7 +46,7 @@ def tiles_in_order(width: int, height: int, group) -> list[tuple[float, ...]]:
 @example(5, 12, 8)
 @example(5, 3, 8)
 @example(64, 32, 8)
-def test_renumbering_is_a_bijection_of_the_grid(width: int, height: int, group) -> None:
+def test_renumbering_is_a_bijection_of_the_grid(width: int, height: int, group: int) -> None:
     tiles = tiles_in_order(width, height, group)
     assert sorted(tiles) == [(row, column) for row in range(height) for column in range(width)]
     # Down a column of `group` block rows, then the next column; then the next rows, of which the last may be fewer.

@@ -86,14 +86,14 @@ def odd_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def copied(odd_bundle, tmp_path: Path) -> Path:
+def copied(odd_bundle: Path, tmp_path: Path) -> Path:
     """A copy of it to change."""
     import shutil
 
     return shutil.copytree(odd_bundle, tmp_path / "odd.bundle")
 
 
-def test_bundle_describes_kernels_and_workspaces(odd_bundle) -> None:
+def test_bundle_describes_kernels_and_workspaces(odd_bundle: Path) -> None:
     bundle = read_bundle(odd_bundle)
     manifest = bundle.manifest
     assert manifest.schema_version == 2
@@ -107,12 +107,12 @@ def test_bundle_describes_kernels_and_workspaces(odd_bundle) -> None:
     assert len(bundle.front) == 2 and all(".entry matmul_repack_" in ptx for _, ptx in bundle.front)
 
 
-def test_ptx_of_all_kernels_is_right(odd_bundle, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ptx_of_all_kernels_is_right(odd_bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["emulate", str(odd_bundle / "kernel.ptx")]) == OK
     assert "exact: PASS" in capsys.readouterr().out
 
 
-def test_ptx_of_a_kernel_in_front_matters(copied, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ptx_of_a_kernel_in_front_matters(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A store that is left out of the kernel that copies A shows in C."""
     file = copied / "front/matmul_repack_0.ptx"
     text = file.read_text()
@@ -123,7 +123,7 @@ def test_ptx_of_a_kernel_in_front_matters(copied, capsys: pytest.CaptureFixture[
     assert "exact: FAIL" in capsys.readouterr().out
 
 
-def test_bundle_runs_on_the_emulator(odd_bundle, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bundle_runs_on_the_emulator(odd_bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", str(odd_bundle), "--backend", "emulator"]) == OK
 
 
@@ -146,17 +146,17 @@ def test_bundle_runs_on_the_emulator(odd_bundle, capsys: pytest.CaptureFixture[s
         (lambda data: data.update(schema_version=3), "this version of stepladder reads 1 and 2"),
     ],
 )
-def test_damaged_descriptions_are_refused(copied, change: Callable[..., object], message: str) -> None:
+def test_damaged_descriptions_are_refused(copied: Path, change: Callable[..., object], message: str) -> None:
     edit_manifest(copied, change)
     assert message in refusal(copied)
 
 
-def test_damaged_files_are_refused(copied) -> None:
+def test_damaged_files_are_refused(copied: Path) -> None:
     (copied / "front/matmul_repack_1.cubin").write_bytes(b"other")
     assert "is truncated or was edited" in refusal(copied)
 
 
-def test_kernels_are_launched_in_order_with_one_workspace_each(odd_bundle) -> None:
+def test_kernels_are_launched_in_order_with_one_workspace_each(odd_bundle: Path) -> None:
     gpu = FakeGpu()
     device = Device(0, gpu.cuda)
     bundle = read_bundle(odd_bundle)

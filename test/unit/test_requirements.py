@@ -28,7 +28,7 @@ def test_requirements_are_sentences(pipeline: str) -> None:
             assert "==" not in requirement.message and "%" not in requirement.message, step.name
 
 
-def refusal(pipeline: str, settings: dict[object, object], **problem: int) -> StepladderError:
+def refusal(pipeline: str, settings: dict[str, int | str | bool], **problem: int) -> StepladderError:
     text = matmul_text(**{"m": 256, "n": 256, "k": 128, **problem})
     with pytest.raises(StepladderError) as caught:
         run_pipeline(text, "matmul.mlir", Request(pipeline, settings))

@@ -40,7 +40,7 @@ def addresses(boxes: int, rows: int, columns: int, bytes_: int) -> np.ndarray:
     return np.concatenate(list(table), axis=1)
 
 
-def read_by_hardware(bits: int, added: int, bytes_: int, extent: int, depth: int, along_k) -> int:
+def read_by_hardware(bits: int, added: int, bytes_: int, extent: int, depth: int, along_k: bool) -> int:
     """Returns the addresses, before the swizzle, that an instruction reads: of `extent` rows or columns x `depth` of k.
 
     Source: PTX ISA, strides of wgmma's matrix descriptors: rows of the swizzle's width, in groups of eight.
@@ -64,7 +64,7 @@ def read_by_hardware(bits: int, added: int, bytes_: int, extent: int, depth: int
     st.data(),
 )
 def test_descriptors_address_what_the_instruction_multiplies(
-    type_, block_m, block_n: int, block_k, warpgroups: int, data: st.DataObject
+    type_: str, block_m: int, block_n: int, block_k: int, warpgroups: int, data: st.DataObject
 ) -> None:
     bytes_ = {"f16": 2, "bf16": 2, "f32": 4, "f8E4M3FN": 1}[type_]
     a_layout, b_layout = "row", "column"
@@ -115,7 +115,7 @@ def exchanged(row: int, unit: int, swizzle: int) -> int:
 )
 @example(96, 128, "f16")
 @example(160, 64, "f16")
-def test_sums_lie_in_boxes_as_tma_expects_them(block_n, block_m, c_type) -> None:
+def test_sums_lie_in_boxes_as_tma_expects_them(block_n: int, block_m: int, c_type: str) -> None:
     """Every element of a box is written once, by the thread that holds it, to where TMA looks for it."""
     assume(block_m * block_n < 128 * 255)  # accumulators that fit registers
     knobs = {"block_m": block_m, "block_n": block_n, "consumer_warpgroups": 1, "persistent_blocks": 0, "stages": 1}

@@ -34,7 +34,7 @@ from tile_blocks import CLUSTERS, QUICK, blocks_of, ids, mark, range_of, view_of
 @example(width=4, height=6, group=4, blocks=9, cluster=(2, 1), ragged=False)
 @example(width=5, height=7, group=2, blocks=16, cluster=(2, 2), ragged=True)
 def test_every_tile_is_computed_once(
-    width: int, height: int, group, blocks: int, cluster: tuple[int, int], ragged: bool
+    width: int, height: int, group: int, blocks: int, cluster: tuple[int, int], ragged: bool
 ) -> None:
     rows, columns = cluster
     assume(blocks == 0 or blocks >= rows * columns)
@@ -85,7 +85,14 @@ def test_every_tile_is_computed_once(
 @example((2, 2), 128, 256, 64, "row", "row", 0, True)
 @example((1, 4), 64, 256, 64, "row", "column", 0, True)
 def test_every_slot_is_written_once_by_the_blocks_of_a_cluster(
-    cluster: tuple[int, int], block_m, block_n, block_k, a_layout, b_layout, step: int, specialized: bool
+    cluster: tuple[int, int],
+    block_m: int,
+    block_n: int,
+    block_k: int,
+    a_layout: str,
+    b_layout: str,
+    step: int,
+    specialized: bool,
 ) -> None:
     assume(block_m * block_n < 256 * 256)  # accumulators of two warpgroups that fit registers
     rows, columns = cluster
@@ -172,7 +179,9 @@ def producer_of(load: Operation) -> ir.Operation:
 @example(width=5, height=8, steps=8, blocks=32, cluster=(1, 1))
 @example(width=7, height=5, steps=5, blocks=24, cluster=(1, 1))
 @example(width=4, height=6, steps=3, blocks=10, cluster=(2, 1))
-def test_every_step_of_shared_tiles_is_computed_once(width: int, height: int, steps: int, blocks: int, cluster) -> None:
+def test_every_step_of_shared_tiles_is_computed_once(
+    width: int, height: int, steps: int, blocks: int, cluster: tuple[int, int]
+) -> None:
     rows, columns = cluster
     assume(width % columns == 0 and height % rows == 0 and width * height > 1)
     knobs = {

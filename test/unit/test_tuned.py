@@ -29,7 +29,7 @@ def entry(m: int, n: int, k: int, **knobs: int) -> dict:
 def pipeline(tmp_path: Path) -> Callable[..., object]:
     (tmp_path / "defaults").mkdir()
 
-    def write(*entries) -> Path:
+    def write(*entries: dict[str, object]) -> Path:
         (tmp_path / "defaults" / "mine.json").write_text(json.dumps({"problems": entries}))
         return tmp_path / "mine.mlir"
 
@@ -139,7 +139,7 @@ def test_default_knobs_of_wgmma_suit_any_problem(size: tuple[int, int, int], typ
 def copy(tmp_path: Path) -> Callable[..., Measured]:
     """Returns a function that gives what is found for a copy of a pipeline with some texts replaced."""
 
-    def found(name, *changes, step=None) -> Measured:
+    def found(name: str, *changes: tuple[str, str], step: str | None = None) -> Measured:
         text = (transforms_dir() / f"{name}.mlir").read_text().replace(f"@{name}(", "@mine(")
         for old, new in changes:
             assert old in text
@@ -154,7 +154,7 @@ def copy(tmp_path: Path) -> Callable[..., Measured]:
 
 
 @pytest.mark.parametrize("name", ["wmma", "mma_sync", "wgmma"])
-def test_a_copy_keeps_measured_knobs(copy, name: str) -> None:
+def test_a_copy_keeps_measured_knobs(copy: Callable[..., Measured], name: str) -> None:
     measured = copy(name)
     assert measured.source == transforms_dir() / f"{name}.mlir"
     assert measured.reason == f"pipeline 'mine' is a copy of {name} and keeps the knobs measured for it"
@@ -192,13 +192,15 @@ INCLUDE = "    transform.include @pad_shared_memory failures(propagate) (%module
         ),
     ],
 )
-def test_a_pipeline_that_differs_has_no_measured_knobs(copy, changes: list[tuple[str, str]], reason: str) -> None:
+def test_a_pipeline_that_differs_has_no_measured_knobs(
+    copy: Callable[..., Measured], changes: list[tuple[str, str]], reason: str
+) -> None:
     measured = copy("wmma", *changes)
     assert measured.source is None
     assert measured.reason == f"no knobs were measured for pipeline 'mine', and those of wmma are not for it: {reason}"
 
 
-def test_a_step_of_ones_own_under_the_same_name_is_another(copy, tmp_path: Path) -> None:
+def test_a_step_of_ones_own_under_the_same_name_is_another(copy: Callable[..., Measured], tmp_path: Path) -> None:
     step = transforms_dir() / "steps" / "bufferize.mlir"
     own = tmp_path / "own" / "bufferize.mlir"
     own.parent.mkdir()
@@ -206,7 +208,7 @@ def test_a_step_of_ones_own_under_the_same_name_is_another(copy, tmp_path: Path)
     assert copy("wmma", step=own).reason.endswith("step 'bufferize' is another")
 
 
-def test_another_sequence_that_a_step_includes_makes_it_another(copy, tmp_path: Path) -> None:
+def test_another_sequence_that_a_step_includes_makes_it_another(copy: Callable[..., Measured], tmp_path: Path) -> None:
     step = transforms_dir() / "steps" / "canonicalize.mlir"
     own = tmp_path / "own" / "canonicalize.mlir"
     own.parent.mkdir()
@@ -217,7 +219,7 @@ def test_another_sequence_that_a_step_includes_makes_it_another(copy, tmp_path: 
     assert copy("wmma", (INCLUDE, INCLUDE + include)).source is None
 
 
-def test_measured_knobs_beside_a_pipeline_are_its_own(copy, tmp_path: Path) -> None:
+def test_measured_knobs_beside_a_pipeline_are_its_own(copy: Callable[..., Measured], tmp_path: Path) -> None:
     (tmp_path / "defaults").mkdir()
     (tmp_path / "defaults" / "mine.json").write_text('{"problems": []}')
     measured = copy("wmma", ('"block_k"> = 32', '"block_k"> = 64'))

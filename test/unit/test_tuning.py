@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,10 +26,12 @@ from tuning_files import TOOLS
 # Successive halving.
 
 
-def rounds_of(times: dict[str, float], noise: Callable[..., float] = lambda name, number: 1.0) -> tuple:
+def rounds_of(
+    times: dict[str, float], noise: Callable[..., float] = lambda name, number: 1.0
+) -> tuple[Callable[[Sequence[str]], dict[str, float]], list[list[str]]]:
     calls = []
 
-    def measure(names) -> tuple:
+    def measure(names: Sequence[str]) -> dict[str, float]:
         calls.append(list(names))
         return {name: times[name] * noise(name, len(calls)) for name in names}
 
@@ -135,7 +137,7 @@ def planned(tmp_path: Path) -> Path:
     return tmp_path / "plan"
 
 
-def measure(planned, tmp_path: Path, body: str, **options: bool | float) -> tuple:
+def measure(planned: Path, tmp_path: Path, body: str, **options: bool | float) -> tuple:
     lines, database = [], Database(tmp_path / "tuning.json")
     entries = measuring.measure_plan(
         planned, database, progress=lines.append, worker=fake_worker(tmp_path, body), **options
@@ -143,7 +145,7 @@ def measure(planned, tmp_path: Path, body: str, **options: bool | float) -> tupl
     return entries, lines, database
 
 
-def test_winners_are_stored_one_by_one_and_not_measured_again(planned, tmp_path: Path) -> None:
+def test_winners_are_stored_one_by_one_and_not_measured_again(planned: Path, tmp_path: Path) -> None:
     entries, lines, database = measure(planned, tmp_path, "say(candidate='000/00'); win(f'{int(number):03d}/01')")
     assert [one.knobs for one in entries] == [{"block_m": 64}] * 2 and database.entries() == entries
     assert "2.0 us, 1.100 of cuBLAS: block_m=64, 1.50 x the model's first choice" in lines[0]
@@ -167,7 +169,7 @@ def test_winners_are_stored_one_by_one_and_not_measured_again(planned, tmp_path:
     ],
 )
 def test_a_kernel_that_hangs_breaks_or_is_wrong_is_excluded_and_named(
-    planned, tmp_path: Path, body: str, reason: str
+    planned: Path, tmp_path: Path, body: str, reason: str
 ) -> None:
     found = measuring.measure_problem(planned, 0, worker=fake_worker(tmp_path, body), patience=1.0)
     assert found.result["winner"] == "000/01" and reason in found.excluded["000/02"]
@@ -187,19 +189,21 @@ def test_a_kernel_that_hangs_breaks_or_is_wrong_is_excluded_and_named(
         ("say(candidate='000/00'); say(excluded='000/00', reason='x'); sys.exit(1)", "000/00"),
     ],
 )
-def test_a_process_that_fails_by_itself_ends_the_measurement(planned, tmp_path: Path, body: str, said: str) -> None:
+def test_a_process_that_fails_by_itself_ends_the_measurement(
+    planned: Path, tmp_path: Path, body: str, said: str
+) -> None:
     with pytest.raises(StepladderError, match=said):
         measuring.measure_problem(planned, 0, worker=fake_worker(tmp_path, body), patience=1.0)
 
 
-def test_without_a_gpu_nothing_is_executed_or_stored(planned, tmp_path: Path) -> None:
+def test_without_a_gpu_nothing_is_executed_or_stored(planned: Path, tmp_path: Path) -> None:
     body = f"say(error='no usable GPU; nothing was executed', status={NOT_EXECUTED})"
     with pytest.raises(StepladderError) as raised:
         measure(planned, tmp_path, body)
     assert raised.value.status == NOT_EXECUTED and not (tmp_path / "tuning.json").exists()
 
 
-def test_an_interruption_keeps_what_was_measured_and_ends_the_process(planned, tmp_path: Path) -> None:
+def test_an_interruption_keeps_what_was_measured_and_ends_the_process(planned: Path, tmp_path: Path) -> None:
     body = (
         "open(folder + '/pid', 'w').write(str(__import__('os').getpid()))\n"
         "win('000/01') if number == '0' else (say(candidate='001/00'), time.sleep(60))"

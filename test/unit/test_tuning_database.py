@@ -65,7 +65,7 @@ def test_a_damaged_or_newer_file_is_not_used_and_set_aside_by_who_adds(
     assert (tmp_path / f"tuning.json.{suffix}-2").read_text() == text
 
 
-def add_many(path, start) -> None:
+def add_many(path: Path, start: int) -> None:
     for number in range(start, start + 20):
         Database(path).add(entry(problem=str(number)))
 

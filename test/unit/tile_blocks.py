@@ -6,6 +6,7 @@ from hypothesis import HealthCheck
 
 from indices import index_of
 from stepladder.extension.lib import launches
+from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
 from stepladder.runtime.reference import Operation
 
@@ -34,7 +35,7 @@ def blocks_of(launch: Operation) -> Iterator[dict[str, int]]:
             yield ids(x, y, size)
 
 
-def range_of(loop: Operation, known) -> range:
+def range_of(loop: Operation, known: dict[ir.Value | str, int]) -> range:
     """Evaluates the range of an `scf.for`."""
     return range(*(index_of(loop.operands[number], known) for number in range(3)))
 

@@ -60,7 +60,11 @@ class Job:
         return pipelines_for(self.pipeline, self.target)
 
     def request(self, pipeline: str) -> Request:
-        """Returns the request for one of the pipelines."""
+        """Returns the request for one of the pipelines.
+
+        Args:
+            pipeline: its name, or the path of its file.
+        """
         from stepladder.measure.tuning.database import default_path
         from stepladder.pipeline.request import Request
 
@@ -165,7 +169,14 @@ def target_of(target: str, device: object) -> str:
 
 
 def target_for(capability: tuple[int, int]) -> str:
-    """Returns the target for a GPU: that of its compute capability, or the nearest below."""
+    """Returns the target for a GPU: that of its compute capability, or the nearest below.
+
+    Args:
+        capability: major and minor number.
+
+    Raises:
+        StepladderError: a GPU older than all targets.
+    """
     if capability == (9, 0):
         return "sm_90a"
     below = [item for item in targets.TARGETS.values() if item.compute_capability <= capability]
@@ -216,6 +227,9 @@ exclusive = threading.RLock()
 def build(job: Job) -> Built:
     """Returns the kernel of a request: from memory, from the cache on disk, or compiled.
 
+    Args:
+        job: a payload, and how it is compiled.
+
     Raises:
         StepladderError: the payload, the pipeline or the knobs are not acceptable, or a step fails.
     """
@@ -243,6 +257,9 @@ def build_any(job: Job) -> Built | BuiltFunction:
     """Returns the kernel of a request, or the kernels of a function that is no single matmul.
 
     Both come from memory, from the cache on disk, or are compiled.
+
+    Args:
+        job: a payload, and how it is compiled.
 
     Raises:
         StepladderError: as `build`; of a function, what its kernels or pipelines refuse.
@@ -281,7 +298,11 @@ def _compile_any(job: Job) -> Built | BuiltFunction:
 
 
 def with_dumps(function: BuiltFunction) -> BuiltFunction:
-    """Returns a function with its IR: one that comes from the cache is compiled again, its machine code is not."""
+    """Returns a function with its IR: one that comes from the cache is compiled again, its machine code is not.
+
+    Args:
+        function: which was compiled, or came from the cache.
+    """
     if function.dumps is not None or function.job is None:
         return function
     return _build_function(function.job, None)
@@ -310,7 +331,18 @@ def _compile(job: Job) -> Built:
 
 
 def compile_by(job: Job, pipeline: str) -> Built:
-    """Compiles a kernel by one pipeline; raises StepladderError as `pipeline.build.build`."""
+    """Compiles a kernel by one pipeline.
+
+    Args:
+        job: a payload, and how it is compiled.
+        pipeline: its name, or the path of its file.
+
+    Returns:
+        The kernel, with the IR after each step.
+
+    Raises:
+        StepladderError: as `pipeline.build.build`.
+    """
     from stepladder.extension import plugins
     from stepladder.pipeline import build as builds
     from stepladder.pipeline.context import mlir_context
@@ -323,7 +355,11 @@ def compile_by(job: Job, pipeline: str) -> Built:
 
 
 def dumps_of(built: Built) -> Mapping[str, str]:
-    """Returns the IR after each step, by file name: the pipeline runs again where the kernel comes from the cache."""
+    """Returns the IR after each step, by file name: the pipeline runs again where the kernel comes from the cache.
+
+    Args:
+        built: which was compiled, loaded, or came from the cache.
+    """
     if built.dumps is not None:
         return built.dumps
     manifest = built.bundle.manifest

@@ -91,6 +91,9 @@ class Function:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the function as a bundle, for `stepladder run`, `stepladder bench` and `stepladder.load`.
 
+        Args:
+            path: the bundle's folder.
+
         Raises:
             StepladderError: the place cannot be written, or holds something else; or the function was loaded from a
                 bundle, which is the one to copy.

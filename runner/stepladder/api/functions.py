@@ -49,53 +49,101 @@ rint = _unary("math.roundeven", np.rint)
 
 
 def absolute(x: Value) -> Value:
-    """Returns absolute values."""
+    """Returns absolute values.
+
+    Args:
+        x: an array of the epilogue, one of NumPy's, or a number.
+    """
     return operations.absolute(x) if isinstance(x, Traced) else np.abs(x)
 
 
 def maximum(x: Value, y: Value) -> Value:
-    """Returns the larger of two values; NaN where one is NaN."""
+    """Returns the larger of two values; NaN where one is NaN.
+
+    Args:
+        x: an array of the epilogue, one of NumPy's, or a number.
+        y: as `x`.
+    """
     return operations.binary("maximum", x, y) if _any_traced(x, y) else np.maximum(x, y)
 
 
 def minimum(x: Value, y: Value) -> Value:
-    """Returns the smaller of two values; NaN where one is NaN."""
+    """Returns the smaller of two values; NaN where one is NaN.
+
+    Args:
+        x: an array of the epilogue, one of NumPy's, or a number.
+        y: as `x`.
+    """
     return operations.binary("minimum", x, y) if _any_traced(x, y) else np.minimum(x, y)
 
 
 def clip(x: Value, min: Value = None, max: Value = None) -> Value:  # the names of NumPy's and PyTorch's arguments
-    """Returns `x` limited to the range from `min` to `max`, of which one may be None."""
+    """Returns `x` limited to the range from `min` to `max`, of which one may be None.
+
+    Args:
+        x: an array of the epilogue, or one of NumPy's.
+        min: the least value; None for none.
+        max: the largest value; None for none.
+    """
     low = x if min is None else maximum(x, min)
     return low if max is None else minimum(low, max)
 
 
 def where(condition: Value, x: Value, y: Value) -> Value:
-    """Returns `x` where a condition holds, else `y`."""
+    """Returns `x` where a condition holds, else `y`.
+
+    Args:
+        condition: a comparison of arrays, or an array of bool of NumPy's.
+        x: an array of the epilogue, one of NumPy's, or a number.
+        y: as `x`.
+    """
     return operations.select(condition, x, y) if _any_traced(condition, x, y) else np.where(condition, x, y)
 
 
 def cast(x: Value, dtype: object) -> Value:
-    """Returns `x` rounded to an element type, such as `"bf16"` or `np.float16`."""
+    """Returns `x` rounded to an element type, such as `"bf16"` or `np.float16`.
+
+    Args:
+        x: an array of the epilogue, or one of NumPy's.
+        dtype: of floating point, or for integers a wider type too: a name, or what has one.
+    """
     return x.astype(dtype)
 
 
 def relu(x: Value) -> Value:
-    """Returns max(x, 0)."""
+    """Returns max(x, 0).
+
+    Args:
+        x: an array of the epilogue, one of NumPy's, or a number.
+    """
     return maximum(x, 0)
 
 
 def leaky_relu(x: Value, negative_slope: float = 0.01) -> Value:
-    """Returns x where it is positive, else x times the slope."""
+    """Returns x where it is positive, else x times the slope.
+
+    Args:
+        x: an array of the epilogue, or one of NumPy's.
+        negative_slope: on values below 0.
+    """
     return where(x > 0, x, x * negative_slope)
 
 
 def sigmoid(x: Value) -> Value:
-    """Returns 1 / (1 + exp(-x))."""
+    """Returns 1 / (1 + exp(-x)).
+
+    Args:
+        x: an array of the epilogue, one of NumPy's, or a number.
+    """
     return 1.0 / (exp(-x) + 1.0)
 
 
 def silu(x: Value) -> Value:
-    """Returns x sigmoid(x)."""
+    """Returns x sigmoid(x).
+
+    Args:
+        x: an array of the epilogue, one of NumPy's, or a number.
+    """
     return x / (exp(-x) + 1.0)
 
 
@@ -117,7 +165,11 @@ def gelu(x: Value, approximate: str = "none") -> Value:
 
 
 def square(x: Value) -> Value:
-    """Returns x x."""
+    """Returns x x.
+
+    Args:
+        x: an array of the epilogue, one of NumPy's, or a number.
+    """
     return x * x
 
 

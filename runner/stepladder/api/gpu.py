@@ -75,7 +75,14 @@ class OpenGpu:
             self.cuda.query("cuThreadExchangeStreamCaptureMode", before)
 
     def capture_of(self, stream: int) -> int | None:
-        """Returns the number of the capture that a stream is in, or None."""
+        """Returns the number of the capture that a stream is in, or None.
+
+        Args:
+            stream: its handle.
+
+        Raises:
+            CudaError: the driver does not know the stream.
+        """
         cuda = self.cuda
         active = cuda.driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE
         with self.current() if stream in _DEFAULT_STREAMS else contextlib.nullcontext():

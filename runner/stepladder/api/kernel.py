@@ -111,6 +111,9 @@ class Kernel:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the kernel as a bundle, for `stepladder run`, `stepladder bench` and `stepladder.load`.
 
+        Args:
+            path: the bundle's folder.
+
         Raises:
             StepladderError: the place cannot be written, or holds something else.
         """
@@ -226,6 +229,13 @@ class Kernel:
             shape: of the new array; that of C if None.
             arrays: what the caller passed; a later call on the same tensors of PyTorch is not checked again.
             further: of the results beside C.
+
+        Returns:
+            The array of `out`, or the new one.
+
+        Raises:
+            ArgumentError: arrays on several devices, an `out` that is missing or overlaps another array, or arrays on a
+                GPU for a kernel of the emulator.
         """
         device = device_of([*views, *further, *(() if out is None else (out,))])
         wanted = self.signature.out
@@ -327,6 +337,9 @@ def _buffer(view: View, shape: tuple[int, ...]) -> np.ndarray:
 def device_of(views: Sequence[View]) -> int | None:
     """Returns the GPU that all arrays are on; None where all are in host memory.
 
+    Args:
+        views: of all arrays, one at least.
+
     Raises:
         ArgumentError: arrays on several devices.
     """
@@ -342,7 +355,12 @@ def device_of(views: Sequence[View]) -> int | None:
 
 
 def current_stream(views: Sequence[View], out: View) -> int:
-    """Returns the stream that the library of the arrays uses now."""
+    """Returns the stream that the library of the arrays uses now.
+
+    Args:
+        views: of the inputs.
+        out: of C, on a GPU.
+    """
     for view in (out, *views):
         if view.stream is not None:
             return view.stream

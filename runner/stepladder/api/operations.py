@@ -28,12 +28,23 @@ _BINARY = {
 
 
 def recording_of(values: Sequence[object]) -> Recording:
-    """Returns the recording that the traced ones of some values belong to."""
+    """Returns the recording that the traced ones of some values belong to.
+
+    Args:
+        values: of which one at least is traced.
+    """
     return next(value.recording for value in values if isinstance(value, Value))
 
 
 def lifted(values: Sequence[object]) -> list[Value]:
-    """Returns values as traced ones of one type: numbers take the type of the arrays, and narrow types the widest."""
+    """Returns values as traced ones of one type: numbers take the type of the arrays, and narrow types the widest.
+
+    Args:
+        values: of the epilogue, arrays and numbers; one at least is traced.
+
+    Raises:
+        EpilogueError: a value that is none of these, or types that have none in common.
+    """
     recording = recording_of(values)
     read = [recording.operand(value) if is_array(value) else value for value in values]
     types = [value.type for value in read if isinstance(value, Value)]
@@ -67,7 +78,15 @@ def _common(types: Sequence[str]) -> str:
 
 
 def cast(value: Value, type_: str) -> Value:
-    """Returns a value in another type."""
+    """Returns a value in another type.
+
+    Args:
+        value: of the epilogue.
+        type_: by its MLIR name.
+
+    Raises:
+        EpilogueError: a cast of conditions, to narrower integers, or to a type that epilogues do not have.
+    """
     record, own = value.recording.record, value.type
     if own == type_:
         return value
@@ -88,7 +107,19 @@ def cast(value: Value, type_: str) -> Value:
 
 
 def binary(name: str, left: object, right: object) -> Value:
-    """Records a sum, a difference, a product, a maximum or a minimum."""
+    """Records a sum, a difference, a product, a maximum or a minimum.
+
+    Args:
+        name: `add`, `sub`, `mul`, `maximum` or `minimum`.
+        left: of the epilogue, an array or a number.
+        right: as `left`; one of the two is of the epilogue.
+
+    Returns:
+        The result, in the common type.
+
+    Raises:
+        EpilogueError: operands that are conditions.
+    """
     first, second = lifted([left, right])
     if first.type == "i1":
         refuse("arithmetic on a condition", "accepted: where(condition, x, y)")
@@ -96,12 +127,27 @@ def binary(name: str, left: object, right: object) -> Value:
 
 
 def as_float(value: Value) -> Value:
-    """Returns a value in a type of floating point."""
+    """Returns a value in a type of floating point.
+
+    Args:
+        value: of the epilogue; integers are cast to f32.
+    """
     return value if value.type in FLOATS else cast(value, "f32")
 
 
 def divide(left: object, right: object) -> Value:
-    """Records a quotient, of integers in f32."""
+    """Records a quotient, of integers in f32.
+
+    Args:
+        left: of the epilogue, an array or a number.
+        right: as `left`; one of the two is of the epilogue.
+
+    Returns:
+        The quotient, of floating point.
+
+    Raises:
+        EpilogueError: operands that are conditions.
+    """
     first, second = lifted([left, right])
     if first.type == "i1":
         refuse("arithmetic on a condition", "accepted: where(condition, x, y)")
@@ -110,7 +156,19 @@ def divide(left: object, right: object) -> Value:
 
 
 def compare(name: str, left: object, right: object) -> Value:
-    """Records a comparison; its result is a condition for `where`."""
+    """Records a comparison; its result is a condition for `where`.
+
+    Args:
+        name: as of Python's methods: `lt`, `le`, `gt`, `ge` and so on.
+        left: of the epilogue, an array or a number.
+        right: as `left`; one of the two is of the epilogue.
+
+    Returns:
+        The condition.
+
+    Raises:
+        EpilogueError: operands that are conditions.
+    """
     first, second = lifted([left, right])
     if first.type == "i1":
         refuse("the comparison of two conditions", "accepted: & and | of conditions")
@@ -120,27 +178,61 @@ def compare(name: str, left: object, right: object) -> Value:
 
 
 def unary(name: str, value: Value) -> Value:
-    """Records a function of floating point, of integers in f32."""
+    """Records a function of floating point, of integers in f32.
+
+    Args:
+        name: of the op, with its dialect.
+        value: of the epilogue.
+
+    Returns:
+        The result, of floating point.
+    """
     floating = as_float(value)
     return value.recording.record(name, [floating], floating.type)
 
 
 def absolute(value: Value) -> Value:
-    """Records absolute values."""
+    """Records absolute values.
+
+    Args:
+        value: of the epilogue.
+
+    Returns:
+        The result, of the type of `value`; of floating point for one that is no integer.
+    """
     if value.type in INTEGERS:
         return value.recording.record("math.absi", [value], value.type)
     return unary("math.absf", value)
 
 
 def as_condition(value: object) -> Value:
-    """Returns a value that is a condition; refuses any other."""
+    """Returns a value that is a condition; refuses any other.
+
+    Args:
+        value: what the epilogue passes.
+
+    Raises:
+        EpilogueError: it is no comparison of arrays.
+    """
     if not isinstance(value, Value) or value.type != "i1":
         refuse("a condition that is no comparison of arrays", "accepted: x < y, x > y, ..., and & and | of these")
     return value
 
 
 def select(condition: object, left: object, right: object) -> Value:
-    """Records the choice between two values."""
+    """Records the choice between two values.
+
+    Args:
+        condition: a comparison of arrays.
+        left: where it holds: of the epilogue, an array or a number.
+        right: where it does not: as `left`.
+
+    Returns:
+        The result, in the common type.
+
+    Raises:
+        EpilogueError: another condition, or values that have no type in common.
+    """
     chosen = as_condition(condition)
     if not isinstance(left, Value) and not isinstance(right, Value):
         if is_array(left) or is_array(right):

@@ -61,7 +61,15 @@ class Epilogue:
 
 
 def refuse(what: str, accepted: str = _ACCEPTED) -> NoReturn:
-    """Raises EpilogueError at the line of the epilogue that is executed."""
+    """Refuses what the epilogue does, at the line of it that is executed.
+
+    Args:
+        what: is refused, as the end of "the epilogue cannot be traced".
+        accepted: what would be accepted instead.
+
+    Raises:
+        EpilogueError: always.
+    """
     raise EpilogueError(
         f"the epilogue cannot be traced: {what}", location=side_effects.current_place(), notes=[accepted]
     )
@@ -96,16 +104,44 @@ class Recording:
     names: dict[int, str] = field(default_factory=dict)
 
     def record(self, name: str, operands: Sequence[Value], type_: str, text: str = "") -> Value:
-        """Records an op; one that is there already is not recorded twice."""
+        """Records an op; one that is there already is not recorded twice.
+
+        Args:
+            name: of the op, with its dialect.
+            operands: of this recording.
+            type_: of the result, by its MLIR name.
+            text: what the op has beside its operands: the number of a constant, the predicate of a comparison.
+
+        Returns:
+            The op's result.
+        """
         op = Op(name, tuple(item.number for item in operands), type_, text)
         return self.make(self, self.ops.setdefault(op, len(self.ops)), type_)
 
     def constant(self, value: float, type_: str) -> Value:
-        """Records a number."""
+        """Records a number.
+
+        Args:
+            value: of the number.
+            type_: by its MLIR name.
+
+        Returns:
+            The constant.
+        """
         return self.record("arith.constant", (), type_, literal(value, type_))
 
     def operand(self, array: object) -> Value:
-        """Records an array that the epilogue reads."""
+        """Records an array that the epilogue reads.
+
+        Args:
+            array: of a library that `view_of` knows, on the device of the product's operands.
+
+        Returns:
+            The elements that belong to one of the product.
+
+        Raises:
+            EpilogueError: an array on another device, or of a shape or type that epilogues do not read.
+        """
         if id(array) not in self.inputs:
             name = self.names.get(id(array), f"operand {len(self.views)} of the epilogue")
             view = view_of(name, array)
@@ -156,7 +192,12 @@ class Recording:
 
 
 def literal(value: float, type_: str) -> str:
-    """Returns a number as MLIR reads it."""
+    """Returns a number as MLIR reads it.
+
+    Args:
+        value: also infinite, or NaN, of a type of floating point.
+        type_: by its MLIR name.
+    """
     if type_ in INTEGERS:
         return str(operator.index(int(value)))
     if math.isfinite(value) and not math.isinf(float(np.float32(value))):

@@ -29,6 +29,9 @@ _ACCEPTED = "accepted: a single matmul of the pipeline wgmma with epilogue=tma, 
 def check_buckets(buckets: object) -> tuple[int, ...]:
     """Returns numbers of rows that kernels are compiled for, in order.
 
+    Args:
+        buckets: what the caller passed.
+
     Raises:
         ArgumentError: no sequence of positive numbers.
     """
@@ -39,7 +42,12 @@ def check_buckets(buckets: object) -> tuple[int, ...]:
 
 
 def bucket_of(m: int, buckets: Sequence[int]) -> int | None:
-    """Returns the least bucket that has room for m rows; None where there is none."""
+    """Returns the least bucket that has room for m rows; None where there is none.
+
+    Args:
+        m: rows, 1 or more.
+        buckets: in ascending order.
+    """
     return next((bucket for bucket in buckets if m <= bucket), None)
 
 

@@ -89,6 +89,10 @@ def _operand(view: View, shape: tuple[int, ...], strides: tuple[int, ...]) -> _O
 def recognize(a: View, b: View) -> Shapes:
     """Returns the matmul of two arrays, of the shapes that `np.matmul` takes.
 
+    Args:
+        a: of the first argument of the product.
+        b: of the second one.
+
     Raises:
         ArgumentError: shapes that do not go together, or strides that would need a copy; names the argument.
     """

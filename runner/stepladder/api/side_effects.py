@@ -49,7 +49,11 @@ _ACCEPTED = "an epilogue computes its result from its arguments, constants and c
 
 
 def place(frame: FrameType | None) -> str | None:
-    """Returns `file:line` of the innermost frame that is neither of this package nor of NumPy."""
+    """Returns `file:line` of the innermost frame that is neither of this package nor of NumPy.
+
+    Args:
+        frame: the innermost one to look at; None for none.
+    """
     while frame is not None and _is_trusted(frame.f_code):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else None
@@ -121,6 +125,9 @@ def call_observed(function: Callable[..., object], arguments: Sequence[object]) 
     Args:
         function: the epilogue.
         arguments: what it is called with.
+
+    Returns:
+        What the function returns.
 
     Raises:
         EpilogueError: the function, or what it calls, has a side effect; names the file and the line.

@@ -21,6 +21,9 @@ ALIGNMENT = 16
 def check_alignment(view: View) -> None:
     """Checks the address of an array on a GPU.
 
+    Args:
+        view: of an array; one in host memory may begin anywhere.
+
     Raises:
         ArgumentError: it is no multiple of what kernels read at once.
     """
@@ -50,6 +53,9 @@ class Parameter:
 
     def check(self, view: View) -> None:
         """Checks an argument.
+
+        Args:
+            view: of what the caller passed.
 
         Raises:
             ArgumentError: another type, shape, strides or alignment; says what is accepted.
@@ -97,6 +103,11 @@ class Signature:
     def check_overlap(self, views: Sequence[View], out: View, further: Sequence[View] = ()) -> None:
         """Refuses an `out`, or a result beside it, that shares memory with an input or another result.
 
+        Args:
+            views: of the inputs.
+            out: of C.
+            further: of the results beside C.
+
         Raises:
             ArgumentError: names the two arguments.
         """
@@ -116,7 +127,11 @@ class Signature:
 
 
 def of_spec(spec: MatmulSpec) -> Signature:
-    """Returns the signature of a matmul: A (m x k), B (k x n), operands of the epilogue, and C as `out`."""
+    """Returns the signature of a matmul: A (m x k), B (k x n), operands of the epilogue, and C as `out`.
+
+    Args:
+        spec: of sizes, types and layouts, and the epilogue.
+    """
 
     def operand(name: str, rows: int, columns: int, layout: str, role: str) -> Parameter:
         shape, strides = (rows, columns), (columns, 1) if layout == "row" else (1, rows)
@@ -141,6 +156,9 @@ def of_bundle(bundle: Bundle) -> Signature:
     """Returns the signature of a payload's function: its arguments in order, and C as `out`.
 
     A buffer that the function writes and does not read is no input: it is `out`.
+
+    Args:
+        bundle: of a payload.
 
     Raises:
         StepladderError: a bundle without reference program, which has the function's arguments.
@@ -189,5 +207,9 @@ def of_bundle(bundle: Bundle) -> Signature:
 
 
 def bytes_of(parameter: Parameter) -> int:
-    """Returns the bytes of an array."""
+    """Returns the bytes of an array.
+
+    Args:
+        parameter: which has the array's type and shape.
+    """
     return math.prod(parameter.shape) * element_type(parameter.type).bytes

@@ -77,7 +77,11 @@ def key_of(description: Mapping[str, object], database: Path) -> str:
 
 
 def load(key: str) -> Bundle | None:
-    """Returns the kernel of a key, without its IR; None where there is none that can be used."""
+    """Returns the kernel of a key, without its IR; None where there is none that can be used.
+
+    Args:
+        key: of the request that made it, a digest.
+    """
     from stepladder.pipeline.codegen import cache
 
     found = cache.lookup(f"kernel {key}", _KINDS)
@@ -90,12 +94,21 @@ def load(key: str) -> Bundle | None:
 
 
 def save(key: str, bundle: Bundle) -> None:
-    """Stores a kernel under a key, where the cache can be used."""
+    """Stores a kernel under a key, where the cache can be used.
+
+    Args:
+        key: of the request that made it, a digest.
+        bundle: the kernel's.
+    """
     _store(f"kernel {key}", _texts_of(bundle))
 
 
 def load_function(key: str) -> FunctionBundle | None:
-    """Returns the function of a key, without its IR; None where there is none that can be used."""
+    """Returns the function of a key, without its IR; None where there is none that can be used.
+
+    Args:
+        key: of the request that made it, a digest.
+    """
     from stepladder.pipeline.codegen import cache
 
     found = cache.lookup(f"function {key}", _FUNCTION_KINDS)
@@ -123,7 +136,12 @@ def load_function(key: str) -> FunctionBundle | None:
 
 
 def save_function(key: str, bundle: FunctionBundle) -> None:
-    """Stores a function under a key, where the cache can be used; one with large constants is not stored."""
+    """Stores a function under a key, where the cache can be used; one with large constants is not stored.
+
+    Args:
+        key: of the request that made it, a digest.
+        bundle: the function's.
+    """
     kernels: dict[str, dict[str, str]] = {}
     for folder, kernel in bundle.kernels.items():
         if isinstance(kernel, Bundle):

@@ -20,7 +20,12 @@ class Loaded(Protocol):
     """A kernel or a function on a GPU."""
 
     def launch(self, addresses: tuple[int, ...], stream: int) -> None:
-        """Enqueues it on buffers at these addresses."""
+        """Enqueues it on buffers at these addresses.
+
+        Args:
+            addresses: of the operands, in the order of the manifest.
+            stream: its handle.
+        """
 
 
 class KnownTensors:
@@ -94,7 +99,12 @@ class KnownTensors:
 
 
 def is_plain(array: object, torch: Any) -> bool:  # noqa: ANN401
-    """Tells whether an array is a tensor of PyTorch's own classes."""
+    """Tells whether an array is a tensor of PyTorch's own classes.
+
+    Args:
+        array: of any type.
+        torch: the module.
+    """
     kind = type(array)
     return kind is torch.Tensor or kind is torch.nn.Parameter
 

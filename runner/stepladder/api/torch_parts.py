@@ -70,7 +70,11 @@ class Part(torch.nn.Module):
         self.eager = eager
 
     def forward(self, *inputs: torch.Tensor) -> Any:  # noqa: ANN401
-        """Returns what the ops return."""
+        """Returns what the ops return.
+
+        Args:
+            inputs: the tensors that the graph gives the part.
+        """
         if torch.is_grad_enabled() and any(item.requires_grad for item in inputs):
             return self.eager(*inputs)
         try:
@@ -81,7 +85,11 @@ class Part(torch.nn.Module):
 
 
 def tensor_of(item: object) -> Any:  # noqa: ANN401
-    """Returns the tensor without data that stands for a node; None where there is none."""
+    """Returns the tensor without data that stands for a node; None where there is none.
+
+    Args:
+        item: a node of a graph, or a number in one.
+    """
     found = getattr(item, "meta", {}).get("example_value")
     return found if isinstance(found, torch.Tensor) else None
 

@@ -165,7 +165,19 @@ class Traced(Value):
 
 
 def call(name: str, arguments: Sequence[object], keywords: dict[str, object] | None = None) -> Value:
-    """Records a function of NumPy's or PyTorch's by its name."""
+    """Records a function of NumPy's or PyTorch's by its name.
+
+    Args:
+        name: of the function, without its module.
+        arguments: of the epilogue, arrays and numbers.
+        keywords: named arguments; None for none.
+
+    Returns:
+        The function's result.
+
+    Raises:
+        EpilogueError: an unknown function, or arguments that it does not take.
+    """
     from stepladder.api import functions
 
     known = functions.BY_NAME.get(name)

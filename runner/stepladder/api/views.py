@@ -72,7 +72,12 @@ class View:
         return (last + 1) * element_type(self.type).bytes
 
     def reshaped(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> View:
-        """Returns the same memory with other extents and strides."""
+        """Returns the same memory with other extents and strides.
+
+        Args:
+            shape: the new extents.
+            strides: the new strides, in elements.
+        """
         return replace(self, shape=shape, strides=strides)
 
     def host(self) -> np.ndarray:
@@ -84,12 +89,22 @@ class View:
 
 
 def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Returns the strides, in elements, of a row-major array."""
+    """Returns the strides, in elements, of a row-major array.
+
+    Args:
+        shape: extents, the outermost first.
+    """
     return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
 def same_strides(shape: tuple[int, ...], given: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
-    """Tells whether strides reach the same elements; those of axes of one element do not matter."""
+    """Tells whether strides reach the same elements; those of axes of one element do not matter.
+
+    Args:
+        shape: of both arrays.
+        given: strides of one, in elements.
+        wanted: strides of the other, in elements.
+    """
     return given == wanted or all(
         one == other for extent, one, other in zip(shape, given, wanted, strict=True) if extent > 1
     )
@@ -101,7 +116,11 @@ def torch_module() -> Any:  # noqa: ANN401
 
 
 def is_array(value: object) -> bool:
-    """Tells whether a value is an array, and not a number."""
+    """Tells whether a value is an array, and not a number.
+
+    Args:
+        value: of any type.
+    """
     if isinstance(value, np.generic):
         return False
     return isinstance(value, np.ndarray) or any(

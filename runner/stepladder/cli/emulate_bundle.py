@@ -25,14 +25,24 @@ if TYPE_CHECKING:
 
 
 def new_timeline(args: argparse.Namespace) -> Timeline | None:
-    """Returns the timeline that --trace asks for."""
+    """Returns the timeline that --trace asks for.
+
+    Args:
+        args: of `stepladder emulate`.
+    """
     from stepladder.emulator.core.timeline import Timeline
 
     return Timeline() if args.trace else None
 
 
 def bound_front(manifest: Manifest, item: FrontKernel, folder: Path) -> Front:
-    """Returns a kernel that is launched before that of the matmul, with its arguments."""
+    """Returns a kernel that is launched before that of the matmul, with its arguments.
+
+    Args:
+        manifest: of the bundle.
+        item: the kernel, of the manifest.
+        folder: of the bundle.
+    """
     from stepladder.emulator.core.launched import Launch
     from stepladder.emulator.ptx.arguments import from_manifest
     from stepladder.emulator.ptx.kernel import Kernel
@@ -93,7 +103,12 @@ class Front:
     roles: list[str]
 
     def run(self, operands: Mapping[str, np.ndarray], options: dict) -> tuple[dict[str, np.ndarray], Outcome]:
-        """Runs it on operands; returns what workspaces hold afterwards, by role, and the outcome."""
+        """Runs it on operands; returns what workspaces hold afterwards, by role, and the outcome.
+
+        Args:
+            operands: arrays by role; others of its arguments hold what no right result is.
+            options: of the emulator.
+        """
         arrays = [
             operands[role] if role in operands else argument.poison()
             for role, argument in zip(self.roles, self.bound.arguments)

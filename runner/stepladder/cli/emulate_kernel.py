@@ -30,7 +30,12 @@ _MANIFEST = "manifest.json"
 
 
 def is_ptx(text: str, name: str) -> bool:
-    """Whether a text is PTX, by the name of its file or by how it begins."""
+    """Whether a text is PTX, by the name of its file or by how it begins.
+
+    Args:
+        text: of the file.
+        name: of the file.
+    """
     return name.endswith(".ptx") or _PTX.match(text) is not None
 
 
@@ -51,7 +56,16 @@ def _bundle_of(args: argparse.Namespace) -> str | None:
 
 
 def run_ptx(args: argparse.Namespace, text: str, name: str) -> int:
-    """Runs a kernel in PTX; returns the exit status. Raises StepladderError."""
+    """Runs a kernel in PTX; returns the exit status.
+
+    Args:
+        args: of `stepladder emulate`.
+        text: the PTX.
+        name: of the file, for messages.
+
+    Raises:
+        StepladderError: options that do not go together, or PTX that the emulator does not know.
+    """
     with imports():
         from stepladder.emulator.core.launched import Launch
         from stepladder.emulator.ptx.arguments import from_manifest
@@ -82,7 +96,17 @@ def run_ptx(args: argparse.Namespace, text: str, name: str) -> int:
 
 
 def run_module(args: argparse.Namespace, module: ir.Module, name: str, checks: Checks) -> int:
-    """Runs a kernel of a module alone; returns the exit status. Raises StepladderError."""
+    """Runs a kernel of a module alone; returns the exit status.
+
+    Args:
+        args: of `stepladder emulate`.
+        module: with the kernel.
+        name: of the file, for messages.
+        checks: what outputs are compared with.
+
+    Raises:
+        StepladderError: options that do not go together, or an op that the emulator does not know.
+    """
     from stepladder.emulator.core.module_kernel import ModuleKernel
 
     kernel = ModuleKernel(module, args.kernel, name)

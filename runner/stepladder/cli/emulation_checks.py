@@ -22,7 +22,11 @@ _FILE = ".mlir"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options that say what outputs must be."""
+    """Adds the options that say what outputs must be.
+
+    Args:
+        parser: of `stepladder emulate`.
+    """
     group = parser.add_argument_group("what is expected")
     expected = group.add_mutually_exclusive_group()
     expected.add_argument(

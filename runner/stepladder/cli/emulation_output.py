@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 def load_array(path: str) -> np.ndarray:
     """Returns the array in a file of NumPy.
 
+    Args:
+        path: of a file `.npy`.
+
     Raises:
         StepladderError: a file that cannot be read or is no array, or not enough memory for it.
     """
@@ -54,7 +57,15 @@ def load_array(path: str) -> np.ndarray:
 
 
 def save_arrays(folder: str, arrays: dict[str, np.ndarray]) -> None:
-    """Writes arrays to files of NumPy in a folder, by name."""
+    """Writes arrays to files of NumPy in a folder, by name.
+
+    Args:
+        folder: is made where it is not there.
+        arrays: by the names of their files, without `.npy`.
+
+    Raises:
+        StepladderError: the folder or a file cannot be written.
+    """
     import numpy as np
 
     make_folder(folder)
@@ -131,7 +142,11 @@ def print_counters(counters: Counters, file: TextIO | None = None) -> None:
 
 
 def print_outcome(outcome: Outcome) -> None:
-    """Prints what a program printed, its memory traffic and its findings."""
+    """Prints what a program printed, its memory traffic and its findings.
+
+    Args:
+        outcome: of the run.
+    """
     print(outcome.output, end="")
     if outcome.counters is not None:
         print_counters(outcome.counters)
@@ -140,7 +155,13 @@ def print_outcome(outcome: Outcome) -> None:
 
 
 def summary(name: str, outcome: Outcome, *, sanitized: bool) -> str:
-    """Returns the line about a run: what ran, how long, and how many findings there are."""
+    """Returns the line about a run: what ran, how long, and how many findings there are.
+
+    Args:
+        name: of the function or the kernel.
+        outcome: of the run.
+        sanitized: whether races and the like were looked for.
+    """
     found = f"{len(outcome.findings)}" if outcome.findings else "none"
     if not sanitized:
         found = f"{found}, races and the like not looked for" if outcome.findings else "not looked for"
@@ -173,7 +194,15 @@ class Run:
 
 
 def finish(args: argparse.Namespace, run: Run) -> int:
-    """Writes and prints what options ask for of a run; returns the exit status."""
+    """Writes and prints what options ask for of a run; returns the exit status.
+
+    Args:
+        args: of `stepladder emulate`.
+        run: what was executed, and what it is compared with.
+
+    Raises:
+        StepladderError: a file cannot be written.
+    """
     from stepladder.emulator.memory.sarif import sarif_log
     from stepladder.runtime.files import write_json
 

@@ -23,6 +23,10 @@ EMULATED_FLOPS = 2**31
 def run(args: argparse.Namespace, bundle: FunctionBundle) -> int:
     """Compares a function's numbers with its reference program; returns the exit status.
 
+    Args:
+        args: of `stepladder run`.
+        bundle: the function's.
+
     Raises:
         StepladderError: nothing was executed.
     """
@@ -33,6 +37,10 @@ def run(args: argparse.Namespace, bundle: FunctionBundle) -> int:
 
 def emulate(args: argparse.Namespace, bundle: FunctionBundle) -> int:
     """Runs a function's kernels in PTX on the emulator, checked against its reference; returns the exit status.
+
+    Args:
+        args: of `stepladder emulate`.
+        bundle: the function's.
 
     Raises:
         StepladderError: an option that is for a single kernel, or PTX that the emulator does not know.
@@ -125,6 +133,10 @@ def _on_emulator(
 
 def bench(args: argparse.Namespace, bundles: Sequence[FunctionBundle]) -> int:
     """Measures functions, one after the other; returns the exit status.
+
+    Args:
+        args: of `stepladder bench`.
+        bundles: one at least, in the order of the command line.
 
     Raises:
         StepladderError: options that are for single kernels, no GPU, or wrong numbers.

@@ -26,6 +26,9 @@ def run_process(command: Callable[[], int]) -> int:
 
     SIGINT ends the process with status `INTERRUPTED` from here on, at any time; an ignored SIGINT remains ignored.
     Standard streams that are closed are opened: what reads or writes them fails with a message.
+
+    Args:
+        command: returns its exit status, or raises.
     """
     _open_standard_streams()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:

@@ -21,7 +21,11 @@ _TYPES = {"f2": "f16", "f4": "f32", "f8": "f64", "i1": "i8", "i2": "i16", "i4": 
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of kernels alone."""
+    """Adds the options of kernels alone.
+
+    Args:
+        parser: of `stepladder emulate`.
+    """
     group = parser.add_argument_group("kernels alone (gpu.func, llvm.func, PTX)")
     group.add_argument(
         "--bundle",
@@ -63,7 +67,11 @@ def _arguments(text: str) -> list[str]:
 
 
 def given(args: argparse.Namespace) -> list[str]:
-    """Returns the options of kernels that are given, as they are written."""
+    """Returns the options of kernels that are given, as they are written.
+
+    Args:
+        args: of `stepladder emulate`.
+    """
     return [f"--{name.replace('_', '-')}" for name in KERNEL if getattr(args, name) is not None]
 
 

@@ -258,7 +258,11 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Entry point of `stepladder-opt`; returns the exit status."""
+    """Entry point of `stepladder-opt`; returns the exit status.
+
+    Args:
+        argv: arguments without the command's name; those of the process if None.
+    """
     args = _parser().parse_args(argv)
     return guarded(lambda: _run(args), verbose=args.verbose_errors)
 

@@ -13,6 +13,12 @@ from stepladder.runtime.files import STANDARD
 def setting(text: str) -> tuple[str, str]:
     """Parses KNOB=VALUE.
 
+    Args:
+        text: of one option.
+
+    Returns:
+        The knob's name and its value, as text.
+
     Raises:
         ArgumentTypeError: the text has another form.
     """
@@ -24,6 +30,12 @@ def setting(text: str) -> tuple[str, str]:
 
 def binding(text: str) -> tuple[str, int]:
     """Parses NAME=SIZE.
+
+    Args:
+        text: of one option.
+
+    Returns:
+        The name and the size.
 
     Raises:
         ArgumentTypeError: the text has another form, or the size is no whole number from 1.
@@ -37,6 +49,12 @@ def binding(text: str) -> tuple[str, int]:
 def names(text: str) -> list[str]:
     """Parses NAME[,NAME...].
 
+    Args:
+        text: of one option; spaces around names are left out.
+
+    Returns:
+        The names, one at least.
+
     Raises:
         ArgumentTypeError: there is no name.
     """
@@ -48,6 +66,12 @@ def names(text: str) -> list[str]:
 
 def positive(text: str) -> int:
     """Parses a size.
+
+    Args:
+        text: of one option.
+
+    Returns:
+        The number.
 
     Raises:
         ArgumentTypeError: it is no whole number from 1.
@@ -112,7 +136,11 @@ def add_pipeline_options(parser: argparse.ArgumentParser, *, required: bool, def
 
 
 def add_plugin_options(parser: argparse.ArgumentParser) -> None:
-    """Adds --plugin and --verbose-errors."""
+    """Adds --plugin and --verbose-errors.
+
+    Args:
+        parser: of a command.
+    """
     parser.add_argument(
         "--plugin",
         metavar="FILE.py",
@@ -129,12 +157,23 @@ def add_plugin_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_output_option(parser: argparse.ArgumentParser, metavar: str, help_: str, *, required: bool = False) -> None:
-    """Adds -o and --output, where the command's result goes."""
+    """Adds -o and --output, where the command's result goes.
+
+    Args:
+        parser: of a command.
+        metavar: what the help calls the place.
+        help_: what goes there.
+        required: whether the command has no other place.
+    """
     parser.add_argument("-o", "--output", metavar=metavar, required=required, help=help_)
 
 
 def add_json_option(parser: argparse.ArgumentParser) -> None:
-    """Adds --json, which means the same to every command that has it."""
+    """Adds --json, which means the same to every command that has it.
+
+    Args:
+        parser: of a command.
+    """
     parser.add_argument(
         "--json",
         metavar="FILE",
@@ -144,12 +183,20 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
 
 
 def text_for_people(json_path: str | None) -> contextlib.AbstractContextManager[object]:
-    """Returns a context in which what is printed leaves standard output to the JSON that goes there, if any does."""
+    """Returns a context in which what is printed leaves standard output to the JSON that goes there, if any does.
+
+    Args:
+        json_path: of --json; None where it is not given.
+    """
     return contextlib.redirect_stdout(sys.stderr) if json_path == STANDARD else contextlib.nullcontext()
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
-    """Adds --gpu and --database."""
+    """Adds --gpu and --database.
+
+    Args:
+        parser: of a command.
+    """
     parser.add_argument(
         "--gpu",
         metavar="NAME",
@@ -162,14 +209,22 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
 
 
 def database_of(args: argparse.Namespace) -> Path:
-    """Returns the tuning database that the options name, or the user's."""
+    """Returns the tuning database that the options name, or the user's.
+
+    Args:
+        args: of a command with `add_model_options`.
+    """
     from stepladder.measure.tuning.database import default_path
 
     return Path(args.database) if args.database else default_path()
 
 
 def flat(groups: list[list[str]]) -> tuple[str, ...]:
-    """Returns the names of a repeated option, each once, in order."""
+    """Returns the names of a repeated option, each once, in order.
+
+    Args:
+        groups: names of each use of the option.
+    """
     return tuple(dict.fromkeys(name for group in groups for name in group))
 
 

@@ -80,7 +80,11 @@ class LaunchProgress:
 
 
 def describe_seconds(seconds: float) -> str:
-    """Returns a duration in words for people, for example `45 s`, `8 min` or `2 h 5 min`."""
+    """Returns a duration in words for people, for example `45 s`, `8 min` or `2 h 5 min`.
+
+    Args:
+        seconds: at least 0.
+    """
     if seconds < 99.5:
         return f"{seconds:.0f} s"
     hours, minutes = divmod(round(seconds / 60), 60)

@@ -10,6 +10,9 @@ def split(text: str) -> list[str]:
 
     Each chunk is padded with empty lines in front, so that its line numbers, which messages have, are those of the
     file.
+
+    Args:
+        text: of the file.
     """
     chunks: list[list[str]] = [[]]
     for number, line in enumerate(text.splitlines(), start=1):
@@ -21,5 +24,9 @@ def split(text: str) -> list[str]:
 
 
 def join(chunks: list[str]) -> str:
-    """Returns the text of chunks in one file; the inverse of `split`, but for the empty lines."""
+    """Returns the text of chunks in one file; the inverse of `split`, but for the empty lines.
+
+    Args:
+        chunks: of a file each, in order.
+    """
     return f"{MARKER}\n".join(chunks)

@@ -7,7 +7,11 @@ from typing import TextIO
 
 
 def verdict(passed: bool) -> str:
-    """Returns the word that results are given in, for people and for grep."""
+    """Returns the word that results are given in, for people and for grep.
+
+    Args:
+        passed: whether all numbers are right.
+    """
     return "PASS" if passed else "FAIL"
 
 

@@ -156,11 +156,15 @@ def check_step(
 
     Args:
         step: for the report.
-        text: the IR; `name`: of its file, for messages.
-        problem: types, shapes and layouts of what it computes.
+        text: the IR.
+        name: of its file, for messages.
+        problem: types, shapes and layouts of the operands.
         reference: what it must compute, and which operand an argument of the function is.
         seed: of the inputs.
         count: count memory traffic and instructions.
+
+    Returns:
+        The report of the step.
     """
     try:
         emulation = Emulation(parse_payload(text, name), name=name)

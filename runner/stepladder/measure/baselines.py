@@ -43,7 +43,11 @@ class Baseline:
 
 
 def compute_type(problem: Problem) -> str | None:
-    """Returns the member of `cublasComputeType_t` for a problem, without its prefix; None if cuBLAS has none."""
+    """Returns the member of `cublasComputeType_t` for a problem, without its prefix; None if cuBLAS has none.
+
+    Args:
+        problem: of a matmul.
+    """
     if problem.a_type != problem.b_type:
         return None
     key = (problem.a_type, problem.compute_type or problem.a_type, problem.acc_type, problem.c_type)
@@ -51,7 +55,11 @@ def compute_type(problem: Problem) -> str | None:
 
 
 def unsupported(problem: Problem) -> str:
-    """Returns why cublasGemmEx has no such product, or an empty string where it has one."""
+    """Returns why cublasGemmEx has no such product, or an empty string where it has one.
+
+    Args:
+        problem: of a matmul.
+    """
     if problem.a_type in FP8_TYPES or problem.b_type in FP8_TYPES:
         return "cublasGemmEx has no products of fp8"
     if compute_type(problem) is None:
@@ -64,7 +72,14 @@ def unsupported(problem: Problem) -> str:
 
 
 def refuse_unsupported(problem: Problem) -> None:
-    """Raises StepladderError where cuBLAS has no product of these element types and extents."""
+    """Checks that cuBLAS has a product of these element types and extents.
+
+    Args:
+        problem: of a matmul.
+
+    Raises:
+        StepladderError: it has none; says why.
+    """
     if reason := unsupported(problem):
         raise StepladderError(f"there is no cuBLAS baseline for {problem.describe()}: {reason}; use --baseline none")
 
@@ -74,6 +89,9 @@ def cublas(buffers: MatmulBuffers) -> Baseline:
 
     Args:
         buffers: the operands; the product is enqueued on their device's stream.
+
+    Returns:
+        The baseline, ready to be enqueued.
 
     Raises:
         StepladderError: cuBLAS cannot be called on this machine (status NOT_EXECUTED), or has no such product.

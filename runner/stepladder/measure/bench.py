@@ -226,6 +226,10 @@ def prepare_data(
 ) -> tuple[Callable[[], None] | None, int | None]:
     """Fills the operands with random data (`check.random_inputs`), or with the payload's constants, by role.
 
+    Args:
+        buffers: of the operands, on the GPU; their content is replaced.
+        constants: arrays by role; None for none.
+
     Returns:
         A function that enqueues the reset of C, and the most launches between two resets; None for both where launches
         do not change their inputs.
@@ -249,6 +253,9 @@ def launches_before_restore(problem: Problem) -> int:
     """Returns how many launches of C = AB + C keep C in its range on random inputs; at least 1.
 
     Where elementwise ops compute C from C, nothing is known of two launches: 1.
+
+    Args:
+        problem: which reads C.
     """
     if problem.has_epilogue:
         return 1

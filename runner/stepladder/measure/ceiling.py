@@ -83,6 +83,9 @@ def find_instruction(compute_type: str, acc_type: str) -> Instruction:
         compute_type: type of the products: MLIR's name, or `tf32`.
         acc_type: MLIR's name of the accumulator's type.
 
+    Returns:
+        The form: its types, registers and depth.
+
     Raises:
         StepladderError: there is no such form; the message lists those that exist.
     """
@@ -204,6 +207,9 @@ def measure_ceiling(
         acc_type: type of the accumulator.
         compute_type: type of the products.
         sleep: pauses for a number of seconds.
+
+    Returns:
+        The highest rate, and the rates by the number of warps.
 
     Raises:
         StepladderError: there is no such instruction.

@@ -99,7 +99,11 @@ def prepare(buffers: MatmulBuffers, compute_type: str) -> tuple[str, Callable[[]
 
 
 def unsupported(problem: Problem) -> str:
-    """Returns why PyTorch has no such product, though cuBLAS has one; an empty string where it has one."""
+    """Returns why PyTorch has no such product, though cuBLAS has one; an empty string where it has one.
+
+    Args:
+        problem: of a matmul.
+    """
     if problem.a_type != "i8":
         return ""
     if problem.batch is not None:

@@ -122,7 +122,11 @@ def _nvidia_smi(bus_id: str) -> Monitor | None:
 
 
 def parse_readings(text: str) -> list[Reading]:
-    """Returns the readings in lines of nvidia-smi such as `1395, 692.41`; lines without two numbers are left out."""
+    """Returns the readings in lines of nvidia-smi such as `1395, 692.41`; lines without two numbers are left out.
+
+    Args:
+        text: lines of a clock in MHz and a power in watts.
+    """
     readings = []
     for line in text.splitlines():
         with contextlib.suppress(ValueError):

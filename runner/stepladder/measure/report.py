@@ -8,7 +8,11 @@ from stepladder.runtime.bundle import Bundle, Problem
 
 
 def describe_bundle(bundle: Bundle) -> dict[str, Any]:
-    """Returns the fields of a bundle's manifest that a result needs to be reproduced, as JSON data."""
+    """Returns the fields of a bundle's manifest that a result needs to be reproduced, as JSON data.
+
+    Args:
+        bundle: of a matmul.
+    """
     fields = (
         "target",
         "grid",

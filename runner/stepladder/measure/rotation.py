@@ -16,18 +16,32 @@ MOST_COPIES = 512
 
 
 def operand_bytes(problem: Problem) -> int:
-    """Returns the bytes of all operands of a problem."""
+    """Returns the bytes of all operands of a problem.
+
+    Args:
+        problem: of a matmul; one buffer that is A and B counts once.
+    """
     operands = [problem.operand(role) for role in problem.roles if role != "b" or not problem.b_is_a]
     return sum(math.prod(operand.shape) * element_type(operand.element_type).bytes for operand in operands)
 
 
 def copies_of(problem: Problem, l2_bytes: int) -> int:
-    """Returns how many copies of a problem's operands are more than twice the L2 cache; MOST_COPIES at most."""
+    """Returns how many copies of a problem's operands are more than twice the L2 cache; MOST_COPIES at most.
+
+    Args:
+        problem: of a matmul.
+        l2_bytes: size of the L2 cache.
+    """
     return min(MOST_COPIES, CACHES * l2_bytes // operand_bytes(problem) + 1)
 
 
 def repeated(launch: Callable[[], None], count: int) -> Callable[[], None]:
-    """Returns a function that calls another one several times."""
+    """Returns a function that calls another one several times.
+
+    Args:
+        launch: the function.
+        count: calls, 1 or more.
+    """
     if count == 1:
         return launch
 
@@ -39,7 +53,11 @@ def repeated(launch: Callable[[], None], count: int) -> Callable[[], None]:
 
 
 def in_turn(launches: Sequence[Callable[[], None]]) -> Callable[[], None]:
-    """Returns a function that calls the next of several functions each time."""
+    """Returns a function that calls the next of several functions each time.
+
+    Args:
+        launches: the functions, one at least; after the last the first is called again.
+    """
     if len(launches) == 1:
         return launches[0]
     order = itertools.cycle(launches)

@@ -40,7 +40,11 @@ class Spread:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Spread:
-        """Returns the spread of two values or more; quartiles are interpolated."""
+        """Returns the spread of two values or more; quartiles are interpolated.
+
+        Args:
+            values: rates of the rounds, in one unit.
+        """
         first, median, third = statistics.quantiles(values, n=4, method="inclusive")
         return cls(median, min(values), max(values), first, third)
 

@@ -14,7 +14,12 @@ QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 
 def quantile(values: Sequence[float], fraction: float) -> float:
-    """Returns a quantile of one value or more, linearly interpolated between the two nearest."""
+    """Returns a quantile of one value or more, linearly interpolated between the two nearest.
+
+    Args:
+        values: in any order.
+        fraction: 0 for the least value to 1 for the largest.
+    """
     ordered = sorted(values)
     place = fraction * (len(ordered) - 1)
     below = int(place)

@@ -120,7 +120,11 @@ def fill_builtin_region(operation: ir.Operation) -> None:
 
 
 def indexing_maps_of(operation: ir.Operation) -> list[ir.Attribute]:
-    """Returns the indexing maps of an op of `linalg`, one for each operand, as attributes."""
+    """Returns the indexing maps of an op of `linalg`, one for each operand, as attributes.
+
+    Args:
+        operation: named, or `linalg.generic`.
+    """
     return list(_native_linalg().get_indexing_maps(operation))
 
 

@@ -30,11 +30,19 @@ class Layout:
     count: int = 0
 
     def part(self, number: int) -> Layout:
-        """Returns the type of an element or a field."""
+        """Returns the type of an element or a field.
+
+        Args:
+            number: of the element or the field, from 0 on.
+        """
         return self.parts[number if self.kind == "struct" else 0]
 
     def offset(self, number: int) -> int:
-        """Returns the bytes before an element or a field."""
+        """Returns the bytes before an element or a field.
+
+        Args:
+            number: of the element or the field, from 0 on.
+        """
         return self.offsets[number] if self.kind == "struct" else number * self.parts[0].bytes
 
 
@@ -83,7 +91,11 @@ def _struct(parts: list[Layout], packed: bool) -> Layout:
 
 
 def fields(text: str) -> list[str]:
-    """Returns the parts of a list of types that commas divide."""
+    """Returns the parts of a list of types that commas divide.
+
+    Args:
+        text: types as MLIR prints them, without the parentheses around the list.
+    """
     found, depth = [""], 0
     for letter in text:
         depth += (letter in "(<[") - (letter in ")>]")

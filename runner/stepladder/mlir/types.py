@@ -90,7 +90,11 @@ def address_space(name: str) -> ir.Attribute:
 
 
 def address_space_name(space: ir.Attribute | None) -> str | None:
-    """Returns the name of a GPU address space, or None for another memory space or none."""
+    """Returns the name of a GPU address space, or None for another memory space or none.
+
+    Args:
+        space: the memory space of a memref; None for none.
+    """
     found = _ADDRESS_SPACE.fullmatch(str(space)) if space is not None else None
     return found[1] if found else None
 

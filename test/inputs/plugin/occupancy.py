@@ -34,7 +34,7 @@ class LimitRegisters(Occupancy.Operation, name="limit_registers"):
 
 
 @transform_op(LimitRegisters)
-def limit_registers(payload: ir.Operation, op: LimitRegisters, rewriter) -> list[ir.Operation]:
+def limit_registers(payload: ir.Operation, op: LimitRegisters, rewriter: object) -> list[ir.Operation]:
     """Sets `nvvm.maxnreg` on the kernels below `payload`; see the op."""
     kernels = [func for func in walk(payload, "llvm.func") if "nvvm.kernel" in func.attributes]
     for kernel in kernels:

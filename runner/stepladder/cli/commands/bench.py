@@ -30,7 +30,11 @@ examples:
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    """Adds the command's parser."""
+    """Adds the command's parser.
+
+    Args:
+        subparsers: of `stepladder`.
+    """
     parser = subparsers.add_parser(
         "bench",
         help="measure the speed of bundles",
@@ -62,7 +66,14 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Runs the command; returns the exit status. Raises StepladderError."""
+    """Runs the command; returns the exit status.
+
+    Args:
+        args: of the command line.
+
+    Raises:
+        StepladderError: a bundle or an option that is not acceptable, or no GPU.
+    """
     from stepladder.cli.tables import print_table
     from stepladder.measure.bench import bench_bundles, by_problem
     from stepladder.measure.report import table_rows, table_title

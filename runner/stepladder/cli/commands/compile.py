@@ -43,7 +43,11 @@ examples:
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    """Adds the command's parser."""
+    """Adds the command's parser.
+
+    Args:
+        subparsers: of `stepladder`.
+    """
     parser = subparsers.add_parser(
         "compile",
         formatter_class=Formatter,
@@ -137,7 +141,11 @@ def _compile_spirv(args: argparse.Namespace, text: str, name: str, request: Requ
 
 
 def main(args: argparse.Namespace) -> int:
-    """Runs the command; returns the exit status."""
+    """Runs the command; returns the exit status.
+
+    Args:
+        args: of the command line.
+    """
     with imports():
         from stepladder.extension import plugins
         from stepladder.payload import stablehlo

@@ -29,7 +29,11 @@ examples:
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    """Adds the command's parser."""
+    """Adds the command's parser.
+
+    Args:
+        subparsers: of `stepladder`.
+    """
     parser = subparsers.add_parser(
         "demo",
         formatter_class=Formatter,
@@ -175,7 +179,11 @@ def _check(folder: Path) -> bool:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Runs the command; returns the exit status."""
+    """Runs the command; returns the exit status.
+
+    Args:
+        args: of the command line.
+    """
     from stepladder.cli.tables import print_table, verdict
     from stepladder.pipeline import ablation, build
     from stepladder.pipeline.context import mlir_context

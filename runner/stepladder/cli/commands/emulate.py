@@ -73,7 +73,11 @@ examples:
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    """Adds the command's parser."""
+    """Adds the command's parser.
+
+    Args:
+        subparsers: of `stepladder`.
+    """
     parser = subparsers.add_parser(
         "emulate",
         formatter_class=Formatter,
@@ -138,7 +142,14 @@ def _seed(text: str) -> int:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Runs the command; returns the exit status. Raises StepladderError."""
+    """Runs the command; returns the exit status.
+
+    Args:
+        args: of the command line.
+
+    Raises:
+        StepladderError: input that cannot be read or run, or options that do not go together.
+    """
     with imports():
         from stepladder.extension import plugins
         from stepladder.pipeline.context import mlir_context, parse_payload

@@ -37,7 +37,11 @@ examples:
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    """Adds the command's parser."""
+    """Adds the command's parser.
+
+    Args:
+        subparsers: of `stepladder`.
+    """
     parser = subparsers.add_parser(
         "explain",
         formatter_class=Formatter,
@@ -56,7 +60,11 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Runs the command; returns the exit status."""
+    """Runs the command; returns the exit status.
+
+    Args:
+        args: of the command line.
+    """
     from stepladder.cli.options import database_of
     from stepladder.pipeline import explanation
     from stepladder.pipeline.context import bound_text, mlir_context

@@ -19,7 +19,11 @@ examples:
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    """Adds the command's parser."""
+    """Adds the command's parser.
+
+    Args:
+        subparsers: of `stepladder`.
+    """
     parser = subparsers.add_parser(
         "list",
         formatter_class=Formatter,
@@ -40,7 +44,14 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Runs the command; returns the exit status. Raises StepladderError."""
+    """Runs the command; returns the exit status.
+
+    Args:
+        args: of the command line.
+
+    Raises:
+        StepladderError: an unknown pipeline, or a file that cannot be read or written.
+    """
     from stepladder.cli.tables import print_table
     from stepladder.pipeline import catalog
     from stepladder.runtime.files import check_writable, write_json

@@ -26,7 +26,11 @@ examples:
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    """Adds the command's parser."""
+    """Adds the command's parser.
+
+    Args:
+        subparsers: of `stepladder`.
+    """
     parser = subparsers.add_parser(
         "payload",
         formatter_class=Formatter,
@@ -70,6 +74,9 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status.
+
+    Args:
+        args: of the command line.
 
     Raises:
         StepladderError: A and B are of different types, a size is below 1, or the file cannot be written.

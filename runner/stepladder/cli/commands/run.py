@@ -56,7 +56,11 @@ examples:
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    """Adds the command's parser."""
+    """Adds the command's parser.
+
+    Args:
+        subparsers: of `stepladder`.
+    """
     parser = subparsers.add_parser(
         "run",
         help="check a bundle's numbers",
@@ -82,7 +86,14 @@ def _seed(text: str) -> int:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Runs the command; returns the exit status. Raises StepladderError."""
+    """Runs the command; returns the exit status.
+
+    Args:
+        args: of the command line.
+
+    Raises:
+        StepladderError: a bundle that cannot be read, or nothing was executed.
+    """
     from dataclasses import asdict
 
     from stepladder.cli.tables import verdict

@@ -33,7 +33,11 @@ examples:
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    """Adds the command's parser."""
+    """Adds the command's parser.
+
+    Args:
+        subparsers: of `stepladder`.
+    """
     parser = subparsers.add_parser(
         "tune",
         formatter_class=Formatter,
@@ -71,7 +75,11 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Runs the command; returns the exit status."""
+    """Runs the command; returns the exit status.
+
+    Args:
+        args: of the command line.
+    """
     half = args.words[0] if args.words[0] in ("build", "measure") else ""
     payloads = args.words[1:] if half else args.words
     _check(args, half, payloads)

@@ -85,6 +85,8 @@ def separate(builder: Builder, region: ir.Region, begin: Callable[[], None] | No
     """Returns the instructions of a region, whose arguments have slots already, as a list of its own.
 
     Args:
+        builder: of the program.
+        region: of one block or several.
         begin: emits the instructions before the region's own.
     """
     outer, builder.code = builder.code, []

@@ -101,9 +101,12 @@ class Runnable(ABC):
             max_steps: stop after so many instructions.
             stops_at_assertions: whether an assertion of the host that does not hold ends the program.
             progress: called with the number of blocks (or clusters) that have ended, and of all.
-            timeline: takes down what is executed and what is in flight.
+            timeline: records what is executed and what is in flight.
             reverses_blocks: run the blocks of each launch from the last to the first.
             processes: that may run the blocks of a launch at once (`core.processes`).
+
+        Returns:
+            The results, the arguments after the run, the findings and the counters.
 
         Raises:
             StepladderError: a form of an op that the emulator does not know; more than `max_steps`.

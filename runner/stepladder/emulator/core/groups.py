@@ -304,7 +304,7 @@ class Group:
         return done > 0
 
     def waiting(self) -> list[str]:
-        """Returns who waits for what, a line each, for the message about a deadlock."""
+        """Returns a line for each wait, for the message about a deadlock."""
         lines = []
         for fiber in self.blocked:
             op = fiber.code[fiber.place]

@@ -176,11 +176,16 @@ class Machine:
         """Runs a grid of blocks to its end, those of a cluster together.
 
         Args:
-            env_of: makes the values that a group begins with.
-            window_bytes: shared memory of a block; `layout` maps its contents to offsets.
+            code: the instructions of the kernel.
+            env_of: returns the initial values of a group by slot.
+            grid: blocks along x, y and z.
+            block: threads along x, y and z.
+            cluster: blocks of a cluster along x, y and z.
+            window_bytes: shared memory of a block.
+            layout: maps the contents of shared memory to offsets.
             asynchronously: whether blocks that cannot end may wait for later launches.
             warp: threads of a warp.
-            dependent: whether it may begin before the launch before has ended, as one that waits for that may.
+            dependent: whether the launch may begin before the previous one has ended, as one that waits for that may.
         """
         if self.counters is not None:
             self.counters.blocks += math.prod(grid)

@@ -33,11 +33,18 @@ def assert_(fiber: Fiber, op: Instruction, condition: Value) -> None:
 
 
 def fail(fiber: Fiber, op: Instruction, text: str, place: tuple[str, str, int], failing: np.ndarray) -> None:
-    """Says that an assertion does not hold for some lanes, and ends them.
+    """Reports that an assertion does not hold for some lanes, and ends them.
 
     Args:
+        fiber: the threads.
+        op: the assertion.
+        text: its message.
         place: file, function and line, for the text that CUDA prints.
         failing: bool array (T,) of active lanes.
+
+    Raises:
+        Left: it holds for no thread of the fiber, and all of them have ended.
+        Stopped: the assertion is of the host, and ends the program.
     """
     group = fiber.group
     lanes = np.flatnonzero(failing)

@@ -30,9 +30,12 @@ def define(
     arguments: Sequence | None = None,
     begin: Callable[[], None] | None = None,
 ) -> None:
-    """Adds a function, with its instructions, to what the builder has made; one without a body is left out.
+    """Adds a function and its instructions to the program; one without a body is left out.
 
     Args:
+        builder: of the program.
+        op: the function.
+        name: of the function in the program.
         arguments: of the function; those of its first block unless told.
         begin: emits what comes before its own instructions.
     """

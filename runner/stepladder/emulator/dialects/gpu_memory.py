@@ -46,7 +46,7 @@ def alloc(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
 
 @executes("gpu.dealloc")
 def dealloc(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
-    """Frees memory: who touches it afterwards touches nothing."""
+    """Frees memory; a later access is a finding."""
     view = operands[-1]
     fiber.group.machine.free(op, view.memory)
     return _with_token(op)

@@ -73,10 +73,14 @@ def update(
     ordering: int,
     writes: bool = True,
 ) -> np.ndarray:
-    """Updates the numbers that pointers are of; returns what stood there, (T,).
+    """Updates numbers in memory atomically; returns what they were before, (T,).
 
     Args:
-        function: returns from a lane's number, and what stands there, what is put there.
+        fiber: the threads.
+        op: the instruction.
+        pointer: addresses, uniform or (T,).
+        element: the type.
+        function: returns the new number, given a lane and the number before.
         ordering: of LLVM, by its number.
         writes: whether it is more than a load.
     """

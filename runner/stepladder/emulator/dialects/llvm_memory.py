@@ -30,7 +30,7 @@ def _name(builder: Builder, symbol: str) -> str:
 
 @lowers("llvm.mlir.global")
 def lower_global(builder: Builder, op: ir.Operation) -> None:
-    """`llvm.mlir.global`: noted, for those who take its address."""
+    """Records `llvm.mlir.global` for `llvm.mlir.addressof`."""
     attributes = decode_attributes(op)
     attributes["layout"] = layout(text_of(decode(ir.TypeAttr(op.attributes["global_type"]).value)))
     inner = {part.operation.name for block in op.regions[0].blocks for part in block.operations}

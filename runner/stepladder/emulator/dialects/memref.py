@@ -84,7 +84,7 @@ def dealloc(fiber: Fiber, op: Instruction, view: MemRef) -> None:
 
 @lowers("memref.global")
 def lower_global(builder: Builder, op: ir.Operation) -> None:
-    """`memref.global`: noted, for those who get it."""
+    """Records `memref.global` for `memref.get_global`."""
     attributes = decode_attributes(op)
     attributes["type"] = decode(ir.TypeAttr(op.attributes["type"]).value)
     builder.globals[attributes["sym_name"]] = attributes

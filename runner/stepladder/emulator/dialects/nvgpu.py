@@ -151,10 +151,15 @@ def warps_of(fiber: Fiber, op: Instruction) -> np.ndarray:
 def load_matrices(
     fiber: Fiber, op: Instruction, view: MemRef, indices: Sequence[Value], count: int, *, transposed: bool
 ) -> np.ndarray:
-    """Returns what threads hold of `count` 8 x 8 matrices of a warp (T, count, elements), as ldmatrix loads them.
+    """Returns the elements of 8 x 8 matrices that threads hold (T, count, elements), as ldmatrix loads them.
 
     Args:
-        indices: of the first element of the row of 16 bytes that a thread gives the address of.
+        fiber: the threads, in whole warps.
+        op: the instruction.
+        view: of shared memory.
+        indices: of the first element of the row of 16 bytes that a thread provides the address of.
+        count: matrices of a warp.
+        transposed: whether ldmatrix transposes them.
     """
     lanes = warps_of(fiber, op)
     item = view.element.bytes
@@ -203,7 +208,12 @@ def multiply_in_warps(
     """Returns C plus the product of fragments, as mma.sync computes it: arrays (T, registers, elements).
 
     Args:
+        fiber: the threads, in whole warps.
+        op: the instruction.
+        a, b, c: fragments, (registers, elements) or with lanes in front.
         shape: rows, columns and k of the instruction.
+        tf32: whether float32 operands are truncated to tf32.
+        saturates: whether sums of integers saturate.
     """
     rows, columns, k = shape
     lanes = warps_of(fiber, op)

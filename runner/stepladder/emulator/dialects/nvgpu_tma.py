@@ -68,10 +68,13 @@ def load_boxes(
     multicast: Value = (),
     predicate: Value = (),
 ) -> None:
-    """Lets each thread begin to load a box.
+    """Begins the load of a box by each thread.
 
     Args:
-        coordinates: the innermost first.
+        fiber: the threads.
+        op: the instruction.
+        descriptor: of the tensor.
+        coordinates: where the box begins, the innermost first, each uniform or (T,).
         address, barrier: in shared memory, of the box and of the mbarrier that counts its bytes.
         multicast: (mask of blocks,), or () for the thread's own.
         predicate: (whether a thread does it,), or ().

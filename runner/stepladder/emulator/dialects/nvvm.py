@@ -184,7 +184,7 @@ def mbarrier_arrive(fiber: Fiber, op: Instruction, address: Value, *count: Value
 
 
 def _releases(op: Instruction) -> bool:
-    """Whether an arrival tells those who wait what the thread knows."""
+    """Whether an arrival has release semantics."""
     return not op.attributes.get("relaxed")
 
 

@@ -127,10 +127,18 @@ def multiply(
     *,
     registers: np.ndarray | None = None,
 ) -> AccumulatorRegisters:
-    """Begins products of the active warpgroups, of operands in shared memory with the descriptors `a` and `b`.
+    """Begins products of the active warpgroups.
 
     Args:
+        fiber: the threads, in whole warpgroups.
+        op: the instruction.
+        form: types and shape of the product.
+        sums: the accumulators.
+        a, b: descriptors of the operands in shared memory, uniform or (T,).
         registers: A in registers, (T, registers), in place of `a`.
+
+    Returns:
+        The accumulators, which are in flight.
     """
     result = sums.after()
     dtype = np.dtype(_SUMS[form.sums])

@@ -89,6 +89,9 @@ def lane_product(
         operands: A, B and, unless it is zero, C, in registers of any types.
         kinds: element types of A and B.
         shape: rows of A, and columns of it.
+
+    Raises:
+        Unsupported: operands of another number of elements than the shape requires.
     """
     dtypes = [KINDS[kind] for kind in kinds]
     held = [

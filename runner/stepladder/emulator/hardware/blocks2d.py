@@ -222,6 +222,9 @@ def multiply(fiber: Fiber, op: Instruction, a: np.ndarray, b: np.ndarray) -> tup
 
     Returns:
         Matrices (S, rows, depth) and (S, depth, 16), and the lanes.
+
+    Raises:
+        Unsupported: a subgroup with lanes that are not active.
     """
     _uniform(fiber, op, (), ())
     if len(fiber.lanes) % LANES:

@@ -75,7 +75,7 @@ class MBarrier:
             arrivals: threads that arrive, or copies that count as one.
             expected: bytes that are announced.
             came: bytes that copies have brought.
-            known: what those who arrive know: clocks (actors,), or None without the sanitizer.
+            known: what the arriving warps know: clocks (actors,), or None without the sanitizer.
         """
         self.transaction += expected - came
         self.pending -= arrivals
@@ -277,11 +277,16 @@ def arrive_at(
     block: Value = None,
     releases: bool = True,
 ) -> None:
-    """Every active thread arrives at the mbarrier at its address, after an expect_tx of the `expected` bytes.
+    """Arrives, for each active thread, at the mbarrier at its address, after an expect_tx of bytes.
 
     Args:
-        releases: whether the arrival has release semantics.
+        fiber: the threads.
+        op: the instruction.
+        address: of the mbarrier, uniform or (T,).
+        expected: bytes of the expect_tx, uniform or (T,).
+        arrivals: of each thread.
         block: of the cluster, where the mbarrier is another block's; uniform or (T,).
+        releases: whether the arrival has release semantics.
     """
     group = fiber.group
     numbers = by_block(fiber, address, expected) if block is None else by_value(fiber, block, address, expected)
@@ -329,7 +334,7 @@ def wait_at(fiber: Fiber, op: Instruction, address: Value, parity: Value, *, acq
         if barrier is None:
             ready |= mask
             continue
-        # Copies are as late as they can be: here, where somebody waits for them.
+        # Copies arrive as late as possible: here, at the wait for them.
         while barrier.copies and barrier.phase % 2 == phase:
             barrier.copies.pop(0)()
         if barrier.phase % 2 != phase:

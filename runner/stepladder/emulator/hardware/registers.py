@@ -119,7 +119,7 @@ def _held(group: Group, block: int) -> dict[int, int]:
 
 
 def _explain(group: Group, op: Instruction, text: str) -> None:
-    """Lets a deadlock say who waits for registers."""
+    """Describes the warps that wait for registers, for the message about a deadlock."""
     known = group.state.setdefault((KIND, "waits"), {})
     if op.number not in known:
         group.on_deadlock.append(lambda: _report(group, op, known))

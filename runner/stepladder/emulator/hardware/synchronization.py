@@ -109,7 +109,7 @@ class Meeting:
         Args:
             count: threads that arrive.
             expected: threads of the barrier.
-            known: what those who arrive know: clocks (actors,), or None without the sanitizer.
+            known: what the arriving warps know: clocks (actors,), or None without the sanitizer.
         """
         generation = self.generation
         self.arrived += count
@@ -335,10 +335,12 @@ def wait_for_cluster(fiber: Fiber, op: Instruction) -> None:
 
 
 def note_remote(fiber: Fiber, op: Instruction, block: np.ndarray, what: str) -> None:
-    """Notes when warps touch other blocks' shared memory, for those blocks not to end before.
+    """Records that warps access other blocks' shared memory, so that an early end of those blocks is a finding.
 
     Args:
-        block: for each lane, whose memory it is.
+        fiber: the threads.
+        op: the instruction.
+        block: for each lane, the block whose memory it accesses.
         what: what they do there, for messages.
     """
     group = fiber.group

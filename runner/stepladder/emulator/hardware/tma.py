@@ -270,9 +270,12 @@ def load(
     address: int,
     barriers: Sequence[tuple[int, MBarrier]],
 ) -> None:
-    """Lets a thread begin to load a box, which arrives when somebody waits for it.
+    """Begins the load of a box by a thread; the data arrives at a wait for the mbarrier.
 
     Args:
+        fiber: the threads.
+        op: the instruction.
+        descriptor: of the tensor.
         origin: of the box, in the tensor's order of dimensions.
         lane: the thread.
         address: in shared memory, the same in all blocks that the box is written to.
@@ -342,9 +345,17 @@ def store(
     add: bool = False,
     combine: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None,
 ) -> None:
-    """Lets a thread begin to store a box, or to add it to what is there; what lies outside of the tensor is left out.
+    """Begins the store of a box by a thread; elements outside of the tensor are left out.
 
-    Args as for `load`; `combine` returns what stands there combined with the box, rounded once to the tensor's type.
+    Args:
+        fiber: the threads.
+        op: the instruction.
+        descriptor: of the tensor.
+        origin: of the box, in the tensor's order of dimensions.
+        lane: the thread.
+        address: of the box in shared memory.
+        add: whether the box is added to the tensor.
+        combine: returns the tensor's elements combined with the box, rounded once to their type.
     """
     if add:
         combine = np.add

@@ -130,11 +130,16 @@ def multiply(
     """Begins a product of a warpgroup.
 
     Args:
+        warpgroup: that multiplies.
+        op: the instruction.
+        fiber: the threads.
         sums: the accumulator of the product, which is marked as in flight.
         columns: N of the instruction.
+        a, b: the operands, in shared memory or registers.
         dtype: of the accumulator's elements.
         number: of the accumulator among those of a thread; None where it has one.
         keeps: whether the product is added to the accumulator; else it replaces it.
+        saturates: whether sums of integers saturate.
         known: operands that other warpgroups have read for the same instruction.
     """
     group = warpgroup.group

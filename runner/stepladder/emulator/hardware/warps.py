@@ -27,11 +27,12 @@ def narrowed(fiber: Fiber, mask: np.ndarray) -> Fiber:
 
 
 def varying(fiber: Fiber, views: Sequence, operands: Sequence) -> list[np.ndarray]:
-    """Returns what differs between threads, arrays (T, ...), of what an op depends on.
+    """Returns the numbers that an op depends on and that differ between threads, arrays (T, ...).
 
     Args:
-        views: MemRefs that the op touches.
-        operands: what else it depends on: numbers and vectors, uniform or with lanes.
+        fiber: the threads.
+        views: MemRefs that the op accesses.
+        operands: the other numbers and vectors that it depends on, uniform or with lanes.
     """
     numbers = [number for view in views for number in (view.offset, *view.sizes, *view.strides)] + list(operands)
     numbers = [number for number in numbers if isinstance(number, np.ndarray) and len(number) == fiber.count]

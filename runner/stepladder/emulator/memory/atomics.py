@@ -43,12 +43,14 @@ _PATIENCE = 16  # times that the same number is found before others go on
 
 
 def update(fiber: Fiber, op: Instruction, access: Access, function: Callable, orders: Orders | None) -> np.ndarray:
-    """Updates the number of each active lane, in the order of lanes; returns what stood there, (L,).
+    """Updates the number of each active lane, in the order of lanes; returns the numbers before, (L,).
 
     Args:
+        fiber: the threads.
+        op: the instruction.
         access: one number a lane: positions (L,).
-        function: returns from the place of a lane among the active ones, and what stands there, what is put there.
-        orders: what it orders; None where the caller sees to that.
+        function: returns the new number, given the index of a lane among the active ones and the number before.
+        orders: the memory ordering; None where the caller sees to that.
     """
     group = fiber.group
     if not access.per_lane:
@@ -76,11 +78,16 @@ def update(fiber: Fiber, op: Instruction, access: Access, function: Callable, or
 
 
 def spin(fiber: Fiber, op: Instruction, found: object, changed: bool) -> None:
-    """Lets others go on where a thread asks again and again, and nothing has changed.
+    """Yields to other threads where a thread reads the same number repeatedly, and nothing has changed.
 
     Args:
-        found: what it found, to be compared with what it found the last time.
-        changed: whether it changed anything.
+        fiber: the threads.
+        op: the instruction.
+        found: what it has read, to be compared with what it read the last time.
+        changed: whether it has changed anything.
+
+    Raises:
+        Blocked: the number has been the same several times in a row; the thread pauses.
     """
     seen, times = fiber.group.state.get(("spin", op.number, int(fiber.lanes[0])), (None, 0))
     times = times + 1 if seen == found and not changed else 0

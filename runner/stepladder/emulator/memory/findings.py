@@ -21,7 +21,7 @@ class Finding:
             "order", "mbarrier", "registers", "poison", "launch" or "layout".
         message: what happens, with threads and addresses.
         op, location: the op that does it.
-        other, other_location: the op that it is at odds with, or empty.
+        other, other_location: the op that it conflicts with, or empty.
         count: how often it was seen.
         notes: which buffers its bytes are of, and the iterations of loops.
     """
@@ -69,13 +69,13 @@ class Findings:
     explain: Callable[[str, Instruction | None], list[str]] | None = None
 
     def add(self, kind: str, message: str, op: Instruction | None = None, other: Instruction | None = None) -> None:
-        """Adds a finding about an instruction, and the one that it is at odds with.
+        """Adds a finding about an instruction, and the one that it conflicts with.
 
         Args:
             kind: of `Finding.kind`.
             message: what happens; the text of the first of its kind at an instruction is kept.
             op: the instruction, or None for what no instruction does.
-            other: the one that it is at odds with.
+            other: the one that it conflicts with.
         """
         key = kind, op.number if op is not None else message, other.number if other is not None else -1
         if key in self.found:

@@ -105,7 +105,7 @@ class Heap:
         )
 
     def forget(self) -> None:
-        """Forgets who wrote and read what, but not whether anybody wrote."""
+        """Drops the records of accesses, but not whether anything has been written."""
         for allocation in self.allocations:
             if allocation.shadow is not None:
                 written = allocation.shadow.written

@@ -71,12 +71,16 @@ def release(
     replaces: bool,
     owner: int | None = None,
 ) -> None:
-    """Notes what a thread knows at a place that it writes.
+    """Records what a thread knows at an address that it writes.
 
     Args:
+        fiber: the threads that execute the write.
+        lane: the thread.
         space: "global" or "shared".
-        fenced: whether the write is relaxed: what it knew at its last fence is noted, if there was one.
-        replaces: whether what others noted there before is gone; an atomic update keeps it.
+        address: that it writes.
+        scope: of the write, one of `SCOPES`.
+        fenced: whether the write is relaxed: what the thread knew at its last fence is recorded, if there was one.
+        replaces: whether earlier records at the address are dropped; an atomic update retains them.
         owner: block whose shared memory the address is in, where that does not say so; the thread's unless given.
     """
     group = fiber.group

@@ -118,12 +118,18 @@ def view_at(
 
 
 def parts(fiber: Fiber, op: Instruction, pointer: Value, *, shared: bool = False) -> list[tuple]:
-    """Returns the active threads by what their pointers are of: (fiber, allocation, byte in it, uniform or (T,)).
+    """Returns the active threads grouped by the allocation that their pointers are in.
 
-    Threads whose pointer is of nothing are left out, and are a finding.
+    Threads whose pointer is in no allocation are left out, and are a finding.
 
     Args:
+        fiber: the threads.
+        op: the instruction.
+        pointer: addresses, uniform or (T,).
         shared: whether the pointer is of shared memory, whatever number it is.
+
+    Returns:
+        (fiber, allocation, byte in it, uniform or (T,)) for each allocation.
     """
     if shared:
         return [(fiber, fiber.group.shared, pointer)]
@@ -170,8 +176,11 @@ def elements(allocation: Allocation, start: Value, element: Scalar, offsets: Val
     """Returns an allocation as elements of a type, and the coordinate of those at `offsets` from a byte of it.
 
     Args:
+        allocation: that contains the elements.
         start: of the byte, uniform or (T,).
+        element: the type.
         offsets: in elements, an array of `rank` dimensions or an int.
+        rank: dimensions of the offsets without lanes.
     """
     first = start // element.bytes
     if isinstance(first, np.ndarray):
@@ -217,10 +226,16 @@ def write(
     *,
     shared: bool = False,
 ) -> None:
-    """Writes neighbours, (*shape,) or (T, *shape).
+    """Writes adjacent elements, (*shape,) or (T, *shape).
 
     Args:
-        value: uniform or with lanes in front; the others as for `read`.
+        fiber: the threads.
+        op: the instruction.
+        pointer: addresses of the first elements, uniform or (T,).
+        value: uniform or with lanes in front.
+        element: the type.
+        shape: elements that one thread writes.
+        shared: whether the pointer is of shared memory, whatever number it is.
 
     Raises:
         Unsupported: the memory is the shared memory of another block.

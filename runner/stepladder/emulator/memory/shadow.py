@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class SharedShadow:
-    """What is known of each granule of shared memory: who wrote and read it and when, and what is under way."""
+    """The state of each granule of shared memory: its last writer and readers, their times, and what is in flight."""
 
     def __init__(self, allocation: Allocation, granule: int, actors: int) -> None:
         count = -(-len(allocation.data) // granule)

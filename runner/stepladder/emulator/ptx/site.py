@@ -322,7 +322,7 @@ class Site:
         holds: bool = False,
         unguarded: bool = False,
     ) -> Instruction:
-        """Emits what executes the instruction, under its guard.
+        """Returns the instruction of the program that is emitted for this one, under its guard.
 
         Args:
             execute: as `core.registry` says.
@@ -330,6 +330,9 @@ class Site:
             attributes: of what is emitted.
             holds: whether it takes sums of wgmma that may be in flight as they are; else they are read.
             unguarded: whether to leave the guard out: for what only computes an operand.
+
+        Raises:
+            StepladderError: the guard is no predicate that is declared.
         """
         if not holds:
             execute = _reading(execute)

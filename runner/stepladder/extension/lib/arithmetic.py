@@ -9,56 +9,102 @@ from stepladder.mlir.traverse import producer
 
 
 def index(value: int) -> ir.Value:
-    """Returns a constant index."""
+    """Returns a constant index.
+
+    Args:
+        value: of either sign.
+    """
     return arith.constant(ir.IndexType.get(), value)
 
 
 def integer(value: int, bits: int) -> ir.Value:
-    """Returns a constant integer of `bits` bits."""
+    """Returns a constant integer of `bits` bits.
+
+    Args:
+        value: that fits in `bits` bits.
+        bits: width of the signless type.
+    """
     return arith.constant(ir.IntegerType.get_signless(bits), value)
 
 
 def boolean(value: bool) -> ir.Value:
-    """Returns a constant i1."""
+    """Returns a constant i1.
+
+    Args:
+        value: true is 1.
+    """
     return integer(int(value), 1)
 
 
 def apply(function: Callable[..., ir.AffineExpr], *values: ir.Value) -> ir.Value:
-    """Returns `function` of index values as one `affine.apply`; `function` takes and returns affine expressions."""
+    """Returns `function` of index values as one `affine.apply`; `function` takes and returns affine expressions.
+
+    Args:
+        function: takes an affine expression for each value and returns one.
+        values: indices.
+    """
     symbols = [ir.AffineExpr.get_symbol(position) for position in range(len(values))]
     return affine.apply(ir.AffineMap.get(0, len(values), [function(*symbols)]), list(values))
 
 
 def times(value: ir.Value, factor: int) -> ir.Value:
-    """Returns an index value times a constant."""
+    """Returns an index value times a constant.
+
+    Args:
+        value: an index.
+        factor: of either sign.
+    """
     return apply(lambda x: x * factor, value)
 
 
 def zero_of(type_: ir.VectorType) -> ir.Attribute:
-    """Returns a vector of zeros as an attribute."""
+    """Returns a vector of zeros as an attribute.
+
+    Args:
+        type_: of elements of floating point or integers.
+    """
     element = type_.element_type
     zero = ir.FloatAttr.get(element, 0.0) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, 0)
     return ir.DenseElementsAttr.get_splat(type_, zero)
 
 
 def add(left: ir.Value, right: ir.Value) -> ir.Value:
-    """Returns the sum of two numbers, or vectors of them, of floating point or integers."""
+    """Returns the sum of two numbers, or vectors of them, of floating point or integers.
+
+    Args:
+        left: of any of these types.
+        right: of the same type.
+    """
     element = ir.VectorType(left.type).element_type if isinstance(left.type, ir.VectorType) else left.type
     return (arith.addi if isinstance(element, ir.IntegerType) else arith.addf)(left, right)
 
 
 def equal(left: ir.Value, right: ir.Value) -> ir.Value:
-    """Returns whether two values are equal, as i1."""
+    """Returns whether two values are equal, as i1.
+
+    Args:
+        left: an integer or an index.
+        right: of the same type.
+    """
     return arith.cmpi(arith.CmpIPredicate.eq, left, right)
 
 
 def less_than(left: ir.Value, right: ir.Value) -> ir.Value:
-    """Returns whether an unsigned value is less than another, as i1."""
+    """Returns whether an unsigned value is less than another, as i1.
+
+    Args:
+        left: an integer or an index, taken as unsigned.
+        right: of the same type.
+    """
     return arith.cmpi(arith.CmpIPredicate.ult, left, right)
 
 
 def constant_value(value: ir.Value) -> int | None:
-    """Returns the value of a constant index, or None for a value that is not constant."""
+    """Returns the value of a constant index, or None for a value that is not constant.
+
+    Args:
+        value: an index or an integer.
+    """
     source = producer(value)
     if source is None or source.name != "arith.constant":
         return None

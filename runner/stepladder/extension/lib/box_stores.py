@@ -339,6 +339,12 @@ def in_flight(stores: list[BoxStore]) -> Callable[[BoxStore, int], int]:
     The boxes of all results are stored in turn, tile by tile. Each result uses its buffers in turn. Where the number of
     its boxes is no multiple of that of its buffers, the last store of a tile and the first of the next may use the same
     buffer.
+
+    Args:
+        stores: of all results of a tile, in the order in which they are issued.
+
+    Returns:
+        A function of a store and the number of its box.
     """
     order = [(store, number, number % store.stages) for store in stores for number in range(store.boxes)]
 

@@ -15,7 +15,11 @@ BOUNDS = 3
 
 
 def create_if(condition: ir.Value) -> ir.InsertionPoint:
-    """Returns the insertion point inside a new `scf.if` without results and without an else region."""
+    """Returns the insertion point inside a new `scf.if` without results and without an else region.
+
+    Args:
+        condition: an i1.
+    """
     branch = scf.IfOp(condition)
     with ir.InsertionPoint(branch.then_block):
         end = scf.yield_([])
@@ -28,33 +32,57 @@ def create_if_below(
     """Returns the insertion point inside a new `scf.if` of `value` less than `extent`.
 
     Without an extent (None), the insertion point does not change.
+
+    Args:
+        value: an index.
+        extent: an index; None for no condition.
     """
     return contextlib.nullcontext() if extent is None else create_if(less_than(value, extent))
 
 
 def body_of(loop: ir.Operation) -> ir.Block:
-    """Returns the only block of an `scf.for`, or of another op with one region of one block."""
+    """Returns the only block of an `scf.for`, or of another op with one region of one block.
+
+    Args:
+        loop: with one region of one block.
+    """
     return loop.regions[0].blocks[0]
 
 
 def operations_of(block: ir.Block) -> list[ir.Operation]:
-    """Returns the ops of a block, its terminator included."""
+    """Returns the ops of a block, its terminator included.
+
+    Args:
+        block: of any number of ops.
+    """
     return [op.operation for op in block.operations]
 
 
 def terminator_of(block: ir.Block) -> ir.Operation:
-    """Returns the last op of a block."""
+    """Returns the last op of a block.
+
+    Args:
+        block: with one op at least.
+    """
     return block.operations[len(block.operations) - 1].operation
 
 
 def next_op(op: ir.Operation) -> ir.Operation:
-    """Returns the op after `op` in its block."""
+    """Returns the op after `op` in its block.
+
+    Args:
+        op: which is not the last of its block.
+    """
     operations = operations_of(op.block)
     return operations[operations.index(op) + 1]
 
 
 def enclosing_loops(op: ir.Operation) -> list[ir.Operation]:
-    """Returns the `scf.for` ops that an op is nested in, the outermost first."""
+    """Returns the `scf.for` ops that an op is nested in, the outermost first.
+
+    Args:
+        op: any op.
+    """
     found: list[ir.Operation] = []
     parent = op.parent
     while parent is not None:
@@ -65,13 +93,20 @@ def enclosing_loops(op: ir.Operation) -> list[ir.Operation]:
 
 
 def constant_bounds(loop: ir.Operation) -> tuple[int, int, int] | None:
-    """Returns lower bound, upper bound and step of an `scf.for`, or None where one of them is not constant."""
+    """Returns lower bound, upper bound and step of an `scf.for`, or None where one of them is not constant.
+
+    Args:
+        loop: an `scf.for`.
+    """
     lower, upper, step = (constant_value(loop.operands[number]) for number in range(BOUNDS))
     return None if lower is None or upper is None or step is None else (lower, upper, step)
 
 
 def bounds_over_k(loop: ir.Operation) -> tuple[int, int, int]:
     """Returns lower bound, upper bound and step of the loop over k.
+
+    Args:
+        loop: an `scf.for`.
 
     Raises:
         Refusal: one of them is not constant.
@@ -113,7 +148,12 @@ def add_iter_args(
 
 
 def extend_yield(loop: ir.Operation, values: Sequence[ir.Value]) -> None:
-    """Appends values to those that an `scf.for` yields."""
+    """Appends values to those that an `scf.for` yields.
+
+    Args:
+        loop: an `scf.for`, or another op with one region of one block that ends in `scf.yield`.
+        values: behind those that are yielded already.
+    """
     old = terminator_of(body_of(loop))
     with ir.InsertionPoint(old), old.location:
         scf.yield_([*old.operands, *values])

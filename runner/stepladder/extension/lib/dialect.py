@@ -40,7 +40,12 @@ class ModifiesPayloadInside(ir.MemoryEffectsOpInterface):
 
     @staticmethod
     def get_effects(op: ir.OpView, effects: ir.MemoryEffectInstancesList) -> None:
-        """Declares the effects of an op, for MLIR."""
+        """Declares the effects of an op, for MLIR.
+
+        Args:
+            op: whose handles are read.
+            effects: grows.
+        """
         transform.only_reads_handle(op.op_operands, effects)
         transform.produces_handle(op.results, effects)
         transform.modifies_payload(effects)
@@ -161,7 +166,11 @@ def _payload_ops(rewrite: Rewrite[Op], produced: object) -> list[ir.Operation]:
 
 
 def register_dialect(dialect: type[ext.Dialect]) -> None:
-    """Adds a dialect to those that `load` loads; an op with `@transform_op` adds its own."""
+    """Adds a dialect to those that `load` loads; an op with `@transform_op` adds its own.
+
+    Args:
+        dialect: a Python-defined one; one that is registered already changes nothing.
+    """
     if dialect not in _DIALECTS:
         _DIALECTS.append(dialect)
 
@@ -224,7 +233,11 @@ def registered() -> Registered:
 
 
 def restore(before: Registered) -> None:
-    """Removes what was registered after `registered` returned `before`."""
+    """Removes what was registered after `registered` returned `before`.
+
+    Args:
+        before: what `registered` returned.
+    """
     _IMPLEMENTATIONS[:], _DIALECTS[:] = before[0], before[1]
     for dialect, operations in before[2].items():
         dialect.operations[:] = operations

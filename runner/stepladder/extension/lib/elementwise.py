@@ -59,19 +59,35 @@ class Outlined:
     is_of_block: bool
 
     def position(self, row: ir.Value, column: ir.Value) -> Position:
-        """Returns the position in the operands of an element of the block's product, at the insertion point."""
+        """Returns the position in the operands of an element of the block's product, at the insertion point.
+
+        Args:
+            row: of the element in the block's product, an index.
+            column: of the element in the block's product, an index.
+        """
         if self.is_of_block:
             return Position(row, column)
         return Position(arith.subi(row, self.row), arith.subi(column, self.column))
 
     def erase(self, rewriter: Rewriter) -> None:
-        """Erases call and function, after other ops have replaced them."""
+        """Erases call and function, after other ops have replaced them.
+
+        Args:
+            rewriter: that erases ops.
+        """
         rewriter.erase_op(self.call)
         rewriter.erase_op(self.function)
 
 
 def find_outlined(payload: ir.Operation) -> Outlined | None:
-    """Returns the outlined op of a module, or None where there is none."""
+    """Returns the outlined op of a module, or None where there is none.
+
+    Args:
+        payload: the module.
+
+    Raises:
+        Refusal: several calls of outlined ops, or other than one function that is called.
+    """
     calls = [call for call in walk(payload, "func.call") if MARK in call.attributes]
     functions = [function for function in walk(payload, "func.func") if MARK in function.attributes]
     if not calls:
@@ -93,7 +109,11 @@ def find_outlined(payload: ir.Operation) -> Outlined | None:
 
 
 def is_elementwise(op: ir.Operation) -> bool:
-    """Tells whether a `linalg.generic` computes each element of one row-major tile from those at the same place."""
+    """Tells whether a `linalg.generic` computes each element of one row-major tile from those at the same place.
+
+    Args:
+        op: any op, on buffers.
+    """
     if op.name != "linalg.generic":
         return False
     maps = [ir.AffineMapAttr(attribute).value for attribute in op.attributes["indexing_maps"]]
@@ -103,7 +123,11 @@ def is_elementwise(op: ir.Operation) -> bool:
 
 
 def zeros_of(product: ir.Operation) -> ir.Value:
-    """Returns zeros for a matmul on tensors to start from, at the insertion point."""
+    """Returns zeros for a matmul on tensors to start from, at the insertion point.
+
+    Args:
+        product: the matmul.
+    """
     type_ = ir.RankedTensorType(product.results[0].type)
     element = type_.element_type
     zero = arith.constant(element, 0 if isinstance(element, ir.IntegerType) else 0.0)
@@ -112,7 +136,11 @@ def zeros_of(product: ir.Operation) -> ir.Value:
 
 
 def computes(op: ir.Operation) -> bool:
-    """Tells whether the body of an op does more than to round its first operand, or to copy it."""
+    """Tells whether the body of an op does more than to round its first operand, or to copy it.
+
+    Args:
+        op: with a body of scalar ops.
+    """
     names = [inner.name for inner in operations_of(op.regions[0].blocks[0])]
     return len(op.operands) != 2 or names not in (["arith.truncf", "linalg.yield"], ["linalg.yield"])
 
@@ -155,6 +183,10 @@ class Elementwise:
         """Returns what is stored for a vector of the product, or an element, each with the output that it goes to.
 
         Arguments as for `compute`; results that are reductions are left out.
+
+        Args:
+            sums: a vector of the product, or an element; of a pair of products, one of each.
+            position: of its elements, all inside of C.
         """
         computed = self.compute(sums, position, self.stored)
         return [(value, self.outputs[number]) for number, value in zip(self.stored, computed)]
@@ -189,6 +221,9 @@ class Elementwise:
             position: of its elements, all inside of C.
             results: which are computed; all if None.
             loaded: what `load` has returned for the vector; loaded here if None.
+
+        Raises:
+            Refusal: a body that does not end in `linalg.yield`.
         """
         products = [sums] if isinstance(sums, ir.Value) else list(sums)
         first = products[0].type
@@ -251,7 +286,13 @@ def _widened(type_: ir.Type, width: int | None) -> ir.Type:
 
 
 def create_scalar_op(op: ir.Operation, operands: Sequence[ir.Value], width: int | None) -> ir.Value:
-    """Returns the result of a scalar op on vectors of `width` elements, or on numbers, at the insertion point."""
+    """Returns the result of a scalar op on vectors of `width` elements, or on numbers, at the insertion point.
+
+    Args:
+        op: of the body of an elementwise op.
+        operands: vectors or numbers that stand for its operands.
+        width: elements of a vector; None for numbers.
+    """
     attributes = attributes_of(op)
     type_ = _widened(op.results[0].type, width)
     if op.name == "arith.constant" and width is not None:

@@ -86,7 +86,11 @@ class Epilogue:
         return rows, columns // self.products
 
     def erase(self, rewriter: Rewriter) -> None:
-        """Erases the general form, after stores to C have replaced it."""
+        """Erases the general form, after stores to C have replaced it.
+
+        Args:
+            rewriter: that erases ops.
+        """
         views = [producer(value) for value in [self.store.operands[1], *self.consumer.operands]]
         rewriter.erase_op(self.store)
         rewriter.erase_op(self.consumer)
@@ -99,6 +103,9 @@ class Epilogue:
 
 def find_epilogues(launch: ir.Operation) -> list[Epilogue]:
     """Returns the epilogues of a launch: one for each warp-specialized role that has one.
+
+    Args:
+        launch: a `gpu.launch`.
 
     Raises:
         Refusal: the accumulators reach C in another way than by a copy, an addition or an elementwise op.
@@ -150,14 +157,26 @@ class AccumulatorFragment:
         self.c_type = c_type
 
     def pair(self, block: int, matrix: int, half: int) -> ir.Value:
-        """Returns two adjacent elements of a row, as a vector of C's type."""
+        """Returns two adjacent elements of a row, as a vector of C's type.
+
+        Args:
+            block: of 64 rows of the accumulator, from 0 on.
+            matrix: of 8 columns of the accumulator, from 0 on.
+            half: 0 for the first 8 of each 16 rows, 1 for the others.
+        """
         pair = memory.extract(self.registers, [block, matrix, half], ir.VectorType.get([PAIR], self.acc_type))
         if self.acc_type == self.c_type:
             return pair
         return arith.truncf(ir.VectorType.get([PAIR], self.c_type), pair)
 
     def pairs(self, block: int, matrix: int, half: int) -> list[ir.Value]:
-        """Returns the pair at a place of each product, `matrix` being one of C."""
+        """Returns the pair at a place of each product, `matrix` being one of C.
+
+        Args:
+            block: as for `pair`.
+            matrix: of 8 columns of C, from 0 on.
+            half: as for `pair`.
+        """
         return [self.pair(block, matrix + product * self.matrices, half) for product in range(self.products)]
 
 
@@ -178,7 +197,11 @@ def thread_column() -> ir.Value:
 
 
 def first_offset(view: ir.Operation) -> ir.Value:
-    """Returns the offset of a `memref.subview` in its outermost dimension, at the current insertion point."""
+    """Returns the offset of a `memref.subview` in its outermost dimension, at the current insertion point.
+
+    Args:
+        view: the op.
+    """
     offset = list(ir.DenseI64ArrayAttr(view.attributes["static_offsets"]))[0]
     is_dynamic = offset == ir.ShapedType.get_dynamic_stride_or_offset()
     return view.operands[1] if is_dynamic else index(offset)

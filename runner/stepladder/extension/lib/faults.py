@@ -22,6 +22,9 @@ def describe(error: BaseException) -> str:
     """Returns the type of an exception, the file and line that raised it, and its message, in one line.
 
     File and line are those of the innermost frame outside the MLIR bindings and `transform_op`, if there is one.
+
+    Args:
+        error: with its traceback.
     """
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not frame.filename.startswith((_BINDINGS, *_CALLERS))]
@@ -31,7 +34,11 @@ def describe(error: BaseException) -> str:
 
 
 def text_of(error: BaseException) -> str:
-    """Returns the traceback of an exception as Python prints it, without the frames of `transform_op` itself."""
+    """Returns the traceback of an exception as Python prints it, without the frames of `transform_op` itself.
+
+    Args:
+        error: with its traceback.
+    """
     frames = error.__traceback__
     while frames is not None and frames.tb_next is not None and frames.tb_frame.f_code.co_filename in _CALLERS:
         frames = frames.tb_next

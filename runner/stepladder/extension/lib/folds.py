@@ -48,7 +48,12 @@ class Fold:
         return ir.Operation.create("arith.constant", results=[self.type], attributes={"value": value}).results[0]
 
     def folded(self, left: ir.Value, right: ir.Value) -> ir.Value:
-        """Returns two values folded, at the current insertion point."""
+        """Returns two values folded, at the current insertion point.
+
+        Args:
+            left: the result so far, or a value.
+            right: a value of the same type.
+        """
         return ir.Operation.create(self.name, results=[self.type], operands=[left, right]).results[0]
 
 

@@ -43,7 +43,11 @@ def store_tile(tile: ir.Value, vectors: ir.Value) -> None:
 
 
 def vectors_of(transpose: ir.Operation) -> ir.Value:
-    """Returns the memory, as vectors, that a `linalg.transpose` of `store_tile` writes."""
+    """Returns the memory, as vectors, that a `linalg.transpose` of `store_tile` writes.
+
+    Args:
+        transpose: the op.
+    """
     return defining_op(transpose.operands[1]).operands[0]
 
 

@@ -40,7 +40,11 @@ class Pair:
 
 
 def key_of(value: ir.Value) -> Hashable:
-    """Returns what is equal for two index values that are computed alike from the same values."""
+    """Returns what is equal for two index values that are computed alike from the same values.
+
+    Args:
+        value: an index.
+    """
     op = producer(value)
     if op is None or op.name not in _COMPUTED:
         return value

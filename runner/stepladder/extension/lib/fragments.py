@@ -9,7 +9,11 @@ from stepladder.mlir.bindings import ir
 
 
 def poison(type_: ir.Type) -> ir.Value:
-    """Returns a `ub.poison` value, at the current insertion point."""
+    """Returns a `ub.poison` value, at the current insertion point.
+
+    Args:
+        type_: of the value.
+    """
     attributes = {"value": ir.Attribute.parse("#ub.poison")}
     return ir.Operation.create("ub.poison", results=[type_], attributes=attributes).results[0]
 

@@ -28,7 +28,12 @@ class Range:
 
 
 def range_of(value: ir.Value, launch: ir.Operation) -> Range | None:
-    """Returns the range of an index of a launch; None where it is not known."""
+    """Returns the range of an index of a launch; None where it is not known.
+
+    Args:
+        value: an index that is computed in the launch.
+        launch: the `gpu.launch`, whose sizes bound its ids.
+    """
     number = constant_value(value)
     if number is not None:
         return Range(number, number, abs(number))

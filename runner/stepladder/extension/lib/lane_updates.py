@@ -36,7 +36,15 @@ class Scratch:
 
 
 def make_scratch(launch: ir.Operation, element: ir.Type) -> Scratch:
-    """Allocates the memory at the begin of a launch."""
+    """Allocates the memory at the begin of a launch.
+
+    Args:
+        launch: a `gpu.launch`, whose subgroups get a block each.
+        element: type of the elements.
+
+    Returns:
+        The memory and its descriptor.
+    """
     subgroups = max(math.prod(launch_sizes(launch, BLOCK)) // COLUMNS, 1)
     space = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _SHARED)
     type_ = ir.MemRefType.get([ROWS * subgroups, COLUMNS], element, memory_space=space)

@@ -17,6 +17,9 @@ GRID, BLOCK, CLUSTER, DYNAMIC_SIZE = 1, 4, 7, 10
 def find_launch(payload: ir.Operation) -> ir.Operation:
     """Returns the one `gpu.launch` below `payload`.
 
+    Args:
+        payload: a module or a function.
+
     Raises:
         Refusal: there is none, or there are several.
     """
@@ -32,6 +35,10 @@ def _segments(launch: ir.Operation) -> list[int]:
 
 def launch_sizes(launch: ir.Operation, segment: int) -> list[int]:
     """Returns the three extents of a launch's GRID, BLOCK or CLUSTER; (1, 1, 1) for a launch without clusters.
+
+    Args:
+        launch: a `gpu.launch`.
+        segment: GRID, BLOCK or CLUSTER.
 
     Raises:
         Refusal: an extent that is not constant.

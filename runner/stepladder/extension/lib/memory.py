@@ -16,26 +16,48 @@ VIEWS = ("memref.subview", "memref.expand_shape")
 
 
 def vector_alignment(type_: ir.VectorType) -> dict[str, ir.Attribute]:
-    """Returns the attributes of a load or store of a vector at an address that is a multiple of the vector's size."""
+    """Returns the attributes of a load or store of a vector at an address that is a multiple of the vector's size.
+
+    Args:
+        type_: of rank 1, of elements of whole bytes.
+    """
     bytes_ = type_.shape[0] * types.byte_width(type_.element_type)
     return {"alignment": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), bytes_)}
 
 
 def load_vector(type_: ir.VectorType, buffer: ir.Value, *indices: ir.Value) -> ir.Value:
-    """Returns a vector that is loaded from an aligned address, at the current insertion point."""
+    """Returns a vector that is loaded from an aligned address, at the current insertion point.
+
+    Args:
+        type_: of rank 1.
+        buffer: of the vector's element type.
+        indices: of the first element, one for each dimension of the buffer.
+    """
     return ir.Operation.create(
         "vector.load", results=[type_], operands=[buffer, *indices], attributes=vector_alignment(type_)
     ).results[0]
 
 
 def store_vector(value: ir.Value, buffer: ir.Value, *indices: ir.Value) -> None:
-    """Stores a vector to an aligned address, at the current insertion point."""
+    """Stores a vector to an aligned address, at the current insertion point.
+
+    Args:
+        value: a vector of rank 1.
+        buffer: of the vector's element type.
+        indices: of the first element, one for each dimension of the buffer.
+    """
     attributes = vector_alignment(ir.VectorType(value.type))
     ir.Operation.create("vector.store", operands=[value, buffer, *indices], attributes=attributes)
 
 
 def extract(vector: ir.Value, position: Sequence[int], type_: ir.Type) -> ir.Value:
-    """Returns the element or the sub-vector at a static position of a vector, as a value of type `type_`."""
+    """Returns the element or the sub-vector at a static position of a vector, as a value of type `type_`.
+
+    Args:
+        vector: of any rank.
+        position: along the outermost dimensions; along all of them for an element.
+        type_: of the element or the sub-vector.
+    """
     return ir.Operation.create(
         "vector.extract",
         results=[type_],
@@ -45,7 +67,11 @@ def extract(vector: ir.Value, position: Sequence[int], type_: ir.Type) -> ir.Val
 
 
 def linalg_uses(tile: ir.Value) -> list[tuple[ir.Operation, int]]:
-    """Returns (op, operand number) for the linalg ops that use a tile, directly or through views."""
+    """Returns (op, operand number) for the linalg ops that use a tile, directly or through views.
+
+    Args:
+        tile: a buffer.
+    """
     views = [tile]
     for view in views:  # grows in the loop
         views += [use.owner.results[0] for use in view.uses if use.owner.name in VIEWS]
@@ -58,7 +84,11 @@ def linalg_uses(tile: ir.Value) -> list[tuple[ir.Operation, int]]:
 
 
 def alloc_of(view: ir.Value) -> ir.Operation | None:
-    """Returns the `memref.alloc` that a value is a chain of views and casts of, or None where it is no such chain."""
+    """Returns the `memref.alloc` that a value is a chain of views and casts of, or None where it is no such chain.
+
+    Args:
+        view: a buffer, or a view of one.
+    """
     source = producer(view)
     while source is not None and source.name != "memref.alloc":
         source = producer(source.operands[0]) if len(source.operands) else None
@@ -67,6 +97,10 @@ def alloc_of(view: ir.Value) -> ir.Operation | None:
 
 def shared_tile_of(op: ir.Operation, view: ir.Value) -> ir.Operation:
     """Returns the `memref.alloc` of the buffer in shared memory that an operand of `op` views.
+
+    Args:
+        op: which the message names.
+        view: the operand.
 
     Raises:
         Refusal: the operand views no such buffer.
@@ -78,7 +112,11 @@ def shared_tile_of(op: ir.Operation, view: ir.Value) -> ir.Operation:
 
 
 def offsets_of(view: ir.Operation) -> list[ir.Value]:
-    """Returns the offsets of a `memref.subview`, at the current insertion point."""
+    """Returns the offsets of a `memref.subview`, at the current insertion point.
+
+    Args:
+        view: the op.
+    """
     unknown = ir.ShapedType.get_dynamic_stride_or_offset()
     dynamic = list(view.operands)[1:]
     static = list(ir.DenseI64ArrayAttr(view.attributes["static_offsets"]))
@@ -86,7 +124,11 @@ def offsets_of(view: ir.Operation) -> list[ir.Value]:
 
 
 def is_transposed(view: ir.Value) -> bool:
-    """Tells whether a value is a view of a `memref.transpose`."""
+    """Tells whether a value is a view of a `memref.transpose`.
+
+    Args:
+        view: a buffer, or a view of one; slices are looked through.
+    """
     op = producer(view)
     while op is not None and op.name == "memref.subview":
         op = producer(op.operands[0])
@@ -97,6 +139,9 @@ def source_of_transpose(view: ir.Value) -> ir.Value | None:
     """Returns the view of a matrix whose transpose a value is, or None where it is no view of a `memref.transpose`.
 
     A slice of a transposed matrix becomes a slice of the matrix, created at the current insertion point.
+
+    Args:
+        view: a buffer, or a view of one.
     """
     op = producer(view)
     if op is not None and op.name == "memref.transpose":
@@ -129,7 +174,11 @@ def source_of_transpose(view: ir.Value) -> ir.Value | None:
 
 
 def transpose(buffer: ir.Value) -> ir.Value:
-    """Returns the transposed view of a matrix, at the current insertion point."""
+    """Returns the transposed view of a matrix, at the current insertion point.
+
+    Args:
+        buffer: of two dimensions, with strides.
+    """
     type_ = ir.MemRefType(buffer.type)
     strides, offset = type_.get_strides_and_offset()
     layout = ir.StridedLayoutAttr.get(offset, list(reversed(strides)))
@@ -145,12 +194,23 @@ def transpose(buffer: ir.Value) -> ir.Value:
 
 
 def add_buffers(left: ir.Value, right: ir.Value, destination: ir.Value) -> None:
-    """Creates a `linalg.add` of two buffers into a third."""
+    """Creates a `linalg.add` of two buffers into a third.
+
+    Args:
+        left: a buffer.
+        right: a buffer of the same shape.
+        destination: a buffer of the same shape, which may be one of the two.
+    """
     create_named_op("linalg.add", [left, right], destination)
 
 
 def unique_symbol(module: ir.Operation, name: str) -> str:
-    """Returns `name`, with a number appended where an op of the module has that name already."""
+    """Returns `name`, with a number appended where an op of the module has that name already.
+
+    Args:
+        module: with the symbols in its body.
+        name: the symbol that is wanted.
+    """
     block = module.regions[0].blocks[0]
     taken = {op.attributes["sym_name"].value for op in block.operations if "sym_name" in op.attributes}
     return next(free for free in (name, *(f"{name}_{number}" for number in range(len(taken)))) if free not in taken)
@@ -190,7 +250,11 @@ def create_global(launch: ir.Operation, name: str, type_: ir.MemRefType, initial
 
 
 def strided_metadata(view: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """Returns the base buffer of a view, and the view's offset in it, in elements."""
+    """Returns the base buffer of a view, and the view's offset in it, in elements.
+
+    Args:
+        view: a buffer, or a view of one.
+    """
     type_ = ir.MemRefType(view.type)
     metadata = ir.Operation.create(
         "memref.extract_strided_metadata",

@@ -141,6 +141,10 @@ def _initialize_in_destination(func: ir.Operation) -> None:
 def normalize(function: ir.Operation, rewriter: Rewriter) -> None:
     """Converts a function to the normal form (`tc.normalize_payload`).
 
+    Args:
+        function: of the payload.
+        rewriter: that erases and replaces ops.
+
     Raises:
         Refusal: linalg ops on buffers that are not arguments; a function on tensors that does not return one tensor.
     """

@@ -24,7 +24,13 @@ _AT_ONCE = 8  # partial results that a thread loads before it folds them
 
 
 def over_lanes(reduced: ReducedResult, value: ir.Value, distances: Sequence[int]) -> ir.Value:
-    """Returns the values of lanes folded, whose numbers differ in the bits `distances`: all of them have the result."""
+    """Returns the values of lanes folded, whose numbers differ in the bits `distances`: all of them have the result.
+
+    Args:
+        reduced: the reduction, which folds two values.
+        value: that each lane of a warp has.
+        distances: powers of two, below the size of a warp.
+    """
     for distance in distances:
         other, _ = gpu.shuffle(value, integer(distance, 32), integer(threads.WARP, 32), gpu.ShuffleMode.XOR)
         value = reduced.folded(value, other)
@@ -72,7 +78,11 @@ class PartialResults:
                 memref.store(value, workspace, [part, self._place(group, place)])
 
     def arrive(self, group: ir.Value) -> None:
-        """Counts a warp whose partial results are stored, and stores the result where it is the last of its group."""
+        """Counts a warp whose partial results are stored, and stores the result where it is the last of its group.
+
+        Args:
+            group: number of the group that the warp's partial results belong to, an index.
+        """
         workspace = memref.get_global(self._type, self._symbol)
         _meet()
         lane = lane_id()

@@ -24,28 +24,47 @@ def _branches_with(root: ir.Operation, name: str) -> list[ir.Operation]:
 
 
 def issues_below(root: ir.Operation) -> list[ir.Operation]:
-    """Returns the `scf.if` ops that issue loads: wait for an empty stage, expect its bytes, load its tiles."""
+    """Returns the `scf.if` ops that issue loads: wait for an empty stage, expect its bytes, load its tiles.
+
+    Args:
+        root: a launch, or an op in one.
+    """
     return _branches_with(root, tma.LOAD)
 
 
 def releases_below(root: ir.Operation) -> list[ir.Operation]:
-    """Returns the `scf.if` ops that release a stage: one thread of each warpgroup arrives at the `empty` barrier."""
+    """Returns the `scf.if` ops that release a stage: one thread of each warpgroup arrives at the `empty` barrier.
+
+    Args:
+        root: a launch, or an op in one.
+    """
     return _branches_with(root, tma.ARRIVE)
 
 
 def stages_of(launch: ir.Operation) -> int:
-    """Returns the number of stages of the pipeline."""
+    """Returns the number of stages of the pipeline.
+
+    Args:
+        launch: a `gpu.launch` with the pipeline.
+    """
     buffers = [alloc for alloc in walk(launch, "memref.alloc") if "operand_a" in alloc.attributes]
     return ir.MemRefType(buffers[0].results[0].type).shape[0]
 
 
 def mmas_below(root: ir.Operation) -> list[ir.Operation]:
-    """Returns the warpgroup MMA ops."""
+    """Returns the warpgroup MMA ops.
+
+    Args:
+        root: a launch, or an op in one.
+    """
     return walk(root, *MMAS)
 
 
 def main_loop(root: ir.Operation) -> ir.Operation | None:
     """Returns the loop over k, or None where k has one step.
+
+    Args:
+        root: a launch, or an op in one.
 
     Raises:
         Refusal: no warpgroup MMA below `root`, or more than one.
@@ -61,6 +80,9 @@ def main_loop(root: ir.Operation) -> ir.Operation | None:
 def prologue_barrier(launch: ir.Operation) -> ir.Operation:
     """Returns the barrier after which the mbarriers are initialized for all threads: the first of the launch.
 
+    Args:
+        launch: a `gpu.launch` with the pipeline.
+
     Raises:
         Refusal: the launch has no barrier.
     """
@@ -71,13 +93,22 @@ def prologue_barrier(launch: ir.Operation) -> ir.Operation:
 
 
 def ops_after(op: ir.Operation) -> list[ir.Operation]:
-    """Returns the ops after `op` in its block, without the terminator."""
+    """Returns the ops after `op` in its block, without the terminator.
+
+    Args:
+        op: of a block with a terminator.
+    """
     operations = operations_of(op.block)
     return operations[operations.index(op) + 1 : -1]
 
 
 def is_inside(op: ir.Operation, root: ir.Operation) -> bool:
-    """Tells whether an op is `root` or nested in it."""
+    """Tells whether an op is `root` or nested in it.
+
+    Args:
+        op: any op.
+        root: any op.
+    """
     parent: ir.Operation | None = op
     while parent is not None:
         if parent.operation == root.operation:
@@ -87,7 +118,12 @@ def is_inside(op: ir.Operation, root: ir.Operation) -> bool:
 
 
 def replace_operands(root: ir.Operation, replaced: dict[ir.Value, ir.Value]) -> None:
-    """Replaces values that `root` and the ops nested in it use."""
+    """Replaces values that `root` and the ops nested in it use.
+
+    Args:
+        root: an op with regions.
+        replaced: values, and what takes their places.
+    """
     for inner in walk(root):
         for position, operand in enumerate(inner.operands):
             if operand in replaced:
@@ -96,6 +132,9 @@ def replace_operands(root: ir.Operation, replaced: dict[ir.Value, ir.Value]) -> 
 
 def clone_ops(ops: list[ir.Operation]) -> dict[ir.Value, ir.Value]:
     """Clones ops, in order, to the current insertion point; the clones use each other's results.
+
+    Args:
+        ops: in an order in which each follows those that make its operands.
 
     Returns:
         Each result of an op, and the result of its clone.

@@ -59,13 +59,21 @@ def is_product(op: ir.Operation) -> bool:
 
 
 def groups_of(product: ir.Operation) -> Groups:
-    """Returns the loops of a contraction of two operands."""
+    """Returns the loops of a contraction of two operands.
+
+    Args:
+        product: a linalg op on tensors with two inputs and one output.
+    """
     a, b, c = (frozenset(loops_of(map_)) for map_ in indexing_maps(product))
     return Groups(a & b & c, (a - b) & c, (b - a) & c, (a & b) - c)
 
 
 def is_batch_of_vectors(product: ir.Operation) -> bool:
-    """Tells whether m, n or k of each product of a batch is 1, which no matrix unit is for."""
+    """Tells whether m, n or k of each product of a batch is 1, which no matrix unit is for.
+
+    Args:
+        product: a contraction of two operands on tensors.
+    """
     groups = groups_of(product)
     sizes = sizes_of(product)
     return math.prod(sizes[loop] for loop in groups.batch) > 1 and any(
@@ -74,7 +82,11 @@ def is_batch_of_vectors(product: ir.Operation) -> bool:
 
 
 def sizes_of(op: ir.Operation) -> dict[int, int]:
-    """Returns how often each loop of a linalg op on tensors of static shapes runs."""
+    """Returns how often each loop of a linalg op on tensors of static shapes runs.
+
+    Args:
+        op: with an indexing map for each operand.
+    """
     sizes: dict[int, int] = {}
     for operand, map_ in zip(op.operands, indexing_maps(op)):
         for size, axis in zip(ir.RankedTensorType(operand.type).shape, map_.results):
@@ -103,7 +115,12 @@ def refusal_of(ops: Sequence[ir.Operation], *results: ir.Value) -> StepladderErr
 
 
 def layout_sources(op: ir.Operation, values: Sequence[ir.Value]) -> list[ir.Operation]:
-    """Returns the views, transposes, broadcasts and casts to wider types in the block of `op` that values come from."""
+    """Returns the views, transposes, broadcasts and casts to wider types in the block of `op` that values come from.
+
+    Args:
+        op: the one that takes the values.
+        values: to follow; operands of `op`.
+    """
     found: list[ir.Operation] = []
     pending = list(values)
     while pending:
@@ -124,7 +141,11 @@ def _is_layout(op: ir.Operation) -> bool:
 
 
 def widens_operand(op: ir.Operation) -> bool:
-    """Tells whether an op casts to a wider type, only for A or B of later matmuls, whose kernels widen them."""
+    """Tells whether an op casts to a wider type, only for A or B of later matmuls, whose kernels widen them.
+
+    Args:
+        op: any op of the function.
+    """
     if not is_elementwise(op) or not _is_layout(op) or not set(inner_ops(op)) & set(_WIDER):
         return False
     pending, readers = [op], []
@@ -136,6 +157,9 @@ def widens_operand(op: ir.Operation) -> bool:
 
 def smallest(product: ir.Operation) -> tuple[list[ir.Operation], ir.Value]:
     """Returns the ops of a kernel that computes a matmul, with the layouts of its operands, and its result.
+
+    Args:
+        product: a contraction of two operands on tensors.
 
     Raises:
         Refusal: no kernel computes the matmul.

@@ -78,7 +78,12 @@ def _inside(
 
 
 def offsets_in(workspace: ir.Operation, view: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """Returns the row and the column of a workspace at which a view of it begins, at the insertion point."""
+    """Returns the row and the column of a workspace at which a view of it begins, at the insertion point.
+
+    Args:
+        workspace: the `memref.alloc`.
+        view: of it, through subviews.
+    """
     row, column = index(0), index(0)
     op = producer(view)
     while op is not None and op != workspace:

@@ -71,7 +71,12 @@ class ReducedResult:
         return _constant(source.attributes["value"], self.type)
 
     def folded(self, left: ir.Value, right: ir.Value) -> ir.Value:
-        """Returns two values folded, at the current insertion point."""
+        """Returns two values folded, at the current insertion point.
+
+        Args:
+            left: the result so far, or a value.
+            right: a value of the same type.
+        """
         return ir.Operation.create(self._inner(_REDUCE).name, results=[self.type], operands=[left, right]).results[0]
 
     def neutral(self) -> ir.Value:
@@ -80,7 +85,11 @@ class ReducedResult:
         return _constant(kind.get(self.type, _NEUTRAL[self._inner(_REDUCE).name]), self.type)
 
     def erase(self, rewriter: Rewriter) -> None:
-        """Erases the workspace and what reduces it, after the epilogue has taken its place."""
+        """Erases the workspace and what reduces it, after the epilogue has taken its place.
+
+        Args:
+            rewriter: that erases ops.
+        """
         rewriter.erase_op(self.call)
         rewriter.erase_op(self.function)
         _erase_views(self.workspace.results[0], rewriter)
@@ -113,7 +122,11 @@ def _erase_views(buffer: ir.Value, rewriter: Rewriter) -> None:
 
 
 def find_reduced(outputs: Sequence[ir.Value]) -> list[ReducedResult]:
-    """Returns the reductions of the outputs of a product's consumer."""
+    """Returns the reductions of the outputs of a product's consumer.
+
+    Args:
+        outputs: the buffers that the consumer writes.
+    """
     found: list[ReducedResult] = []
     for number, output in enumerate(outputs):
         workspace = memory.alloc_of(output)
@@ -182,5 +195,10 @@ def create_reduction(
 
 
 def workspace_like(extents: Sequence[int], element_type: ir.Type) -> ir.Value:
-    """Returns a new workspace for what is reduced, at the current insertion point."""
+    """Returns a new workspace for what is reduced, at the current insertion point.
+
+    Args:
+        extents: of what is reduced.
+        element_type: of what is reduced.
+    """
     return create_workspace(ir.MemRefType.get(list(extents), element_type))

@@ -24,7 +24,12 @@ _ACCUMULATOR = 2  # operand number, in every MMA op
 
 
 def move_with_operands(op: ir.Operation, anchor: ir.Operation) -> None:
-    """Moves an op before `anchor`, and before it the producers of its operands that come after `anchor`."""
+    """Moves an op before `anchor`, and before it the producers of its operands that come after `anchor`.
+
+    Args:
+        op: the one that is moved.
+        anchor: an op of the same block, on which `op` does not depend.
+    """
     for operand in op.operands:
         source = producer(operand)
         if source is not None and source.block == anchor.block and anchor.is_before_in_block(source):
@@ -42,7 +47,11 @@ class BlockSchedule:
         self._scheduled: set[ir.Operation] = set()
 
     def append(self, op: ir.Operation) -> None:
-        """Schedules an op after all scheduled ops, its operands before it."""
+        """Schedules an op after all scheduled ops, its operands before it.
+
+        Args:
+            op: any op; one of another block, or scheduled already, changes nothing.
+        """
         if op in self._scheduled or op.block != self._block:
             return
         for operand in op.operands:
@@ -90,6 +99,9 @@ class MainLoop:
 
 def find_main_loop(payload: ir.Operation) -> MainLoop | None:
     """Returns the one loop below `payload` with MMA ops in its body, or None where there is none.
+
+    Args:
+        payload: a module, a function or a launch.
 
     Raises:
         Refusal: several such loops.

@@ -28,7 +28,11 @@ class Semaphores:
         self.symbol = create_global(launch, name, self.type, 0)
 
     def address(self, number: ir.Value) -> ir.Value:
-        """Returns the address of a semaphore as an i64, at the current insertion point."""
+        """Returns the address of a semaphore as an i64, at the current insertion point.
+
+        Args:
+            number: of the semaphore, an index.
+        """
         start = memref.extract_aligned_pointer_as_index(memref.get_global(self.type, self.symbol))
         return arith.index_cast(ir.IntegerType.get_signless(64), arith.addi(start, times(number, _BYTES)))
 

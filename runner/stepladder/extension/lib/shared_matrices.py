@@ -16,7 +16,11 @@ _ATTRIBUTIONS = "workgroup_attributions"
 
 
 def allocate_attributions(launch: ir.Operation) -> None:
-    """Replaces the shared local memory that a launch has as arguments by allocations at its begin."""
+    """Replaces the shared local memory that a launch has as arguments by allocations at its begin.
+
+    Args:
+        launch: a `gpu.launch`; nothing changes where it has none.
+    """
     if _ATTRIBUTIONS not in launch.attributes:
         return
     count = ir.IntegerAttr(launch.attributes[_ATTRIBUTIONS]).value

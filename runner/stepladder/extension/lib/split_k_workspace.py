@@ -59,7 +59,11 @@ class Workspace(Protocol):
     transposed: bool
 
     def store(self, accumulator: ir.Value) -> None:
-        """Writes the block's accumulator tile to the workspace."""
+        """Writes the block's accumulator tile to the workspace.
+
+        Args:
+            accumulator: the tile, a buffer of the accumulator's type.
+        """
         ...
 
     def arrive_and_wait(self) -> None:
@@ -67,11 +71,19 @@ class Workspace(Protocol):
         ...
 
     def coordinates(self, vector: ir.Value) -> tuple[ir.Value, Sequence[ir.Value]]:
-        """Returns the row of a vector in the tile, and the columns at which runs of adjacent elements of it begin."""
+        """Returns the row of a vector in the tile, and the columns at which runs of adjacent elements of it begin.
+
+        Args:
+            vector: number of the vector in the tile, an index.
+        """
         ...
 
     def load(self, vector: ir.Value) -> list[ir.Value]:
-        """Returns a vector of each split."""
+        """Returns a vector of each split.
+
+        Args:
+            vector: number of the vector in the tile, an index.
+        """
         ...
 
     def release(self) -> None:
@@ -119,7 +131,11 @@ class ClusterWorkspace:
                 rewriter.replace_op(id_, [number])
 
     def store(self, accumulator: ir.Value) -> None:
-        """Writes the block's accumulator tile to its own shared memory."""
+        """Writes the block's accumulator tile to its own shared memory.
+
+        Args:
+            accumulator: the tile, a buffer of the accumulator's type.
+        """
         type_ = ir.MemRefType(accumulator.type)
         shape = list(type_.shape)
         rows, self._columns = reversed(shape) if self.transposed else shape
@@ -145,7 +161,11 @@ class ClusterWorkspace:
         ]
 
     def coordinates(self, vector: ir.Value) -> tuple[ir.Value, Sequence[ir.Value]]:
-        """Returns the row of a vector in the tile, and the column at which it begins."""
+        """Returns the row of a vector in the tile, and the column at which it begins.
+
+        Args:
+            vector: number of the vector in the tile, an index.
+        """
         per_row = self._columns // WIDTH
         return (
             apply(lambda n: ir.AffineExpr.get_floor_div(n, per_row), vector),
@@ -153,7 +173,11 @@ class ClusterWorkspace:
         )
 
     def load(self, vector: ir.Value) -> list[ir.Value]:
-        """Returns a vector of each block of the cluster."""
+        """Returns a vector of each block of the cluster.
+
+        Args:
+            vector: number of the vector in the tile, an index.
+        """
         element = ir.MemRefType(self._tile.type).element_type
         row, (column,) = self.coordinates(vector)
         offset = arith.index_cast(ir.IntegerType.get_signless(64), apply(lambda r, c: r * self._pitch + c, row, column))
@@ -226,7 +250,11 @@ class GlobalWorkspace:
             user.operands[position] = column
 
     def store(self, accumulator: ir.Value) -> None:
-        """Writes the block's accumulator tile to the workspace, in fragment order."""
+        """Writes the block's accumulator tile to the workspace, in fragment order.
+
+        Args:
+            accumulator: the tile, a buffer of the accumulator's type.
+        """
         type_ = ir.MemRefType(accumulator.type)
         rows, self._columns = type_.shape
         self.vectors = rows * self._columns // WIDTH
@@ -250,11 +278,19 @@ class GlobalWorkspace:
         nvvm.barrier(barrier_id=integer(_BARRIER, 32), number_of_threads=thread_count)
 
     def coordinates(self, vector: ir.Value) -> tuple[ir.Value, Sequence[ir.Value]]:
-        """Returns the row of a vector in the tile, and the columns of its two pairs."""
+        """Returns the row of a vector in the tile, and the columns of its two pairs.
+
+        Args:
+            vector: number of the vector in the tile, an index.
+        """
         return fragment_order.coordinates_of(vector, self._columns)
 
     def load(self, vector: ir.Value) -> list[ir.Value]:
-        """Returns a vector of each split of the tile."""
+        """Returns a vector of each split of the tile.
+
+        Args:
+            vector: number of the vector in the tile, an index.
+        """
         tile = subview(self._workspace, [self._tile, 0, 0, 0], [1, self.splits, self.vectors, WIDTH], drop=1)
         type_ = ir.VectorType.get([WIDTH], ir.MemRefType(self._workspace.type).element_type)
         return [load_vector(type_, tile, index(split), vector, index(0)) for split in range(self.splits)]

@@ -31,6 +31,9 @@ def is_private(function: ir.Operation) -> bool:
 def one_function(payload: ir.Operation) -> ir.Operation:
     """Returns the one function of a module that is called from outside, of one block.
 
+    Args:
+        payload: the module.
+
     Raises:
         Refusal: there is none, or several, or it has several blocks.
     """
@@ -41,17 +44,29 @@ def one_function(payload: ir.Operation) -> ir.Operation:
 
 
 def is_structured(op: ir.Operation) -> bool:
-    """Tells whether an op is a linalg op that computes tensors, and no fill."""
+    """Tells whether an op is a linalg op that computes tensors, and no fill.
+
+    Args:
+        op: any op.
+    """
     return op.name.startswith("linalg.") and len(op.results) > 0 and op.name not in STARTS and op.name != "linalg.index"
 
 
 def loops_of(map_: ir.AffineMap) -> list[int]:
-    """Returns the loops that run along the axes of an operand, without axes of one element."""
+    """Returns the loops that run along the axes of an operand, without axes of one element.
+
+    Args:
+        map_: an indexing map, from loops to axes.
+    """
     return [item.position for item in map_.results if isinstance(item, ir.AffineDimExpr)]
 
 
 def is_elementwise(op: ir.Operation) -> bool:
-    """Tells whether a linalg op has one result, and an element of it for each iteration."""
+    """Tells whether a linalg op has one result, and an element of it for each iteration.
+
+    Args:
+        op: any op.
+    """
     if not is_structured(op) or len(op.results) != 1:
         return False
     maps = indexing_maps(op)
@@ -59,7 +74,11 @@ def is_elementwise(op: ir.Operation) -> bool:
 
 
 def inner_ops(op: ir.Operation) -> list[str]:
-    """Returns the names of the ops in the body of an op."""
+    """Returns the names of the ops in the body of an op.
+
+    Args:
+        op: with regions, whose nested ops are counted too.
+    """
     return [inner.name for inner in walk(op) if inner != op]
 
 
@@ -74,7 +93,12 @@ def _captured(ops: Sequence[ir.Operation]) -> list[ir.Value]:
 
 
 def with_producers(ops: Iterable[ir.Operation], names: Sequence[str]) -> list[ir.Operation]:
-    """Returns ops and those that their operands come from, as far as they have one of the names, in order."""
+    """Returns ops and those that their operands come from, as far as they have one of the names, in order.
+
+    Args:
+        ops: of one block.
+        names: of the ops that are followed; views of what takes no memory are followed too.
+    """
     found = list(dict.fromkeys(ops))
     for op in found:  # grows in the loop
         for source in (producer(value) for value in _captured([op])):
@@ -86,7 +110,11 @@ def with_producers(ops: Iterable[ir.Operation], names: Sequence[str]) -> list[ir
 
 
 def is_start(op: ir.Operation) -> bool:
-    """Tells whether an op makes what takes no memory, or another shape of it."""
+    """Tells whether an op makes what takes no memory, or another shape of it.
+
+    Args:
+        op: any op.
+    """
     while op.name in VIEWS:
         source = producer(op.operands[0])
         if source is None:
@@ -96,7 +124,11 @@ def is_start(op: ir.Operation) -> bool:
 
 
 def in_order(ops: Sequence[ir.Operation]) -> list[ir.Operation]:
-    """Returns ops of one block in the order of the block."""
+    """Returns ops of one block in the order of the block.
+
+    Args:
+        ops: of one block, one at least.
+    """
     places = {op: place for place, op in enumerate(operations_of(ops[0].block))}
     return sorted(ops, key=lambda op: places[op])
 

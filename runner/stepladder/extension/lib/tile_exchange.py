@@ -79,6 +79,14 @@ def exchange_transposed(
 
     Args as for `exchange`; `target` is of the transposed shape.
 
+    Args:
+        op: the transposing op, for its location and refusals.
+        start: where the memory is allocated.
+        source: what is owned before.
+        target: what is owned after, of the transposed shape.
+        blocks: of `source`.
+        limit: bytes of shared local memory.
+
     Raises:
         Refusal: the vector does not fit into shared local memory.
     """

@@ -53,7 +53,11 @@ def _mask(shape: list[int], extents: list[ir.Value]) -> ir.Value:
 
 
 def is_not_negative(value: ir.Value) -> bool:
-    """Returns whether an index is known to be zero or more."""
+    """Returns whether an index is known to be zero or more.
+
+    Args:
+        value: an index in a launch.
+    """
     number = constant_value(value)
     if number is not None:
         return number >= 0

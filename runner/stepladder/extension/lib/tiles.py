@@ -13,7 +13,11 @@ SHARED_SPACE = 3  # of shared local memory, as memrefs of XeGPU have it
 
 
 def tile_type(tile: TileType) -> ir.Type:
-    """Returns a tile type for its description."""
+    """Returns a tile type for its description.
+
+    Args:
+        tile: extents, element type, map of subgroups and memory space.
+    """
     if tile.scatter:
         return ir.Type.parse(f"!xetile.tile<{tile.vector}, #xetile.scatter>")
     fields = []
@@ -33,7 +37,14 @@ def create(
     results: Sequence[ir.Type] = (),
     attributes: dict[str, ir.Attribute] | None = None,
 ) -> ir.Operation:
-    """Returns a new operation of `xetile`."""
+    """Returns a new operation of `xetile`.
+
+    Args:
+        name: of the op, without its dialect.
+        operands: in the order of the op.
+        results: types of its results.
+        attributes: by name; None for none.
+    """
     return ir.Operation.create(
         f"xetile.{name}", results=list(results), operands=list(operands), attributes=attributes or {}
     ).operation
@@ -46,19 +57,38 @@ def init_tile(
     shape: Sequence[ir.Value] = (),
     strides: Sequence[ir.Value] = (),
 ) -> ir.Value:
-    """Returns a new tile."""
+    """Returns a new tile.
+
+    Args:
+        tile: its description.
+        base: the buffer or the address that it is a part of.
+        offsets: of its first element in the base.
+        shape: extents of a base whose type does not have them.
+        strides: of a base whose type does not have them, in elements.
+    """
     sizes = ir.DenseI32ArrayAttr.get([1, len(offsets), len(shape), len(strides)])
     operands = [base, *offsets, *shape, *strides]
     return create("init_tile", operands, [tile_type(tile)], {"operandSegmentSizes": sizes}).results[0]
 
 
 def load_tile(tile: ir.Value, vector: ir.VectorType, attributes: dict[str, ir.Attribute] | None = None) -> ir.Value:
-    """Returns the vector of a tile."""
+    """Returns the vector of a tile.
+
+    Args:
+        tile: of global or shared memory.
+        vector: its type, of the tile's shape and elements.
+        attributes: of the op, such as cache hints; None for none.
+    """
     return create("load_tile", [tile], [vector], attributes).results[0]
 
 
 def store_tile(value: ir.Value, tile: ir.Value) -> None:
-    """Stores a vector to a tile."""
+    """Stores a vector to a tile.
+
+    Args:
+        value: a vector of the tile's shape and elements.
+        tile: of global or shared memory.
+    """
     create("store_tile", [value, tile])
 
 

@@ -27,7 +27,11 @@ TRY_WAIT_TICKS = 10000000
 
 
 def row_swizzle(row_bytes: int) -> int | None:
-    """Returns the widest swizzle, in bytes, that divides the rows of a tile, or None."""
+    """Returns the widest swizzle, in bytes, that divides the rows of a tile, or None.
+
+    Args:
+        row_bytes: of a row of the tile.
+    """
     return next((swizzle for swizzle in SWIZZLES if row_bytes % swizzle == 0), None)
 
 
@@ -35,6 +39,9 @@ def whole_boxes(row_bytes: int) -> int:
     """Returns the bytes of the boxes for a row of a tile, where boxes may exceed the tile.
 
     TMA takes about as long for a row of 32 bytes as for one of 64: boxes of 32 bytes are for rows of up to 32 bytes.
+
+    Args:
+        row_bytes: of a row of the tile.
     """
     box = SWIZZLES[-1] if row_bytes <= SWIZZLES[-1] else SWIZZLES[-2]
     return -(-row_bytes // box) * box
@@ -54,7 +61,13 @@ def create_descriptor(buffer: ir.Value, type_: ir.Type, rows: int, columns: int)
 
 
 def box_sizes(rank: int, rows: int, columns: int) -> list[ir.Value]:
-    """Returns the extents of a box of one matrix in a tensor of a rank, at the current insertion point."""
+    """Returns the extents of a box of one matrix in a tensor of a rank, at the current insertion point.
+
+    Args:
+        rank: of the tensor, 2 or more.
+        rows: of the box.
+        columns: of the box.
+    """
     return [index(size) for size in (*[1] * (rank - 2), rows, columns)]
 
 
@@ -100,7 +113,12 @@ class GlobalTile:
         return 2 + len(self.outer)
 
     def coordinates(self, column: ir.Value, row: ir.Value) -> list[ir.Value]:
-        """Returns the coordinates of a box in the view's matrix, the innermost first."""
+        """Returns the coordinates of a box in the view's matrix, the innermost first.
+
+        Args:
+            column: of the box's first element, an index.
+            row: of the box's first element, an index.
+        """
         return [column, row, *reversed(self.outer)]
 
 

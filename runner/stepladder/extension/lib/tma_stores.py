@@ -13,7 +13,11 @@ _REDUCE, _ADD = "cp.reduce.async.bulk.tensor.", "d.global.shared::cta.add.tile.b
 
 
 def is_reduce_add(op: ir.Operation) -> bool:
-    """Tells whether an op is a TMA reduction that `reduce_add` creates."""
+    """Tells whether an op is a TMA reduction that `reduce_add` creates.
+
+    Args:
+        op: any op.
+    """
     return op.name == "nvvm.inline_ptx" and _REDUCE in ir.StringAttr(op.attributes["ptxCode"]).value
 
 

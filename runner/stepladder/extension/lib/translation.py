@@ -25,7 +25,11 @@ class Translation:
         self.values: dict[ir.Value, list[ir.Value]] = {}
 
     def run(self, rewriter: Rewriter) -> None:
-        """Translates the launch."""
+        """Translates the launch.
+
+        Args:
+            rewriter: that erases the old ops.
+        """
         old = operations_of(body_of(self.launch))[:-1]
         with ir.InsertionPoint(terminator_of(body_of(self.launch))), self.launch.location:
             self.begin()
@@ -38,28 +42,56 @@ class Translation:
         """Creates what is before all other ops."""
 
     def operation(self, op: ir.Operation) -> bool:
-        """Creates what an op becomes; returns False for one that is cloned."""
+        """Creates what an op becomes; returns False for one that is cloned.
+
+        Args:
+            op: of the launch; loops and branches are not given to it.
+        """
         raise NotImplementedError
 
     def expanded(self, op: ir.Operation, like: ir.Value, value: ir.Value) -> list[ir.Value]:
-        """Returns what stands for a value where `op` makes it the carried value `like`."""
+        """Returns what stands for a value where `op` makes it the carried value `like`.
+
+        Args:
+            op: a loop, or the end of a region.
+            like: the carried value: a result of a loop or a branch, or an argument of a loop's body.
+            value: of the launch before its translation.
+        """
         return self.values.get(value, [value])
 
     def types_of(self, like: ir.Value) -> list[ir.Type]:
-        """Returns the types of what stands for a carried value."""
+        """Returns the types of what stands for a carried value.
+
+        Args:
+            like: the carried value.
+        """
         return [like.type]
 
     def carry(self, op: ir.Operation, like: ir.Value, value: ir.Value) -> None:
-        """Notes that `like` carries what `value` is."""
+        """Notes that `like` carries what `value` is.
+
+        Args:
+            op: a loop, or the end of a region.
+            like: the carried value.
+            value: of the launch before its translation.
+        """
 
     def one(self, value: ir.Value) -> ir.Value:
-        """Returns what stands for a value that one value stands for."""
+        """Returns what stands for a value that one value stands for.
+
+        Args:
+            value: of the launch before its translation.
+        """
         found = self.values.get(value, [value])
         assert len(found) == 1, "several values stand for it"
         return found[0]
 
     def translate(self, op: ir.Operation) -> None:
-        """Creates what an op becomes."""
+        """Creates what an op becomes.
+
+        Args:
+            op: of the launch, after those that make its operands.
+        """
         with op.location:
             if op.name == "scf.for":
                 self._for(op)
@@ -70,6 +102,9 @@ class Translation:
 
     def clone(self, op: ir.Operation) -> None:
         """Creates an op as it is.
+
+        Args:
+            op: of the launch, after those that make its operands.
 
         Raises:
             Refusal: an operand that several values stand for.

@@ -42,7 +42,14 @@ class WarpPart:
         self.tile = (rows, columns) if reduced.axis == COLUMN else (columns, rows)
 
     def partials(self, launch: ir.Operation) -> PartialResults:
-        """Creates the partial results of all warps of a launch."""
+        """Creates the partial results of all warps of a launch.
+
+        Args:
+            launch: the `gpu.launch`.
+
+        Returns:
+            The workspace and the counters, which the warps share.
+        """
         found = self._found
         rows, columns = (
             -(-extent // whole) * (whole // own)

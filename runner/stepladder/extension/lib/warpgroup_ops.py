@@ -87,7 +87,11 @@ def generate_descriptor(type_: ir.Type, tile: ir.Value, tensor_map: ir.Value) ->
 
 
 def init_accumulator(type_: ir.Type) -> ir.Value:
-    """Returns an accumulator of zeros."""
+    """Returns an accumulator of zeros.
+
+    Args:
+        type_: of the accumulator of a warpgroup.
+    """
     if not _is_integer(type_):
         return nvgpu.warpgroup_mma_init_accumulator(type_)
     return ir.Operation.create(InitAccumulator.OPERATION_NAME, results=[type_]).results[0]
@@ -140,7 +144,13 @@ def multiply_split(large: Sequence[ir.Value], small: Sequence[ir.Value], accumul
 
 
 def store_accumulator(accumulator: ir.Value, destination: ir.Value, *, one_warpgroup: bool) -> None:
-    """Stores an accumulator to a tile; with several warpgroups, each warpgroup has a destination of its own."""
+    """Stores an accumulator to a tile; with several warpgroups, each warpgroup has a destination of its own.
+
+    Args:
+        accumulator: of the warpgroup.
+        destination: a buffer of the accumulator's shape.
+        one_warpgroup: whether the block has no other warpgroup that multiplies.
+    """
     if one_warpgroup and types.name_of(ir.MemRefType(destination.type).element_type) == "f32":
         nvgpu.warpgroup_mma_store(accumulator, destination)
     else:

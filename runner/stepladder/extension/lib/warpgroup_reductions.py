@@ -35,7 +35,12 @@ def reduce_accumulators(payload: ir.Operation, found: Epilogue) -> None:
 
 
 def erase_reduced(found: Epilogue, rewriter: Rewriter) -> None:
-    """Erases the workspaces of reductions, after the epilogue has been erased."""
+    """Erases the workspaces of reductions, after the epilogue has been erased.
+
+    Args:
+        found: the epilogue; one without reductions changes nothing.
+        rewriter: that erases ops.
+    """
     for reduced in found.elementwise.reduced if found.elementwise is not None else ():
         reduced.erase(rewriter)
 

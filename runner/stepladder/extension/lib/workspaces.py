@@ -51,18 +51,31 @@ def create_workspace(type_: ir.MemRefType, *, whole: bool = False) -> ir.Value:
 
 
 def create_copy(source: ir.Value, target: ir.Value) -> None:
-    """Creates the copy of a buffer to a workspace, at the current insertion point."""
+    """Creates the copy of a buffer to a workspace, at the current insertion point.
+
+    Args:
+        source: a buffer.
+        target: the workspace, or a view of it, of the same shape.
+    """
     ir.Operation.create(COPY, operands=[source, target], attributes={WORKSPACE: ir.UnitAttr.get()})
 
 
 def is_workspace(value: ir.Value) -> bool:
-    """Tells whether a value is a workspace."""
+    """Tells whether a value is a workspace.
+
+    Args:
+        value: of any type.
+    """
     source = producer(value)
     return source is not None and source.name == "memref.alloc" and WORKSPACE in source.attributes
 
 
 def is_matrix_of_workspace(view: ir.Operation | None) -> bool:
-    """Tells whether an op views the matrix in a workspace: all rows, and the columns before the padding."""
+    """Tells whether an op views the matrix in a workspace: all rows, and the columns before the padding.
+
+    Args:
+        view: any op; None, of a value that no op makes, views none.
+    """
     if view is None or view.name != "memref.subview" or not is_workspace(view.operands[0]):
         return False
     return _WHOLE not in defining_op(view.operands[0]).attributes
@@ -70,6 +83,9 @@ def is_matrix_of_workspace(view: ir.Operation | None) -> bool:
 
 def the_matmuls(payload: ir.Operation) -> list[ir.Operation]:
     """Returns the one matmul on tensors below an op, or both of a pair.
+
+    Args:
+        payload: a module or a function.
 
     Raises:
         Refusal: none, or more.

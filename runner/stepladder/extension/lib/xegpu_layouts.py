@@ -15,6 +15,11 @@ ROWS, COLUMNS = 8, 16  # of the block that an instruction computes
 def instruction(op: ir.Operation, shape: Sequence[int], rows: int = ROWS) -> ir.Attribute:
     """Returns the layout of a vector that is divided into blocks of up to `rows` x 16 elements.
 
+    Args:
+        op: which the message names.
+        shape: rows and columns of the vector.
+        rows: the most rows of a block.
+
     Raises:
         Refusal: blocks of 16 columns do not divide it.
     """
@@ -28,6 +33,10 @@ def reaches(value: ir.Value, name: str) -> bool:
     """Returns whether an op called `name` takes a vector, or elementwise results of it, in the same block or others.
 
     Products and loops, which give vectors of their own, are not followed.
+
+    Args:
+        value: the vector.
+        name: of the op, with its dialect.
     """
     return any(
         user.name == name

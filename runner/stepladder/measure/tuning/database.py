@@ -158,6 +158,9 @@ class Database:
     def add(self, entry: Entry) -> None:
         """Adds an entry, or replaces the one with its key.
 
+        Args:
+            entry: the fastest knobs of a problem, with what they were measured on.
+
         Raises:
             StepladderError: the file cannot be written.
         """

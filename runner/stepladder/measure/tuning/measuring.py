@@ -63,6 +63,9 @@ def measure_problem(
         worker: the command that measures.
         patience: seconds without a line after which a kernel counts as hanging.
 
+    Returns:
+        What the worker measured, and the settings that were excluded.
+
     Raises:
         StepladderError: nothing could be executed, or no setting is left.
     """

@@ -97,6 +97,9 @@ def write_plan(folder: Path, plan: Plan) -> None:
 def read_plan(folder: Path) -> Plan:
     """Returns the plan in a folder.
 
+    Args:
+        folder: that `stepladder tune build` wrote.
+
     Raises:
         StepladderError: there is none, or it is damaged or of another version.
     """

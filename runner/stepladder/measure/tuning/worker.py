@@ -39,7 +39,11 @@ _SEED = 0
 
 
 def say(**fields: object) -> None:
-    """Writes one line for the process that waits."""
+    """Writes one line for the process that waits.
+
+    Args:
+        fields: of the line's JSON object.
+    """
     print(json.dumps(fields), flush=True)
 
 
@@ -173,7 +177,11 @@ def _race(
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs the command line; returns the exit status."""
+    """Runs the command line; returns the exit status.
+
+    Args:
+        arguments: folder of the plan, number of the problem, and names of kernels that are left out.
+    """
     folder, number, *excluded = arguments
     try:
         result = measure(Path(folder), read_plan(Path(folder)).problems[int(number)], excluded)

@@ -21,7 +21,14 @@ _OF_FLOATS = ("addf", "mulf", "maximumf", "minimumf", "maxnumf", "minnumf", *_EI
 
 
 def init_tile(op: ir.Operation) -> None:
-    """A tile of a memref, of a memref of dynamic shape, of an address, or of offsets."""
+    """A tile of a memref, of a memref of dynamic shape, of an address, or of offsets.
+
+    Args:
+        op: `xetile.init_tile`.
+
+    Raises:
+        Wrong: operands and result that do not go together; says what would be right.
+    """
     tile = read_tile(op.results[0].type)
     (base,), offsets, shape, strides = segments(op)
     if tile.scatter or any(isinstance(offset.type, ir.VectorType) for offset in offsets):
@@ -160,7 +167,14 @@ def _check_padding(op: ir.Operation, element: ir.Type) -> None:
 
 
 def load_tile(op: ir.Operation) -> None:
-    """A vector of what a tile shows."""
+    """A vector of what a tile shows.
+
+    Args:
+        op: `xetile.load_tile`.
+
+    Raises:
+        Wrong: a tile, a result or a padding that does not go together; says what would be right.
+    """
     tile = _block_tile(op, op.operands[0], "xetile.load_gather loads it")
     _check_content(tile, op.results[0].type, "result")
     _check_padding(op, tile.element)
@@ -179,7 +193,14 @@ def _check_map(value: ir.Value, tile: TileType) -> None:
 
 
 def store_tile(op: ir.Operation) -> None:
-    """Writes a vector to what a tile shows."""
+    """Writes a vector to what a tile shows.
+
+    Args:
+        op: `xetile.store_tile`.
+
+    Raises:
+        Wrong: a value, a tile or a map that does not go together, or a padding; says what would be right.
+    """
     tile = _block_tile(op, op.operands[1], "xetile.store_scatter stores to it")
     _check_content(tile, op.operands[0].type, "value")
     if "padding" in op.attributes:
@@ -188,7 +209,14 @@ def store_tile(op: ir.Operation) -> None:
 
 
 def prefetch_tile(op: ir.Operation) -> None:
-    """Brings what a tile shows to a cache."""
+    """Brings what a tile shows to a cache.
+
+    Args:
+        op: `xetile.prefetch_tile`.
+
+    Raises:
+        Wrong: another tile than a block of global memory, or another locality than 0 to 3.
+    """
     tile = _block_tile(op, op.operands[0], "a prefetch is of a block")
     locality = op.attributes.get("locality")
     if not isinstance(locality, ir.IntegerAttr) or locality.value not in _LOCALITIES:
@@ -198,7 +226,14 @@ def prefetch_tile(op: ir.Operation) -> None:
 
 
 def update_tile_offset(op: ir.Operation) -> None:
-    """A tile at another place of its matrix."""
+    """A tile at another place of its matrix.
+
+    Args:
+        op: `xetile.update_tile_offset`.
+
+    Raises:
+        Wrong: another tile than a block, another type of the result, or offsets that are no indices.
+    """
     _block_tile(op, op.operands[0], "xetile.init_tile makes another one of other offsets")
     if op.results[0].type != op.operands[0].type:
         raise Wrong(f"the result is {op.results[0].type}, and the tile {op.operands[0].type}: the type stays")
@@ -208,7 +243,14 @@ def update_tile_offset(op: ir.Operation) -> None:
 
 
 def atomic_rmw(op: ir.Operation) -> None:
-    """Updates each element of what a tile shows, atomically."""
+    """Updates each element of what a tile shows, atomically.
+
+    Args:
+        op: `xetile.atomic_rmw`.
+
+    Raises:
+        Wrong: a tile, a value or a kind of update that does not go together; says what would be right.
+    """
     tile = _block_tile(op, op.operands[1], "an atomic update is of a block")
     _check_content(tile, op.operands[0].type, "value")
     _check_content(tile, op.results[0].type, "result")
@@ -240,7 +282,14 @@ def _check_mask(tile: TileType, mask: ir.Value) -> None:
 
 
 def load_gather(op: ir.Operation) -> None:
-    """A vector of elements with offsets of their own."""
+    """A vector of elements with offsets of their own.
+
+    Args:
+        op: `xetile.load_gather`.
+
+    Raises:
+        Wrong: a tile, a mask, a result or a padding that does not go together; says what would be right.
+    """
     tile = _scatter_operand(op, op.operands[0], "xetile.load_tile")
     _check_mask(tile, op.operands[1])
     _check_content(tile, op.results[0].type, "result")
@@ -248,7 +297,14 @@ def load_gather(op: ir.Operation) -> None:
 
 
 def store_scatter(op: ir.Operation) -> None:
-    """Writes elements with offsets of their own."""
+    """Writes elements with offsets of their own.
+
+    Args:
+        op: `xetile.store_scatter`.
+
+    Raises:
+        Wrong: a tile, a mask or a value that does not go together, or a padding; says what would be right.
+    """
     tile = _scatter_operand(op, op.operands[2], "xetile.store_tile")
     _check_mask(tile, op.operands[1])
     _check_content(tile, op.operands[0].type, "value")

@@ -56,6 +56,7 @@ def numbers(attribute: ir.Attribute, what: str, count: int | None = None) -> tup
     """Returns the numbers of an array attribute.
 
     Args:
+        attribute: of any kind.
         what: its name, for the message.
         count: how many there must be; None for any.
 
@@ -82,6 +83,9 @@ def _fields(attribute: ir.Attribute, known: tuple[str, ...], what: str) -> dict[
 
 def read_wg_map(attribute: ir.Attribute) -> WgMap:
     """Returns a `#xetile.wg_map` as an object.
+
+    Args:
+        attribute: of any kind.
 
     Raises:
         Wrong: it is none, or one without two positive numbers for each parameter.
@@ -151,6 +155,10 @@ def map_attribute(op: ir.Operation, name: str = "wg_map") -> WgMap | None:
 
 def size_attribute(op: ir.Operation, name: str) -> int | None:
     """Returns `reduction_size` or `broadcast_size`, a number or a list of one; None where the op has none.
+
+    Args:
+        op: which may have the attribute.
+        name: `reduction_size` or `broadcast_size`.
 
     Raises:
         Wrong: it is none of these, or not positive.

@@ -51,7 +51,14 @@ def _check_operand(op: ir.Operation, number: int, name: str, derived: WgMap, att
 
 
 def tile_mma(op: ir.Operation) -> None:
-    """The product of two vectors, added to a third one."""
+    """The product of two vectors, added to a third one.
+
+    Args:
+        op: `xetile.tile_mma`.
+
+    Raises:
+        Wrong: shapes, element types or maps that do not go together; says what would be right.
+    """
     names = ("A", "B", "C")
     vectors = [_vector(value, name) for value, name in zip(op.operands, names)]
     a, b = vectors[:2]
@@ -91,7 +98,14 @@ def _check_elements(source: ir.VectorType, result: ir.VectorType) -> None:
 
 
 def transpose(op: ir.Operation) -> None:
-    """A vector with its dimensions exchanged."""
+    """A vector with its dimensions exchanged.
+
+    Args:
+        op: `xetile.transpose`.
+
+    Raises:
+        Wrong: a permutation, shapes, element types or maps that do not go together; says what would be right.
+    """
     source, result = _vector(op.operands[0], "the source"), _vector(op.results[0], "the result")
     permutation = numbers(op.attributes["permutation"], "permutation") if "permutation" in op.attributes else ()
     if permutation != (1, 0):
@@ -129,7 +143,14 @@ def _replaced(pair: tuple[int, int], axis: int, number: int) -> tuple[int, int]:
 
 
 def reduction(op: ir.Operation) -> None:
-    """A vector reduced along a dimension, all of it or in groups of `reduction_size` elements."""
+    """A vector reduced along a dimension, all of it or in groups of `reduction_size` elements.
+
+    Args:
+        op: `xetile.reduction`.
+
+    Raises:
+        Wrong: a kind, a dimension, shapes or maps that do not go together; says what would be right.
+    """
     source, result = _vector(op.operands[0], "the source"), _vector(op.results[0], "the result")
     axis = _dimension(op)
     _check_elements(source, result)
@@ -166,7 +187,14 @@ def reduction(op: ir.Operation) -> None:
 
 
 def broadcast(op: ir.Operation) -> None:
-    """A vector stretched along a dimension: each element fills a block of `broadcast_size`, or the whole dimension."""
+    """A vector stretched along a dimension: each element fills a block of `broadcast_size`, or the whole dimension.
+
+    Args:
+        op: `xetile.broadcast`.
+
+    Raises:
+        Wrong: a dimension, shapes, element types or maps that do not go together; says what would be right.
+    """
     source, result = _vector(op.operands[0], "the source"), _vector(op.results[0], "the result")
     axis = _dimension(op)
     _check_elements(source, result)
@@ -192,7 +220,14 @@ def broadcast(op: ir.Operation) -> None:
 
 
 def convert_layout(op: ir.Operation) -> None:
-    """A vector distributed by another map."""
+    """A vector distributed by another map.
+
+    Args:
+        op: `xetile.convert_layout`.
+
+    Raises:
+        Wrong: types that differ, or maps that are missing or do not go together; says what would be right.
+    """
     source, result = _vector(op.operands[0], "the source"), _vector(op.results[0], "the result")
     if source != result:
         raise Wrong(f"the source is {source}, and the result {result}: only the map changes")

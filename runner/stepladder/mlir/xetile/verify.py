@@ -29,6 +29,9 @@ RULES: dict[str, tuple[tuple[int, ...] | None, int, Callable[[ir.Operation], Non
 def verify(op: ir.Operation) -> bool:
     """Verifies an operation of the dialect; what is wrong becomes one error at its location.
 
+    Args:
+        op: of the dialect, in a module or alone.
+
     Returns:
         Whether the operation is valid.
     """

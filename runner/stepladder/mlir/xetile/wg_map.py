@@ -52,6 +52,9 @@ class WgMap:
     def check_shape(self, shape: Sequence[int]) -> None:
         """Checks that a tile is distributed evenly.
 
+        Args:
+            shape: rows and columns of the tile.
+
         Raises:
             Wrong: a dimension that is not.
         """
@@ -71,6 +74,10 @@ class WgMap:
 
         Blocks are assigned round-robin. Where there are more subgroups along the dimension than blocks, those beyond
         begin at the first block again and share its data.
+
+        Args:
+            axis: 0 or 1.
+            size: of the tile along it.
         """
         subgroups, block = self.sg_layout[axis], self.sg_data[axis]
         import numpy as np
@@ -83,12 +90,20 @@ class WgMap:
         return elements.reshape(self.subgroups, rounds * block) % size
 
     def share(self, shape: Sequence[int]) -> tuple[int, int]:
-        """Returns the rows and columns of a tile that a subgroup owns."""
+        """Returns the rows and columns of a tile that a subgroup owns.
+
+        Args:
+            shape: rows and columns of the tile.
+        """
         rows, columns = (self.indices(axis, shape[axis]).shape[1] for axis in (0, 1))
         return rows, columns
 
     def shares(self, shape: Sequence[int]) -> bool:
-        """Whether several subgroups own the same element of a tile."""
+        """Whether several subgroups own the same element of a tile.
+
+        Args:
+            shape: rows and columns of the tile.
+        """
         return any(self.sg_layout[axis] * self.sg_data[axis] > size for axis, size in enumerate(shape))
 
     def owns_alike(self, other: WgMap, shape: Sequence[int], *, transposed: bool = False) -> bool:

@@ -1,6 +1,9 @@
 """A plug-in whose op raises an error of Python, three calls deep."""
 
-from stepladder.extension import Handle, Tc, transform_op
+from __future__ import annotations
+
+from stepladder.extension import Handle, Tc, ir, transform_op
+from stepladder.mlir.bindings import transform
 
 
 class Raises(Tc.Operation, name="raises"):
@@ -14,5 +17,5 @@ def ratio(sizes: dict[str, int]) -> int:
 
 
 @transform_op(Raises)
-def raises(payload, op, rewriter) -> None:
+def raises(payload: ir.Operation, op: Raises, rewriter: transform.TransformRewriter) -> None:
     ratio({"m": 1, "n": 0})

@@ -1,6 +1,9 @@
 """A plug-in whose op's verifier raises an error of Python."""
 
-from stepladder.extension import Handle, Tc, transform_op
+from __future__ import annotations
+
+from stepladder.extension import Handle, Tc, ir, transform_op
+from stepladder.mlir.bindings import transform
 
 
 class Verifier(Tc.Operation, name="raises"):
@@ -13,5 +16,5 @@ class Verifier(Tc.Operation, name="raises"):
 
 
 @transform_op(Verifier)
-def verifier(payload, op, rewriter) -> None:
+def verifier(payload: ir.Operation, op: Verifier, rewriter: transform.TransformRewriter) -> None:
     pass

@@ -1,6 +1,9 @@
 """A plug-in whose op has a result that its function does not return."""
 
-from stepladder.extension import Handle, HandleResult, Tc, transform_op
+from __future__ import annotations
+
+from stepladder.extension import Handle, HandleResult, Tc, ir, transform_op
+from stepladder.mlir.bindings import transform
 
 
 class WrongResult(Tc.Operation, name="with_result"):
@@ -11,5 +14,5 @@ class WrongResult(Tc.Operation, name="with_result"):
 
 
 @transform_op(WrongResult)
-def wrong_result(payload, op, rewriter) -> None:
+def wrong_result(payload: ir.Operation, op: WrongResult, rewriter: transform.TransformRewriter) -> None:
     pass

@@ -30,13 +30,16 @@ _each_fma = np.vectorize(exact_fma, otypes=[np.float64])
 
 
 def emit(site: Site, function: Callable, type_: PtxType, operands: int) -> None:
-    """Emits what computes floating-point numbers of a type from others, rounded to nearest.
+    """Emits the computation of floating-point numbers of a type from others, rounded to nearest.
 
     Args:
         site: the instruction, with its modifiers `ftz`, `sat`, `relu` and `rn`.
         function: of arrays or NumPy's scalars.
         type_: of operands and the result.
         operands: how many are read.
+
+    Raises:
+        StepladderError: a type or a rounding that the instruction does not have.
     """
     site.count(1 + operands)
     if type_.name not in _ARITHMETIC:

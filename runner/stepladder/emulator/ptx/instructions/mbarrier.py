@@ -1,7 +1,7 @@
 """Mbarriers.
 
 A loop of pure instructions around a `try_wait` or a `test_wait` waits for the phase. Elsewhere each says whether the
-phase has ended, and may say that it has not; copies land when somebody waits.
+phase has ended, and may say that it has not; copies arrive at a wait.
 Source: PTX ISA, "mbarrier".
 """
 

@@ -1,6 +1,6 @@
 """Products of warpgroups (wgmma).
 
-Sums stay in their registers while they are in flight (`dialects.llvm.Held`): who reads them before a wait is found.
+Sums stay in their registers while they are in flight (`dialects.llvm.Held`): a read before a wait is a finding.
 Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions".
 """
 
