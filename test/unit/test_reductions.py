@@ -57,7 +57,7 @@ def test_integers_are_exact(pipeline: str, knobs: dict[str, int]) -> None:
 
 
 @pytest.mark.parametrize("m, n", [(24, 1), (1, 24)])
-def test_a_kernel_of_one_row_or_column(m: int, n: int, tmp_path) -> None:
+def test_a_kernel_of_one_row_or_column(m: int, n: int, tmp_path: Path) -> None:
     """A reduction has as many elements as C, and one dimension less."""
     payload = reduction_payload(m, n, 32, (Reduced("sum", 1), Reduced("max", 0)))
     with mlir_context():
