@@ -10,7 +10,7 @@ from stepladder.mlir.bindings import ir
 def create_private_function(
     name: str, types: Sequence[ir.Type], results: Sequence[ir.Type], location: ir.Location, *marks: str
 ) -> ir.Operation:
-    """Creates a private `func.func` with an empty block, at the insertion point.
+    """Returns a new private `func.func` with an empty block, at the insertion point.
 
     Args:
         name: of the function; no other op of the module has it.
