@@ -6,7 +6,6 @@ import pytest
 import ptx_kernels
 from llvm_kernels import kernel, kinds, run
 from test_emulator_llvm_products import wgmma
-from test_scripts import Write
 
 X = np.arange(64, dtype=np.int32)
 
@@ -66,7 +65,7 @@ def handover(write: str, wait: str, *, before: str = "", behind: str = "", block
         ("monotonic", 'llvm.fence syncscope("singlethread") release', "acquire", "", {"race"}),
     ],
 )
-def test_orders(write: Write, before: str, wait: str, behind: str, found: set[str]) -> None:
+def test_orders(write: str, before: str, wait: str, behind: str, found: set[str]) -> None:
     _, outcome = run(handover(write, wait, before=before, behind=behind), X)
     assert kinds(outcome) == found
     assert all(finding.location.startswith("kernel.mlir:") for finding in outcome.findings)
@@ -83,7 +82,7 @@ def test_orders(write: Write, before: str, wait: str, behind: str, found: set[st
         ('syncscope("cluster") release', 'syncscope("cluster") acquire', 2, set()),
     ],
 )
-def test_scopes(write: Write, wait: str, cluster: int, found: set[str]) -> None:
+def test_scopes(write: str, wait: str, cluster: int, found: set[str]) -> None:
     _, outcome = run(handover(write, wait, blocks=2, cluster=cluster), X)
     assert kinds(outcome) == found
 

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,6 @@ from stepladder.cli import emulation_output
 from stepladder.runtime import files
 from stepladder.runtime.errors import StepladderError, reason
 from stepladder.runtime.files import check_writable, write_text
-from test_scripts import Write
 
 RUNNER = Path(files.__file__).resolve().parents[2]
 
@@ -37,7 +37,7 @@ def test_links_to_nothing_yet(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("write", [check_writable, lambda path: write_text(path, "text")])
-def test_links_that_lead_back(tmp_path: Path, write: Write) -> None:
+def test_links_that_lead_back(tmp_path: Path, write: Callable[[Path], None]) -> None:
     (tmp_path / "one").symlink_to("two")
     (tmp_path / "two").symlink_to("one")
     with pytest.raises(StepladderError, match=r"cannot write '.*one': Too many levels of symbolic links"):

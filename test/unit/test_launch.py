@@ -17,9 +17,11 @@ from stepladder.runtime.driver import CudaError, error_code
 from stepladder.runtime.errors import FAILED, NOT_EXECUTED, StepladderError
 from stepladder.runtime.launch import DeviceExecutor, MatmulBuffers
 
+Make = Callable[..., Bundle]
+
 
 @pytest.fixture
-def bundle(tmp_path: Path) -> Callable[..., Bundle]:
+def bundle(tmp_path: Path) -> Make:
     def make(**changes: object) -> Bundle:
         write_bundle(tmp_path / "matmul.bundle", make_manifest(**changes), b"cubin", "ptx", {})
         return read_bundle(tmp_path / "matmul.bundle")
@@ -122,7 +124,7 @@ def test_the_stream_is_destroyed_also_after_an_error() -> None:
     assert gpu.called("close_stream") == [[]]
 
 
-def test_cubin_that_runs(bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_cubin_that_runs(bundle: Make, capsys: pytest.CaptureFixture[str]) -> None:
     gpu = FakeGpu()
     kernel = device_of(gpu).load(bundle(target="sm_90a"))
     assert (kernel.source, kernel.registers, kernel.local_memory) == ("cubin", 40, 0)
@@ -131,7 +133,7 @@ def test_cubin_that_runs(bundle: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 
 @pytest.mark.parametrize("refusal", ["CUDA_ERROR_INVALID_IMAGE", "CUDA_ERROR_NO_BINARY_FOR_GPU"])
-def test_falls_back_to_ptx_with_a_note(bundle: Path, capsys: pytest.CaptureFixture[str], refusal: str) -> None:
+def test_falls_back_to_ptx_with_a_note(bundle: Make, capsys: pytest.CaptureFixture[str], refusal: str) -> None:
     gpu = FakeGpu({"load": [refusal]})
     assert device_of(gpu).load(bundle(target="sm_90a")).source == "ptx"
     assert gpu.called("load")[1] == ["ptx", b"ptx\0", "matmul"]
@@ -139,21 +141,21 @@ def test_falls_back_to_ptx_with_a_note(bundle: Path, capsys: pytest.CaptureFixtu
     assert note in capsys.readouterr().err
 
 
-def test_goes_straight_to_ptx_on_a_later_gpu(bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_goes_straight_to_ptx_on_a_later_gpu(bundle: Make, capsys: pytest.CaptureFixture[str]) -> None:
     gpu = FakeGpu()
     assert device_of(gpu).load(bundle(target="sm_80")).source == "ptx"
     assert len(gpu.called("load")) == 1
     assert "the cubin is for sm_80, and Fake H200 is 9.0" in capsys.readouterr().err
 
 
-def test_neither_image_loads(bundle: Path) -> None:
+def test_neither_image_loads(bundle: Make) -> None:
     gpu = FakeGpu({"load": ["CUDA_ERROR_INVALID_IMAGE", "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"]})
     with pytest.raises(StepladderError, match=r"refuses the PTX too .CUDA_ERROR_UNSUPPORTED_PTX_VERSION") as caught:
         device_of(gpu).load(bundle(target="sm_90a"))
     assert caught.value.status == NOT_EXECUTED
 
 
-def test_other_load_errors_are_not_hidden_by_the_fallback(bundle: Path) -> None:
+def test_other_load_errors_are_not_hidden_by_the_fallback(bundle: Make) -> None:
     gpu = FakeGpu({"load": ["CUDA_ERROR_OUT_OF_MEMORY"]})
     message = "loading kernel 'matmul' from cubin failed: CUDA_ERROR_OUT_OF_MEMORY .it went wrong."
     with pytest.raises(CudaError, match=message):
@@ -164,14 +166,14 @@ def test_other_load_errors_are_not_hidden_by_the_fallback(bundle: Path) -> None:
     "static, dynamic, asked",
     [(0, 48 * 1024, False), (1024, 47 * 1024, False), (1024, 48 * 1024, True), (0, 100_000, True)],
 )
-def test_opts_in_to_large_shared_memory(bundle: Path, static: int, dynamic: int, asked: bool) -> None:
+def test_opts_in_to_large_shared_memory(bundle: Make, static: int, dynamic: int, asked: bool) -> None:
     gpu = FakeGpu(static_shared_memory=static)
     device_of(gpu).load(bundle(target="sm_90a", static_shared_memory=static, dynamic_shared_memory=dynamic))
     wanted = ["CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES", dynamic, 6, 0]
     assert gpu.called("cuKernelSetAttribute") == ([wanted] if asked else [])
 
 
-def test_more_shared_memory_than_the_gpu_has(unread_bundle: Callable[..., Bundle]) -> None:
+def test_more_shared_memory_than_the_gpu_has(unread_bundle: Make) -> None:
     message = "needs 232449 bytes of shared memory.*Fake H200 has at most 232448"
     with pytest.raises(StepladderError, match=message) as caught:
         device_of(FakeGpu()).load(unread_bundle(target="sm_90a", static_shared_memory=1, dynamic_shared_memory=232448))
@@ -187,9 +189,7 @@ def test_more_shared_memory_than_the_gpu_has(unread_bundle: Callable[..., Bundle
     ],
 )
 def test_what_only_hopper_has(
-    unread_bundle: Callable[..., Bundle],
-    changes: dict[str, bool | str | tuple[Argument | TmaDescriptor | int, ...]],
-    feature: str,
+    unread_bundle: Make, changes: dict[str, bool | str | tuple[Argument | TmaDescriptor | int, ...]], feature: str
 ) -> None:
     read = unread_bundle(**changes | {"target": "sm_80"})
     with pytest.raises(StepladderError) as caught:
@@ -201,7 +201,7 @@ def test_what_only_hopper_has(
     assert caught.value.status == NOT_EXECUTED
 
 
-def test_parameters_in_the_kernels_order(bundle: Path) -> None:
+def test_parameters_in_the_kernels_order(bundle: Make) -> None:
     gpu = FakeGpu(addresses=[0x1000, 0x2000, 0x3000])
     read = bundle(target="sm_90a", grid=(3, 4, 1), block=(128, 2, 1), dynamic_shared_memory=1024)
     launcher_of(device_of(gpu), read)()
@@ -210,7 +210,7 @@ def test_parameters_in_the_kernels_order(bundle: Path) -> None:
 
 
 @pytest.mark.parametrize("dependent", [False, True])
-def test_pointers_and_descriptors_mix(bundle: Path, dependent: bool) -> None:
+def test_pointers_and_descriptors_mix(bundle: Make, dependent: bool) -> None:
     """The driver gets the 128 aligned bytes of a descriptor by their address, and a pointer as a 64-bit integer."""
     gpu = FakeGpu(addresses=[0x1000, 0x2000, 0x3000])
     problem = make_problem(64, 192, 128)
@@ -250,7 +250,7 @@ def test_pointers_and_descriptors_mix(bundle: Path, dependent: bool) -> None:
         assert not hasattr(config, "attrs")
 
 
-def test_dependent_launch(bundle: Path) -> None:
+def test_dependent_launch(bundle: Make) -> None:
     """Programmatic dependent launch goes with every launch, in a capture as outside of one."""
     gpu = FakeGpu()
     device = device_of(gpu)
@@ -279,7 +279,7 @@ def test_unsigned_integers_of_64_bits(number: int) -> None:
     assert given == number and given.dtype == np.uint64
 
 
-def test_a_launcher_keeps_its_buffers(bundle: Path) -> None:
+def test_a_launcher_keeps_its_buffers(bundle: Make) -> None:
     """Memory goes back with the last reference to a buffer, which a launcher may be."""
     device = device_of(FakeGpu())
     read = bundle(**tma_changes())
@@ -294,7 +294,7 @@ def test_a_launcher_keeps_its_buffers(bundle: Path) -> None:
     assert c() is None
 
 
-def test_clusters_are_those_compiled_in(bundle: Path) -> None:
+def test_clusters_are_those_compiled_in(bundle: Make) -> None:
     """They need nothing at launch; the driver is only asked whether one fits, without extents of its own."""
     gpu = FakeGpu(cluster=(2, 1, 1))
     read = bundle(target="sm_90a", cluster=(2, 1, 1), grid=(6, 4, 1), block=(384, 1, 1), dynamic_shared_memory=200_000)
@@ -311,7 +311,7 @@ def test_clusters_are_those_compiled_in(bundle: Path) -> None:
 
 
 @pytest.mark.parametrize("cluster, opts_in", [((4, 2, 1), False), ((3, 3, 1), True), ((16, 1, 1), True)])
-def test_large_clusters_are_opted_in_to(bundle: Path, cluster: tuple[int, int, int], opts_in: bool) -> None:
+def test_large_clusters_are_opted_in_to(bundle: Make, cluster: tuple[int, int, int], opts_in: bool) -> None:
     gpu = FakeGpu(cluster=cluster)
     device_of(gpu).load(bundle(target="sm_90a", cluster=cluster, grid=cluster))
     wanted = [["CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED", 1, 6, 0]]
@@ -320,7 +320,7 @@ def test_large_clusters_are_opted_in_to(bundle: Path, cluster: tuple[int, int, i
 
 @pytest.mark.parametrize("cluster, grid", [((2, 1, 1), (3, 4, 1)), ((1, 2, 1), (4, 3, 1)), ((1, 1, 2), (2, 2, 1))])
 def test_grid_that_is_no_multiple_of_the_cluster(
-    unread_bundle: Callable[..., Bundle], cluster: tuple[int, int, int], grid: tuple[int, int, int]
+    unread_bundle: Make, cluster: tuple[int, int, int], grid: tuple[int, int, int]
 ) -> None:
     text = " x ".join(map(str, grid)), " x ".join(map(str, cluster))
     message = f"has a grid of {text[0]} blocks, which is not a multiple of its cluster of {text[1]}; nothing was"
@@ -330,7 +330,7 @@ def test_grid_that_is_no_multiple_of_the_cluster(
 
 
 @pytest.mark.parametrize("compiled", [(0, 0, 0), (1, 2, 1)])
-def test_kernel_compiled_for_another_cluster(bundle: Path, compiled: tuple[int, int, int]) -> None:
+def test_kernel_compiled_for_another_cluster(bundle: Make, compiled: tuple[int, int, int]) -> None:
     text = " x ".join(map(str, compiled))
     message = f"kernel 'matmul' is compiled for clusters of {text} blocks, and the manifest has 2 x 1 x 1; nothing was"
     with pytest.raises(StepladderError, match=message) as caught:
@@ -338,7 +338,7 @@ def test_kernel_compiled_for_another_cluster(bundle: Path, compiled: tuple[int, 
     assert caught.value.status == NOT_EXECUTED
 
 
-def test_cluster_that_does_not_fit(bundle: Path) -> None:
+def test_cluster_that_does_not_fit(bundle: Make) -> None:
     gpu = FakeGpu(cluster=(16, 1, 1))
     gpu.active_clusters = 0
     read = bundle(
@@ -368,7 +368,7 @@ def test_capture_ends_when_enqueueing_fails() -> None:
     assert len(gpu.called("close_builder")) == 1 and not gpu.called("complete")
 
 
-def test_copies_wait_for_kernels_before(bundle: Path) -> None:
+def test_copies_wait_for_kernels_before(bundle: Make) -> None:
     gpu = FakeGpu()
     device = device_of(gpu)
     read = bundle(target="sm_90a")
@@ -386,7 +386,7 @@ def test_copies_wait_for_kernels_before(bundle: Path) -> None:
     assert len(gpu.called("free")) == 3
 
 
-def test_a_failed_copy_is_reported(bundle: Path) -> None:
+def test_a_failed_copy_is_reported(bundle: Make) -> None:
     gpu = FakeGpu({"cuMemcpyHtoD": ["CUDA_ERROR_INVALID_VALUE"]})
     buffer = device_of(gpu).allocate(8)
     with pytest.raises(CudaError, match=r"cuMemcpyHtoD failed: CUDA_ERROR_INVALID_VALUE .it went wrong."):

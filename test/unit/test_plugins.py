@@ -15,7 +15,6 @@ from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
 from stepladder.runtime.errors import StepladderError
-from test_scripts import Write
 
 IMPORT = "from stepladder.extension import *\n"
 OP = """
@@ -67,7 +66,7 @@ def nothing_stays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     dialect.restore(before)
 
 
-def test_an_op_is_known_to_contexts_made_afterwards(write: Write) -> None:
+def test_an_op_is_known_to_contexts_made_afterwards(write: Callable[..., str]) -> None:
     plugins.load_file(write(op("mine")))
     pipeline = write(SCRIPT.format(op="tc.mine", pipeline="seen"), "seen.mlir")
     for _ in range(2):
@@ -76,7 +75,7 @@ def test_an_op_is_known_to_contexts_made_afterwards(write: Write) -> None:
             assert "attributes {seen}" in run.steps[0].text
 
 
-def test_a_file_is_loaded_once(write: Write) -> None:
+def test_a_file_is_loaded_once(write: Callable[..., str]) -> None:
     path = write(op("mine"))
     plugins.load_files([path, path, os.path.relpath(path)])
     assert plugins.files() == (path,)
@@ -122,7 +121,7 @@ def test_a_file_is_loaded_once(write: Write) -> None:
         ),
     ],
 )
-def test_plugins_that_are_refused(write: Write, text: str, message: str) -> None:
+def test_plugins_that_are_refused(write: Callable[..., str], text: str, message: str) -> None:
     before = dialect.registered()
     with pytest.raises(StepladderError, match=message):
         plugins.load_file(write(text.replace("\\0", "\0")))
@@ -131,7 +130,7 @@ def test_plugins_that_are_refused(write: Write, text: str, message: str) -> None
         ir.Module.parse("module {}")
 
 
-def test_two_plugins_of_one_dialect_are_refused(write: Write) -> None:
+def test_two_plugins_of_one_dialect_are_refused(write: Callable[..., str]) -> None:
     first = write(IMPORT + "class M(Dialect, name='mine'): pass\n" + op("a", "M"), "first.py")
     plugins.load_file(first)
     message = "second.py' defines the dialect 'mine', which plug-in '.*first.py' defines"
@@ -145,7 +144,7 @@ def test_no_file(path: str) -> None:
         plugins.load_file(path)
 
 
-def test_the_error_keeps_the_traceback(write: Write) -> None:
+def test_the_error_keeps_the_traceback(write: Callable[..., str]) -> None:
     with pytest.raises(StepladderError) as error:
         plugins.load_file(write("def f():\n    return 1 // 0\nf()\n"))
     assert "line 3, in <module>" in error.value.traceback and "line 2, in f" in error.value.traceback
@@ -154,7 +153,7 @@ def test_the_error_keeps_the_traceback(write: Write) -> None:
 
 
 @pytest.fixture
-def installed(tmp_path: Path, write: Write) -> Callable[..., object]:
+def installed(tmp_path: Path, write: Callable[..., str]) -> Callable[..., object]:
     """Returns a function that runs stepladder-opt beside an installed package whose module has some text."""
 
     def run(text: str) -> subprocess.CompletedProcess:

@@ -3,7 +3,6 @@
 import pytest
 
 from ptx_kernels import kernel, kinds, run, run_clean
-from test_scripts import Write
 
 SHARED = ".shared .align 16 .b8 s[2048]; .shared .align 8 .b64 bar;"
 
@@ -135,7 +134,7 @@ CROSSED = [*range(64, 128), *range(64)]
         ),
     ],
 )
-def test_shared_memory_of_the_other_block(write: Write, read: str) -> None:
+def test_shared_memory_of_the_other_block(write: str, read: str) -> None:
     text = REMOTE.format(write=write, read=read, order="")
     assert run_clean(text, shared=SHARED, blocks=2, cluster=2).tolist() == CROSSED
     _, outcome = run(

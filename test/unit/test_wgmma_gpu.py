@@ -328,7 +328,7 @@ def bundle(request: pytest.FixtureRequest, tmp_path: Path) -> Bundle:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("bundle", CASES, indirect=True)
-def test_numbers(bundle: Path) -> None:
+def test_numbers(bundle: Bundle) -> None:
     problem = bundle.manifest.problem
     with Device() as device, MatmulBuffers(device, problem) as buffers:
         if device.capability != (9, 0):
