@@ -26,8 +26,8 @@ class DistributeElements(Tc.Operation, name="distribute_elements"):
     numbers are f32, and rounded once. Buffers that a fill or a copy initializes are not written before the result.
 
     Operands: a handle to a module with one function. Attributes: `threads`, of a block, a multiple of 32. Refuses a
-    function with more ops than that, indexing maps that are not projected permutations, arithmetic and casts of fp8, and
-    a result of one iteration that another one reads.
+    function with more ops than that, indexing maps that are not projected permutations, arithmetic and casts of fp8,
+    and a result of one iteration that another one reads.
     """
 
     target: Handle
