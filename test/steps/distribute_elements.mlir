@@ -101,3 +101,17 @@ func.func @diagonal(%x: memref<19xf16>, %y: memref<10x10xf16>) {
   }
   return
 }
+
+// -----
+
+#all = affine_map<(i, j) -> (i, j)>
+func.func @widened(%x: memref<10x10xf8E4M3FN>, %y: memref<10x10xf16>) {
+  linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<10x10xf8E4M3FN>) outs(%y : memref<10x10xf16>) {
+  ^bb0(%in: f8E4M3FN, %out: f16):
+    // expected-error@+1 {{tc.distribute_elements: 'arith.extf' of f8E4M3FN outside of a matmul; accepted: f16, bf16, f32, f64 and integers}}
+    %v = arith.extf %in : f8E4M3FN to f16
+    linalg.yield %v : f16
+  }
+  return
+}

@@ -13,6 +13,8 @@ from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.traverse import producer, walk
 
 _WARP = 32
+_SMALLEST = 16  # bits of a floating-point type that a thread computes in
+_MOVES = ("arith.constant", "arith.select")
 _VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast")
 
 
@@ -24,8 +26,8 @@ class DistributeElements(Tc.Operation, name="distribute_elements"):
     numbers are f32, and rounded once. Buffers that a fill or a copy initializes are not written before the result.
 
     Operands: a handle to a module with one function. Attributes: `threads`, of a block, a multiple of 32. Refuses a
-    function with more ops than that, indexing maps that are not projected permutations, and a result of one iteration
-    that another one reads.
+    function with more ops than that, indexing maps that are not projected permutations, arithmetic and casts of fp8,
+    and a result of one iteration that another one reads.
     """
 
     target: Handle
@@ -46,12 +48,25 @@ def distribute_elements(payload: ir.Operation, op: DistributeElements, rewriter:
     ]
     if others != [generic]:
         raise Refusal(next(item for item in others if item != generic), "an op beside the one linalg.generic")
+    _check_types(generic)
     nest = _Nest(generic, rewriter)
     with ir.InsertionPoint(generic), generic.location:
         nest.write(op.threads.value)
     rewriter.erase_op(generic)
     for item in nest.initializing:
         rewriter.erase_op(item)
+
+
+def _check_types(generic: ir.Operation) -> None:
+    """Refuses arithmetic and casts of fp8: LLVM has neither; elements may be copied."""
+    for op in walk(generic):
+        if not op.name.startswith(("arith.", "math.")) or op.name in _MOVES:
+            continue
+        for value in (*op.operands, *op.results):
+            if isinstance(value.type, ir.FloatType) and value.type.width < _SMALLEST:
+                raise Refusal(
+                    op, f"'{op.name}' of {value.type} outside of a matmul; accepted: f16, bf16, f32, f64 and integers"
+                )
 
 
 @dataclass
