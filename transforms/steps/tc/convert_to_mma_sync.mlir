@@ -78,8 +78,8 @@ module attributes {transform.with_named_sequence} {
       : (!transform.any_op) -> ()
 
     // Each lane accesses C in pairs of adjacent elements, which are aligned to the size of a pair, not to 16 bytes as
-    // `lower_transfers` assumes of other accesses. It loads A of f64 by elements. Kernels in front, which are `gpu.func`
-    // already, keep the alignments of their vectors.
+    // `lower_transfers` assumes of other accesses. It loads A of f64 by elements. Kernels in front, which are
+    // `gpu.func` already, keep the alignments of their vectors.
     %functions = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     %bytes = transform.param.constant 8 : i64 {knobs = {value = "2 * acc_bits / 8 if acc_bits < 64 else 8"}}
       -> !transform.param<i64>
