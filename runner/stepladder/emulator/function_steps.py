@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -21,10 +20,9 @@ from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import StepladderError
-from stepladder.runtime.reference import Generic, Program
-from stepladder.runtime.reference_operations import is_float
+from stepladder.runtime.reference import Program
 from stepladder.verify.arrays import NumPyArrays
-from stepladder.verify.function_check import compare_results
+from stepladder.verify.function_check import compare_results, error_of_sums
 
 # Error that f32 sums in any order add, as a part of the numbers' mean square root.
 _SUMS = 2.0**-18
@@ -73,19 +71,6 @@ def run_ir(emulation: Emulation, program: Program, inputs: dict[int, np.ndarray]
     return [np.asarray(array) for array in results], outcome.findings
 
 
-def _error_of_sums(program: Program) -> float:
-    """Returns the error of sums, as a part of the numbers' mean square root: IR sums in the types that it says, of
-    which a kernel sums those of 16 bits in f32."""
-    error = _SUMS
-    for item in program.instructions:
-        if not isinstance(item, Generic) or not is_float(item.types[0]):
-            continue
-        terms = math.prod(item.sizes[loop] for loop in range(len(item.sizes)) if loop not in item.maps[-1])
-        if terms > 1:
-            error += element_type(item.types[0]).unit_roundoff * math.sqrt(terms)
-    return error
-
-
 def check_function_steps(text: str, name: str, request: Request, checked: Callable[[StepReport], None]) -> None:
     """Runs a pipeline, and the IR after each of its steps, on random numbers; in the current context.
 
@@ -117,7 +102,7 @@ def check_function_steps(text: str, name: str, request: Request, checked: Callab
             results, findings = run_ir(emulation, program, inputs)
         except (StepladderError, Unsupported) as error:
             return StepReport(step, None, unknown=error.message)
-        reports = compare_results(program, inputs, results, NumPyArrays(), _error_of_sums(program))
+        reports = compare_results(program, inputs, results, NumPyArrays(), _SUMS + error_of_sums(program, in_f32=False))
         worst = next((report for report in reports if not report.passed), reports[0])
         return StepReport(step, worst.passed and not findings, worst, findings)
 

@@ -4,7 +4,8 @@
 kernel rounds where the function's types say so, and its numbers differ from exact ones by about as much as those of a
 second evaluation that rounds every value to its type (`RoundedEvaluation`). The errors, squared and averaged over a
 result, may be 3 times those of that evaluation, and the largest one 8 times; what orders of summation and units of
-matrix products add (`tolerance.Tolerance`) is allowed besides. Integers must be equal.
+matrix products add (`tolerance.Tolerance`) is allowed besides, and what sums of n terms in other kernels add. Integers
+must be equal.
 
 **Repeatable.** Two runs on the same inputs give the same bits: a race between kernels, or a buffer that another one
 overwrites too early, shows as a difference.
@@ -112,12 +113,34 @@ def check_function(
     backend = arrays.choose(sum(problem.flops for problem in problems), ordinal)
     is_tf32 = any(problem.compute_type == "tf32" for problem in problems)
     extra = sum(Tolerance.of(problem).norm for problem in problems if not element_type(problem.acc_type).is_integer)
+    extra += error_of_sums(bundle.reference, in_f32=True)
     reports = compare_results(bundle.reference, inputs, first, backend, extra, is_tf32)
     for random, got, again in zip(list(reports), first, second):
         repeatable = compare_launches(got, again)
         repeatable.check = random.check.replace("random", repeatable.check)
         reports.append(repeatable)
     return reports
+
+
+def error_of_sums(program: Program, *, in_f32: bool) -> float:
+    """Returns the error of sums that are rounded term by term, as a part of the numbers' mean square root.
+
+    The errors of n additions are a random walk, as `Tolerance` has it for f16 accumulators.
+
+    Args:
+        program: the reference.
+        in_f32: whether sums of 16 bits are f32, as those of kernels without matrix units, and not in the type that the
+            program says.
+    """
+    error = 0.0
+    for item in program.instructions:
+        if not isinstance(item, Generic) or not is_float(item.types[0]):
+            continue
+        terms = math.prod(size for loop, size in enumerate(item.sizes) if loop not in item.maps[-1])
+        if terms > 1:
+            type_ = "f32" if in_f32 and item.types[0] != "f64" else item.types[0]
+            error += element_type(type_).unit_roundoff * math.sqrt(terms)
+    return error
 
 
 def compare_results(
