@@ -110,7 +110,7 @@ def test_is_refused_where_it_stands(name: str) -> None:
 def test_f32_keeps_its_bits_unless_a_knob_says_otherwise() -> None:
     text = matmul_text(64, 64, 64, a_type="f32", b_type="f32", b_layout="column")
     tile = {"block_m": 64, "block_n": 32, "block_k": 32, "consumer_warpgroups": 1}
-    with mlir_context(), pytest.raises(StepladderError, match="f32 must be allowed to lose bits") as caught:
+    with mlir_context(), pytest.raises(StepladderError, match="f32 must be multiplied as tf32 here") as caught:
         run_pipeline(text, "payload.mlir", Request("wgmma_multistage", tile))
     assert "with allow_tf32 = True it would hold" in caught.value.notes
     with mlir_context():

@@ -41,12 +41,11 @@ module attributes {transform.with_named_sequence} {
     %makers = transform.get_producer_of_operand %store[0] : (!transform.any_op) -> !transform.any_op
     %last = transform.merge_handles deduplicate %makers : !transform.any_op
     %consumer = transform.select "linalg.generic" in %last : (!transform.any_op) -> !transform.any_op
+    %product = transform.get_producer_of_operand %consumer[0] : (!transform.any_op) -> !transform.any_op
     %consumed = transform.tune.alternatives<"pair"> selected_region = 0
         attributes {knobs = {selected_region_attr = "products == 2"}} -> !transform.any_op {
-      %product = transform.get_producer_of_operand %consumer[0] : (!transform.any_op) -> !transform.any_op
       transform.yield %product : !transform.any_op
     }, {
-      %product = transform.get_producer_of_operand %consumer[0] : (!transform.any_op) -> !transform.any_op
       %second = transform.get_producer_of_operand %consumer[1] : (!transform.any_op) -> !transform.any_op
       %both = transform.merge_handles %product, %second : !transform.any_op
       transform.yield %both : !transform.any_op

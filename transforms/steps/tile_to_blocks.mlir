@@ -71,14 +71,12 @@ module attributes {transform.with_named_sequence} {
     // Fuses the matmul whose result is consumed, or both of a pair. Without a consumer the handle is empty and nothing
     // is fused.
     %consumer = transform.select "linalg.generic" in %tile : (!transform.any_op) -> !transform.any_op
+    %slice = transform.get_producer_of_operand %consumer[0] : (!transform.any_op) -> !transform.any_op
+    %matmul = transform.get_producer_of_operand %slice[0] : (!transform.any_op) -> !transform.any_op
     %products = transform.tune.alternatives<"pair"> selected_region = 0
         attributes {knobs = {selected_region_attr = "products == 2"}} -> !transform.any_op {
-      %slice = transform.get_producer_of_operand %consumer[0] : (!transform.any_op) -> !transform.any_op
-      %matmul = transform.get_producer_of_operand %slice[0] : (!transform.any_op) -> !transform.any_op
       transform.yield %matmul : !transform.any_op
     }, {
-      %slice = transform.get_producer_of_operand %consumer[0] : (!transform.any_op) -> !transform.any_op
-      %matmul = transform.get_producer_of_operand %slice[0] : (!transform.any_op) -> !transform.any_op
       %second_slice = transform.get_producer_of_operand %consumer[1] : (!transform.any_op) -> !transform.any_op
       %second = transform.get_producer_of_operand %second_slice[0] : (!transform.any_op) -> !transform.any_op
       %both = transform.merge_handles %matmul, %second : !transform.any_op

@@ -1,4 +1,4 @@
-"""Linalg ops: creates named ones and reads indexing maps, without upstream's builders, which take long to import."""
+"""Linalg ops: creates named and generic ones, and reads indexing maps; upstream's builders take long to import."""
 
 from __future__ import annotations
 
@@ -38,6 +38,48 @@ def create_named_op(
     )
     bindings.fill_builtin_region(op)
     return op
+
+
+def create_generic(
+    inputs: Sequence[ir.Value],
+    outputs: Sequence[ir.Value],
+    maps: Sequence[ir.AffineMap],
+    attributes: Mapping[str, ir.Attribute] | None = None,
+) -> tuple[ir.Operation, ir.Block]:
+    """Creates a `linalg.generic` at the insertion point; loops that no output has are reductions.
+
+    Args:
+        inputs: numbers, tensors or buffers.
+        outputs: tensors, of which each has a result, or buffers.
+        maps: indexing maps of inputs and outputs, in order.
+        attributes: of the op, beside those that the arguments give.
+
+    Returns:
+        The op, and the block of its body, which is empty and has an argument for each operand.
+    """
+    axes = (axis for map_ in maps[len(inputs) :] for axis in map_.results)
+    written = {axis.position for axis in axes if isinstance(axis, ir.AffineDimExpr)}
+    kinds = ["parallel" if loop in written else "reduction" for loop in range(maps[0].n_dims)]
+    iterators = [ir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in kinds]
+    op = ir.Operation.create(
+        "linalg.generic",
+        results=[output.type for output in outputs if isinstance(output.type, ir.RankedTensorType)],
+        operands=[*inputs, *outputs],
+        attributes={
+            "indexing_maps": ir.ArrayAttr.get([ir.AffineMapAttr.get(map_) for map_ in maps]),
+            "iterator_types": ir.ArrayAttr.get(iterators),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(inputs), len(outputs)]),
+            **(attributes or {}),
+        },
+        regions=1,
+    )
+    types = [
+        ir.ShapedType(operand.type).element_type
+        if isinstance(operand.type, (ir.RankedTensorType, ir.MemRefType))
+        else operand.type
+        for operand in op.operands
+    ]
+    return op, op.regions[0].blocks.append(*types, arg_locs=[op.location] * len(types))
 
 
 def indexing_maps(op: ir.Operation) -> list[ir.AffineMap]:

@@ -44,13 +44,13 @@ class Parts:
         first: with one argument more, the last one: the value that crosses.
         second: returns that value.
         crossing: number of that argument.
-        location: of the second contraction.
+        contraction: the second one.
     """
 
     first: ir.Module
     second: ir.Module
     crossing: int
-    location: ir.Operation
+    contraction: ir.Operation
 
 
 @dataclass(frozen=True)
@@ -105,8 +105,7 @@ def _is_contraction(op: ir.Operation) -> bool:
         item = bodies.structured(op)
     except StepladderError:
         return False
-    reduces = any(loop not in item.maps[-1] and size > 1 for loop, size in enumerate(item.sizes))
-    return reduces and bodies.factors(item) is not None
+    return bodies.reduces(item) and bodies.factors(item) is not None
 
 
 def _of(op: ir.Operation, depends: dict[ir.Value, set[int]]) -> set[int]:
@@ -179,20 +178,22 @@ def combine(parts: Parts, find: Callable[[ir.Module], Found]) -> Found:
     first, second = find(parts.first), find(parts.second)
     a, b = ({role: number for number, role in each.roles.items()} for each in (first, second))
     if "ab" in a or "ab" in b or a["a"] != b["a"] or a["b"] == b["b"]:
-        raise refuse(parts.location, "a second product, which does not multiply the A of the first one", ACCEPTED)
+        raise refuse(parts.contraction, "a second product, which does not multiply the A of the first one", ACCEPTED)
     names = ("m", "n", "k", "a_type", "b_type", "acc_type", "a_layout", "b_layout", "batch")
     for name in names:
         left, right = getattr(first.problem, name), getattr(second.problem, name)
         if left != right:
-            raise refuse(parts.location, f"a second product whose {name} is {right}, and {left} of the first", ACCEPTED)
+            raise refuse(
+                parts.contraction, f"a second product whose {name} is {right}, and {left} of the first", ACCEPTED
+            )
     if first.problem.batch is not None:
-        raise refuse(parts.location, "a batch of pairs of products", "accepted: two products of matrices")
+        raise refuse(parts.contraction, "a batch of pairs of products", "accepted: two products of matrices")
     if second.problem.accumulate:
-        raise refuse(parts.location, "a second product that C is added to", "accepted: sums that start from zeros")
+        raise refuse(parts.contraction, "a second product that C is added to", "accepted: sums that start from zeros")
     if first.problem.reductions:
-        raise refuse(parts.location, "a pair of products with a reduction of rows or columns", ACCEPTED)
+        raise refuse(parts.contraction, "a pair of products with a reduction of rows or columns", ACCEPTED)
     if second.problem.results:
-        raise refuse(parts.location, "a second product of which several results are used", ACCEPTED)
+        raise refuse(parts.contraction, "a second product of which several results are used", ACCEPTED)
     _check_reads(parts)
     return Found(*_joined(parts, first, second, b["b"]), location=first.location)
 
@@ -227,10 +228,12 @@ def _joined(parts: Parts, first: Found, second: Found, second_b: int) -> tuple[P
     taken = [number for number in numbers if number in roles]
     if taken:
         role = roles[taken[0]].upper()
-        raise refuse(parts.location, f"argument {taken[0]} is {role} of one product, and an operand of both", ACCEPTED)
+        raise refuse(
+            parts.contraction, f"argument {taken[0]} is {role} of one product, and an operand of both", ACCEPTED
+        )
     if len(numbers) > consumers.MOST_OPERANDS:
         text = f"{len(numbers)} arguments beside A, B and C, and the most is {consumers.MOST_OPERANDS}"
-        raise refuse(parts.location, text)
+        raise refuse(parts.contraction, text)
     roles |= {number: epilogue_role(place) for place, number in enumerate(numbers)}
     problem = replace(
         first.problem,

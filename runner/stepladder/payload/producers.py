@@ -62,12 +62,15 @@ class Producer:
 
 
 def separate(function: ir.Operation) -> list[Producer]:
-    """Separates what makes A and B from a function; returns it, none where A and B are arguments or views of them.
+    """Moves the ops that compute A and B out of a function.
 
-    The function gets an argument for each result, behind those that it has, and reads that.
+    The function gets an argument for each of their results, behind those that it has, and reads that.
 
     Args:
         function: a `func.func` of one block with one contraction; it is changed where there are producers.
+
+    Returns:
+        The producers, as functions of their own; none where A and B are arguments or views of them.
 
     Raises:
         StepladderError: an op that makes A or B and is not elementwise, or reads what the function has written.
@@ -121,8 +124,7 @@ def _factors(body: ir.Block) -> list[ir.Value]:
         factors = bodies.factors(item) if item is not None else None
         if item is None or factors is None:
             continue
-        reduces = any(loop not in item.maps[-1] and size > 1 for loop, size in enumerate(item.sizes))
-        if reduces or "matmul" in item.op.name:
+        if bodies.reduces(item) or "matmul" in item.op.name:
             found.append([item.inputs[number] for number in factors])
     return found[0] if len(found) == 1 else []
 

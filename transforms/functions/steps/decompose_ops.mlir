@@ -11,6 +11,16 @@
 // After:
 //   %h = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]}
 //     ins(%sums : tensor<8x32xf32>) outs(%0 : tensor<8x32xf16>) { arith.truncf }
+//
+// Before:
+//   %z = tensor.insert_slice %y into %x[8, 0] [4, 32] [1, 1] : tensor<4x32xf16> into tensor<12x32xf16>
+// After:
+//   %z = linalg.generic ... ins(%x : tensor<12x32xf16>) outs(%0 : tensor<12x32xf16>) {
+//     %row = arith.subi (linalg.index 0), %c8
+//     %is_inside = arith.cmpi ult, %row, %c4
+//     %new = tensor.extract %y[arith.select %is_inside, %row, %c0, linalg.index 1]
+//     arith.select %is_inside, %new, %x_element
+//   }
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @decompose_ops(%module: !transform.any_op {transform.readonly}) {

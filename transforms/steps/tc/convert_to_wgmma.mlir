@@ -49,7 +49,7 @@ module attributes {transform.with_named_sequence} {
         {condition = "a_type != 'i8' or block_n <= 32 or block_n % 16 == 0",
          message = "with A of i8, block_n must be a multiple of 8 up to 32, or of 16 above"},
         {condition = "a_type != 'f32' or allow_tf32 or splits_f32",
-         message = "f32 must be allowed to lose bits (allow_tf32); wgmma and mma_sync keep them"},
+         message = "f32 must be multiplied as tf32 here (allow_tf32); wgmma and mma_sync keep the accuracy of f32"},
         {condition = "block_k * a_bits >= 256",
          message = "block_k must be at least 32 bytes of A, which one wgmma multiplies"},
         {condition = "block_m % (64 * tile_warpgroups) == 0",

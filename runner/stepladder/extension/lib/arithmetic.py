@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from stepladder.mlir.bindings import affine, arith, ir
 from stepladder.mlir.traverse import producer
@@ -27,6 +27,16 @@ def integer(value: int, bits: int) -> ir.Value:
     return arith.constant(ir.IntegerType.get_signless(bits), value)
 
 
+def constant(type_: ir.Type, value: float) -> ir.Value:
+    """Returns a constant of a type of floating point or integers.
+
+    Args:
+        type_: of the constant.
+        value: a number of it.
+    """
+    return arith.constant(type_, float(value) if isinstance(type_, ir.FloatType) else int(value))
+
+
 def boolean(value: bool) -> ir.Value:
     """Returns a constant i1.
 
@@ -45,6 +55,26 @@ def apply(function: Callable[..., ir.AffineExpr], *values: ir.Value) -> ir.Value
     """
     symbols = [ir.AffineExpr.get_symbol(position) for position in range(len(values))]
     return affine.apply(ir.AffineMap.get(0, len(values), [function(*symbols)]), list(values))
+
+
+def digits(number: ir.Value, sizes: Sequence[int]) -> list[ir.Value]:
+    """Returns the indices of an element that is counted in row-major order.
+
+    Args:
+        number: of the element.
+        sizes: extents, outermost first.
+    """
+    found: list[ir.Value] = []
+    step = 1
+    for axis, size in reversed(list(enumerate(sizes))):
+
+        def digit(x: ir.AffineExpr, step: int = step, size: int | None = size if axis else None) -> ir.AffineExpr:
+            higher = ir.AffineExpr.get_floor_div(x, step) if step > 1 else x
+            return higher if size is None else ir.AffineExpr.get_mod(higher, size)
+
+        found.insert(0, apply(digit, number))
+        step *= size
+    return found
 
 
 def times(value: ir.Value, factor: int) -> ir.Value:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from stepladder.extension.lib.arithmetic import constant
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import producer, users_of
@@ -43,9 +44,7 @@ class Fold:
 
     def neutral(self) -> ir.Value:
         """Returns the neutral element, at the current insertion point."""
-        kind = ir.FloatAttr if isinstance(self.type, ir.FloatType) else ir.IntegerAttr
-        value = kind.get(self.type, _NEUTRAL[self.name])
-        return ir.Operation.create("arith.constant", results=[self.type], attributes={"value": value}).results[0]
+        return constant(self.type, _NEUTRAL[self.name])
 
     def folded(self, left: ir.Value, right: ir.Value) -> ir.Value:
         """Returns two values folded, at the current insertion point.

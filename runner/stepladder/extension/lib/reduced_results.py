@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stepladder.extension.lib import memory
+from stepladder.extension.lib.arithmetic import constant
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Refusal, Rewriter
 from stepladder.extension.lib.functions import create_private_function
@@ -81,8 +82,7 @@ class ReducedResult:
 
     def neutral(self) -> ir.Value:
         """Returns the neutral element of the fold, at the current insertion point."""
-        kind = ir.FloatAttr if isinstance(self.type, ir.FloatType) else ir.IntegerAttr
-        return _constant(kind.get(self.type, _NEUTRAL[self._inner(_REDUCE).name]), self.type)
+        return constant(self.type, _NEUTRAL[self._inner(_REDUCE).name])
 
     def erase(self, rewriter: Rewriter) -> None:
         """Erases the workspace and what reduces it, after the epilogue has taken its place.

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stepladder.extension.lib.arithmetic import apply, equal, index, less_than
+from stepladder.extension.lib.arithmetic import apply, digits, equal, index, less_than
 from stepladder.extension.lib.control_flow import create_if, operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.folds import Fold, fold_of
@@ -193,13 +193,7 @@ class _Nest:
 
     def _indices(self, number: ir.Value, loops: Sequence[int]) -> dict[int, ir.Value]:
         """Returns the indices of loops in an iteration of the one loop that they are flattened to, row-major."""
-        found, inner = {}, 1
-        for loop in reversed(loops):
-            size, step = self.sizes[loop], inner
-            outermost = loop == loops[0]
-            found[loop] = apply(lambda x: _digit(x, step, None if outermost else size), number)
-            inner *= size
-        return found
+        return dict(zip(loops, digits(number, [self.sizes[loop] for loop in loops])))
 
     def _address(self, place: int, loops: dict[int, ir.Value]) -> list[ir.Value]:
         return [index(0) if loop is None else loops[loop] for loop in self.maps[place]]
@@ -278,12 +272,6 @@ def _root(buffer: ir.Value) -> ir.Value:
         buffer = source.operands[0]
         source = producer(buffer)
     return buffer
-
-
-def _digit(number: ir.AffineExpr, step: int, size: int | None) -> ir.AffineExpr:
-    """Returns a digit of a flat index; the highest one needs no size."""
-    digit = ir.AffineExpr.get_floor_div(number, step) if step > 1 else number
-    return digit if size is None else ir.AffineExpr.get_mod(digit, size)
 
 
 def _load(buffer: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:

@@ -8,6 +8,7 @@ from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, tran
 from stepladder.extension.lib.elementwise import zeros_of
 from stepladder.extension.lib.workspaces import is_workspace
 from stepladder.mlir.bindings import arith, bufferization, ir
+from stepladder.mlir.linalg_ops import create_generic
 from stepladder.mlir.traverse import attributes_of, defining_op, producer, users_of, walk
 from stepladder.payload.facts import MATMULS
 
@@ -77,25 +78,8 @@ class _Consumer:
 
     def create(self) -> tuple[ir.Operation, ir.Block]:
         """Returns the op, at the insertion point, and the block of its body, which is empty."""
-        iterator = ir.Attribute.parse("#linalg.iterator_type<parallel>")
-        maps = [ir.AffineMapAttr.get(map_) for map_ in (*self.maps, *[self.identity] * len(self.destinations))]
-        generic = ir.Operation.create(
-            "linalg.generic",
-            results=[destination.type for destination in self.destinations],
-            operands=[*self.operands, *self.destinations],
-            attributes={
-                "indexing_maps": ir.ArrayAttr.get(maps),
-                "iterator_types": ir.ArrayAttr.get([iterator] * self.identity.n_dims),
-                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(self.operands), len(self.destinations)]),
-            },
-            regions=1,
-        )
-        types = [
-            operand.type.element_type if isinstance(operand.type, ir.RankedTensorType) else operand.type
-            for operand in generic.operands
-        ]
-        block = generic.regions[0].blocks.append(*types, arg_locs=[generic.location] * len(types))
-        return generic, block
+        maps = [*self.maps, *[self.identity] * len(self.destinations)]
+        return create_generic(self.operands, self.destinations, maps)
 
 
 def _is_product(read: "int | _Inlined | None") -> bool:

@@ -6,6 +6,7 @@ from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, tran
 from stepladder.extension.lib.elementwise import MARK, WARP_TILE
 from stepladder.extension.lib.outlining import outline
 from stepladder.mlir.bindings import affine, ir
+from stepladder.mlir.linalg_ops import create_generic
 from stepladder.mlir.traverse import defining_op, walk
 
 
@@ -43,22 +44,10 @@ def _generic_of(op: ir.Operation) -> ir.Operation:
     """Returns a `linalg.generic` for a copy, in its place; other ops as they are."""
     if op.name == "linalg.generic":
         return op
-    identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(2))
-    parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
-    elements = [ir.MemRefType(operand.type).element_type for operand in op.operands]
     with ir.InsertionPoint(op), op.location:
-        generic = ir.Operation.create(
-            "linalg.generic",
-            operands=list(op.operands),
-            attributes={
-                "indexing_maps": ir.ArrayAttr.get([identity] * 2),
-                "iterator_types": ir.ArrayAttr.get([parallel] * 2),
-                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1]),
-                MARK: ir.UnitAttr.get(),
-            },
-            regions=1,
-        )
-        block = generic.regions[0].blocks.append(*elements, arg_locs=[op.location] * 2)
+        source, target = op.operands
+        maps = [ir.AffineMap.get_identity(2)] * 2
+        generic, block = create_generic([source], [target], maps, {MARK: ir.UnitAttr.get()})
         with ir.InsertionPoint(block):
             ir.Operation.create("linalg.yield", operands=list(block.arguments)[:1])
     return generic

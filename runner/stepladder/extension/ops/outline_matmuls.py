@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from stepladder.extension.lib.arithmetic import constant
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.extension.lib.products import (
@@ -98,11 +99,7 @@ def _from_zeros(product: ir.Operation) -> ir.Operation:
     type_ = ir.RankedTensorType(initial.type)
     with ir.InsertionPoint(product), product.location:
         empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
-        kind = ir.FloatAttr if isinstance(type_.element_type, ir.FloatType) else ir.IntegerAttr
-        zero = ir.Operation.create(
-            "arith.constant", results=[type_.element_type], attributes={"value": kind.get(type_.element_type, 0)}
-        ).results[0]
-        zeros = create_named_op("linalg.fill", [zero], empty).results[0]
+        zeros = create_named_op("linalg.fill", [constant(type_.element_type, 0)], empty).results[0]
         product.operands[2] = zeros
     with ir.InsertionPoint.after(product), product.location:
         total = create_named_op("linalg.add", [product.results[0], initial], empty)

@@ -9,7 +9,8 @@ from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, tran
 from stepladder.extension.lib.products import groups_of, is_batch_of_vectors, is_product, sizes_of, smallest
 from stepladder.extension.lib.stages import STARTS, loops_of, one_function
 from stepladder.mlir.bindings import ir
-from stepladder.mlir.linalg_ops import create_named_op, indexing_maps
+from stepladder.mlir.cloning import clone_ops
+from stepladder.mlir.linalg_ops import create_generic, create_named_op, indexing_maps
 from stepladder.mlir.traverse import producer
 
 _Order = tuple[int, ...]
@@ -58,30 +59,10 @@ def _permute(product: ir.Operation, rewriter: Rewriter) -> None:
     with ir.InsertionPoint(product), product.location:
         operands = [_transposed(operand, order, new) for operand, order, new in zip(product.operands, given, wanted)]
         loops = maps[0].n_dims
-        generic = ir.Operation.create(
-            "linalg.generic",
-            results=[operands[2].type],
-            operands=operands,
-            attributes={
-                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([2, 1]),
-                "indexing_maps": ir.ArrayAttr.get(
-                    [
-                        ir.AffineMapAttr.get(
-                            ir.AffineMap.get(loops, 0, [ir.AffineExpr.get_dim(loop) for loop in order])
-                        )
-                        for order in wanted
-                    ]
-                ),
-                "iterator_types": ir.ArrayAttr.get(
-                    [
-                        ir.Attribute.parse(f"#linalg.iterator_type<{'parallel' if loop in given[2] else 'reduction'}>")
-                        for loop in range(loops)
-                    ]
-                ),
-            },
-            regions=1,
-        )
-        product.regions[0].blocks[0].append_to(generic.regions[0])
+        wanted_maps = [ir.AffineMap.get(loops, 0, [ir.AffineExpr.get_dim(loop) for loop in order]) for order in wanted]
+        generic, block = create_generic(operands[:2], operands[2:], wanted_maps)
+        body = product.regions[0].blocks[0]
+        clone_ops(operations_of(body), dict(zip(body.arguments, block.arguments)), ir.InsertionPoint(block))
         result = _transposed(generic.results[0], wanted[2], given[2])
     rewriter.replace_op(product, [result])
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from stepladder.extension.lib import memory, threads
-from stepladder.extension.lib.arithmetic import apply, index, less_than
+from stepladder.extension.lib.arithmetic import apply, digits, index, less_than
 from stepladder.extension.lib.control_flow import create_if, operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.elementwise import create_scalar_op
@@ -12,7 +12,7 @@ from stepladder.extension.lib.launches import launch_kernel
 from stepladder.extension.lib.workspaces import WORKSPACE, create_workspace, is_workspace
 from stepladder.mlir import types
 from stepladder.mlir.bindings import gpu, ir, memref
-from stepladder.mlir.linalg_ops import indexing_maps
+from stepladder.mlir.linalg_ops import create_generic, indexing_maps
 from stepladder.mlir.traverse import defining_op, producer, walk
 from stepladder.payload.front.rewrite import reshaped
 
@@ -71,22 +71,8 @@ def _write(store: ir.Operation, number: int, block_threads: int) -> None:
 def _copied(value: ir.Value) -> ir.Operation:
     """Returns a `linalg.generic` that copies a tensor: elementwise ops that change nothing have folded to it."""
     type_ = ir.RankedTensorType(value.type)
-    maps = [ir.AffineMapAttr.get(ir.AffineMap.get_identity(type_.rank))] * 2
-    parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
     empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
-    generic = ir.Operation.create(
-        "linalg.generic",
-        results=[type_],
-        operands=[value, empty],
-        attributes={
-            "indexing_maps": ir.ArrayAttr.get(maps),
-            "iterator_types": ir.ArrayAttr.get([parallel] * type_.rank),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1]),
-        },
-        regions=1,
-    )
-    location = ir.Location.current
-    body = generic.regions[0].blocks.append(*[type_.element_type] * 2, arg_locs=[location] * 2)
+    generic, body = create_generic([value], [empty], [ir.AffineMap.get_identity(type_.rank)] * 2)
     with ir.InsertionPoint(body):
         ir.Operation.create("linalg.yield", operands=[body.arguments[0]])
     return generic
@@ -237,7 +223,7 @@ class _Kernel:
         """Computes and stores the vector that begins at an element, counted in row-major order."""
         generic = self.generics[self.first]
         value = self._computed(generic, first, self.vector)
-        output, loops = self.parameters[-1], _digits(first, generic.sizes)
+        output, loops = self.parameters[-1], digits(first, generic.sizes)
         if self.vector == 1:
             memref.store(value, output, loops)
         else:
@@ -245,7 +231,7 @@ class _Kernel:
 
     def _computed(self, generic: _Generic, first: ir.Value, width: int) -> ir.Value:
         """Returns elements of an op's result from a given one on, or the number that all of them are."""
-        loops = _digits(first, generic.sizes)
+        loops = digits(first, generic.sizes)
         values = {argument: self._constant(generic, operand) for argument, operand in generic.constants.items()}
         for argument, operand in generic.operands.items():
             values[argument] = self._read(generic, operand, loops, width)
@@ -302,21 +288,6 @@ class _Kernel:
 
 def _bytes(buffer: ir.Value) -> int:
     return int(types.byte_width(ir.MemRefType(buffer.type).element_type))
-
-
-def _digits(number: ir.Value, sizes: Sequence[int]) -> list[ir.Value]:
-    """Returns the indices of an element that is counted in row-major order."""
-    found: list[ir.Value] = []
-    step = 1
-    for axis, size in reversed(list(enumerate(sizes))):
-
-        def digit(x: ir.AffineExpr, step: int = step, size: int | None = size if axis else None) -> ir.AffineExpr:
-            higher = ir.AffineExpr.get_floor_div(x, step) if step > 1 else x
-            return higher if size is None else ir.AffineExpr.get_mod(higher, size)
-
-        found.insert(0, apply(digit, number))
-        step *= size
-    return found
 
 
 def _linear(indices: Sequence[ir.Value], shape: Sequence[int]) -> ir.Value:

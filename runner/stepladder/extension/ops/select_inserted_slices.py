@@ -2,11 +2,12 @@
 
 import itertools
 
-from stepladder.extension.lib.arithmetic import index, less_than
+from stepladder.extension.lib.arithmetic import constant, index, less_than
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.extension.lib.stages import one_function
 from stepladder.mlir.bindings import arith, ir
+from stepladder.mlir.linalg_ops import create_generic
 from stepladder.mlir.traverse import producer
 
 
@@ -46,35 +47,15 @@ def _selected(insertion: ir.Operation) -> ir.Operation:
     # Nothing may depend on the elements of an empty tensor: zeros do as well.
     given = [] if start is not None and start.name == "tensor.empty" else [target]
     empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
-    map_ = ir.AffineMapAttr.get(ir.AffineMap.get_identity(type_.rank))
-    parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
-    generic = ir.Operation.create(
-        "linalg.generic",
-        results=[type_],
-        operands=[*given, empty],
-        attributes={
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(given), 1]),
-            "indexing_maps": ir.ArrayAttr.get([map_] * (len(given) + 1)),
-            "iterator_types": ir.ArrayAttr.get([parallel] * type_.rank),
-        },
-        regions=1,
-    )
-    body = generic.regions[0].blocks.append(
-        *[type_.element_type] * (len(given) + 1), arg_locs=[insertion.location] * (len(given) + 1)
-    )
+    generic, body = create_generic(given, [empty], [ir.AffineMap.get_identity(type_.rank)] * (len(given) + 1))
     with ir.InsertionPoint(body):
-        otherwise = body.arguments[0] if given else _zero(type_.element_type)
+        otherwise = body.arguments[0] if given else constant(type_.element_type, 0)
         inside, indices = _place(insertion)
         element = ir.Operation.create(
             "tensor.extract", results=[type_.element_type], operands=[insertion.operands[0], *indices]
         ).results[0]
         ir.Operation.create("linalg.yield", operands=[arith.select(inside, element, otherwise)])
     return generic
-
-
-def _zero(type_: ir.Type) -> ir.Value:
-    kind = ir.FloatAttr if isinstance(type_, ir.FloatType) else ir.IntegerAttr
-    return ir.Operation.create("arith.constant", results=[type_], attributes={"value": kind.get(type_, 0)}).results[0]
 
 
 def _place(insertion: ir.Operation) -> tuple[ir.Value, list[ir.Value]]:

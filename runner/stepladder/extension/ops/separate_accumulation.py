@@ -3,6 +3,7 @@
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.elementwise import zeros_of
 from stepladder.mlir.bindings import arith, ir
+from stepladder.mlir.linalg_ops import create_generic
 from stepladder.mlir.traverse import producer, users_of, walk
 from stepladder.payload.facts import MATMULS
 
@@ -35,24 +36,11 @@ def separate_accumulation(payload: ir.Operation, op: SeparateAccumulation, rewri
         return
     (store,) = users
     rank = ir.RankedTensorType(product.type).rank
-    identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(rank))
-    parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
     element = ir.RankedTensorType(product.type).element_type
     with ir.InsertionPoint(matmul), matmul.location:
         matmul.operands[2] = zeros_of(matmul)
     with ir.InsertionPoint(store), matmul.location:
-        generic = ir.Operation.create(
-            "linalg.generic",
-            results=[product.type],
-            operands=[product, start],
-            attributes={
-                "indexing_maps": ir.ArrayAttr.get([identity] * 2),
-                "iterator_types": ir.ArrayAttr.get([parallel] * rank),
-                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1]),
-            },
-            regions=1,
-        )
-        block = generic.regions[0].blocks.append(element, element, arg_locs=[matmul.location] * 2)
+        generic, block = create_generic([product], [start], [ir.AffineMap.get_identity(rank)] * 2)
         with ir.InsertionPoint(block):
             add = arith.addi if isinstance(element, ir.IntegerType) else arith.addf
             ir.Operation.create("linalg.yield", operands=[add(*block.arguments)])

@@ -4,7 +4,7 @@ from stepladder.extension.lib.control_flow import operations_of, terminator_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.reduced_results import create_reduction, workspace_like
 from stepladder.mlir.bindings import bufferization, ir
-from stepladder.mlir.linalg_ops import indexing_maps
+from stepladder.mlir.linalg_ops import create_generic, indexing_maps
 from stepladder.mlir.traverse import attributes_of, producer, users_of, walk
 from stepladder.payload.reductions import Reduction, is_reduction, reduction_of
 from stepladder.runtime.errors import StepladderError
@@ -80,23 +80,8 @@ def _elementwise(generic: ir.Operation, reduction: Reduction, destination: ir.Va
     """Returns what a reduction folds, as an elementwise op makes it, at the insertion point."""
     *inputs, _ = list(generic.operands)
     *maps, _ = indexing_maps(generic)
-    parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
-    made = ir.Operation.create(
-        "linalg.generic",
-        results=[destination.type],
-        operands=[*inputs, destination],
-        attributes={
-            "indexing_maps": ir.ArrayAttr.get(
-                [ir.AffineMapAttr.get(map_) for map_ in (*maps, ir.AffineMap.get_identity(2))]
-            ),
-            "iterator_types": ir.ArrayAttr.get([parallel] * 2),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(inputs), 1]),
-        },
-        regions=1,
-    )
+    made, block = create_generic(inputs, [destination], [*maps, ir.AffineMap.get_identity(2)])
     body = generic.regions[0].blocks[0]
-    types = [argument.type for argument in body.arguments]
-    block = made.regions[0].blocks.append(*types, arg_locs=[generic.location] * len(types))
     values: dict[ir.Value, ir.Value] = dict(zip(body.arguments, block.arguments))
     with ir.InsertionPoint(block):
         for op in operations_of(body):

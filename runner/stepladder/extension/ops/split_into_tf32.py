@@ -7,7 +7,6 @@ from stepladder.extension.lib.arithmetic import constant_value, index, integer
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.workspaces import (
     COPY,
-    ELEMENTWISE,
     WORKSPACE,
     create_workspace,
     is_matrix_of_workspace,
@@ -15,6 +14,7 @@ from stepladder.extension.lib.workspaces import (
 )
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, ir
+from stepladder.mlir.linalg_ops import create_generic
 from stepladder.mlir.traverse import attributes_of, defining_op, producer, users_of, walk
 
 
@@ -63,19 +63,8 @@ def _create_parts(source: ir.Value) -> list[ir.Value]:
     for _ in range(2):
         padded = ir.MemRefType.get([*outer, padded_columns(columns, _WIDTH)], type_.element_type)
         views.append(memory.subview(create_workspace(padded), [0] * type_.rank, list(type_.shape)))
-    identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(type_.rank))
-    generic = ir.Operation.create(
-        ELEMENTWISE,
-        operands=[source, *views],
-        attributes={
-            "indexing_maps": ir.ArrayAttr.get([identity] * 3),
-            "iterator_types": ir.ArrayAttr.get([ir.Attribute.parse("#linalg.iterator_type<parallel>")] * type_.rank),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 2]),
-            WORKSPACE: ir.UnitAttr.get(),
-        },
-        regions=1,
-    )
-    body = generic.regions[0].blocks.append(*[type_.element_type] * 3, arg_locs=[generic.location] * 3)
+    identity = ir.AffineMap.get_identity(type_.rank)
+    _, body = create_generic([source], views, [identity] * 3, {WORKSPACE: ir.UnitAttr.get()})
     with ir.InsertionPoint(body):
         ir.Operation.create("linalg.yield", operands=_split_element(body.arguments[0]))
     return views

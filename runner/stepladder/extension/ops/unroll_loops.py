@@ -3,9 +3,9 @@
 from stepladder.extension.lib.arithmetic import index
 from stepladder.extension.lib.control_flow import BOUNDS, constant_bounds, operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.pipeline import replace_operands
 from stepladder.extension.lib.stages import one_function
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.cloning import clone_ops
 
 
 class UnrollLoops(Tc.Operation, name="unroll_loops"):
@@ -49,10 +49,7 @@ def _unrolled(loop: ir.Operation, iterations: range) -> list[ir.Value]:
     values = list(loop.operands)[BOUNDS:]
     with ir.InsertionPoint(loop), loop.location:
         for number in iterations:
-            new: dict[ir.Value, ir.Value] = dict(zip(block.arguments, [index(number), *values]))
-            for op in ops:
-                copy = op.clone().operation
-                replace_operands(copy, new)
-                new.update(zip(op.results, copy.results))
+            known: dict[ir.Value, ir.Value] = dict(zip(block.arguments, [index(number), *values]))
+            new = clone_ops(ops, known, ir.InsertionPoint(loop))
             values = [new.get(value, value) for value in end.operands]
     return values

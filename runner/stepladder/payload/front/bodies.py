@@ -102,6 +102,15 @@ def _source_of(value: ir.Value, casts: tuple[str, ...]) -> tuple[ir.Value, list[
     return value, found
 
 
+def reduces(item: Structured) -> bool:
+    """Tells whether a loop of more than one iteration is a reduction: the output does not have it.
+
+    Args:
+        item: a linalg op in its generic form, with one output.
+    """
+    return any(loop not in item.maps[-1] and size > 1 for loop, size in enumerate(item.sizes))
+
+
 def factors(item: Structured) -> tuple[int, int] | None:
     """Returns which inputs a contraction multiplies, in the order of the product; None for another op.
 

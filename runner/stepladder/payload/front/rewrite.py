@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 
 from stepladder.mlir.bindings import arith, bufferization, fill_builtin_region, ir
+from stepladder.mlir.cloning import clone_ops
+from stepladder.mlir.linalg_ops import create_generic
 from stepladder.payload.front.bodies import casts_of_one, structured
 from stepladder.payload.front.plan import Elementwise, Input, Matrix, Plan
 from stepladder.payload.signature import result_types, set_signature
@@ -103,9 +105,7 @@ def _begin(body: ir.Block, plan: Plan, product: ir.Value, element: ir.Type, buff
             matrix = reshaped(body.arguments[plan.start.argument], shape)
             inputs.append((_to_tensor(matrix, writable=plan.start.argument == plan.c.argument), axes))
         held = 1
-    generic = _generic(inputs, output, len(shape))
-    types = [ir.RankedTensorType(value.type).element_type for value in generic.operands]
-    block = generic.regions[0].blocks.append(*types)
+    generic, block = _generic(inputs, output, len(shape))
     with ir.InsertionPoint(block):
         value: ir.Value = block.arguments[0]
         if held is not None:
@@ -148,10 +148,10 @@ def _consume(
 
 def _elementwise(op: ir.Operation, inputs: list[tuple[ir.Value, tuple[int, ...]]], output: ir.Value) -> ir.Value:
     """Emits an elementwise op with the body of another one; inputs are values, and the loops along their axes."""
-    generic = _generic(inputs, output, ir.RankedTensorType(output.type).rank)
-    clone = op.clone()
-    clone.regions[0].blocks[0].append_to(generic.regions[0])
-    clone.erase()
+    generic, block = _generic(inputs, output, ir.RankedTensorType(output.type).rank)
+    body = op.regions[0].blocks[0]
+    ops = [inner.operation for inner in body.operations]
+    clone_ops(ops, dict(zip(body.arguments, block.arguments)), ir.InsertionPoint(block))
     return generic.results[0]
 
 
@@ -160,30 +160,20 @@ def _extended(tensor: ir.Value, element: str) -> ir.Value:
     type_ = ir.RankedTensorType(tensor.type)
     wide = ir.Type.parse(element)
     axes = tuple(range(type_.rank))
-    generic = _generic([(tensor, axes)], _empty(list(type_.shape), wide), type_.rank)
-    block = generic.regions[0].blocks.append(type_.element_type, wide)
+    generic, block = _generic([(tensor, axes)], _empty(list(type_.shape), wide), type_.rank)
     with ir.InsertionPoint(block):
         extend = arith.extsi if isinstance(wide, ir.IntegerType) else arith.extf
         ir.Operation.create("linalg.yield", operands=[extend(wide, block.arguments[0])])
     return generic.results[0]
 
 
-def _generic(inputs: list[tuple[ir.Value, tuple[int, ...]]], output: ir.Value, rank: int) -> ir.Operation:
-    """Emits a parallel `linalg.generic` without its body."""
+def _generic(
+    inputs: list[tuple[ir.Value, tuple[int, ...]]], output: ir.Value, rank: int
+) -> tuple[ir.Operation, ir.Block]:
+    """Emits a parallel `linalg.generic`, and returns it with its body, which is empty."""
     loops = [*(axes for _, axes in inputs), tuple(range(rank))]
     maps = [ir.AffineMap.get(rank, 0, [ir.AffineExpr.get_dim(axis) for axis in axes]) for axes in loops]
-    parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
-    return ir.Operation.create(
-        "linalg.generic",
-        results=[output.type],
-        operands=[*(value for value, _ in inputs), output],
-        attributes={
-            "indexing_maps": ir.ArrayAttr.get([ir.AffineMapAttr.get(map_) for map_ in maps]),
-            "iterator_types": ir.ArrayAttr.get([parallel] * rank),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(inputs), 1]),
-        },
-        regions=1,
-    )
+    return create_generic([value for value, _ in inputs], [output], maps)
 
 
 def _empty(shape: list[int], element: ir.Type) -> ir.Value:
