@@ -21,6 +21,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 from common import new_parser, run
 
+_Size = tuple[int, int, int]
+
 SEED, COUNT = 20261122, 300
 THIN_SEED, THIN_COUNT = 20261123, 100
 TAIL_SEED, TAIL_COUNT = 20261124, 60
@@ -145,15 +147,7 @@ def draw_thin(count: int = THIN_COUNT, seed: int = THIN_SEED) -> list[Drawn]:
         count: of problems.
         seed: the same seed gives the same problems; a longer list begins with the shorter one.
     """
-    rng = random.Random(seed)
-    seen = {problem.size for problem in draw()}
-    found: list[Drawn] = []
-    while len(found) < count:
-        size = _thin(rng, len(found) % 5)
-        if size not in seen:
-            seen.add(size)
-            found.append(Drawn("thin", *size, False))
-    return found
+    return _others("thin", count, seed, lambda rng, place: _thin(rng, place % 5))
 
 
 def draw_tail(count: int = TAIL_COUNT, seed: int = TAIL_SEED) -> list[Drawn]:
@@ -164,15 +158,7 @@ def draw_tail(count: int = TAIL_COUNT, seed: int = TAIL_SEED) -> list[Drawn]:
         count: of problems.
         seed: the same seed gives the same problems; a longer list begins with the shorter one.
     """
-    rng = random.Random(seed)
-    seen = {problem.size for problem in draw()}
-    found: list[Drawn] = []
-    while len(found) < count:
-        size = _tail(rng, len(found) % 4)
-        if size not in seen:
-            seen.add(size)
-            found.append(Drawn("tail", *size, False))
-    return found
+    return _others("tail", count, seed, lambda rng, place: _tail(rng, place % 4))
 
 
 def draw_edge(count: int = EDGE_COUNT, seed: int = EDGE_SEED) -> list[Drawn]:
@@ -183,16 +169,26 @@ def draw_edge(count: int = EDGE_COUNT, seed: int = EDGE_SEED) -> list[Drawn]:
         count: of problems.
         seed: the same seed gives the same problems; a longer list begins with the shorter one.
     """
+    return _others("edge", count, seed, _edge)
+
+
+def _others(kind: str, count: int, seed: int, size: Callable[[random.Random, int], _Size | None]) -> list[Drawn]:
+    """Returns different problems that are not in `draw()`; `size` gives that of a place, or None to draw again."""
     rng = random.Random(seed)
     seen = {problem.size for problem in draw()}
     found: list[Drawn] = []
     while len(found) < count:
-        rows = (8, 256) if len(found) % 3 else (512, 4096)
-        m, n, k = _log_uniform(rng, *rows, 8), _log_uniform(rng, 1024, 18432, 8), _log_uniform(rng, 768, 12288, 8)
-        if (m, n, k) not in seen and EDGE_BYTES[0] < 2.0 * (m * k + k * n + m * n) < EDGE_BYTES[1]:
-            seen.add((m, n, k))
-            found.append(Drawn("edge", m, n, k, False))
+        drawn = size(rng, len(found))
+        if drawn is not None and drawn not in seen:
+            seen.add(drawn)
+            found.append(Drawn(kind, *drawn, False))
     return found
+
+
+def _edge(rng: random.Random, place: int) -> _Size | None:
+    rows = (8, 256) if place % 3 else (512, 4096)
+    m, n, k = _log_uniform(rng, *rows, 8), _log_uniform(rng, 1024, 18432, 8), _log_uniform(rng, 768, 12288, 8)
+    return (m, n, k) if EDGE_BYTES[0] < 2.0 * (m * k + k * n + m * n) < EDGE_BYTES[1] else None
 
 
 def _tail(rng: random.Random, form: int) -> tuple[int, int, int]:

@@ -184,3 +184,15 @@ def tma_bundle(tmp_path: Path) -> Path:
         {},
     )
     return path
+
+
+@pytest.fixture(scope="module")
+def needs_ptxas() -> None:
+    """Skips the tests of a module where ptxas is not installed."""
+    from stepladder.pipeline.codegen import toolchain
+    from stepladder.runtime.errors import StepladderError
+
+    try:
+        toolchain.find_tool("ptxas")
+    except StepladderError as error:
+        pytest.skip(error.message)

@@ -3,20 +3,12 @@
 import pytest
 
 from stepladder.emulator.functions import EmulatedFunction
-from stepladder.pipeline.codegen import toolchain
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.functions import FunctionBuild, build_any
 from stepladder.pipeline.request import Request
-from stepladder.runtime.errors import StepladderError
 from stepladder.verify.function_check import check_function
 
-
-@pytest.fixture(scope="module", autouse=True)
-def _needs_ptxas() -> None:
-    try:
-        toolchain.find_tool("ptxas")
-    except StepladderError as error:
-        pytest.skip(error.message)
+pytestmark = pytest.mark.usefixtures("needs_ptxas")
 
 
 def test_long_sums_without_matrix_units_are_right() -> None:

@@ -19,7 +19,7 @@ from stepladder.emulator import function_steps
 from stepladder.emulator.core.launched import BoundKernel
 from stepladder.emulator.functions import EmulatedFunction
 from stepladder.pipeline.build import Build
-from stepladder.pipeline.codegen import cache, toolchain
+from stepladder.pipeline.codegen import cache
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.functions import FunctionBuild, build_any, build_function, pipeline_file
 from stepladder.pipeline.request import Request
@@ -54,12 +54,7 @@ KERNELS = {
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _needs_ptxas() -> None:
-    try:
-        toolchain.find_tool("ptxas")
-    except StepladderError as error:
-        pytest.skip(error.message)
+pytestmark = pytest.mark.usefixtures("needs_ptxas")
 
 
 def text_of(name: str) -> str:

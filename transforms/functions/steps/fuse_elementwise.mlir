@@ -12,18 +12,17 @@
 //   %e = linalg.generic ... ins(%x, %max : ...) { arith.subf, math.exp }
 
 module attributes {transform.with_named_sequence} {
+  transform.named_sequence private @generalize_elementwise(!transform.any_op {transform.readonly})
+
   transform.named_sequence @fuse_elementwise(%module: !transform.any_op {transform.readonly}) {
     %caller = transform.structured.match ops{["func.func"]} attributes{has_stages} in %module
       : (!transform.any_op) -> !transform.any_op
-    %named = transform.structured.match ops{[
-        "linalg.abs", "linalg.add", "linalg.batch_matmul", "linalg.batch_matvec", "linalg.batch_vecmat",
-        "linalg.broadcast", "linalg.ceil", "linalg.contract", "linalg.copy", "linalg.div", "linalg.dot",
-        "linalg.elementwise", "linalg.erf", "linalg.exp", "linalg.floor", "linalg.log", "linalg.map",
-        "linalg.max", "linalg.min", "linalg.mul", "linalg.negf", "linalg.powf", "linalg.reciprocal",
-        "linalg.reduce", "linalg.round", "linalg.rsqrt", "linalg.select", "linalg.sqrt", "linalg.square",
-        "linalg.sub", "linalg.tanh", "linalg.transpose"
+    transform.include @generalize_elementwise failures(propagate) (%caller) : (!transform.any_op) -> ()
+    // Contractions that `outline_matmuls` has left: batches of products of vectors.
+    %vectors = transform.structured.match ops{[
+        "linalg.batch_matmul", "linalg.batch_matvec", "linalg.batch_vecmat", "linalg.contract"
       ]} in %caller : (!transform.any_op) -> !transform.any_op
-    %generic = transform.structured.generalize %named : (!transform.any_op) -> !transform.any_op
+    %generic = transform.structured.generalize %vectors : (!transform.any_op) -> !transform.any_op
     %fused = transform.apply_registered_pass "linalg-fuse-elementwise-ops" to %caller
       : (!transform.any_op) -> !transform.any_op
     // A reshape of an empty tensor is an empty tensor: a result that begins from it is a whole buffer.

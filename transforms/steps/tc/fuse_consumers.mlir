@@ -38,18 +38,13 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
+  transform.named_sequence private @generalize_elementwise(!transform.any_op {transform.readonly})
 
   transform.named_sequence @fuse_consumers(%module: !transform.any_op {transform.readonly}) {
     transform.tune.alternatives<"has_consumer"> selected_region = 0
         attributes {knobs = {selected_region_attr = "has_consumer"}} {
     }, {
-      %named = transform.structured.match ops{[
-          "linalg.abs", "linalg.add", "linalg.broadcast", "linalg.ceil", "linalg.copy", "linalg.div",
-          "linalg.elementwise", "linalg.erf", "linalg.exp", "linalg.floor", "linalg.log", "linalg.map", "linalg.max",
-          "linalg.min", "linalg.mul", "linalg.negf", "linalg.reciprocal", "linalg.reduce", "linalg.rsqrt",
-          "linalg.select", "linalg.sqrt", "linalg.square", "linalg.sub", "linalg.tanh", "linalg.transpose"
-        ]} in %module : (!transform.any_op) -> !transform.any_op
-      %generic = transform.structured.generalize %named : (!transform.any_op) -> !transform.any_op
+      transform.include @generalize_elementwise failures(propagate) (%module) : (!transform.any_op) -> ()
       "tc.separate_reductions"(%module) : (!transform.any_op) -> ()
       %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
       %fused = transform.apply_registered_pass "linalg-fuse-elementwise-ops" to %func

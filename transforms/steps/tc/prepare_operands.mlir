@@ -39,18 +39,13 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
+  transform.named_sequence private @generalize_elementwise(!transform.any_op {transform.readonly})
 
   transform.named_sequence @prepare_operands(%module: !transform.any_op {transform.readonly}) {
     transform.tune.alternatives<"has_producer"> selected_region = 0
         attributes {knobs = {selected_region_attr = "has_producer"}} {
     }, {
-      %named = transform.structured.match ops{[
-          "linalg.abs", "linalg.add", "linalg.broadcast", "linalg.ceil", "linalg.copy", "linalg.div",
-          "linalg.elementwise", "linalg.erf", "linalg.exp", "linalg.floor", "linalg.log", "linalg.map", "linalg.max",
-          "linalg.min", "linalg.mul", "linalg.negf", "linalg.reciprocal", "linalg.rsqrt", "linalg.select",
-          "linalg.sqrt", "linalg.square", "linalg.sub", "linalg.tanh", "linalg.transpose"
-        ]} in %module : (!transform.any_op) -> !transform.any_op
-      %generic = transform.structured.generalize %named : (!transform.any_op) -> !transform.any_op
+      transform.include @generalize_elementwise failures(propagate) (%module) : (!transform.any_op) -> ()
       %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
       %fused = transform.apply_registered_pass "linalg-fuse-elementwise-ops" to %func
         : (!transform.any_op) -> !transform.any_op
