@@ -84,7 +84,7 @@ class PartialResults:
             group: number of the group that the warp's partial results belong to, an index.
         """
         workspace = memref.get_global(self._type, self._symbol)
-        _meet()
+        _sync_warp()
         lane = lane_id()
         counters = memref.get_global(self._counters_type, self._counters)
         i32 = ir.IntegerType.get_signless(32)
@@ -103,7 +103,7 @@ class PartialResults:
             scf.yield_([integer(0, 32)])
         before, _ = gpu.shuffle(arrival.results[0], integer(0, 32), integer(threads.WARP, 32), gpu.ShuffleMode.IDX)
         with create_if(equal(before, integer(self.parts - 1, 32))):
-            _meet()
+            _sync_warp()
             with create_if(equal(lane, index(0))):
                 memref.store(integer(0, 32), counters, [group])
             self._finish(workspace, group, lane)
@@ -147,8 +147,8 @@ class PartialResults:
         return value
 
 
-def _meet() -> None:
-    """Orders what the lanes of a warp do in memory."""
+def _sync_warp() -> None:
+    """Synchronizes the lanes of a warp, which orders their accesses to memory."""
     nvvm.bar_warp_sync(integer(-1, 32))
 
 
