@@ -37,8 +37,8 @@
 //   func.call @reduction(%workspace_buffer, %R)   // linalg.map and linalg.reduce
 
 module attributes {transform.with_named_sequence} {
-  transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
   transform.named_sequence private @generalize_elementwise(!transform.any_op {transform.readonly})
+  transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
 
   transform.named_sequence @fuse_consumers(%module: !transform.any_op {transform.readonly}) {
     transform.tune.alternatives<"has_consumer"> selected_region = 0

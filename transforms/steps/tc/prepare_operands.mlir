@@ -38,8 +38,8 @@
 //   }
 
 module attributes {transform.with_named_sequence} {
-  transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
   transform.named_sequence private @generalize_elementwise(!transform.any_op {transform.readonly})
+  transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
 
   transform.named_sequence @prepare_operands(%module: !transform.any_op {transform.readonly}) {
     transform.tune.alternatives<"has_producer"> selected_region = 0
