@@ -1,11 +1,12 @@
-// Multistage tensor-core GEMM with `ldmatrix` and `mma.sync`, for sm_80 and later.
+// Compiles a matmul to a multistage tensor-core kernel with `ldmatrix` and `mma.sync`, for sm_80 and later.
 //
-// It removes the limits of WMMA: fragments are registers with a documented layout, shared memory is swizzled instead of
-// padded, `cp.async` copies run several stages ahead of the products, fragments are loaded one k sub-step ahead of
-// their products, across the barrier too, and blocks are rasterized for the L2 cache.
+// The pipeline removes the limits of WMMA: fragments are registers with a documented layout, shared memory is swizzled
+// instead of padded, `cp.async` copies run several stages ahead of the products, fragments are loaded one k sub-step
+// ahead of their products, also across the barrier, and blocks are rasterized for the L2 cache.
 //
-// f16, bf16 and fp8 with f32 accumulators, f16 with f16 accumulators, f32 by three products of tf32 or by one, f64, i8
-// with i32 accumulators; A and B each row- or column-major. Elementwise ops on the product are computed in registers.
+// It takes f16, bf16 and fp8 with f32 accumulators, f16 with f16 accumulators, f32 by three products of tf32 or by one,
+// f64, and i8 with i32 accumulators; A and B are each row- or column-major. Elementwise ops on the product are computed
+// in registers.
 //
 // Every step is a file in steps/; most are shared with `wmma`. The runner supplies the declarations of the included
 // steps.
