@@ -66,13 +66,12 @@ def select_function(module: ir.Module, name: str, request: Request) -> Selection
         raise
 
 
-def make_query(pipeline: Pipeline, request: Request, module: ir.Module, matmul: PayloadMatmul) -> Query:
+def make_query(pipeline: Pipeline, request: Request, matmul: PayloadMatmul) -> Query:
     """Returns the query for the knobs that a request does not give.
 
     Args:
         pipeline: loaded in the current MLIR context; no values are bound yet.
         request: the knobs whose values are given, and the steps left out.
-        module: the payload.
         matmul: that of the payload.
 
     Raises:
@@ -140,7 +139,7 @@ def read_query(pipeline: Pipeline, request: Request, text: str, name: str) -> Qu
             location=str(pipeline.path),
         )
     selection = select_function(parse_payload(text, name), name, request)
-    return make_query(pipeline, request, selection.module, locate_matmul(selection, name))
+    return make_query(pipeline, request, locate_matmul(selection, name))
 
 
 def _is_for_xe(pipeline: Pipeline) -> bool:
@@ -168,7 +167,7 @@ def complete_request(
     """
     if not request.tuned or matmul is None or "target" not in pipeline.knobs or _is_for_xe(pipeline):
         return request, FROM_SCRIPT, None
-    query = make_query(pipeline, request, module, matmul)
+    query = make_query(pipeline, request, matmul)
     for choice in choices(query, request.database):
         settings = {
             name: value for name, value in choice.knobs.items() if name in pipeline.knobs and name not in query.fixed
