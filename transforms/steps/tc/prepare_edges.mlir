@@ -5,8 +5,8 @@
 // conditions. It starts from zeros instead, and the op that writes C adds what C held. Elementwise ops on the product
 // do so already (`fuse_consumers`), and C = AB adds nothing.
 //
-// Sizes and layouts of the problem become attributes of the function: later steps depend on which tiles have edges and
-// on how wide the vectors of a row may be, also in a run that begins from a dump without the matmul.
+// Sizes, layouts and the type of the operands become attributes of the function: later steps depend on which tiles have
+// edges and on how wide the vectors of a row may be, also in a run that begins from a dump without the matmul.
 //
 // Source: zero fill of operands and predicated stores of C are what CUTLASS's kernels do at the edges of a problem.
 //
@@ -32,6 +32,8 @@ module attributes {transform.with_named_sequence} {
     transform.annotate %func "size_k" = %k : !transform.any_op, !transform.param<i64>
     %bits = transform.param.constant 16 : i64 {knobs = {value = "a_bits"}} -> !transform.param<i64>
     transform.annotate %func "operand_bits" = %bits : !transform.any_op, !transform.param<i64>
+    %type = transform.param.constant "f16" {knobs = {value = "a_type"}} -> !transform.any_param
+    transform.annotate %func "operand_type" = %type : !transform.any_op, !transform.any_param
     %consumer = transform.param.constant 0 : i64 {knobs = {value = "has_consumer"}} -> !transform.param<i64>
     transform.annotate %func "has_consumer" = %consumer : !transform.any_op, !transform.param<i64>
     %a_layout = transform.param.constant "row" {knobs = {value = "a_layout"}} -> !transform.any_param
