@@ -55,7 +55,7 @@ def test_i8_whose_rows_are_whole_vectors(pipeline: str) -> None:
     with mlir_context():
         check_text(text, Request(pipeline, WARPS))
         if pipeline == "wmma":
-            with pytest.raises(StepladderError, match="tiles of i8 .* must go through registers"):
+            with pytest.raises(StepladderError, match=r"tiles of i8 .* must go through registers"):
                 run_pipeline(text, "m.mlir", Request(pipeline, {**WARPS, "prefetch": "cp_async"}))
 
 
