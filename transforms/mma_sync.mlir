@@ -41,11 +41,11 @@ module attributes {transform.with_named_sequence} {
         b_halves = "1 if b_length % run == 0 else 2 if b_length % (run // 2) == 0 else b_quarters",
         b_quarters = "4 if b_length % (run // 4) == 0 else 8 if b_length % (run // 8) == 0 else 16",
         b_run = "run // b_halves if has_edges else run",
-        is_narrow = "has_edges and (a_run < run or b_run < run)",
-        // cp.async copies 4 bytes at least, and `convert_to_cp_async` makes copies of 16 only of i8: other vectors go
-        // through registers.
+        is_narrow = "has_edges and (a_run < run or b_run < run or is_i8)",
+        // cp.async copies 4 bytes at least; `convert_to_cp_async` makes copies of 16 only of fp8, and no masked ones of
+        // i8: other vectors go through registers.
         least_run = "run if a_bits == 8 else 32 // a_bits",
-        through_registers = "is_narrow and (a_run < least_run or b_run < least_run)",
+        through_registers = "is_narrow and (is_i8 or a_run < least_run or b_run < least_run)",
         // Registers of a thread for the vectors of one step, where they go through registers.
         a_registers = "block_m * block_k // (threads * a_run) * ((a_run * a_bits + 31) // 32)",
         b_registers = "block_k * block_n // (threads * b_run) * ((b_run * a_bits + 31) // 32)",

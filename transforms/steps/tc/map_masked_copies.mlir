@@ -34,6 +34,8 @@ module attributes {transform.with_named_sequence} {
          message = "tiles that do not divide m, n and k must be staged in shared memory (stage_in_shared_memory)"},
         {condition = "a_run * a_bits >= 32 and b_run * a_bits >= 32 or not copies_asynchronously",
          message = "vectors that divide the rows of A and B (a_run, b_run elements) must have the 4 bytes of cp.async"},
+        {condition = "not is_i8 or not copies_asynchronously",
+         message = "tiles of i8 that do not divide m, n and k must go through registers: no cp.async is masked"},
         {condition = "block_m % warp_m == 0", message = "block_m must be a multiple of warp_m"},
         {condition = "block_n % warp_n == 0", message = "block_n must be a multiple of warp_n"},
         {condition = "block_m * block_k % (threads * a_run) == 0",

@@ -5,9 +5,9 @@
 // conditions. It starts from zeros instead, and the op that writes C adds the previous value of C. Elementwise ops on
 // the product already work this way (`fuse_consumers`), and C = AB adds nothing.
 //
-// The step stores the sizes and layouts of the problem as attributes of the function. Later steps derive from them
-// which tiles have edges and how wide the vectors of a row may be, also in a run that begins from a dump without the
-// matmul.
+// The step stores the sizes, layouts and operand type of the problem as attributes of the function. Later steps derive
+// from them which tiles have edges and how wide the vectors of a row may be, also in a run that begins from a dump
+// without the matmul.
 //
 // Source: zero fill of operands and predicated stores of C, as in CUTLASS's kernels at the edges of a problem.
 //
@@ -33,6 +33,8 @@ module attributes {transform.with_named_sequence} {
     transform.annotate %func "size_k" = %k : !transform.any_op, !transform.param<i64>
     %bits = transform.param.constant 16 : i64 {knobs = {value = "a_bits"}} -> !transform.param<i64>
     transform.annotate %func "operand_bits" = %bits : !transform.any_op, !transform.param<i64>
+    %type = transform.param.constant "f16" {knobs = {value = "a_type"}} -> !transform.any_param
+    transform.annotate %func "operand_type" = %type : !transform.any_op, !transform.any_param
     %consumer = transform.param.constant 0 : i64 {knobs = {value = "has_consumer"}} -> !transform.param<i64>
     transform.annotate %func "has_consumer" = %consumer : !transform.any_op, !transform.param<i64>
     %a_layout = transform.param.constant "row" {knobs = {value = "a_layout"}} -> !transform.any_param
