@@ -57,7 +57,18 @@ class Job:
 
     def pipelines(self) -> tuple[str, ...]:
         """Returns the pipelines to try, in order."""
-        return pipelines_for(self.pipeline, self.target)
+        return pipelines_for(self.pipeline, self.target, is_divisible=self._is_pair)
+
+    def _is_pair(self) -> bool:
+        """Tells whether the payload may be two kernels as well as a pair; an unacceptable one is refused later."""
+        from stepladder.pipeline import functions
+        from stepladder.pipeline.context import mlir_context
+
+        with exclusive, mlir_context():
+            try:
+                return functions.is_pair_on_tensors(self.text, self.name, self.function)
+            except StepladderError:
+                return False
 
     def request(self, pipeline: str) -> Request:
         """Returns the request for one of the pipelines.

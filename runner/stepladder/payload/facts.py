@@ -143,7 +143,8 @@ def type_facts(module: ir.Module) -> Facts:
     matmuls = walk(module, *MATMULS) or walk(module, "vector.contract")
     if not matmuls:
         return facts | _tile_facts(module)
-    facts["products"] = 2 if len(matmuls) == 2 else 1
+    # A contraction of vectors is one of many fragments.
+    facts["products"] = 2 if len(matmuls) == 2 and matmuls[0].name in MATMULS else 1
     attributes = matmuls[0].attributes
     # A loop over the batch comes before those over m, n and k, until blocks have a matmul each.
     first = int(ir.ShapedType(matmuls[0].operands[2].type).rank > 2)

@@ -101,7 +101,11 @@ def build_any(text: str, name: str, request: Request, *, use_cache: bool = True)
     """
     refusal = refusal_of_matmul(text, name, request.function)
     if refusal is None:
-        pipelines = pipelines_for(request.pipeline, str(request.settings.get("target", WITHOUT_GPU)))
+        pipelines = pipelines_for(
+            request.pipeline,
+            str(request.settings.get("target", WITHOUT_GPU)),
+            is_divisible=lambda: is_pair_on_tensors(text, name, request.function),
+        )
         try:
             return first_of(
                 pipelines,
