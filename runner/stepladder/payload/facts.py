@@ -130,7 +130,8 @@ def type_facts(module: ir.Module) -> Facts:
         "approximates": int(module_approximates(module)),
         "is_f32": int(_multiplies_f32(module)),
     }
-    outputs = [list(op.operands)[_inputs(op) :] for op in consumers if op.name == "linalg.generic"]
+    generics = (op for op in consumers if op.name == "linalg.generic")
+    outputs = [found for op in generics if (found := list(op.operands)[_inputs(op) :])]
     if outputs:
         types = [str(ir.ShapedType(output.type).element_type) for output in outputs[0]]
         # Reductions of workspaces: the op makes what they reduce, too.
