@@ -329,7 +329,7 @@ def _build_function(job: Job, refusal: StepladderError | None) -> BuiltFunction:
         plugins.load_files(list(job.plugins))
         with mlir_context():
             is_matmul = functions.refusal_of_matmul(job.text, job.name, job.function) is None
-            if refusal is not None and is_matmul and not functions.is_pair_on_tensors(job.text, job.name, job.function):
+            if refusal is not None and is_matmul and not functions.is_divisible(job.text, job.name, job.function):
                 raise refusal
             built = functions.build_any(job.text, job.name, job.request(job.pipeline))
             assert isinstance(built, functions.FunctionBuild)  # no pipeline took the payload as one matmul

@@ -134,7 +134,8 @@ def type_facts(module: ir.Module) -> Facts:
         "is_f32": int(not types.isdisjoint(("f32", "tf32"))),
         "is_i8": int("i8" in (*types, noted.get("a_type"))),
     }
-    outputs = [list(op.operands)[_inputs(op) :] for op in consumers if op.name == "linalg.generic"]
+    generics = (op for op in consumers if op.name == "linalg.generic")
+    outputs = [found for op in generics if (found := list(op.operands)[_inputs(op) :])]
     if outputs:
         types = [str(ir.ShapedType(output.type).element_type) for output in outputs[0]]
         # Reductions of workspaces: the op makes what they reduce, too.
