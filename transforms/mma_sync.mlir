@@ -5,8 +5,8 @@
 // ahead of their products, also across the barrier, and blocks are rasterized for the L2 cache.
 //
 // It takes f16, bf16 and fp8 with f32 accumulators, f16 with f16 accumulators, f32 by three products of tf32 or by one,
-// f64, and i8 with i32 accumulators; A and B are each row- or column-major. Elementwise ops on the product, or on a pair
-// of products of one A, are computed in registers.
+// f64, and i8 with i32 accumulators; A and B are each row- or column-major. Elementwise ops on the product, or on a
+// pair of products of one A, are computed in registers.
 //
 // Every step is a file in steps/; most are shared with `wmma`. The runner supplies the declarations of the included
 // steps.

@@ -1,9 +1,9 @@
 // Compiles a matmul to a tensor-core kernel with WMMA, by the steps of Katel, Khandelwal and Bondhugula (CC'22).
 //
-// The pipeline takes C = AB + C, C = AB, or an elementwise function of a pair of products of one A, f16 inputs with f32 or
-// f16 accumulators, and i8 with i32, for sm_75 and later. It has two levels of tiling (thread-block tiles, warp tiles),
-// stages operands in padded shared memory by 128-bit copies, keeps accumulators in registers, and hides global latency by
-// prefetching: the next tile to registers during the current one, or several tiles by `cp.async`.
+// The pipeline takes C = AB + C, C = AB, or an elementwise function of a pair of products of one A, with f16 inputs and
+// f32 or f16 accumulators, or i8 and i32, for sm_75 and later. It has two levels of tiling (thread-block tiles, warp
+// tiles), stages operands in padded shared memory by 128-bit copies, keeps accumulators in registers, and hides global
+// latency by prefetching: the next tile to registers during the current one, or several tiles by `cp.async`.
 //
 // Every step is a file in steps/, whose head comment describes it. The runner supplies the declarations of the included
 // steps.

@@ -57,16 +57,16 @@ class Job:
 
     def pipelines(self) -> tuple[str, ...]:
         """Returns the pipelines to try, in order."""
-        return pipelines_for(self.pipeline, self.target, is_divisible=self._is_pair)
+        return pipelines_for(self.pipeline, self.target, is_divisible=self._is_divisible)
 
-    def _is_pair(self) -> bool:
-        """Tells whether the payload may be two kernels as well as a pair; an unacceptable one is refused later."""
+    def _is_divisible(self) -> bool:
+        """Tells whether the payload may be several kernels as well as one; an unacceptable one is refused later."""
         from stepladder.pipeline import functions
         from stepladder.pipeline.context import mlir_context
 
         with exclusive, mlir_context():
             try:
-                return functions.is_pair_on_tensors(self.text, self.name, self.function)
+                return functions.is_divisible(self.text, self.name, self.function)
             except StepladderError:
                 return False
 

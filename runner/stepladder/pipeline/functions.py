@@ -105,7 +105,7 @@ def build_any(text: str, name: str, request: Request, *, use_cache: bool = True)
         pipelines = pipelines_for(
             request.pipeline,
             str(request.settings.get("target", WITHOUT_GPU)),
-            is_divisible=lambda: is_pair_on_tensors(text, name, request.function),
+            is_divisible=lambda: is_divisible(text, name, request.function),
         )
         try:
             return first_of(
