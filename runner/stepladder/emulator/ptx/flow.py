@@ -8,7 +8,7 @@ for what others change waits for that (`Flow._mark_spins`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -95,7 +95,8 @@ class Flow:
         elif isinstance(item, syntax.Registers):
             scope.declare(item)
         elif isinstance(item, syntax.Variable):
-            self.declare(scope, item)
+            # What a call is given is memory of the thread.
+            self.declare(scope, replace(item, space="local") if item.space == "param" else item)
         elif isinstance(item, syntax.Label):
             self._label(scope.labels[item.name])
         else:
