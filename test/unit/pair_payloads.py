@@ -25,6 +25,7 @@ class PairPayload:
         biases: how many of the products have a bias along n.
         late: whether the second product is written behind the activation of the first.
         buffers: whether arguments are buffers, of which the last is written.
+        prepared: which operand elementwise ops make: `x`, the A of both products, `g` or `u`, one B; None for none.
     """
 
     m: int = 72
@@ -38,6 +39,7 @@ class PairPayload:
     biases: int = 0
     late: bool = False
     buffers: bool = False
+    prepared: str | None = None
 
     def text(self) -> str:
         """Returns the payload."""
@@ -62,6 +64,7 @@ class PairPayload:
             f"%e = tensor.empty() : {sums}",
             f"%zeros = linalg.fill ins(%zero : f32) outs(%e : {sums}) -> {sums}",
         ]
+        head += self._prepared()
         second = self._product("u", "q", 1)
         lines = self._product("g", "p", 0)
         activation = self._activation()
@@ -76,16 +79,34 @@ class PairPayload:
             lines.append(f"return %d : tensor<{c}>")
         return "\n  ".join([*head, *lines]) + "\n}\n"
 
+    def _operand(self, name: str) -> str:
+        """Returns what the products read for an argument: it, or what is made of it."""
+        return "%made" if name == self.prepared else f"%{name}"
+
+    def _prepared(self) -> list[str]:
+        """Returns the ops that make an operand, max(x, 0)."""
+        if self.prepared is None:
+            return []
+        b = (self.k, self.n) if self.layout == "row" else (self.n, self.k)
+        rows, columns = (self.m, self.k) if self.prepared == "x" else b
+        made = f"tensor<{rows}x{columns}x{self.inputs}>"
+        return [
+            f"%low = arith.constant 0.0 : {self.inputs}",
+            f"%lows = tensor.empty() : {made}",
+            f"%bound = linalg.fill ins(%low : {self.inputs}) outs(%lows : {made}) -> {made}",
+            f"%made = linalg.max ins(%{self.prepared}, %bound : {made}, {made}) outs(%lows : {made}) -> {made}",
+        ]
+
     def _product(self, weight: str, name: str, number: int) -> list[str]:
         """Returns the ops of a product, with its bias and its rounding."""
         a, b = f"tensor<{self.m}x{self.k}x{self.inputs}>", f"tensor<{self.k}x{self.n}x{self.inputs}>"
         stored, sums = f"tensor<{self.n}x{self.k}x{self.inputs}>", f"tensor<{self.m}x{self.n}xf32>"
-        result = f"%{name}0"
+        result, x = f"%{name}0", self._operand("x")
         if self.layout == "generic":
             maps = "[affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (j, k)>, affine_map<(i, j, k) -> (i, j)>]"
             lines = [
                 f'{result} = linalg.generic {{indexing_maps = {maps}, iterator_types = ["parallel", "parallel", '
-                f'"reduction"]}} ins(%x, %{weight} : {a}, {stored}) outs(%zeros : {sums}) {{',
+                f'"reduction"]}} ins({x}, {self._operand(weight)} : {a}, {stored}) outs(%zeros : {sums}) {{',
                 f"^bb0(%l: {self.inputs}, %r: {self.inputs}, %s: f32):",
                 f"  %wl = arith.extf %l : {self.inputs} to f32",
                 f"  %wr = arith.extf %r : {self.inputs} to f32",
@@ -95,15 +116,15 @@ class PairPayload:
                 f"}} -> {sums}",
             ]
         else:
-            operand, lines = f"%{weight}", []
+            operand, lines = self._operand(weight), []
             if self.layout == "transposed":
-                operand = f"%{weight}t"
                 lines = [
                     f"%{weight}e = tensor.empty() : {b}",
-                    f"{operand} = linalg.transpose ins(%{weight} : {stored}) outs(%{weight}e : {b}) "
+                    f"%{weight}t = linalg.transpose ins({operand} : {stored}) outs(%{weight}e : {b}) "
                     "permutation = [1, 0]",
                 ]
-            lines.append(f"{result} = linalg.matmul ins(%x, {operand} : {a}, {b}) outs(%zeros : {sums}) -> {sums}")
+                operand = f"%{weight}t"
+            lines.append(f"{result} = linalg.matmul ins({x}, {operand} : {a}, {b}) outs(%zeros : {sums}) -> {sums}")
         if number < self.biases:
             bias = f"tensor<{self.n}xf32>"
             lines += [
@@ -185,4 +206,5 @@ def drawn(generator: random.Random) -> PairPayload:
         biases=generator.randrange(3),
         late=generator.choice([False, True]),
         buffers=generator.choice([False, True]),
+        prepared=generator.choice([None, None, "x"]),
     )
