@@ -56,6 +56,7 @@ KINDS = [
     PairPayload(m=1, n=8, k=8, activation="relu"),
     PairPayload(m=64, n=64, k=64, layout="row", activation="none", stored="f32", buffers=True),
     PairPayload(m=64, n=40, biases=1, prepared="x"),
+    PairPayload(m=40, n=24, batch=2, biases=1),
 ]
 
 
