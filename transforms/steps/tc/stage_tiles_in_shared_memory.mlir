@@ -29,8 +29,8 @@ module attributes {transform.with_named_sequence} {
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()
     "tc.tiles_to_shared_memory"(%module) {
-      block_m = 128 : i64, block_n = 128 : i64, block_k = 32 : i64,
-      knobs = {block_m = "block_m", block_n = "block_n", block_k = "block_k"}
+      block_m = 128 : i64, block_n = 128 : i64, block_k = 32 : i64, whole_tiles = 1 : i64,
+      knobs = {block_m = "block_m", block_n = "block_n", block_k = "block_k", whole_tiles = "whole_tiles"}
     } : (!transform.any_op) -> ()
     transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()
     transform.yield
