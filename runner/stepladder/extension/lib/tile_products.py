@@ -12,6 +12,7 @@ from stepladder.extension.lib.launches import GRID, launch_sizes
 from stepladder.extension.lib.tile_matrices import Matrix, matrix_of
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import producer, users_of, walk
+from stepladder.mlir.xetile.tile_type import read_tile
 
 # Ops around the loop over k, and in it. Of prefetches nothing is read, nor of what moves their tiles.
 _INDICES = ("arith.", "affine.")
@@ -89,7 +90,15 @@ class TileProduct:
     def _check_ops(self) -> None:
         for op in walk(self.launch)[1:]:
             if not (op.name in _AROUND or op.name.startswith(_INDICES)):
-                raise Refusal(op, f"{op.name} has no form here: {', '.join(_AROUND)} and ops on indices have one")
+                raise Refusal(
+                    op,
+                    f"{op.name} has no form here: loads and stores of tiles, transposes of loaded ones, prefetches and "
+                    "an xetile.tile_mma have one",
+                )
+            if op.name == "xetile.init_tile" and read_tile(op.results[0].type).space != "global":
+                raise Refusal(
+                    op, "a tile of shared local memory has no form here: stages of shared memory take its place"
+                )
         stores = walk(self.launch, "xetile.store_tile")
         if len(stores) > 1:
             raise Refusal(stores[1], f"the launch has {len(stores)} xetile.store_tile: one, of the sums, is accepted")
@@ -225,6 +234,17 @@ class TileProduct:
     def shapes(self) -> tuple[tuple[int, int], ...]:
         """Rows and columns of A, B and C, as the program indexes them."""
         return self.a.matrix.shape, self.b.matrix.shape, self.c.matrix.shape
+
+    def maps(self) -> dict[str, ir.Attribute]:
+        """Returns the indexing maps of a `linalg.matmul` of the buffers, as attributes; none where A and B are
+        row-major."""
+        matrices = (self.a.matrix, self.b.matrix)
+        if not any(matrix.is_transposed for matrix in matrices):
+            return {}
+        m, n, k = (ir.AffineExpr.get_dim(number) for number in range(3))
+        orders = [pair[::-1] if matrix.is_transposed else pair for matrix, pair in zip(matrices, ((m, k), (k, n)))]
+        maps = [ir.AffineMapAttr.get(ir.AffineMap.get(3, 0, list(order))) for order in (*orders, (m, n))]
+        return {"indexing_maps": ir.ArrayAttr.get(maps)}
 
     def check_within(self) -> None:
         """Refuses tiles that reach beyond their matrices."""

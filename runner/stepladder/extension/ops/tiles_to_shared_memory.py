@@ -190,15 +190,5 @@ class _Staging:
             parts = [subview(matrix, tile.stored(*at), tile.stored(*sizes)) for tile, matrix, at, sizes in copies]
             for (tile, _, _, sizes), part in zip(copies, parts):
                 tile.load(part, *sizes)
-            create_named_op("linalg.matmul", [tile_a.buffer, tile_b.buffer], sums, self._maps())
+            create_named_op("linalg.matmul", [tile_a.buffer, tile_b.buffer], sums, self.product.maps())
             scf.yield_([])
-
-    def _maps(self) -> dict[str, ir.Attribute]:
-        """Returns the indexing maps of the matmul; none where A and B are row-major."""
-        matrices = (self.product.a.matrix, self.product.b.matrix)
-        if not any(matrix.is_transposed for matrix in matrices):
-            return {}
-        m, n, k = (ir.AffineExpr.get_dim(number) for number in range(3))
-        orders = [pair[::-1] if matrix.is_transposed else pair for matrix, pair in zip(matrices, ((m, k), (k, n)))]
-        maps = [ir.AffineMapAttr.get(ir.AffineMap.get(3, 0, list(order))) for order in (*orders, (m, n))]
-        return {"indexing_maps": ir.ArrayAttr.get(maps)}
