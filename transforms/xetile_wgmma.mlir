@@ -1,9 +1,9 @@
-// XeTile programs for Hopper: tiles of work-groups become TMA loads and products of `wgmma`.
+// Compiles a XeTile program to a kernel for Hopper GPUs: tiles of work-groups become TMA loads and products of `wgmma`.
 //
-// A matmul is written as tiles first, as in the pipeline `xetile`; a XeTile program enters with its own, at
+// A matmul is written as tiles first, as in the pipeline `xetile`; a XeTile program starts with its own, at
 // `stage_tiles_in_shared_memory`. From there on the steps are those of `wgmma`, with cooperative consumers and
-// data-parallel tiles: `load_tile` becomes a TMA load, `tile_mma` a `wgmma`, and stages of shared memory take the place
-// of prefetches. Tiles need not divide the problem. docs/xetile.md says what is refused.
+// data-parallel tiles: `load_tile` becomes a TMA load, `tile_mma` a `wgmma`, and stages of shared memory replace
+// prefetches. Tiles need not divide the problem; docs/xetile.md lists what the pipeline refuses.
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @xetile_wgmma(%module: !transform.any_op {transform.consumed})
