@@ -200,7 +200,7 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
 
 
 def text_for_people(json_path: str | None) -> contextlib.AbstractContextManager[object]:
-    """Returns a context in which what is printed leaves standard output to the JSON that goes there, if any does.
+    """Returns a context in which prints leave standard output to the JSON that is written there, if any.
 
     Args:
         json_path: of --json; None where it is not given.
