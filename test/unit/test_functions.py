@@ -158,24 +158,6 @@ def test_a_result_of_one_number() -> None:
     assert function(np.array(1.5, np.float32), np.array(2, np.float32)) == 3.5
 
 
-def test_an_index_out_of_range_is_found() -> None:
-    """Masks, and indices of 64 bits, are arguments; the assertions of a front end stay in the kernel."""
-    function = stepladder.compile(text_of("masked_embedding"), device="emulator", target="sm_90a")
-    rng = np.random.default_rng(0)
-    ids, keep = rng.integers(0, 10, (2, 8)), rng.random((2, 8)) < 0.5
-    table, weight = (rng.standard_normal(shape).astype(np.float16) for shape in ((10, 16), (16, 24)))
-    got, some, total = function(ids, keep, table, weight)
-    wanted = np.tanh(np.where(keep[..., None], table[ids], 0).astype(np.float64) @ weight.astype(np.float64))
-    assert np.abs(got - wanted).max() < 2e-3
-    assert np.array_equal(some, keep.any(-1)) and np.array_equal(total, ids.sum(-1)) and total.dtype == np.int64
-    ids[1, 3] = 10
-    with pytest.raises(StepladderError, match="the emulator found 1 faults") as caught:
-        function(ids, keep, table, weight)
-    assert "index must be smaller than dim size" in caught.value.notes[0]
-    with pytest.raises(stepladder.ArgumentError, match="'argument 0' has elements of i32; accepted: i64"):
-        function(ids.astype(np.int32), keep, table, weight)
-
-
 def test_a_value_that_is_overwritten_too_early_is_found() -> None:
     bundle = built("chain").bundle
     (place,) = [place for place, _ in bundle.manifest.of_kind("workspace")]
