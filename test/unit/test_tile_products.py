@@ -14,8 +14,8 @@ STORE = '"xetile.store_tile"(%sum, %c_tile)'
 EDITS = {
     "two loops": (
         STORE,
-        'scf.for %q = %c0 to %k step %c32 {\n "xetile.prefetch_tile"(%a_pfh) {locality = 3 : i32} : (!a_pfh) -> ()\n }\n'
-        + STORE,
+        "scf.for %q = %c0 to %k step %c32 {\n"
+        f'"xetile.prefetch_tile"(%a_pfh) {{locality = 3 : i32}} : (!a_pfh) -> ()\n }}\n {STORE}',
         "the launch has 2 loops: one along k is accepted",
     ),
     "another op": (
