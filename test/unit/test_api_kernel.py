@@ -8,17 +8,11 @@ import pytest
 
 import stepladder
 from stepladder.payload.writing import matmul_text
-from stepladder.pipeline.codegen import toolchain
 
 PLUGIN = Path(__file__).resolve().parents[1] / "inputs" / "plugin"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def needs_ptxas() -> None:
-    try:
-        toolchain.find_tool("ptxas")
-    except stepladder.StepladderError as error:
-        pytest.skip(error.message)
+pytestmark = pytest.mark.usefixtures("needs_ptxas")
 
 
 def random(*shape: int, dtype: type[np.generic] = np.float16, seed: int = 0) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What ends threads, or has no effect here.
+"""Instructions that end threads, and instructions without an effect here.
 
 Source: PTX ISA, "Control Flow Instructions", "Miscellaneous Instructions", "griddepcontrol".
 """
