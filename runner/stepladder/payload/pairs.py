@@ -231,7 +231,7 @@ def _joined(parts: Parts, first: Found, second: Found, second_b: int) -> tuple[P
         for number, role in found.roles.items():
             if role in found.problem.epilogue_roles and number != parts.crossing:
                 operand = found.problem.operand(role)
-                shapes[number] = EpilogueOperand(operand.element_type, operand.shape)
+                shapes[number] = EpilogueOperand(operand.element_type, operand.shape, operand.by_value)
             elif found is first and number != parts.crossing:
                 roles[number - (number > parts.crossing)] = role
     numbers = sorted(shapes)

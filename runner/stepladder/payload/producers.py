@@ -224,10 +224,14 @@ def _check_elementwise(item: bodies.Structured) -> None:
         raise refuse(op, f"{op.name} makes A or B, and reads what its output held", _ACCEPTED)
     if op.name != "linalg.generic" and op.name not in NAMED:
         raise refuse(op, f"'{op.name}' makes A or B", _ACCEPTED)
-    for operand in op.operands:
+    for operand in _captured(op):
         if not isinstance(operand.type, ir.RankedTensorType):
             if isinstance(operand.owner, ir.Block):
-                raise refuse(op, f"{op.name} takes a number of type {operand.type}, an argument of the function")
+                raise refuse(
+                    op,
+                    f"{op.name} makes A or B, and takes a number of type {operand.type}, an argument of the function",
+                    "accepted: a constant, or a tensor of one element; elementwise ops on the product take numbers",
+                )
         elif str(operand.type.element_type) not in _STORED:
             raise refuse(
                 op,

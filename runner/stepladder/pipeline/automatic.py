@@ -24,8 +24,8 @@ def pipelines_for(pipeline: str, target: str, *, is_divisible: Callable[[], bool
     Args:
         pipeline: name or file of one, or `auto`.
         target: GPU architecture.
-        is_divisible: tells whether the payload is a pair of products that may be two kernels. On a target with wgmma
-            two kernels of it come before one of an earlier matrix unit.
+        is_divisible: tells whether the payload may be several kernels, as a pair of products may be two. On a target
+            with wgmma several kernels of it come before one of an earlier matrix unit.
     """
     if pipeline != AUTO:
         return (pipeline,)

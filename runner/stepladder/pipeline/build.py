@@ -119,7 +119,9 @@ def _constant_file(run: Run, number: int) -> str | None:
 
 def _argument(role: str, problem: Problem, descriptor: int | None, data: str | None = None) -> bundle.Argument:
     operand = problem.operand(role)
-    return bundle.Argument(role.upper(), role, operand.element_type, operand.shape, operand.access, descriptor, data)
+    return bundle.Argument(
+        role.upper(), role, operand.element_type, operand.shape, operand.access, descriptor, data, operand.by_value
+    )
 
 
 def _tma_descriptor(role: str, descriptor: TensorMap, problem: Problem) -> bundle.TmaDescriptor:
@@ -256,8 +258,15 @@ def _manifest(
         other_functions=run.selection.others if run.selection else (),
         front=tuple(front),
         workspaces=tuple(bundle.Workspace(item.element_type, item.shape) for item in program.workspaces),
-        schema_version=bundle.SCHEMA_VERSION_SEVERAL if program.front else bundle.SCHEMA_VERSION,
+        schema_version=_schema_version(program, matmul.problem),
     )
+
+
+def _schema_version(program: KernelProgram, problem: Problem) -> int:
+    """Returns the first version of the manifest that has what it describes."""
+    if any(operand.by_value for operand in problem.epilogue_operands):
+        return bundle.SCHEMA_VERSION_VALUES
+    return bundle.SCHEMA_VERSION_SEVERAL if program.front else bundle.SCHEMA_VERSION
 
 
 def triple(extents: Sequence[int]) -> tuple[int, int, int]:

@@ -318,7 +318,9 @@ def create_scalar_op(op: ir.Operation, operands: Sequence[ir.Value], width: int 
 
 
 def _load(operand: ir.Value, map_: ir.AffineMap, position: Position, width: int | None) -> ir.Value:
-    """Returns the elements of an operand that belong to those at a position."""
+    """Returns the elements of an operand that belong to those at a position; a number is the same everywhere."""
+    if not isinstance(operand.type, ir.MemRefType):
+        return operand if width is None else _repeated(operand, width)
     type_ = ir.MemRefType(operand.type)
     loops = [item.position if isinstance(item, ir.AffineDimExpr) else None for item in map_.results]
 
@@ -330,8 +332,7 @@ def _load(operand: ir.Value, map_: ir.AffineMap, position: Position, width: int 
     if width is None:
         return element(position.column)
     if _COLUMN not in loops:
-        vector = ir.VectorType.get([width], type_.element_type)
-        return ir.Operation.create("vector.broadcast", results=[vector], operands=[element(position.column)]).results[0]
+        return _repeated(element(position.column), width)
     if loops[-1] == _COLUMN and _rows_are_aligned(type_, width):
         places = {_ROW: position.row, _COLUMN: position.column}
         indices = [index(0) if loop is None else places[loop] for loop in loops]
@@ -341,6 +342,12 @@ def _load(operand: ir.Value, map_: ir.AffineMap, position: Position, width: int 
     ]
     vector = ir.VectorType.get([width], type_.element_type)
     return ir.Operation.create("vector.from_elements", results=[vector], operands=elements).results[0]
+
+
+def _repeated(number: ir.Value, width: int) -> ir.Value:
+    """Returns a vector whose elements are all one number."""
+    vector = ir.VectorType.get([width], number.type)
+    return ir.Operation.create("vector.broadcast", results=[vector], operands=[number]).results[0]
 
 
 def _rows_are_aligned(type_: ir.MemRefType, width: int) -> bool:
