@@ -55,6 +55,8 @@ KINDS = [
     PairPayload(m=130, n=72, k=104, activation="tanh", biases=1, late=True),
     PairPayload(m=1, n=8, k=8, activation="relu"),
     PairPayload(m=64, n=64, k=64, layout="row", activation="none", stored="f32", buffers=True),
+    PairPayload(m=64, n=40, biases=1, prepared="x"),
+    PairPayload(m=40, n=24, batch=2, biases=1),
 ]
 
 
@@ -123,6 +125,13 @@ def test_other_products_are_refused(old: str, new: str, message: str) -> None:
         found(text.replace(old, new))
     assert refused.value.location is not None and refused.value.location.startswith("pair.mlir:")
     assert any("two products of one A" in note for note in refused.value.notes)
+
+
+@pytest.mark.parametrize("operand", ["g", "u"])
+def test_pairs_whose_b_elementwise_ops_make_are_refused(operand: str) -> None:
+    with pytest.raises(StepladderError, match="elementwise ops make a B of a pair of products") as refused:
+        found(PairPayload(prepared=operand).text())
+    assert refused.value.location is not None and refused.value.location.startswith("pair.mlir:")
 
 
 @pytest.mark.parametrize("target, pipeline", [("sm_80", "mma_sync"), ("sm_75", "wmma")])
