@@ -112,12 +112,17 @@ def test_elementwise_ops_behind_a_product_are_its_epilogue(pipeline: str, sizes:
             "vector.fma has no form here: .* elementwise ops",
         ),
         ("(%rounded, %th)", "(%none, %th)", "a constant must have one number for all elements"),
+        ("(%rounded, %th)", "(%held, %th)", "what is stored must be made of the sums"),
     ],
 )
 def test_other_ops_behind_a_product_are_refused(old: str, new: str, message: str) -> None:
     numbers = ", ".join(["[" + ", ".join(["1.0"] * 127 + ["2.0"]) + "]"] * 64)
     text = followed((136, 264, 72), (64, 128, 32)).replace(
-        "    %rounded", f"    %none = arith.constant dense<[{numbers}]> : vector<64x128xf16>\n    %rounded"
+        "    %rounded",
+        f"""
+    %none = arith.constant dense<[{numbers}]> : vector<64x128xf16>
+    %held = "xetile.load_tile"(%th) : (!xetile.tile<vector<64x128xf16>, unit>) -> vector<64x128xf16>
+    %rounded""",
     )
     assert old in text
     with mlir_context(), pytest.raises(StepladderError, match=message) as raised:

@@ -13,6 +13,7 @@ from stepladder.mlir.traverse import attributes_of, producer
 from stepladder.mlir.xetile.tile_type import numbers
 
 _ELEMENTWISE = ("arith.", "math.")
+_OF_SUMS = "what is stored must be made of the sums, by elementwise ops"
 
 
 @dataclass
@@ -35,22 +36,31 @@ class Epilogue:
     ops: list[ir.Operation] = field(default_factory=list)
     operands: list[Operand] = field(default_factory=list)
     _sources: dict[ir.Value, Operand] = field(default_factory=dict)
+    _reads_sums: bool = False
 
-    def read(self, value: ir.Value, user: ir.Operation) -> None:
-        """Adds what computes a value.
+    def read(self, store: ir.Operation) -> None:
+        """Reads what computes the value that is stored.
 
         Args:
-            value: a vector that is the sums, or made of them.
-            user: an op that uses it, for the message.
+            store: the `store_tile`.
 
         Raises:
-            Refusal: it is made by other ops.
+            Refusal: it is not made of the sums, or by other ops.
         """
+        self._add(store.operands[0], store)
+        if not self._reads_sums:
+            raise Refusal(store, _OF_SUMS)
+
+    def _add(self, value: ir.Value, user: ir.Operation) -> None:
+        """Adds what computes a value, which an op uses."""
         source = producer(value)
-        if value == self.sums or source in self.ops or value in self._sources:
+        if value == self.sums:
+            self._reads_sums = True
+            return
+        if source in self.ops or value in self._sources:
             return
         if source is None:
-            raise Refusal(user, "what is stored must be made of the sums by elementwise ops")
+            raise Refusal(user, _OF_SUMS)
         if source.name == "xetile.load_tile":
             self._read_operand(value, source)
             return
@@ -63,7 +73,7 @@ class Epilogue:
         elif source.name == "arith.constant" and not ir.DenseElementsAttr(source.attributes["value"]).is_splat:
             raise Refusal(user, "a constant must have one number for all elements")
         for operand in source.operands:
-            self.read(operand, source)
+            self._add(operand, source)
         self.ops.append(source)
 
     def _read_operand(self, value: ir.Value, load: ir.Operation) -> None:
@@ -95,6 +105,9 @@ class Epilogue:
             operands: the others, in order; rows have one dimension.
             c: what is written.
             adds_c: whether C is added to the sums first.
+
+        Returns:
+            The op; it has a result where C is a tensor.
         """
         rows, columns = (ir.AffineExpr.get_dim(axis) for axis in (0, 1))
         whole = ir.AffineMap.get(2, 0, [rows, columns])

@@ -183,7 +183,7 @@ class TileProduct:
         if c.matrix.buffer in (self.a.matrix.buffer, self.b.matrix.buffer):
             raise Refusal(store, "C must be another matrix than A and B")
         self.epilogue = Epilogue(sums, c, self._operand)
-        self.epilogue.read(store.operands[0], store)
+        self.epilogue.read(store)
         if not self._has_loop and len(self.mma.operands) < 3:
             return c, True
         source = producer(self._loop.operands[BOUNDS + self._place] if self._has_loop else self.mma.operands[2])
