@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 assert instructions.__name__  # imported for the instructions that it registers
 
-_GRANULE = 4  # bytes that the sanitizer looks at as one, where no access is of fewer
+_GRANULE = 4  # granularity of the sanitizer in bytes, where no access is smaller
 _SHARED_GRANULE = 8  # of an mbarrier
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 _ACCESSES = ("ld", "st", "atom", "red")
@@ -221,10 +221,10 @@ class BoundPtx(BoundKernel):
         place = machine.heap.allocate(max(1, variables.parameter_bytes), PARAMETERS)
         machine.globals[PARAMETERS] = place
         place.is_array = False
-        allocations = []
+        allocations: list[Allocation | None] = []
         for argument, array, (variable, start, size) in zip(self.arguments, inputs, variables.parameters):
             name = argument.name or variable.name
-            allocation = argument.placed(machine, array, name) if argument.is_memory else None
+            allocation = argument.placed(machine, array, name, allocations)
             passed = argument.passed(machine, allocation, array, place.address + start)
             place.data[start : start + size] = np.frombuffer(passed, np.uint8)
             allocations.append(allocation)
