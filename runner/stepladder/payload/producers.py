@@ -7,6 +7,7 @@ is left is a payload like any other, whose rule and front know nothing of produc
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stepladder.mlir.bindings import ir
@@ -24,7 +25,7 @@ _SHIFTS = ("arith.shli", "arith.shrsi", "arith.shrui")
 # Scalar ops beside those of epilogues: what unpacks numbers from narrower ones.
 _INTEGER_OPS = (
     *_SHIFTS,
-    *(f"arith.{name}" for name in ("andi", "ori", "xori", "extui", "uitofp", "trunci", "index_cast")),
+    *(f"arith.{name}" for name in ("andi", "ori", "xori", "extui", "uitofp", "index_cast")),
     "linalg.index",
 )
 SCALARS = SCALAR_OPS.union(_INTEGER_OPS)
@@ -61,13 +62,14 @@ class Producer:
         return walk(self.module, "func.func")[0].regions[0].blocks[0]
 
 
-def separate(function: ir.Operation) -> list[Producer]:
+def separate(function: ir.Operation, sums: Sequence[ir.Value] = ()) -> list[Producer]:
     """Moves the ops that compute A and B out of a function.
 
     The function gets an argument for each of their results, behind those that it has, and reads that.
 
     Args:
         function: a `func.func` of one block with one contraction; it is changed where there are producers.
+        sums: of rows or columns of A and B, which elementwise ops on the product read; they are moved out too.
 
     Returns:
         The producers, as functions of their own; none where A and B are arguments or views of them.
@@ -83,10 +85,11 @@ def separate(function: ir.Operation) -> list[Producer]:
         made = _made(factor)
         if made is not None and made not in values:
             values.append(made)
+    values += sums
     if not values:
         return []
     count = len(body.arguments)
-    clusters = [_cluster(value, body) for value in values]
+    clusters = [_cluster(value, body, sums) for value in values]
     found = [_outlined(function, value, ops, count + place) for place, (value, ops) in enumerate(zip(values, clusters))]
     for value in values:
         argument = body.add_argument(value.type, value.location)
@@ -159,8 +162,8 @@ def _captured(op: ir.Operation) -> list[ir.Value]:
     return found
 
 
-def _cluster(value: ir.Value, body: ir.Block) -> list[ir.Operation]:
-    """Returns the ops that a value is made by, in order.
+def _cluster(value: ir.Value, body: ir.Block, sums: Sequence[ir.Value]) -> list[ir.Operation]:
+    """Returns the ops that a value is made by, in order; `sums` may be reductions.
 
     Raises:
         StepladderError: one that no kernel computes.
@@ -169,7 +172,8 @@ def _cluster(value: ir.Value, body: ir.Block) -> list[ir.Operation]:
     for op in reversed([op.operation for op in body.operations]):
         if not wanted.intersection(op.results):
             continue
-        _check(op, body)
+        if not any(result in sums for result in op.results):
+            _check(op, body)
         wanted.update(_captured(op))
         ops.append(op)
     return ops[::-1]

@@ -31,6 +31,7 @@ CASTS = (
     "arith.sitofp",
     "arith.uitofp",
     "arith.fptosi",
+    "arith.fptoui",
     "arith.index_cast",
 )
 OPERATIONS = ARITHMETIC.union(CASTS, ("arith.cmpf", "arith.cmpi", "arith.constant", "arith.shrui", "linalg.index"))

@@ -51,12 +51,19 @@ def exact_density(problem: Problem) -> float:
 
 def _exact_limit(problem: Problem) -> int:
     """The most non-zero products of an element for which all partial sums are exact."""
-    largest = min(element_type(name).exact_integers for name in (problem.acc_type, problem.c_type))
+    largest = min(element_type(name).exact_integers for name in _sum_types(problem))
     if problem.compute_type in FP8_TYPES:
         largest = min(largest, 2**FP8_BITS)
     if problem.b_is_a:  # sums of squares do not cancel
         return largest - EXACT_C
     return (largest - EXACT_C) ** 2 // 128
+
+
+def _sum_types(problem: Problem) -> tuple[str, ...]:
+    """Returns the types that sums must fit: the accumulators', and C's but where elementwise ops make integers of them
+    that are narrower."""
+    is_quantized = element_type(problem.c_type).is_integer and problem.c_type != problem.acc_type
+    return (problem.acc_type,) if is_quantized else (problem.acc_type, problem.c_type)
 
 
 def exact_inputs(problem: Problem, seed: int) -> Operands:
@@ -95,7 +102,7 @@ def integer_range(problem: Problem) -> int:
     Args:
         problem: of integers.
     """
-    types = [element_type(name) for name in (problem.acc_type, problem.c_type)]
+    types = [element_type(name) for name in _sum_types(problem)]
     # Elementwise ops may make floating-point numbers of the sums.
     largest = min(type_.exact_integers for type_ in types if type_.is_integer) - INTEGER_C
     return min(element_type(problem.a_type).exact_integers + 1, math.isqrt(largest // problem.k))

@@ -607,13 +607,13 @@ func.func @f(%A: tensor<2x1x3x32x32xf16>, %B: tensor<2x1x3x64x32xf16>) -> tensor
 // -----
 
 // quantized_matmul with zero points of 0
+// computes: C = AB, 32 x 64 x 64, i8 x i8 -> i32 (i32 accumulation); on wmma, mma_sync, wgmma
 func.func @f(%A: tensor<32x64xi8>, %B: tensor<64x64xi8>) -> tensor<32x64xi32> {
   %za = arith.constant 0 : i32
   %zb = arith.constant 0 : i32
   %zero = arith.constant 0 : i32
   %empty = tensor.empty() : tensor<32x64xi32>
   %start = linalg.fill ins(%zero : i32) outs(%empty : tensor<32x64xi32>) -> tensor<32x64xi32>
-  // refused: linalg.quantized_matmul is no contraction: it does not add products of two operands, each
   %p = linalg.quantized_matmul ins(%A, %B, %za, %zb : tensor<32x64xi8>, tensor<64x64xi8>, i32, i32) outs(%start : tensor<32x64xi32>) -> tensor<32x64xi32>
   return %p : tensor<32x64xi32>
 }
@@ -621,14 +621,108 @@ func.func @f(%A: tensor<32x64xi8>, %B: tensor<64x64xi8>) -> tensor<32x64xi32> {
 // -----
 
 // quantized_matmul
+// computes: C = f(AB), 32 x 64 x 64, i8 x i8 -> i32 (i32 accumulation), f: subi, subi, sums of A or B prepared by extsi, subi, muli, addi, extsi, muli, addi; on wmma, mma_sync, wgmma
 func.func @f(%A: tensor<32x64xi8>, %B: tensor<64x64xi8>) -> tensor<32x64xi32> {
   %za = arith.constant 3 : i32
   %zb = arith.constant -5 : i32
   %zero = arith.constant 0 : i32
   %empty = tensor.empty() : tensor<32x64xi32>
   %start = linalg.fill ins(%zero : i32) outs(%empty : tensor<32x64xi32>) -> tensor<32x64xi32>
-  // refused: linalg.quantized_matmul is no contraction: it does not add products of two operands, each
   %p = linalg.quantized_matmul ins(%A, %B, %za, %zb : tensor<32x64xi8>, tensor<64x64xi8>, i32, i32) outs(%start : tensor<32x64xi32>) -> tensor<32x64xi32>
+  return %p : tensor<32x64xi32>
+}
+
+// -----
+
+// quantized_matmul of torch-mlir, activations of quint8 and a result of qint8
+// computes: C = f(AB), 32 x 64 x 64, i8 x i8 -> i8 (i32 accumulation), f: subi, sitofp, mulf, roundeven, addf, maximumf, minimumf, fptosi, A prepared from 32x64xi8 by addi, extsi, muli, addi; on wmma, mma_sync, wgmma
+func.func @f(%A: tensor<32x64xi8>, %B: tensor<64x64xi8>) -> tensor<32x64xi8> {
+  %c-128_i8 = arith.constant -128 : i8
+  %za = arith.constant 3 : i32
+  %zb = arith.constant 0 : i32
+  %zero = arith.constant 0 : i32
+  %scale = arith.constant 3.0e-03 : f32
+  %point = arith.constant 1.0e+01 : f32
+  %low = arith.constant -1.28e+02 : f32
+  %high = arith.constant 1.27e+02 : f32
+  %a_empty = tensor.empty() : tensor<32x64xi8>
+  %a = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%A : tensor<32x64xi8>) outs(%a_empty : tensor<32x64xi8>) {
+  ^bb0(%in: i8, %out: i8):
+    %r = arith.addi %in, %c-128_i8 : i8
+    linalg.yield %r : i8
+  } -> tensor<32x64xi8>
+  %empty = tensor.empty() : tensor<32x64xi32>
+  %start = linalg.fill ins(%zero : i32) outs(%empty : tensor<32x64xi32>) -> tensor<32x64xi32>
+  %p = linalg.quantized_matmul ins(%a, %B, %za, %zb : tensor<32x64xi8>, tensor<64x64xi8>, i32, i32) outs(%start : tensor<32x64xi32>) -> tensor<32x64xi32>
+  %q_empty = tensor.empty() : tensor<32x64xi8>
+  %q = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%p : tensor<32x64xi32>) outs(%q_empty : tensor<32x64xi8>) {
+  ^bb0(%in: i32, %out: i8):
+    %f = arith.sitofp %in : i32 to f32
+    %s = arith.mulf %f, %scale : f32
+    %n = math.roundeven %s : f32
+    %z = arith.addf %n, %point : f32
+    %l = arith.maximumf %z, %low : f32
+    %h = arith.minimumf %l, %high : f32
+    %r = arith.fptosi %h : f32 to i8
+    linalg.yield %r : i8
+  } -> tensor<32x64xi8>
+  return %q : tensor<32x64xi8>
+}
+
+// -----
+
+// zero points in ops of i16 and i32, a transposed weight
+// computes: C = f(AB), 32 x 64 x 64, i8 x i8 -> i32 (i32 accumulation), B column-major, f: subi, subi, A prepared from 32x64xi8 by xori, xori, extsi, subi, muli, addi, extsi, muli, addi; on wmma, mma_sync, wgmma
+func.func @f(%A: tensor<32x64xi8>, %B: tensor<64x64xi8>) -> tensor<32x64xi32> {
+  %zero = arith.constant 0 : i32
+  %za = arith.constant 12 : i16
+  %zb = arith.constant dense<-7> : tensor<64x64xi32>
+  %a_empty = tensor.empty() : tensor<32x64xi32>
+  %a = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%A : tensor<32x64xi8>) outs(%a_empty : tensor<32x64xi32>) {
+  ^bb0(%in: i8, %out: i32):
+    %w = arith.extui %in : i8 to i16
+    %d = arith.subi %w, %za : i16
+    %r = arith.extsi %d : i16 to i32
+    linalg.yield %r : i32
+  } -> tensor<32x64xi32>
+  %b_empty = tensor.empty() : tensor<64x64xi32>
+  %wide = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%B : tensor<64x64xi8>) outs(%b_empty : tensor<64x64xi32>) {
+  ^bb0(%in: i8, %out: i32):
+    %r = arith.extsi %in : i8 to i32
+    linalg.yield %r : i32
+  } -> tensor<64x64xi32>
+  %shifted = linalg.sub ins(%wide, %zb : tensor<64x64xi32>, tensor<64x64xi32>) outs(%b_empty : tensor<64x64xi32>) -> tensor<64x64xi32>
+  %b = linalg.transpose ins(%shifted : tensor<64x64xi32>) outs(%b_empty : tensor<64x64xi32>) permutation = [1, 0]
+  %empty = tensor.empty() : tensor<32x64xi32>
+  %start = linalg.fill ins(%zero : i32) outs(%empty : tensor<32x64xi32>) -> tensor<32x64xi32>
+  %p = linalg.matmul ins(%a, %b : tensor<32x64xi32>, tensor<64x64xi32>) outs(%start : tensor<32x64xi32>) -> tensor<32x64xi32>
+  return %p : tensor<32x64xi32>
+}
+
+// -----
+
+// zero points of numbers that wrap in i16
+func.func @f(%A: tensor<32x64xi8>, %B: tensor<64x64xi8>) -> tensor<32x64xi32> {
+  %zero = arith.constant 0 : i32
+  %za = arith.constant 32700 : i16
+  %empty = tensor.empty() : tensor<32x64xi32>
+  %start = linalg.fill ins(%zero : i32) outs(%empty : tensor<32x64xi32>) -> tensor<32x64xi32>
+  // refused: linalg.generic is no contraction: it does not add products of two operands, each as it is or
+  %p = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%A, %B : tensor<32x64xi8>, tensor<64x64xi8>) outs(%start : tensor<32x64xi32>) {
+  ^bb0(%x: i8, %y: i8, %t: i32):
+    %u = arith.extsi %x : i8 to i16
+    %d = arith.subi %u, %za : i16
+    %v = arith.extsi %d : i16 to i32
+    %w = arith.extsi %y : i8 to i32
+    %q = arith.muli %v, %w : i32
+    %s = arith.addi %t, %q : i32
+    linalg.yield %s : i32
+  } -> tensor<32x64xi32>
   return %p : tensor<32x64xi32>
 }
 

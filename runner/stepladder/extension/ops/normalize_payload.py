@@ -41,8 +41,8 @@ def normalize_payload(payload: ir.Operation, op: NormalizePayload, rewriter: Rew
     prepared: list[Producer] = []
     with contextlib.suppress(StepladderError):  # every command refuses such a payload before the first step
         # `tc.recognize_matmul` has written a pair of products, whose operands nothing makes.
-        prepared = matmul.separate_producers(payload) if len(walk(payload, *MATMULS)) < 2 else []
-        if prepared:
+        if len(walk(payload, *MATMULS)) < 2:
+            prepared = matmul.separate_producers(payload)
             matmul.recognize_matmul(payload)
     normalize(functions[0], rewriter)
     insert_producers(functions[0], prepared)
