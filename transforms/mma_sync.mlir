@@ -1,11 +1,12 @@
-// Multistage tensor-core GEMM with `ldmatrix` and `mma.sync`, for sm_80 and later.
+// Compiles a matmul to a multistage tensor-core kernel with `ldmatrix` and `mma.sync`, for sm_80 and later.
 //
-// It removes the limits of WMMA: fragments are registers with a documented layout, shared memory is swizzled instead of
-// padded, `cp.async` copies run several stages ahead of the products, fragments are loaded one k sub-step ahead of
-// their products, across the barrier too, and blocks are rasterized for the L2 cache.
+// The pipeline removes the limits of WMMA: fragments are registers with a documented layout, shared memory is swizzled
+// instead of padded, `cp.async` copies run several stages ahead of the products, fragments are loaded one k sub-step
+// ahead of their products, also across the barrier, and blocks are rasterized for the L2 cache.
 //
-// f16, bf16 and fp8 with f32 accumulators, f16 with f16 accumulators, f32 by three products of tf32 or by one, f64, i8
-// with i32 accumulators; A and B each row- or column-major. Elementwise ops on the product are computed in registers.
+// It takes f16, bf16 and fp8 with f32 accumulators, f16 with f16 accumulators, f32 by three products of tf32 or by one,
+// f64, and i8 with i32 accumulators; A and B are each row- or column-major. Elementwise ops on the product are computed
+// in registers.
 //
 // Every step is a file in steps/; most are shared with `wmma`. The runner supplies the declarations of the included
 // steps.
@@ -40,11 +41,11 @@ module attributes {transform.with_named_sequence} {
         b_halves = "1 if b_length % run == 0 else 2 if b_length % (run // 2) == 0 else b_quarters",
         b_quarters = "4 if b_length % (run // 4) == 0 else 8 if b_length % (run // 8) == 0 else 16",
         b_run = "run // b_halves if has_edges else run",
-        is_narrow = "has_edges and (a_run < run or b_run < run)",
-        // cp.async copies 4 bytes at least, and `convert_to_cp_async` makes copies of 16 only of i8: other vectors go
-        // through registers.
+        is_narrow = "has_edges and (a_run < run or b_run < run or is_i8)",
+        // cp.async copies 4 bytes at least; `convert_to_cp_async` makes copies of 16 only of fp8, and no masked ones of
+        // i8: other vectors go through registers.
         least_run = "run if a_bits == 8 else 32 // a_bits",
-        through_registers = "is_narrow and (a_run < least_run or b_run < least_run)",
+        through_registers = "is_narrow and (is_i8 or a_run < least_run or b_run < least_run)",
         // Registers of a thread for the vectors of one step, where they go through registers.
         a_registers = "block_m * block_k // (threads * a_run) * ((a_run * a_bits + 31) // 32)",
         b_registers = "block_k * block_n // (threads * b_run) * ((b_run * a_bits + 31) // 32)",

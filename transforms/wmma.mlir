@@ -1,12 +1,12 @@
-// Tensor-core GEMM with WMMA, step by step: the pipeline of Katel, Khandelwal and Bondhugula (CC'22).
+// Compiles a matmul to a tensor-core kernel with WMMA, by the steps of Katel, Khandelwal and Bondhugula (CC'22).
 //
-// C = AB + C or C = AB, f16 inputs with f32 or f16 accumulation, i8 with i32, for sm_75 and later. Two levels of tiling
-// (thread-block tiles, warp tiles), operands staged in padded shared memory by 128-bit copies, accumulators in
-// registers, and global latency hidden by prefetching: the next tile to registers during the current one, or several
-// tiles by `cp.async`.
+// The pipeline takes C = AB + C or C = AB, f16 inputs with f32 or f16 accumulators, and i8 with i32, for sm_75 and
+// later. It has two levels of tiling (thread-block tiles, warp tiles), stages operands in padded shared memory by
+// 128-bit copies, keeps accumulators in registers, and hides global latency by prefetching: the next tile to registers
+// during the current one, or several tiles by `cp.async`.
 //
-// Every step is a file in steps/: its head comment says what it does, why it pays, and shows the IR before and after.
-// The runner supplies the declarations of the included steps.
+// Every step is a file in steps/, whose head comment describes it. The runner supplies the declarations of the included
+// steps.
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @wmma(%module: !transform.any_op {transform.consumed})

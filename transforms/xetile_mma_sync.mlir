@@ -1,8 +1,9 @@
-// XeTile programs for NVIDIA GPUs: tiles of work-groups become copies to shared memory and products of `mma.sync`.
+// Compiles a XeTile program to a kernel for NVIDIA GPUs: tiles of work-groups become copies to shared memory and
+// products of `mma.sync`.
 //
-// A matmul is written as tiles first, as in the pipeline `xetile`; a XeTile program takes its place with `--from
-// stage_tiles_in_shared_memory`. From there on the steps are those of `mma_sync`: cp.async, swizzled shared memory,
-// stages, fragments. Products of row-major matrices that tiles divide; docs/xetile.md says what is refused.
+// A matmul is written as tiles first, as in the pipeline `xetile`; `--from stage_tiles_in_shared_memory` starts from a
+// XeTile program instead. From there on the steps are those of `mma_sync`: cp.async, swizzled shared memory, stages,
+// fragments. The pipeline takes products of row-major matrices that tiles divide; docs/xetile.md lists what it refuses.
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @xetile_mma_sync(%module: !transform.any_op {transform.consumed})

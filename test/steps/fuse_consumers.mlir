@@ -204,3 +204,28 @@ func.func @no_constant(%A: memref<64x16xf16>, %B: memref<16x32xf16>, %R: memref<
   bufferization.materialize_in_destination %s in restrict writable %R : (tensor<64xf32>, memref<64xf32>) -> ()
   return
 }
+
+// -----
+
+// Zero times the product is folded, and nothing is left to multiply.
+func.func @no_effect(%A: memref<64x16xi8>, %B: memref<16x32xi8>, %D: memref<64x32xi32>, %C: memref<64x32xi32>) {
+  %a = bufferization.to_tensor %A restrict : memref<64x16xi8> to tensor<64x16xi8>
+  %b = bufferization.to_tensor %B restrict : memref<16x32xi8> to tensor<16x32xi8>
+  %d = bufferization.to_tensor %D restrict : memref<64x32xi32> to tensor<64x32xi32>
+  %zero = arith.constant 0 : i32
+  %e = tensor.empty() : tensor<64x32xi32>
+  %z = linalg.fill ins(%zero : i32) outs(%e : tensor<64x32xi32>) -> tensor<64x32xi32>
+  %p = linalg.matmul ins(%a, %b : tensor<64x16xi8>, tensor<16x32xi8>) outs(%z : tensor<64x32xi32>) -> tensor<64x32xi32>
+  %s = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%p, %d : tensor<64x32xi32>, tensor<64x32xi32>) outs(%e : tensor<64x32xi32>) {
+  ^bb0(%x: i32, %y: i32, %o: i32):
+    %q = arith.muli %x, %zero : i32
+    %t = arith.addi %q, %y : i32
+    linalg.yield %t : i32
+  } -> tensor<64x32xi32>
+  // expected-error@+1 {{tc.normalize_consumer: expected results that depend on a product}}
+  bufferization.materialize_in_destination %s in restrict writable %C : (tensor<64x32xi32>, memref<64x32xi32>) -> ()
+  return
+}

@@ -1,15 +1,16 @@
 // Tiles C into thread-block tiles of block_m x block_n.
 //
-// The first of two levels of tiling: tiles of C are independent, so blocks need no communication. A larger tile reads
-// less of A and B in total (each element of A is read n / block_n times, each of B m / block_m times); a smaller tile
-// gives more blocks, which a small problem needs to occupy all multiprocessors. For C = AB the `linalg.fill` is fused
-// into the tile, where it initializes registers instead of memory. Where an elementwise op consumes the product, or
-// rounds it to C's type, that op is tiled and the matmul fused into it: a tile is computed further in registers.
+// This is the first of two levels of tiling. Tiles of C are independent, so that blocks need no communication. A larger
+// tile reads less of A and B in total: each element of A is read n / block_n times, each element of B m / block_m
+// times. A smaller tile gives more blocks, which a small problem needs to occupy all multiprocessors. For C = AB the
+// step fuses the `linalg.fill` into the tile, where it initializes registers instead of memory. If an elementwise op
+// consumes the product or rounds it to C's type, the step tiles that op and fuses the matmul into it, so that the op
+// reads registers.
 //
-// Of a batch, a block computes a tile of one matmul: the batch is tiled by 1 and mapped to z, and
-// `drop_batch_dimension` makes the tile's product a plain matmul.
+// In a batch, a block computes a tile of one matmul: the step tiles the batch by 1 and maps it to z, and
+// `drop_batch_dimension` makes the product of the tile a plain matmul.
 //
-// In a pipeline with `whole_tiles` the tiles must divide C. In the others the tiles at the edges are smaller, by
+// In a pipeline with `whole_tiles` the tiles must divide C. In other pipelines the tiles at the edges are smaller, by
 // `affine.min`.
 //
 // Source: CC'22, "Tiling and Creating Shared Memory Buffers" (section 3.2), the thread-block level.

@@ -1,12 +1,12 @@
-// Writes a XeTile product at work-group level as copies to shared memory, and a matmul of the tiles there.
+// Converts a XeTile product at work-group level to copies to shared memory and a matmul of the copied tiles.
 //
-// A tile that a work-group loads has a place in its shared memory, from which all its warps read. The sums are added to
-// C in memory; `hoist_accumulators` keeps them in registers. Prefetches are left out: stages of shared memory, which
-// `cp.async` fills ahead, take their place. Offsets of blocks must be numbers of blocks times tiles, and the tiles must
-// divide the matrices, since these copies have no bounds. A tile of C for which a block has too few registers is
-// divided among blocks, block_m x block_n each.
+// A tile that a work-group loads is staged in shared memory, from which all its warps read. The sums are added to C in
+// memory; `hoist_accumulators` keeps them in registers. The step drops prefetches: shared-memory stages, which
+// `cp.async` fills ahead, replace them. The copies check no bounds, so that the tiles must divide the matrices, and the
+// offsets of a block must be multiples of its tiles. A tile of C that needs more registers than a block has is divided
+// among blocks of block_m x block_n.
 //
-// Source: the XeTile RFC, whose cooperative loads (appendix 2.4) do so in the program.
+// Source: the XeTile RFC, whose cooperative loads (appendix 2.4) stage tiles in the program itself.
 //
 // Before:
 //   scf.for ... iter_args(%acc = %zero, %ta = %a_tile, %tb = %b_tile) {

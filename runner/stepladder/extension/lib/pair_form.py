@@ -36,7 +36,7 @@ def write_pair(function: ir.Operation, parts: Parts, rewriter: Rewriter) -> None
     with ir.InsertionPoint(body), function.location:
         end = ir.Operation.create("func.return")
 
-    stored = _taken_from_store(second, second.arguments[parts.crossing])
+    stored = _taken_from_store(second.arguments[parts.crossing])
     _replace_reads(first.arguments[parts.crossing], stored)
     of_first = [argument for argument in first.arguments if argument.arg_number != parts.crossing]
     for number, argument in enumerate(of_first):
@@ -68,7 +68,7 @@ def _buffers_of(argument: ir.Value) -> list[ir.Value]:
     return found
 
 
-def _taken_from_store(block: ir.Block, argument: ir.Value) -> ir.Value:
+def _taken_from_store(argument: ir.Value) -> ir.Value:
     """Returns the tensor that a part stores to an argument, which nothing uses from then on."""
     buffers = _buffers_of(argument)
     (store,) = [user for buffer in buffers for user in users_of(buffer) if user.name == _STORE]
