@@ -15,8 +15,10 @@ from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.traverse import producer, walk
 from stepladder.payload.consumers import NAMED, SCALAR_OPS
 from stepladder.payload.front import bodies
+from stepladder.payload.nibbles import NIBBLE
 from stepladder.payload.refusal import refuse
 from stepladder.payload.signature import set_signature
+from stepladder.runtime.element_types import FP8_TYPES
 from stepladder.runtime.errors import StepladderError
 
 _RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
@@ -29,7 +31,7 @@ _INTEGER_OPS = (
     "linalg.index",
 )
 SCALARS = SCALAR_OPS.union(_INTEGER_OPS)
-_STORED = ("f16", "bf16", "f32", "i8", "i32")
+_STORED = (*FP8_TYPES, "f16", "bf16", "f32", "i8", "i32")
 _TYPES = (*_STORED, "i1", "i4", "i16", "index")
 _ACCEPTED = (
     "accepted as what makes A or B: elementwise ops of linalg on tensors, of arguments of the function and constants, "
@@ -81,10 +83,15 @@ def separate(function: ir.Operation, sums: Sequence[ir.Value] = ()) -> list[Prod
         return []
     body = function.regions[0].blocks[0]
     values: list[ir.Value] = []
-    for factor in _factors(body):
-        made = _made(factor)
+    factors = _factors(body)
+    stored = {_stored_type(factor) for factor in factors}
+    for factor in factors:
+        made = _made(factor, extends_fp8=len(stored) > 1)
         if made is not None and made not in values:
             values.append(made)
+    for value in values:
+        if str(ir.ShapedType(value.type).element_type) == NIBBLE:
+            raise refuse(value, "A or B of i4, which no pipeline multiplies", "accepted: i4 that an op extends to i8")
     values += sums
     if not values:
         return []
@@ -132,22 +139,41 @@ def _factors(body: ir.Block) -> list[ir.Value]:
     return found[0] if len(found) == 1 else []
 
 
-def _made(value: ir.Value) -> ir.Value | None:
-    """Returns what an elementwise op made, of which an operand of a contraction is a view; None where none did."""
+def _stored_type(value: ir.Value) -> ir.Type:
+    """Returns the element type of what an operand of a contraction is a view or an extension of."""
+    inner = _extended(value)
+    return ir.ShapedType(value.type).element_type if inner is None else _stored_type(inner)
+
+
+def _extended(value: ir.Value) -> ir.Value | None:
+    """Returns the tensor that a value is a view or an extension of; None where it is neither."""
+    op = producer(value)
+    if op is not None and op.name in _VIEWS:
+        return op.operands[0]
+    item = _structured(op) if op is not None else None
+    if item is None or not isinstance(value.type, ir.RankedTensorType):
+        return None
+    casts = bodies.casts_of_one(item)
+    return None if casts is None or not set(casts) <= set(bodies.EXTENSIONS) else item.inputs[0]
+
+
+def _made(value: ir.Value, *, extends_fp8: bool) -> ir.Value | None:
+    """Returns what an elementwise op made, of which an operand of a contraction is a view; None where none did.
+
+    Extensions are those of the contraction, but of i4, and of fp8 where the other operand is of another type
+    (`extends_fp8`).
+    """
     while True:
-        op = producer(value)
-        if op is None:
-            return None
-        if op.name in _VIEWS:
-            value = op.operands[0]
-            continue
-        item = _structured(op)
-        if item is None or not isinstance(value.type, ir.RankedTensorType):
-            return None
-        casts = bodies.casts_of_one(item)
-        if casts is None or not set(casts) <= set(bodies.EXTENSIONS):
+        inner = _extended(value)
+        if inner is None:
+            op = producer(value)
+            is_made = op is not None and _structured(op) is not None and isinstance(value.type, ir.RankedTensorType)
+            return value if is_made else None
+        extended = (*FP8_TYPES, NIBBLE) if extends_fp8 else (NIBBLE,)
+        types = [str(ir.ShapedType(each.type).element_type) for each in (inner, value)]
+        if types[0] in extended and types[1] not in extended:
             return value
-        value = item.inputs[0]
+        value = inner
 
 
 def _captured(op: ir.Operation) -> list[ir.Value]:
@@ -231,7 +257,7 @@ def _check_elementwise(item: bodies.Structured) -> None:
         if not isinstance(operand.type, ir.RankedTensorType):
             if isinstance(operand.owner, ir.Block):
                 raise refuse(op, f"{op.name} takes a number of type {operand.type}, an argument of the function")
-        elif str(operand.type.element_type) not in _STORED:
+        elif str(operand.type.element_type) not in (*_STORED, NIBBLE):
             raise refuse(
                 op,
                 f"{op.name} takes {operand.type}",
@@ -246,6 +272,8 @@ def _check_scalar(inner: ir.Operation, item: bodies.Structured) -> None:
     if inner.name not in SCALARS:
         raise refuse(inner, f"'{inner.name}' in {item.op.name}, which makes A or B", _SCALARS)
     for value in (*inner.operands, *inner.results):
+        if str(value.type) in FP8_TYPES and not (inner.name == "arith.extf" and value == inner.operands[0]):
+            raise refuse(inner, f"'{inner.name}' on {value.type} makes A or B", "accepted on fp8: arith.extf of it")
         if str(value.type) not in _TYPES:
             raise refuse(inner, f"'{inner.name}' on {value.type} makes A or B", f"accepted: {', '.join(_TYPES)}")
     mode = inner.attributes.get("roundingmode", None)

@@ -728,6 +728,38 @@ func.func @f(%A: tensor<32x64xi8>, %B: tensor<64x64xi8>) -> tensor<32x64xi32> {
 
 // -----
 
+// groups of i4 with scales and zero points, the group as a second reduction
+// computes: C = AB, 32 x 48 x 64, f16 x f16 -> f32 (f32 accumulation), B column-major, B prepared from 48x2x16xi8 by index, index_cast, muli, shrui, trunci, extui, uitofp, subf, mulf with D0 (48x2xf16), D1 (48x2xf16); on wmma, mma_sync, wgmma
+#whole = affine_map<(n, g, k) -> (n, g, k)>
+#group = affine_map<(n, g, k) -> (n, g)>
+func.func @f(%A: tensor<32x2x32xf16>, %Q: tensor<48x2x32xi4>, %S: tensor<48x2xf16>, %Z: tensor<48x2xf16>) -> tensor<32x48xf32> {
+  %zero = arith.constant 0.0 : f32
+  %be = tensor.empty() : tensor<48x2x32xf16>
+  %b = linalg.generic {indexing_maps = [#whole, #group, #group, #whole], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%Q, %S, %Z : tensor<48x2x32xi4>, tensor<48x2xf16>, tensor<48x2xf16>) outs(%be : tensor<48x2x32xf16>) {
+  ^bb0(%q: i4, %s: f16, %z: f16, %o: f16):
+    %e = arith.extui %q : i4 to i32
+    %x = arith.uitofp %e : i32 to f16
+    %d = arith.subf %x, %z : f16
+    %y = arith.mulf %d, %s : f16
+    linalg.yield %y : f16
+  } -> tensor<48x2x32xf16>
+  %e = tensor.empty() : tensor<32x48xf32>
+  %st = linalg.fill ins(%zero : f32) outs(%e : tensor<32x48xf32>) -> tensor<32x48xf32>
+  %p = linalg.generic {indexing_maps = [affine_map<(m, n, g, k) -> (m, g, k)>, affine_map<(m, n, g, k) -> (n, g, k)>, affine_map<(m, n, g, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
+      ins(%A, %b : tensor<32x2x32xf16>, tensor<48x2x32xf16>) outs(%st : tensor<32x48xf32>) {
+  ^bb0(%x: f16, %y: f16, %o: f32):
+    %u = arith.extf %x : f16 to f32
+    %v = arith.extf %y : f16 to f32
+    %w = arith.mulf %u, %v : f32
+    %s = arith.addf %o, %w : f32
+    linalg.yield %s : f32
+  } -> tensor<32x48xf32>
+  return %p : tensor<32x48xf32>
+}
+
+// -----
+
 // conv_2d of 1x1
 func.func @f(%A: tensor<1x4x4x96xf16>, %B: tensor<1x1x96x64xf16>) -> tensor<1x4x4x64xf32> {
   %zero = arith.constant 0.0 : f32

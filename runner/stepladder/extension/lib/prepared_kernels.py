@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from stepladder.extension.lib import memory, threads
+from stepladder.extension.lib import memory, narrow_floats, threads
 from stepladder.extension.lib.arithmetic import apply, digits, equal, index, less_than
 from stepladder.extension.lib.control_flow import create_if, operations_of
 from stepladder.extension.lib.dialect import Refusal
@@ -227,7 +227,7 @@ class ElementsKernel:
             widened = width if any(isinstance(value.type, ir.VectorType) for value in operands) else None
             if widened is not None:
                 operands = [_broadcast(value, widened) for value in operands]
-            values[inner.results[0]] = create_scalar_op(inner, operands, widened)
+            values[inner.results[0]] = _created(inner, operands, widened)
         raise Refusal(generic.op, "expected a body that ends in linalg.yield")
 
     def _read(self, generic: _Generic, operand: _Operand, loops: Sequence[ir.Value], width: int) -> ir.Value:
@@ -357,6 +357,14 @@ def prepared_kernel(generic: ir.Operation, output: ir.Value) -> ElementsKernel:
     """
     written = indexing_maps(generic)[-1]
     return (SumsKernel if written.n_dims > len(written.results) else ElementsKernel)(generic, output)
+
+
+def _created(op: ir.Operation, operands: Sequence[ir.Value], width: int | None) -> ir.Value:
+    """Returns the result of a scalar op of a body on numbers, or on vectors of `width` elements."""
+    if op.name == "arith.extf" and narrow_floats.is_fp8(operands[0]):
+        type_ = op.results[0].type
+        return narrow_floats.extended(operands[0], type_ if width is None else ir.VectorType.get([width], type_))
+    return create_scalar_op(op, operands, width)
 
 
 def _bytes(buffer: ir.Value) -> int:

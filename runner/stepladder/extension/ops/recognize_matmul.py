@@ -15,8 +15,9 @@ class RecognizeMatmul(Tc.Operation, name="recognize_matmul"):
 
     Indexing maps, reshapes and transposes become layouts, or an exchange of A and B; extensions of A and B become
     those of the matmul. Of a pair of products of one A (`payload.pairs`), each is recognized so, and the function gets
-    the normal form of both. Any other function stays as it is: one that is a `linalg.matmul` as pipelines take it, and
-    what `payload.front` refuses, which every command does before the first step.
+    the normal form of both. Any other function stays as it is: one that is a `linalg.matmul` as pipelines take it, one
+    whose A or B other ops make, which `tc.normalize_payload` separates first, and what `payload.front` refuses, which
+    every command does before the first step.
 
     Operands: a handle to the module.
     """
@@ -32,5 +33,5 @@ def recognize_matmul(payload: ir.Operation, op: RecognizeMatmul, rewriter: Rewri
         if divisions:
             _, parts = matmul.find_pair(divisions)
             write_pair(walk(payload, "func.func")[0], parts, rewriter)
-        else:
+        elif not matmul.separate_producers(payload.clone()):
             matmul.recognize_matmul(payload)
