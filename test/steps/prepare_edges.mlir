@@ -62,13 +62,15 @@ func.func @from_zeros(%A: memref<17x16xf16>, %B: memref<16x16xf16>, %C: memref<1
 
 // -----
 
-// expected-error@below {{tc.separate_accumulation: expected one matmul, found 2}}
+// expected-error@below {{tc.separate_accumulation: expected one matmul, or the two of a pair, found 3}}
 module {
-  func.func @two(%a: tensor<17x17xf16>, %c: tensor<17x17xf16>) -> tensor<17x17xf16> {
+  func.func @three(%a: tensor<17x17xf16>, %c: tensor<17x17xf16>) -> tensor<17x17xf16> {
     %first = linalg.matmul ins(%a, %a : tensor<17x17xf16>, tensor<17x17xf16>) outs(%c : tensor<17x17xf16>)
       -> tensor<17x17xf16>
     %second = linalg.matmul ins(%a, %first : tensor<17x17xf16>, tensor<17x17xf16>) outs(%c : tensor<17x17xf16>)
       -> tensor<17x17xf16>
-    return %second : tensor<17x17xf16>
+    %third = linalg.matmul ins(%a, %second : tensor<17x17xf16>, tensor<17x17xf16>) outs(%c : tensor<17x17xf16>)
+      -> tensor<17x17xf16>
+    return %third : tensor<17x17xf16>
   }
 }

@@ -92,6 +92,20 @@ def test_a_function_of_tensors_with_a_constant() -> None:
     assert kernel(x, c, out=c) is c and np.array_equal(c, got)
 
 
+def test_a_constant_that_a_kernel_in_front_reads() -> None:
+    """wgmma reads f32 only along k: a kernel in front transposes the constant."""
+    weights = np.random.default_rng(0).integers(-4, 5, (16, 8)).astype(np.float32)
+    text = matmul_text(8, 8, 16, a_type="f32", b_type="f32", accumulate=False)
+    start = text.index("func.func")
+    text = text[:start] + text[start:].replace("%B: memref<16x8xf32>, ", "").replace(
+        "bufferization.to_tensor %B restrict : memref<16x8xf32> to tensor<16x8xf32>",
+        f"arith.constant dense<{weights.tolist()}> : tensor<16x8xf32>",
+    )
+    kernel = stepladder.compile(text, pipeline="wgmma", device="emulator", target="sm_90a")
+    a = random(8, 16, dtype=np.float32)
+    assert kernel.manifest.front and np.abs(kernel(a) - product(a, weights)).max() < 1e-4
+
+
 WITHOUT_EFFECT = """
 #all = affine_map<(i, j) -> (i, j)>
 func.func @f(%a: tensor<8x16xf16>, %b: tensor<16x8xf16>, %bias: tensor<8x8xf32>, %other: tensor<8xf32>)

@@ -54,6 +54,15 @@ module attributes {transform.with_named_sequence} {
       (mapping = [#gpu.thread<linear_dim_1>, #gpu.thread<linear_dim_0>])
       {knobs = {static_num_threads = "[threads * run / b_width, b_width / run]"}}
       : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
+    // The copies to both B of a pair of products have one loop over threads, and one barrier.
+    transform.tune.alternatives<"pair"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "products == 2"}} {
+    }, {
+      %first, %second = transform.split_handle %b_threads
+        : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
+      %both = transform.loop.fuse_sibling %first into %second
+        : (!transform.any_op, !transform.any_op) -> !transform.any_op
+    }
     %launch_b = transform.gpu.map_nested_forall_to_threads %launch_a block_dims = [128, 1, 1]
       sync_after_distribute = true {knobs = {block_dims = "[threads, 1, 1]"}}
       : (!transform.any_op) -> !transform.any_op

@@ -40,6 +40,14 @@ module attributes {transform.with_named_sequence} {
     %tile, %warps = transform.structured.tile_using_forall %matmul tile_sizes [%warp_m, %warp_n]
       (mapping = [#gpu.warp<linear_dim_1>, #gpu.warp<linear_dim_0>])
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> (!transform.any_op, !transform.any_op)
+    // A pair of products has one loop over warps, and one barrier.
+    transform.tune.alternatives<"pair"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "products == 2"}} {
+    }, {
+      %first, %second = transform.split_handle %warps : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
+      %both = transform.loop.fuse_sibling %first into %second
+        : (!transform.any_op, !transform.any_op) -> !transform.any_op
+    }
     %mapped = transform.gpu.map_nested_forall_to_threads %launch_fill block_dims = [128, 1, 1]
       sync_after_distribute = true
       {knobs = {block_dims = "[threads, 1, 1]", sync_after_distribute = "stage_in_shared_memory"}}

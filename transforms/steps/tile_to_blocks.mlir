@@ -38,7 +38,7 @@ module attributes {transform.with_named_sequence} {
         {condition = "not has_consumer or rounds_c",
          message = "C must have the element type of the accumulators, and no elementwise ops may follow the matmul"},
         {condition = "products == 1 or takes_pairs",
-         message = "the payload must have one product, and it combines two products of one A; wgmma takes such a pair"},
+         message = "the payload must have one product, not two of one A; wgmma, mma_sync and wmma take such a pair"},
         {condition = "m % block_m == 0 or not whole_tiles", message = "m must be a multiple of block_m"},
         {condition = "n % block_n == 0 or not whole_tiles", message = "n must be a multiple of block_n"},
         {condition = "(m + block_m - 1) // block_m <= 65535",

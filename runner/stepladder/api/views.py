@@ -28,6 +28,8 @@ _NAMES = {
     "f8E5M2": "float8_e5m2",
     "i8": "int8",
     "i32": "int32",
+    "i1": "bool",
+    "i64": "int64",
 }
 _BY_NAME = {name: type_ for type_, name in _NAMES.items()}
 

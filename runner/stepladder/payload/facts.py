@@ -136,7 +136,8 @@ def type_facts(module: ir.Module) -> Facts:
         "is_f32": int(not types.isdisjoint(("f32", "tf32"))),
         "is_i8": int("i8" in (*types, noted.get("a_type"))),
     }
-    outputs = [list(op.operands)[_inputs(op) :] for op in consumers if op.name == "linalg.generic"]
+    generics = (op for op in consumers if op.name == "linalg.generic")
+    outputs = [found for op in generics if (found := list(op.operands)[_inputs(op) :])]
     if outputs:
         types = [str(ir.ShapedType(output.type).element_type) for output in outputs[0]]
         # Reductions of workspaces: the op makes what they reduce, too.
@@ -145,7 +146,8 @@ def type_facts(module: ir.Module) -> Facts:
     matmuls = walk(module, *MATMULS) or walk(module, "vector.contract")
     if not matmuls:
         return facts | _tile_facts(module)
-    facts["products"] = 2 if len(matmuls) == 2 else 1
+    # A contraction of vectors is one of many fragments.
+    facts["products"] = 2 if len(matmuls) == 2 and matmuls[0].name in MATMULS else 1
     attributes = matmuls[0].attributes
     # A loop over the batch comes before those over m, n and k, until blocks have a matmul each.
     first = int(ir.ShapedType(matmuls[0].operands[2].type).rank > 2)

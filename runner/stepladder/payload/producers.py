@@ -64,13 +64,14 @@ class Producer:
         return walk(self.module, "func.func")[0].regions[0].blocks[0]
 
 
-def separate(function: ir.Operation, sums: Sequence[ir.Value] = ()) -> list[Producer]:
+def separate(function: ir.Operation, contractions: int = 1, sums: Sequence[ir.Value] = ()) -> list[Producer]:
     """Moves the ops that compute A and B out of a function.
 
     The function gets an argument for each of their results, behind those that it has, and reads that.
 
     Args:
-        function: a `func.func` of one block with one contraction; it is changed where there are producers.
+        function: a `func.func` of one block; it is changed where there are producers.
+        contractions: how many the block has; nothing prepares the operands of another number of them.
         sums: of rows or columns of A and B, which elementwise ops on the product read; they are moved out too.
 
     Returns:
@@ -83,7 +84,7 @@ def separate(function: ir.Operation, sums: Sequence[ir.Value] = ()) -> list[Prod
         return []
     body = function.regions[0].blocks[0]
     values: list[ir.Value] = []
-    factors = _factors(body)
+    factors = _factors(body, contractions)
     stored = {_stored_type(factor) for factor in factors}
     for factor in factors:
         made = _made(factor, extends_fp8=len(stored) > 1)
@@ -126,9 +127,9 @@ def _structured(op: ir.Operation) -> bodies.Structured | None:
         return None
 
 
-def _factors(body: ir.Block) -> list[ir.Value]:
-    """Returns what the one contraction of a block multiplies; nothing where there is none or are several."""
-    found = []
+def _factors(body: ir.Block, contractions: int) -> list[ir.Value]:
+    """Returns what the contractions of a block multiply; nothing where there are more or fewer."""
+    found: list[list[ir.Value]] = []
     for op in body.operations:
         item = _structured(op.operation)
         factors = bodies.factors(item) if item is not None else None
@@ -136,7 +137,7 @@ def _factors(body: ir.Block) -> list[ir.Value]:
             continue
         if bodies.reduces(item) or "matmul" in item.op.name:
             found.append([item.inputs[number] for number in factors])
-    return found[0] if len(found) == 1 else []
+    return [factor for factors in found for factor in factors] if len(found) == contractions else []
 
 
 def _stored_type(value: ir.Value) -> ir.Type:
@@ -253,10 +254,14 @@ def _check_elementwise(item: bodies.Structured) -> None:
         raise refuse(op, f"{op.name} makes A or B, and reads what its output held", _ACCEPTED)
     if op.name != "linalg.generic" and op.name not in NAMED:
         raise refuse(op, f"'{op.name}' makes A or B", _ACCEPTED)
-    for operand in op.operands:
+    for operand in _captured(op):
         if not isinstance(operand.type, ir.RankedTensorType):
             if isinstance(operand.owner, ir.Block):
-                raise refuse(op, f"{op.name} takes a number of type {operand.type}, an argument of the function")
+                raise refuse(
+                    op,
+                    f"{op.name} makes A or B, and takes a number of type {operand.type}, an argument of the function",
+                    "accepted: a constant, or a tensor of one element; elementwise ops on the product take numbers",
+                )
         elif str(operand.type.element_type) not in (*_STORED, NIBBLE):
             raise refuse(
                 op,

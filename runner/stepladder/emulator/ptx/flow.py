@@ -8,7 +8,7 @@ for what others change waits for that (`Flow._mark_spins`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +18,7 @@ from stepladder.emulator.core.fibers import Convergence, Left
 from stepladder.emulator.core.liveness import Liveness
 from stepladder.emulator.core.program import UnknownOp
 from stepladder.emulator.core.types import BOOL
-from stepladder.emulator.ptx import registry, syntax
+from stepladder.emulator.ptx import branch_tables, registry, syntax
 from stepladder.emulator.ptx.scopes import Scope, Slots
 from stepladder.emulator.ptx.site import Site
 from stepladder.runtime.errors import StepladderError
@@ -80,10 +80,9 @@ class Flow:
 
     def add(self, block: syntax.Block, scope: Scope) -> None:
         """Adds statements, in a scope."""
-        for item in block.body:
-            if isinstance(item, syntax.Label):
-                scope.labels[item.name] = object()
-        for item in block.body:
+        body = branch_tables.lowered(block.body)
+        scope.labels |= {item.name: object() for item in body if isinstance(item, syntax.Label)}
+        for item in body:
             try:
                 self._add(item, scope)
             except StepladderError as error:
@@ -95,10 +94,11 @@ class Flow:
         elif isinstance(item, syntax.Registers):
             scope.declare(item)
         elif isinstance(item, syntax.Variable):
-            self.declare(scope, item)
+            # What a call is given is memory of the thread.
+            self.declare(scope, replace(item, space="local") if item.space == "param" else item)
         elif isinstance(item, syntax.Label):
             self._label(scope.labels[item.name])
-        else:
+        elif isinstance(item, syntax.Statement):
             self._statement(item, scope)
 
     def _label(self, label: object) -> None:

@@ -3,9 +3,8 @@
 import contextlib
 
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
-from stepladder.extension.lib.pair_form import write_pair
+from stepladder.extension.lib.pair_form import recognize
 from stepladder.mlir.bindings import ir
-from stepladder.mlir.traverse import walk
 from stepladder.payload import matmul, pairs
 from stepladder.runtime.errors import StepladderError
 
@@ -29,9 +28,6 @@ class RecognizeMatmul(Tc.Operation, name="recognize_matmul"):
 def recognize_matmul(payload: ir.Operation, op: RecognizeMatmul, rewriter: Rewriter) -> None:
     """Recognizes the matmul of the one function below `payload`; see the op."""
     with contextlib.suppress(StepladderError):
-        divisions = pairs.divisions(payload)
-        if divisions:
-            _, parts = matmul.find_pair(divisions)
-            write_pair(walk(payload, "func.func")[0], parts, rewriter)
-        elif not matmul.separate_producers(payload.clone()):
-            matmul.recognize_matmul(payload)
+        contractions = 2 if pairs.divisions(payload) else 1
+        if not matmul.separate_producers(payload.clone(), contractions):
+            recognize(payload, rewriter)

@@ -117,6 +117,7 @@ def check_problem(manifest: Manifest, fields: Fields) -> None:
             ("element_type", operand.element_type, argument.element_type),
             ("shape", list(operand.shape), list(argument.shape)),
             ("access", operand.access, argument.access),
+            ("by_value", operand.by_value, argument.by_value),
         ):
             if wanted != got:
                 raise item.error(name, f"must be {show(wanted)}, as 'problem' has it, got {show(got)}")
