@@ -81,6 +81,7 @@ class ProducerPayload:
         kinds = [self._activation, self._scaled, self._dequantized, self._narrowed, self._narrow_floats]
         kinds += (
             [self._nibbles] * (columns % 16 == 0)
+            + [self._words] * (rows % 8 == 0)
             + [self._grouped] * (rows % 16 == 0)
             + [self._packed] * (rows % 2 == 0)
         )
@@ -153,8 +154,9 @@ class ProducerPayload:
         shape, vector = f"{rows}x{groups}x16", f"{rows}x{groups}x{self.type}"
         inputs = [(self._argument(f"{shape}xi4"), f"{shape}xi4", "d0, d1, d2")]
         inputs += [(self._argument(vector), vector, "d0, d1") for _ in range(2)]
+        middle = self._line(f"arith.constant {0 if is_signed else 8} : i32")
         body = [f"%w = arith.{'extsi' if is_signed else 'extui'} %x0 : i4 to i32"]
-        body += [f"%f = arith.{'sitofp' if is_signed else 'uitofp'} %w : i32 to {self.type}"]
+        body += [f"%v = arith.subi %w, {middle} : i32", f"%f = arith.sitofp %v : i32 to {self.type}"]
         body += [f"%c = arith.subf %f, %x1 : {self.type}", f"%y = arith.mulf %c, %x2 : {self.type}"]
         made = self._generic(inputs, f"{shape}x{self.type}", 3, body)
         return self._line(
@@ -171,6 +173,18 @@ class ProducerPayload:
             f"tensor<{rows}x{columns}xi8> into tensor<{shape}xi8>"
         )
         return self._with_scales(grouped, groups, 16, columns)
+
+    def _words(self, rows: int, columns: int) -> str:
+        """Numbers of 4 bits, eight rows in one of i32, by shifts that a constant holds, with a scale for eight rows."""
+        groups, source = rows // 8, f"{rows // 8}x{columns}xi32"
+        places = self._draw.choice(([0, 4, 8, 12, 16, 20, 24, 28], [0, 16, 4, 20, 8, 24, 12, 28]))
+        shifts = self._line(f"arith.constant dense<{[[place] for place in places]}> : tensor<8x1xi32>")
+        mask, middle = self._line("arith.constant 15 : i32"), self._line("arith.constant 8 : i32")
+        inputs = [(self._argument(source), source, "d0, d2"), (shifts, "8x1xi32", "d1, 0")]
+        body = ["%s = arith.shrsi %x0, %x1 : i32", f"%u = arith.andi %s, {mask} : i32"]
+        body += [f"%c = arith.subi %u, {middle} : i32", "%y = arith.trunci %c : i32 to i8"]
+        unpacked = self._generic(inputs, f"{groups}x8x{columns}xi8", 3, body)
+        return self._with_scales(unpacked, groups, 8, columns)
 
     def _with_scales(self, grouped: str, groups: int, size: int, columns: int) -> str:
         shape = f"{groups}x{size}x{columns}"

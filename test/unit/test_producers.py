@@ -262,6 +262,52 @@ def test_numbers_of_i4_that_are_refused(text: str, message: str) -> None:
     assert (caught.value.location or "").startswith("payload.mlir:")
 
 
+WORDS = """func.func @f(%Q: tensor<1x8xi32>, %B: tensor<8x8xi8>) -> tensor<8x8xi32> {
+  %shifts = arith.constant dense<[0, 16, 4, 20, 8, 24, 12, 28]> : tensor<8xi32>
+  %fifteen = arith.constant 15 : i32
+  %zero = arith.constant 0 : i32
+  %e = tensor.empty() : tensor<1x8x8xi8>
+  %words = linalg.generic {indexing_maps = [affine_map<(g, t, k) -> (g, k)>, affine_map<(g, t, k) -> (t)>,
+      affine_map<(g, t, k) -> (g, t, k)>], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%Q, %shifts : tensor<1x8xi32>, tensor<8xi32>) outs(%e : tensor<1x8x8xi8>) {
+  ^bb0(%x: i32, %s: i32, %o: i8):
+    %y = arith.shrui %x, %s : i32
+    %u = arith.andi %y, %fifteen : i32
+    %r = arith.trunci %u : i32 to i8
+    linalg.yield %r : i8
+  } -> tensor<1x8x8xi8>
+  %a = tensor.collapse_shape %words [[0, 1], [2]] : tensor<1x8x8xi8> into tensor<8x8xi8>
+  %c = tensor.empty() : tensor<8x8xi32>
+  %start = linalg.fill ins(%zero : i32) outs(%c : tensor<8x8xi32>) -> tensor<8x8xi32>
+  %p = linalg.matmul ins(%a, %B : tensor<8x8xi8>, tensor<8x8xi8>) outs(%start : tensor<8x8xi32>) -> tensor<8x8xi32>
+  return %p : tensor<8x8xi32>
+}
+"""
+
+
+@pytest.mark.parametrize("places", [[0, 16, 4, 20, 8, 24, 12, 28], [28, 24, 20, 16, 12, 8, 4, 0]])
+def test_shifts_by_a_constant(places: list[int]) -> None:
+    """In order, which an index gives, or in another one."""
+    with mlir_context():
+        module = parse_payload(WORDS.replace("[0, 16, 4, 20, 8, 24, 12, 28]", str(places)), "f.mlir")
+        found = find_matmul(module)
+        program = reference_export.export(module, found.roles)
+    assert found.problem.epilogue_operands == ()
+    generator = np.random.default_rng(SEED)
+    words = generator.integers(-(2**31), 2**31, (1, 8)).astype(np.int32)
+    b = generator.integers(-8, 8, (8, 8)).astype(np.int64)
+    numbers = np.stack([words[0].astype(np.int64) >> place & 15 for place in places])
+    computed = Evaluation(program, {0: words, 1: b.astype(np.int8)}, arrays.NumPyArrays()).whole(program.output("c"))
+    np.testing.assert_array_equal(computed, numbers @ b)
+
+
+def test_shifts_by_an_argument_are_refused() -> None:
+    text = WORDS.replace("%Q: tensor<1x8xi32>", "%Q: tensor<1x8xi32>, %shifts: tensor<8xi32>", 1)
+    text = "".join(line for line in text.splitlines(keepends=True) if "%shifts = " not in line)
+    with mlir_context(), pytest.raises(StepladderError, match="by a number that an operand holds"):
+        find_matmul(parse_payload(text, "payload.mlir"))
+
+
 @pytest.mark.parametrize("name, stored", [("f8E4M3FN", ml_dtypes.float8_e4m3fn), ("f8E5M2", ml_dtypes.float8_e5m2)])
 @pytest.mark.parametrize("wide", ["f16", "bf16", "f32"])
 def test_all_numbers_of_fp8_in_wider_types(name: str, stored: type, wide: str) -> None:

@@ -17,16 +17,16 @@ from stepladder.payload.consumers import NAMED, SCALAR_OPS
 from stepladder.payload.front import bodies
 from stepladder.payload.nibbles import NIBBLE
 from stepladder.payload.refusal import refuse
+from stepladder.payload.shift_distances import SHIFTS
 from stepladder.payload.signature import set_signature
 from stepladder.runtime.element_types import FP8_TYPES
 from stepladder.runtime.errors import StepladderError
 
 _RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 _VIEWS = (*_RESHAPES, "tensor.cast")
-_SHIFTS = ("arith.shli", "arith.shrsi", "arith.shrui")
 # Scalar ops beside those of epilogues: what unpacks numbers from narrower ones.
 _INTEGER_OPS = (
-    *_SHIFTS,
+    *SHIFTS,
     *(f"arith.{name}" for name in ("andi", "ori", "xori", "extui", "uitofp", "index_cast")),
     "linalg.index",
 )
@@ -284,7 +284,7 @@ def _check_scalar(inner: ir.Operation, item: bodies.Structured) -> None:
     mode = inner.attributes.get("roundingmode", None)
     if inner.name == "arith.truncf" and mode is not None and ir.IntegerAttr(mode).value != 0:
         raise refuse(inner, "arith.truncf with another rounding than to nearest")
-    if inner.name in _SHIFTS and _depends_on_operands(inner.operands[1], item):
+    if inner.name in SHIFTS and _depends_on_operands(inner.operands[1], item):
         raise refuse(
             inner,
             f"'{inner.name}' by a number that an operand holds, which may be wider than the type",

@@ -28,6 +28,9 @@ EXACT_C = 8
 # neither large nor exact in functions.
 FURTHER = 8
 
+# Ops that take numbers of a few bits out of others.
+_SHIFTS = {"arith.shrsi", "arith.shrui"}
+
 # The magnitude of the integers in C of the random check: no sum with them leaves i32, and all bytes but one differ.
 INTEGER_C = 1 << 20
 
@@ -139,10 +142,14 @@ def random_inputs(problem: Problem, seed: int) -> Operands:
     def normal(generator: np.random.Generator, count: int) -> np.ndarray:
         return generator.standard_normal(count, dtype)
 
-    def every(generator: np.random.Generator, count: int) -> np.ndarray:
-        return generator.integers(-128, 128, count, np.int8)
+    # What A and B are prepared from may be integers: all of i8, which may hold two numbers of 4 bits, and where shifts
+    # take several numbers out of one of i32, all of i32.
+    is_packed = not _SHIFTS.isdisjoint(problem.producers)
 
-    # What A and B are prepared from may be integers: all of i8, which may hold two numbers of 4 bits.
+    def every(generator: np.random.Generator, count: int) -> np.ndarray:
+        drawn = generator.integers(-128, 128, 4 * count if is_packed else count, np.int8)
+        return drawn.view(np.int32) if is_packed else drawn
+
     draws = [every if element_type(problem.operand(role).element_type).is_integer else normal for role in "ab"]
     a, b, c = _operands(problem, seed, *draws, normal)
     return *_scaled(problem, a, b), c

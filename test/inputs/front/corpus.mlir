@@ -760,6 +760,65 @@ func.func @f(%A: tensor<32x2x32xf16>, %Q: tensor<48x2x32xi4>, %S: tensor<48x2xf1
 
 // -----
 
+// weights of 4 bits in i32 as GPTQ packs them, zero points in another order, groups of rows
+// computes: C = AB, 32 x 48 x 64, f16 x f16 -> f16 (f32 accumulation), B prepared from 8x48xi32 by muli, index, index_cast, addi, cmpi, select, cmpi, select, cmpi, select, cmpi, select, cmpi, select, cmpi, select, cmpi, select, shrsi, andi, addi, muli, index, index_cast, addi, muli, addi, shrsi, andi, subi, sitofp, mulf with D0 (2x6xi32), D1 (2x48xf16); on wmma, mma_sync, wgmma
+#packed = affine_map<(g, t, n) -> (g, n)>
+#shift = affine_map<(g, t, n) -> (t)>
+#whole = affine_map<(g, t, n) -> (g, t, n)>
+#zpacked = affine_map<(g, n, t) -> (g, n)>
+#zshift = affine_map<(g, n, t) -> (t)>
+#scale = affine_map<(g, k, n) -> (g, n)>
+func.func @f(%A: tensor<32x64xf16>, %Q: tensor<8x48xi32>, %Z: tensor<2x6xi32>, %S: tensor<2x48xf16>) -> tensor<32x48xf16> {
+  %wf = arith.constant dense<[0, 4, 8, 12, 16, 20, 24, 28]> : tensor<8xi32>
+  %awq = arith.constant dense<[0, 16, 4, 20, 8, 24, 12, 28]> : tensor<8xi32>
+  %mask = arith.constant 15 : i32
+  %one = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %ze = tensor.empty() : tensor<2x6x8xi32>
+  %z = linalg.generic {indexing_maps = [#zpacked, #zshift, #whole], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%Z, %awq : tensor<2x6xi32>, tensor<8xi32>) outs(%ze : tensor<2x6x8xi32>) {
+  ^bb0(%v: i32, %s: i32, %o: i32):
+    %y = arith.shrsi %v, %s : i32
+    %r = arith.andi %y, %mask : i32
+    %u = arith.addi %r, %one : i32
+    linalg.yield %u : i32
+  } -> tensor<2x6x8xi32>
+  %zs = tensor.collapse_shape %z [[0], [1, 2]] : tensor<2x6x8xi32> into tensor<2x48xi32>
+  %qe = tensor.empty() : tensor<8x8x48xi32>
+  %q = linalg.generic {indexing_maps = [#packed, #shift, #whole], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%Q, %wf : tensor<8x48xi32>, tensor<8xi32>) outs(%qe : tensor<8x8x48xi32>) {
+  ^bb0(%v: i32, %s: i32, %o: i32):
+    %y = arith.shrsi %v, %s : i32
+    %r = arith.andi %y, %mask : i32
+    linalg.yield %r : i32
+  } -> tensor<8x8x48xi32>
+  %flat = tensor.collapse_shape %q [[0, 1], [2]] : tensor<8x8x48xi32> into tensor<64x48xi32>
+  %grouped = tensor.expand_shape %flat [[0, 1], [2]] output_shape [2, 32, 48] : tensor<64x48xi32> into tensor<2x32x48xi32>
+  %be = tensor.empty() : tensor<2x32x48xf16>
+  %b = linalg.generic {indexing_maps = [#whole, #scale, #scale, #whole], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%grouped, %zs, %S : tensor<2x32x48xi32>, tensor<2x48xi32>, tensor<2x48xf16>) outs(%be : tensor<2x32x48xf16>) {
+  ^bb0(%v: i32, %z0: i32, %s: f16, %o: f16):
+    %d = arith.subi %v, %z0 : i32
+    %x = arith.sitofp %d : i32 to f16
+    %y = arith.mulf %x, %s : f16
+    linalg.yield %y : f16
+  } -> tensor<2x32x48xf16>
+  %w = tensor.collapse_shape %b [[0, 1], [2]] : tensor<2x32x48xf16> into tensor<64x48xf16>
+  %e = tensor.empty() : tensor<32x48xf32>
+  %st = linalg.fill ins(%zero : f32) outs(%e : tensor<32x48xf32>) -> tensor<32x48xf32>
+  %p = linalg.matmul ins(%A, %w : tensor<32x64xf16>, tensor<64x48xf16>) outs(%st : tensor<32x48xf32>) -> tensor<32x48xf32>
+  %he = tensor.empty() : tensor<32x48xf16>
+  %h = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]}
+      ins(%p : tensor<32x48xf32>) outs(%he : tensor<32x48xf16>) {
+  ^bb0(%x: f32, %o: f16):
+    %y = arith.truncf %x : f32 to f16
+    linalg.yield %y : f16
+  } -> tensor<32x48xf16>
+  return %h : tensor<32x48xf16>
+}
+
+// -----
+
 // conv_2d of 1x1
 func.func @f(%A: tensor<1x4x4x96xf16>, %B: tensor<1x1x96x64xf16>) -> tensor<1x4x4x64xf32> {
   %zero = arith.constant 0.0 : f32
