@@ -197,15 +197,16 @@ def test_loads_and_stores_of_all_sizes() -> None:
     y = run_clean(
         """
   ld.global.s8 %r1, [%x];
-  ld.global.u8 %h2, [%x];
+  ld.global.b8 %h2, [%x];
   st.global.b16 [%y], %h2;
   st.global.b8 [%y+2], %r1;
   st.global.b8 [%y+3], 0;
   ld.global.nc.L1::no_allocate.v2.b16 {%h3, %h4}, [%x];
-  st.global.v2.u16 [%y+4], {%h3, 9};""",
+  ld.global.u8 %h5, [%x];
+  st.global.v2.u16 [%y+4], {%h3, %h5};""",
         np.array([0x80]),
     )
-    assert set(y.tolist()) == {0x80 | 0x80 << 16 | 0x80 << 32 | 9 << 48}
+    assert set(y.tolist()) == {0x80 | 0x80 << 16 | 0x80 << 32 | 0x80 << 48}
 
 
 def test_vectors_in_shared_local_and_global_memory() -> None:

@@ -10,7 +10,7 @@ from typing import Any, TypeGuard
 from stepladder.api import building, signature
 from stepladder.api.building import AUTO, Built, BuiltFunction, Job
 from stepladder.api.errors import ArgumentError
-from stepladder.api.function import Function, ModuleFunction
+from stepladder.api.function import Function
 from stepladder.api.kernel import Device, Kernel
 from stepladder.api.spec import MatmulSpec
 from stepladder.api.views import torch_module
@@ -34,7 +34,8 @@ def compile(
     Args:
         source: the path of a payload, MLIR as text, a module of MLIR's Python bindings, a `MatmulSpec`, or a
             `torch.nn.Module`.
-        example_inputs: of a `torch.nn.Module`: tensors of the shapes, element types and device that it is called with.
+        example_inputs: of a `torch.nn.Module`: tensors of the shapes, element types and device that it is called with,
+            also in lists, tuples and dictionaries; what is no tensor is a constant.
         pipeline: name or file of a pipeline; `auto` for the first of wgmma (on sm_90a), mma_sync and wmma that accepts
             the payload.
         target: GPU architecture, such as `sm_90a`; `auto` for that of the GPU, or sm_90a where there is none.
@@ -52,7 +53,7 @@ def compile(
         StepladderError: the payload, the pipeline, a knob or the target is not acceptable, or a step fails; `render()`
             is the message of the command line.
     """
-    state = pytorch = None
+    module = pytorch = None
     if isinstance(source, MatmulSpec):
         text, name = source.text(), "matmul"
     elif _is_module(source):
@@ -60,8 +61,8 @@ def compile(
 
         if example_inputs is None:
             raise ArgumentError("argument 'example_inputs' is missing: the tensors that the module is called with")
-        inputs: Any = example_inputs
-        text, state = pytorch.export_text(source, inputs)
+        torch_export = importlib.import_module("stepladder.api.torch_export")
+        text, module = torch_export.export(source, example_inputs)
         name = type(source).__name__
     else:
         text, name = building.source_text(source)
@@ -81,11 +82,11 @@ def compile(
         tuple(os.fspath(path) for path in plugins),
     )
     built = building.build_any(job)
+    if pytorch is not None:
+        of_module = pytorch.ModuleFunction if isinstance(built, BuiltFunction) else pytorch.ModuleKernel
+        return of_module(built, module, device)
     if isinstance(built, BuiltFunction):
-        return Function(built, device) if state is None else ModuleFunction(built, device, state)
-    if state is not None:
-        assert pytorch is not None  # it exported the module
-        return pytorch.ModuleKernel(built, state, device)
+        return Function(built, device)
     return Kernel(built, signature.of_spec(source) if isinstance(source, MatmulSpec) else None, device)
 
 

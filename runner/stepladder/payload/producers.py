@@ -24,7 +24,7 @@ from stepladder.runtime.errors import StepladderError
 
 _RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 _VIEWS = (*_RESHAPES, "tensor.cast")
-# Scalar ops beside those of epilogues: what unpacks numbers from narrower ones.
+# Scalar ops beside those of epilogues, which unpack numbers from narrower types.
 _INTEGER_OPS = (
     *SHIFTS,
     *(f"arith.{name}" for name in ("andi", "ori", "xori", "extui", "uitofp", "index_cast")),

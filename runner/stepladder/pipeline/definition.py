@@ -1,4 +1,4 @@
-"""What transform scripts define: pipelines, their steps, and the knobs that tune them.
+"""The definitions in transform scripts: pipelines, their steps, and the knobs that tune them.
 
 A pipeline is a named sequence, named after its file, that includes steps; a step is a named sequence, named after its
 file under `steps/`. `library` reads them from the scripts.

@@ -5,9 +5,9 @@
 // block has is divided among blocks of block_m x block_n. An operand that is stored as its transpose is copied as it is
 // stored.
 //
-// With `whole_tiles` (`cp.async`) the sums are added to C in memory, which `hoist_accumulators` keeps in registers. These
-// copies check no bounds, so that the tiles must divide the matrices. Without it (TMA) the sums are in a tile of their
-// own, which is copied to C, and tiles that reach beyond a matrix are padded with zeros.
+// With `whole_tiles` (`cp.async`) the sums are added to C in memory, which `hoist_accumulators` keeps in registers.
+// These copies check no bounds, so that the tiles must divide the matrices. Without it (TMA) the sums are in a tile of
+// their own, which is copied to C, and tiles that reach beyond a matrix are padded with zeros.
 //
 // Source: the XeTile RFC, whose cooperative loads (appendix 2.4) stage tiles in the program itself.
 //

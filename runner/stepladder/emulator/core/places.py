@@ -1,4 +1,4 @@
-"""What findings say beside bytes: which buffer and element a byte is of, and in which iteration of loops it was.
+"""The notes of findings: the buffer and the element of a byte, and the iterations of the loops around an op.
 
 A byte of shared memory is an element of a memref that the fiber holds (`%tile[1, 4, 0]`: of a buffer with several
 stages, the first number is the stage), an mbarrier of a group, or a byte of a symbol. Names are read from the source

@@ -1,4 +1,4 @@
-"""Several processes execute the blocks of a launch, where it cannot be told from one after the other.
+"""Executes the blocks of a launch in several processes, where the outcome is that of one process.
 
 Each process executes a part of the blocks, writes global memory that all share, and says which granules its blocks
 wrote and read. Where a block touches what a block of another process wrote, has a finding, waits for another block, or

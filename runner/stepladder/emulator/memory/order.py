@@ -1,4 +1,4 @@
-"""What order and scope of accesses, and fences, make known to other threads.
+"""The order between threads that the order and scope of accesses, and fences, establish.
 
 A release stores the clocks of its thread at the address that it writes; an acquire that reads the address merges them
 into those of its own thread. Both have a scope: the threads that they synchronize with. A fence before a relaxed write

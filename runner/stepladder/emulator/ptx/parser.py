@@ -119,7 +119,7 @@ class Parser(Reader):
         while self.next.kind == "directive":
             text = self.take().text
             if text == ".align":
-                # Behind .ptr it is of what a parameter points to.
+                # After .ptr, it is the alignment of the memory that a parameter points to.
                 alignment = self.integer() if not type_ else (self.integer(), alignment)[1]
             elif text == ".attribute":
                 while not self.has(")"):

@@ -1,4 +1,4 @@
-"""What PTX's text consists of: operands, instructions, variables, functions.
+"""The syntax of PTX: operands, instructions, variables, functions.
 
 `str` of any of them is PTX again, which parses to the same.
 """
