@@ -124,7 +124,8 @@ class PartialResults:
             if self.length % threads.WARP:
                 inside = arith.andi(inside, less_than(place, index(self.length)))
             with create_if(inside):
-                memref.store(self._folded(workspace, whole), self.reduced.result, [whole])
+                value = self.reduced.rounded(self._folded(workspace, whole))
+                memref.store(value, self.reduced.result, [whole])
             affine.yield_([])
 
     def _folded(self, workspace: ir.Value, place: ir.Value) -> ir.Value:
