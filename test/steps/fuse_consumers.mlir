@@ -57,6 +57,45 @@ func.func @from_c(%A: memref<64x16xf16>, %B: memref<16x32xf16>, %C: memref<64x32
 
 // -----
 
+// Numbers that are arguments of the function become operands, each once, whether an op takes them as an input, in its
+// body, or as what fills a tensor.
+// CHECK-DAG: #[[each:.+]] = affine_map<(d0, d1) -> (d0, d1)>
+// CHECK-DAG: #[[number:.+]] = affine_map<(d0, d1) -> ()>
+// CHECK-LABEL: func.func @numbers(
+// CHECK: [[sums:%.+]] = linalg.matmul
+// CHECK: linalg.generic {indexing_maps = [#[[each]], #[[number]], #[[number]], #[[each]]]
+// CHECK-SAME: ins([[sums]], %beta, %alpha : tensor<64x32xf32>, f32, f32)
+// CHECK-NEXT: ^bb0([[x:%.+]]: f32, [[beta:%.+]]: f32, [[alpha:%.+]]: f32, [[old:%.+]]: f32):
+// CHECK-NEXT: [[ax:%.+]] = arith.mulf [[x]], [[alpha]] : f32
+// CHECK-NEXT: [[by:%.+]] = arith.mulf [[old]], [[beta]] : f32
+// CHECK-NEXT: [[s:%.+]] = arith.addf [[ax]], [[by]] : f32
+// CHECK-NEXT: [[t:%.+]] = arith.minimumf [[s]], [[alpha]] : f32
+// CHECK: // -----
+func.func @numbers(%alpha: f32, %beta: f32, %A: memref<64x16xf16>, %B: memref<16x32xf16>, %C: memref<64x32xf32>) {
+  %a = bufferization.to_tensor %A restrict : memref<64x16xf16> to tensor<64x16xf16>
+  %b = bufferization.to_tensor %B restrict : memref<16x32xf16> to tensor<16x32xf16>
+  %c = bufferization.to_tensor %C restrict writable : memref<64x32xf32> to tensor<64x32xf32>
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x32xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<64x32xf32>) -> tensor<64x32xf32>
+  %p = linalg.matmul ins(%a, %b : tensor<64x16xf16>, tensor<16x32xf16>) outs(%z : tensor<64x32xf32>) -> tensor<64x32xf32>
+  %alphas = linalg.fill ins(%alpha : f32) outs(%e : tensor<64x32xf32>) -> tensor<64x32xf32>
+  %scaled = linalg.mul ins(%p, %alphas : tensor<64x32xf32>, tensor<64x32xf32>) outs(%e : tensor<64x32xf32>) -> tensor<64x32xf32>
+  %sum = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> ()>,
+      affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%scaled, %beta : tensor<64x32xf32>, f32) outs(%c : tensor<64x32xf32>) {
+  ^bb0(%x: f32, %w: f32, %old: f32):
+    %y = arith.mulf %old, %w : f32
+    %s = arith.addf %x, %y : f32
+    %t = arith.minimumf %s, %alpha : f32
+    linalg.yield %t : f32
+  } -> tensor<64x32xf32>
+  bufferization.materialize_in_destination %sum in restrict writable %C : (tensor<64x32xf32>, memref<64x32xf32>) -> ()
+  return
+}
+
+// -----
+
 // Without an elementwise op nothing changes.
 // CHECK-LABEL: func.func @product(
 // CHECK: [[c:%.+]] = bufferization.to_tensor %C restrict writable
@@ -202,5 +241,30 @@ func.func @no_constant(%A: memref<64x16xf16>, %B: memref<16x32xf16>, %R: memref<
       linalg.yield %t : f32
     }
   bufferization.materialize_in_destination %s in restrict writable %R : (tensor<64xf32>, memref<64xf32>) -> ()
+  return
+}
+
+// -----
+
+// Zero times the product is folded, and nothing is left to multiply.
+func.func @no_effect(%A: memref<64x16xi8>, %B: memref<16x32xi8>, %D: memref<64x32xi32>, %C: memref<64x32xi32>) {
+  %a = bufferization.to_tensor %A restrict : memref<64x16xi8> to tensor<64x16xi8>
+  %b = bufferization.to_tensor %B restrict : memref<16x32xi8> to tensor<16x32xi8>
+  %d = bufferization.to_tensor %D restrict : memref<64x32xi32> to tensor<64x32xi32>
+  %zero = arith.constant 0 : i32
+  %e = tensor.empty() : tensor<64x32xi32>
+  %z = linalg.fill ins(%zero : i32) outs(%e : tensor<64x32xi32>) -> tensor<64x32xi32>
+  %p = linalg.matmul ins(%a, %b : tensor<64x16xi8>, tensor<16x32xi8>) outs(%z : tensor<64x32xi32>) -> tensor<64x32xi32>
+  %s = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%p, %d : tensor<64x32xi32>, tensor<64x32xi32>) outs(%e : tensor<64x32xi32>) {
+  ^bb0(%x: i32, %y: i32, %o: i32):
+    %q = arith.muli %x, %zero : i32
+    %t = arith.addi %q, %y : i32
+    linalg.yield %t : i32
+  } -> tensor<64x32xi32>
+  // expected-error@+1 {{tc.normalize_consumer: expected results that depend on a product}}
+  bufferization.materialize_in_destination %s in restrict writable %C : (tensor<64x32xi32>, memref<64x32xi32>) -> ()
   return
 }

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,10 +18,10 @@ def edit_manifest(path: Path, change: Callable[..., object]) -> None:
     file.write_text(json.dumps(data))
 
 
-def change(path: str, value: str) -> Callable[..., None]:
+def change(path: str, value: Any) -> Callable[..., None]:  # noqa: ANN401
     """Returns a change of a manifest: `path` to the field, dotted, and its new value."""
 
-    def apply(data: dict[str, object]) -> None:
+    def apply(data: Any) -> None:  # noqa: ANN401
         *outer, last = [int(name) if name.isdigit() else name for name in path.split(".")]
         for name in outer:
             data = data[name]

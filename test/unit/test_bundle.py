@@ -233,7 +233,7 @@ def test_manifest_that_is_not_an_object(bundle: Path) -> None:
 
 def test_other_schema_version(bundle: Path) -> None:
     edit_manifest(bundle, lambda data: data.update(schema_version=3))
-    assert "field 'schema_version' is 3, and this version of stepladder reads 1 and 2" in refusal(bundle)
+    assert "field 'schema_version' is 3, and this version of stepladder reads 1, 2, 4" in refusal(bundle)
 
 
 def test_every_field_is_required(bundle: Path) -> None:

@@ -22,7 +22,6 @@ DESCRIBED = ("payload", "pipeline", "verify", "runtime", "extension.lib", "mlir"
 FULL = {
     "stepladder.pipeline.cost_model.warpgroup",
     "stepladder.verify.error_propagation",
-    "stepladder.runtime.bundle.reading",
 }
 NEARLY_FULL = 370
 

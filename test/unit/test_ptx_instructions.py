@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from ptx_kernels import run_clean
+from ptx_kernels import kernel, kinds, run, run_clean
 
 X = np.arange(64)
 
@@ -255,3 +255,43 @@ DONE:
 def test_threads_that_end_early() -> None:
     y = run_clean("  setp.lt.u32 %p1, %t, 10;\n  @%p1 exit;\n  st.global.b64 [%y], 5;")
     assert y.tolist() == [-1] * 10 + [5] * 54
+
+
+# Branches by a table.
+
+TABLE = """
+  and.b32 %r1, %t, 3;
+  {index}
+  mov.u64 %d1, 7;
+  $targets: .branchtargets
+    $even,
+    $odd,
+    $even,
+    $last;
+  {guard}brx.idx %r1, $targets;
+  bra $end;
+$even:
+  mov.u64 %d1, 10;
+  bra $end;
+$odd:
+  mov.u64 %d1, 11;
+  bra $end;
+$last:
+  mov.u64 %d1, 13;
+$end:
+  bar.sync 0;
+  st.global.b64 [%y], %d1;
+"""
+
+
+def test_a_branch_by_a_table() -> None:
+    """Threads that part by a table meet behind it; a guard leaves threads where they are."""
+    every = np.resize([10, 11, 10, 13], 64)
+    assert np.array_equal(run_clean(TABLE.format(index="", guard="")), every)
+    guarded = TABLE.format(index="setp.lt.u32 %p1, %t, 40;", guard="@%p1 ")
+    assert np.array_equal(run_clean(guarded), np.where(np.arange(64) < 40, every, 7))
+
+
+def test_an_index_beyond_a_table_is_a_finding() -> None:
+    _, outcome = run(kernel(TABLE.format(index="or.b32 %r1, %r1, 4;", guard="")))
+    assert kinds(outcome) == {"assumption"}

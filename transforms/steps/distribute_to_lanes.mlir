@@ -1,7 +1,7 @@
 // Distributes the vectors of a subgroup to its 16 lanes.
 //
-// A lane holds a column of each block: that is what the 2D block messages load and the matrix instruction takes. B of
-// 16-bit elements is loaded with two rows packed in a register of 32 bits, as the instruction expects it.
+// A lane holds a column of each block, which is the layout of the 2D block messages and of the matrix instruction.
+// 16-bit elements of B are loaded with two rows packed into a 32-bit register, as the instruction takes them.
 //
 // Source: the passes xegpu-propagate-layout, xegpu-optimize-peephole and xegpu-sg-to-lane-distribute of MLIR.
 //

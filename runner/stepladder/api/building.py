@@ -57,7 +57,18 @@ class Job:
 
     def pipelines(self) -> tuple[str, ...]:
         """Returns the pipelines to try, in order."""
-        return pipelines_for(self.pipeline, self.target)
+        return pipelines_for(self.pipeline, self.target, is_divisible=self._is_divisible)
+
+    def _is_divisible(self) -> bool:
+        """Tells whether the payload may be several kernels as well as one; an unacceptable one is refused later."""
+        from stepladder.pipeline import functions
+        from stepladder.pipeline.context import mlir_context
+
+        with exclusive, mlir_context():
+            try:
+                return functions.is_divisible(self.text, self.name, self.function)
+            except StepladderError:
+                return False
 
     def request(self, pipeline: str) -> Request:
         """Returns the request for one of the pipelines.

@@ -22,6 +22,7 @@ from stepladder.runtime.device import Device, device_ordinal
 from stepladder.runtime.driver import Cuda, import_cuda, not_executed
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.function_launch import LoadedFunction, Replay
+from stepladder.runtime.host_number import HostNumber, bits_of
 from stepladder.runtime.kernel import Kernel
 from stepladder.runtime.tensor_map import TensorMap, encode
 
@@ -168,7 +169,8 @@ class LoadedKernel:
         """Enqueues a launch.
 
         Args:
-            addresses: of `manifest.operands`, in order; those of constants are not looked at.
+            addresses: of `manifest.operands`, in order; those of constants are not looked at, and of numbers it is
+                their bits.
             stream: handle of the stream.
 
         Raises:
@@ -204,7 +206,7 @@ class LoadedKernel:
         memory = dict(zip((item.role for item in manifest.operands), addresses))
         memory |= {role: buffer.address for role, buffer in copy.workspaces.items()}
 
-        def parameters(arguments: Sequence[Argument]) -> list[int | TensorMap]:
+        def parameters(arguments: Sequence[Argument]) -> list[int | TensorMap | HostNumber]:
             return [self._parameter(item, memory[item.role]) for item in arguments]
 
         last = copy.kernel.prepared(
@@ -239,7 +241,9 @@ class LoadedKernel:
             }
             return _Copy(self.gpu.device.load(self.bundle), workspaces)
 
-    def _parameter(self, argument: Argument, address: int) -> int | TensorMap:
+    def _parameter(self, argument: Argument, address: int) -> int | TensorMap | HostNumber:
+        if argument.by_value:
+            return HostNumber(address)
         address = self._constants.get(argument.role, address)
         if argument.descriptor is None:
             return address
@@ -271,12 +275,15 @@ class LoadedKernel:
             device = self.gpu.device
             buffers = {}
             try:
-                for role, array in arrays.items():
-                    buffers[role] = device.allocate(array.nbytes)
-                    buffers[role].upload(np.ascontiguousarray(array))
                 arguments = self.bundle.manifest.operands
+                addresses = {item.role: bits_of(arrays[item.role]) for item in arguments if item.by_value}
+                for role, array in arrays.items():
+                    if role not in addresses:
+                        buffers[role] = device.allocate(array.nbytes)
+                        buffers[role].upload(np.ascontiguousarray(array))
+                addresses |= {role: buffer.address for role, buffer in buffers.items()}
                 self.launch(
-                    tuple(buffers[item.role].address if item.data is None else 0 for item in arguments), device.stream
+                    tuple(addresses[item.role] if item.data is None else 0 for item in arguments), device.stream
                 )
                 results = [buffers[role].download(arrays[role].shape, arrays[role].dtype) for role in outputs]
             finally:

@@ -13,6 +13,7 @@ from stepladder.api import building, signature
 from stepladder.api.building import EMULATOR, Built
 from stepladder.api.errors import ArgumentError
 from stepladder.api.results import copy_onto, empty_like, stream_of
+from stepladder.api.scalars import word_of
 from stepladder.api.signature import Signature
 from stepladder.api.tensors import KnownTensors
 from stepladder.api.views import View, view_of
@@ -183,11 +184,9 @@ class Kernel:
         inputs = self.signature.inputs
         if len(arrays) != len(inputs):
             names = ", ".join(item.name for item in inputs)
-            raise ArgumentError(f"{len(arrays)} arrays were passed, and the kernel takes {len(inputs)}: {names}")
-        views = [view_of(item.name, array, handle) for item, array in zip(inputs, arrays)]
-        for item, view in zip(inputs, views):
-            item.check(view)
-        return views
+            kind = "arguments" if self.signature.has_numbers else "arrays"
+            raise ArgumentError(f"{len(arrays)} {kind} were passed, and the kernel takes {len(inputs)}: {names}")
+        return [item.view(array, handle) for item, array in zip(inputs, arrays)]
 
     def _call_several(self, arrays: Sequence[object], out: object, stream: object) -> tuple[Any, ...]:
         """Runs a kernel with several results; see `__call__`."""
@@ -198,13 +197,12 @@ class Kernel:
         handle = None if stream is None else stream_of(stream)
         views = self._input_views(arrays, handle)
         seen = []
+        like = self.signature.memory(views)[0]
         for item, array in zip(results, given):
             if array is None and item.role == "c" and self.signature.reads_out and self.signature.initial is None:
                 raise ArgumentError(f"argument '{item.name}' is missing: the kernel reads what it holds")
             seen.append(
-                empty_like(views[0], item.type, item.shape, stream)
-                if array is None
-                else view_of(item.name, array, handle)
+                empty_like(like, item.type, item.shape, stream) if array is None else view_of(item.name, array, handle)
             )
             item.check(seen[-1])
         place = self.signature.c_place
@@ -237,12 +235,13 @@ class Kernel:
             ArgumentError: arrays on several devices, an `out` that is missing or overlaps another array, or arrays on a
                 GPU for a kernel of the emulator.
         """
-        device = device_of([*views, *further, *(() if out is None else (out,))])
+        memory = self.signature.memory(views)
+        device = device_of([*memory, *further, *(() if out is None else (out,))])
         wanted = self.signature.out
         if out is None:
             if self.signature.reads_out and self.signature.initial is None:
                 raise ArgumentError("argument 'out' is missing: the kernel adds the product to what it holds")
-            out = empty_like(views[0], wanted.type, shape or wanted.shape, stream)
+            out = empty_like(memory[0], wanted.type, shape or wanted.shape, stream)
         self.signature.check_overlap(views, out, further)
         if device is None:
             self._run_on_host(views, out, further)
@@ -250,12 +249,12 @@ class Kernel:
         if self.device == EMULATOR:
             raise ArgumentError(f"argument '{out.name}' is on a GPU, and the kernel runs on the emulator")
         loaded = self._loaded.get(device) or self._load(device)
-        handle = stream_of(stream, device) if stream is not None else current_stream(views, out)
+        handle = stream_of(stream, device) if stream is not None else current_stream(memory, out)
         if self.signature.initial is not None and views[self.signature.initial].address != out.address:
             copy_onto(loaded.gpu, out, views[self.signature.initial], signature.bytes_of(wanted), handle)
         addresses = self._addresses(views, out, further)
         loaded.launch(addresses, handle)
-        if self.signature.initial is None and not further:
+        if self.signature.initial is None and not further and not self.signature.has_numbers:
             self._tensors.remember(arrays, [out.array], loaded, addresses)
         return out.array
 
@@ -278,7 +277,7 @@ class Kernel:
             if item.role == "ab":
                 by_role["a"] = by_role["b"] = view.address
             elif item.role is not None and item.role != "c":
-                by_role[item.role] = view.address
+                by_role[item.role] = word_of(view) if item.by_value else view.address
         return tuple(by_role.get(item.role, 0) for item in self.manifest.operands)
 
     def _load(self, device: int) -> LoadedKernel:
@@ -291,13 +290,13 @@ class Kernel:
 
     def _run_on_host(self, views: Sequence[View], out: View, further: Sequence[View]) -> None:
         """Runs the kernel on arrays in host memory: on copies on the GPU, or on the emulator."""
-        shapes = {item.role: item.shape for item in self.manifest.operands}
+        operand = self.manifest.operand
         arrays: dict[str, np.ndarray] = {}
         for item, view in zip(self.signature.inputs, views):
             role = "a" if item.role == "ab" else item.role
             if role is not None:
-                arrays[role] = _buffer(view, shapes[role])
-        initial = arrays.get("c") if self.signature.initial is not None else _buffer(out, shapes["c"])
+                arrays[role] = _buffer(view, operand(role).shape)
+        initial = arrays.get("c") if self.signature.initial is not None else _buffer(out, operand("c").shape)
         assert initial is not None  # the input that C's first content comes from has C's role
         arrays["c"] = initial
         outputs = {"c": out} | {item.role: view for item, view in zip(self.signature.further, further) if item.role}
@@ -308,7 +307,8 @@ class Kernel:
 
             ordinal = self.device if isinstance(self.device, int) else open_gpu().device.ordinal
             loaded = self._loaded.get(ordinal) or self._load(ordinal)
-            arrays |= {role: np.empty(shapes[role], view.host().dtype) for role, view in outputs.items() if role != "c"}
+            made = {role: np.empty(operand(role).shape, view.host().dtype) for role, view in outputs.items()}
+            arrays = made | arrays
             results = loaded.run_on_host_arrays(arrays, list(outputs))
         for view, result in zip(outputs.values(), results):
             view.host()[...] = result.reshape(view.shape)

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stepladder.api.errors import ArgumentError, shape_text
+from stepladder.api.scalars import view_of_number
 from stepladder.api.spec import MatmulSpec
-from stepladder.api.views import View, row_major, same_strides
+from stepladder.api.views import View, row_major, same_strides, view_of
 from stepladder.runtime.bundle import Bundle
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import StepladderError
@@ -35,7 +36,7 @@ def check_alignment(view: View) -> None:
 
 @dataclass(frozen=True)
 class Parameter:
-    """An array that a kernel takes.
+    """An array, or a number, that a kernel takes.
 
     Attributes:
         name: for messages, and of the keyword of `out`.
@@ -43,6 +44,7 @@ class Parameter:
         type: MLIR's name of the element type.
         shape: extents.
         strides: in elements.
+        by_value: whether it is a number, which a launch passes.
     """
 
     name: str
@@ -50,6 +52,23 @@ class Parameter:
     type: str
     shape: tuple[int, ...]
     strides: tuple[int, ...]
+    by_value: bool = False
+
+    def view(self, given: object, stream: int | None) -> View:
+        """Returns the view of an argument, checked.
+
+        Args:
+            given: what the caller passed.
+            stream: handle of the stream that will read it; None for the one that its library uses now.
+
+        Raises:
+            ArgumentError: as `view_of_number`, `view_of` and `check`.
+        """
+        if self.by_value:
+            return view_of_number(self.name, given, self.type)
+        view = view_of(self.name, given, stream)
+        self.check(view)
+        return view
 
     def check(self, view: View) -> None:
         """Checks an argument.
@@ -94,6 +113,19 @@ class Signature:
     initial: int | None = None
     further: tuple[Parameter, ...] = ()
     c_place: int = 0
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether a launch passes numbers."""
+        return any(item.by_value for item in self.inputs)
+
+    def memory(self, views: Sequence[View]) -> list[View]:
+        """Returns the views of arrays, which the numbers are left out of.
+
+        Args:
+            views: of the inputs.
+        """
+        return [view for item, view in zip(self.inputs, views) if not item.by_value]
 
     @property
     def results(self) -> tuple[Parameter, ...]:
@@ -166,7 +198,8 @@ def of_bundle(bundle: Bundle) -> Signature:
     program = bundle.reference
     if program is None:
         raise StepladderError(f"'{bundle.path}' has no reference program, which describes its arguments")
-    constants = {item.role for item in bundle.manifest.arguments if item.data is not None}
+    numbers = {item.role for item in bundle.manifest.arguments if item.by_value}
+    constants = {item.role for item in bundle.manifest.all_arguments if item.data is not None}
     accumulates = bundle.manifest.problem.accumulate
     roles = bundle.manifest.problem.result_roles
     inputs: list[Parameter] = []
@@ -177,7 +210,8 @@ def of_bundle(bundle: Bundle) -> Signature:
     for number, item in enumerate(program.arguments):
         if item.role in constants:
             continue
-        parameter = Parameter(f"argument {number}", item.role, item.type, item.shape, row_major(item.shape))
+        strides = row_major(item.shape)
+        parameter = Parameter(f"argument {number}", item.role, item.type, item.shape, strides, item.role in numbers)
         if item.role is not None and item.after is not None:
             results.append(item.role)
         if item.role in roles:

@@ -87,7 +87,9 @@ class View:
         array = self.array if isinstance(self.array, np.ndarray) else _numpy_of_torch(self.array, self.type)
         bytes_ = array.itemsize
         strides = [stride * bytes_ for stride in self.strides]
-        return np.lib.stride_tricks.as_strided(array, self.shape, strides, writeable=self.is_writable)
+        bits = array.view(f"u{bytes_}")  # NumPy's array interface has no name for types such as float8_e5m2
+        strided = np.lib.stride_tricks.as_strided(bits, self.shape, strides, writeable=self.is_writable)
+        return strided.view(array.dtype)
 
 
 def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -85,6 +85,23 @@ def positive(text: str) -> int:
     return value
 
 
+def seed(text: str) -> int:
+    """Parses the seed of random numbers.
+
+    Args:
+        text: of one option.
+
+    Returns:
+        The number.
+
+    Raises:
+        ArgumentTypeError: it is no whole number from 0.
+    """
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be a non-negative integer, got '{text}'")
+    return int(text)
+
+
 def add_pipeline_options(parser: argparse.ArgumentParser, *, required: bool, default: str | None = None) -> None:
     """Adds --pipeline, --set and --without.
 

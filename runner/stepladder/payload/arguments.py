@@ -16,10 +16,10 @@ def is_memref(value: ir.Value) -> bool:
 
 
 def check_operand(argument: ir.BlockArgument, number: int) -> None:
-    """Checks that pipelines take the type of an argument that is A, B or C.
+    """Checks that pipelines take the type of an argument that is A, B, C, or an operand of elementwise ops.
 
     Args:
-        argument: a buffer or a ranked tensor.
+        argument: a buffer, a ranked tensor, or a number.
         number: of the argument, for the message.
 
     Raises:
@@ -40,7 +40,7 @@ def check_operand(argument: ir.BlockArgument, number: int) -> None:
                 f"argument {number} is {type_}; buffers must be in global memory, which is no memory space",
                 f"accepted: {_plain(type_)}",
             )
-    elif ir.RankedTensorType(type_).encoding is not None:
+    elif isinstance(type_, ir.RankedTensorType) and type_.encoding is not None:
         raise refuse(argument, f"argument {number} is {type_}; tensors must be dense", f"accepted: {_plain(type_)}")
 
 

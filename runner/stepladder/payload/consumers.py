@@ -138,22 +138,44 @@ def check_type(op: ir.Operation, operand: ir.Value) -> None:
         operand: one of its operands; a number that an op makes is accepted, since it is a constant.
 
     Raises:
-        StepladderError: a number that is an argument of the function, dynamic shapes, or another element type than
-            `OPERAND_TYPES`.
+        StepladderError: dynamic shapes, or a number or elements of another type than `OPERAND_TYPES`.
     """
     type_ = operand.type
     if not isinstance(type_, (ir.RankedTensorType, ir.MemRefType)):
         if isinstance(operand.owner, ir.Block):
-            raise refuse(
-                op,
-                f"{op.name} takes a number of type {type_}, an argument of the function",
-                "accepted: a constant, or a tensor of one element",
-            )
+            _check_number(op, operand)
         return
     if not ir.ShapedType(type_).has_static_shape:
         raise refuse(op, f"{op.name} takes {type_}; shapes must be static")
     if str(type_.element_type) not in OPERAND_TYPES:
         raise refuse(op, f"{op.name} takes {type_}; element types may be {', '.join(OPERAND_TYPES)}")
+
+
+def _check_number(op: ir.Operation, number: ir.Value) -> None:
+    """Refuses a number that is an argument of the function, of a type that kernels do not take."""
+    if str(number.type) not in OPERAND_TYPES:
+        raise refuse(
+            op,
+            f"{op.name} takes a number of type {number.type}, an argument of the function",
+            f"accepted: numbers of {', '.join(OPERAND_TYPES)}",
+        )
+
+
+def numbers_of(op: ir.Operation) -> list[int]:
+    """Returns which arguments of the function are numbers that an op computes with, as inputs or in its body.
+
+    Args:
+        op: a linalg op at the top level of the function.
+    """
+    body = op.regions[0].blocks[0]
+    inputs = [operand for operand, argument in zip(op.operands, body.arguments) if list(argument.uses)]
+    inner = [value for item in body.operations for value in item.operation.operands if value not in body.arguments]
+    numbers = [
+        ir.BlockArgument(value).arg_number
+        for value in (*inputs, *inner)
+        if isinstance(value.owner, ir.Block) and not isinstance(value.type, (ir.RankedTensorType, ir.MemRefType))
+    ]
+    return list(dict.fromkeys(numbers))
 
 
 def check_scalar(inner: ir.Operation, op: ir.Operation) -> None:
@@ -164,18 +186,14 @@ def check_scalar(inner: ir.Operation, op: ir.Operation) -> None:
         op: the elementwise op around it.
 
     Raises:
-        StepladderError: another op, type or rounding mode than an epilogue computes, or an operand that is an argument
-            of the function.
+        StepladderError: another op, type or rounding mode than an epilogue computes, or a number that is an argument of
+            the function, of another type than `OPERAND_TYPES`.
     """
     if inner.name not in SCALAR_OPS:
         raise refuse(inner, f"'{inner.name}' in {op.name}: an epilogue does not compute it", _SCALARS)
     for value in inner.operands:
         if isinstance(value.owner, ir.Block) and value.owner.owner != op:
-            raise refuse(
-                op,
-                f"{op.name} takes a number of type {value.type}, an argument of the function",
-                "accepted: a constant, or a tensor of one element",
-            )
+            _check_number(op, value)
     for value in (*inner.operands, *inner.results):
         if str(value.type) not in _TYPES:
             raise refuse(inner, f"'{inner.name}' on {value.type}; an epilogue computes on {', '.join(_TYPES)}")

@@ -71,7 +71,7 @@ class Flow(Contents):
             "buffers"
             if is_memref(self.matmul.operands[2])
             else "normal"
-            if c < len(arguments) and all(map(is_memref, (arguments[n] for n in self.roles)))
+            if c < len(arguments) and all(is_memref(arguments[n]) for n in self.roles if _is_shaped(arguments[n]))
             else "tensors"
         )
         c_type = str(ir.ShapedType(value.type).element_type)
@@ -149,12 +149,16 @@ class Flow(Contents):
         self.store(op, Kind.INITIAL, target)
 
     def _fill_operand(self, op: ir.Operation) -> None:
-        """Notes a tensor of copies of one constant, which elementwise ops read."""
-        if self.values.get(op.operands[0], Content(Kind.EMPTY)).kind is not Kind.NUMBER:
-            raise refuse(op, "linalg.fill takes a number that is no constant")
+        """Notes a tensor of copies of one number, which elementwise ops read."""
+        number = self.values.get(op.operands[0], Content(Kind.EMPTY))
+        if number.kind not in (Kind.NUMBER, Kind.ARGUMENT):
+            raise refuse(op, "linalg.fill takes a number that is no constant, and no argument of the function")
         if self.content_of(op.operands[1], op).kind is not Kind.EMPTY:
             raise refuse(op, "linalg.fill overwrites an argument with an operand of an elementwise op")
-        self.values[op.results[0]] = Content(Kind.NUMBER)
+        if number.argument is not None:
+            consumers.check_type(op, op.operands[0])
+            self.read.setdefault(number.argument, op)
+        self.values[op.results[0]] = Content(Kind.NUMBER if number.argument is None else Kind.DERIVED)
 
     def _multiply(self, op: ir.Operation) -> None:
         if not linalg_bodies.multiplies_and_adds(op):
@@ -216,6 +220,7 @@ class Flow(Contents):
         ]
         if len(op.results) and not list(op.results[0].uses):
             raise refuse(op, f"nothing uses the result of {op.name}")
+        self._note_numbers(op)
         if consumers.reads_output(op):
             read.append(target)
         for content in read:
@@ -244,6 +249,11 @@ class Flow(Contents):
             self.results.note(self.number_of(output, op), output, op)
         self.store(op, Kind.CONSUMED, target)
 
+    def _note_numbers(self, op: ir.Operation) -> None:
+        """Notes the arguments of the function that are numbers, and that an op computes with."""
+        for number in consumers.numbers_of(op):
+            self.read.setdefault(number, op)
+
     def _reduce(self, op: ir.Operation) -> None:
         """Follows a reduction of the rows or the columns of the product, or of elementwise ops on it."""
         reductions.reduction_of(op)
@@ -257,6 +267,7 @@ class Flow(Contents):
             raise refuse(
                 op, f"{op.name} begins with {begin.kind.value}", "accepted: a linalg.fill of the result with a constant"
             )
+        self._note_numbers(op)
         whole, is_of_product = ir.AffineMap.get_identity(2), False
         arguments = op.regions[0].blocks[0].arguments
         for operand, map_, argument in zip(inputs, consumers.maps_of(op), arguments):
@@ -294,9 +305,13 @@ class Flow(Contents):
             )
         operands = []
         for place, number in enumerate(numbers):
-            type_ = ir.ShapedType(arguments[number].type)
+            type_ = arguments[number].type
             self.roles[number] = epilogue_role(place)
-            operands.append(EpilogueOperand(str(type_.element_type), tuple(type_.shape)))
+            operands.append(
+                EpilogueOperand(str(type_.element_type), tuple(type_.shape))
+                if isinstance(type_, (ir.RankedTensorType, ir.MemRefType))
+                else EpilogueOperand(str(type_), (), by_value=True)
+            )
         return tuple(operands)
 
     def _take(self, op: ir.Operation, value: ir.Value, content: Content, c: int) -> None:

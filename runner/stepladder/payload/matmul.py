@@ -59,12 +59,11 @@ def find_matmul(module: ir.Module) -> PayloadMatmul:
     if not divisions:
         return _find_one(module)
     try:
-        pair = find_pair(divisions)[0]
+        return _find_two(module)
     except StepladderError as refusal:
         with contextlib.suppress(StepladderError):
             return _find_one(module)
         raise refusal from None
-    return PayloadMatmul(pair.problem, pair.roles, "recognized", pair.location)
 
 
 def _find_one(module: ir.Module) -> PayloadMatmul:
@@ -76,11 +75,21 @@ def _find_one(module: ir.Module) -> PayloadMatmul:
     return with_producers(_find_plain(clone), prepared, clone)
 
 
-def separate_producers(module: ir.Operation | ir.OpView) -> list[Producer]:
+def _find_two(module: ir.Module) -> PayloadMatmul:
+    """Returns the pair of products of a module with one function, whose A elementwise ops may make."""
+    clone = module.operation.clone()
+    prepared = separate_producers(clone, 2)
+    pair, _ = find_pair(pairs.divisions(clone))
+    found = PayloadMatmul(pair.problem, pair.roles, "recognized", pair.location)
+    return with_producers(found, prepared, clone) if prepared else found
+
+
+def separate_producers(module: ir.Operation | ir.OpView, contractions: int = 1) -> list[Producer]:
     """Separates what prepares A and B from the one function of a payload; nothing where it has no or other functions.
 
     Args:
         module: the payload; it is changed.
+        contractions: how many the function has: 2 for a pair of products.
 
     Returns:
         What prepares an operand, for each that something prepares.
@@ -91,7 +100,7 @@ def separate_producers(module: ir.Operation | ir.OpView) -> list[Producer]:
     functions = [function for function in walk(module, "func.func") if len(function.regions[0].blocks)]
     if len(functions) != 1 or functions[0].parent != module.operation:
         return []
-    return separate(functions[0])
+    return separate(functions[0], contractions)
 
 
 def _find_plain(module: ir.Operation | ir.OpView) -> PayloadMatmul:

@@ -33,7 +33,7 @@ def with_producers(
 
     Raises:
         StepladderError: a result that something else reads too, or a producer that reads another operand of the matmul
-            alone, or more operands than a manifest has roles for.
+            alone, or makes a B of a pair of products, or more operands than a manifest has roles for.
     """
     numbers = [item.number for item in producers]
     # Arguments for results of producers are behind the payload's own; those for results of the function are behind.
@@ -48,6 +48,12 @@ def with_producers(
     sources: dict[str, EpilogueOperand] = {}
     for item in producers:
         role = found.roles.get(item.number, "")
+        if found.problem.products > 1 and role in ("b", epilogue_role(found.problem.second_b or 0)):
+            raise refuse(
+                item,
+                "elementwise ops make a B of a pair of products",
+                "accepted: elementwise ops that make A; each B is an argument, as it is or through views",
+            )
         if role not in ("a", "b", "ab"):
             raise refuse(
                 item, "what prepares A or B is read by another op than the product", "accepted: A and B are read once"

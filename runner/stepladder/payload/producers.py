@@ -61,13 +61,14 @@ class Producer:
         return walk(self.module, "func.func")[0].regions[0].blocks[0]
 
 
-def separate(function: ir.Operation) -> list[Producer]:
+def separate(function: ir.Operation, contractions: int = 1) -> list[Producer]:
     """Moves the ops that compute A and B out of a function.
 
     The function gets an argument for each of their results, behind those that it has, and reads that.
 
     Args:
-        function: a `func.func` of one block with one contraction; it is changed where there are producers.
+        function: a `func.func` of one block; it is changed where there are producers.
+        contractions: how many the block has; nothing prepares the operands of another number of them.
 
     Returns:
         The producers, as functions of their own; none where A and B are arguments or views of them.
@@ -79,7 +80,7 @@ def separate(function: ir.Operation) -> list[Producer]:
         return []
     body = function.regions[0].blocks[0]
     values: list[ir.Value] = []
-    for factor in _factors(body):
+    for factor in _factors(body, contractions):
         made = _made(factor)
         if made is not None and made not in values:
             values.append(made)
@@ -116,9 +117,9 @@ def _structured(op: ir.Operation) -> bodies.Structured | None:
         return None
 
 
-def _factors(body: ir.Block) -> list[ir.Value]:
-    """Returns what the one contraction of a block multiplies; nothing where there is none or are several."""
-    found = []
+def _factors(body: ir.Block, contractions: int) -> list[ir.Value]:
+    """Returns what the contractions of a block multiply; nothing where there are more or fewer."""
+    found: list[list[ir.Value]] = []
     for op in body.operations:
         item = _structured(op.operation)
         factors = bodies.factors(item) if item is not None else None
@@ -126,7 +127,7 @@ def _factors(body: ir.Block) -> list[ir.Value]:
             continue
         if bodies.reduces(item) or "matmul" in item.op.name:
             found.append([item.inputs[number] for number in factors])
-    return found[0] if len(found) == 1 else []
+    return [factor for factors in found for factor in factors] if len(found) == contractions else []
 
 
 def _made(value: ir.Value) -> ir.Value | None:
@@ -223,10 +224,14 @@ def _check_elementwise(item: bodies.Structured) -> None:
         raise refuse(op, f"{op.name} makes A or B, and reads what its output held", _ACCEPTED)
     if op.name != "linalg.generic" and op.name not in NAMED:
         raise refuse(op, f"'{op.name}' makes A or B", _ACCEPTED)
-    for operand in op.operands:
+    for operand in _captured(op):
         if not isinstance(operand.type, ir.RankedTensorType):
             if isinstance(operand.owner, ir.Block):
-                raise refuse(op, f"{op.name} takes a number of type {operand.type}, an argument of the function")
+                raise refuse(
+                    op,
+                    f"{op.name} makes A or B, and takes a number of type {operand.type}, an argument of the function",
+                    "accepted: a constant, or a tensor of one element; elementwise ops on the product take numbers",
+                )
         elif str(operand.type.element_type) not in _STORED:
             raise refuse(
                 op,

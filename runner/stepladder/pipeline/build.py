@@ -19,6 +19,7 @@ from stepladder.pipeline.codegen.toolchain import find_tool, tool_versions
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import Run, StepResult, run_pipeline
+from stepladder.pipeline.tile_programs import read_text
 from stepladder.runtime import bundle, targets
 from stepladder.runtime.bundle import TmaDescriptor
 from stepladder.runtime.element_types import element_type
@@ -119,7 +120,9 @@ def _constant_file(run: Run, number: int) -> str | None:
 
 def _argument(role: str, problem: Problem, descriptor: int | None, data: str | None = None) -> bundle.Argument:
     operand = problem.operand(role)
-    return bundle.Argument(role.upper(), role, operand.element_type, operand.shape, operand.access, descriptor, data)
+    return bundle.Argument(
+        role.upper(), role, operand.element_type, operand.shape, operand.access, descriptor, data, operand.by_value
+    )
 
 
 def _tma_descriptor(role: str, descriptor: TensorMap, problem: Problem) -> bundle.TmaDescriptor:
@@ -256,8 +259,15 @@ def _manifest(
         other_functions=run.selection.others if run.selection else (),
         front=tuple(front),
         workspaces=tuple(bundle.Workspace(item.element_type, item.shape) for item in program.workspaces),
-        schema_version=bundle.SCHEMA_VERSION_SEVERAL if program.front else bundle.SCHEMA_VERSION,
+        schema_version=_schema_version(program, matmul.problem),
     )
+
+
+def _schema_version(program: KernelProgram, problem: Problem) -> int:
+    """Returns the first version of the manifest that has what it describes."""
+    if any(operand.by_value for operand in problem.epilogue_operands):
+        return bundle.SCHEMA_VERSION_VALUES
+    return bundle.SCHEMA_VERSION_SEVERAL if program.front else bundle.SCHEMA_VERSION
 
 
 def triple(extents: Sequence[int]) -> tuple[int, int, int]:
@@ -305,7 +315,7 @@ def build(
     """Compiles a payload, in the current MLIR context (`context.mlir_context`).
 
     Args:
-        text: the payload.
+        text: the payload: a matmul, or a XeTile program.
         name: the file it came from, for messages.
         request: pipeline and knobs; the whole pipeline runs.
         use_cache: reuse machine code made before from the same LLVM IR.
@@ -321,26 +331,29 @@ def build(
         raise StepladderError(f"a build runs a whole pipeline, and the request begins with step '{request.start}'")
     find_tool("ptxas")  # before the pipeline runs, whose result is of no use without it
     run = run_pipeline(text, name, request, progress=progress)
-    matmul = run.matmul
+    program = read_text(text, name, request)
+    # Of the payload as it was given, parsed anew: the run has changed its own module.
+    if program is not None:
+        given, matmul = program.understood()
+    else:
+        given, matmul = select(parse_payload(text, name), request.function).module, run.matmul
     if matmul is None:  # the run began with the payload
         raise StepladderError(
             f"pipeline '{run.pipeline.name}' takes whole functions, and makes no kernel of a payload",
             location=str(run.pipeline.path),
             notes=["--pipeline auto, or the pipeline of a matmul, compiles a function with several matmuls"],
         )
-    program = find_program(run.module)
-    if program.kernel.target in targets.XE_TARGETS:
+    launched = find_program(run.module)
+    if launched.kernel.target in targets.XE_TARGETS:
         raise StepladderError(
-            f"pipeline '{run.pipeline.name}' is for {program.kernel.target}: `stepladder compile` writes its kernel as "
-            "SPIR-V, and nothing here launches it"
+            f"pipeline '{run.pipeline.name}' is for {launched.kernel.target}: `stepladder compile` writes its kernel "
+            "as SPIR-V, and nothing here launches it"
         )
-    kernels = (*program.front, program.kernel)
+    kernels = (*launched.front, launched.kernel)
     codes = [generate(kernel, use_cache=use_cache) for kernel in kernels]
     for kernel, code in zip(kernels, codes):
         check_resources(kernel, code)
-    manifest = _manifest(request, run, matmul, program, codes)
-    # Of the payload as it was given, parsed anew: the run has changed its own module.
-    given = select(parse_payload(text, name), request.function).module
+    manifest = _manifest(request, run, matmul, launched, codes)
     reference = reference_export.export(given, matmul.roles)
     _check_outputs(reference, manifest, matmul.location)
     return Build(run, codes[-1], manifest, reference, tuple(codes[:-1]))

@@ -147,6 +147,8 @@ class Pipeline:
         derived: name -> expression, for names that expressions may use beside the knobs.
         steps: in order.
         whole_function: whether a payload is any function on tensors, instead of one matmul.
+        program_step: the step that a XeTile program enters at; None for a pipeline that takes none.
+        program_knobs: knob -> expression of its value for a XeTile program, unless it is set.
     """
 
     name: str
@@ -157,6 +159,8 @@ class Pipeline:
     derived: dict[str, str]
     steps: list[Step] = field(default_factory=list)
     whole_function: bool = False
+    program_step: str | None = None
+    program_knobs: dict[str, str] = field(default_factory=dict)
 
     def step(self, name: str) -> Step:
         """Returns the step called `name`.

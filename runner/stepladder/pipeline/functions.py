@@ -29,6 +29,7 @@ from stepladder.pipeline.pair_choice import is_slower
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
 from stepladder.pipeline.stages import Compiler, Plan, is_matmul, pipeline_file, stage_texts, type_of
+from stepladder.pipeline.tile_programs import read_text
 from stepladder.runtime import bundle, targets
 from stepladder.runtime.element_types import FP8_TYPES
 from stepladder.runtime.errors import StepladderError
@@ -86,7 +87,8 @@ def refusal_of_matmul(text: str, name: str, function: str | None = None) -> Step
 
 
 def build_any(text: str, name: str, request: Request, *, use_cache: bool = True) -> builds.Build | FunctionBuild:
-    """Compiles a payload in the current MLIR context: one matmul to a kernel, another function on tensors to several.
+    """Compiles a payload in the current MLIR context: one matmul, or a XeTile program, to a kernel, another function on
+    tensors to several.
 
     Args:
         text: the payload; `name`: its file, for messages.
@@ -100,9 +102,15 @@ def build_any(text: str, name: str, request: Request, *, use_cache: bool = True)
         StepladderError: as `build.build` and `build_function`. Of a function with one matmul that is refused both ways,
             the refusal of the matmul.
     """
+    if request.pipeline != AUTO and read_text(text, name, request) is not None:
+        return builds.build(text, name, request, use_cache=use_cache)
     refusal = refusal_of_matmul(text, name, request.function)
     if refusal is None:
-        pipelines = pipelines_for(request.pipeline, str(request.settings.get("target", WITHOUT_GPU)))
+        pipelines = pipelines_for(
+            request.pipeline,
+            str(request.settings.get("target", WITHOUT_GPU)),
+            is_divisible=lambda: is_divisible(text, name, request.function),
+        )
         try:
             return first_of(
                 pipelines,

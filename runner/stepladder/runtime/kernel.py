@@ -16,6 +16,7 @@ import numpy as np
 from stepladder.runtime.buffers import Buffer
 from stepladder.runtime.bundle import Manifest
 from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
+from stepladder.runtime.host_number import HostNumber
 from stepladder.runtime.session import Session
 from stepladder.runtime.tensor_map import TensorMap
 
@@ -25,6 +26,9 @@ DEFAULT_SHARED_MEMORY = 48 * 1024
 # A cluster of up to this many blocks runs on every GPU that has clusters; a larger one needs opting in.
 PORTABLE_CLUSTER = 8
 NO_CLUSTER = (1, 1, 1)
+
+# Parameters that a kernel takes by value, from host memory at their address.
+_BY_VALUE = (TensorMap, HostNumber)
 
 
 class Kernel:
@@ -106,7 +110,7 @@ class Kernel:
         self,
         grid: Sequence[int],
         block: Sequence[int],
-        arguments: Sequence[int | Buffer | TensorMap],
+        arguments: Sequence[int | Buffer | TensorMap | HostNumber],
         dependent: bool = False,
     ) -> Callable[[], None]:
         """Returns a function that enqueues one launch.
@@ -115,19 +119,18 @@ class Kernel:
             grid: extents x, y, z in blocks; a multiple of the cluster's, if the kernel has one.
             block: extents x, y, z in threads.
             arguments: the kernel's parameters, in order: buffers or device addresses for pointers, unsigned
-                64-bit integers, and TMA descriptors. They are kept alive by the function.
+                64-bit integers, TMA descriptors, and numbers. They are kept alive by the function.
             dependent: programmatic dependent launch: whether the kernel may start while the one before it ends. The
                 kernel then waits for that one itself (`griddepcontrol.wait`).
         """
         kept = tuple(arguments)
         values = [item.address if isinstance(item, Buffer) else item for item in kept]
-        numbers = [item for item in values if not isinstance(item, TensorMap)]
-        if len(numbers) < len(values):
+        # cuda.core takes Python's integers as signed ones.
+        words = [np.uint64(item) for item in values if not isinstance(item, _BY_VALUE)]
+        if len(words) < len(values):
             return self._launcher_by_value(grid, block, tuple(values), dependent, kept)
         cuda, stream, kernel = self.session.cuda, self.session.stream, self._kernel
         config = self._config(grid, block, dependent)
-        # cuda.core takes Python's integers as signed ones.
-        words = [np.uint64(item) for item in numbers]
 
         def enqueue(keep_alive: tuple = kept) -> None:
             with cuda.checked("launching a kernel"):
@@ -139,16 +142,16 @@ class Kernel:
         self,
         grid: Sequence[int],
         block: Sequence[int],
-        values: tuple[int | TensorMap, ...],
+        values: tuple[int | TensorMap | HostNumber, ...],
         dependent: bool,
         kept: tuple[object, ...],
     ) -> Callable[[], None]:
-        """`launcher` for arguments with TMA descriptors."""
+        """`launcher` for arguments with TMA descriptors or numbers."""
         cuda, driver = self.session.cuda, self.session.cuda.driver
         config = self._driver_config(grid, block, self.session.stream.handle, dependent)
         function = driver.CUfunction(int(self._kernel.handle))
         # A type of None stands for a structure, which the bindings find by the value's `getPtr`.
-        types = tuple(None if isinstance(item, TensorMap) else ctypes.c_uint64 for item in values)
+        types = tuple(None if isinstance(item, _BY_VALUE) else ctypes.c_uint64 for item in values)
 
         def enqueue(keep_alive: tuple = kept) -> None:
             cuda.call("cuLaunchKernelEx", config, function, (values, types), 0)
@@ -159,7 +162,7 @@ class Kernel:
         self,
         grid: Sequence[int],
         block: Sequence[int],
-        arguments: Sequence[int | TensorMap],
+        arguments: Sequence[int | TensorMap | HostNumber],
         stream: int,
         dependent: bool = False,
     ) -> Callable[[], None]:
@@ -167,17 +170,17 @@ class Kernel:
 
         Args:
             grid, block, dependent: as for `launcher`.
-            arguments: the kernel's parameters, in order: device addresses, and TMA descriptors.
+            arguments: the kernel's parameters, in order: device addresses, TMA descriptors, and numbers.
             stream: handle of the stream; for a default stream, the context must be current when the function is called.
         """
         driver = self.session.cuda.driver
         config = self._driver_config(grid, block, driver.CUstream(stream), dependent)
         function = driver.CUfunction(int(self._kernel.handle))
         # The driver reads an array of the addresses of the parameters' values.
-        words = [ctypes.c_uint64(0 if isinstance(item, TensorMap) else item) for item in arguments]
+        words = [ctypes.c_uint64(0 if isinstance(item, _BY_VALUE) else item) for item in arguments]
         places = (ctypes.c_void_p * len(words))(
             *(
-                item.address if isinstance(item, TensorMap) else ctypes.addressof(word)
+                item.address if isinstance(item, _BY_VALUE) else ctypes.addressof(word)
                 for item, word in zip(arguments, words)
             )
         )

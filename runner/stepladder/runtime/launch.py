@@ -11,6 +11,7 @@ from stepladder.runtime.buffers import Buffer
 from stepladder.runtime.bundle import WORKSPACE_ROLES, Argument, Bundle, Problem, Workspace
 from stepladder.runtime.device import Device
 from stepladder.runtime.element_types import ElementType, element_type
+from stepladder.runtime.host_number import HostNumber
 from stepladder.runtime.kernel import Kernel
 from stepladder.runtime.tensor_map import TensorMap, encode
 
@@ -26,7 +27,7 @@ class MatmulBuffers:
         device, problem: as given.
         a, b, c: the buffers, row-major, of `problem.operand`'s shapes.
         a_type, b_type, c_type: their element types.
-        further: the buffers of what elementwise ops read, of `problem.epilogue_operands`.
+        further: the buffers of what elementwise ops read, of `problem.epilogue_operands`; numbers stay on the host.
         results: the buffers of results beside C, of `problem.results`.
     """
 
@@ -39,7 +40,8 @@ class MatmulBuffers:
         self.b = self.a if problem.b_is_a else self._allocate(b.shape, self.b_type)
         self.c = self._allocate(c.shape, self.c_type)
         self.further = tuple(
-            self._allocate(operand.shape, element_type(operand.element_type)) for operand in problem.epilogue_operands
+            HostNumber() if operand.by_value else self._allocate(operand.shape, element_type(operand.element_type))
+            for operand in problem.epilogue_operands
         )
         self.results = tuple(
             self._allocate(result.shape, element_type(result.element_type)) for result in problem.results
@@ -56,7 +58,7 @@ class MatmulBuffers:
         # After an error the context may be broken, and freeing would hide the first error.
         if kind is None:
             owned = (self.a, self.b, self.c, *self.further, *self.results, *self._workspaces.values())
-            for buffer in {id(buffer): buffer for buffer in owned}.values():
+            for buffer in {id(buffer): buffer for buffer in owned if isinstance(buffer, Buffer)}.values():
                 buffer.free()
 
     def _workspace(self, number: int, workspace: Workspace) -> Buffer:
@@ -85,9 +87,9 @@ class MatmulBuffers:
             for number, (role, workspace) in enumerate(zip(WORKSPACE_ROLES, manifest.workspaces))
         }
 
-        def parameter(argument: Argument) -> Buffer | TensorMap:
+        def parameter(argument: Argument) -> Buffer | TensorMap | HostNumber:
             buffer = buffers[argument.role]
-            if argument.descriptor is None:
+            if argument.descriptor is None or isinstance(buffer, HostNumber):
                 return buffer
             return encode(manifest.tma_descriptors[argument.descriptor], buffer)
 

@@ -40,19 +40,28 @@ def operand_of(role: str) -> str:
 
 @dataclass(frozen=True)
 class Operand:
-    """An operand of a problem in memory: its element type, the extents of its buffer, and how a kernel accesses it."""
+    """An operand of a problem in memory: its element type, the extents of its buffer, and how a kernel accesses it;
+    with `by_value`, a number that a launch passes."""
 
     element_type: str
     shape: tuple[int, ...]
     access: str
+    by_value: bool = False
 
 
 @dataclass(frozen=True)
 class EpilogueOperand:
-    """An operand of elementwise ops, such as a bias or a scale, or of a second product. A kernel reads it."""
+    """An operand of elementwise ops, such as a bias or a scale, or of a second product. A kernel reads it.
+
+    Attributes:
+        element_type: MLIR's name of the element type.
+        shape: extents of the buffer, outermost first.
+        by_value: whether it is a number that a launch passes, and no buffer; it has no extents.
+    """
 
     element_type: str
     shape: tuple[int, ...]
+    by_value: bool = False
 
 
 @dataclass(frozen=True)
@@ -206,7 +215,7 @@ class Problem:
             return Operand(result.element_type, result.shape, "write")
         if role not in "abc":
             given = self.epilogue_operands[int(role.removeprefix(_EPILOGUE))]
-            return Operand(given.element_type, given.shape, "read")
+            return Operand(given.element_type, given.shape, "read", given.by_value)
         if role == "c":
             return Operand(self.c_type, self.c_shape, "readwrite" if self.accumulate else "write")
         source = self.a_source if role == "a" else self.b_source

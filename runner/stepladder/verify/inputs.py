@@ -151,7 +151,8 @@ def _normal(generator: np.random.Generator, count: int) -> np.ndarray:
 
 def further_inputs(problem: Problem, seed: int) -> Further:
     """Returns what elementwise ops read beside the product and C, for either check: random numbers up to 2 in
-    magnitude, integers up to FURTHER; of the B of a second product, those of B in the exact check.
+    magnitude, integers up to FURTHER; of the B of a second product, those of B in the exact check. One number that a
+    launch passes is above 0, so that what it scales is computed, and what it bounds is not empty.
 
     Args:
         problem: with elementwise ops or without.
@@ -162,9 +163,12 @@ def further_inputs(problem: Problem, seed: int) -> Further:
         element = element_type(operand.element_type)
 
         def small(
-            generator: np.random.Generator, count: int, divisor: int = 1 if element.is_integer else 4
+            generator: np.random.Generator,
+            count: int,
+            divisor: int = 1 if element.is_integer else 4,
+            is_scale: bool = operand.by_value,
         ) -> np.ndarray:
-            values = generator.integers(-FURTHER, FURTHER + 1, count, np.int8)
+            values = generator.integers(1 if is_scale else -FURTHER, FURTHER + 1, count, np.int8)
             return values if divisor == 1 else values.astype(np.float32) / divisor
 
         draw = _signs if number == problem.second_b else small

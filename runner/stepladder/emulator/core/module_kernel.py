@@ -200,7 +200,7 @@ class BoundModuleKernel(BoundKernel):
         allocations: list[Allocation | None] = []
         given: list = []
         for number, (argument, array, count) in enumerate(zip(self.arguments, inputs, self.counts)):
-            memory = argument.placed(machine, array, f"argument {number}") if argument.is_memory else None
+            memory = argument.placed(machine, array, f"argument {number}", allocations)
             given += self._passed(number, argument, memory, array, count)
             allocations.append(memory)
 

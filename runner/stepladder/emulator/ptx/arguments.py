@@ -60,6 +60,8 @@ class Argument:
         fill: what an array holds at first: a number in all elements, "iota" (0, 1, ...), "out" for nothing, since the
             kernel is to write all of it, and empty for random numbers.
         box, swizzle, sizes, strides: of a TMA descriptor, in elements; `box` is empty for a pointer.
+        shared: number of an earlier argument that stands for the same array, if there is one: a kernel may take a
+            pointer to a buffer, and a TMA descriptor of it.
     """
 
     name: str
@@ -70,6 +72,7 @@ class Argument:
     sizes: tuple[int, ...] = ()
     strides: tuple[int, ...] = field(default=())
     fill: str = ""
+    shared: int | None = None
 
     @property
     def is_output(self) -> bool:
@@ -94,14 +97,21 @@ class Argument:
             found = found[..., None] + np.arange(size) * stride
         return found
 
-    def placed(self, machine: Machine, array: np.ndarray, name: str) -> Allocation:
-        """Returns a new allocation that contains an array in the layout of the type.
+    def placed(
+        self, machine: Machine, array: np.ndarray, name: str, before: Sequence[Allocation | None] = ()
+    ) -> Allocation | None:
+        """Returns the allocation that contains an array in the layout of the type: a new one, unless it is shared.
 
         Args:
             machine: in whose global memory it is.
-            array: of the type's shape and element type.
+            array: of the type's shape and element type, or a number, for which there is none.
             name: of the allocation, for messages.
+            before: the allocations of the arguments before this one.
         """
+        if not self.is_memory:
+            return None
+        if self.shared is not None:
+            return before[self.shared]
         places = self.positions()
         if not places.size or int(places.max()) + 1 == places.size:
             return machine.heap.array(array, name)
@@ -205,12 +215,18 @@ def from_manifest(manifest: Manifest, arguments: Sequence[bundle.Argument] | Non
     Raises:
         StepladderError: an argument that the emulator has no form for.
     """
-    found = []
-    for argument in manifest.arguments if arguments is None else arguments:
+    found: list[Argument] = []
+    given = manifest.arguments if arguments is None else arguments
+    roles = [argument.role for argument in given]
+    for number, argument in enumerate(given):
+        shared = roles.index(argument.role) if argument.role in roles[:number] else None
         element = _scalar(argument.element_type, argument.name)
+        if argument.by_value:
+            found.append(Argument(argument.name, element))
+            continue
         type_ = _array(element, argument.shape)
         if argument.descriptor is None:
-            found.append(Argument(argument.name, type_))
+            found.append(Argument(argument.name, type_, shared=shared))
             continue
         seen = manifest.tma_descriptors[argument.descriptor]
         swizzle = int(seen.swizzle.removesuffix("b")) if seen.swizzle != "none" else 0
@@ -220,7 +236,7 @@ def from_manifest(manifest: Manifest, arguments: Sequence[bundle.Argument] | Non
                 f"{seen.oob_fill}: the emulator knows interleave none that fills with zero"
             )
         strides = (*(stride // element.bytes for stride in seen.strides), 1)
-        found.append(Argument(argument.name, type_, 0, seen.box, swizzle, seen.shape, strides))
+        found.append(Argument(argument.name, type_, 0, seen.box, swizzle, seen.shape, strides, shared=shared))
     return found
 
 

@@ -221,10 +221,10 @@ class BoundPtx(BoundKernel):
         place = machine.heap.allocate(max(1, variables.parameter_bytes), PARAMETERS)
         machine.globals[PARAMETERS] = place
         place.is_array = False
-        allocations = []
+        allocations: list[Allocation | None] = []
         for argument, array, (variable, start, size) in zip(self.arguments, inputs, variables.parameters):
             name = argument.name or variable.name
-            allocation = argument.placed(machine, array, name) if argument.is_memory else None
+            allocation = argument.placed(machine, array, name, allocations)
             passed = argument.passed(machine, allocation, array, place.address + start)
             place.data[start : start + size] = np.frombuffer(passed, np.uint8)
             allocations.append(allocation)

@@ -17,14 +17,15 @@ class NormalizeConsumer(Tc.Operation, name="normalize_consumer"):
     """Brings the `linalg.generic` ops that consume a matmul, or a batch, to the form that the epilogues compute.
 
     In this form one op makes all results: the product is its first operand, or both of a pair are its first two;
-    its destinations are C and the results beside it, and what C held before is read from the destination. Ops that
+    its destinations are C and the results beside it, and what C held before is read from the destination. Numbers that
+    are arguments of the function are operands too, and not values from outside of the body. Ops that
     two results, or an op and C, are made of are computed once. A product that starts from a tensor instead of zeros
     starts from zeros, and the consumer adds the tensor: the epilogue reads each of its elements once, as it does
     the other operands.
 
     Operands: a handle to the module, whose one function is in the normal form (`tc.normalize_payload`).
     Refuses: ops between the product and the results that are not elementwise; a product that is read in another order
-        than C is written.
+        than C is written; results that fusion has folded to others that do not depend on the product.
     """
 
     target: Handle
@@ -70,11 +71,14 @@ class _Consumer:
         self.maps.append(map_)
         return len(self.operands) - 1
 
+    def place_number(self, number: ir.Value) -> int | None:
+        """Returns which input a number is."""
+        return self.place(number, ir.AffineMap.get(self.identity.n_dims, 0, []))
+
     def add_number(self) -> None:
         """Adds a number that nothing reads: canonicalization erases an op of one map that copies an operand."""
         type_ = ir.ShapedType(self.operands[0].type).element_type
-        self.operands.append(arith.constant(type_, 0 if isinstance(type_, ir.IntegerType) else 0.0))
-        self.maps.append(ir.AffineMap.get(self.identity.n_dims, 0, []))
+        self.place_number(arith.constant(type_, 0 if isinstance(type_, ir.IntegerType) else 0.0))
 
     def create(self) -> tuple[ir.Operation, ir.Block]:
         """Returns the op, at the insertion point, and the block of its body, which is empty."""
@@ -106,10 +110,19 @@ class _Inlined:
     Attributes:
         op: the old consumer.
         reads: by number of an argument of its body, the new input, what another op makes, or None for C.
+        numbers: the new input of a number from outside of its body, an argument of the function.
     """
 
     op: ir.Operation
     reads: "dict[int, int | _Inlined | None]"
+    numbers: dict[ir.Value, int | None]
+
+
+def _numbers_of(op: ir.Operation) -> list[ir.Value]:
+    """Returns the arguments of the function that the body of an op takes from outside: numbers."""
+    body = op.regions[0].blocks[0]
+    values = [operand for inner in operations_of(body) for operand in inner.operands]
+    return [value for value in values if isinstance(value.owner, ir.Block) and value.owner != body]
 
 
 class _Inliner:
@@ -141,6 +154,7 @@ class _Inliner:
                     for argument, operand, operand_map in zip(op.regions[0].blocks[0].arguments, op.operands, maps)
                     if list(argument.uses)
                 },
+                {number: self.consumer.place_number(number) for number in _numbers_of(op)},
             )
         return self._inlined[key]
 
@@ -155,7 +169,7 @@ class _Inliner:
             return arguments[read]
         if id(read) in self._made:
             return self._made[id(read)]
-        values: dict[ir.Value, ir.Value] = {}
+        values = {number: arguments[place] for number, place in read.numbers.items()}
         body = read.op.regions[0].blocks[0]
         for argument in body.arguments:
             if argument.arg_number in read.reads:
@@ -229,6 +243,8 @@ def normalize_consumer(payload: ir.Operation, op: NormalizeConsumer, rewriter: R
     """Rewrites the consumers of the one matmul, or of a pair, below `payload`; see the op."""
     matmuls, generics = walk(payload, *MATMULS), walk(payload, "linalg.generic")
     stores = _stores(payload)
+    if stores and not matmuls:
+        raise Refusal(stores[0], "expected results that depend on a product; fusion has folded those of this function")
     if len(matmuls) not in (1, 2) or not (generics or len(stores) > 1):
         return
     sums = [matmul.results[0] for matmul in matmuls]
@@ -242,7 +258,7 @@ def normalize_consumer(payload: ir.Operation, op: NormalizeConsumer, rewriter: R
     consumer = _Consumer(sums, [_destination_tensor(last, store.operands[1]) for store in stores])
     inliner = _Inliner(consumer, generics)
     reads = [inliner.read(store.operands[0], consumer.identity) for store in stores]
-    if any(producer(operand) in matmuls for operand in consumer.operands[len(sums) :]):
+    if any(operand in sums for operand in consumer.operands[len(sums) :]):
         raise Refusal(last, "reads a product in another order than it writes C")
     summands = {place: _summand(matmul, consumer) for place, matmul in enumerate(matmuls) if not _is_from_zeros(matmul)}
     for matmul in matmuls:

@@ -3,10 +3,8 @@
 import contextlib
 
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
-from stepladder.extension.lib.pair_form import write_pair
+from stepladder.extension.lib.pair_form import recognize
 from stepladder.mlir.bindings import ir
-from stepladder.mlir.traverse import walk
-from stepladder.payload import matmul, pairs
 from stepladder.runtime.errors import StepladderError
 
 
@@ -28,9 +26,4 @@ class RecognizeMatmul(Tc.Operation, name="recognize_matmul"):
 def recognize_matmul(payload: ir.Operation, op: RecognizeMatmul, rewriter: Rewriter) -> None:
     """Recognizes the matmul of the one function below `payload`; see the op."""
     with contextlib.suppress(StepladderError):
-        divisions = pairs.divisions(payload)
-        if divisions:
-            _, parts = matmul.find_pair(divisions)
-            write_pair(walk(payload, "func.func")[0], parts, rewriter)
-        else:
-            matmul.recognize_matmul(payload)
+        recognize(payload, rewriter)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 # Of a bundle with several kernels: those before that of the matmul, and the workspaces that they write, came later.
 SCHEMA_VERSION_SEVERAL = 2
+# Of a kernel that takes numbers by value, which came later too; 3 is that of a function with several matmuls.
+SCHEMA_VERSION_VALUES = 4
 MANIFEST = "manifest.json"
 CUBIN = "kernel.cubin"
 PTX = "kernel.ptx"
@@ -59,12 +61,20 @@ def problem_json(problem: Problem) -> dict[str, Any]:
             del data[name]
     if data["second_b"] is None:
         del data["second_b"]
+    for operand in (*data.get("epilogue_operands", ()), data.get("a_source"), data.get("b_source")):
+        _drop_unused(operand)
     return data
+
+
+def _drop_unused(data: dict[str, Any] | None) -> None:
+    """Leaves the field `by_value`, which came later, out of JSON data of what is no number."""
+    if data is not None and not data["by_value"]:
+        del data["by_value"]
 
 
 @dataclass(frozen=True)
 class Argument:
-    """One kernel parameter that stands for a row-major buffer in global memory: a bare pointer or a TMA descriptor.
+    """One kernel parameter: a bare pointer or a TMA descriptor, for a row-major buffer in global memory, or a number.
 
     Attributes:
         name: the parameter's name, for messages.
@@ -78,6 +88,7 @@ class Argument:
         descriptor: None for a pointer; else the index in `Manifest.tma_descriptors` of the descriptor that the kernel
             takes by value (128 bytes, 64-byte aligned, `__grid_constant__`).
         data: for a constant of the payload, the file of the bundle with the buffer's content; else None.
+        by_value: whether the kernel takes a number of the element type itself, and no buffer; `shape` is empty.
     """
 
     name: str
@@ -87,6 +98,7 @@ class Argument:
     access: str
     descriptor: int | None = None
     data: str | None = None
+    by_value: bool = False
 
 
 @dataclass(frozen=True)
@@ -231,7 +243,7 @@ class Manifest:
 
     @property
     def operands(self) -> tuple[Argument, ...]:
-        """The arguments of all kernels that lie in memory of the caller's, one for each role: all but workspaces."""
+        """The arguments of all kernels that are the caller's, one for each role: all but workspaces."""
         arguments = [*(argument for item in self.front for argument in item.arguments), *self.arguments]
         return tuple({item.role: item for item in arguments if item.role not in WORKSPACE_ROLES}.values())
 
@@ -239,6 +251,8 @@ class Manifest:
         """Returns the manifest as JSON data, the schema version first."""
         data = asdict(self)
         data["problem"] = problem_json(self.problem)
+        for argument in (*data["arguments"], *(item for kernel in data["front"] for item in kernel["arguments"])):
+            _drop_unused(argument)
         for name in ("front", "workspaces"):  # likewise
             if not data[name]:
                 del data[name]

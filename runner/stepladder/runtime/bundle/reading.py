@@ -14,17 +14,15 @@ from stepladder.runtime.bundle.limits import check_limits, check_problem
 from stepladder.runtime.bundle.manifest import (
     ACCESSES,
     CUBIN,
-    EPILOGUE_ROLES,
     INTERLEAVES,
     L2_PROMOTIONS,
-    LAYOUTS,
     MANIFEST,
     OOB_FILLS,
     PTX,
-    RESULT_ROLES,
     ROLES,
     SCHEMA_VERSION,
     SCHEMA_VERSION_SEVERAL,
+    SCHEMA_VERSION_VALUES,
     SPIRV_FORMAT,
     SWIZZLES,
     TMA_DIMENSIONS,
@@ -34,10 +32,10 @@ from stepladder.runtime.bundle.manifest import (
     Manifest,
     TmaDescriptor,
 )
+from stepladder.runtime.bundle.problem_fields import parse_problem
 from stepladder.runtime.bundle.several import check_several, parse_front, parse_workspaces
-from stepladder.runtime.element_types import ELEMENT_TYPES, OPERAND_TYPES, element_type
+from stepladder.runtime.element_types import ELEMENT_TYPES, element_type
 from stepladder.runtime.errors import StepladderError, reason
-from stepladder.runtime.problem import EpilogueOperand, FurtherResult, Problem
 from stepladder.runtime.reference import REFERENCE, Program, from_text
 from stepladder.runtime.targets import TARGETS
 
@@ -99,7 +97,16 @@ def read_contents(fields: Fields, path: Path) -> dict[str, bytes]:
 
 
 def text_of(contents: Mapping[str, bytes], name: str, path: Path) -> str:
-    """Returns the text of a file of PTX."""
+    """Returns the text of a file of PTX.
+
+    Args:
+        contents: of a bundle's files, by name.
+        name: of the file.
+        path: of the bundle, for the message.
+
+    Raises:
+        StepladderError: it is no UTF-8.
+    """
     try:
         return contents[name].decode()
     except UnicodeDecodeError:
@@ -179,6 +186,9 @@ def read_fields(path: Path) -> Fields:
 def listed_files(fields: Fields) -> dict[str, str]:
     """Returns the manifest's `files`, path relative to the bundle -> SHA-256.
 
+    Args:
+        fields: of the manifest.
+
     Raises:
         StepladderError: the field is missing or of the wrong type, or names a file outside of the bundle.
     """
@@ -232,13 +242,17 @@ def _parse_manifest(fields: Fields) -> Manifest:
             f"is '{SPIRV_FORMAT}': the kernel is for '{target}', and kernels of NVIDIA's GPUs are launched here",
         )
     version = fields.integer("schema_version")
-    if version not in (SCHEMA_VERSION, SCHEMA_VERSION_SEVERAL):
+    versions = SCHEMA_VERSION, SCHEMA_VERSION_SEVERAL, SCHEMA_VERSION_VALUES
+    if version not in versions:
         raise fields.error(
             "schema_version",
-            f"is {version}, and this version of stepladder reads {SCHEMA_VERSION} and {SCHEMA_VERSION_SEVERAL}; "
+            f"is {version}, and this version of stepladder reads {', '.join(map(str, versions))}; "
             "compile the bundle again, or use the version that made it",
         )
     workspaces = parse_workspaces(fields)
+    for item in fields.objects("arguments"):
+        if "by_value" in item.data and version < SCHEMA_VERSION_VALUES:
+            raise item.error("by_value", f"is for schema_version {SCHEMA_VERSION_VALUES}")
     descriptors = tuple(_parse_descriptor(item) for item in fields.objects("tma_descriptors"))
     manifest = Manifest(
         schema_version=version,
@@ -275,7 +289,15 @@ def _parse_manifest(fields: Fields) -> Manifest:
 
 
 def parse_argument(fields: Fields, descriptors: tuple[TmaDescriptor, ...]) -> Argument:
-    """Returns an entry of a manifest's `arguments`."""
+    """Returns an entry of a manifest's `arguments`.
+
+    Args:
+        fields: of the entry.
+        descriptors: of the manifest, which an entry may refer to.
+
+    Raises:
+        StepladderError: a field is missing, or has a value that no argument has; names it.
+    """
     role = fields.string("role", ROLES + WORKSPACE_ROLES)
     return Argument(
         name=fields.string("name"),
@@ -286,6 +308,8 @@ def parse_argument(fields: Fields, descriptors: tuple[TmaDescriptor, ...]) -> Ar
         descriptor=_parse_descriptor_index(fields, role, descriptors),
         # Came later: buffers of bundles without it are no constants.
         data=None if fields.data.get("data") is None else fields.string("data"),
+        # Came later as well.
+        by_value=fields.boolean("by_value", default=False),
     )
 
 
@@ -324,69 +348,3 @@ def _parse_descriptor(fields: Fields) -> TmaDescriptor:
         l2_promotion=fields.string("l2_promotion", L2_PROMOTIONS),
         oob_fill=fields.string("oob_fill", OOB_FILLS),
     )
-
-
-def parse_problem(fields: Fields) -> Problem:
-    """Returns a manifest's `problem`."""
-    a_type = fields.string("a_type", OPERAND_TYPES)
-    # Layouts and the type of the products came later: bundles without them are row-major, multiplied in A's type.
-    return Problem(
-        kind=fields.string("kind", ("matmul",)),
-        m=fields.integer("m", 1),
-        n=fields.integer("n", 1),
-        k=fields.integer("k", 1),
-        a_type=a_type,
-        b_type=fields.string("b_type", ELEMENT_TYPES),
-        acc_type=fields.string("acc_type", ELEMENT_TYPES),
-        c_type=fields.string("c_type", ELEMENT_TYPES),
-        accumulate=fields.boolean("accumulate"),
-        a_layout=fields.string("a_layout", LAYOUTS, default="row"),
-        b_layout=fields.string("b_layout", LAYOUTS, default="row"),
-        compute_type=fields.string("compute_type", (a_type, "tf32") if a_type == "f32" else (a_type,), default=a_type),
-        # Batches came later as well.
-        batch=fields.integer("batch", 1) if fields.data.get("batch") is not None else None,
-        a_broadcast=fields.boolean("a_broadcast", default=False),
-        b_broadcast=fields.boolean("b_broadcast", default=False),
-        b_is_a=fields.boolean("b_is_a", default=False),
-        consumers=fields.strings("consumers") if "consumers" in fields.data else (),
-        epilogue_operands=_parse_epilogue(fields),
-        results=_parse_results(fields),
-        second_b=_parse_second_b(fields),
-        producers=fields.strings("producers") if "producers" in fields.data else (),
-        a_source=_parse_source(fields, "a_source"),
-        b_source=_parse_source(fields, "b_source"),
-    )
-
-
-def _parse_second_b(fields: Fields) -> int | None:
-    """Returns which operand of the elementwise ops is the B of a second product; None without the field."""
-    if "second_b" not in fields.data:
-        return None
-    number, count = fields.integer("second_b", 0), len(_parse_epilogue(fields))
-    if number >= count:
-        raise fields.error("second_b", f"must be below {count}, the number of epilogue_operands, got {number}")
-    return number
-
-
-def _parse_source(fields: Fields, name: str) -> EpilogueOperand | None:
-    """Returns the buffer that an operand of a problem is prepared from, if it is."""
-    if name not in fields.data:
-        return None
-    item = fields.object(name)
-    return EpilogueOperand(item.string("element_type", ELEMENT_TYPES), item.extents("shape"))
-
-
-def _parse_epilogue(fields: Fields) -> tuple[EpilogueOperand, ...]:
-    """Returns a problem's operands of elementwise ops; bundles without the field have none."""
-    items = fields.objects("epilogue_operands") if "epilogue_operands" in fields.data else []
-    if len(items) > len(EPILOGUE_ROLES):
-        raise fields.error("epilogue_operands", f"must have at most {len(EPILOGUE_ROLES)} entries, got {len(items)}")
-    return tuple(EpilogueOperand(item.string("element_type", ELEMENT_TYPES), item.extents("shape")) for item in items)
-
-
-def _parse_results(fields: Fields) -> tuple[FurtherResult, ...]:
-    """Returns a problem's results beside C; bundles without the field have none."""
-    items = fields.objects("results") if "results" in fields.data else []
-    if len(items) > len(RESULT_ROLES):
-        raise fields.error("results", f"must have at most {len(RESULT_ROLES)} entries, got {len(items)}")
-    return tuple(FurtherResult(item.string("element_type", ELEMENT_TYPES), item.extents("shape")) for item in items)

@@ -125,6 +125,7 @@ def _check_operand(manifest: Manifest, argument: Argument, fields: Fields, acces
         ("element_type", operand.element_type, argument.element_type),
         ("shape", list(operand.shape), list(argument.shape)),
         ("access", access, argument.access),
+        ("by_value", operand.by_value, argument.by_value),
     ):
         if wanted != got:
             raise fields.error(name, f"must be {show(wanted)}, as '{argument.role}' has it, got {show(got)}")

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from stepladder.emulator.core.fibers import Left
 from stepladder.emulator.dialects import cf, llvm_calls
 from stepladder.emulator.hardware import dependent_launch, registers, synchronization
+from stepladder.emulator.ptx import syntax
 from stepladder.emulator.ptx.instructions import memory_access
 from stepladder.emulator.ptx.registry import instruction
 from stepladder.emulator.ptx.types import PtxType
@@ -23,11 +26,30 @@ if TYPE_CHECKING:
 _ASSERTFAIL = "__assertfail"
 _PARTS = 5  # message, file, line, function, bytes of a character
 _B32, _B64 = PtxType("b32", "b", 32), PtxType("b64", "b", 64)
+_INDEX = PtxType("u32", "u", 32)
 
 
 @instruction("bra")
 def bra(site: Site) -> None:
     """A branch: blocks of instructions end in it (`flow`)."""
+
+
+@instruction("brx.idx", is_pure=True)
+def brx(site: Site) -> None:
+    """What is left of a branch by a table (`branch_tables`): the check of its index, the second operand."""
+    site.flag("uni")
+    size = site.operands[0]
+    if not isinstance(size, syntax.Number):
+        raise site.error("without a table of its targets")
+    site.emit(_check_index, [site.read(1, _INDEX)], (), {"size": size.value})
+
+
+def _check_index(fiber: Fiber, op: Instruction, index: Value) -> None:
+    indices = np.broadcast_to(index, fiber.count)[fiber.lanes]
+    beyond = fiber.lanes[(indices < 0) | (indices >= op.attributes["size"])]
+    if len(beyond):
+        thread = fiber.group.thread_name(int(beyond[0]))
+        fiber.group.sanitizer.report("assumption", f"{thread} has an index beyond the table of targets", op)
 
 
 @instruction("ret", "exit", waits=True)
