@@ -176,6 +176,25 @@ func.func @reduces(%A: memref<64x32xf16>) {
 
 // -----
 
+// The body takes a number of the function.
+#matrix = affine_map<(m, k) -> (m, k)>
+func.func @outside(%n: f16, %A: memref<64x32xf16>) {
+  %w = memref.alloc() {whole, workspace} : memref<64x32xf16>
+  %x = bufferization.to_tensor %A restrict : memref<64x32xf16> to tensor<64x32xf16>
+  %e = tensor.empty() : tensor<64x32xf16>
+  // expected-error@+1 {{tc.prepare_operands: the body takes a value from outside that is no constant}}
+  %made = linalg.generic {indexing_maps = [#matrix, #matrix], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<64x32xf16>) outs(%e : tensor<64x32xf16>) {
+  ^bb0(%in: f16, %out: f16):
+    %y = arith.mulf %in, %n : f16
+    linalg.yield %y : f16
+  } -> tensor<64x32xf16>
+  bufferization.materialize_in_destination %made in restrict writable %w : (tensor<64x32xf16>, memref<64x32xf16>) -> ()
+  return
+}
+
+// -----
+
 // A workspace is written from an op that is none of linalg's.
 func.func @other(%A: memref<64x32xf16>) {
   %w = memref.alloc() {whole, workspace} : memref<32x32xf16>

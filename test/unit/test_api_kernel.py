@@ -8,17 +8,11 @@ import pytest
 
 import stepladder
 from stepladder.payload.writing import matmul_text
-from stepladder.pipeline.codegen import toolchain
 
 PLUGIN = Path(__file__).resolve().parents[1] / "inputs" / "plugin"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def needs_ptxas() -> None:
-    try:
-        toolchain.find_tool("ptxas")
-    except stepladder.StepladderError as error:
-        pytest.skip(error.message)
+pytestmark = pytest.mark.usefixtures("needs_ptxas")
 
 
 def random(*shape: int, dtype: type[np.generic] = np.float16, seed: int = 0) -> np.ndarray:
@@ -108,8 +102,8 @@ def test_a_constant_that_a_kernel_in_front_reads() -> None:
 
 WITHOUT_EFFECT = """
 #all = affine_map<(i, j) -> (i, j)>
-func.func @f(%a: tensor<8x16xf16>, %b: tensor<16x8xf16>, %bias: tensor<8x8xf32>, %other: tensor<8xf32>)
-    -> tensor<8x8xf32> {
+func.func @f(%a: tensor<8x16xf16>, %b: tensor<16x8xf16>, %bias: tensor<8x8xf32>, %other: tensor<8xf32>,
+    %scale: f32) -> tensor<8x8xf32> {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<8x8xf32>
   %z = linalg.fill ins(%zero : f32) outs(%e : tensor<8x8xf32>) -> tensor<8x8xf32>
@@ -118,7 +112,7 @@ func.func @f(%a: tensor<8x16xf16>, %b: tensor<16x8xf16>, %bias: tensor<8x8xf32>,
       iterator_types = ["parallel", "parallel"]}
       ins(%p, %other, %bias : tensor<8x8xf32>, tensor<8xf32>, tensor<8x8xf32>) outs(%e : tensor<8x8xf32>) {
   ^bb0(%x: f32, %o: f32, %y: f32, %old: f32):
-    %unused = arith.negf %o : f32
+    %unused = arith.mulf %o, %scale : f32
     %s = arith.addf %x, %y : f32
     linalg.yield %s : f32
   } -> tensor<8x8xf32>
@@ -133,7 +127,7 @@ def test_an_operand_without_effect_is_no_parameter(tmp_path: Path) -> None:
     kernel = stepladder.load(tmp_path / "bundle", device="emulator")
     assert {item.role for item in kernel.manifest.arguments} == {"a", "b", "c", "d0"}
     a, b, bias = random(8, 16), random(16, 8), random(8, 8, dtype=np.float32)
-    made = kernel(a, b, bias, random(8, dtype=np.float32))
+    made = kernel(a, b, bias, random(8, dtype=np.float32), 2.0)
     assert np.abs(made - product(a, b) - bias).max() < 1e-4
 
 

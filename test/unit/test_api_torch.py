@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 import stepladder
-from stepladder.pipeline.codegen import toolchain
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -24,13 +23,9 @@ EMULATOR = "emulator"
 
 
 @pytest.fixture(scope="module")
-def torch() -> ModuleType:
+def torch(needs_ptxas: None) -> ModuleType:
     import torch
 
-    try:
-        toolchain.find_tool("ptxas")
-    except stepladder.StepladderError as error:
-        pytest.skip(error.message)
     torch.manual_seed(0)
     return torch
 

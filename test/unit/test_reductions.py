@@ -11,10 +11,10 @@ import pytest
 from combinations import SEED, combinations
 from conftest import examples
 from reduction_payloads import FOLDS, Reduced, reduction_payload
+from refused import refusal
 from stepladder.cli.main import main
 from stepladder.payload.matmul import find_matmul
 from stepladder.pipeline.build import build
-from stepladder.pipeline.codegen import toolchain
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
@@ -100,11 +100,8 @@ def test_sums_that_are_stored_as_they_are(where: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("returned", ["both", "the reduction"])
+@pytest.mark.usefixtures("needs_ptxas")
 def test_one_kernel_of_a_function(returned: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    try:
-        toolchain.find_tool("ptxas")
-    except StepladderError as error:
-        pytest.skip(error.message)
     text = reduction_payload(40, 48, 32, [Reduced("sum", 1, squares=True)])
     types = "tensor<40x48xf32>, tensor<40xf32>"
     if returned == "both":
@@ -141,11 +138,8 @@ def test_drawn(number: int) -> None:
 
 
 @pytest.mark.parametrize("pipeline", ["mma_sync", "wgmma"])
+@pytest.mark.usefixtures("needs_ptxas")
 def test_partial_results_are_ordered_in_ptx(pipeline: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    try:
-        toolchain.find_tool("ptxas")
-    except StepladderError as error:
-        pytest.skip(error.message)
     file, bundle = tmp_path / "sums.mlir", str(tmp_path / "sums.bundle")
     file.write_text(reduction_payload(64, 64, 32, KINDS[2], stored="f16"))
     knobs = [
@@ -157,11 +151,8 @@ def test_partial_results_are_ordered_in_ptx(pipeline: str, tmp_path: Path, capsy
     assert "findings: none" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("needs_ptxas")
 def test_column_sums_of_the_widest_tile_do_not_spill() -> None:
-    try:
-        toolchain.find_tool("ptxas")
-    except StepladderError as error:
-        pytest.skip(error.message)
     with mlir_context():
         text = reduction_payload(4096, 4096, 4096, [Reduced("sum", 0)], stored="f16")
         made = build(text, "payload.mlir", Request("wgmma"))
@@ -225,10 +216,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused_with_one_message(name: str) -> None:
-    text, message = REFUSED[name]
-    with mlir_context(), pytest.raises(StepladderError, match=message) as raised:
-        find_matmul(parse_payload(text, "payload.mlir"))
-    assert raised.value.location.startswith("payload.mlir:")
+    refusal(*REFUSED[name])
 
 
 def test_split_k_is_refused() -> None:

@@ -21,7 +21,7 @@ from stepladder.runtime.errors import StepladderError
 _RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 _VIEWS = (*_RESHAPES, "tensor.cast")
 _SHIFTS = ("arith.shli", "arith.shrsi", "arith.shrui")
-# Scalar ops beside those of epilogues: what unpacks numbers from narrower ones.
+# Scalar ops beside those of epilogues, which unpack numbers from narrower types.
 _INTEGER_OPS = (
     *_SHIFTS,
     *(f"arith.{name}" for name in ("andi", "ori", "xori", "extui", "uitofp", "trunci", "index_cast")),

@@ -1,4 +1,4 @@
-"""How far a right kernel can be from the reference where elementwise ops follow a product.
+"""Error bounds of a right kernel where elementwise ops follow a product.
 
 The bound of the product's elements (`tolerance.Tolerance`) is carried through the ops of the reference program, element
 by element, beside their values: a forward error analysis at the point where the values are, so that no global Lipschitz

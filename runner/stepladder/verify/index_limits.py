@@ -1,4 +1,4 @@
-"""Which arguments of a reference program are indices, and of how many elements: random ones must be in range."""
+"""Finds the arguments of a reference program that are indices, and their ranges, for random inputs."""
 
 from __future__ import annotations
 

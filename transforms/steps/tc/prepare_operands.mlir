@@ -4,7 +4,7 @@
 // value that the payload computes from A or B first (an activation, or weights of 8 or 4 bits times scales) must
 // therefore be in memory before the matmul. A kernel reads the stored operand and writes the prepared one to a
 // workspace once; a matmul with many rows reads it many times. Each op of the body is computed in its own type, so that
-// values are rounded where the payload rounds them. No factor is moved behind the product.
+// values are rounded where the payload rounds them. No factor is moved past the product.
 //
 // The step generalizes named ops, and upstream's fusion of elementwise ops merges a chain, with broadcasts, constants
 // and reshapes, into one `linalg.generic`; `tc.prepare_operands` makes a kernel of each remaining op. Without such ops

@@ -68,7 +68,7 @@ class Parser(Reader):
         raise self.error(f"unknown directive '{self.next.text}'")
 
     def _skip_line(self, start: Token) -> None:
-        """Goes on behind a directive without effect: its line, or what stands in braces behind it."""
+        """Skips a directive without effect: its line, or the braces after it."""
         if self.has(".section"):
             self.take()
             self._skip_braces()
@@ -119,7 +119,7 @@ class Parser(Reader):
         while self.next.kind == "directive":
             text = self.take().text
             if text == ".align":
-                # Behind .ptr it is of what a parameter points to.
+                # After .ptr, it is the alignment of the memory that a parameter points to.
                 alignment = self.integer() if not type_ else (self.integer(), alignment)[1]
             elif text == ".attribute":
                 while not self.has(")"):

@@ -1,4 +1,4 @@
-"""What PTX's text consists of: operands, instructions, variables, functions.
+"""The syntax of PTX: operands, instructions, variables, functions.
 
 `str` of any of them is PTX again, which parses to the same.
 """
@@ -48,7 +48,7 @@ class Offset:
 
 @dataclass(frozen=True)
 class Address:
-    """What stands in brackets: an address, or a tensor map and coordinates."""
+    """The operand in brackets: an address, or a tensor map and coordinates."""
 
     parts: tuple[Operand, ...]
 

@@ -15,7 +15,7 @@ from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, ir, memref, nvgpu, nvvm
 from stepladder.mlir.traverse import defining_op
 
-_UNIT = 16  # bytes that the swizzle permutes as one
+_UNIT = 16  # bytes: the unit that the swizzle permutes
 _WAVEFRONT = 128  # bytes, one in each bank
 _FIRST_BARRIER = 1  # named barriers of the warpgroups; 0 is that of the whole block
 

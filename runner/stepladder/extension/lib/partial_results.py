@@ -153,7 +153,7 @@ def _sync_warp() -> None:
 
 
 def _fence() -> None:
-    """Orders what a thread knows of before what it does next, for the threads of all blocks.
+    """Orders the accesses that a thread has observed before its next ones, for the threads of all blocks.
 
     LLVM's NVPTX back end makes relaxed updates of those that `memref.atomic_rmw` lowers to, which acquire and release.
     """

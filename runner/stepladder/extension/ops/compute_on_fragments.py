@@ -42,7 +42,7 @@ def compute_on_fragments(payload: ir.Operation, op: ComputeOnFragments, rewriter
         return
     vectors = _vectors(found, rewriter)
     with ir.InsertionPoint(found.call), found.call.location:
-        # Before the stores: what is reduced may be computed from what C held.
+        # Before the stores: a reduction may read the previous value of C.
         for reduced in found.elementwise.reduced:
             _reduce(launches.find_launch(payload), found, vectors, reduced)
         if found.is_of_block:

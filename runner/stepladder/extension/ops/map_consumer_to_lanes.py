@@ -43,7 +43,7 @@ def map_consumer_to_lanes(payload: ir.Operation, op: MapConsumerToLanes, rewrite
     with ir.InsertionPoint(found.call), found.call.location:
         ir.Operation.create("gpu.barrier")
         lane = apply(lambda t: ir.AffineExpr.get_mod(t, threads.WARP), threads.thread_id())
-        # Before the stores: what is reduced may be computed from what C held.
+        # Before the stores: a reduction may read the previous value of C.
         for reduced in found.elementwise.reduced:
             lane_reductions.reduce_vectors(launches.find_launch(payload), found, reduced, width)
         if found.is_of_block:

@@ -1,4 +1,4 @@
-"""What instructions of PTX touch: addresses of a space, the threads that give them, and what is checked of them."""
+"""The addresses of PTX instructions: the state space, the threads that give them, and their checks."""
 
 from __future__ import annotations
 

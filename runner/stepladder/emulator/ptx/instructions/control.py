@@ -1,4 +1,4 @@
-"""What ends threads, or has no effect here.
+"""Instructions that end threads, and instructions without an effect here.
 
 Source: PTX ISA, "Control Flow Instructions", "Miscellaneous Instructions", "griddepcontrol".
 """
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from stepladder.emulator.core.values import Value
     from stepladder.emulator.ptx.site import Site
 
+_INDEX = PtxType("u32", "u", 32)
 _ASSERTFAIL = "__assertfail"
 _PARTS = 5  # message, file, line, function, bytes of a character
 _B32, _B64 = PtxType("b32", "b", 32), PtxType("b64", "b", 64)
-_INDEX = PtxType("u32", "u", 32)
 
 
 @instruction("bra")
