@@ -178,11 +178,14 @@ def find_written(module: ir.Module | ir.Operation | ir.OpView) -> PayloadMatmul:
     matmuls = walk(module, *MATMULS)
     if not matmuls:
         others = _linalg_names(module)
+        tiles = any(op.name == "xetile.tile_mma" for op in walk(module))
         raise StepladderError(
             "no linalg.matmul in the payload",
             notes=[
                 f"found {', '.join(others)}" if others else "found no linalg op at all",
-                "write one with: stepladder payload matmul --m M --n N --k K",
+                "a XeTile program is compiled with --pipeline xetile_wgmma, xetile_mma_sync or xetile"
+                if tiles
+                else "write one with: stepladder payload matmul --m M --n N --k K",
             ],
         )
     if len(matmuls) > 1:
