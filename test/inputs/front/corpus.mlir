@@ -59,11 +59,11 @@ func.func @f(%A: tensor<96xf16>, %B: tensor<96x64xf16>) -> tensor<32x64xf32> {
 // -----
 
 // matmul of unsigned numbers
+// computes: C = f(AB), 32 x 64 x 64, i8 x i8 -> i32 (i32 accumulation), f: subi, subi, A prepared from 32x64xi8, B prepared from 64x64xi8 by xori, xori, xori, extsi, subi, muli, addi, xori, extsi, muli, addi; on wmma, mma_sync, wgmma
 func.func @f(%A: tensor<32x64xi8>, %B: tensor<64x64xi8>) -> tensor<32x64xi32> {
   %zero = arith.constant 0 : i32
   %empty = tensor.empty() : tensor<32x64xi32>
   %start = linalg.fill ins(%zero : i32) outs(%empty : tensor<32x64xi32>) -> tensor<32x64xi32>
-  // refused: linalg.matmul takes A and B for unsigned; integers must be signed
   %p = linalg.matmul {cast = #linalg.type_fn<cast_unsigned>} ins(%A, %B : tensor<32x64xi8>, tensor<64x64xi8>) outs(%start : tensor<32x64xi32>) -> tensor<32x64xi32>
   return %p : tensor<32x64xi32>
 }
