@@ -18,6 +18,11 @@ EDITS = {
         f'"xetile.prefetch_tile"(%a_pfh) {{locality = 3 : i32}} : (!a_pfh) -> ()\n }}\n {STORE}',
         "the launch has 2 loops: one along k is accepted",
     ),
+    "another op": (
+        STORE,
+        f'gpu.printf "done"\n {STORE}',
+        "gpu.printf has no form here: loads and stores of tiles",
+    ),
     "no first step": ("%step = %c0", "%step = %c32", "the loop must go from 0 by 32, the k of a tile, to a constant"),
     "sums of one step": ("(%va, %vb, %acc)", "(%va, %vb, %zero)", "the sums must be carried by the loop"),
     "a factor that is computed": (
@@ -35,7 +40,7 @@ EDITS = {
         "%i = arith.addi %y, %c256",
         "a tile begins at 0, or at the number of the block times a constant",
     ),
-    "sums that are stored twice": (
+    "two stores": (
         STORE,
         f"{STORE} : ({SUMS}, !c) -> ()\n {STORE}",
         "the launch has 2 xetile.store_tile: one, of the sums, is accepted",
