@@ -102,7 +102,8 @@ class TileProduct:
         self.depth = -(-self.depth // step) * step
         arguments: list[ir.Value] = [*list(body_of(self._loop).arguments)[1:]]
         end = terminator_of(body_of(self._loop))
-        self._place = arguments.index(self.mma.operands[2]) if len(self.mma.operands) == 3 else -1
+        sums = list(self.mma.operands)[2:]
+        self._place = arguments.index(sums[0]) if sums and sums[0] in arguments else -1
         if self._place < 0 or end.operands[self._place] != self.mma.results[0]:
             raise Refusal(self.mma, "the sums must be carried by the loop: C of the xetile.tile_mma, and its result")
         a, b = (self._moving(number, arguments, end) for number in (0, 1))
