@@ -308,3 +308,6 @@ def test_stablehlo_as_jax_writes_it() -> None:
     broken = JAX.replace("dot_general %4", "dot_generous %4")
     with pytest.raises(StepladderError, match="StableHLO is not lowered to linalg"):
         stepladder.compile(broken, device="emulator", target="sm_90a")
+    with pytest.raises(StepladderError, match=r"'chlo\.square' is an op of CHLO") as caught:
+        stepladder.compile(JAX.replace("stablehlo.maximum", "chlo.square"), device="emulator", target="sm_90a")
+    assert (caught.value.location or "").endswith(":18")
