@@ -43,6 +43,7 @@ module attributes {transform.with_named_sequence} {
       : (!transform.any_op, !transform.any_param) -> !transform.any_op
     transform.include @block_to_instructions failures(propagate) (%kernels) : (!transform.any_op) -> ()
     transform.include @distribute_to_lanes failures(propagate) (%kernels) : (!transform.any_op) -> ()
+    transform.include @transpose_by_words failures(propagate) (%kernels) : (!transform.any_op) -> ()
     transform.include @access_shared_memory failures(propagate) (%kernels) : (!transform.any_op) -> ()
 
     // XeVM, and calls of OpenCL C built-ins.

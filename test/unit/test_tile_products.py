@@ -20,8 +20,8 @@ EDITS = {
     ),
     "another op": (
         STORE,
-        f'%more = math.exp %sum : {SUMS}\n "xetile.store_tile"(%more, %c_tile)',
-        "math.exp has no form here: loads and stores of tiles",
+        f'gpu.printf "done"\n {STORE}',
+        "gpu.printf has no form here: loads and stores of tiles",
     ),
     "no first step": ("%step = %c0", "%step = %c32", "the loop must go from 0 by 32, the k of a tile, to a constant"),
     "sums of one step": ("(%va, %vb, %acc)", "(%va, %vb, %zero)", "the sums must be carried by the loop"),
@@ -40,10 +40,10 @@ EDITS = {
         "%i = arith.addi %y, %c256",
         "a tile begins at 0, or at the number of the block times a constant",
     ),
-    "sums that are changed": (
+    "two stores": (
         STORE,
-        f'%more = arith.addf %sum, %sum : {SUMS}\n "xetile.store_tile"(%more, %c_tile)',
-        "the sums must be stored by one xetile.store_tile, and have no other use",
+        f"{STORE} : ({SUMS}, !c) -> ()\n {STORE}",
+        "the launch has 2 xetile.store_tile: one, of the sums, is accepted",
     ),
     "other rows of A": ("(%a, %i, %c0)", "(%a, %c0, %c0)", "A must begin at the rows of C and B at its columns"),
     "tiles with gaps": (

@@ -15,8 +15,6 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @distribute_to_lanes(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
-        {condition = "a_layout == 'row'",
-         message = "A must be row-major: the hardware transposes blocks of 32-bit elements only, which B is loaded as"},
         {condition = "a_type in ['f16', 'bf16'] and acc_bits == 32",
          message = "A and B must be f16 or bf16, with sums in f32: blocks of other types are not distributed to lanes"}
       ]} {
