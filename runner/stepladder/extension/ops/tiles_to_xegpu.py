@@ -16,7 +16,6 @@ from stepladder.extension.lib.lane_updates import (
     update_elements,
 )
 from stepladder.extension.lib.shared_matrices import allocate_attributions, check_within, describe
-from stepladder.extension.lib.xegpu_matrices import described, matrix_of
 from stepladder.extension.lib.tile_padding import padded, padding_of
 from stepladder.extension.lib.tiles import uses_of
 from stepladder.extension.lib.translation import Translation
@@ -28,6 +27,7 @@ from stepladder.extension.lib.xegpu_layouts import (
     reaches,
     transposed_words,
 )
+from stepladder.extension.lib.xegpu_matrices import described, matrix_of
 from stepladder.extension.lib.xegpu_vectors import broadcasted, computed_by_column, reduced
 from stepladder.mlir.bindings import arith, ir, memref, vector
 from stepladder.mlir.printed import ATOMIC_KINDS
