@@ -47,6 +47,7 @@ KERNELS = {
     "norm_mlp_f32": (2, 4),
     "odd_sizes": (2, 0),
     "projections": (3, 3),
+    "quantized_mlp": (2, 4),
     "relu_mlp_f16": (2, 0),
     "residual_mlp": (2, 0),
     "rms_linear": (1, 3),
