@@ -190,6 +190,8 @@ def combine(parts: Parts, find: Callable[[ir.Module], Found]) -> Found:
         raise refuse(parts.contraction, "a batch of pairs of products", "accepted: two products of matrices")
     if second.problem.accumulate:
         raise refuse(parts.contraction, "a second product that C is added to", "accepted: sums that start from zeros")
+    if first.problem.has_windows or second.problem.has_windows:
+        raise refuse(parts.contraction, "a pair of products of parts of buffers", ACCEPTED)
     if first.problem.reductions:
         raise refuse(parts.contraction, "a pair of products with a reduction of rows or columns", ACCEPTED)
     if second.problem.results:

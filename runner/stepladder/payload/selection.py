@@ -10,6 +10,7 @@ from stepladder.mlir.bindings import ir, passmanager
 from stepladder.mlir.traverse import walk
 from stepladder.payload.constants import ConstantData, constants_of, lift
 from stepladder.payload.refusal import refuse
+from stepladder.payload.windows import pitched_arguments, spread
 from stepladder.runtime.errors import StepladderError
 
 # Names that PTX takes for an entry point, to which "_kernel" is added.
@@ -39,7 +40,7 @@ def select(module: ir.Module, name: str | None = None) -> Selection:
 
     Its name in the new module is one that PTX takes; characters that PTX does not take become underscores. Constants of
     several numbers become arguments behind its own. Powers with constant integers become products, which all that
-    follows computes.
+    follows computes, and buffers with gaps become windows of buffers without.
 
     Args:
         module: the payload, which stays as it is but for powers, unless it holds nothing but the function.
@@ -74,13 +75,14 @@ def select(module: ir.Module, name: str | None = None) -> Selection:
     others = tuple(_name_of(other) for other in functions if other != function)
     entry = name if _ENTRY.fullmatch(name) else _entry(name)
     is_alone = not others and function.parent == module.operation and _holds_nothing_else(module)
-    if is_alone and entry == name and not constants_of(function):
+    if is_alone and entry == name and not constants_of(function) and not pitched_arguments(function):
         return Selection(module, name)
     with function.location:
         alone = ir.Module.create()
         clone = function.clone()
         alone.body.append(clone)
     clone.attributes["sym_name"] = ir.StringAttr.get(entry)
+    spread(clone.operation)
     return Selection(alone, name, others, lift(clone.operation))
 
 

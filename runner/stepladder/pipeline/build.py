@@ -124,21 +124,27 @@ def _argument(role: str, problem: Problem, descriptor: int | None, data: str | N
     )
 
 
-def _tma_descriptor(role: str, descriptor: TensorMap, problem: Problem) -> bundle.TmaDescriptor:
-    buffer = _argument(role, problem, None)
+def _tma_descriptor(role: str, parameter: Parameter, map_: TensorMap, problem: Problem) -> bundle.TmaDescriptor:
+    """Returns the descriptor of an operand: of its buffer, or of the part of one that it is."""
+    buffer, window = _argument(role, problem, None), parameter.window
     bytes_ = element_type(buffer.element_type).bytes
-    strides = tuple(math.prod(buffer.shape[axis:]) * bytes_ for axis in range(1, len(buffer.shape)))
+    strides = (
+        tuple(math.prod(buffer.shape[axis:]) for axis in range(1, len(buffer.shape)))
+        if window is None
+        else window.strides[:-1]
+    )
     return bundle.TmaDescriptor(
         role,
         buffer.element_type,
-        buffer.shape,
-        strides,
-        descriptor.box,
-        (1,) * len(descriptor.box),
-        interleave=descriptor.interleave,
-        swizzle=descriptor.swizzle,
-        l2_promotion=descriptor.l2_promotion,
-        oob_fill=descriptor.oob_fill,
+        buffer.shape if window is None else parameter.shape,
+        tuple(stride * bytes_ for stride in strides),
+        map_.box,
+        (1,) * len(map_.box),
+        interleave=map_.interleave,
+        swizzle=map_.swizzle,
+        l2_promotion=map_.l2_promotion,
+        oob_fill=map_.oob_fill,
+        offset=0 if window is None else window.offset * bytes_,
     )
 
 
@@ -233,7 +239,7 @@ def _manifest(
         through = None
         if parameter.descriptor is not None:
             through = len(descriptors)
-            descriptors.append(_tma_descriptor(role, parameter.descriptor, matmul.problem))
+            descriptors.append(_tma_descriptor(role, parameter, parameter.descriptor, matmul.problem))
         arguments.append(_argument(role, matmul.problem, through, _constant_file(run, parameter.number)))
     return bundle.Manifest(
         kernel_name=kernel.name,
@@ -264,7 +270,7 @@ def _manifest(
 
 def _schema_version(program: KernelProgram, problem: Problem) -> int:
     """Returns the first version of the manifest that has what it describes."""
-    if any(operand.by_value for operand in problem.epilogue_operands):
+    if any(operand.by_value for operand in problem.epilogue_operands) or problem.has_windows:
         return bundle.SCHEMA_VERSION_VALUES
     return bundle.SCHEMA_VERSION_SEVERAL if program.front else bundle.SCHEMA_VERSION
 
