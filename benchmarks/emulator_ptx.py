@@ -47,7 +47,7 @@ GROUPS = {
     "threads of a warp": "shfl.sync shfl vote.sync vote match redux.sync activemask",
     "matrices of a warp": ("wmma.load wmma.store wmma.mma mma.sync mma.sp ldmatrix.sync stmatrix.sync movmatrix.sync"),
     "products of warpgroups": "wgmma.mma_async wgmma.mma_async.sp wgmma.fence wgmma.commit_group wgmma.wait_group",
-    "control flow": "bra brx call ret exit",
+    "control flow": "bra brx.idx call ret exit",
     "others": "brkpt nanosleep pmevent trap setmaxnreg alloca stacksave stackrestore istypep",
     "textures, surfaces and video": "tex tld4 txq suld sust sured suq vadd vsub vabsdiff vmin vmax vshl vshr vmad vset",
     "tensor memory": "tcgen05",
@@ -65,9 +65,7 @@ LEFT_OUT = {
     "instructions that newer ones replace": "shfl vote",
     "several GPUs": "multimem",
     "TMA descriptors that a kernel changes": "tensormap.replace tensormap.cp_fenceproxy",
-    "functions, computed branches and stacks, which LLVM inlines in kernels": (
-        "call brx alloca stacksave stackrestore"
-    ),
+    "functions and stacks, which LLVM inlines in kernels": ("call alloca stacksave stackrestore"),
     "stores to other blocks that complete on an mbarrier": "st.async red.async",
     "the emulator's token is the phase alone": "mbarrier.pending_count",
     "rare": "fns cvt.pack",

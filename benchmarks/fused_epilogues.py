@@ -214,11 +214,10 @@ def libraries(case: Case, views: _Views) -> dict[str, Callable[[], Any]]:
     return made
 
 
-def differences(case: Case, views: _Views, made: dict[str, Callable[[], Any]]) -> dict[str, float]:
+def differences(views: _Views, made: dict[str, Callable[[], Any]]) -> dict[str, float]:
     """Returns the largest difference of each library from the kernel's C, relative to the largest element.
 
     Args:
-        case: the epilogue.
         views: PyTorch tensors of the operands; C holds the result of the kernel.
         made: as `libraries` returns it.
     """
@@ -268,7 +267,7 @@ def measure(device: Device, name: str, size: int, mode: str, rounds: int, folder
         made = libraries(case, views)
         launches["fused"]()
         device.synchronize()
-        agree = differences(case, views, made)
+        agree = differences(views, made)
         flops = fused.manifest.problem.flops
         library = cublas(buffers)
         contest = duel.Duel(

@@ -1,11 +1,12 @@
-// Multistage tensor-core GEMM with `ldmatrix` and `mma.sync`, for sm_80 and later.
+// Compiles a matmul to a multistage tensor-core kernel with `ldmatrix` and `mma.sync`, for sm_80 and later.
 //
-// It removes the limits of WMMA: fragments are registers with a documented layout, shared memory is swizzled instead of
-// padded, `cp.async` copies run several stages ahead of the products, fragments are loaded one k sub-step ahead of
-// their products, across the barrier too, and blocks are rasterized for the L2 cache.
+// The pipeline removes the limits of WMMA: fragments are registers with a documented layout, shared memory is swizzled
+// instead of padded, `cp.async` copies run several stages ahead of the products, fragments are loaded one k sub-step
+// ahead of their products, also across the barrier, and blocks are rasterized for the L2 cache.
 //
-// f16, bf16 and fp8 with f32 accumulators, f16 with f16 accumulators, f32 by three products of tf32 or by one, f64, i8
-// with i32 accumulators; A and B each row- or column-major. Elementwise ops on the product are computed in registers.
+// It takes f16, bf16 and fp8 with f32 accumulators, f16 with f16 accumulators, f32 by three products of tf32 or by one,
+// f64, and i8 with i32 accumulators; A and B are each row- or column-major. Elementwise ops on the product, or on a
+// pair of products of one A, are computed in registers.
 //
 // Every step is a file in steps/; most are shared with `wmma`. The runner supplies the declarations of the included
 // steps.
@@ -14,7 +15,7 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @mma_sync(%module: !transform.any_op {transform.consumed})
       attributes {derived = {
         // Elementwise ops, the rounding to C's type among them, are computed on fragments.
-        rounds_c = "1", normalizes = "1", prepares = "1", takes_windows = "1",
+        rounds_c = "1", normalizes = "1", prepares = "1", takes_pairs = "1", takes_windows = "1",
         // Tiles need not divide the problem: `prepare_edges` prepares one that they do not divide, and says its sizes.
         copies_asynchronously = "not through_registers",
         whole_tiles = "not has_edges",
@@ -40,21 +41,22 @@ module attributes {transform.with_named_sequence} {
         b_halves = "1 if b_length % run == 0 else 2 if b_length % (run // 2) == 0 else b_quarters",
         b_quarters = "4 if b_length % (run // 4) == 0 else 8 if b_length % (run // 8) == 0 else 16",
         b_run = "run // b_halves if has_edges else run",
-        is_narrow = "has_edges and (a_run < run or b_run < run)",
-        // cp.async copies 4 bytes at least, and `convert_to_cp_async` makes copies of 16 only of i8: other vectors go
-        // through registers.
+        is_narrow = "has_edges and (a_run < run or b_run < run or is_i8)",
+        // cp.async copies 4 bytes at least; `convert_to_cp_async` makes copies of 16 only of fp8, and no masked ones of
+        // i8: other vectors go through registers.
         least_run = "run if a_bits == 8 else 32 // a_bits",
-        through_registers = "is_narrow and (a_run < least_run or b_run < least_run)",
+        through_registers = "is_narrow and (is_i8 or a_run < least_run or b_run < least_run)",
         // Registers of a thread for the vectors of one step, where they go through registers.
         a_registers = "block_m * block_k // (threads * a_run) * ((a_run * a_bits + 31) // 32)",
-        b_registers = "block_k * block_n // (threads * b_run) * ((b_run * a_bits + 31) // 32)",
+        b_registers = "products * (block_k * block_n // (threads * b_run)) * ((b_run * a_bits + 31) // 32)",
         // n and k of one tensor-core instruction; m is 16.
         fragment_n = "8", fragment_k = "256 / a_bits",
-        // Swizzled, not padded: the tiles of A and B, for each stage.
-        shared_bytes = "stages * (block_m * block_k + block_k * block_n) * a_bits / 8",
+        // Swizzled, not padded: the tiles of A and B, or of A and both B of a pair, for each stage.
+        shared_bytes = "stages * (block_m * block_k + products * block_k * block_n) * a_bits / 8",
         // 32-bit registers a thread for the accumulator: the bits of a warp tile over 32 lanes of 32 bits; twice for
         // 3xTF32, whose three products are summed from zero before they are added.
-        accumulator_registers = "warp_m * warp_n * acc_bits / 1024 * (2 if a_bits == 32 and not allow_tf32 else 1)"
+        accumulator_registers =
+          "products * warp_m * warp_n * acc_bits / 1024 * (2 if a_bits == 32 and not allow_tf32 else 1)"
       }} {
     %block_m = transform.tune.knob<"block_m"> = 128 from options = [16, 32, 64, 128, 256]
       {description = "rows of the tile of C that a block computes"} -> !transform.param<i64>
@@ -99,21 +101,32 @@ module attributes {transform.with_named_sequence} {
     }
     transform.include @tile_to_blocks failures(propagate) (%module, %block_m, %block_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
-    // Tiles that extend beyond A, B and C are padded to whole ones.
+    // Tiles that extend beyond A, B and C are padded to whole ones; so are those of a pair of products, whose paddings
+    // may add nothing.
     transform.tune.alternatives<"accumulators"> selected_region = 0
-        attributes {knobs = {selected_region_attr = "has_edges"}} {
+        attributes {knobs = {selected_region_attr = "has_edges or products == 2"}} {
       transform.include @stage_accumulators_in_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
     }, {
       transform.include @stage_c_in_shared_memory failures(propagate) (%module, %block_m, %block_n, %block_k)
         : (!transform.any_op, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>) -> ()
     }
+    transform.tune.alternatives<"gather"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "products == 2"}} {
+    }, {
+      transform.include @gather_products failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
     transform.include @tile_k failures(propagate) (%module, %block_k)
       : (!transform.any_op, !transform.param<i64>) -> ()
     transform.tune.alternatives<"operands"> selected_region = 0
-        attributes {knobs = {selected_region_attr = "has_edges"}} {
+        attributes {knobs = {selected_region_attr = "has_edges or products == 2"}} {
       transform.include @stage_in_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
     }, {
       transform.include @stage_operands_in_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
+    transform.tune.alternatives<"gather_copies"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "products == 2"}} {
+    }, {
+      transform.include @gather_copies failures(propagate) (%module) : (!transform.any_op) -> ()
     }
 
     // Memrefs: map tiles to the grid, copies to threads, products to warps.

@@ -1,17 +1,18 @@
-// Warp-specialized persistent GEMM: a producer warpgroup issues TMA loads, consumer warpgroups run wgmma, the epilogue
-// overlaps the next tile.
+// Compiles a matmul to a warp-specialized persistent Hopper kernel: a producer warpgroup issues TMA loads, consumer
+// warpgroups run wgmma, and the epilogue overlaps the next tile.
 //
-// The third Hopper pipeline, and the one that products on an H100 or H200 are compiled by. It adds to
+// This is the third Hopper pipeline, which `stepladder compile` uses for products on an H100 or H200. It adds to
 // `wgmma_multistage` a persistent tile loop, warp specialization with cooperative or ping-pong consumers, clusters with
-// multicast, split-K or a stream-K tail, a TMA store epilogue, and programmatic dependent launch. Any m, n and k, with
-// kernels in front that repack operands for TMA where rows are no multiples of 16 bytes, and transpose those of 8 and
-// 32 bits for wgmma; C = AB and C = AB + C, A and B each row- or column-major, f16, bf16, f32 and fp8 operands, f32
-// accumulators (f16: also f16), i8 with i32 accumulators, rounded to C's type in the epilogue; pairs of
-// products of one A.
+// multicast, split-K or a stream-K tail, a TMA store epilogue, and programmatic dependent launch.
+//
+// It takes any m, n and k, C = AB and C = AB + C, A and B each row- or column-major, and pairs of products of one A.
+// Operands are f16, bf16, f32 and fp8 with f32 accumulators (f16: also f16) and i8 with i32 accumulators; the epilogue
+// rounds to C's type. Kernels before the matmul repack operands for TMA where rows are no multiples of 16 bytes, and
+// transpose operands of 8 and 32 bits for wgmma.
 //
 // Source: Ozen, "Hopper GEMM in MLIR", up to the warp-specialized kernel; the rest is what it names as future work.
-// Every step is a file in steps/: its head comment says what it does, why it pays, and shows the IR before and after.
-// The runner supplies the declarations of the included steps.
+// Every step is a file in steps/, whose head comment describes it. The runner supplies the declarations of the included
+// steps.
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @wgmma(%module: !transform.any_op {transform.consumed})

@@ -1,8 +1,8 @@
-// Multistage Hopper GEMM: TMA loads run ahead of wgmma through several shared-memory stages, issued by a consumer
-// thread.
+// Compiles a matmul to a multistage Hopper kernel: TMA loads run ahead of wgmma through several shared-memory stages.
 //
-// The second Hopper pipeline: `wgmma_single_stage` with `stages` shared-memory stages. While one is multiplied, TMA
-// fills the others. The thread that issues the loads belongs to a consumer warpgroup; `wgmma` has a producer warpgroup.
+// This is the second Hopper pipeline: `wgmma_single_stage` with `stages` shared-memory stages. While one stage is
+// multiplied, TMA fills the others. A thread of a consumer warpgroup issues the loads; `wgmma` has a producer
+// warpgroup.
 //
 // Source: Ozen, "Hopper GEMM in MLIR", the multistage kernel. Every step is a file in steps/. The runner supplies the
 // declarations of the included steps.

@@ -1,8 +1,9 @@
-// Single-stage Hopper GEMM: TMA loads one tile of A and B, wgmma multiplies it, then the next tile is loaded.
+// Compiles a matmul to a single-stage Hopper kernel: TMA loads a tile of A and of B, wgmma multiplies them, then the
+// next tiles are loaded.
 //
-// The first Hopper pipeline, the baseline of `wgmma_multistage` and `wgmma`. Tiles of A and B arrive in swizzled shared
-// memory by TMA, which completes an mbarrier; warpgroups multiply them and keep the accumulator in registers. Loads and
-// products do not overlap, so either TMA or the tensor cores are idle at any time.
+// This is the first Hopper pipeline, the baseline of `wgmma_multistage` and `wgmma`. Tiles of A and B arrive in
+// swizzled shared memory by TMA, which completes an mbarrier; warpgroups multiply them and keep the accumulator in
+// registers. Loads and products do not overlap, so that either TMA or the tensor cores are idle at any time.
 //
 // Source: Ozen, "Hopper GEMM in MLIR". Every step is a file in steps/, shared with the pipelines that follow. The
 // runner supplies the declarations of the included steps.

@@ -1,18 +1,18 @@
-// Tensor-core GEMM with WMMA, step by step: the pipeline of Katel, Khandelwal and Bondhugula (CC'22).
+// Compiles a matmul to a tensor-core kernel with WMMA, by the steps of Katel, Khandelwal and Bondhugula (CC'22).
 //
-// C = AB + C or C = AB, f16 inputs with f32 or f16 accumulation, i8 with i32, for sm_75 and later. Two levels of tiling
-// (thread-block tiles, warp tiles), operands staged in padded shared memory by 128-bit copies, accumulators in
-// registers, and global latency hidden by prefetching: the next tile to registers during the current one, or several
-// tiles by `cp.async`.
+// The pipeline takes C = AB + C, C = AB, or an elementwise function of a pair of products of one A, with f16 inputs and
+// f32 or f16 accumulators, or i8 and i32, for sm_75 and later. It has two levels of tiling (thread-block tiles, warp
+// tiles), stages operands in padded shared memory by 128-bit copies, keeps accumulators in registers, and hides global
+// latency by prefetching: the next tile to registers during the current one, or several tiles by `cp.async`.
 //
-// Every step is a file in steps/: its head comment says what it does, why it pays, and shows the IR before and after.
-// The runner supplies the declarations of the included steps.
+// Every step is a file in steps/, whose head comment describes it. The runner supplies the declarations of the included
+// steps.
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @wmma(%module: !transform.any_op {transform.consumed})
       attributes {derived = {
         // Elementwise ops, the rounding to C's type among them, take the product from shared memory.
-        rounds_c = "1", normalizes = "1", prepares = "1", takes_windows = "1",
+        rounds_c = "1", normalizes = "1", prepares = "1", takes_pairs = "1", takes_windows = "1",
         // Tiles need not divide the problem: `prepare_edges` prepares one that they do not divide, and says its sizes.
         copies_asynchronously = "prefetch == 'cp_async'",
         whole_tiles = "not has_edges",
@@ -38,17 +38,17 @@ module attributes {transform.with_named_sequence} {
         is_narrow = "has_edges and (a_run < run or b_run < run)", through_registers = "prefetch == 'registers'",
         // Registers of a thread for the vectors of one step, where they go through registers.
         a_registers = "block_m * block_k // (threads * a_run) * ((a_run * a_bits + 31) // 32)",
-        b_registers = "block_k * block_n // (threads * b_run) * ((b_run * a_bits + 31) // 32)",
+        b_registers = "products * (block_k * block_n // (threads * b_run)) * ((b_run * a_bits + 31) // 32)",
         // n and k of one tensor-core instruction; m is 16.
         fragment_n = "16", fragment_k = "16",
-        // The product that elementwise ops read, or the copy to C where tiles have edges.
-        sums_bytes = "block_m * block_n * acc_bits / 8 if has_consumer or has_edges else 0",
+        // The products that elementwise ops read, or the copy to C where tiles have edges.
+        sums_bytes = "products * block_m * block_n * acc_bits / 8 if has_consumer or has_edges else 0",
         // Bytes of tiles, in rows padded against bank conflicts by `padding` elements of 16 bits.
         a_tile = "block_m * block_k / a_width * (a_width * a_bits / 8 + 2 * padding)",
         b_tile = "block_k * block_n / b_width * (b_width * b_bits / 8 + 2 * padding)",
-        shared_bytes = "stages * (a_tile + b_tile) + sums_bytes",
+        shared_bytes = "stages * (a_tile + products * b_tile) + sums_bytes",
         // 32-bit registers a thread for the accumulator: the bits of a warp tile over 32 lanes of 32 bits.
-        accumulator_registers = "warp_m * warp_n * acc_bits / 1024"
+        accumulator_registers = "products * warp_m * warp_n * acc_bits / 1024"
       }} {
     %block_m = transform.tune.knob<"block_m"> = 128 from options = [16, 32, 64, 128, 256]
       {description = "rows of the tile of C that a block computes"} -> !transform.param<i64>
@@ -97,21 +97,32 @@ module attributes {transform.with_named_sequence} {
     }
     transform.include @tile_to_blocks failures(propagate) (%module, %block_m, %block_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
-    // Tiles that extend beyond A, B and C are padded to whole ones.
+    // Tiles that extend beyond A, B and C are padded to whole ones; so are those of a pair of products, whose paddings
+    // may add nothing.
     transform.tune.alternatives<"accumulators"> selected_region = 0
-        attributes {knobs = {selected_region_attr = "has_edges"}} {
+        attributes {knobs = {selected_region_attr = "has_edges or products == 2"}} {
       transform.include @stage_accumulators_in_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
     }, {
       transform.include @stage_c_in_shared_memory failures(propagate) (%module, %block_m, %block_n, %block_k)
         : (!transform.any_op, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>) -> ()
     }
+    transform.tune.alternatives<"gather"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "products == 2"}} {
+    }, {
+      transform.include @gather_products failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
     transform.include @tile_k failures(propagate) (%module, %block_k)
       : (!transform.any_op, !transform.param<i64>) -> ()
     transform.tune.alternatives<"operands"> selected_region = 0
-        attributes {knobs = {selected_region_attr = "has_edges"}} {
+        attributes {knobs = {selected_region_attr = "has_edges or products == 2"}} {
       transform.include @stage_in_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
     }, {
       transform.include @stage_operands_in_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
+    transform.tune.alternatives<"gather_copies"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "products == 2"}} {
+    }, {
+      transform.include @gather_copies failures(propagate) (%module) : (!transform.any_op) -> ()
     }
 
     // Memrefs: map tiles to the grid, copies to threads, products to warps.

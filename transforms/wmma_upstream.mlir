@@ -1,4 +1,5 @@
-// Tensor-core GEMM with WMMA in upstream transform ops only: one command of a stock mlir-opt runs the whole pipeline.
+// Compiles a matmul to a tensor-core kernel with WMMA in upstream transform ops only. One command of a stock mlir-opt
+// runs the whole pipeline:
 //
 //   mlir-opt payload.mlir \
 //     --transform-preload-library=transform-library-paths=transforms/steps,transforms/wmma_upstream.mlir \
@@ -7,8 +8,8 @@
 // `wmma` adds what needs ops of the tc extension: payloads in other forms than the normal form, `cp.async` stages,
 // prefetch loads issued before the computation, and more than 48 KB of shared memory.
 //
-// mlir-opt verifies each file before it merges the library, so this file declares the steps that it includes. The other
-// pipelines use tc ops, which only the runner defines; there the runner inserts the declarations when it parses the
+// mlir-opt verifies each file before it merges the library, so that this file declares the steps that it includes. The
+// runner inserts the declarations into the other pipelines, whose tc ops only the runner defines, when it parses the
 // file.
 
 module attributes {transform.with_named_sequence} {

@@ -1,8 +1,9 @@
-// XeTile programs for Intel GPUs: a matmul as tiles of work-groups, then of subgroups, then of matrix instructions.
+// Compiles a matmul to a kernel for Intel GPUs as a XeTile program: tiles of work-groups, then of subgroups, then of
+// matrix instructions.
 //
-// C = AB + C or C = AB, f16 or bf16 with sums in f32, for matrices whose rows are a multiple of 16 bytes and at least
-// 64; tiles need not divide them. The programming model is that of the XeTile RFC, which docs/xetile.md describes. The
-// last IR is a kernel of the LLVM dialect, of which LLVM's back end makes SPIR-V.
+// The pipeline takes C = AB + C or C = AB, f16 or bf16 with sums in f32, for matrices whose rows are a multiple of 16
+// bytes and at least 64 bytes; tiles need not divide them. docs/xetile.md describes the programming model, which is
+// that of the XeTile RFC. The last IR is a kernel of the LLVM dialect, from which LLVM's back end makes SPIR-V.
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @xetile(%module: !transform.any_op {transform.consumed})
@@ -42,6 +43,7 @@ module attributes {transform.with_named_sequence} {
       : (!transform.any_op, !transform.any_param) -> !transform.any_op
     transform.include @block_to_instructions failures(propagate) (%kernels) : (!transform.any_op) -> ()
     transform.include @distribute_to_lanes failures(propagate) (%kernels) : (!transform.any_op) -> ()
+    transform.include @transpose_by_words failures(propagate) (%kernels) : (!transform.any_op) -> ()
     transform.include @access_shared_memory failures(propagate) (%kernels) : (!transform.any_op) -> ()
 
     // XeVM, and calls of OpenCL C built-ins.

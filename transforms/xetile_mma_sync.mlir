@@ -1,12 +1,20 @@
-// XeTile programs for NVIDIA GPUs: tiles of work-groups become copies to shared memory and products of `mma.sync`.
+// Compiles a XeTile program to a kernel for NVIDIA GPUs: tiles of work-groups become copies to shared memory and
+// products of `mma.sync`.
 //
-// A matmul is written as tiles first, as in the pipeline `xetile`; a XeTile program takes its place with `--from
-// stage_tiles_in_shared_memory`. From there on the steps are those of `mma_sync`: cp.async, swizzled shared memory,
-// stages, fragments. Products of row-major matrices that tiles divide; docs/xetile.md says what is refused.
+// A matmul is written as tiles first, as in the pipeline `xetile`; a XeTile program starts with its own, at
+// `stage_tiles_in_shared_memory`. From there on the steps are those of `mma_sync`: cp.async, swizzled shared memory,
+// stages, fragments. The pipeline takes products of matrices that tiles divide; docs/xetile.md lists what it refuses.
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @xetile_mma_sync(%module: !transform.any_op {transform.consumed})
-      attributes {derived = {
+      attributes {program_step = "stage_tiles_in_shared_memory", program_knobs = {
+        // Blocks take a tile of the program, or parts of a larger one.
+        block_m = "128 if tile_m % 128 == 0 else 64 if tile_m % 64 == 0 else tile_m",
+        block_n = "128 if tile_n % 128 == 0 else 64 if tile_n % 64 == 0 else tile_n",
+        block_k = "32 if tile_k % 32 == 0 else tile_k",
+        warp_m = "64 if block_m == 128 else 32 if block_m % 32 == 0 else block_m",
+        warp_n = "64 if block_n == 128 else 32 if block_n % 32 == 0 else block_n"
+      }, derived = {
         // Tiles divide the problem: no edge code. The rounding to C's type, and other elementwise ops, are refused.
         whole_tiles = "1", has_edges = "0", copies_asynchronously = "1", rounds_c = "0", normalizes = "1",
         prepares = "0",
@@ -59,7 +67,7 @@ module attributes {transform.with_named_sequence} {
     %target = transform.tune.knob<"target"> = "sm_80" from options = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"]
       {description = "GPU architecture that the kernel is for"} -> !transform.any_param
 
-    // XeTile at work-group level. A program of tiles begins at `stage_tiles_in_shared_memory`.
+    // XeTile at work-group level. A program of tiles enters at `stage_tiles_in_shared_memory`.
     transform.include @normalize_payload failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @convert_to_tiles failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @map_to_blocks failures(propagate) (%module) : (!transform.any_op) -> ()
@@ -75,6 +83,8 @@ module attributes {transform.with_named_sequence} {
       transform.include @map_copies_cyclically failures(propagate) (%module) : (!transform.any_op) -> ()
     }
     transform.include @map_matmul_to_warps failures(propagate) (%module, %warp_m, %warp_n)
+      : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
+    transform.include @map_consumer_to_warps failures(propagate) (%module, %warp_m, %warp_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
 
     // Vectors: 16-byte copies, fragments of 16 x 8 x 16 (f16).

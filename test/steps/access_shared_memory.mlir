@@ -50,15 +50,3 @@ gpu.module @code {
     gpu.return
   }
 }
-
-// -----
-
-gpu.module @code {
-  gpu.func @kernel(%A: memref<64x64xf16>, %i: index, %out: memref<16xf16>) kernel {
-    %desc = xegpu.create_nd_tdesc %A : memref<64x64xf16> -> !xegpu.tensor_desc<16x16xf16>
-    // expected-error @+1 {{the load transposes elements of f16: the hardware transposes those of 32 bits}}
-    %v = xegpu.load_nd %desc[%i, %i] <{transpose = array<i64: 1, 0>}> : !xegpu.tensor_desc<16x16xf16> -> vector<16xf16>
-    vector.store %v, %out[%i] : memref<16xf16>, vector<16xf16>
-    gpu.return
-  }
-}

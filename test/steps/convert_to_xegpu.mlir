@@ -139,14 +139,144 @@ func.func @refused(%v: vector<8x16xf16>) {
 
 // -----
 
-func.func @refused(%A: memref<2x64x64xf16>) {
+// A matrix of several, and one of dynamic shape whose numbers are constants: an address, and a static view of the memref.
+// CHECK-LABEL: func.func @inner(
+// CHECK: [[view:%.+]] = memref.subview %A[%i, 0, 0] [1, 64, 64] [1, 1, 1] : memref<2x64x64xf16> to memref<64x64xf16, strided<[64, 1], offset: ?>>
+// CHECK: memref.extract_strided_metadata [[view]]
+// CHECK: xegpu.create_nd_tdesc %{{.*}}, shape : [64, 64], strides : [64, 1] : i64 -> !xegpu.tensor_desc<8x16xf16>
+// CHECK: [[static:%.+]] = memref.reinterpret_cast %B to offset: [0], sizes: [48, 96], strides: [96, 1] : memref<?x?xf16>
+// CHECK: xegpu.create_nd_tdesc [[static]] : memref<48x96xf16, strided<[96, 1]>> -> !xegpu.tensor_desc<8x16xf16>
+func.func @inner(%A: memref<2x64x64xf16>, %B: memref<?x?xf16>, %i: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %c48 = arith.constant 48 : index
+  %c96 = arith.constant 96 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
+    %t = "xetile.init_tile"(%A, %i, %c0, %c0) {operandSegmentSizes = array<i32: 1, 3, 0, 0>} : (memref<2x64x64xf16>, index, index, index) -> !xetile.tile<vector<8x16xf16>, unit>
+    %u = "xetile.init_tile"(%B, %c0, %c0, %c48, %c96, %c96, %c1) {operandSegmentSizes = array<i32: 1, 2, 2, 2>} : (memref<?x?xf16>, index, index, index, index, index, index) -> !xetile.tile<vector<8x16xf16>, unit>
+    %v = "xetile.load_tile"(%t) : (!xetile.tile<vector<8x16xf16>, unit>) -> vector<8x16xf16>
+    "xetile.store_tile"(%v, %u) : (vector<8x16xf16>, !xetile.tile<vector<8x16xf16>, unit>) -> ()
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+func.func @refused(%A: memref<?x?xf16>, %m: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
-    // expected-error @+1 {{an XeGPU descriptor is made of a static memref of two dimensions}}
-    %t = "xetile.init_tile"(%A, %c0, %c0, %c0) {operandSegmentSizes = array<i32: 1, 3, 0, 0>} : (memref<2x64x64xf16>, index, index, index) -> !xetile.tile<vector<8x16xf16>, unit>
+    // expected-error @+1 {{the base is memref<?x?xf16>: its shape and its strides must be constants}}
+    %t = "xetile.init_tile"(%A, %c0, %c0, %m, %m, %m, %c1) {operandSegmentSizes = array<i32: 1, 2, 2, 2>} : (memref<?x?xf16>, index, index, index, index, index, index) -> !xetile.tile<vector<8x16xf16>, unit>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+func.func @refused(%A: memref<2x36x36xf16>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
+    // expected-error @+1 {{the matrices of memref<2x36x36xf16> are 2592 bytes apart along dimension 0, and 2D block operations need a multiple of 64}}
+    %t = "xetile.init_tile"(%A, %c0, %c0, %c0) {operandSegmentSizes = array<i32: 1, 3, 0, 0>} : (memref<2x36x36xf16>, index, index, index) -> !xetile.tile<vector<8x16xf16>, unit>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+// Pairs of 16-bit elements are transposed: an odd offset would be rounded.
+func.func @refused(%A: memref<64x64xf16, strided<[1, 64]>>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
+    %t = "xetile.init_tile"(%A, %c1, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x64xf16, strided<[1, 64]>>, index, index) -> !xetile.tile<vector<16x16xf16>, #xetile.tile_attr<{order = [0, 1]}>>
+    // expected-error @+1 {{elements of f16 are transposed in pairs: the offset along the contiguous dimension must be even}}
+    %v = "xetile.load_tile"(%t) : (!xetile.tile<vector<16x16xf16>, #xetile.tile_attr<{order = [0, 1]}>>) -> vector<16x16xf16>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+func.func @refused(%a: vector<8x8xf16>, %b: vector<8x16xf16>) {
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
+    // expected-error @+1 {{xetile.tile_mma of f16 over 8 elements of k: a multiple of 16 is possible}}
+    %d = "xetile.tile_mma"(%a, %b) : (vector<8x8xf16>, vector<8x16xf16>) -> vector<8x16xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+func.func @refused(%a: vector<1x16xf16>, %b: vector<16x16xf16>) {
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
+    // expected-error @+1 {{xetile.tile_mma of 1 rows has no form in lanes: an even number has one}}
+    %d = "xetile.tile_mma"(%a, %b) : (vector<1x16xf16>, vector<16x16xf16>) -> vector<1x16xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+func.func @refused(%A: memref<64x64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
+    // expected-error @+1 {{a tile of 24 contiguous elements of f32 has no 2D block operations: a multiple of 16 has}}
+    %t = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x64xf32>, index, index) -> !xetile.tile<vector<8x24xf32>, unit>
+    %v = "xetile.load_tile"(%t) : (!xetile.tile<vector<8x24xf32>, unit>) -> vector<8x24xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+func.func @refused(%v: vector<16x1xf32>) {
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
+    // expected-error @+1 {{xetile.transpose of one row or one column has no form in lanes}}
+    %t = "xetile.transpose"(%v) {permutation = [1, 0]} : (vector<16x1xf32>) -> vector<1x16xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+func.func @refused(%v: vector<8x64xf32>) {
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
+    // expected-error @+1 {{a reduction to 16 columns has no form in lanes: one to fewer than 16 columns has}}
+    %t = "xetile.reduction"(%v) {kind = #vector.kind<add>, dims = [1], reduction_size = 4} : (vector<8x64xf32>) -> vector<8x16xf32>
     gpu.terminator
   }
   return
@@ -242,7 +372,7 @@ func.func @refused(%A: memref<64x64xf16>, %v: vector<8x16xf16>) {
   gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
     %t = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x64xf16>, index, index) -> !xetile.tile<vector<8x16xf16>, unit>
-    // expected-error @+1 {{xetile.atomic_rmw by addf of f16 has no form in lanes: addf of f32, addi of i32 has one}}
+    // expected-error @+1 {{xetile.atomic_rmw by addf of f16 has no form in lanes: addf, assign of f32; addi, maxs, mins, maxu, minu, andi, ori, assign of i32 have}}
     %r = "xetile.atomic_rmw"(%v, %t) {kind = "addf"} : (vector<8x16xf16>, !xetile.tile<vector<8x16xf16>, unit>) -> vector<8x16xf16>
     gpu.terminator
   }
@@ -251,15 +381,24 @@ func.func @refused(%A: memref<64x64xf16>, %v: vector<8x16xf16>) {
 
 // -----
 
-func.func @refused(%A: memref<64x1xf32>) {
+// Lanes load the elements of a column, and all lanes have them: a padding is what those beyond the matrix are.
+// CHECK-LABEL: func.func @column(
+// CHECK: scf.if
+// CHECK: memref.load %A[%i, %c0]
+// CHECK: vector.insert_strided_slice
+// CHECK: [[column:%.+]] = vector.shape_cast %{{.*}} : vector<2xf32> to vector<2x1xf32>
+// CHECK: vector.broadcast [[column]] : vector<2x1xf32> to vector<2x16xf32>
+func.func @column(%A: memref<64x1xf32>, %B: memref<64x64xf32>, %i: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
   gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
-    %t = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x1xf32>, index, index) -> !xetile.tile<vector<8x1xf32>, unit>
-    // expected-error @+1 {{a tile of 1 columns is stored and updated atomically: load one of 16 or a multiple}}
-    %v = "xetile.load_tile"(%t) : (!xetile.tile<vector<8x1xf32>, unit>) -> vector<8x1xf32>
+    %t = "xetile.init_tile"(%A, %i, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x1xf32>, index, index) -> !xetile.tile<vector<2x1xf32>, unit>
+    %v = "xetile.load_tile"(%t) {padding = 1.0} : (!xetile.tile<vector<2x1xf32>, unit>) -> vector<2x1xf32>
+    %w = "xetile.broadcast"(%v) {dims = [1]} : (vector<2x1xf32>) -> vector<2x16xf32>
+    %o = "xetile.init_tile"(%B, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x64xf32>, index, index) -> !xetile.tile<vector<2x16xf32>, unit>
+    "xetile.store_tile"(%w, %o) : (vector<2x16xf32>, !xetile.tile<vector<2x16xf32>, unit>) -> ()
     gpu.terminator
   }
   return

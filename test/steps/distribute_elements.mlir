@@ -105,6 +105,70 @@ func.func @diagonal(%x: memref<19xf16>, %y: memref<10x10xf16>) {
 // -----
 
 #all = affine_map<(i, j) -> (i, j)>
+// expected-error@unknown {{tc.distribute_elements: expected one linalg.generic, found 2}}
+func.func @two(%x: memref<10x10xf16>, %y: memref<10x10xf16>) {
+  linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<10x10xf16>) outs(%y : memref<10x10xf16>) {
+  ^bb0(%in: f16, %out: f16):
+    linalg.yield %in : f16
+  }
+  linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<10x10xf16>) outs(%y : memref<10x10xf16>) {
+  ^bb0(%in: f16, %out: f16):
+    linalg.yield %in : f16
+  }
+  return
+}
+
+// -----
+
+#all = affine_map<(i, j) -> (i, j)>
+func.func @beside(%x: memref<10x10xf16>, %y: memref<10x10xf16>) {
+  // expected-error@+1 {{tc.distribute_elements: an op beside the one linalg.generic}}
+  linalg.transpose ins(%x : memref<10x10xf16>) outs(%y : memref<10x10xf16>) permutation = [1, 0]
+  linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<10x10xf16>) outs(%y : memref<10x10xf16>) {
+  ^bb0(%in: f16, %out: f16):
+    linalg.yield %in : f16
+  }
+  return
+}
+
+// -----
+
+#all = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+func.func @results(%x: memref<10x10xf32>, %y: memref<10x10xf32>, %z: memref<10xf32>) {
+  // expected-error@+1 {{tc.distribute_elements: results of different loops; accepted: results of one shape}}
+  linalg.generic {indexing_maps = [#all, #all, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<10x10xf32>) outs(%y, %z : memref<10x10xf32>, memref<10xf32>) {
+  ^bb0(%in: f32, %e: f32, %sum: f32):
+    %v = arith.addf %in, %sum : f32
+    linalg.yield %in, %v : f32, f32
+  }
+  return
+}
+
+// -----
+
+// The result begins with a copy through another view of its buffer.
+#row = affine_map<(i) -> (i)>
+func.func @copy_to_a_view(%x: memref<10xf32>, %begin: memref<2x5xf32>, %y: memref<10xf32>) {
+  %view = memref.expand_shape %y [[0, 1]] output_shape [2, 5] : memref<10xf32> into memref<2x5xf32>
+  // expected-error@+1 {{tc.distribute_elements: a copy to another view of the result}}
+  memref.copy %begin, %view : memref<2x5xf32> to memref<2x5xf32>
+  linalg.generic {indexing_maps = [#row, #row], iterator_types = ["parallel"]}
+      ins(%x : memref<10xf32>) outs(%y : memref<10xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %v = arith.addf %in, %out : f32
+    linalg.yield %v : f32
+  }
+  return
+}
+
+// -----
+
+#all = affine_map<(i, j) -> (i, j)>
 func.func @widened(%x: memref<10x10xf8E4M3FN>, %y: memref<10x10xf16>) {
   linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
       ins(%x : memref<10x10xf8E4M3FN>) outs(%y : memref<10x10xf16>) {

@@ -119,6 +119,28 @@ func.func @views(%b: memref<32x32xf16, #gpu.address_space<workgroup>>) {
 
 // -----
 
+func.func @layouts(%n: index) {
+  %one = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %one, %gy = %one, %gz = %one)
+      threads(%tx, %ty, %tz) in (%sx = %one, %sy = %one, %sz = %one) {
+    %a = memref.alloc() : memref<64x32xf16, #gpu.address_space<workgroup>>
+    %b = memref.alloc() : memref<32x32xf16, #gpu.address_space<workgroup>>
+    %g = memref.alloc() : memref<32x32xf16, #gpu.address_space<workgroup>>
+    %p = memref.alloc() : memref<64x32xf32, #gpu.address_space<workgroup>>
+    %q = memref.alloc() : memref<64x32xf32, #gpu.address_space<workgroup>>
+    linalg.matmul ins(%a, %b : memref<64x32xf16, #gpu.address_space<workgroup>>, memref<32x32xf16, #gpu.address_space<workgroup>>)
+      outs(%p : memref<64x32xf32, #gpu.address_space<workgroup>>)
+    // expected-error@+1 {{tc.merge_products: expected it beside the first matmul, with operands in the same layouts}}
+    linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>]
+      ins(%a, %g : memref<64x32xf16, #gpu.address_space<workgroup>>, memref<32x32xf16, #gpu.address_space<workgroup>>)
+      outs(%q : memref<64x32xf32, #gpu.address_space<workgroup>>)
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
 func.func @types(%n: index) {
   %one = arith.constant 1 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %one, %gy = %one, %gz = %one)

@@ -71,3 +71,29 @@ func.func @twice(%x: tensor<2x8xf32>) -> (tensor<2x8xf32>, tensor<2x8xf32>, tens
   %e = linalg.exp ins(%x : tensor<2x8xf32>) outs(%0 : tensor<2x8xf32>) -> tensor<2x8xf32>
   return %e, %e, %x : tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>
 }
+
+// -----
+
+// A linalg op without results is what fusion left of one with an assertion.
+//
+// CHECK-LABEL: func.func @asserted(
+// CHECK-NEXT: [[e:%.+]] = call @asserted_elementwise_0(%x)
+// CHECK-NEXT: return [[e]]
+func.func @asserted(%x: tensor<8xi64>) -> tensor<8xi64> {
+  %n = arith.constant 4 : i64
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%x : tensor<8xi64>) {
+  ^bb0(%in: i64):
+    %holds = arith.cmpi slt, %in, %n : i64
+    cf.assert %holds, "too large"
+    linalg.yield
+  }
+  %0 = tensor.empty() : tensor<8xi64>
+  %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%x : tensor<8xi64>) outs(%0 : tensor<8xi64>) {
+  ^bb0(%in: i64, %out: i64):
+    %holds = arith.cmpi slt, %in, %n : i64
+    cf.assert %holds, "too large"
+    linalg.yield %in : i64
+  } -> tensor<8xi64>
+  return %y : tensor<8xi64>
+}

@@ -39,10 +39,20 @@ func.func @other_use(%x: memref<100xf32>) {
 
 // -----
 
-func.func @mask(%x: memref<100xf32>) {
-  // expected-error@+1 {{tc.plan_workspace: a value of i1 between kernels; accepted element types: f16, bf16, f32}}
-  %a = memref.alloc() : memref<100xi1>
-  call @f(%a) : (memref<100xi1>) -> ()
+func.func @dynamic(%n: index) {
+  // expected-error@+1 {{tc.plan_workspace: a buffer of type memref<?xf32>; accepted: static sizes}}
+  %a = memref.alloc(%n) : memref<?xf32>
+  call @f(%a) : (memref<?xf32>) -> ()
   return
 }
-func.func private @f(memref<100xi1>)
+func.func private @f(memref<?xf32>)
+
+// -----
+
+func.func @unknown_type(%x: memref<100xf32>) {
+  // expected-error@+1 {{tc.plan_workspace: a value of i16 between kernels; accepted element types: f16, bf16, f32}}
+  %a = memref.alloc() : memref<100xi16>
+  call @f(%a) : (memref<100xi16>) -> ()
+  return
+}
+func.func private @f(memref<100xi16>)

@@ -4,7 +4,7 @@
 // RUN: %stepladder-opt %s --pipeline mma_sync --step prepare_edges --split-input-file --verify-diagnostics | FileCheck %s
 
 // CHECK-LABEL: func.func @accumulates(
-// CHECK-SAME: a_layout = "row", b_layout = "row", has_consumer = 0 : i64, operand_bits = 16 : i64, size_k = 40 : i64, size_m = 100 : i64, size_n = 72 : i64
+// CHECK-SAME: a_layout = "row", b_layout = "row", has_consumer = 0 : i64, operand_bits = 16 : i64, operand_type = "f16", size_k = 40 : i64, size_m = 100 : i64, size_n = 72 : i64
 // CHECK: [[zeros:%.+]] = linalg.fill
 // CHECK: [[product:%.+]] = linalg.matmul {{.*}} outs([[zeros]] : tensor<100x72xf32>)
 // CHECK: [[sum:%.+]] = linalg.generic {{.*}} ins([[product]] : {{.*}}) outs(%{{.*}} : tensor<100x72xf32>)
@@ -24,7 +24,7 @@ func.func @accumulates(%A: memref<100x40xf16>, %B: memref<40x72xf16>, %C: memref
 
 // A batch of i32 sums; A is column-major.
 // CHECK-LABEL: func.func @batch(
-// CHECK-SAME: a_layout = "column", b_layout = "row", has_consumer = 0 : i64, operand_bits = 8 : i64, size_k = 40 : i64, size_m = 33 : i64, size_n = 7 : i64
+// CHECK-SAME: a_layout = "column", b_layout = "row", has_consumer = 0 : i64, operand_bits = 8 : i64, operand_type = "i8", size_k = 40 : i64, size_m = 33 : i64, size_n = 7 : i64
 // CHECK: linalg.batch_matmul
 // CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "parallel", "parallel"]
 // CHECK: arith.addi
@@ -62,13 +62,15 @@ func.func @from_zeros(%A: memref<17x16xf16>, %B: memref<16x16xf16>, %C: memref<1
 
 // -----
 
-// expected-error@below {{tc.separate_accumulation: expected one matmul, found 2}}
+// expected-error@below {{tc.separate_accumulation: expected one matmul, or the two of a pair, found 3}}
 module {
-  func.func @two(%a: tensor<17x17xf16>, %c: tensor<17x17xf16>) -> tensor<17x17xf16> {
+  func.func @three(%a: tensor<17x17xf16>, %c: tensor<17x17xf16>) -> tensor<17x17xf16> {
     %first = linalg.matmul ins(%a, %a : tensor<17x17xf16>, tensor<17x17xf16>) outs(%c : tensor<17x17xf16>)
       -> tensor<17x17xf16>
     %second = linalg.matmul ins(%a, %first : tensor<17x17xf16>, tensor<17x17xf16>) outs(%c : tensor<17x17xf16>)
       -> tensor<17x17xf16>
-    return %second : tensor<17x17xf16>
+    %third = linalg.matmul ins(%a, %second : tensor<17x17xf16>, tensor<17x17xf16>) outs(%c : tensor<17x17xf16>)
+      -> tensor<17x17xf16>
+    return %third : tensor<17x17xf16>
   }
 }

@@ -96,6 +96,14 @@ func.func @strided(%A: memref<8x128xf16>, %B: memref<128x8xf16>, %C: memref<8x8x
 
 // -----
 
+func.func @argument(%D: tensor<16x8xf32>, %C: memref<16x8xf32>) {
+  // expected-error @below {{expected a result that a matmul computes}}
+  bufferization.materialize_in_destination %D in restrict writable %C : (tensor<16x8xf32>, memref<16x8xf32>) -> ()
+  return
+}
+
+// -----
+
 // expected-error @below {{expected one bufferization.materialize_in_destination, found 0}}
 module {
   func.func @unwritten(%A: memref<8x128xf16>) {

@@ -190,7 +190,6 @@ def tma_bundle(tmp_path: Path) -> Path:
 def needs_ptxas() -> None:
     """Skips the tests of a module where ptxas is not installed."""
     from stepladder.pipeline.codegen import toolchain
-    from stepladder.runtime.errors import StepladderError
 
     try:
         toolchain.find_tool("ptxas")

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from stepladder.payload.writing import matmul_text
 from stepladder.runtime.resources import transforms_dir
 
 TYPE_OF_BITS = {16: "f16", 32: "f32"}
@@ -27,3 +28,17 @@ def defaults() -> list:
                 key = pipeline, *knobs.values(), *edges, *types
                 found.setdefault(key, pytest.param(pipeline, knobs, size, types, id=f"{pipeline}-{size}-{types}"))
     return list(found.values())
+
+
+def default_payload(pipeline: str, size: tuple[int, int, int], types: tuple[int, int]) -> str:
+    """Returns the payload of one of the `defaults`: C = AB on `wgmma`, else C = AB + C with accumulators like C."""
+    operands, c_type = (TYPE_OF_BITS[bits] for bits in types)
+    rounds = pipeline == "wgmma"
+    return matmul_text(
+        *size,
+        a_type=operands,
+        b_type=operands,
+        c_type=c_type,
+        acc_type="f32" if rounds else c_type,
+        accumulate=not rounds,
+    )

@@ -9,8 +9,6 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-_PARALLEL = '["parallel", "parallel"]'
-
 
 @dataclass(frozen=True)
 class PairPayload:
@@ -25,6 +23,8 @@ class PairPayload:
         biases: how many of the products have a bias along n.
         late: whether the second product is written behind the activation of the first.
         buffers: whether arguments are buffers, of which the last is written.
+        batch: matmuls of a batch; None for matrices.
+        prepared: which operand elementwise ops make: `x`, the A of both products, `g` or `u`, one B; None for none.
     """
 
     m: int = 72
@@ -38,11 +38,22 @@ class PairPayload:
     biases: int = 0
     late: bool = False
     buffers: bool = False
+    batch: int | None = None
+    prepared: str | None = None
+
+    @property
+    def loops(self) -> str:
+        """Loops over the elements of a product."""
+        return "i, j" if self.batch is None else "b, i, j"
+
+    def _shape(self, *extents: int) -> str:
+        """Returns the extents of a matrix, or of those of a batch."""
+        return "x".join(str(extent) for extent in (self.batch, *extents) if extent is not None)
 
     def text(self) -> str:
         """Returns the payload."""
-        a, c = f"{self.m}x{self.k}x{self.inputs}", f"{self.m}x{self.n}x{self.stored}"
-        b = f"{self.k}x{self.n}x{self.inputs}" if self.layout == "row" else f"{self.n}x{self.k}x{self.inputs}"
+        a, c = f"{self._shape(self.m, self.k)}x{self.inputs}", f"{self._shape(self.m, self.n)}x{self.stored}"
+        b = f"{self._shape(self.k, self.n) if self.layout == 'row' else self._shape(self.n, self.k)}x{self.inputs}"
         shapes = [a, b, b, *[f"{self.n}xf32"] * self.biases]
         names = ["x", "g", "u", *(f"bias{number}" for number in range(self.biases))]
         if self.buffers:
@@ -55,13 +66,14 @@ class PairPayload:
         else:
             arguments = ", ".join(f"%{name}: tensor<{shape}>" for name, shape in zip(names, shapes))
             head = [f"func.func @pair({arguments}) -> tensor<{c}> {{"]
-        sums = f"tensor<{self.m}x{self.n}xf32>"
+        sums = f"tensor<{self._shape(self.m, self.n)}xf32>"
         head += [
             "%zero = arith.constant 0.0 : f32",
             "%one = arith.constant 1.0 : f32",
             f"%e = tensor.empty() : {sums}",
             f"%zeros = linalg.fill ins(%zero : f32) outs(%e : {sums}) -> {sums}",
         ]
+        head += self._prepared()
         second = self._product("u", "q", 1)
         lines = self._product("g", "p", 0)
         activation = self._activation()
@@ -76,16 +88,43 @@ class PairPayload:
             lines.append(f"return %d : tensor<{c}>")
         return "\n  ".join([*head, *lines]) + "\n}\n"
 
+    def _parallel(self) -> str:
+        """Returns the types of the loops over the elements of a product."""
+        return ", ".join(['"parallel"'] * (2 if self.batch is None else 3))
+
+    def _operand(self, name: str) -> str:
+        """Returns what the products read for an argument: it, or what is made of it."""
+        return "%made" if name == self.prepared else f"%{name}"
+
+    def _prepared(self) -> list[str]:
+        """Returns the ops that make an operand, max(x, 0)."""
+        if self.prepared is None:
+            return []
+        b = (self.k, self.n) if self.layout == "row" else (self.n, self.k)
+        made = f"tensor<{self._shape(*((self.m, self.k) if self.prepared == 'x' else b))}x{self.inputs}>"
+        return [
+            f"%low = arith.constant 0.0 : {self.inputs}",
+            f"%lows = tensor.empty() : {made}",
+            f"%bound = linalg.fill ins(%low : {self.inputs}) outs(%lows : {made}) -> {made}",
+            f"%made = linalg.max ins(%{self.prepared}, %bound : {made}, {made}) outs(%lows : {made}) -> {made}",
+        ]
+
     def _product(self, weight: str, name: str, number: int) -> list[str]:
         """Returns the ops of a product, with its bias and its rounding."""
-        a, b = f"tensor<{self.m}x{self.k}x{self.inputs}>", f"tensor<{self.k}x{self.n}x{self.inputs}>"
-        stored, sums = f"tensor<{self.n}x{self.k}x{self.inputs}>", f"tensor<{self.m}x{self.n}xf32>"
-        result = f"%{name}0"
+        a, b, stored = (
+            f"tensor<{self._shape(*extents)}x{self.inputs}>"
+            for extents in ((self.m, self.k), (self.k, self.n), (self.n, self.k))
+        )
+        sums = f"tensor<{self._shape(self.m, self.n)}xf32>"
+        batch = "" if self.batch is None else "b, "
+        result, x = f"%{name}0", self._operand("x")
         if self.layout == "generic":
-            maps = "[affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (j, k)>, affine_map<(i, j, k) -> (i, j)>]"
+            read = (f"affine_map<({self.loops}, k) -> ({batch}{axes})>" for axes in ("i, k", "j, k", "i, j"))
+            maps = f"[{', '.join(read)}]"
             lines = [
-                f'{result} = linalg.generic {{indexing_maps = {maps}, iterator_types = ["parallel", "parallel", '
-                f'"reduction"]}} ins(%x, %{weight} : {a}, {stored}) outs(%zeros : {sums}) {{',
+                f"{result} = linalg.generic {{indexing_maps = {maps}, iterator_types = "
+                f'[{self._parallel()}, "reduction"]}}',
+                f"    ins({x}, {self._operand(weight)} : {a}, {stored}) outs(%zeros : {sums}) {{",
                 f"^bb0(%l: {self.inputs}, %r: {self.inputs}, %s: f32):",
                 f"  %wl = arith.extf %l : {self.inputs} to f32",
                 f"  %wr = arith.extf %r : {self.inputs} to f32",
@@ -95,19 +134,21 @@ class PairPayload:
                 f"}} -> {sums}",
             ]
         else:
-            operand, lines = f"%{weight}", []
+            operand, lines = self._operand(weight), []
             if self.layout == "transposed":
-                operand = f"%{weight}t"
                 lines = [
                     f"%{weight}e = tensor.empty() : {b}",
-                    f"{operand} = linalg.transpose ins(%{weight} : {stored}) outs(%{weight}e : {b}) "
-                    "permutation = [1, 0]",
+                    f"%{weight}t = linalg.transpose ins({operand} : {stored}) outs(%{weight}e : {b}) "
+                    f"permutation = {'[1, 0]' if self.batch is None else '[0, 2, 1]'}",
                 ]
-            lines.append(f"{result} = linalg.matmul ins(%x, {operand} : {a}, {b}) outs(%zeros : {sums}) -> {sums}")
+                operand = f"%{weight}t"
+            op = "matmul" if self.batch is None else "batch_matmul"
+            lines.append(f"{result} = linalg.{op} ins({x}, {operand} : {a}, {b}) outs(%zeros : {sums}) -> {sums}")
         if number < self.biases:
             bias = f"tensor<{self.n}xf32>"
             lines += [
-                f"%{name}b = linalg.broadcast ins(%bias{number} : {bias}) outs(%e : {sums}) dimensions = [0]",
+                f"%{name}b = linalg.broadcast ins(%bias{number} : {bias}) outs(%e : {sums}) "
+                f"dimensions = {'[0]' if self.batch is None else '[0, 1]'}",
                 f"%{name}1 = linalg.add ins({result}, %{name}b : {sums}, {sums}) outs(%e : {sums}) -> {sums}",
             ]
             result = f"%{name}1"
@@ -120,14 +161,14 @@ class PairPayload:
 
     def _elementwise(self, name: str, inputs: list[tuple[str, str]], output: str, body: list[str]) -> list[str]:
         """Returns an elementwise op; its body has the inputs as `%i` and `%j`."""
-        identity = "affine_map<(i, j) -> (i, j)>"
-        types = ", ".join(f"tensor<{self.m}x{self.n}x{type_}>" for _, type_ in inputs)
-        made = f"tensor<{self.m}x{self.n}x{output}>"
+        identity = f"affine_map<({self.loops}) -> ({self.loops})>"
+        types = ", ".join(f"tensor<{self._shape(self.m, self.n)}x{type_}>" for _, type_ in inputs)
+        made = f"tensor<{self._shape(self.m, self.n)}x{output}>"
         maps = ", ".join([identity] * (len(inputs) + 1))
         arguments = ", ".join(f"%{letter}: {type_}" for letter, (_, type_) in zip("ij", inputs))
         return [
             f"{name}e = tensor.empty() : {made}",
-            f"{name} = linalg.generic {{indexing_maps = [{maps}], iterator_types = {_PARALLEL}}}",
+            f"{name} = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{self._parallel()}]}}",
             f"    ins({', '.join(value for value, _ in inputs)} : {types}) outs({name}e : {made}) {{",
             f"^bb0({arguments}, %o: {output}):",
             *(f"  {line}" for line in body),
@@ -173,8 +214,9 @@ class PairPayload:
 def drawn(generator: random.Random) -> PairPayload:
     """Returns a payload with random properties: sizes that tiles do not divide, too."""
     inputs = generator.choice(["f16", "bf16"])
+    batch = generator.choice([None, None, 2])
     return PairPayload(
-        m=generator.randrange(1, 140),
+        m=generator.randrange(1 if batch is None else 2, 140),
         n=8 * generator.randrange(1, 14),
         k=8 * generator.randrange(1, 14),
         inputs=inputs,
@@ -185,4 +227,6 @@ def drawn(generator: random.Random) -> PairPayload:
         biases=generator.randrange(3),
         late=generator.choice([False, True]),
         buffers=generator.choice([False, True]),
+        batch=batch,
+        prepared=generator.choice([None, None, "x"]),
     )

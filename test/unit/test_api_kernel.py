@@ -2,22 +2,17 @@
 
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 import stepladder
 from stepladder.payload.writing import matmul_text
-from stepladder.pipeline.codegen import toolchain
 
 PLUGIN = Path(__file__).resolve().parents[1] / "inputs" / "plugin"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def needs_ptxas() -> None:
-    try:
-        toolchain.find_tool("ptxas")
-    except stepladder.StepladderError as error:
-        pytest.skip(error.message)
+pytestmark = pytest.mark.usefixtures("needs_ptxas")
 
 
 def random(*shape: int, dtype: type[np.generic] = np.float16, seed: int = 0) -> np.ndarray:
@@ -89,6 +84,58 @@ def test_a_function_of_tensors_with_a_constant() -> None:
     got = kernel(x, c)
     assert np.abs(got - product(x, weights) - c).max() < 1e-4 and np.array_equal(c, before)
     assert kernel(x, c, out=c) is c and np.array_equal(c, got)
+
+
+def test_a_constant_that_a_kernel_in_front_reads() -> None:
+    """wgmma reads f32 only along k: a kernel in front transposes the constant."""
+    weights = np.random.default_rng(0).integers(-4, 5, (16, 8)).astype(np.float32)
+    text = matmul_text(8, 8, 16, a_type="f32", b_type="f32", accumulate=False)
+    start = text.index("func.func")
+    text = text[:start] + text[start:].replace("%B: memref<16x8xf32>, ", "").replace(
+        "bufferization.to_tensor %B restrict : memref<16x8xf32> to tensor<16x8xf32>",
+        f"arith.constant dense<{weights.tolist()}> : tensor<16x8xf32>",
+    )
+    kernel = stepladder.compile(text, pipeline="wgmma", device="emulator", target="sm_90a")
+    a = random(8, 16, dtype=np.float32)
+    assert kernel.manifest.front and np.abs(kernel(a) - product(a, weights)).max() < 1e-4
+
+
+WITHOUT_EFFECT = """
+#all = affine_map<(i, j) -> (i, j)>
+func.func @f(%a: tensor<8x16xf16>, %b: tensor<16x8xf16>, %bias: tensor<8x8xf32>, %other: tensor<8xf32>,
+    %scale: f32) -> tensor<8x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8x8xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %p = linalg.matmul ins(%a, %b : tensor<8x16xf16>, tensor<16x8xf16>) outs(%z : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %r = linalg.generic {indexing_maps = [#all, affine_map<(i, j) -> (j)>, #all, #all],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%p, %other, %bias : tensor<8x8xf32>, tensor<8xf32>, tensor<8x8xf32>) outs(%e : tensor<8x8xf32>) {
+  ^bb0(%x: f32, %o: f32, %y: f32, %old: f32):
+    %unused = arith.mulf %o, %scale : f32
+    %s = arith.addf %x, %y : f32
+    linalg.yield %s : f32
+  } -> tensor<8x8xf32>
+  return %r : tensor<8x8xf32>
+}
+"""
+
+
+def test_an_operand_without_effect_is_no_parameter(tmp_path: Path) -> None:
+    """The kernel reads what its results depend on; a bundle of it is read, and called with all arguments."""
+    stepladder.compile(WITHOUT_EFFECT, target="sm_80").save(tmp_path / "bundle")
+    kernel = stepladder.load(tmp_path / "bundle", device="emulator")
+    assert {item.role for item in kernel.manifest.arguments} == {"a", "b", "c", "d0"}
+    a, b, bias = random(8, 16), random(16, 8), random(8, 8, dtype=np.float32)
+    made = kernel(a, b, bias, random(8, dtype=np.float32), 2.0)
+    assert np.abs(made - product(a, b) - bias).max() < 1e-4
+
+
+def test_arrays_of_fp8() -> None:
+    """NumPy's array interface has no name for float8_e5m2."""
+    a, b = (random(*shape).astype(ml_dtypes.float8_e5m2) for shape in ((16, 32), (32, 8)))
+    made = stepladder.matmul(a, b, device="emulator")
+    assert np.abs(made - product(a, b)).max() < 1e-2
 
 
 def test_a_pipeline_of_the_user() -> None:

@@ -19,19 +19,13 @@ from stepladder.api.spec import MatmulSpec
 from stepladder.api.traced import Traced
 from stepladder.payload.writing import matmul_text
 from stepladder.pipeline.build import build
-from stepladder.pipeline.codegen import toolchain
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.request import Request
 
 M, N, K = 64, 72, 40
 
 
-@pytest.fixture(scope="module", autouse=True)
-def needs_ptxas() -> None:
-    try:
-        toolchain.find_tool("ptxas")
-    except stepladder.StepladderError as error:
-        pytest.skip(error.message)
+pytestmark = pytest.mark.usefixtures("needs_ptxas")
 
 
 def random(*shape: int, dtype: type[np.generic] = np.float16, seed: int = 0) -> np.ndarray:

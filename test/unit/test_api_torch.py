@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 import stepladder
-from stepladder.pipeline.codegen import toolchain
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -24,13 +23,9 @@ EMULATOR = "emulator"
 
 
 @pytest.fixture(scope="module")
-def torch() -> ModuleType:
+def torch(needs_ptxas: None) -> ModuleType:
     import torch
 
-    try:
-        toolchain.find_tool("ptxas")
-    except stepladder.StepladderError as error:
-        pytest.skip(error.message)
     torch.manual_seed(0)
     return torch
 
@@ -102,6 +97,61 @@ def test_a_module_is_compiled(torch: ModuleType) -> None:
         stepladder.compile(layer, [torch.randn(8, 3)], device=EMULATOR, target="sm_90a")
 
 
+def test_a_module_is_called_as_it_is(torch: ModuleType) -> None:
+    """Containers of inputs and results, constants among the inputs, weights of uint8, and a convolution of patches."""
+    pytest.importorskip("torch_mlir.fx")
+
+    class Layer(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("packed", torch.randint(0, 256, (16, 12), dtype=torch.uint8))
+            self.patches = torch.nn.Conv2d(3, 16, 2, stride=2, dtype=torch.float16)
+
+        def forward(self, inputs: dict[str, Tensor], keep: Tensor, scale: float) -> dict[str, object]:
+            x = self.patches(inputs["image"]).flatten(2).transpose(1, 2).reshape(-1, 16)
+            weight = torch.stack((self.packed & 15, self.packed >> 4), -1).reshape(16, 24).to(x.dtype) - 8
+            y = (x @ weight).masked_fill(~keep, 0) * scale
+            return {"y": y, "rest": [None, keep.any(), 3]}
+
+    layer, keep = Layer(), torch.rand(8, 24) < 0.5
+    inputs = {"image": torch.randn(2, 3, 4, 5).half()}
+    compiled = stepladder.compile(layer, [inputs, keep, 0.5], device=EMULATOR, target="sm_90a")
+    with torch.no_grad():
+        got, wanted = compiled(inputs, keep, 0.5), layer(inputs, keep, 0.5)
+    close(got["y"], wanted["y"])
+    assert got["rest"] == wanted["rest"] == [None, True, 3]
+    assert [item.name for item in compiled.inputs] == ["patches.weight", "patches.bias", "packed", "input 0", "input 1"]
+    with (
+        torch.no_grad(),
+        pytest.raises(stepladder.ArgumentError, match=r"input 2 is 0\.25, and the module"),
+    ):
+        compiled(inputs, keep, 0.25)
+    with torch.no_grad(), pytest.raises(stepladder.ArgumentError, match="'input 1' has elements of i8; accepted: i1"):
+        compiled(inputs, keep.to(torch.int8), 0.5)
+    with torch.no_grad(), pytest.raises(stepladder.ArgumentError, match="in other containers"):
+        compiled(inputs["image"], keep, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        (lambda torch, x: x.add_(1) @ x, "the module writes 'input 0' in place"),
+        (lambda torch, x: torch.nn.functional.dropout(x @ x), "the module has random numbers"),
+        (lambda torch, x: torch.cumsum(x @ x, 0), "the module has an op that is neither elementwise nor"),
+        (lambda torch, x: None, "the module returns no tensor"),
+    ],
+)
+def test_modules_that_are_refused(torch: ModuleType, form: Callable[..., object], message: str) -> None:
+    pytest.importorskip("torch_mlir.fx")
+
+    class Layer(torch.nn.Module):
+        def forward(self, x: Tensor) -> object:
+            return form(torch, x)
+
+    with pytest.raises(stepladder.StepladderError, match=message):
+        stepladder.compile(Layer(), [torch.randn(16, 16)], device=EMULATOR, target="sm_90a")
+
+
 @pytest.fixture
 def compiled(
     torch: ModuleType, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
@@ -163,7 +213,7 @@ def test_the_backend_takes_parts_of_a_graph(
 
     names, text = compiled(Block().half(), half(torch, 2, 8, 64))
     assert [name for name in names if "stepladder" in name] == ["stepladder_part_1", "stepladder_part_0"], text
-    assert "@main: 2 matmuls and 0 other kernels" in text and "@main: 4 matmuls and 0 other" in text
+    assert "@main: 2 matmuls and 0 other kernels" in text and "@main: 3 matmuls and 0 other" in text
     assert "layer_norm" in " ".join(names) and "scaled_dot_product_attention" in " ".join(names)
     relu = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(inplace=True), torch.nn.Linear(64, 64)).half()
     assert compiled(relu, half(torch, 16, 64))[0] == ["stepladder_part_0"]

@@ -199,3 +199,9 @@ def test_fma_is_rounded_once(name: str, data: st.DataObject) -> None:
         around = [float(np.nextafter(np.float32(result), np.float32(way))) for way in (-np.inf, np.inf)]
         error = abs(Fraction(result) - exact)
         assert all(error <= abs(Fraction(other) - exact) for other in around if math.isfinite(other))
+
+
+def test_fma_beyond_the_largest_number() -> None:
+    largest = np.array([1e308, -1e308])
+    result = everywhere("math.fma {}", "f64", "f64", largest, np.full(2, 1e300), np.zeros(2))
+    assert result.tolist() == [math.inf, -math.inf]

@@ -11,7 +11,7 @@ import pytest
 
 from chosen import chosen_steps
 from combinations import sample
-from default_kernels import TYPE_OF_BITS, defaults
+from default_kernels import default_payload, defaults
 from stepladder.emulator import matmul
 from stepladder.payload.writing import matmul_text
 from stepladder.pipeline import library
@@ -221,16 +221,7 @@ def test_every_default(
     pipeline: str, knobs: dict[str, bool | int | str], size: tuple[int, int, int], types: tuple[int, int]
 ) -> None:
     """The last IR of kernels that `compile` chooses, a sixth of them drawn, for small problems with the same edges."""
-    operands, c_type = (TYPE_OF_BITS[bits] for bits in types)
-    rounds = pipeline == "wgmma"
-    text = matmul_text(
-        *size,
-        a_type=operands,
-        b_type=operands,
-        c_type=c_type,
-        acc_type="f32" if rounds else c_type,
-        accumulate=not rounds,
-    )
+    text = default_payload(pipeline, size, types)
     with mlir_context():
         _, report = matmul.check_small(text, "payload.mlir", Request(pipeline, knobs))
     assert report.step == ("lower_to_inline_ptx" if pipeline == "wgmma" else "lower_to_nvvm")

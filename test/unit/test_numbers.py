@@ -15,7 +15,6 @@ from fake_cuda import FakeGpu
 from ptx_kernels import executor
 from stepladder.emulator.matmul import check_steps
 from stepladder.pipeline.build import build
-from stepladder.pipeline.codegen import toolchain
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.request import Request
 from stepladder.runtime.bundle import read_bundle
@@ -35,14 +34,6 @@ SETTINGS = [
     ("wmma", WARPS),
     ("wgmma_multistage", TILES),
 ]
-
-
-@pytest.fixture(scope="module")
-def needs_ptxas() -> None:
-    try:
-        toolchain.find_tool("ptxas")
-    except StepladderError as error:
-        pytest.skip(error.message)
 
 
 @pytest.fixture(scope="module")

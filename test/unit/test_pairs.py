@@ -8,29 +8,37 @@ import os
 import random
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from combinations import combinations, sample
 from conftest import examples
 from pair_payloads import PairPayload, drawn
+from ptx_kernels import check as run_ptx
 from stepladder.payload.matmul import PayloadMatmul, find_matmul
-from stepladder.pipeline.build import build
+from stepladder.pipeline.build import Build, build
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.functions import FunctionBuild, build_any
 from stepladder.pipeline.pair_choice import is_slower
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
 from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.resources import transforms_dir
 from test_epilogues import check
 
 SEED = int(os.environ.get("STEPLADDER_TEST_SEED", "0"))
 COUNT = int(os.environ.get("STEPLADDER_RANDOM_PAIRS", examples(6)))
 TILES = {"block_m": 64, "block_n": 32, "block_k": 32, "consumer_warpgroups": 1, "persistent_blocks": 2}
+WARPS = {"block_m": 32, "block_n": 32, "block_k": 32, "warp_m": 16, "warp_n": 32}
 SETTINGS = [
     ("wgmma", TILES),
     ("wgmma", {**TILES, "epilogue": "registers", "block_n": 16}),
     ("wgmma", {**TILES, "schedule": "pingpong"}),
+    ("mma_sync", WARPS),
+    ("mma_sync", {**WARPS, "block_n": 16, "warp_m": 32, "warp_n": 16, "math": "libdevice"}),
+    ("wmma", WARPS),
+    ("wmma", {**WARPS, "prefetch": "cp_async", "stages": 3}),
     ("wgmma_multistage", {**TILES, "persistent_blocks": None}),
     ("wgmma_single_stage", {**TILES, "persistent_blocks": None}),
 ]
@@ -48,7 +56,14 @@ KINDS = [
     PairPayload(m=130, n=72, k=104, activation="tanh", biases=1, late=True),
     PairPayload(m=1, n=8, k=8, activation="relu"),
     PairPayload(m=64, n=64, k=64, layout="row", activation="none", stored="f32", buffers=True),
+    PairPayload(m=64, n=40, biases=1, prepared="x"),
+    PairPayload(m=40, n=24, batch=2, biases=1),
 ]
+
+
+def of_pipeline(kind: PairPayload, pipeline: str) -> PairPayload:
+    """Returns a payload of the types that a pipeline multiplies: WMMA has no bf16 here."""
+    return replace(kind, inputs="f16") if pipeline == "wmma" else kind
 
 
 def found(text: str) -> PayloadMatmul:
@@ -60,15 +75,15 @@ def found(text: str) -> PayloadMatmul:
 def test_right_on_every_pipeline(kind: PairPayload, setting: tuple[str, dict[str, int | str | None]]) -> None:
     pipeline, knobs = setting
     knobs = {name: value for name, value in knobs.items() if value is not None}
-    check(kind.text(), pipeline, knobs, levels="last")
+    check(of_pipeline(kind, pipeline).text(), pipeline, knobs, levels="last")
 
 
 @pytest.mark.parametrize("number", range(COUNT))
 def test_random_pairs(number: int) -> None:
     generator = random.Random(f"{SEED} {number}")
     kind = drawn(generator)
-    pipeline, knobs = generator.choice(SETTINGS[:3])
-    check(kind.text(), pipeline, knobs, levels="last")
+    pipeline, knobs = generator.choice(SETTINGS[:7])
+    check(of_pipeline(kind, pipeline).text(), pipeline, knobs, levels="last")
 
 
 @pytest.mark.parametrize("kind, knobs", sample(OTHERS, 2))
@@ -76,8 +91,9 @@ def test_copied_operands_and_clusters(kind: PairPayload, knobs: dict) -> None:
     check(kind.text(), "wgmma", knobs, levels="last")
 
 
-def test_each_step_is_right() -> None:
-    check(KINDS[0].text(), "wgmma", TILES)
+@pytest.mark.parametrize("pipeline, knobs", [("wgmma", TILES), ("mma_sync", WARPS), ("wmma", WARPS)])
+def test_each_step_is_right(pipeline: str, knobs: dict) -> None:
+    check(KINDS[0].text(), pipeline, knobs)
 
 
 def test_what_is_recognized() -> None:
@@ -112,13 +128,39 @@ def test_other_products_are_refused(old: str, new: str, message: str) -> None:
     assert any("two products of one A" in note for note in refused.value.notes)
 
 
-def test_function_without_wgmma_has_two_kernels() -> None:
+@pytest.mark.parametrize("operand", ["g", "u"])
+def test_pairs_whose_b_elementwise_ops_make_are_refused(operand: str) -> None:
+    with pytest.raises(StepladderError, match="elementwise ops make a B of a pair of products") as refused:
+        found(PairPayload(prepared=operand).text())
+    assert refused.value.location is not None and refused.value.location.startswith("pair.mlir:")
+
+
+@pytest.mark.parametrize("target, pipeline", [("sm_80", "mma_sync"), ("sm_75", "wmma")])
+def test_targets_without_wgmma_have_one_kernel(target: str, pipeline: str) -> None:
     with mlir_context():
-        made = build_any(PairPayload().text(), "pair.mlir", Request("auto", {"target": "sm_80"}, tuned=True))
+        made = build_any(PairPayload().text(), "pair.mlir", Request("auto", {"target": target}, tuned=True))
+    assert isinstance(made, Build)
+    assert (made.manifest.pipeline, made.manifest.problem.second_b) == (pipeline, 0)
+    assert made.manifest.spills == {"stores": 0, "loads": 0}
+
+
+@pytest.mark.parametrize("pipeline, knobs", [("wgmma", TILES), ("mma_sync", WARPS), ("wmma", WARPS)])
+def test_machine_code_is_right(pipeline: str, knobs: dict) -> None:
+    with mlir_context():
+        made = build(PairPayload(m=40, n=40, biases=1, batch=2).text(), "pair.mlir", Request(pipeline, knobs))
+    found, findings = run_ptx(made.code.ptx, made)
+    assert not found, [finding.render() for finding in findings]
+
+
+def test_pair_that_wgmma_refuses_is_two_of_its_kernels() -> None:
+    text = PairPayload(inputs="f32", stored="f32", layout="row").text()
+    with mlir_context():
+        made = build_any(text, "pair.mlir", Request("auto", {"target": "sm_90a"}, tuned=True))
         with pytest.raises(StepladderError, match="block_n must be at most 128"):
             build_any(PairPayload().text(), "pair.mlir", Request("wgmma", {**TILES, "block_n": 136}))
     assert isinstance(made, FunctionBuild)
-    assert len(made.bundle.manifest.launches) == 2
+    launches = made.bundle.manifest.launches
+    assert [made.bundle.matmul(launch).manifest.pipeline for launch in launches] == ["wgmma", "wgmma"]
 
 
 def test_few_tiles_of_a_long_reduction_are_two_kernels() -> None:
@@ -128,9 +170,15 @@ def test_few_tiles_of_a_long_reduction_are_two_kernels() -> None:
         assert not is_slower([PairPayload(m=2048, n=2048, k=2048).text()], request)
 
 
-def test_pipelines_without_pairs_refuse_them() -> None:
-    with mlir_context(), pytest.raises(StepladderError, match="combines two products of one A"):
-        run_pipeline(PairPayload().text(), "pair.mlir", Request("wmma", {}))
+def test_pipelines_without_pairs_refuse_them(tmp_path: Path) -> None:
+    own = tmp_path / "own.mlir"
+    script = (transforms_dir() / "wmma.mlir").read_text()
+    own.write_text(script.replace("@wmma(", "@own(").replace(', takes_pairs = "1"', ""))
+    with (
+        mlir_context(),
+        pytest.raises(StepladderError, match="one product, not two of one A; wgmma"),
+    ):
+        run_pipeline(PairPayload().text(), "pair.mlir", Request(str(own), {}))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from ptx_kernels import run_clean
+from ptx_kernels import kernel, kinds, run, run_clean
 
 X = np.arange(64)
 
@@ -104,6 +104,16 @@ WORDS = [
     ("movmatrix.sync.aligned.m8n8.trans.b16 %r0, %r6;", None),
     ("@%p1 add.s32 %r0, %r1, 100;", lambda x: x + 100 if x < 5 else -7),
     ("@!%p1 mov.b32 %r0, 3;", lambda x: -7 if x < 5 else 3),
+    # 0xffffffff + x, and its carry; a borrow; x (2^32 - 1) + (2^32 - 1) in two halves, of which the upper one is x.
+    ("add.cc.u32 %r2, %r1, -1; addc.u32 %r0, %r1, 10;", lambda x: x + 10 + (x > 0)),
+    ("sub.cc.u32 %r2, %r1, 5; subc.u32 %r0, 7, 0;", lambda x: 7 - (x < 5)),
+    ("mad.lo.cc.u32 %r2, %r1, -1, -1; madc.hi.u32 %r0, %r1, -1, 0;", lambda x: x),
+    ("mad.hi.cc.s32 %r2, %r1, -1, 1; addc.s32 %r0, 3, 0;", lambda x: 3 + (x > 0)),
+    ("add.rz.f32 %r0, 0f3F800000, 0f33C00000;", lambda x: bits(1.0)),
+    ("add.rp.f32 %r0, 0f3F800000, 0f2F800000;", lambda x: bits(1.0 + 2.0**-23)),
+    ("sub.rm.f32 %r0, 0f3F800000, 0f2F800000;", lambda x: bits(1.0 - 2.0**-24)),
+    ("mul.rz.f32 %r0, 0f3F7FFFFF, 0f3F7FFFFF;", lambda x: bits((1 - 2.0**-24) - 2.0**-24)),
+    ("mul.rp.f32 %r0, 0f80000000, 0f3F800000;", lambda x: -(2**31)),
     ("isspacep.global %p2, %x; selp.b32 %r0, 1, 0, %p2;", lambda x: 0 + 1),
     ("isspacep.shared %p2, 16; selp.b32 %r0, 1, 0, %p2;", lambda x: 1),
     ("testp.finite.f32 %p2, 0f7F800000; selp.b32 %r0, 1, 0, %p2;", lambda x: 0),
@@ -187,15 +197,16 @@ def test_loads_and_stores_of_all_sizes() -> None:
     y = run_clean(
         """
   ld.global.s8 %r1, [%x];
-  ld.global.u8 %h2, [%x];
+  ld.global.b8 %h2, [%x];
   st.global.b16 [%y], %h2;
   st.global.b8 [%y+2], %r1;
   st.global.b8 [%y+3], 0;
   ld.global.nc.L1::no_allocate.v2.b16 {%h3, %h4}, [%x];
-  st.global.v2.u16 [%y+4], {%h3, 9};""",
+  ld.global.u8 %h5, [%x];
+  st.global.v2.u16 [%y+4], {%h3, %h5};""",
         np.array([0x80]),
     )
-    assert set(y.tolist()) == {0x80 | 0x80 << 16 | 0x80 << 32 | 9 << 48}
+    assert set(y.tolist()) == {0x80 | 0x80 << 16 | 0x80 << 32 | 0x80 << 48}
 
 
 def test_vectors_in_shared_local_and_global_memory() -> None:
@@ -244,3 +255,43 @@ DONE:
 def test_threads_that_end_early() -> None:
     y = run_clean("  setp.lt.u32 %p1, %t, 10;\n  @%p1 exit;\n  st.global.b64 [%y], 5;")
     assert y.tolist() == [-1] * 10 + [5] * 54
+
+
+# Branches by a table.
+
+TABLE = """
+  and.b32 %r1, %t, 3;
+  {index}
+  mov.u64 %d1, 7;
+  $targets: .branchtargets
+    $even,
+    $odd,
+    $even,
+    $last;
+  {guard}brx.idx %r1, $targets;
+  bra $end;
+$even:
+  mov.u64 %d1, 10;
+  bra $end;
+$odd:
+  mov.u64 %d1, 11;
+  bra $end;
+$last:
+  mov.u64 %d1, 13;
+$end:
+  bar.sync 0;
+  st.global.b64 [%y], %d1;
+"""
+
+
+def test_a_branch_by_a_table() -> None:
+    """Threads that part by a table meet behind it; a guard leaves threads where they are."""
+    every = np.resize([10, 11, 10, 13], 64)
+    assert np.array_equal(run_clean(TABLE.format(index="", guard="")), every)
+    guarded = TABLE.format(index="setp.lt.u32 %p1, %t, 40;", guard="@%p1 ")
+    assert np.array_equal(run_clean(guarded), np.where(np.arange(64) < 40, every, 7))
+
+
+def test_an_index_beyond_a_table_is_a_finding() -> None:
+    _, outcome = run(kernel(TABLE.format(index="or.b32 %r1, %r1, 4;", guard="")))
+    assert kinds(outcome) == {"assumption"}

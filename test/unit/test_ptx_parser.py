@@ -124,8 +124,8 @@ def test_all_unknown_instructions_are_reported_at_once() -> None:
 @pytest.mark.parametrize(
     "body, message",
     [
-        ("add.rz.f32 %r1, %r2, %r3;", "add.rz.f32 with this rounding: it takes .rn"),
-        ("add.cc.u32 %r1, %r2, %r3;", "add.cc.u32 with .cc"),
+        ("add.rz.f64 %d1, %d2, %d3;", "add.rz.f64 with this rounding: it takes .rn"),
+        ("add.cc.u64 %d1, %d2, %d3;", "add.cc.u64 with these types"),
         ("add.u32 %r1, %r2;", "with 2 operands: it takes 3"),
         ("add.u32 %r1, %h1, 1;", "of %h1, which has 16 bits, as .u32"),
         ("add.u32 %r1, nowhere, 1;", "of nowhere: there is no such register or variable"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from combinations import sample
-from default_kernels import TYPE_OF_BITS, defaults
+from default_kernels import default_payload, defaults
 from faults import BASES
 from ptx_kernels import compiled, executor
 from stepladder.emulator import matmul
@@ -45,16 +45,7 @@ def test_every_default(
     pipeline: str, knobs: dict[str, bool | int | str], size: tuple[int, int, int], types: tuple[int, int]
 ) -> None:
     """Every kernel that `compile` chooses by itself, for a small problem with the same edges."""
-    operands, c_type = (TYPE_OF_BITS[bits] for bits in types)
-    rounds = pipeline == "wgmma"
-    text = matmul_text(
-        *size,
-        a_type=operands,
-        b_type=operands,
-        c_type=c_type,
-        acc_type="f32" if rounds else c_type,
-        accumulate=not rounds,
-    )
+    text = default_payload(pipeline, size, types)
     request = Request(pipeline, knobs)
     with mlir_context():
         found = find_matmul(parse_payload(text, "payload.mlir")).problem

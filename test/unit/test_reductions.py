@@ -11,10 +11,10 @@ import pytest
 from combinations import SEED, combinations
 from conftest import examples
 from reduction_payloads import FOLDS, Reduced, reduction_payload
+from refused import refusal
 from stepladder.cli.main import main
 from stepladder.payload.matmul import find_matmul
 from stepladder.pipeline.build import build
-from stepladder.pipeline.codegen import toolchain
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
@@ -48,6 +48,18 @@ def test_right_on_every_pipeline(where: str, kind: tuple[Reduced, ...], stored: 
     elif pipeline != "mma_sync" and pipeline != "wmma":
         size = (136, 72, 40)
     check(reduction_payload(*size, kind, stored=stored), pipeline, knobs, levels="three" if stored == "f32" else "last")
+
+
+@pytest.mark.parametrize(
+    "where, kind, stored",
+    combinations(("mma_sync, edges", "wmma", "multistage"), KINDS[1:], ("f16", "bf16")),
+)
+def test_results_of_16_bits(where: str, kind: tuple[Reduced, ...], stored: str) -> None:
+    pipeline, knobs = WHERE[where]
+    stored = "f16" if pipeline == "wmma" else stored
+    size = (64, 64, 32) if pipeline == "wmma" else (37, 40, 40)
+    payload = reduction_payload(*size, kind, stored=stored, inputs=stored, of_stored=True)
+    check(payload, pipeline, knobs, levels="three")
 
 
 @pytest.mark.parametrize("pipeline, knobs", [("mma_sync", WARPS), ("wgmma", TILES)])
@@ -100,11 +112,8 @@ def test_sums_that_are_stored_as_they_are(where: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("returned", ["both", "the reduction"])
+@pytest.mark.usefixtures("needs_ptxas")
 def test_one_kernel_of_a_function(returned: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    try:
-        toolchain.find_tool("ptxas")
-    except StepladderError as error:
-        pytest.skip(error.message)
     text = reduction_payload(40, 48, 32, [Reduced("sum", 1, squares=True)])
     types = "tensor<40x48xf32>, tensor<40xf32>"
     if returned == "both":
@@ -141,11 +150,8 @@ def test_drawn(number: int) -> None:
 
 
 @pytest.mark.parametrize("pipeline", ["mma_sync", "wgmma"])
+@pytest.mark.usefixtures("needs_ptxas")
 def test_partial_results_are_ordered_in_ptx(pipeline: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    try:
-        toolchain.find_tool("ptxas")
-    except StepladderError as error:
-        pytest.skip(error.message)
     file, bundle = tmp_path / "sums.mlir", str(tmp_path / "sums.bundle")
     file.write_text(reduction_payload(64, 64, 32, KINDS[2], stored="f16"))
     knobs = [
@@ -157,11 +163,8 @@ def test_partial_results_are_ordered_in_ptx(pipeline: str, tmp_path: Path, capsy
     assert "findings: none" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("needs_ptxas")
 def test_column_sums_of_the_widest_tile_do_not_spill() -> None:
-    try:
-        toolchain.find_tool("ptxas")
-    except StepladderError as error:
-        pytest.skip(error.message)
     with mlir_context():
         text = reduction_payload(4096, 4096, 4096, [Reduced("sum", 0)], stored="f16")
         made = build(text, "payload.mlir", Request("wgmma"))
@@ -180,13 +183,13 @@ REFUSED = {
         changed("%v = arith.addf %o, %s", "%t = arith.addf %o, %s : f32\n%v = arith.addf %t, %o"),
         "does more with",
     ),
-    "f16": (
+    "i8": (
         reduction_payload(64, 64, 64, KINDS[0])
-        .replace("tensor<64xf32>", "tensor<64xf16>")
-        .replace("%b0 = arith.constant 0.0 : f32", "%b0 = arith.constant 0.0 : f16")
-        .replace("ins(%b0 : f32)", "ins(%b0 : f16)")
-        .replace("%bias: tensor<64xf16>", "%bias: tensor<64xf32>")
-        .replace("%bias : tensor<64x64xf32>, tensor<64xf16>", "%bias : tensor<64x64xf32>, tensor<64xf32>")
+        .replace("tensor<64xf32>", "tensor<64xi8>")
+        .replace("%b0 = arith.constant 0.0 : f32", "%b0 = arith.constant 0 : i8")
+        .replace("ins(%b0 : f32)", "ins(%b0 : i8)")
+        .replace("%bias: tensor<64xi8>", "%bias: tensor<64xf32>")
+        .replace("%bias : tensor<64x64xf32>, tensor<64xi8>", "%bias : tensor<64x64xf32>, tensor<64xf32>")
         .replace(
             "linalg.reduce ins(%sums : tensor<64x64xf32>)",
             "linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>], "
@@ -194,10 +197,10 @@ REFUSED = {
         )
         .replace(
             "dimensions = [1]\n (%x: f32, %o: f32) {\n %v = arith.addf %x, %o : f32\n linalg.yield %v : f32 }",
-            "{\n^bb0(%x: f32, %o: f16):\n %y = arith.truncf %x : f32 to f16\n %v = arith.addf %y, %o : f16\n"
-            " linalg.yield %v : f16 } -> tensor<64xf16>",
+            "{\n^bb0(%x: f32, %o: i8):\n %y = arith.fptosi %x : f32 to i8\n %v = arith.addi %y, %o : i8\n"
+            " linalg.yield %v : i8 } -> tensor<64xi8>",
         ),
-        "reduces in f16",
+        "reduces in i8",
     ),
     "begins with an argument": (
         "\n".join(
@@ -225,10 +228,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused_with_one_message(name: str) -> None:
-    text, message = REFUSED[name]
-    with mlir_context(), pytest.raises(StepladderError, match=message) as raised:
-        find_matmul(parse_payload(text, "payload.mlir"))
-    assert raised.value.location.startswith("payload.mlir:")
+    refusal(*REFUSED[name])
 
 
 def test_split_k_is_refused() -> None:

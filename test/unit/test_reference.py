@@ -136,6 +136,43 @@ func.func @f(%A: tensor<16x9xf32>, %S: tensor<16xf32>) -> tensor<16x9xf32> {
     %t = math.tanh %w : f32
     linalg.yield %t : f32 } -> tensor<16x9xf32>
   return %p : tensor<16x9xf32> }""",
+    "elements by indices": """#m = affine_map<(i, j) -> (i, j)>
+func.func @f(%I: tensor<6x3xi64>, %T: tensor<4x3xf32>, %O: tensor<6x3xf32>) -> tensor<6x3xf32> {
+  %n = arith.constant 3 : i64
+  %p = linalg.generic {indexing_maps = [#m, #m], iterator_types = ["parallel", "parallel"]}
+      ins(%I : tensor<6x3xi64>) outs(%O : tensor<6x3xf32>) {
+  ^bb0(%x: i64, %o: f32):
+    %r = arith.andi %x, %n : i64
+    %i = arith.index_cast %r : i64 to index
+    %j = linalg.index 1 : index
+    %v = tensor.extract %T[%i, %j] : tensor<4x3xf32>
+    linalg.yield %v : f32 } -> tensor<6x3xf32>
+  return %p : tensor<6x3xf32> }""",
+    "whether all or any": """#m = affine_map<(i, j) -> (i, j)>
+#r = affine_map<(i, j) -> (i)>
+#v = affine_map<(i) -> (i)>
+func.func @f(%A: tensor<9x3xf32>, %B: tensor<9xi1>, %C: tensor<9xi1>, %O: tensor<9xi8>) -> tensor<9xi8> {
+  %n = arith.constant 0.0 : f32
+  %some = linalg.generic {indexing_maps = [#m, #r], iterator_types = ["parallel", "reduction"]}
+      ins(%A : tensor<9x3xf32>) outs(%B : tensor<9xi1>) {
+  ^bb0(%x: f32, %o: i1):
+    %p = arith.cmpf ogt, %x, %n : f32
+    %q = arith.ori %p, %o : i1
+    linalg.yield %q : i1 } -> tensor<9xi1>
+  %all = linalg.generic {indexing_maps = [#m, #r], iterator_types = ["parallel", "reduction"]}
+      ins(%A : tensor<9x3xf32>) outs(%C : tensor<9xi1>) {
+  ^bb0(%x: f32, %o: i1):
+    %p = arith.cmpf ogt, %x, %n : f32
+    %q = arith.andi %o, %p : i1
+    linalg.yield %q : i1 } -> tensor<9xi1>
+  %both = linalg.generic {indexing_maps = [#v, #v, #v], iterator_types = ["parallel"]}
+      ins(%some, %all : tensor<9xi1>, tensor<9xi1>) outs(%O : tensor<9xi8>) {
+  ^bb0(%x: i1, %y: i1, %o: i8):
+    %p = arith.extui %x : i1 to i8
+    %q = arith.extsi %y : i1 to i8
+    %s = arith.subi %p, %q : i8
+    linalg.yield %s : i8 } -> tensor<9xi8>
+  return %both : tensor<9xi8> }""",
     "buffers": """func.func @f(%A: memref<4x5xf32>, %B: memref<4x5xf32>, %C: memref<4x5xf32>) {
   %t = memref.alloc() : memref<4x5xf32>
   linalg.add ins(%A, %B : memref<4x5xf32>, memref<4x5xf32>) outs(%t : memref<4x5xf32>)

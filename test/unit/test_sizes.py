@@ -48,6 +48,18 @@ def test_small_sizes(size: tuple[int, int, int], pipeline: str, accumulate: bool
 
 
 @pytest.mark.parametrize("pipeline", PIPELINES)
+def test_i8_whose_rows_are_whole_vectors(pipeline: str) -> None:
+    """Upstream makes no cp.async of copies of i8 with a mask, although a vector has 16 bytes."""
+    types = {"a_type": "i8", "b_type": "i8", "acc_type": "i32", "c_type": "i32"}
+    text = matmul_text(33, 48, 80, **types)
+    with mlir_context():
+        check_text(text, Request(pipeline, WARPS))
+        if pipeline == "wmma":
+            with pytest.raises(StepladderError, match=r"tiles of i8 .* must go through registers"):
+                run_pipeline(text, "m.mlir", Request(pipeline, {**WARPS, "prefetch": "cp_async"}))
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES)
 def test_a_matrix_times_itself_in_one_tile(pipeline: str) -> None:
     """The tiles of A and B hold the same elements, and are two buffers."""
     text = """func.func @square(%A: tensor<12x12xf16>, %C: tensor<12x12xf32>) -> tensor<12x12xf32> {

@@ -1,6 +1,6 @@
-// A kernel of one linalg op that is no matmul: elementwise ops, reductions, transposes and copies on whole buffers.
+// Compiles one linalg op that is no matmul: elementwise ops, reductions, transposes and copies of whole buffers.
 //
-// The payload is a function on tensors with the op, what its results begin from, and views of its operands, as
+// The payload is a function on tensors with the op, the initial values of its results, and views of its operands, as
 // `outline_elementwise` writes it.
 
 module attributes {transform.with_named_sequence} {

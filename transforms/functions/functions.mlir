@@ -1,8 +1,8 @@
-// A function with several matmuls becomes calls of functions that are one kernel each, and one workspace.
+// Divides a function with several matmuls into calls of functions that are one kernel each, and one workspace.
 //
-// Each function that is called is a payload of another pipeline: those of matmuls of `wgmma`, `mma_sync` or `wmma`, the
-// others of `elementwise`. They are compiled from the IR after `outline_elementwise`; the buffers that their kernels are
-// launched on are those of the IR after the last step.
+// Each called function is a payload of another pipeline: functions with a matmul of `wgmma`, `mma_sync` or `wmma`,
+// other functions of `elementwise`. They are compiled from the IR after `outline_elementwise`. The IR after the last
+// step gives the buffers that their kernels are launched on.
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @functions(%module: !transform.any_op {transform.consumed}) attributes {whole_function} {

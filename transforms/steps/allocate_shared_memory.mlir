@@ -1,7 +1,7 @@
 // Allocates every shared tile as a static array in shared memory, at most 48 KB a block.
 //
-// The upstream route: the allocation becomes a stack allocation, and that a global in the workgroup address space.
-// `pack_shared_memory` replaces this step where tiles need dynamic shared memory.
+// Upstream's passes turn the allocation into a stack allocation, and the stack allocation into a global in the
+// workgroup address space. `pack_shared_memory` replaces this step where the tiles need dynamic shared memory.
 //
 // Before:
 //   %shared_a = memref.alloc() : memref<2x128x40xf16, #gpu.address_space<workgroup>>

@@ -1,7 +1,7 @@
 // Bufferizes the remaining tensors and updates C in place.
 //
 // Tiling, fusion and staging are done and no longer need tensors. One-shot bufferization proves that every slice of C
-// is written where it is read, so it inserts no copy of C and tiles become views of the arguments.
+// is written where it is read, so that it inserts no copy of C, and tiles become views of the arguments.
 //
 // Before:
 //   %c_tile = tensor.extract_slice %c_in[%i, %j] [128, 128] : tensor<512x512xf32> to tensor<128x128xf32>

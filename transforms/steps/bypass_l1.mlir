@@ -1,10 +1,10 @@
 // Makes `cp.async` bypass the L1 cache (`cp.async.cg`).
 //
-// A block reads each tile of A and B once, so caching it in L1 has no reuse and costs bandwidth that L1 shares with
-// shared memory. Padded tiles keep the path through L1: their odd rows start in the middle of a 32-byte sector, for
-// which that path is faster, so `wmma` does not include this step.
+// A block reads each tile of A and B once. A copy in L1 has no reuse, and costs bandwidth that L1 shares with shared
+// memory. `wmma` does not include this step: its padded tiles have rows that start in the middle of a 32-byte sector,
+// for which the path through L1 is faster.
 //
-// Upstream sets the attribute when it creates the copies and loses it on those that pipelining predicates. This step
+// Upstream sets the attribute when it creates the copies, and loses it on copies that pipelining predicates. The step
 // therefore runs after `pipeline_copies`.
 //
 // Before:

@@ -1,11 +1,11 @@
-// Canonicalizes functions and merges their common subexpressions (CSE).
+// Canonicalizes functions and eliminates their common subexpressions (CSE).
 //
-// Steps include it to clean up after a rewrite: constants fold, index arithmetic of tiles and loops becomes one
-// expression, and accesses to the same address become visible as such to later steps. CSE merges values on which
-// further canonicalization patterns match, for example views of the same buffer, hence the second round of patterns.
+// Steps include it to clean up after a rewrite: constants fold, the index arithmetic of tiles and loops becomes one
+// expression, and later steps recognize accesses to the same address. CSE exposes further canonicalization patterns,
+// for example on views of one buffer, which a second round applies.
 //
-// Takes handles to functions, not to the module: after `outline_kernel` a step cleans up the kernel and does not change
-// the host function.
+// The step takes handles to functions, not to the module: after `outline_kernel` it cleans up the kernel and leaves the
+// host function alone.
 //
 // Before:
 //   %1 = arith.addi %0, %c0 : index

@@ -1,7 +1,7 @@
-// Converts copies from global to shared memory to `cp.async`, which does not go through registers.
+// Converts copies from global to shared memory to `cp.async`, which bypasses registers.
 //
-// A load and a store become one `cp.async`: the thread issues it, continues, and later waits for its commit group.
-// Tiles in flight occupy no registers, so several stages can be in flight at once. For sm_80 and later.
+// A load and a store become one `cp.async`: a thread issues it, continues, and waits for its commit group later. Tiles
+// in flight occupy no registers, so that several stages can be in flight at once. The instruction needs sm_80.
 //
 // Before:
 //   %0 = vector.transfer_read %A[%i, %k] : memref<512x512xf16>, vector<8xf16>

@@ -1,7 +1,8 @@
 // Converts 16 x 16 transfers and contractions to WMMA operations of the gpu dialect.
 //
-// A fragment (`!gpu.mma_matrix`) is distributed over the 32 lanes of a warp in a layout that only the hardware defines.
-// A load distributes a 16 x 16 tile over the lanes' registers, and a compute is one warp-synchronous instruction.
+// A fragment (`!gpu.mma_matrix`) is distributed over the 32 lanes of a warp, in a layout that the hardware does not
+// document. A load distributes a 16 x 16 tile over the registers of the lanes, and a product is one warp-synchronous
+// instruction.
 //
 // Source: CC'22, sections 3.1 and 3.3.
 //

@@ -1,7 +1,7 @@
 // Distributes the vectors of a subgroup to its 16 lanes.
 //
-// A lane holds a column of each block: that is what the 2D block messages load and the matrix instruction takes. B of
-// 16-bit elements is loaded with two rows packed in a register of 32 bits, as the instruction expects it.
+// A lane holds a column of each block, which is the layout of the 2D block messages and of the matrix instruction.
+// 16-bit elements of B are loaded with two rows packed into a 32-bit register, as the instruction takes them.
 //
 // Source: the passes xegpu-propagate-layout, xegpu-optimize-peephole and xegpu-sg-to-lane-distribute of MLIR.
 //
@@ -15,8 +15,6 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @distribute_to_lanes(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
-        {condition = "a_layout == 'row'",
-         message = "A must be row-major: the hardware transposes blocks of 32-bit elements only, which B is loaded as"},
         {condition = "a_type in ['f16', 'bf16'] and acc_bits == 32",
          message = "A and B must be f16 or bf16, with sums in f32: blocks of other types are not distributed to lanes"}
       ]} {

@@ -1,8 +1,8 @@
-// Drops the batch dimension of 1 that the tiles of a batch have, so that a block computes a plain matmul.
+// Drops the batch dimension of 1 of a tile, so that a block computes a plain matmul.
 //
-// `tile_to_blocks` includes it where the payload is a batch: all later steps then see a `linalg.matmul` of matrices,
-// which are slices of reduced rank of the batch. Upstream's patterns drop dimensions of extent 1 from `linalg.generic`;
-// the product and the fill become generic for them and are named again afterwards.
+// `tile_to_blocks` includes this step for batches. Later steps then see a `linalg.matmul` of matrices, which are
+// rank-reduced slices of the batch. Upstream's patterns drop unit dimensions from `linalg.generic` only: the step
+// generalizes the product and the fill, drops the dimension, and specializes both to named ops again.
 //
 // Before:
 //   %a_rows = tensor.extract_slice %a[%b, %i * 128, 0] [1, 128, 512] : ... to tensor<1x128x512xf16>

@@ -1,7 +1,7 @@
 // Generalizes named linalg ops that compute element by element, reduce, transpose or broadcast.
 //
-// Steps include it before `linalg-fuse-elementwise-ops`, which fuses generic ops. Contractions keep their names: later
-// steps match them by these.
+// Steps include it before `linalg-fuse-elementwise-ops`, which fuses generic ops only. Contractions keep their names,
+// by which later steps match them.
 //
 // Before:
 //   %s = linalg.exp ins(%x : tensor<8x16xf32>) outs(%0 : tensor<8x16xf32>)

@@ -1,8 +1,8 @@
 // Keeps the warp tile of C in accumulator registers for the whole k loop.
 //
-// The addresses of the fragments of C do not depend on k. Each fragment is loaded once before the loop, carried from
-// iteration to iteration as an iter_arg, and stored once after the loop, instead of a load and a store an iteration.
-// For C = AB the zeros that the fill stores are forwarded to the loop, and those stores are erased.
+// The addresses of the fragments of C do not depend on k. Instead of a load and a store in each iteration, a fragment
+// is loaded once before the loop, carried by an iter_arg, and stored once after the loop. For C = AB the zeros of the
+// fill are forwarded to the loop, and the fill's stores are erased.
 //
 // Source: CC'22, section 3.3 ("hoisted loads on C", listing 1).
 //

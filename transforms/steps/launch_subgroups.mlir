@@ -1,9 +1,10 @@
-// Launches the subgroups of each work-group: 16 threads each.
+// Sets the threads of each work-group: 16 for each subgroup.
 //
-// The tiles name subgroups, and a launch has threads. On the targets a subgroup that executes matrix instructions has
-// 16 threads; an attribute of the launch states the size, as an attribute of the kernel's `llvm.func` does later.
+// The tiles count subgroups, and a launch counts threads. A subgroup that executes matrix instructions has 16 threads
+// on the supported GPUs. An attribute of the launch states this size, as an attribute of the kernel's `llvm.func` does
+// later.
 //
-// Source: the extension for matrix multiply accumulate of OpenCL C, whose built-ins need subgroups of 16.
+// Source: the OpenCL C extension for matrix multiply accumulate, whose built-ins need subgroups of 16.
 //
 // Before:
 //   gpu.launch blocks(...) in (2, 2, 1) threads(...) in (1, 1, 1) { ... }

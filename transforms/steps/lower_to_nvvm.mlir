@@ -1,8 +1,8 @@
 // Lowers the kernel to the NVVM dialect, whose operations map one to one to LLVM IR and NVIDIA's intrinsics.
 //
 // Structured loops become branches, indices become 64-bit integers, memrefs become bare pointers, and each WMMA
-// operation becomes its intrinsic. Thread and block indices are never negative, so signed divisions of indices become
-// unsigned ones, which are shifts for powers of two.
+// operation becomes its intrinsic. Thread and block indices are never negative: signed divisions of indices become
+// unsigned ones, and shifts where the divisor is a power of two.
 //
 // Before:
 //   %d = gpu.subgroup_mma_compute %a, %b, %c : ... -> !gpu.mma_matrix<16x16xf32, "COp">

@@ -1,8 +1,8 @@
 // Lowers the kernel from XeGPU to XeVM, whose operations map to the built-ins of Intel's OpenCL C.
 //
-// A descriptor becomes an address with the width, the height and the pitch of its matrix in bytes, which each 2D block
-// operation takes. Vectors of lanes become those of the built-ins: integers of 16 bits for A, of 32 bits with packed
-// rows for B.
+// A descriptor becomes an address and the width, height and pitch of its matrix in bytes, which each 2D block operation
+// takes. The vectors of lanes become integer vectors, as the built-ins take them: 16-bit integers for A, 32-bit
+// integers with packed rows for B.
 //
 // Source: the passes xegpu-vector-linearize, convert-math-to-xevm and convert-xegpu-to-xevm of MLIR.
 //

@@ -2,8 +2,8 @@
 //
 // Without an alignment LLVM assumes that of one element and splits a 128-bit access into scalar accesses. The alignment
 // holds: a vector starts at a multiple of 16 bytes in a row, rows are multiples of 16 bytes long, and device
-// allocations are aligned to 256 bytes. Loads and stores that already state a smaller alignment keep it: the
-// accumulator pairs of `convert_to_mma_sync`, and what `lower_masked_copies` and writes of narrow elements leave.
+// allocations are aligned to 256 bytes. Loads and stores that state a smaller alignment keep it: the accumulator pairs
+// of `convert_to_mma_sync`, the accesses that `lower_masked_copies` creates, and writes of narrow elements.
 //
 // Before:
 //   %0 = vector.transfer_read %A[%i, %k] {in_bounds = [true]} : memref<512x512xf16>, vector<8xf16>

@@ -1,11 +1,12 @@
 // Distributes the copies to shared memory over the threads of the block, with one barrier after both copies.
 //
-// A thread copies vectors of `run` elements, 16 bytes, the widest access of a thread. Consecutive threads copy
-// consecutive vectors of a row, so that a warp's accesses coalesce to whole 32-byte sectors. A row of A's tile as
-// stored has `a_width` elements, a_width / run threads wide; a row of B's has b_width / run. With more vectors than
-// threads, a thread copies several consecutive rows; `map_copies_cyclically` assigns rows in another order.
+// A thread copies vectors of `run` elements, 16 bytes, which is the widest access of a thread. Consecutive threads copy
+// consecutive vectors of a row, so that the accesses of a warp coalesce to whole 32-byte sectors. A row of the stored
+// tile of A has `a_width` elements and takes a_width / run threads; a row of B takes b_width / run. If a tile has more
+// vectors than the block has threads, a thread copies several consecutive rows. `map_copies_cyclically` assigns rows in
+// another order.
 //
-// The barrier makes what a thread has written visible to the other warps, which read it.
+// The barrier makes the writes of a thread visible to the other warps.
 //
 // Source: CC'22, sections 3.4 and 3.6.
 //
@@ -53,6 +54,15 @@ module attributes {transform.with_named_sequence} {
       (mapping = [#gpu.thread<linear_dim_1>, #gpu.thread<linear_dim_0>])
       {knobs = {static_num_threads = "[threads * run / b_width, b_width / run]"}}
       : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
+    // The copies to both B of a pair of products have one loop over threads, and one barrier.
+    transform.tune.alternatives<"pair"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "products == 2"}} {
+    }, {
+      %first, %second = transform.split_handle %b_threads
+        : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
+      %both = transform.loop.fuse_sibling %first into %second
+        : (!transform.any_op, !transform.any_op) -> !transform.any_op
+    }
     %launch_b = transform.gpu.map_nested_forall_to_threads %launch_a block_dims = [128, 1, 1]
       sync_after_distribute = true {knobs = {block_dims = "[threads, 1, 1]"}}
       : (!transform.any_op) -> !transform.any_op

@@ -1,11 +1,11 @@
 // Tiles the thread-block tile of C into warp tiles of warp_m x warp_n.
 //
-// The second level of tiling. A warp keeps its tile of C in registers for the whole k loop: that takes warp_m * warp_n
-// / 32 accumulator registers a thread, and each fragment of A is used warp_n / 16 times, each fragment of B warp_m / 16
-// times. Larger warp tiles reuse fragments more often and leave fewer registers.
+// This is the second level of tiling. A warp keeps its tile of C in warp_m * warp_n / 32 accumulator registers a thread
+// for the whole k loop. It uses each fragment of A warp_n / 16 times and each fragment of B warp_m / 16 times: larger
+// warp tiles reuse fragments more often and leave fewer registers.
 //
-// With single-stage shared tiles a second barrier follows the matmul: the copies of the next tile must not overwrite
-// data that a slower warp still reads. `multi_buffer` removes it.
+// With single-stage shared tiles a second barrier follows the matmul, because the copies of the next tile must not
+// overwrite data that a slower warp still reads. `multi_buffer` removes it.
 //
 // Source: CC'22, algorithm 1 and section 3.4.
 //
@@ -40,6 +40,14 @@ module attributes {transform.with_named_sequence} {
     %tile, %warps = transform.structured.tile_using_forall %matmul tile_sizes [%warp_m, %warp_n]
       (mapping = [#gpu.warp<linear_dim_1>, #gpu.warp<linear_dim_0>])
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> (!transform.any_op, !transform.any_op)
+    // A pair of products has one loop over warps, and one barrier.
+    transform.tune.alternatives<"pair"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "products == 2"}} {
+    }, {
+      %first, %second = transform.split_handle %warps : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
+      %both = transform.loop.fuse_sibling %first into %second
+        : (!transform.any_op, !transform.any_op) -> !transform.any_op
+    }
     %mapped = transform.gpu.map_nested_forall_to_threads %launch_fill block_dims = [128, 1, 1]
       sync_after_distribute = true
       {knobs = {block_dims = "[threads, 1, 1]", sync_after_distribute = "stage_in_shared_memory"}}

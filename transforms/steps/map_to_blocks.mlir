@@ -1,7 +1,8 @@
 // Maps the parallel loop over tiles of C to the grid of a kernel launch.
 //
 // Block (x, y) computes the tile in column x and row y of C. Blocks that run concurrently are mostly neighbours in a
-// row of tiles and share rows of A through the L2 cache. The allocations of shared tiles are hoisted out of the k loop.
+// row of tiles and share rows of A through the L2 cache. The step hoists the allocations of shared tiles out of the k
+// loop.
 //
 // Source: CC'22, section 3.6.
 //

@@ -1,8 +1,9 @@
 // Unrolls the matmul of a warp to fragments of the size of one tensor-core instruction, in outer-product order.
 //
-// The matmul becomes one `vector.contract`, which is unrolled with k outermost: within a slice of k every fragment of A
-// is multiplied by every fragment of B. Consecutive instructions then accumulate into different registers and do not
-// depend on each other, and CSE leaves warp_m / 16 + warp_n / 16 fragment loads for warp_m / 16 * warp_n / 16 products.
+// The matmul becomes one `vector.contract`, which is unrolled with k outermost: within a slice of k, every fragment of
+// A is multiplied by every fragment of B. Consecutive instructions then accumulate into different registers and are
+// independent of each other. CSE leaves warp_m / 16 + warp_n / 16 fragment loads for warp_m / 16 * warp_n / 16
+// products.
 //
 // Source: CC'22, section 3.3 (loop order after Bhaskaracharya et al.).
 //

@@ -1,9 +1,10 @@
-// Narrows index arithmetic to 32 bits where its range allows, which halves the registers that it takes.
+// Narrows index arithmetic to 32 bits where its range allows, which halves its registers.
 //
 // An index has 64 bits and occupies two registers, but tile numbers, coordinates and offsets in shared memory fit in 32
-// bits. Loop bounds and the sizes of grid and block are known, and integer range analysis propagates them through the
-// arithmetic. Without this step the producer warpgroup, which has 24 registers a thread when consumers hold large
-// accumulators, spills. The tile scheduler divides by numbers that are not powers of two, where 64 bits cost most.
+// bits. Integer range analysis propagates the known loop bounds and the known sizes of grid and block through the
+// arithmetic. Without this step the producer warpgroup spills, as it has 24 registers a thread where consumers hold
+// large accumulators. The tile scheduler divides by numbers that are no powers of two, where 64-bit arithmetic costs
+// most.
 //
 // Before:
 //   %row = arith.remui %tile, %rows : index

@@ -1,8 +1,8 @@
 // Outlines the body of the launch to a kernel function in a gpu.module.
 //
 // The host function keeps the launch: the sizes of grid and block, and the arguments. Constants and index computations
-// sink into the kernel first, so that only buffers are passed. The outlining orders arguments by their first use in the
-// kernel, so the manifest records the order. Constants that later steps create, for example the zero fragments of C =
+// sink into the kernel first, so that only buffers are passed. Upstream orders the arguments by their first use in the
+// kernel, and the manifest records the order. Constants that later steps create, for example the zero fragments of C =
 // AB, remain in the kernel.
 //
 // Before:

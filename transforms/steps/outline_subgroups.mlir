@@ -1,7 +1,7 @@
 // Outlines the body of the launch to a kernel function for the GPU `chip`, with subgroups of 16 threads.
 //
-// The attributes of a launch are not those of its kernel, which has to state the size of its subgroups itself. The
-// module of the kernel states the GPU, whose instructions the next steps choose.
+// Upstream's outlining does not copy the attributes of the launch: the step sets the size of the subgroups on the
+// kernel. The module of the kernel names the GPU, for which the next steps select instructions.
 //
 // Source: the passes gpu-kernel-outlining and xevm-attach-target of MLIR.
 //

@@ -1,12 +1,12 @@
 // Pads every row of the shared tiles by `padding` elements of 16 bits to avoid bank conflicts.
 //
-// Shared memory has 32 banks of 4 bytes. A WMMA load reads 16 rows at the same column; when the row pitch is a multiple
-// of 128 bytes, all rows start in the same bank and the accesses serialize. Eight f16 more a row shift consecutive rows
-// by 4 banks. Any multiple of eight keeps rows 16-byte aligned, as WMMA loads require. Rows are those of the tile as
-// stored: a column-major A has block_m elements in a row, not block_k.
+// Shared memory has 32 banks of 4 bytes. A WMMA load reads 16 rows at the same column. If the row pitch is a multiple
+// of 128 bytes, all rows start in the same bank and the accesses serialize. A padding of 8 elements shifts consecutive
+// rows by 4 banks. Any multiple of 8 keeps rows 16-byte aligned, as WMMA loads require. The rows are those of the tile
+// as stored: a column-major A has rows of block_m elements, not block_k.
 //
-// At this point every access to a tile is indexed (transfers, and loads and stores in loops), so the shape of the tile
-// can change without a change of address arithmetic.
+// At this point every access to a tile is indexed (by transfers, or by loads and stores in loops), so that the shape of
+// the tile can change without a change of address arithmetic.
 //
 // Source: CC'22, section 3.2.
 //

@@ -1,9 +1,9 @@
-// Software-pipelines the k loop: `cp.async` copies run `stages` - 1 tiles ahead of the products.
+// Pipelines the k loop in software: `cp.async` copies run `stages` - 1 tiles ahead of the products.
 //
 // While iteration i computes, the tiles of the next iterations are in flight, each in its own commit group. An
-// iteration waits for its own group and leaves the later groups in flight. Copies beyond the last tile are predicated
-// to copy zero elements. One barrier an iteration is enough, since the stage that is overwritten was read one iteration
-// earlier.
+// iteration waits for its own group and leaves the later groups in flight. Copies beyond the last tile are predicated:
+// they copy zero elements. One barrier an iteration suffices, because the stage that the copies overwrite was read one
+// iteration earlier.
 //
 // Before:
 //   scf.for %k = 0 to 512 step 32 {

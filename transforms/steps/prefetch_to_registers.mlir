@@ -1,9 +1,8 @@
-// Software-pipelines the k loop through registers: loads the tile of iteration i + 1 while iteration i computes.
+// Pipelines the k loop in software through registers: loads the tile of iteration i + 1 while iteration i computes.
 //
-// The latency of a global load is far longer than a product. The pipelining splits each copy: the load is issued one
-// iteration early and the store to shared memory, which waits for it, starts the next iteration, so the tensor cores
-// have the products of a whole tile in between. The first load becomes the prologue, the last computation the epilogue
-// of the loop.
+// A global load takes far longer than a product. The step splits each copy: the load is issued one iteration early, and
+// the store to shared memory, which waits for it, starts the next iteration. The products of a whole tile are between
+// the two. The first load becomes the prologue of the loop, and the last computation its epilogue.
 //
 // With stages = 1 the loop has the form of CC'22 (store, barrier, compute, barrier); two stages save the second
 // barrier. Upstream's op leaves the loads at the end of the loop body; `hoist_prefetch` moves them before the

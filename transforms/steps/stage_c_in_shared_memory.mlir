@@ -1,14 +1,14 @@
 // Allocates a shared-memory tile for the accumulator of a block, and pads A and B to whole tiles.
 //
 // The accumulator then has one buffer of a static shape from the first product to the last, also where the tile extends
-// beyond C. Later steps keep the accumulator in registers: for them the buffer states the initial value and the
-// destination, and an epilogue step erases it. Without an epilogue step a copy after the k loop writes C, or the op
-// that consumes the product does.
+// beyond C. Later steps keep the accumulator in registers: the buffer only states its initial value and its
+// destination, and an epilogue step erases the buffer. Without an epilogue step, a copy after the k loop writes C, or
+// the op that consumes the product writes it.
 //
-// Upstream's padding with `nofold` (which also keeps paddings that add nothing) creates the copies. The padding of C
-// becomes an allocation here. Those of A and B cover the whole reduction: `tile_k` slices them, and
-// `stage_operands_in_shared_memory` makes copies of them. For C = AB, zeros padded with zeros become a larger fill, so
-// the kernel does not read C.
+// Upstream's padding with `nofold`, which also keeps paddings that add nothing, creates the copies. The padding of C
+// becomes an allocation in this step. The paddings of A and B cover the whole reduction: `tile_k` slices them, and
+// `stage_operands_in_shared_memory` converts them to copies. For C = AB, zeros padded with zeros become a larger fill,
+// so that the kernel does not read C.
 //
 // The attribute `operand_c` marks the accumulator's buffer and the ops that read or write C, for later steps.
 //

@@ -1,12 +1,11 @@
 // Stages the tiles of A and B of one k step in shared memory, zero-filled beyond the edges of A and B.
 //
 // `stage_c_in_shared_memory` padded A and B to whole tiles before the reduction was tiled. This step moves the padding
-// into the k loop, one tile at a time, and makes it a copy to a tile in the workgroup address space. The products then
-// always have whole tiles of static shapes; only the copies handle edges, and where the tiles divide the problem there
-// is no edge code. The zeros do not change the accumulator.
+// into the k loop, one tile at a time, and converts it to a copy to a tile in the workgroup address space. The products
+// then have whole tiles of static shapes, and only the copies handle edges. Where the tiles divide the problem, the
+// kernel has no code for edges. The zeros do not change the accumulator.
 //
-// `stage_in_shared_memory` creates its copies, this step finds them as paddings. Both mark allocations and copies with
-// the attributes `operand_a` and `operand_b`.
+// The attributes `operand_a` and `operand_b` mark allocations and copies, as in `stage_in_shared_memory`.
 //
 // Source: CC'22, section 3.2, for problems that tiles divide; padding is upstream's.
 //

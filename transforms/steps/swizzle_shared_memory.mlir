@@ -1,10 +1,11 @@
-// Swizzles the shared tiles: the column of an access is XORed with its row, so that no access has bank conflicts.
+// Swizzles the shared tiles: XORs the column of an access with its row, so that no access has bank conflicts.
 //
-// `ldmatrix` reads eight rows of 16 bytes at the same column, which in a plain tile lie in the same banks. With the
-// 16-byte columns of row r permuted by r modulo eight they lie in eight different groups of banks, and so do the rows
-// that the copies write. Unlike padding, swizzling takes no shared memory, so that larger tiles or more stages fit.
+// `ldmatrix` reads eight rows of 16 bytes at the same column, which lie in the same banks in a plain tile. The swizzle
+// permutes the 16-byte columns of row r by r modulo eight: the eight rows of a load lie in eight different groups of
+// banks, and so do the rows that the copies write. Unlike padding, swizzling takes no shared memory, so that larger
+// tiles or more stages fit.
 //
-// A row of 16 bytes has one column and nothing to permute: the step refuses such tiles.
+// The step refuses tiles with rows of 16 bytes, which have one column and nothing to permute.
 //
 // Source: CC'22, sections 2.2 and 4.3, which name unswizzled shared memory as a limitation of WMMA.
 //

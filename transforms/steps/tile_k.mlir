@@ -1,12 +1,12 @@
 // Tiles the reduction by block_k, so that the operand tiles of one step fit in shared memory.
 //
-// The loop over k is the main loop of the kernel. A larger block_k means fewer barriers and longer runs of tensor-core
-// instructions between them; a smaller one leaves shared memory for larger tiles, more stages, or another block on the
-// same multiprocessor.
+// The loop over k is the main loop of the kernel. A larger block_k gives fewer barriers and longer runs of tensor-core
+// instructions between them. A smaller block_k leaves shared memory for larger tiles, more stages, or another block on
+// the same multiprocessor.
 //
 // A pair of products of one A, which `gather_products` has moved together, gets one loop.
 //
-// In a pipeline with `whole_tiles` block_k must divide k. In the others an earlier step has padded A and B.
+// In a pipeline with `whole_tiles` block_k must divide k. In other pipelines an earlier step has padded A and B.
 //
 // Source: CC'22, algorithm 1, the loop over threadBlockK.
 //

@@ -1,15 +1,16 @@
 // Tiles C into thread-block tiles of block_m x block_n.
 //
-// The first of two levels of tiling: tiles of C are independent, so blocks need no communication. A larger tile reads
-// less of A and B in total (each element of A is read n / block_n times, each of B m / block_m times); a smaller tile
-// gives more blocks, which a small problem needs to occupy all multiprocessors. For C = AB the `linalg.fill` is fused
-// into the tile, where it initializes registers instead of memory. Where an elementwise op consumes the product, or
-// rounds it to C's type, that op is tiled and the matmul fused into it: a tile is computed further in registers.
+// This is the first of two levels of tiling. Tiles of C are independent, so that blocks need no communication. A larger
+// tile reads less of A and B in total: each element of A is read n / block_n times, each element of B m / block_m
+// times. A smaller tile gives more blocks, which a small problem needs to occupy all multiprocessors. For C = AB the
+// step fuses the `linalg.fill` into the tile, where it initializes registers instead of memory. If an elementwise op
+// consumes the product or rounds it to C's type, the step tiles that op and fuses the matmul into it, so that the op
+// reads registers.
 //
-// Of a batch, a block computes a tile of one matmul: the batch is tiled by 1 and mapped to z, and
-// `drop_batch_dimension` makes the tile's product a plain matmul.
+// In a batch, a block computes a tile of one matmul: the step tiles the batch by 1 and maps it to z, and
+// `drop_batch_dimension` makes the product of the tile a plain matmul.
 //
-// In a pipeline with `whole_tiles` the tiles must divide C. In the others the tiles at the edges are smaller, by
+// In a pipeline with `whole_tiles` the tiles must divide C. In other pipelines the tiles at the edges are smaller, by
 // `affine.min`.
 //
 // Source: CC'22, "Tiling and Creating Shared Memory Buffers" (section 3.2), the thread-block level.
@@ -41,7 +42,7 @@ module attributes {transform.with_named_sequence} {
         {condition = "windows == 0 or windows_aligned",
          message = "rows of A, B, C that are parts of buffers must begin at multiples of 16 bytes, and end there in C"},
         {condition = "products == 1 or takes_pairs",
-         message = "the payload must have one product, and it combines two products of one A; wgmma takes such a pair"},
+         message = "the payload must have one product, not two of one A; wgmma, mma_sync and wmma take such a pair"},
         {condition = "m % block_m == 0 or not whole_tiles", message = "m must be a multiple of block_m"},
         {condition = "n % block_n == 0 or not whole_tiles", message = "n must be a multiple of block_n"},
         {condition = "(m + block_m - 1) // block_m <= 65535",

@@ -1,8 +1,8 @@
-// Vectorizes the copies: each 16-byte vector that a thread copies is one 128-bit load and one 128-bit store.
+// Vectorizes the copies: each 16-byte vector of a thread is one 128-bit load and one 128-bit store.
 //
-// Copies take an eighth of the instructions of an element-wise copy of f16 and access whole sectors; in CC'22 this step
-// has the largest gain (a factor of five on their card). The rows of a thread are unrolled, so that later steps can
-// issue all loads before the first store.
+// Vectorized copies of f16 take an eighth of the instructions of element-wise copies and access whole sectors. In CC'22
+// this step has the largest gain (a factor of five on their card). The rows of a thread are unrolled, so that later
+// steps can issue all loads before the first store.
 //
 // Source: CC'22, section 3.5. Without this step `map_to_fragments` lowers the copies to scalar loops.
 //

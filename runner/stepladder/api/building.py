@@ -57,7 +57,18 @@ class Job:
 
     def pipelines(self) -> tuple[str, ...]:
         """Returns the pipelines to try, in order."""
-        return pipelines_for(self.pipeline, self.target)
+        return pipelines_for(self.pipeline, self.target, is_divisible=self._is_divisible)
+
+    def _is_divisible(self) -> bool:
+        """Tells whether the payload may be several kernels as well as one; an unacceptable one is refused later."""
+        from stepladder.pipeline import functions
+        from stepladder.pipeline.context import mlir_context
+
+        with exclusive, mlir_context():
+            try:
+                return functions.is_divisible(self.text, self.name, self.function)
+            except StepladderError:
+                return False
 
     def request(self, pipeline: str) -> Request:
         """Returns the request for one of the pipelines.
@@ -318,7 +329,7 @@ def _build_function(job: Job, refusal: StepladderError | None) -> BuiltFunction:
         plugins.load_files(list(job.plugins))
         with mlir_context():
             is_matmul = functions.refusal_of_matmul(job.text, job.name, job.function) is None
-            if refusal is not None and is_matmul and not functions.is_pair_on_tensors(job.text, job.name, job.function):
+            if refusal is not None and is_matmul and not functions.is_divisible(job.text, job.name, job.function):
                 raise refusal
             built = functions.build_any(job.text, job.name, job.request(job.pipeline))
             assert isinstance(built, functions.FunctionBuild)  # no pipeline took the payload as one matmul

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
 
 from stepladder.api import building, signature
 from stepladder.api.building import AUTO, Built, BuiltFunction, Job
 from stepladder.api.errors import ArgumentError
-from stepladder.api.function import Function, ModuleFunction
+from stepladder.api.function import Function
 from stepladder.api.kernel import Device, Kernel
 from stepladder.api.spec import MatmulSpec
 from stepladder.api.views import torch_module
@@ -34,7 +34,8 @@ def compile(
     Args:
         source: the path of a payload, MLIR as text, a module of MLIR's Python bindings, a `MatmulSpec`, or a
             `torch.nn.Module`.
-        example_inputs: of a `torch.nn.Module`: tensors of the shapes, element types and device that it is called with.
+        example_inputs: of a `torch.nn.Module`: tensors of the shapes, element types and device that it is called with,
+            also in lists, tuples and dictionaries; what is no tensor is a constant.
         pipeline: name or file of a pipeline; `auto` for the first of wgmma (on sm_90a), mma_sync and wmma that accepts
             the payload.
         target: GPU architecture, such as `sm_90a`; `auto` for that of the GPU, or sm_90a where there is none.
@@ -52,7 +53,7 @@ def compile(
         StepladderError: the payload, the pipeline, a knob or the target is not acceptable, or a step fails; `render()`
             is the message of the command line.
     """
-    state = pytorch = None
+    module = pytorch = None
     if isinstance(source, MatmulSpec):
         text, name = source.text(), "matmul"
     elif _is_module(source):
@@ -60,8 +61,8 @@ def compile(
 
         if example_inputs is None:
             raise ArgumentError("argument 'example_inputs' is missing: the tensors that the module is called with")
-        inputs: Any = example_inputs
-        text, state = pytorch.export_text(source, inputs)
+        torch_export = importlib.import_module("stepladder.api.torch_export")
+        text, module = torch_export.export(source, example_inputs)
         name = type(source).__name__
     else:
         text, name = building.source_text(source)
@@ -75,18 +76,35 @@ def compile(
         name,
         os.fspath(pipeline),
         building.target_of(target, device),
-        tuple(sorted(knobs.items())),
+        knob_items(knobs),
         tuple(without),
         function,
         tuple(os.fspath(path) for path in plugins),
     )
     built = building.build_any(job)
+    if pytorch is not None:
+        of_module = pytorch.ModuleFunction if isinstance(built, BuiltFunction) else pytorch.ModuleKernel
+        return of_module(built, module, device)
     if isinstance(built, BuiltFunction):
-        return Function(built, device) if state is None else ModuleFunction(built, device, state)
-    if state is not None:
-        assert pytorch is not None  # it exported the module
-        return pytorch.ModuleKernel(built, state, device)
+        return Function(built, device)
     return Kernel(built, signature.of_spec(source) if isinstance(source, MatmulSpec) else None, device)
+
+
+def knob_items(knobs: Mapping[str, object]) -> tuple[tuple[str, str | int], ...]:
+    """Returns the names and values of knobs, sorted.
+
+    Args:
+        knobs: keyword arguments of a call.
+
+    Raises:
+        ArgumentError: a value that no knob has.
+    """
+    found: list[tuple[str, str | int]] = []
+    for name, value in sorted(knobs.items()):
+        if not isinstance(value, (str, int)):
+            raise ArgumentError(f"argument '{name}' is a {type(value).__name__}; knobs are numbers and names")
+        found.append((name, value))
+    return tuple(found)
 
 
 def _is_module(source: object) -> TypeGuard[Any]:
@@ -107,6 +125,8 @@ def load(path: str | os.PathLike[str], *, device: Device = "auto") -> Kernel | F
     Raises:
         StepladderError: no bundle, or a damaged one.
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise ArgumentError(f"argument 'path' is a {type(path).__name__}; accepted: the path of a bundle's folder")
     found = read_any(path)
     if isinstance(found, FunctionBundle):
         return Function(BuiltFunction(found, None), device)

@@ -222,23 +222,6 @@ class Function:
         return results
 
 
-class ModuleFunction(Function):
-    """A compiled `torch.nn.Module`: called as the module is; the parameters are read where they are.
-
-    Args:
-        built, device: as for `Function`, of a function whose first arguments are the parameters.
-        state: these.
-    """
-
-    def __init__(self, built: BuiltFunction, device: Device, state: Sequence[object]) -> None:
-        super().__init__(built, device)
-        self._state = tuple(state)
-
-    def __call__(self, *arrays: object, out: object = None, stream: object = None) -> Any:  # noqa: ANN401
-        """Returns what the module returns of its inputs; arguments and errors as of `Function.__call__`."""
-        return super().__call__(*self._state, *arrays, out=out, stream=stream)
-
-
 def _parameter(buffer: FunctionBuffer, name: str | None = None) -> Parameter:
     return Parameter(
         name or f"argument {buffer.number}", None, buffer.element_type, buffer.shape, row_major(buffer.shape)

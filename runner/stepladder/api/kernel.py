@@ -291,13 +291,13 @@ class Kernel:
 
     def _run_on_host(self, views: Sequence[View], out: View, further: Sequence[View]) -> None:
         """Runs the kernel on arrays in host memory: on copies on the GPU, or on the emulator."""
-        shapes = {item.role: item.shape for item in self.manifest.operands}
+        operand = self.manifest.operand
         arrays: dict[str, np.ndarray] = {}
         for item, view in zip(self.signature.inputs, views):
             role = "a" if item.role == "ab" else item.role
             if role is not None:
-                arrays[role] = _buffer(view, shapes[role])
-        initial = arrays.get("c") if self.signature.initial is not None else _buffer(out, shapes["c"])
+                arrays[role] = _buffer(view, operand(role).shape)
+        initial = arrays.get("c") if self.signature.initial is not None else _buffer(out, operand("c").shape)
         assert initial is not None  # the input that C's first content comes from has C's role
         arrays["c"] = initial
         outputs = {"c": out} | {item.role: view for item, view in zip(self.signature.further, further) if item.role}
@@ -308,7 +308,8 @@ class Kernel:
 
             ordinal = self.device if isinstance(self.device, int) else open_gpu().device.ordinal
             loaded = self._loaded.get(ordinal) or self._load(ordinal)
-            arrays |= {role: np.empty(shapes[role], view.host().dtype) for role, view in outputs.items() if role != "c"}
+            made = {role: np.empty(operand(role).shape, view.host().dtype) for role, view in outputs.items()}
+            arrays = made | arrays
             results = loaded.run_on_host_arrays(arrays, list(outputs))
         for view, result in zip(outputs.values(), results):
             view.host()[...] = _elements(result, view)

@@ -5,19 +5,20 @@ PyTorch is an optional package; this module imports it.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
 
-from stepladder.api import functions
-from stepladder.api.building import Built
+from stepladder.api import functions, signature
+from stepladder.api.building import Built, BuiltFunction
 from stepladder.api.errors import ArgumentError
+from stepladder.api.function import Function
 from stepladder.api.kernel import Device, Kernel
 from stepladder.api.matmul import Matmul
-from stepladder.runtime.errors import StepladderError
+from stepladder.api.torch_export import Module
 
 # Activations that a kernel computes, by the name of an argument of `linear`.
 _ACTIVATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
@@ -33,53 +34,42 @@ _ACTIVATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 }
 
 
-def export_text(module: torch.nn.Module, example_inputs: Sequence[torch.Tensor]) -> tuple[str, list[torch.Tensor]]:
-    """Returns a module as linalg on tensors, and its parameters and buffers, which are the function's first arguments.
-
-    Args:
-        module: computes one tensor.
-        example_inputs: of the shapes, element types and device that the module is called with.
-
-    Raises:
-        StepladderError: torch-mlir is missing, or does not lower the module.
-    """
-    state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
-    names = list(state)
-
-    class Functional(torch.nn.Module):
-        def forward(self, *values: torch.Tensor) -> torch.Tensor:
-            own = dict(zip(names, values[: len(names)]))
-            return torch.func.functional_call(module, own, tuple(values[len(names) :]))
-
-    values = [state[name].detach() for name in names]
-    try:
-        fx = importlib.import_module("torch_mlir.fx")
-    except ImportError as error:
-        raise StepladderError(f"a torch.nn.Module is compiled by torch-mlir, which is missing ({error})") from error
-    try:
-        lowered = fx.export_and_import(Functional(), *values, *example_inputs, output_type="linalg-on-tensors")
-    except Exception as error:  # of torch.export and torch-mlir, of many kinds
-        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise StepladderError(f"the module is not lowered by torch.export and torch-mlir: {first}") from error
-    return str(lowered), values
-
-
 class ModuleKernel(Kernel):
     """A compiled `torch.nn.Module`: called as the module is; the parameters are read where they are.
 
     Args:
         built: the kernel of a function whose first arguments are the parameters and buffers.
-        state: these.
+        module: how it is called.
         device: as for `Kernel`.
     """
 
-    def __init__(self, built: Built, state: Sequence[torch.Tensor], device: Device) -> None:
-        super().__init__(built, None, device)
-        self._state = tuple(state)
+    def __init__(self, built: Built, module: Module, device: Device) -> None:
+        arguments = signature.of_bundle(built.bundle)
+        super().__init__(built, dataclasses.replace(arguments, inputs=module.named(arguments.inputs)), device)
+        self._module = module
 
     def __call__(self, *arrays: object, out: object = None, stream: object = None) -> Any:  # noqa: ANN401
         """Returns what the module returns of its inputs; arguments and errors as of `Kernel.__call__`."""
-        return super().__call__(*self._state, *arrays, out=out, stream=stream)
+        return self._module.returned(super().__call__(*self._module.arrays(arrays), out=out, stream=stream))
+
+
+class ModuleFunction(Function):
+    """A compiled `torch.nn.Module` of several kernels: called as the module is; the parameters are read where they are.
+
+    Args:
+        built: a function whose first arguments are the parameters and buffers.
+        module: how it is called.
+        device: as for `Function`.
+    """
+
+    def __init__(self, built: BuiltFunction, module: Module, device: Device) -> None:
+        super().__init__(built, device)
+        self.inputs = module.named(self.inputs)
+        self._module = module
+
+    def __call__(self, *arrays: object, out: object = None, stream: object = None) -> Any:  # noqa: ANN401
+        """Returns what the module returns of its inputs; arguments and errors as of `Function.__call__`."""
+        return self._module.returned(super().__call__(*self._module.arrays(arrays), out=out, stream=stream))
 
 
 @functools.cache

@@ -199,8 +199,9 @@ def of_bundle(bundle: Bundle) -> Signature:
     program = bundle.reference
     if program is None:
         raise StepladderError(f"'{bundle.path}' has no reference program, which describes its arguments")
-    numbers = {item.role for item in bundle.manifest.arguments if item.by_value}
-    constants = {item.role for item in bundle.manifest.arguments if item.data is not None}
+    problem = bundle.manifest.problem
+    numbers = {role for role in problem.epilogue_roles if problem.operand(role).by_value}
+    constants = {item.role for item in bundle.manifest.all_arguments if item.data is not None}
     accumulates = bundle.manifest.problem.accumulate
     roles = bundle.manifest.problem.result_roles
     inputs: list[Parameter] = []

@@ -1,4 +1,4 @@
-"""What a matmul computes, as a value: sizes, element types, layouts and the epilogue; and its payload as MLIR."""
+"""The description of a matmul: sizes, element types, layouts and the epilogue; and its payload as MLIR."""
 
 from __future__ import annotations
 

@@ -28,6 +28,8 @@ _NAMES = {
     "f8E5M2": "float8_e5m2",
     "i8": "int8",
     "i32": "int32",
+    "i1": "bool",
+    "i64": "int64",
 }
 _BY_NAME = {name: type_ for type_, name in _NAMES.items()}
 
@@ -85,7 +87,9 @@ class View:
         array = self.array if isinstance(self.array, np.ndarray) else _numpy_of_torch(self.array, self.type)
         bytes_ = array.itemsize
         strides = [stride * bytes_ for stride in self.strides]
-        return np.lib.stride_tricks.as_strided(array, self.shape, strides, writeable=self.is_writable)
+        bits = array.view(f"u{bytes_}")  # NumPy's array interface has no name for types such as float8_e5m2
+        strided = np.lib.stride_tricks.as_strided(bits, self.shape, strides, writeable=self.is_writable)
+        return strided.view(array.dtype)
 
 
 def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -176,6 +180,9 @@ def type_name(dtype: object, name: str) -> str:
 
 
 def _view_of_numpy(name: str, array: np.ndarray) -> View:
+    masked: Any = sys.modules.get("numpy.ma")  # NumPy imports it when it is used first
+    if masked is not None and isinstance(array, masked.MaskedArray):
+        raise ArgumentError(f"argument '{name}' is a masked array, whose mask no kernel reads; accepted: its filled()")
     type_ = _type_of(name, array.dtype)
     bytes_ = array.itemsize
     if any(stride % bytes_ for stride in array.strides):

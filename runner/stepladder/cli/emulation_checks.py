@@ -1,4 +1,4 @@
-"""What `stepladder emulate` compares outputs with: files (`--expect`), or a function in MLIR (`--reference`)."""
+"""The expected outputs of `stepladder emulate`: files (`--expect`), or a function in MLIR (`--reference`)."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def imports() -> Iterator[None]:
 
 
 def guarded(command: Callable[[], int], *, verbose: bool = False) -> int:
-    """Runs a command; returns its exit status, or the one that stands for what stopped it.
+    """Runs a command; returns its exit status, or the status of the error that ended it.
 
     Args:
         command: what to run.
@@ -88,7 +88,7 @@ def guarded(command: Callable[[], int], *, verbose: bool = False) -> int:
         _say(f"error: not enough memory{f': {error}' if str(error) else ''}")
         return BAD_INPUT
     except OSError as error:
-        # Files have messages of their own where they are read and written; what is left are the standard streams.
+        # Files have messages of their own where they are read and written; only the standard streams are left.
         _drop(1)
         what = f"access '{error.filename}'" if error.filename is not None else "write the output"
         _say(f"error: cannot {what}: {reason(error)}")

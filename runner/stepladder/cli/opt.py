@@ -126,13 +126,16 @@ def _check_each_step(text: str, name: str, request: Request) -> None:
     from stepladder.emulator import matmul
     from stepladder.payload.matmul import find_matmul
     from stepladder.payload.selection import select
-    from stepladder.pipeline import library
+    from stepladder.pipeline import library, tile_programs
     from stepladder.pipeline.context import parse_payload
     from stepladder.pipeline.knobs import choose_knobs
 
     pipeline = library.load(request.pipeline)
     is_small, problem = True, None
-    if not pipeline.whole_function:
+    program = tile_programs.read_text(text, name, request)
+    if program is not None:  # a program of tiles is checked as it is
+        problem = program.understood()[1].problem
+    elif not pipeline.whole_function:
         found = find_matmul(select(parse_payload(text, name), request.function).module).problem
         problem = matmul.small_problem(found, choose_knobs(pipeline, request))
         is_small = problem == found

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FIRST_LINE = 5.0
 LONGEST_SILENCE = 60.0
 
-# The bar's estimate is of all that has passed: a block can take longer than rich looks back.
+# The estimate covers all of the past: a block can take longer than the window of rich.
 _LOOK_BACK = 24 * 3600.0
 
 

@@ -23,6 +23,7 @@ from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.reference import Program
 from stepladder.verify.arrays import NumPyArrays
 from stepladder.verify.function_check import compare_results, error_of_sums
+from stepladder.verify.index_limits import index_limits, integer_range
 
 # Error that f32 sums in any order add, as a part of the numbers' mean square root.
 _SUMS = 2.0**-18
@@ -31,18 +32,21 @@ _SUMS = 2.0**-18
 def step_inputs(program: Program, seed: int) -> dict[int, np.ndarray]:
     """Returns an array of random numbers for each argument.
 
-    Floating-point numbers are normal, those of matrices divided by the root of the rows' length; integers are -8 to 8.
+    Floating-point numbers are normal, those of matrices divided by the root of the rows' length; integers are -8 to 8,
+    or indices that are in range.
 
     Args:
         program: whose arguments are generated.
         seed: of the generator of random numbers.
     """
+    limits = index_limits(program)
     found = {}
     for number, item in enumerate(program.arguments):
         generator = np.random.default_rng([seed, number])
         element = element_type(item.type)
         if element.is_integer:
-            found[number] = generator.integers(-8, 9, item.shape).astype(element.dtype)
+            range_ = integer_range(element, limits.get(number))
+            found[number] = generator.integers(*range_, item.shape).astype(element.dtype)
         else:
             scale = item.shape[-1] ** -0.5 if len(item.shape) > 1 else 1.0
             numbers = generator.standard_normal(item.shape, np.float32) * np.float32(scale)
@@ -103,8 +107,9 @@ def check_function_steps(text: str, name: str, request: Request, checked: Callab
         except (StepladderError, Unsupported) as error:
             return StepReport(step, None, unknown=error.message)
         reports = compare_results(program, inputs, results, NumPyArrays(), _SUMS + error_of_sums(program, in_f32=False))
-        worst = next((report for report in reports if not report.passed), reports[0])
-        return StepReport(step, worst.passed and not findings, worst, findings)
+        # An assertion that does not hold ends the program without results.
+        worst = next((report for report in reports if not report.passed), reports[0] if reports else None)
+        return StepReport(step, worst is not None and worst.passed and not findings, worst, findings)
 
     run_pipeline(
         text,

@@ -19,7 +19,7 @@ from stepladder.payload import reference_export
 from stepladder.payload.matmul import find_matmul
 from stepladder.payload.selection import select
 from stepladder.payload.writing import matmul_text
-from stepladder.pipeline import library
+from stepladder.pipeline import library, tile_programs
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.dumps import dump_name
 from stepladder.pipeline.knobs import choose_knobs, with_products
@@ -42,7 +42,7 @@ def _shape(type_: types.Type) -> tuple[int, ...]:
 
 
 def _poison(type_: types.Shaped) -> np.ndarray:
-    """Returns what a buffer that is only written holds before: nothing that a right result is."""
+    """Returns the initial contents of a buffer that is only written: a value that no right result has."""
     dtype = type_.element.dtype
     is_integer = np.issubdtype(dtype, np.integer)
     return np.full(type_.static_shape, np.iinfo(dtype).min if is_integer else np.nan, dtype)
@@ -187,10 +187,15 @@ def check_step(
 
 def _expected(text: str, name: str, request: Request) -> tuple[Problem, Program, str]:
     """Returns a payload's problem, what it computes, and the function alone."""
-    module = select(parse_payload(text, name), request.function).module
-    found = find_matmul(module)
+    program = tile_programs.read_text(text, name, request)
+    if program is not None:
+        module = program.selection.module
+        payload, found = program.understood()
+    else:
+        payload = module = select(parse_payload(text, name), request.function).module
+        found = find_matmul(module)
     problem = with_products(found.problem, choose_knobs(library.load(request.pipeline), request))
-    return problem, reference_export.export(module, found.roles), text_of(module)
+    return problem, reference_export.export(payload, found.roles), text_of(module)
 
 
 def check_steps(

@@ -82,6 +82,7 @@ from stepladder.extension.ops import (
     tiles_to_shared_memory,
     tiles_to_xegpu,
     tma_store_epilogue,
+    transpose_by_words,
     transpose_operands,
     unroll_loops,
     unwrap_vectors,

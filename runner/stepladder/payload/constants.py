@@ -12,7 +12,7 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
 from stepladder.payload.refusal import refuse
 from stepladder.payload.signature import set_signature
-from stepladder.runtime.element_types import ELEMENT_TYPES
+from stepladder.runtime.element_types import BUFFER_TYPES
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,6 +46,22 @@ def _is_many(op: ir.Operation) -> bool:
     if not isinstance(op.results[0].type, ir.RankedTensorType):
         return False
     return str(value).startswith("dense_resource<") or (isinstance(value, ir.DenseElementsAttr) and not value.is_splat)
+
+
+def integers_of(op: ir.Operation) -> list[int] | None:
+    """Returns the numbers of a constant of integers, in row-major order; None for one of another type, or without them.
+
+    Args:
+        op: one of `constants_of`.
+    """
+    import numpy as np  # few payloads have constants
+
+    type_ = ir.RankedTensorType(op.results[0].type)
+    element = BUFFER_TYPES.get(str(type_.element_type))
+    if element is None or not element.is_integer or element.bits < 8:
+        return None
+    data = _bytes_of(op, element.dtype)
+    return np.frombuffer(data, element.dtype).tolist() if len(data) == math.prod(type_.shape) * element.bytes else None
 
 
 def lift(function: ir.Operation) -> dict[int, ConstantData]:
@@ -89,10 +105,10 @@ def check_constants(constants: Mapping[int, ConstantData], roles: Mapping[int, s
 
 def _data_of(op: ir.Operation) -> ConstantData:
     type_ = ir.RankedTensorType(op.results[0].type)
-    element = ELEMENT_TYPES.get(str(type_.element_type))
+    element = BUFFER_TYPES.get(str(type_.element_type))
     shape = tuple(type_.shape)
     if element is None:
-        raise refuse(op, f"a constant of {type_.element_type}", f"accepted: constants of {', '.join(ELEMENT_TYPES)}")
+        raise refuse(op, f"a constant of {type_.element_type}", f"accepted: constants of {', '.join(BUFFER_TYPES)}")
     size = math.prod(shape) * element.bytes
     data = _bytes_of(op, element.dtype)
     if len(data) != size:
@@ -120,8 +136,13 @@ def _bytes_of(op: ir.Operation, dtype: np.dtype) -> bytes:
     # MLIR prints as many digits as a number needs, and the bits of those that no digits say.
     texts = re.findall(r"[-+\w.]+", str(value).partition("dense<")[2].rpartition("> :")[0])
     bits = np.dtype(f"u{dtype.itemsize}")
-    numbers = [
-        np.array(int(text, 16), bits).view(dtype) if text.startswith("0x") else np.array(float(text)).astype(dtype)
-        for text in texts
-    ]
-    return b"".join(number.tobytes() for number in numbers)
+    is_integer = dtype.kind in "ib"
+
+    def number(text: str) -> np.ndarray:
+        if text in ("true", "false"):
+            return np.array(text == "true")
+        if text.startswith("0x"):
+            return np.array(int(text, 16), bits).view(dtype)
+        return np.array(int(text) if is_integer else float(text)).astype(dtype)
+
+    return b"".join(number(text).tobytes() for text in texts)

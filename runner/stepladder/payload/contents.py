@@ -1,4 +1,4 @@
-"""What the values and buffers of a payload's function hold, from op to op."""
+"""The contents of the values and buffers of a payload's function, from op to op."""
 
 from __future__ import annotations
 

@@ -57,6 +57,7 @@ FACTS = (
     "is_f32",
     "windows",
     "windows_aligned",
+    "is_i8",
 )
 
 # Bits that the rows of operands that are parts of buffers begin at multiples of.
@@ -95,6 +96,7 @@ def problem_facts(problem: Problem) -> Facts:
         "is_f32": int(problem.a_type == "f32"),
         "windows": int(problem.has_windows),
         "windows_aligned": int(_windows_are_aligned(problem)),
+        "is_i8": int(problem.a_type == "i8"),
     }
     for role in ("a", "b", "c", "acc"):
         name = getattr(problem, f"{role}_type")
@@ -140,21 +142,26 @@ def type_facts(module: ir.Module) -> Facts:
     """
     producers = _producers(module)
     consumers = [op for op in walk(module) if _is_consumer(op) and op not in producers]
+    noted, types = _noted(module), _operand_types(module)
     facts: Facts = {
         "has_consumer": int(bool(consumers)),
         "has_elementwise": int(not all(map(rounds, consumers))),
         "has_producer": int(bool(producers)),
         "batched": 0,
-        **_noted(module),
+        **noted,
         "results": 1,
         "products": 1,
-        "reductions": sum(is_reduction(op) for op in walk(module, "linalg.reduce", "linalg.generic")),
+        "reductions": sum(
+            is_reduction(op) for op in walk(module, "linalg.reduce", "linalg.generic") if op not in producers
+        ),
         "result_bits": 32,
         "windows": int(bool(walk(module, CAST))),
         "approximates": int(module_approximates(module)),
-        "is_f32": int(_multiplies_f32(module)),
+        "is_f32": int(not types.isdisjoint(("f32", "tf32"))),
+        "is_i8": int("i8" in (*types, noted.get("a_type"))),
     }
-    outputs = [list(op.operands)[_inputs(op) :] for op in consumers if op.name == "linalg.generic"]
+    generics = (op for op in consumers if op.name == "linalg.generic")
+    outputs = [found for op in generics if (found := list(op.operands)[_inputs(op) :])]
     if outputs:
         types = [str(ir.ShapedType(output.type).element_type) for output in outputs[0]]
         # Reductions of workspaces: the op makes what they reduce, too.
@@ -163,7 +170,8 @@ def type_facts(module: ir.Module) -> Facts:
     matmuls = walk(module, *MATMULS) or walk(module, "vector.contract")
     if not matmuls:
         return facts | _tile_facts(module)
-    facts["products"] = 2 if len(matmuls) == 2 else 1
+    # A contraction of vectors is one of many fragments.
+    facts["products"] = 2 if len(matmuls) == 2 and matmuls[0].name in MATMULS else 1
     attributes = matmuls[0].attributes
     # A loop over the batch comes before those over m, n and k, until blocks have a matmul each.
     first = int(ir.ShapedType(matmuls[0].operands[2].type).rank > 2)
@@ -188,12 +196,12 @@ def type_facts(module: ir.Module) -> Facts:
     return facts
 
 
-def _multiplies_f32(module: ir.Module) -> bool:
-    """Tells whether a dump multiplies f32: by a matmul, or by warpgroups that read its tiles as tf32."""
+def _operand_types(module: ir.Module) -> set[str]:
+    """Returns the types of A in a dump: of a matmul, or of the tiles that warpgroups multiply."""
     operands = [op.operands[0] for op in walk(module, *MATMULS)]
     tiles = [matrix_descriptor_tile(op.operands[0].type) for op in walk(module, *_WARPGROUP_MMAS)]
     types = [*(ir.ShapedType(operand.type) for operand in operands), *tiles]
-    return any(str(type_.element_type) in ("f32", "tf32") for type_ in types)
+    return {str(type_.element_type) for type_ in types}
 
 
 # Attributes of a function by the facts that the step `prepare_edges` notes in them.
@@ -202,6 +210,7 @@ _NOTED = {
     "n": "size_n",
     "k": "size_k",
     "a_bits": "operand_bits",
+    "a_type": "operand_type",
     "a_layout": "a_layout",
     "b_layout": "b_layout",
     "has_consumer": "has_consumer",

@@ -1,4 +1,4 @@
-"""What the values of a payload hold, and how a payload is written."""
+"""The contents of the values of a payload, and the form in which a payload is written."""
 
 from __future__ import annotations
 

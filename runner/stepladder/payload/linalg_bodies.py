@@ -41,23 +41,14 @@ def adds_and_rounds(generic: ir.Operation) -> bool:
     Args:
         generic: any op; one other than `linalg.generic` does not.
     """
-    if generic.name != "linalg.generic" or len(generic.operands) != 2:
-        return False
-    maps = [ir.AffineMapAttr(attribute).value for attribute in generic.attributes["indexing_maps"]]
-    body = _inner(generic)
-    if [op.name for op in body] != ["arith.extf", "arith.addf", "arith.truncf", "linalg.yield"] or any(
-        map_ != ir.AffineMap.get_identity(map_.n_dims) for map_ in maps
-    ):
+    if not _is_elementwise(generic, "arith.extf", "arith.addf", "arith.truncf"):
         return False
     product, held = generic.regions[0].blocks[0].arguments
-    extension, total, rounding, end = body
-    mode = rounding.attributes.get("roundingmode", None)
+    extension, total, *last = _inner(generic)
     return (
         extension.operands[0] == held
         and set(total.operands) == {product, extension.results[0]}
-        and rounding.operands[0] == total.results[0]
-        and end.operands[0] == rounding.results[0]
-        and (mode is None or ir.IntegerAttr(mode).value == 0)
+        and _rounds(total.results[0], *last)
     )
 
 
@@ -67,18 +58,26 @@ def rounds(generic: ir.Operation) -> bool:
     Args:
         generic: any op; one other than `linalg.generic` does not.
     """
+    return _is_elementwise(generic, "arith.truncf") and _rounds(
+        generic.regions[0].blocks[0].arguments[0], *_inner(generic)
+    )
+
+
+def _is_elementwise(generic: ir.Operation, *names: str) -> bool:
+    """Tells whether an op maps each element of one input to the same place of one output, by ops of these names."""
     if generic.name != "linalg.generic" or len(generic.operands) != 2:
         return False
     maps = [ir.AffineMapAttr(attribute).value for attribute in generic.attributes["indexing_maps"]]
-    body = _inner(generic)
-    if [op.name for op in body] != ["arith.truncf", "linalg.yield"] or any(
-        map_ != ir.AffineMap.get_identity(map_.n_dims) for map_ in maps
-    ):
-        return False
-    rounding, end = body
+    return [op.name for op in _inner(generic)] == [*names, "linalg.yield"] and all(
+        map_ == ir.AffineMap.get_identity(map_.n_dims) for map_ in maps
+    )
+
+
+def _rounds(value: ir.Value, rounding: ir.Operation, end: ir.Operation) -> bool:
+    """Tells whether a body ends by rounding a value to nearest, and yields it."""
     mode = rounding.attributes.get("roundingmode", None)
     return (
-        rounding.operands[0] == generic.regions[0].blocks[0].arguments[0]
+        rounding.operands[0] == value
         and end.operands[0] == rounding.results[0]
         and (mode is None or ir.IntegerAttr(mode).value == 0)
     )

@@ -179,15 +179,25 @@ def combine(parts: Parts, find: Callable[[ir.Module], Found]) -> Found:
     a, b = ({role: number for number, role in each.roles.items()} for each in (first, second))
     if "ab" in a or "ab" in b or a["a"] != b["a"] or a["b"] == b["b"]:
         raise refuse(parts.contraction, "a second product, which does not multiply the A of the first one", ACCEPTED)
-    names = ("m", "n", "k", "a_type", "b_type", "acc_type", "a_layout", "b_layout", "batch")
+    names = (
+        "m",
+        "n",
+        "k",
+        "a_type",
+        "b_type",
+        "acc_type",
+        "a_layout",
+        "b_layout",
+        "batch",
+        "a_broadcast",
+        "b_broadcast",
+    )
     for name in names:
         left, right = getattr(first.problem, name), getattr(second.problem, name)
         if left != right:
             raise refuse(
                 parts.contraction, f"a second product whose {name} is {right}, and {left} of the first", ACCEPTED
             )
-    if first.problem.batch is not None:
-        raise refuse(parts.contraction, "a batch of pairs of products", "accepted: two products of matrices")
     if second.problem.accumulate:
         raise refuse(parts.contraction, "a second product that C is added to", "accepted: sums that start from zeros")
     if first.problem.has_windows or second.problem.has_windows:

@@ -24,7 +24,7 @@ def with_producers(
     """Returns the matmul of a payload, given that of the function which `producers.separate` has left.
 
     The largest argument that a producer reads has the role of the operand that it makes, and the others are operands of
-    elementwise ops.
+    elementwise ops. Sums of A and B, which the epilogue reads, are made of the same arguments.
 
     Args:
         found: with roles of the arguments that stand for results of producers.
@@ -33,7 +33,7 @@ def with_producers(
 
     Raises:
         StepladderError: a result that something else reads too, or a producer that reads another operand of the matmul
-            alone, or more operands than a manifest has roles for.
+            alone, or makes a B of a pair of products, or more operands than a manifest has roles for.
     """
     numbers = [item.number for item in producers]
     # Arguments for results of producers are behind the payload's own; those for results of the function are behind.
@@ -44,10 +44,19 @@ def with_producers(
         if not first <= number <= last
     }
     arguments = walk(module, "func.func")[0].regions[0].blocks[0].arguments
-    operands = list(found.problem.epilogue_operands)
+    # Operands of the epilogue that producers make come last, as their arguments do.
+    sums = [item for item in producers if _is_epilogue_operand(found, item)]
+    given = len(found.problem.epilogue_operands) - len(sums)
+    operands = list(found.problem.epilogue_operands)[:given]
     sources: dict[str, EpilogueOperand] = {}
-    for item in producers:
+    for item in (item for item in producers if item not in sums):
         role = found.roles.get(item.number, "")
+        if found.problem.products > 1 and role in ("b", epilogue_role(found.problem.second_b or 0)):
+            raise refuse(
+                item,
+                "elementwise ops make a B of a pair of products",
+                "accepted: elementwise ops that make A; each B is an argument, as it is or through views",
+            )
         if role not in ("a", "b", "ab"):
             raise refuse(
                 item, "what prepares A or B is read by another op than the product", "accepted: A and B are read once"
@@ -80,6 +89,11 @@ def with_producers(
         b_source=sources.get("b") or (sources.get("a") if found.problem.b_is_a else None),
     )
     return replace(found, problem=problem, roles=roles, form="prepared")
+
+
+def _is_epilogue_operand(found: PayloadMatmul, item: Producer) -> bool:
+    """Tells whether elementwise ops on the product read what a producer makes."""
+    return found.problem.products == 1 and found.roles.get(item.number, "").startswith("d")
 
 
 def _operand(argument: ir.BlockArgument) -> EpilogueOperand:

@@ -30,7 +30,7 @@ from stepladder.runtime.reference import (
     Result,
     Slice,
 )
-from stepladder.runtime.reference_operations import OPERATIONS, PREDICATES, unsupported_reduction
+from stepladder.runtime.reference_operations import GATHER, OPERATIONS, PREDICATES, unsupported_reduction
 
 # Of a loop, each of which is written out.
 _ITERATIONS = 1024
@@ -64,6 +64,10 @@ def _refusal(op: ir.Operation, what: str) -> StepladderError:
 
 def _of_array(attribute: Iterable[int]) -> list[int]:
     return [int(element) for element in attribute]
+
+
+def _is_tensor(value: ir.Value) -> bool:
+    return isinstance(value.type, ir.RankedTensorType)
 
 
 def _needed(ops: Sequence[ir.Operation], values: Sequence[ir.Value]) -> list[ir.Operation]:
@@ -340,7 +344,11 @@ class _Export:
         elif op.name == "linalg.index":
             attribute = ir.IntegerAttr(op.attributes["dim"]).value
         types = [self._type(value, op)[0] for value in (*op.operands, *op.results)] if known else []
-        if not known or any(operand not in self.numbers for operand in op.operands):
+        is_gather = op.name == GATHER
+        if not known or any(
+            operand not in self.numbers or (_is_tensor(operand) and not (is_gather and place == 0))
+            for place, operand in enumerate(op.operands)
+        ):
             raise _refusal(op, f"'{op.name}' in a linalg op")
         return Operation(
             op.name,

@@ -105,6 +105,10 @@ OF_PIPELINES = {
         "expressions over knobs by name", 'derived = {threads = "warps * 32"}', _is_texts_by_name, _texts_by_name
     ),
     "whole_function": Attribute("nothing: it is there or not", "whole_function", _is_unit),
+    "program_step": Attribute("the name of a step", 'program_step = "distribute_to_subgroups"', _is_text),
+    "program_knobs": Attribute(
+        "expressions by knob", 'program_knobs = {block_m = "tile_m"}', _is_texts_by_name, _texts_by_name
+    ),
 }
 OF_OPS = {
     "knobs": Attribute("expressions over knobs by attribute", 'knobs = {factor = "stages"}', _is_texts_by_name),

@@ -18,16 +18,20 @@ _EARLIER = ("mma_sync", "wmma")
 _T = TypeVar("_T")
 
 
-def pipelines_for(pipeline: str, target: str) -> tuple[str, ...]:
+def pipelines_for(pipeline: str, target: str, *, is_divisible: Callable[[], bool] = lambda: False) -> tuple[str, ...]:
     """Returns the pipelines to try, in order.
 
     Args:
         pipeline: name or file of one, or `auto`.
         target: GPU architecture.
+        is_divisible: tells whether the payload may be several kernels, as a pair of products may be two. On a target
+            with wgmma several kernels of it come before one of an earlier matrix unit.
     """
     if pipeline != AUTO:
         return (pipeline,)
-    return _HOPPER if target == "sm_90a" else _EARLIER
+    if target != "sm_90a":
+        return _EARLIER
+    return _HOPPER[:1] if is_divisible() else _HOPPER
 
 
 def first_of(pipelines: tuple[str, ...], compile_by: Callable[[str], _T]) -> _T:

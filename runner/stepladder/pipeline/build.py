@@ -19,11 +19,12 @@ from stepladder.pipeline.codegen.toolchain import find_tool, tool_versions
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import Run, StepResult, run_pipeline
+from stepladder.pipeline.tile_programs import read_text
 from stepladder.runtime import bundle, targets
 from stepladder.runtime.bundle import TmaDescriptor
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import StepladderError
-from stepladder.runtime.problem import Problem, operand_of
+from stepladder.runtime.problem import Problem, Window, operand_of
 from stepladder.runtime.reference import Program
 
 
@@ -124,19 +125,18 @@ def _argument(role: str, problem: Problem, descriptor: int | None, data: str | N
     )
 
 
-def _tma_descriptor(role: str, parameter: Parameter, map_: TensorMap, problem: Problem) -> bundle.TmaDescriptor:
-    """Returns the descriptor of an operand: of its buffer, or of the part of one that it is."""
-    buffer, window = _argument(role, problem, None), parameter.window
-    bytes_ = element_type(buffer.element_type).bytes
-    strides = (
-        tuple(math.prod(buffer.shape[axis:]) for axis in range(1, len(buffer.shape)))
-        if window is None
-        else window.strides[:-1]
-    )
-    return bundle.TmaDescriptor(
+def _described(
+    role: str, type_: str, shape: Sequence[int], extents: Sequence[int], map_: TensorMap, window: Window | None = None
+) -> TmaDescriptor:
+    """Returns the descriptor of a matrix; its pitches are those of a dense buffer of the given extents, or of the part
+    of a buffer that it is."""
+    bytes_ = element_type(type_).bytes
+    dense = tuple(math.prod(extents[axis:]) for axis in range(1, len(extents)))
+    strides = dense if window is None else window.strides[:-1]
+    return TmaDescriptor(
         role,
-        buffer.element_type,
-        buffer.shape if window is None else parameter.shape,
+        type_,
+        tuple(shape),
         tuple(stride * bytes_ for stride in strides),
         map_.box,
         (1,) * len(map_.box),
@@ -146,6 +146,12 @@ def _tma_descriptor(role: str, parameter: Parameter, map_: TensorMap, problem: P
         oob_fill=map_.oob_fill,
         offset=0 if window is None else window.offset * bytes_,
     )
+
+
+def _tma_descriptor(role: str, parameter: Parameter, map_: TensorMap, problem: Problem) -> TmaDescriptor:
+    buffer = _argument(role, problem, None)
+    shape = buffer.shape if parameter.window is None else parameter.shape
+    return _described(role, buffer.element_type, shape, buffer.shape, map_, parameter.window)
 
 
 def _workspace_argument(
@@ -161,19 +167,8 @@ def _workspace_descriptor(parameter: Parameter, map_: TensorMap, workspaces: Seq
     # A matrix of all elements may have other extents than the buffer.
     is_whole = math.prod(parameter.shape) == math.prod(workspace.shape)
     extents = parameter.shape if is_whole else workspace.shape
-    bytes_ = element_type(workspace.element_type).bytes
-    return TmaDescriptor(
-        bundle.WORKSPACE_ROLES[parameter.number],
-        workspace.element_type,
-        parameter.shape,
-        tuple(math.prod(extents[axis:]) * bytes_ for axis in range(1, len(extents))),
-        map_.box,
-        (1,) * len(map_.box),
-        interleave=map_.interleave,
-        swizzle=map_.swizzle,
-        l2_promotion=map_.l2_promotion,
-        oob_fill=map_.oob_fill,
-    )
+    role = bundle.WORKSPACE_ROLES[parameter.number]
+    return _described(role, workspace.element_type, parameter.shape, extents, map_)
 
 
 def _front(
@@ -320,7 +315,7 @@ def build(
     """Compiles a payload, in the current MLIR context (`context.mlir_context`).
 
     Args:
-        text: the payload.
+        text: the payload: a matmul, or a XeTile program.
         name: the file it came from, for messages.
         request: pipeline and knobs; the whole pipeline runs.
         use_cache: reuse machine code made before from the same LLVM IR.
@@ -336,26 +331,29 @@ def build(
         raise StepladderError(f"a build runs a whole pipeline, and the request begins with step '{request.start}'")
     find_tool("ptxas")  # before the pipeline runs, whose result is of no use without it
     run = run_pipeline(text, name, request, progress=progress)
-    matmul = run.matmul
+    program = read_text(text, name, request)
+    # Of the payload as it was given, parsed anew: the run has changed its own module.
+    if program is not None:
+        given, matmul = program.understood()
+    else:
+        given, matmul = select(parse_payload(text, name), request.function).module, run.matmul
     if matmul is None:  # the run began with the payload
         raise StepladderError(
             f"pipeline '{run.pipeline.name}' takes whole functions, and makes no kernel of a payload",
             location=str(run.pipeline.path),
             notes=["--pipeline auto, or the pipeline of a matmul, compiles a function with several matmuls"],
         )
-    program = find_program(run.module)
-    if program.kernel.target in targets.XE_TARGETS:
+    launched = find_program(run.module)
+    if launched.kernel.target in targets.XE_TARGETS:
         raise StepladderError(
-            f"pipeline '{run.pipeline.name}' is for {program.kernel.target}: `stepladder compile` writes its kernel as "
-            "SPIR-V, and nothing here launches it"
+            f"pipeline '{run.pipeline.name}' is for {launched.kernel.target}: `stepladder compile` writes its kernel "
+            "as SPIR-V, and nothing here launches it"
         )
-    kernels = (*program.front, program.kernel)
+    kernels = (*launched.front, launched.kernel)
     codes = [generate(kernel, use_cache=use_cache) for kernel in kernels]
     for kernel, code in zip(kernels, codes):
         check_resources(kernel, code)
-    manifest = _manifest(request, run, matmul, program, codes)
-    # Of the payload as it was given, parsed anew: the run has changed its own module.
-    given = select(parse_payload(text, name), request.function).module
+    manifest = _manifest(request, run, matmul, launched, codes)
     reference = reference_export.export(given, matmul.roles)
     _check_outputs(reference, manifest, matmul.location)
     return Build(run, codes[-1], manifest, reference, tuple(codes[:-1]))

@@ -9,7 +9,7 @@ from typing import Any
 from stepladder.pipeline import knob_choice, library
 from stepladder.pipeline.cost_model.gpu import Found
 from stepladder.pipeline.cost_model.ranking import Candidate
-from stepladder.pipeline.knob_query import read_query
+from stepladder.pipeline.knob_query import accepted_choice, make_query, read_payload
 from stepladder.pipeline.request import Request
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.problem import Problem
@@ -77,7 +77,8 @@ def explain(text: str, name: str, request: Request, count: int) -> Explanation:
         StepladderError: bad input, a pipeline whose kernels the model does not know, or none that it accepts.
     """
     pipeline = library.load(request.pipeline)
-    query = read_query(pipeline, request, text, name)
+    module, matmul = read_payload(pipeline, request, text, name)
+    query = make_query(pipeline, request, module, matmul)
     began = time.perf_counter()
     ranked = knob_choice.rank(query)
     seconds = time.perf_counter() - began
@@ -92,7 +93,8 @@ def explain(text: str, name: str, request: Request, count: int) -> Explanation:
             location=query.location,
             notes=["`stepladder compile` says which requirement fails first"],
         )
-    chosen = next(knob_choice.choices(query, request.database))
+    accepted = accepted_choice(query, request, matmul)
+    chosen = accepted[1] if accepted is not None else knob_choice.Choice({}, knob_choice.FROM_SCRIPT)
     return Explanation(
         query.problem,
         pipeline.name,

@@ -29,7 +29,9 @@ from stepladder.pipeline.pair_choice import is_slower
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
 from stepladder.pipeline.stages import Compiler, Plan, is_matmul, pipeline_file, stage_texts, type_of
+from stepladder.pipeline.tile_programs import read_text
 from stepladder.runtime import bundle, targets
+from stepladder.runtime.element_types import FP8_TYPES
 from stepladder.runtime.errors import StepladderError
 
 
@@ -91,7 +93,8 @@ def refusal_of_matmul(text: str, name: str, function: str | None = None) -> Step
 
 
 def build_any(text: str, name: str, request: Request, *, use_cache: bool = True) -> builds.Build | FunctionBuild:
-    """Compiles a payload in the current MLIR context: one matmul to a kernel, another function on tensors to several.
+    """Compiles a payload in the current MLIR context: one matmul, or a XeTile program, to a kernel, another function on
+    tensors to several.
 
     Args:
         text: the payload; `name`: its file, for messages.
@@ -105,9 +108,15 @@ def build_any(text: str, name: str, request: Request, *, use_cache: bool = True)
         StepladderError: as `build.build` and `build_function`. Of a function with one matmul that is refused both ways,
             the refusal of the matmul.
     """
+    if request.pipeline != AUTO and read_text(text, name, request) is not None:
+        return builds.build(text, name, request, use_cache=use_cache)
     refusal = refusal_of_matmul(text, name, request.function)
     if refusal is None:
-        pipelines = pipelines_for(request.pipeline, str(request.settings.get("target", WITHOUT_GPU)))
+        pipelines = pipelines_for(
+            request.pipeline,
+            str(request.settings.get("target", WITHOUT_GPU)),
+            is_divisible=lambda: is_divisible(text, name, request.function),
+        )
         try:
             return first_of(
                 pipelines,
@@ -116,9 +125,10 @@ def build_any(text: str, name: str, request: Request, *, use_cache: bool = True)
                 ),
             )
         except StepladderError as error:
-            # A pair of products that no pipeline compiles is two matmuls, unless the one for pairs refuses its knobs.
+            # A pair of products that no pipeline compiles is two matmuls, unless the one for pairs refuses its knobs;
+            # of two element types, one is cast by a kernel of its own.
             is_chosen = request.pipeline != AUTO and _takes_pairs(pipelines)
-            if is_chosen or not is_pair_on_tensors(text, name, request.function):
+            if is_chosen or not is_divisible(text, name, request.function):
                 raise
             refusal = error
     try:
@@ -131,8 +141,11 @@ def build_any(text: str, name: str, request: Request, *, use_cache: bool = True)
         raise refusal from None
 
 
-def is_pair_on_tensors(text: str, name: str, function: str | None = None) -> bool:
-    """Tells whether a payload of two matmuls, which may be a pair, can be compiled as a function of two kernels too.
+def is_divisible(text: str, name: str, function: str | None = None) -> bool:
+    """Tells whether a payload of one kernel can be compiled as a function of several too.
+
+    The two matmuls of a pair may be a kernel each. Where A and B are of two element types, the cast of one to that of
+    the other may be one.
 
     Args:
         text: the payload; `name`: its file.
@@ -141,7 +154,20 @@ def is_pair_on_tensors(text: str, name: str, function: str | None = None) -> boo
     Raises:
         StepladderError: text that does not parse, or no such function.
     """
-    return _products(text, name, function) == 2 and _is_on_tensors(_selected(text, name, function))
+    selection = _selected(text, name, function)
+    if not _is_on_tensors(selection):
+        return False
+    return _products(text, name, function) == 2 or _is_of_two_types(selection)
+
+
+def _is_of_two_types(selection: Selection) -> bool:
+    """Tells whether the matmul of a payload has operands of two element types, but for the two kinds of fp8."""
+    try:
+        problem = find_matmul(selection.module).problem
+    except StepladderError:
+        return False
+    types = {problem.a_type, problem.b_type}
+    return len(types) > 1 and not types <= set(FP8_TYPES)
 
 
 def _selected(text: str, name: str, function: str | None) -> Selection:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # the cost model imports NumPy, and what names all knobs or r
     from stepladder.pipeline.cost_model.orientations import Orientations
     from stepladder.pipeline.cost_model.space import Space
 
-SCRIPT, TUNED, MEASURED, MODEL = "script", "tuned", "measured", "model"
+SCRIPT, TUNED, MEASURED, MODEL, PROGRAM = "script", "tuned", "measured", "model", "program"
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,8 @@ class Source:
     """Where knobs come from.
 
     Args:
-        kind: SCRIPT, TUNED (a tuning database), MEASURED (a problem that the package has measured) or MODEL.
+        kind: SCRIPT, TUNED (a tuning database), MEASURED (a problem that the package has measured), MODEL, or PROGRAM
+            (the tiles of a XeTile program).
         text: one line for people.
     """
 

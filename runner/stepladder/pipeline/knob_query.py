@@ -13,7 +13,7 @@ from stepladder.payload.selection import Selection, select
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.definition import Knobs, KnobValue, Pipeline
 from stepladder.pipeline.expressions import Value
-from stepladder.pipeline.knob_choice import FROM_SCRIPT, MEASURED, Query, Source, choices
+from stepladder.pipeline.knob_choice import FROM_SCRIPT, MEASURED, Choice, Query, Source, choices
 from stepladder.pipeline.knobs import (
     changes_facts,
     changing_steps,
@@ -125,6 +125,21 @@ def read_query(pipeline: Pipeline, request: Request, text: str, name: str) -> Qu
         name: the file it came from, for messages.
 
     Raises:
+        StepladderError: as `read_payload`.
+    """
+    return make_query(pipeline, request, *read_payload(pipeline, request, text, name))
+
+
+def read_payload(pipeline: Pipeline, request: Request, text: str, name: str) -> tuple[ir.Module, PayloadMatmul]:
+    """Returns a payload whose knobs are asked for, and its matmul.
+
+    Args:
+        pipeline: loaded in the current MLIR context.
+        request: pipeline and the knobs whose values are given.
+        text: the payload.
+        name: the file it came from, for messages.
+
+    Raises:
         StepladderError: bad input of any kind.
     """
     choose_knobs(pipeline, request)
@@ -140,7 +155,7 @@ def read_query(pipeline: Pipeline, request: Request, text: str, name: str) -> Qu
             location=str(pipeline.path),
         )
     selection = select_function(parse_payload(text, name), name, request)
-    return make_query(pipeline, request, selection.module, locate_matmul(selection, name))
+    return selection.module, locate_matmul(selection, name)
 
 
 def _is_for_xe(pipeline: Pipeline) -> bool:
@@ -169,6 +184,23 @@ def complete_request(
     if not request.tuned or matmul is None or "target" not in pipeline.knobs or _is_for_xe(pipeline):
         return request, FROM_SCRIPT, None
     query = make_query(pipeline, request, module, matmul)
+    accepted = accepted_choice(query, request, matmul)
+    if accepted is None:
+        return request, FROM_SCRIPT, query.measured
+    attempt, choice = accepted
+    return attempt, choice.source, query.measured
+
+
+def accepted_choice(query: Query, request: Request, matmul: PayloadMatmul) -> tuple[Request, Choice] | None:
+    """Returns the first choice of knobs that the pipeline accepts, with the request that also gives them; None if it
+    accepts none.
+
+    Args:
+        query: as `make_query` returns it for the request.
+        request: the knobs whose values are given.
+        matmul: that of the payload.
+    """
+    pipeline = query.pipeline
     for choice in choices(query, request.database):
         settings = {
             name: value for name, value in choice.knobs.items() if name in pipeline.knobs and name not in query.fixed
@@ -180,8 +212,8 @@ def complete_request(
                 continue  # what was measured copies vectors of 16 bytes
             steps = [pipeline.steps[index] for index in active_steps(pipeline, scope, attempt)]
             check_requirements(pipeline, steps, scope, matmul.location)
-            return attempt, choice.source, query.measured
-    return request, FROM_SCRIPT, query.measured
+            return attempt, choice
+    return None
 
 
 def knob_sources(pipeline: Pipeline, given: Request, completed: Request, source: Source) -> dict[str, str]:

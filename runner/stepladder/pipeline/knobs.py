@@ -43,7 +43,13 @@ def choose_knobs(pipeline: Pipeline, request: Request) -> Knobs:
     return values
 
 
-def evaluation_scope(pipeline: Pipeline, knobs: Knobs, facts: Mapping[str, Value], without: tuple[str, ...]) -> Scope:
+def evaluation_scope(
+    pipeline: Pipeline,
+    knobs: Knobs,
+    facts: Mapping[str, Value],
+    without: tuple[str, ...],
+    derived: Mapping[str, str] | None = None,
+) -> Scope:
     """Returns the names that expressions of a pipeline may use, with their values.
 
     A step that changes facts changes them for the expressions of all steps. The facts of a dump are of what is left of
@@ -54,6 +60,7 @@ def evaluation_scope(pipeline: Pipeline, knobs: Knobs, facts: Mapping[str, Value
         knobs: the value of every knob.
         facts: of the payload (`payload.facts`).
         without: names of the steps that are left out; every step's name tells whether it is included.
+        derived: further names, with their expressions; None for none.
 
     Raises:
         StepladderError: a target that is not supported.
@@ -66,7 +73,7 @@ def evaluation_scope(pipeline: Pipeline, knobs: Knobs, facts: Mapping[str, Value
         target = targets.find_limits(str(knobs["target"]))
         known["shared_memory_limit"] = target.shared_memory
         known["max_threads_per_sm"] = target.threads_per_sm
-    scope = Scope({**known, **knobs}, pipeline.derived)
+    scope = Scope({**known, **knobs}, {**pipeline.derived, **(derived or {})})
     for step in changing_steps(pipeline, without):
         if set(step.facts) <= set(facts) and _runs(step, scope):
             scope = scope.replace(**_changed(step, scope))

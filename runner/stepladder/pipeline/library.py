@@ -4,6 +4,10 @@ What the runner needs to know of a sequence beyond its upstream ops, the text ho
 (`pipeline.attributes` checks them):
 
     on a pipeline   derived = {name = "expression", ...}    names that expressions may use beside the knobs
+                    program_step = "step"                   the step that a XeTile program enters at
+                    program_knobs = {knob = "expression", ...}
+                                                            values of knobs for a XeTile program; its tile is tile_m x
+                                                            tile_n x tile_k
     on a knob       description = "text"                    what it is, for `stepladder list knobs`
     on a step       optimization                            it may be left out
                     requires = [{condition = "expression", message = "text"}, ...]
@@ -158,6 +162,9 @@ def _parse(path: Path) -> Pipeline:
     script_attributes.check_pipeline(sequence, path.stem)
     pipeline = Pipeline(path.stem, path, module, sequence, knobs, _texts(sequence, "derived"))
     pipeline.whole_function = "whole_function" in sequence.attributes
+    if "program_step" in sequence.attributes:
+        pipeline.program_step = ir.StringAttr(sequence.attributes["program_step"]).value
+    pipeline.program_knobs = _texts(sequence, "program_knobs")
     for include in include_ops(sequence):
         pipeline.steps.append(_load_step(pipeline, included_name(include), _condition(include), parsed))
     if not pipeline.steps:
@@ -173,7 +180,21 @@ def _parse(path: Path) -> Pipeline:
         script_attributes.check_knobs(op)
     for step in pipeline.steps:
         _check_names(pipeline, step)
+    _check_programs(pipeline)
     return pipeline
+
+
+def _check_programs(pipeline: Pipeline) -> None:
+    """Raises StepladderError where a pipeline's attributes about XeTile programs name no step or no knob of it."""
+    if pipeline.program_step is not None:
+        pipeline.step(pipeline.program_step)
+    for name in pipeline.program_knobs:
+        if name not in pipeline.knobs:
+            raise StepladderError(
+                f"program_knobs gives '{name}', and pipeline '{pipeline.name}' has no such knob"
+                f"{suggest(name, list(pipeline.knobs))}",
+                location=diagnostics.location_text(pipeline.sequence.location),
+            )
 
 
 def _check_names(pipeline: Pipeline, step: Step) -> None:

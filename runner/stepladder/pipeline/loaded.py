@@ -33,6 +33,8 @@ class _Loaded:
     derived: dict[str, str]
     steps: tuple[Step, ...]
     whole_function: bool
+    program_step: str | None
+    program_knobs: dict[str, str]
 
 
 _LOADED: dict[Path, _Loaded] = {}
@@ -84,6 +86,8 @@ def find(path: Path, state: _State) -> Pipeline | None:
         dict(loaded.derived),
         list(loaded.steps),
         loaded.whole_function,
+        loaded.program_step,
+        dict(loaded.program_knobs),
     )
 
 
@@ -103,4 +107,6 @@ def keep(pipeline: Pipeline, state: _State) -> None:
         dict(pipeline.derived),
         tuple(pipeline.steps),
         pipeline.whole_function,
+        pipeline.program_step,
+        dict(pipeline.program_knobs),
     )

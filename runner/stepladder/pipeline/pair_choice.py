@@ -1,4 +1,4 @@
-"""Whether a pair of products is one kernel or two: by the predicted times of both."""
+"""Chooses whether a pair of products is one kernel or two, by the predicted times of both."""
 
 from __future__ import annotations
 

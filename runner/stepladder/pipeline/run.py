@@ -20,7 +20,7 @@ from stepladder.mlir.traverse import count_operations
 from stepladder.payload.facts import type_facts
 from stepladder.payload.matmul import PayloadMatmul
 from stepladder.payload.selection import Selection
-from stepladder.pipeline import library
+from stepladder.pipeline import library, tile_programs
 from stepladder.pipeline.bind import bind
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.definition import Knobs, Pipeline
@@ -71,7 +71,7 @@ class Run:
         module: the payload after the last step, which belongs to the MLIR context of the run.
         pipeline: with the knobs' values bound.
         matmul: that of the payload, with the products that the knobs choose; None where the run began from a dump, or
-            the pipeline takes whole functions.
+            the pipeline takes whole functions, or a XeTile program computes none.
         knobs: the value of every knob.
         scope: the values that expressions over knobs may use.
         steps: those that ran, in order.
@@ -130,11 +130,16 @@ def run_pipeline(
     choose_knobs(pipeline, request)  # an error in the options comes before one in the payload
     module = parse_payload(text, name)
     input_text = text_of(module)
-    selection = select_function(module, name, request) if first == 0 else Selection(module)
-    module = selection.module
-    matmul = locate_matmul(selection, name) if first == 0 and not pipeline.whole_function else None
-    given = request
-    request, source, measured = complete_request(pipeline, given, module, matmul)
+    given, program = request, tile_programs.read(pipeline, module, request)
+    if program is not None:
+        selection, matmul = program.selection, program.matmul
+        module, measured, source = selection.module, None, tile_programs.FROM_TILES
+        request = tile_programs.requested(pipeline, given, program)
+    else:
+        selection = select_function(module, name, request) if first == 0 else Selection(module)
+        module = selection.module
+        matmul = locate_matmul(selection, name) if first == 0 and not pipeline.whole_function else None
+        request, source, measured = complete_request(pipeline, given, module, matmul)
     knobs = choose_knobs(pipeline, request)
     if matmul is not None:
         matmul = replace(matmul, problem=with_products(matmul.problem, knobs))

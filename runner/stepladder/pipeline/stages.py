@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from stepladder.extension.lib.products import is_product
 from stepladder.extension.lib.stages import is_private
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
@@ -138,7 +139,10 @@ class Compiler:
             request = dataclasses.replace(self.request, pipeline=pipeline, settings=settings, function=None)
             return builds.build(text, f"stage {name}", request, use_cache=self.use_cache)
 
-        built = first_of(pipelines_for(self.request.pipeline, self.target), by)
+        def is_pair() -> bool:
+            return sum(map(is_product, walk(parse_payload(text, name)))) == 2
+
+        built = first_of(pipelines_for(self.request.pipeline, self.target, is_divisible=is_pair), by)
         matmul = built.run.matmul
         assert matmul is not None  # of every build
         roles = {number: ("a", "b") if role == "ab" else (operand_of(role),) for number, role in matmul.roles.items()}

@@ -17,7 +17,7 @@ class ElementType:
 
     Attributes:
         name: MLIR's name, for example `f16`.
-        bits: bits of one element.
+        bits: bits that one element takes in memory.
         precision: bits of a floating-point significand with its implicit bit, or of an integer without its sign.
         is_integer: whether it is an integer type.
     """
@@ -38,6 +38,8 @@ class ElementType:
 
         if self.name in _ML_DTYPES:
             return _ml_dtype(self.name)
+        if self.name == BOOLEAN:
+            return np.dtype(bool)
         return np.dtype(f"{'int' if self.is_integer else 'float'}{self.bits}")
 
     @property
@@ -51,13 +53,16 @@ class ElementType:
         return 0.0 if self.is_integer else 2.0**-self.precision
 
     def poison(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Returns an array of a shape of what no right result is: NaN, or the smallest integer of the type.
+        """Returns an array of a shape of what no right result is: NaN, or the smallest integer of the type; of truth
+        values, where every one may be right, ones.
 
         Args:
             shape: extents of the array.
         """
         import numpy as np
 
+        if self.name == BOOLEAN:
+            return np.ones(shape, self.dtype)
         return np.full(shape, np.iinfo(self.dtype).min if self.is_integer else np.nan, self.dtype)
 
     @property
@@ -101,20 +106,28 @@ ELEMENT_TYPES = {
     )
 }
 
+# What kernels without a matmul read and write besides: masks, and indices.
+BOOLEAN = "i1"
+BUFFER_TYPES = {
+    **ELEMENT_TYPES,
+    BOOLEAN: ElementType(BOOLEAN, 8, 1, is_integer=True),
+    "i64": ElementType("i64", 64, 63, is_integer=True),
+}
+
 # The accumulator and C of integer operands have this type; A and B have any other.
 INTEGER_SUMS = "i32"
 OPERAND_TYPES = tuple(name for name in ELEMENT_TYPES if name != INTEGER_SUMS)
 
 
 def element_type(name: str) -> ElementType:
-    """Returns the type called `name`; raises StepladderError naming the accepted ones.
+    """Returns the type called `name`, of any buffer; raises StepladderError naming the accepted ones.
 
     Args:
         name: as MLIR writes it, such as `bf16`.
     """
-    if name not in ELEMENT_TYPES:
-        accepted = list(ELEMENT_TYPES)
+    if name not in BUFFER_TYPES:
+        accepted = list(BUFFER_TYPES)
         raise StepladderError(
             f"element type '{name}' is not supported{suggest(name, accepted)}; accepted: {', '.join(accepted)}"
         )
-    return ELEMENT_TYPES[name]
+    return BUFFER_TYPES[name]

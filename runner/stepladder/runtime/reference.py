@@ -89,7 +89,8 @@ class Operation:
 
     Attributes:
         name: MLIR's, for example `arith.mulf`.
-        operands: values: of the body, or single numbers from outside.
+        operands: values: of the body, or single numbers from outside; of `tensor.extract` a value of the program, of
+            any shape, and the indices of an element.
         result: the value it makes; `type`: of which type; `operand_type`: type of its last operand.
         attribute: the predicate of a comparison, the loop of `linalg.index`, the number of a constant; else None.
     """

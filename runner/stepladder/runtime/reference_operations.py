@@ -5,7 +5,7 @@ The export of a payload checks its ops against these, and the evaluation compute
 
 from __future__ import annotations
 
-from stepladder.runtime.reference import Generic
+from stepladder.runtime.reference import Generic, Operation
 
 # Ops on numbers of one type.
 ARITHMETIC = frozenset(
@@ -31,9 +31,14 @@ CASTS = (
     "arith.sitofp",
     "arith.uitofp",
     "arith.fptosi",
+    "arith.fptoui",
     "arith.index_cast",
 )
-OPERATIONS = ARITHMETIC.union(CASTS, ("arith.cmpf", "arith.cmpi", "arith.constant", "arith.shrui", "linalg.index"))
+# An element of a value of the program, by indices.
+GATHER = "tensor.extract"
+OPERATIONS = ARITHMETIC.union(
+    CASTS, ("arith.cmpf", "arith.cmpi", "arith.constant", "arith.shrui", "linalg.index", GATHER)
+)
 # MLIR's numbers of the predicates: oeq to uno for floating point, eq to sge for integers.
 PREDICATES = {"arith.cmpf": range(1, 15), "arith.cmpi": range(6)}
 
@@ -50,6 +55,17 @@ FOLDS = {
     "arith.maxsi": "amax",
     "arith.minsi": "amin",
 }
+# The same of truth values alone (i1).
+_FOLDS_OF_TRUTH = {"arith.ori": "amax", "arith.andi": "amin"}
+
+
+def fold_of(op: Operation) -> str | None:
+    """Returns the function of an array that folds values as a scalar op does; None for an op that no reduction ends in.
+
+    Args:
+        op: the last one of a reduction.
+    """
+    return FOLDS.get(op.name) or (_FOLDS_OF_TRUTH.get(op.name) if op.type == "i1" else None)
 
 
 def is_float(type_: str) -> bool:
@@ -75,7 +91,7 @@ def unsupported_reduction(generic: Generic) -> str | None:
         made = {op.result: op for op in generic.body}
         fold = made.get(yielded)
         sums = generic.arguments[inputs + output]
-        if fold is None or fold.name not in FOLDS or sums not in fold.operands:
+        if fold is None or fold_of(fold) is None or sums not in fold.operands:
             return "a reduction whose last op does not fold the values into the result"
         if sum(op.operands.count(sums) for op in generic.body) + generic.yields.count(sums) > 1:
             return "a reduction that reads the result so far for more than to fold the next value into it"

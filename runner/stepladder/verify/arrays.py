@@ -66,6 +66,10 @@ class Array(Protocol):
         """Returns the sum of all elements, without axes."""
         ...
 
+    def any(self) -> Array:
+        """Returns whether any element is true, without axes."""
+        ...
+
     def max(self) -> Array:
         """Returns the largest element, without axes."""
         ...

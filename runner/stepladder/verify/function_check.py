@@ -22,12 +22,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from stepladder.runtime.bundle import FunctionBundle, Launch
-from stepladder.runtime.element_types import ELEMENT_TYPES, element_type
+from stepladder.runtime.element_types import BUFFER_TYPES, element_type
 from stepladder.runtime.reference import Generic, Operation, Program
 from stepladder.runtime.reference_operations import is_float
 from stepladder.verify import arrays
 from stepladder.verify.arrays import Array, NumPyArrays
 from stepladder.verify.comparison import compare_launches
+from stepladder.verify.index_limits import index_limits, integer_range
 from stepladder.verify.reference_evaluation import Evaluation
 from stepladder.verify.report import CheckReport
 from stepladder.verify.structured_evaluation import Labelled, Region, StructuredOp
@@ -57,7 +58,7 @@ def random_inputs(bundle: FunctionBundle, seed: int) -> dict[int, np.ndarray]:
     """Returns an array for each argument of a function; constants have their own content.
 
     Normal numbers of a standard deviation of 1, or of less for operands of matmuls, so that sums of products have 1;
-    integers from -8 to 8.
+    integers from -8 to 8, and where they are indices, of all elements there are; truth values.
 
     Args:
         bundle: of the function.
@@ -70,12 +71,14 @@ def random_inputs(bundle: FunctionBundle, seed: int) -> dict[int, np.ndarray]:
     for launch in bundle.manifest.launches:
         if launch.kernel is None:
             _scale(bundle, launch, scales)
+    limits = index_limits(bundle.reference)
     found = {}
     for place, buffer in bundle.manifest.of_kind("argument"):
         generator = np.random.default_rng([seed, buffer.number])
         element = element_type(buffer.element_type)
         if element.is_integer:
-            found[buffer.number] = generator.integers(-8, 9, buffer.shape).astype(element.dtype)
+            range_ = integer_range(element, limits.get(buffer.number))
+            found[buffer.number] = generator.integers(*range_, buffer.shape).astype(element.dtype)
         else:
             numbers = generator.standard_normal(buffer.shape, np.float32) * np.float32(scales.get(place, 1.0))
             found[buffer.number] = numbers.astype(element.dtype)
@@ -185,7 +188,7 @@ def _compare(
     errors = np.where(finite, np.abs(np.where(finite, numbers, 0) - wanted), np.inf)
     report = CheckReport(check, True, got.size, reference=name)
     limit = 0.0
-    element = next(item for item in ELEMENT_TYPES.values() if item.dtype == got.dtype)
+    element = next(item for item in BUFFER_TYPES.values() if item.dtype == got.dtype)
     if not element.is_integer:
         typical = np.abs(_on_host(rounded.whole(value)) - wanted)
         size = _mean(wanted)
@@ -219,7 +222,7 @@ def _on_host(array: Array) -> np.ndarray:
 
 
 class RoundedEvaluation(Evaluation):
-    """A program on given inputs, of which every value is rounded to its type, to nearest, but sums of products once.
+    """A program on given inputs that rounds every value to its type, to nearest, and sums of products once.
 
     Args:
         program, inputs, arrays: as for `Evaluation`.

@@ -33,6 +33,7 @@ _BLOCK = re.compile(
 _MAD = re.compile(r"intel_sub_group_(f16|bf16)_\1_matrix_mad_k16")
 _TYPES = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}
 _TRANSPOSED = 32  # least bits of elements that the hardware transposes
+_ROWS = (2, 4, 8)  # of products
 _SECONDS = 300
 
 
@@ -76,7 +77,7 @@ def _instance(name: str) -> str:
     """Returns the line of the library that defines a built-in."""
     mad = _MAD.fullmatch(name)
     if mad is not None:
-        return f"MATRIX_MAD({name}, of_{mad[1]})"
+        return "\n".join(f"MATRIX_MAD({name}, of_{mad[1]}, {rows})" for rows in _ROWS)
     found = _BLOCK.fullmatch(name)
     if found is None or int(found[3]) not in _TYPES or (found[2] == "transpose" and int(found[3]) < _TRANSPOSED):
         raise StepladderError(f"the kernel imports '{name}', which the library of built-ins has no form of")

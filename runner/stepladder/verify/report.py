@@ -47,7 +47,7 @@ class CheckReport:
         return asdict(self)
 
     def describe(self) -> str:
-        """Returns one line for people: the verdict, and the numbers behind it."""
+        """Returns one line for people: the verdict and its numbers."""
         parts = []
         if self.uncompared:
             parts.append(

@@ -10,7 +10,7 @@ import numpy as np
 
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.reference import Generic, Operation
-from stepladder.runtime.reference_operations import FLOAT_CASTS, FOLDS, is_float
+from stepladder.runtime.reference_operations import FLOAT_CASTS, GATHER, fold_of, is_float
 from stepladder.verify.arrays import Array, NumPyArrays
 from stepladder.verify.scalar_operations import ARITHMETIC, PREDICATES
 
@@ -105,7 +105,9 @@ class StructuredOp:
         term = next(operand for operand in fold.operands if operand != sums)
         folded = self._contracted(term, reductions) if fold.name in ("arith.addf", "arith.addi") else None
         if folded is None:
-            folded = self._folded(term, reductions, FOLDS[fold.name])
+            name = fold_of(fold)
+            assert name is not None  # the export refuses other reductions
+            folded = self._folded(term, reductions, name)
         start = self.ordered(self.value_of(sums))
         return self._typed(fold, ARITHMETIC[fold.name](self.arrays, start, self.ordered(folded)))
 
@@ -127,7 +129,7 @@ class StructuredOp:
         return self.arrays.xp.broadcast_to(aligned, [self.size_of(loop) for loop in self.order]).reshape(self.shape)
 
     def aligned(self, value: Labelled, loops: tuple[int, ...]) -> Array:
-        """Returns an array with an axis for each of `loops`: of size 1 for those that the value does not have.
+        """Returns an array with an axis for each of `loops`, of size 1 where the value does not have the loop.
 
         Args:
             value: along some of `loops`, in any order.
@@ -171,11 +173,29 @@ class StructuredOp:
         if op.name == "arith.constant":
             number = op.attribute if isinstance(op.attribute, int) else float.fromhex(str(op.attribute))
             return Labelled(self.program.filled(number, op.type, ()), ())
+        if op.name == GATHER:
+            return self._gathered(op)
         operands = [self.value_of(operand) for operand in op.operands]
         loops = tuple(sorted({loop for operand in operands for loop in operand.loops}))
         self._check_size(loops)
         aligned = [self.aligned(operand, loops) for operand in operands]
         return Labelled(self._typed(op, self._result(op, aligned)), loops)
+
+    def _gathered(self, op: Operation) -> Labelled:
+        """Returns the elements of a value that indices name, for all iterations that the indices differ in."""
+        source = self.program.whole(op.operands[0])
+        indices = [self.value_of(operand) for operand in op.operands[1:]]
+        loops = tuple(sorted({loop for item in indices for loop in item.loops}))
+        self._check_size(loops)
+        aligned = [self.aligned(item, loops) for item in indices]
+        for axis, index in enumerate(aligned):
+            extent = source.shape[axis]
+            if bool(((index < 0) | (index >= extent)).any()):
+                raise StepladderError(
+                    f"the reference of {self.op.name} reads an element outside of an axis of {extent} elements",
+                    location=self.op.location,
+                )
+        return Labelled(source[tuple(aligned)], loops)
 
     def _check_size(self, loops: tuple[int, ...]) -> None:
         if math.prod(map(self.size_of, loops)) > LARGEST:

@@ -63,13 +63,13 @@
 #define PREFETCH(NAME)                                                                                                \
   void BUILT_IN NAME(SURFACE) {}
 
-// Products of 16-bit numbers: A as `short8`, a column of it a work-item; B as `int8`, two rows a number.
-#define MATRIX_MAD(NAME, TO_FLOAT)                                                                                    \
-  float8 BUILT_IN NAME(short8 a, int8 b, float8 c) {                                                                  \
-    float8 sum = c;                                                                                                   \
+// Products of 16-bit numbers: A with ROWS rows, a column of it a work-item; B as `int8`, two rows a number.
+#define MATRIX_MAD(NAME, TO_FLOAT, ROWS)                                                                              \
+  float##ROWS BUILT_IN NAME(short##ROWS a, int8 b, float##ROWS c) {                                                   \
+    float##ROWS sum = c;                                                                                              \
     for (int pair = 0; pair < 8; ++pair) {                                                                            \
       const float low = TO_FLOAT((short)(b[pair] & 0xffff)), high = TO_FLOAT((short)(b[pair] >> 16));                 \
-      for (int row = 0; row < 8; ++row) {                                                                             \
+      for (int row = 0; row < ROWS; ++row) {                                                                          \
         sum[row] += TO_FLOAT(intel_sub_group_shuffle(a[row], 2 * pair)) * low;                                        \
         sum[row] += TO_FLOAT(intel_sub_group_shuffle(a[row], 2 * pair + 1)) * high;                                   \
       }                                                                                                               \

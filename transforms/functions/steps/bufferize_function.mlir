@@ -1,7 +1,7 @@
-// Bufferizes a function and those that it calls: results become arguments that the callee writes.
+// Bufferizes a function and its callees: results become arguments that the callee writes.
 //
-// The arguments of kernels are whole row-major buffers, so that all types at boundaries of functions have the identity
-// layout. The caller allocates the buffers that are written by one call and read by others.
+// The arguments of kernels are whole row-major buffers, so that all types at function boundaries have the identity
+// layout. The caller allocates the buffers that one call writes and other calls read.
 //
 // Before:
 //   %h = call @mlp_matmul_0(%x, %w) : (tensor<4x128xf16>, tensor<256x128xf16>) -> tensor<4x256xf16>

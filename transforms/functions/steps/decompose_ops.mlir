@@ -1,8 +1,9 @@
 // Decomposes ops on tensors that are not linalg ops of one loop nest.
 //
-// The steps that follow know structured ops: one loop nest, with indexing maps and a body. Front ends and users also
-// write arithmetic on whole tensors, `linalg.softmax`, which is four loop nests, and concatenations and paddings, which
-// insert slices into a tensor. An insertion becomes an elementwise op that selects; it fuses with what is around it.
+// Later steps handle structured ops: one loop nest, with indexing maps and a body. Front ends and users also write
+// arithmetic on whole tensors, `linalg.softmax`, which is four loop nests, and concatenations and paddings, which
+// insert slices into a tensor. An insertion becomes an elementwise op with a select, which fuses with the ops around
+// it.
 //
 // Source: upstream's passes, patterns and interfaces of linalg and tensor.
 //

@@ -1,9 +1,9 @@
 // Fuses the elementwise ops between matmuls with each other, and with the reductions that read them.
 //
-// Each op that is left becomes a kernel that reads its operands from memory and writes its result there. Fused ops
-// exchange values in registers. Named ops are generalized first, so that transposes and broadcasts fuse as well.
-// Upstream's pass also drops results that nothing reads, such as the position of the maximum that PyTorch's softmax
-// computes. Functions of matmuls stay as they are.
+// Each remaining op becomes a kernel that reads its operands from memory and writes its result there; fused ops
+// exchange values in registers. The step generalizes named ops first, so that transposes and broadcasts fuse as well.
+// Upstream's pass also drops unused results, such as the position of the maximum that PyTorch's softmax computes. The
+// step leaves functions of matmuls alone.
 //
 // Before:
 //   %d = linalg.generic ... ins(%x, %max : ...) { arith.subf }

@@ -1,8 +1,8 @@
-// Moves each linalg op that is left in a function to a function of its own.
+// Outlines each remaining linalg op of a function to a function of its own.
 //
-// The function then consists of calls, one for each kernel, in the order of their launches. A linalg op takes the
-// reshapes and slices of its operands with it, so that values between kernels are whole buffers. The arguments of the
-// new functions are read-only: bufferization gives each result a buffer of its own.
+// The function then consists of calls, one for each kernel, in the order of their launches. The reshapes and slices of
+// its operands move with a linalg op, so that values between kernels are whole buffers. The arguments of the new
+// functions are read-only: bufferization gives each result a buffer of its own.
 //
 // Before:
 //   %flat = tensor.collapse_shape %h [[0, 1], [2]] : tensor<2x4x256xf16> into tensor<8x256xf16>

@@ -1,11 +1,11 @@
-// Moves each matmul of a function to a function of its own, with the ops around it that its kernel computes.
+// Outlines each matmul of a function to a function of its own, with the ops around it that its kernel computes.
 //
-// A pipeline compiles a payload with one matmul. A function with several becomes calls of such payloads. A group of ops
-// is a payload where the front accepts it: the layouts of A and B before the matmul, and behind it the elementwise ops
-// that the epilogue computes, as long as nothing else reads the values between them. Reductions of rows or columns of
-// these values are further results of the kernel. What is left out of a group is a kernel of its own later, which reads
-// and writes its operands once more. Two matmuls of one A whose results an elementwise op combines, as in a gated
-// layer, become one function (knob `pairs`). Upstream outlines loops, and no groups of ops.
+// A pipeline compiles a payload with one matmul; a function with several becomes calls of such payloads. A group of ops
+// is a payload if the front accepts it: the layouts of A and B before the matmul, and the elementwise ops after it that
+// the epilogue computes, as long as no other op reads the values between them. Reductions of rows or columns of these
+// values are further results of the kernel. An op outside the groups becomes a kernel of its own later, which reads and
+// writes its operands once more. Two matmuls of one A whose results an elementwise op combines, as in a gated layer,
+// become one function (knob `pairs`). Upstream outlines loops, but not groups of ops.
 //
 // Source: the outlining of dispatch regions in IREE's dialect flow, by another rule.
 //

@@ -1,11 +1,13 @@
-// Transposes the operands of contractions that hold their dimensions in an order that no kernel reads.
+// Transposes the operands of contractions whose dimensions are in an order that no kernel reads.
 //
 // The kernel of a matmul reads matrices: all dimensions of m next to each other, then all of k, or the reverse. An
-// attention block computes its scores of tensors (batch, sequence, head, depth), where the sequence stands between the
-// dimensions of the batch. A transpose is a kernel that reads and writes the operand once; the matmul then runs on
-// matrix units. Contractions that the front accepts stay as they are. Upstream transposes to the order of one named op.
+// attention block computes its scores from tensors (batch, sequence, head, depth), where the sequence stands between
+// the dimensions of the batch. A transpose is a kernel that reads and writes the operand once; the matmul then runs on
+// matrix units. The step leaves contractions alone that the front accepts. Upstream transposes to the order of one
+// named op.
 //
-// Source: transpose-transpose-GEMM-transpose, as in the survey of tensor contractions by Springer and Bientinesi (2018).
+// Source: transpose-transpose-GEMM-transpose, as in the survey of tensor contractions by Springer and Bientinesi
+// (2018).
 //
 // Before:
 //   %s = linalg.contract indexing_maps = [(b, h, s, t, d) -> (b, s, h, d), (b, t, h, d), (b, h, s, t)] ins(%q, %k : ...)

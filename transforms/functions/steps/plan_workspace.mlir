@@ -1,10 +1,9 @@
 // Places the buffers between the kernels of a function in one workspace.
 //
 // The launcher allocates one buffer for all intermediate values. A value lives from the kernel that writes it to the
-// last one that reads it; values that do not live at one time may share bytes, so that an MLP of many layers takes the
-// memory of two. Offsets are multiples of 256 bytes, which TMA and 128-bit accesses need. Upstream places buffers in
-// this way for the TOSA and vector code generation of other projects only; its own pass makes allocations of constant
-// size static, and no more.
+// last kernel that reads it. Values with disjoint lifetimes share bytes, so that an MLP of many layers takes the memory
+// of two. Offsets are multiples of 256 bytes, which TMA and 128-bit accesses need. Upstream's own pass only makes
+// allocations of constant size static; it does not share memory between buffers.
 //
 // Source: greedy by size for offset calculation (Pisarchyk and Lee, "Efficient memory management for deep neural net
 // inference", 2020).

@@ -1,7 +1,7 @@
-// Replaces loops around matmuls by their iterations.
+// Unrolls loops around matmuls.
 //
-// A bundle lists its launches in order, so that each iteration of a loop is launches of its own. Kernels that are equal
-// are compiled once. Offsets of slices that depend on the iteration become constants.
+// A bundle lists its launches in order, so that each iteration of a loop is launches of its own. Equal kernels are
+// compiled once. Offsets of slices that depend on the iteration become constants.
 //
 // Source: loop unrolling, as in upstream's `scf` utilities.
 //

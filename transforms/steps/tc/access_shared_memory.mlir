@@ -1,8 +1,9 @@
-// Lets lanes access shared local memory by element, and makes that memory globals of the kernel's module.
+// Lowers accesses to shared local memory to loads and stores of elements, and the memory to globals of the kernel's
+// module.
 //
-// A lane holds a column of each block: rows of a row-major matrix, which are not adjacent in memory. The target's
-// compiler combines the accesses of a subgroup's lanes, which are adjacent. A kernel without shared local memory stays
-// as it is.
+// A lane holds a column of each block, whose elements are not adjacent in a row-major matrix. The accesses of the lanes
+// of a subgroup are adjacent, and the target's compiler combines them. The step leaves a kernel without shared local
+// memory alone.
 //
 // Source: MLIR's pass convert-xegpu-to-xevm loads the rows of a lane as one vector, which is right for column-major
 // matrices only; hence `tc.lower_lane_matrices`.

@@ -1,22 +1,22 @@
 // Converts fragment transfers and contractions to `ldmatrix` and `mma.sync` of the nvgpu dialect.
 //
 // A fragment becomes registers of 32 lanes in the layout that the PTX ISA documents. `ldmatrix` loads 8 x 8 matrices
-// from shared memory with one row address a lane, so rows may lie anywhere, also in a swizzled tile, which WMMA cannot
-// read. Each lane loads and stores its elements of C with vector accesses.
+// from shared memory with one row address a lane, so that rows may lie anywhere, also in a swizzled tile, which WMMA
+// cannot read. Each lane loads and stores its elements of C with vector accesses.
 //
-// `ldmatrix` transposes 16-bit elements only. Fragments that need another transposition (B of i8 or f32 in row-major
-// order) are loaded element by element. Upstream's conversion does not support bf16 and fp8, whose fragments have the
-// layout of f16 and i8: `tc.reinterpret_elements` presents them as these. It loads the matrices of a column-major A in
-// another order than the product expects, which `tc.order_transposed_tiles` corrects. With `allow_tf32`, products of
-// f32 are marked as tf32.
+// `ldmatrix` transposes 16-bit elements only. Other fragments that need a transposition (row-major B of i8 or f32) are
+// loaded element by element. Upstream's conversion does not support bf16 and fp8, whose fragments have the layouts of
+// f16 and i8: `tc.reinterpret_elements` converts them to these types and back. Upstream loads the matrices of a
+// column-major A in another order than the product expects, which `tc.order_transposed_tiles` corrects. With
+// `allow_tf32`, products of f32 are marked as tf32.
 //
-// An elementwise op on the product is computed on the pairs of adjacent elements that a lane holds, before it stores
-// them to C: the tile that the op reads is never written. Upstream's conversion supports no elementwise ops on
-// fragments, hence `tc.compute_on_fragments`. A reduction of rows or columns folds the pairs of a lane, then those of
-// the lanes that have elements of the same row or column, and stores one partial result of each to global memory; the
-// last warp to arrive folds the partial results in their order, and stores the result.
+// A lane holds pairs of adjacent elements of the product. An elementwise op on the product is computed on these pairs
+// before they are stored to C, and the tile that the op reads is never written. Upstream's conversion supports no
+// elementwise ops on fragments, hence `tc.compute_on_fragments`. A reduction of rows or columns folds the pairs of a
+// lane, then the values of the lanes with elements of the same row or column, and stores one partial result of each to
+// global memory. The last warp to arrive folds the partial results in a fixed order and stores the result.
 //
-// Source: CC'22, section 2.2, on what WMMA leaves out.
+// Source: CC'22, section 2.2, on the limitations of WMMA.
 //
 // Before:
 //   %a = vector.transfer_read %shared_a[...] : memref<3x128x32xf16, ...>, vector<16x16xf16>

@@ -1,9 +1,9 @@
 // Converts the matmul to a XeTile program at work-group level.
 //
-// A work-group computes a tile of C with block_m x block_n elements, and moves a tile of A and a tile of B along k. A
-// tile is a block of a matrix that knows the matrix's bounds: loads beyond it give zeros and stores there are left out,
-// so that sizes which the tiles do not divide need no code for the edges. The `wg_map` of each tile says what a
-// subgroup owns: sg_m x sg_n elements of C. A column-major operand is indexed as a row-major one, with order = [0, 1].
+// A work-group computes a tile of C of block_m x block_n elements, and moves a tile of A and a tile of B along k. A
+// tile is a block of a matrix and knows the matrix's bounds: loads beyond them give zeros and stores beyond them write
+// nothing, so that sizes which the tiles do not divide need no code for edges. The `wg_map` of a tile assigns sg_m x
+// sg_n elements of C to a subgroup. A column-major operand is indexed like a row-major one, with order = [0, 1].
 //
 // Source: the XeTile RFC, appendix 2.1 without its prefetches.
 //

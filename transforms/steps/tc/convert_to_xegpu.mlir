@@ -1,12 +1,12 @@
-// Converts tiles of subgroups to descriptors and 2D block operations of XeGPU.
+// Converts the tiles of subgroups to descriptors and 2D block operations of XeGPU.
 //
-// A descriptor names a matrix and the size of a block; the offsets of the block are operands of each load, store and
-// prefetch, so that loops carry two indices instead of a tile. The hardware compares them with the bounds of the
-// matrix: edges need no code. A column-major tile is loaded as a block of the row-major matrix and transposed in
-// registers. 2D block operations need rows that are at least 64 bytes apart, by a multiple of 16; other matrices are
-// refused.
+// A descriptor names a matrix and the size of a block. Each load, store and prefetch takes the offsets of the block as
+// operands, so that loops carry two indices instead of a tile. The hardware compares the offsets with the bounds of the
+// matrix, and edges need no code. A column-major tile is loaded as a block of the row-major matrix and transposed in
+// registers. 2D block operations need a row pitch of at least 64 bytes that is a multiple of 16; the step refuses other
+// matrices.
 //
-// Source: the 2D block messages that OpenCL C has as the extension cl_intel_subgroup_2d_block_io.
+// Source: the 2D block messages of the OpenCL C extension cl_intel_subgroup_2d_block_io.
 //
 // Before:
 //   %tile = xetile.init_tile %A[%i, %j] : memref<512x512xf16> -> !xetile.tile<vector<32x32xf16>>

@@ -1,9 +1,9 @@
-// Epilogue: stores C directly from the accumulator registers, two adjacent elements of a row at a time.
+// Stores C directly from the accumulator registers, two adjacent elements of a row at a time (epilogue).
 //
-// The simple epilogue, without shared memory or barriers. One store of a warp covers 32 bytes of each of eight rows.
-// The accumulator is rounded to C's type, or added to C, before the store; where a tile extends beyond C, stores are
-// predicated on row and column. Accumulators that go to a split-K workspace in global memory are stored in register
-// order, two pairs at a time. Reductions of rows or columns are folded in registers, as in `convert_to_mma_sync`.
+// This is the simple epilogue, without shared memory or barriers. One store of a warp covers 32 bytes of each of eight
+// rows. Before the store, the accumulator is rounded to C's type or added to C. Where a tile extends beyond C, stores
+// are predicated on row and column. Accumulators are stored to a split-K workspace in global memory in register order,
+// two pairs at a time. Reductions of rows or columns are folded in registers, as in `convert_to_mma_sync`.
 //
 // Source: Ozen, "Hopper GEMM in MLIR", whose kernels store each thread's fragments.
 //

@@ -1,9 +1,9 @@
-// Gives each subgroup its own blocks of the tiles: the program is at subgroup level afterwards.
+// Distributes tiles and vectors to subgroups: the program is at subgroup level afterwards.
 //
-// A vector of a work-group is in the registers of its subgroups. The `wg_map` says which subgroup owns which block; an
-// index computed of the subgroup's number takes the place of the map. A subgroup that owns several blocks of a tile, in
-// rounds, gets a tile for each of them. `convert_layout`, and a `transpose` whose blocks other subgroups own, store to
-// shared local memory and load again, between barriers; a vector for which it is too small is exchanged in parts.
+// The registers of the subgroups of a work-group hold its vectors. The `wg_map` assigns each block to a subgroup; an
+// index that is computed from the subgroup's number replaces it. A subgroup that owns several blocks of a tile gets a
+// tile for each of them. `convert_layout`, and a `transpose` whose blocks other subgroups own, go through shared local
+// memory between barriers; a vector that is too large for it is exchanged in parts.
 //
 // Source: the XeTile RFC, "Workgroup Level XeTile extension".
 //

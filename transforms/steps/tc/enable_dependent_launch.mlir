@@ -1,10 +1,9 @@
-// Enables programmatic dependent launch: the prologue of a kernel overlaps the end of the previous kernel in the
-// stream.
+// Enables programmatic dependent launch, which overlaps the prologue of a kernel with the end of the previous one.
 //
-// Between two kernels in a stream lie the tail of one and the launch latency and prologue of the next, which a small
-// product does not amortize. With dependent launch, blocks initialize mbarriers and prefetch descriptors while the
-// previous kernel drains, and wait for its completion before they access global memory. The manifest tells the launcher
-// to set the launch attribute (`dependent_launch`).
+// Two kernels in a stream are separated by the tail of the first, and by the launch latency and the prologue of the
+// second. A small product does not amortize this time. With dependent launch, blocks initialize mbarriers and prefetch
+// descriptors while the previous kernel drains, and wait for its completion before they access global memory. The
+// manifest field `dependent_launch` tells the launcher to set the launch attribute.
 //
 // Before:
 //   gpu.barrier

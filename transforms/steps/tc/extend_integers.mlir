@@ -1,8 +1,8 @@
 // Writes out the extension of i8 operands, from which the conversion to WMMA learns their sign.
 //
-// Integers of the IR have no sign, and WMMA has instructions for signed and for unsigned ones. Upstream's conversion
-// loads a fragment as signed if an `arith.extsi` is what uses it. The contraction of a linalg.matmul has none, as it
-// extends its operands itself. Contractions of other types stay as they are.
+// Integers of the IR have no sign, and WMMA has instructions for signed and for unsigned integers. Upstream's
+// conversion loads a fragment as signed if its user is an `arith.extsi`, which the contraction of a linalg.matmul
+// lacks, as it extends its operands itself. The step leaves contractions of other types alone.
 //
 // Before:
 //   %d = vector.contract ... %a, %b, %c : vector<16x16xi8>, vector<16x16xi8> into vector<16x16xi32>

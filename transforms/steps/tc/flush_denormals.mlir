@@ -1,9 +1,9 @@
-// Lets a kernel flush subnormal numbers of f32 to zero, where functions are approximated.
+// Flushes subnormal numbers of f32 to zero in kernels with approximated functions.
 //
-// `ex2.approx` and `rcp.approx` keep subnormal numbers by scaling operand and result, which takes three more
-// instructions each. Results of 16 bits have no use for them: the smallest normal number of f32, 2^-126, is that of
-// bf16 too. LLVM reads the attribute and selects `ex2.approx.ftz` and `rcp.approx.ftz`. libdevice's exponential does
-// not follow it, and is replaced.
+// `ex2.approx` and `rcp.approx` support subnormal numbers by scaling operand and result, which takes three more
+// instructions each. 16-bit results do not need them: the smallest normal number of bf16 is that of f32, 2^-126. LLVM
+// reads the attribute and selects `ex2.approx.ftz` and `rcp.approx.ftz`. libdevice's exponential does not follow the
+// attribute, and the step replaces it.
 //
 // Source: LLVM's language reference, function attribute "denormal-fp-math-f32".
 //

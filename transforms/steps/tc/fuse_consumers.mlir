@@ -1,18 +1,19 @@
 // Fuses the elementwise ops on the product into one op, which the epilogue computes on the accumulators.
 //
-// A consumer of its own reads and writes C once more: at 8192 x 8192 in f16 that is 256 MiB, and the product waits for
-// it. In the epilogue the operands of an elementwise op are registers already: what is left to read is a bias or a
-// matrix, each element once. Named ops are generalized, and upstream's fusion of elementwise ops merges a chain, with
-// broadcasts and constants, into one `linalg.generic`. It leaves the matmul alone, whose loops are not all parallel.
+// A consumer in a kernel of its own reads and writes C once more, 256 MiB at 8192 x 8192 in f16, and runs after the
+// product. In the epilogue, the product is in registers already; only a bias or a matrix is left to read, each element
+// once. The step generalizes named ops, and upstream's fusion of elementwise ops merges a chain, with broadcasts and
+// constants, into one `linalg.generic`. The fusion leaves the matmul alone, whose loops are not all parallel.
 //
-// `tc.normalize_consumer` then orders the operands: the product first, the result in C, and what C held before, if it
-// is read, from there. A product that starts from a matrix (C = AB + C) starts from zeros here, and the consumer adds
-// the matrix. Without elementwise ops the step changes nothing.
+// `tc.normalize_consumer` then orders the operands: the product is the first input and C is the output, which also
+// gives the previous value of C where the op reads it. A product that starts from a matrix (C = AB + C) starts from
+// zeros here, and the consumer adds the matrix. Without elementwise ops the step changes nothing.
 //
-// A sum or an extremum of rows or columns, which is a result beside C, is divided before (`tc.separate_reductions`): an
-// elementwise op writes what is folded to a workspace, and a function that is called behind the stores folds that. The
-// op is fused with the others, and the epilogue takes the place of the workspace and the call: it folds in registers.
-// Upstream's `transform.structured.tile_reduction_using_forall` makes partial results too, of an op of its own.
+// A sum or an extremum of rows or columns is a result beside C. `tc.separate_reductions` divides it first: an
+// elementwise op writes the values to a workspace, and a function that is called after the stores folds the workspace.
+// The op is fused with the others. The epilogue replaces the workspace and the call, and folds in registers. Upstream's
+// `transform.structured.tile_reduction_using_forall` computes partial results too, but of a reduction in an op of its
+// own.
 //
 // Source: elementwise fusion as in linalg's tutorial of tiling and fusion; CC'22 leaves consumers to later kernels.
 //

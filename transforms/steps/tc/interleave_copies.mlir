@@ -1,7 +1,7 @@
 // Interleaves the `cp.async` copies of an iteration with the products of its k sub-steps.
 //
-// A burst of copies fills the queue of the load/store units and delays the fragment loads that follow it. Distributed
-// over the sub-steps, each group of copies issues between two runs of products.
+// A burst of copies fills the queue of the load/store units and delays the fragment loads that follow it. The step
+// distributes the copies over the sub-steps, so that each group of copies is issued between two runs of products.
 //
 // Upstream orders copies by pipeline stage only.
 //

@@ -1,8 +1,8 @@
-// Loads fragments of fp8 as bytes.
+// Loads fragments of fp8 as fragments of i8.
 //
-// Registers of fp8 fragments are registers of bytes to LLVM. Upstream lowers `nvgpu.mma.sync` of fp8 so, but not
-// `nvgpu.ldmatrix`, whose elements it leaves in fp8. The step loads them as i8, from a view of the same bytes, and
-// casts the fragments. Fragments of other types stay as they are.
+// LLVM has fp8 fragments as registers of bytes. Upstream lowers `nvgpu.mma.sync` of fp8 to them, but leaves the
+// elements of `nvgpu.ldmatrix` in fp8. The step loads the elements as i8, from a view of the same bytes, and casts the
+// fragments. It leaves fragments of other types alone.
 //
 // Before:
 //   %tile = memref.view %shared[%offset][] : memref<24576xi8, ...> to memref<3x128x64xf8E4M3FN, ...>

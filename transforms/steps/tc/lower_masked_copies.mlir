@@ -1,11 +1,12 @@
 // Lowers masked reads of A and B to loads under a condition, and writes of narrow vectors to stores.
 //
-// A read is masked by all of its elements or none, so that it is one load or none: ptxas predicates a branch around a
-// load. LLVM lowers a masked load of a vector to a branch for each element. Vectors of less than 16 bytes, in rows that
-// are no multiple of them, get the alignment that they have; `lower_transfers` assumes 16 bytes of others.
+// The mask of a read has all elements or none, so that the read becomes one load under a branch, which ptxas
+// predicates. LLVM would lower a masked load of a vector to a branch for each element. Vectors of less than 16 bytes,
+// in rows whose length is no multiple of 16 bytes, get the alignment that holds; `lower_transfers` assumes 16 bytes for
+// all others.
 //
-// Copies by `cp.async` have no masks at this point: the step changes only those that are known to copy nothing, which
-// `convert_to_cp_async` leaves.
+// `cp.async` copies have no masks at this point. Of these, the step changes only copies that `convert_to_cp_async`
+// leaves and that are known to copy nothing.
 //
 // Before:
 //   %mask = vector.create_mask (%is_inside ? 4 : 0) : vector<4xi1>

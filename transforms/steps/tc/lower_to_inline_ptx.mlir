@@ -1,7 +1,7 @@
 // Lowers the remaining NVVM operations to inline PTX and passes TMA descriptors as grid constants.
 //
 // LLVM has no intrinsics for some instructions: waits on mbarriers become loops of `mbarrier.try_wait`, and `wgmma` and
-// `setmaxnreg` reach ptxas as written. Descriptors become `__grid_constant__` parameters, attributes that only a
+// `setmaxnreg` reach ptxas as written. Descriptors become `__grid_constant__` parameters, by attributes that only a
 // lowered kernel can carry.
 //
 // Before:

@@ -1,9 +1,9 @@
 // Lowers warpgroup products to `wgmma.mma_async` instructions and accumulators to registers.
 //
-// A product of 64 x n x 64 f16 is four instructions of k = 16. Each reads its operands through 64-bit matrix
-// descriptors: the address in shared memory, the swizzle mode, and the strides between groups of eight rows. Upstream's
-// lowering supports row-major operands in tiles of 64 elements; `tc.lower_warpgroup_mma` supports every layout that the
-// earlier steps produce.
+// A product of 64 x n x 64 f16 is four instructions of k = 16. Each instruction reads its operands through 64-bit
+// matrix descriptors: the address in shared memory, the swizzle mode, and the strides between groups of eight rows.
+// Upstream's lowering supports row-major operands in tiles of 64 elements; `tc.lower_warpgroup_mma` supports every
+// layout that the earlier steps produce.
 //
 // Before:
 //   %d = nvgpu.warpgroup.mma %a, %b, %c {transposeB} : ... -> <fragmented = vector<64x256xf32>>

@@ -1,8 +1,9 @@
 // Lowers the kernel to the LLVM dialect, with calls of Intel's OpenCL C built-ins, for LLVM's SPIR-V back end.
 //
-// A buffer is one parameter, a pointer to global memory. The built-ins return blocks through memory on the stack,
-// which is at the entry of the function: LLVM makes it registers there. Vectors of one element become numbers, since
-// SPIR-V has none. The kernel states the size of its sub-groups, which the lowering of functions drops.
+// A buffer is one parameter, a pointer to global memory. The built-ins return blocks through stack memory, which the
+// step allocates in the entry block, where LLVM promotes it to registers. Vectors of one element become scalars, since
+// SPIR-V has no such vectors. The step sets the size of the sub-groups on the kernel, as the lowering of functions
+// drops it.
 //
 // Source: the passes convert-gpu-to-llvm-spv and convert-xevm-to-llvm of MLIR.
 //

@@ -1,11 +1,11 @@
 // Distributes the elementwise op on a warp's product over the lanes, which read the product from shared memory.
 //
-// The elements of a WMMA fragment are in registers that only the hardware knows, so that an op with a bias or a matrix
-// cannot be computed on them: fragments are stored to shared memory, and read back by row and column. Upstream's
-// `gpu.subgroup_mma_elementwise` computes on fragments and has sums, products and extrema, but neither functions nor
-// rounding to a narrower type. A lane computes four adjacent elements at a time; those of a warp are adjacent, and its
-// accesses to C and to a matrix cover whole sectors. Reductions of rows or columns are folded by the lanes that have
-// vectors of the same row or column, and their partial results as in `convert_to_mma_sync`.
+// The layout of a WMMA fragment in registers is not documented, so that an op with a bias or a matrix cannot be
+// computed on fragments. Fragments are stored to shared memory and read back by row and column. Upstream's
+// `gpu.subgroup_mma_elementwise` computes sums, products and extrema of fragments, but neither functions nor rounding
+// to a narrower type. A lane computes four adjacent elements at a time. The elements of a warp are adjacent, so that
+// its accesses to C and to a matrix cover whole sectors. The lanes with vectors of the same row or column fold
+// reductions of it; the partial results are folded as in `convert_to_mma_sync`.
 //
 // Source: the epilogue of CUTLASS's WMMA kernels goes through shared memory for the same reason.
 //

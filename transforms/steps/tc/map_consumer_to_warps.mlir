@@ -1,12 +1,13 @@
-// Tiles the elementwise op on the product into the warp tiles that the matmul is tiled into.
+// Tiles the elementwise op on the product into the warp tiles of the matmul.
 //
-// A warp then reads the part of the product that it has computed itself, and needs no barrier. Without an elementwise
-// op the step changes nothing.
+// A warp then reads only the part of the product that it has computed itself, and needs no barrier. Without an
+// elementwise op the step changes nothing.
 //
-// The op then moves to a private function, which the launch calls with the tile of the product and the place of the
-// warp's part in it. Upstream's hoisting of the accumulators (`hoist_accumulators`) leaves a buffer alone that has a
-// view, and its conversion to fragments (`convert_to_mma_sync`) fails at arithmetic on numbers: hence
-// `tc.outline_consumer`. `convert_to_mma_sync` and `map_consumer_to_lanes` put the op in the place of the call.
+// `tc.outline_consumer` then moves the op to a private function, which the launch calls with the tile of the product
+// and the position of the warp's part in it. Inline, the op would prevent two upstream transformations: the hoisting of
+// the accumulators (`hoist_accumulators`) skips a buffer that has a view, and the conversion to fragments
+// (`convert_to_mma_sync`) fails at scalar arithmetic. `convert_to_mma_sync` and `map_consumer_to_lanes` replace the
+// call by the op.
 //
 // Source: as `map_matmul_to_warps`.
 //

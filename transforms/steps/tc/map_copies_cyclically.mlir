@@ -1,17 +1,17 @@
 // Distributes the copies over threads cyclically: thread t copies rows t / c, t / c + r, t / c + 2 r and so on.
 //
-// The rows of a thread are r rows apart, one pass of the whole block (r rows, c threads a row), where
-// `map_copies_to_threads` assigns consecutive rows. The swizzle phase of a row, its number modulo eight, is then the
-// same for all rows of a thread: one address register suffices, and the other addresses are immediate offsets. That
-// serves `convert_to_cp_async` and `interleave_copies`, which issue the copies of a thread one by one. The rows that a
-// warp writes at a time are consecutive: rows shorter than the 128 bytes of all banks fall into different banks, which
-// they do not when each thread copies several consecutive rows.
+// One pass of the block copies r rows, with c threads a row. The rows of a thread are r rows apart, where
+// `map_copies_to_threads` assigns consecutive rows. All rows of a thread then have the same swizzle phase (the row
+// number modulo eight): one address register suffices, and the other addresses are immediate offsets.
+// `convert_to_cp_async` and `interleave_copies` profit, which issue the copies of a thread one by one. A warp writes
+// consecutive rows at a time: rows shorter than the 128 bytes of all banks fall into different banks, unlike those that
+// threads with several consecutive rows write.
 //
 // Without this step `map_copies_to_threads` runs in its place. A thread copies vectors of `run` elements, 16 bytes; a
 // row of a stored tile has `a_width` or `b_width` elements in either layout of the operand.
 //
 // The passes are unrolled before threads are mapped. Upstream inserts a barrier after every mapped loop or after none;
-// the copies need one after the last pass, before the matmul, which `tc.insert_barrier` adds.
+// `tc.insert_barrier` adds the one that the copies need, after the last pass and before the matmul.
 //
 // Before:
 //   linalg.copy {operand_a} ins(%a_tile : memref<128x32xf16, ...>) outs(%shared_a : ...)

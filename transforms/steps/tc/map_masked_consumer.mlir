@@ -1,12 +1,13 @@
-// Distributes the op that writes C over the warps where tiles have edges: each writes what is inside of C of its part.
+// Distributes the op that writes C over the warps where tiles have edges: each warp writes the part of its tile inside
+// C.
 //
-// As `map_consumer_to_warps`: the op moves to a private function, which `convert_to_mma_sync` and
-// `map_consumer_to_lanes` replace. The tile of C has unknown extents here, so that upstream cannot tile the op into the
-// whole tiles that the matmul is tiled into; `tc.outline_masked_consumer` cuts the warp's part of each operand in the
-// function. The copy of C = AB is such an op too.
+// As in `map_consumer_to_warps`, the op moves to a private function, which `convert_to_mma_sync` and
+// `map_consumer_to_lanes` replace. The copy of C = AB is such an op too. The tile of C has dynamic extents, so that
+// upstream cannot tile the op into the static warp tiles of the matmul; `tc.outline_masked_consumer` takes the warp's
+// slice of each operand in the function.
 //
-// Stores are predicated by warp: a warp whose part is inside of C, as nearly all are, compares nothing further, and
-// stores what a kernel without edges does. Where the rows of C are no multiple of a vector, elements are stored.
+// Stores are predicated by warp. Nearly all warps are inside C: they compare nothing further and execute the stores of
+// a kernel without edges. Where the rows of C are no multiple of a vector, single elements are stored.
 //
 // Source: as `map_consumer_to_warps`.
 //
@@ -16,7 +17,7 @@
 // After, with warp_m = warp_n = 64:
 //   func.call @consumer(%tile, %warp_row, %warp_column, %c_tile) {operand_c, warp_tile = [64, 64]}
 //   func.func private @consumer(%tile: memref<128x128xf32, ...>, %row: index, %column: index, %c: memref<?x?xf16>) {
-//     %part_rows = affine.max(affine.min(dim %c, 0 - %row, 64), 0)
+//     %part_rows = affine.max(affine.min((memref.dim %c, 0) - %row, 64), 0)
 //     %part = memref.subview %tile[%row, %column] [%part_rows, %part_columns]
 //     %c_part = memref.subview %c[%row, %column] [%part_rows, %part_columns]
 //     linalg.generic {operand_c} ins(%part : ...) outs(%c_part : ...) { ... }

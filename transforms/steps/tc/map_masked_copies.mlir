@@ -1,18 +1,18 @@
 // Distributes the copies to shared memory over the threads where tiles have edges: vectors beyond A and B are zeros.
 //
 // A thread copies vectors of `a_run` or `b_run` elements, in the order of `map_copies_cyclically`. A vector is the
-// widest, of up to 16 bytes, that divides the rows of the matrix: it is aligned in every row, and all of it is inside
-// of the matrix or none. So each read has one condition, of its row and its column, and only for an edge that the tiles
-// have; the others are those of a problem that tiles divide. The mask of a read becomes the number of elements that
-// `cp.async` copies (`convert_to_cp_async`), which fills the rest of its 4, 8 or 16 bytes with zeros, or the condition
-// of a load (`lower_masked_copies`).
+// widest, of up to 16 bytes, that divides the rows of the matrix: it is aligned in every row, and lies either inside
+// the matrix or outside. Each read therefore has one condition, on its row and its column, and only for edges that the
+// tiles have; other reads are unmasked. The mask of a read becomes the number of elements that `cp.async` copies
+// (`convert_to_cp_async`), which fills the rest of its 4, 8 or 16 bytes with zeros, or the condition of a load
+// (`lower_masked_copies`).
 //
-// Zeros beyond the reduction do not change a sum, and those beyond rows and columns of C make sums that are not stored.
+// Zeros beyond the reduction do not change a sum. Zeros beyond the rows and columns of C make sums that are not stored.
 //
-// Upstream vectorizes copies of unknown extents with masks of single elements, which the hardware has no instruction
-// for. Hence `tc.map_masked_copies`.
+// Upstream vectorizes copies of dynamic extents with masks of single elements, for which the hardware has no
+// instruction; hence `tc.map_masked_copies`.
 //
-// Source: the zero fill of `cp.async`, as CUTLASS's predicated tile iterators use it.
+// Source: the zero fill of `cp.async`, as in CUTLASS's predicated tile iterators.
 //
 // Before:
 //   linalg.fill ins(0) outs(%shared_a : memref<128x32xf16, ...>)
@@ -34,6 +34,8 @@ module attributes {transform.with_named_sequence} {
          message = "tiles that do not divide m, n and k must be staged in shared memory (stage_in_shared_memory)"},
         {condition = "a_run * a_bits >= 32 and b_run * a_bits >= 32 or not copies_asynchronously",
          message = "vectors that divide the rows of A and B (a_run, b_run elements) must have the 4 bytes of cp.async"},
+        {condition = "not is_i8 or not copies_asynchronously",
+         message = "tiles of i8 that do not divide m, n and k must go through registers: no cp.async is masked"},
         {condition = "block_m % warp_m == 0", message = "block_m must be a multiple of warp_m"},
         {condition = "block_n % warp_n == 0", message = "block_n must be a multiple of warp_n"},
         {condition = "block_m * block_k % (threads * a_run) == 0",

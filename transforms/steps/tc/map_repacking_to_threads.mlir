@@ -1,12 +1,13 @@
-// Makes a launch of each copy to a workspace, in front of the launch of the matmul.
+// Converts each copy to a workspace to a launch, before the launch of the matmul.
 //
 // A copy is bound by memory if enough bytes are in flight: 4.8 TB/s times about 0.7 us, over 132 multiprocessors, are
-// 25 KB on each. A row of odd length begins anywhere, so that a load may be of one element only, 2 bytes. Each thread
-// therefore loads 32 bytes before it stores any: 16 rows of one element, or 8 of two where rows have a multiple of two.
-// Adjacent threads copy adjacent elements of a row. Blocks are numbered along rows first, in the order of memory.
+// 25 KB on each. Rows of odd length begin at any address, so that a load may cover one element only, 2 bytes. Each
+// thread therefore loads 32 bytes before it stores any: 16 rows of one element, or 8 rows of two where the row length
+// is a multiple of two. Adjacent threads copy adjacent elements of a row. Blocks are numbered along rows first, in the
+// order of memory.
 //
-// Upstream's mapping of `scf.forall` to threads takes static extents, which tiles of odd matrices do not have, and
-// nothing upstream moves the loads of a thread before its stores.
+// Upstream's mapping of `scf.forall` to threads takes static extents, which tiles of odd matrices do not have, and no
+// upstream op moves the loads of a thread before its stores.
 //
 // Source: coalesced copies with several loads in flight per thread; CUDA C++ Best Practices Guide.
 //

@@ -1,11 +1,11 @@
-// Makes one matmul of a pair that reads one A: the tiles of both B side by side in shared memory.
+// Merges a pair of products of one A into one matmul, with the tiles of both B side by side in shared memory.
 //
 // A gated layer multiplies one A by two matrices, and stores an elementwise function of both products: SwiGLU and GeGLU
-// are D = act(AB) * AC. In one kernel the tile of A is loaded once for both, and neither product is written to memory.
-// Steps before this one treat the products as two ops. Here the tiles of both B become the halves of one tile along n,
-// and so do the accumulators: one `wgmma` of twice as many columns multiplies both, and all later steps are those of
-// one product. A thread holds the same places of both halves, so that the epilogue combines them in registers. As they
-// are separate in memory, each half of the tile is loaded from a matrix of its own.
+// are D = act(AB) * AC. One kernel loads the tile of A once for both products, and writes neither product to memory.
+// Earlier steps treat the products as two ops. This step makes the tiles of both B the halves of one tile along n, and
+// the accumulators the halves of one accumulator: one `wgmma` of twice as many columns multiplies both, and all later
+// steps see one product. A thread holds the same positions of both halves, so that the epilogue combines them in
+// registers. Each half of the tile is loaded from a matrix of its own.
 //
 // Source: dual GEMM in CUTLASS (example 45), which has two accumulators; here they are halves of one.
 //

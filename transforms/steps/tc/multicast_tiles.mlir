@@ -1,13 +1,13 @@
 // Loads the tiles that blocks of a cluster share by TMA multicast: one load writes the shared memory of several blocks.
 //
-// The blocks in a column of the cluster read the same tile of B, those in a row the same tile of A. Each block loads a
-// slice of the tile and multicasts it to all of them. With two blocks, L2 traffic for the shared operand halves, which
-// matters for large products, where L2 bandwidth and its power limit the speed.
+// The blocks in a column of the cluster read the same tile of B, and the blocks in a row the same tile of A. Each block
+// loads a slice of the tile and multicasts it to all of them. With two blocks, the L2 traffic of the shared operand
+// halves, which matters for large products, whose speed the bandwidth of the L2 cache and its power limit.
 //
 // A slice has whole boxes, or rows of a box. TMA swizzles by the address in shared memory, so that a slice may begin at
-// any multiple of 128 bytes: a tile 136 wide is loaded by four blocks in slices of 34 rows.
+// any multiple of 128 bytes: four blocks load a tile 136 wide in slices of 34 rows.
 //
-// A block may overwrite a stage only after every block that receives the data has read it, so consumer warpgroups
+// A block may overwrite a stage only after every block that receives the data has read it, so that consumer warpgroups
 // arrive at the `empty` mbarriers of all of them. The remote arrival has no release semantics at cluster scope: a
 // release would wait for all outstanding memory operations of the thread in every k step, which costs far more than
 // multicast gains.

@@ -1,16 +1,16 @@
 // Multiplies f32 by three products of tf32 each, with the accuracy of f32.
 //
 // Tensor cores read the first 11 bits of an f32 significand (tf32), which makes errors of 2^-10. The step splits each
-// element of the fragments into its first 11 bits, rounded to nearest, and the rest, of 12 bits: a = a1 + a2, and b
+// element of the fragments into its first 11 bits, rounded to nearest, and the remaining 12 bits: a = a1 + a2, and b
 // likewise. Then ab = a2 b1 + a1 b2 + a1 b1, up to a2 b2, which is below 2^-22 of ab. The split is in registers: it
 // takes no shared memory, and a fragment is split once for all of its products.
 //
-// Tensor cores cut sums off, towards zero, where other units round to nearest: the error of a long sum in one of their
-// accumulators grows with k. The three products of a k sub-step are summed from zero, the small ones first, and an
-// addition in f32 adds them to the accumulator.
+// Tensor cores truncate sums, where other units round to nearest: the error of a long sum in one accumulator grows with
+// k. The three products of a k sub-step are summed from zero, the small ones first, and an addition in f32 adds them to
+// the accumulator.
 //
-// The step runs behind `interleave_copies`, which takes the products of a fragment for one. It leaves products of other
-// types as they are, and those that `allow_tf32` marks as tf32.
+// The step runs after `interleave_copies`, which counts the products of a fragment as one. It leaves products of other
+// types alone, and products that `allow_tf32` marks as tf32.
 //
 // Source: Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing the FP32
 // theoretical peak performance", 2022; known as 3xTF32 in CUTLASS and as `tf32x3` in Triton.

@@ -5,16 +5,16 @@
 // `materialize_in_destination` at exit. `restrict` states that arguments do not alias, which lets bufferization update
 // C in place.
 //
-// Accepts a function on memrefs, a function on tensors that returns the product, or the normal form, which it leaves
-// unchanged. Upstream converts tensors to buffers and not buffers to tensors, hence `tc.normalize_payload`.
+// The step accepts a function on memrefs, a function on tensors that returns the product, or the normal form, which it
+// leaves unchanged. Upstream converts tensors to buffers and not buffers to tensors, hence `tc.normalize_payload`.
 //
-// The product may be written in other ways than as a `linalg.matmul` of two arguments: as `linalg.generic` or
-// `linalg.contract` with loops in any order, with reshapes and transposes around it, with operands extended in front of
-// it. `tc.recognize_matmul` reduces them to one `linalg.matmul` on reshaped buffers: transposes become layouts, or an
-// exchange of A and B, so that no element is copied. Upstream's `linalg-fuse-elementwise-ops` folds transposes and
-// reshapes on tensors into a generic contraction, of as many loops as the operands have dimensions, and
-// `structured.specialize` names a contraction of two dimensions each; nothing upstream collapses the loops of one to m,
-// n and k, exchanges its operands, or follows buffers and the result.
+// The product need not be a `linalg.matmul` of two arguments: `linalg.generic` and `linalg.contract` with loops in any
+// order, reshapes and transposes around the product, and extended operands are accepted too. `tc.recognize_matmul`
+// reduces them to one `linalg.matmul` on reshaped buffers. Transposes become layouts, or an exchange of A and B, so
+// that no element is copied. Upstream's `linalg-fuse-elementwise-ops` folds transposes and reshapes on tensors into a
+// generic contraction with as many loops as the operands have dimensions, and `structured.specialize` names
+// contractions of two-dimensional operands. No upstream op collapses the loops of a contraction to m, n and k,
+// exchanges its operands, or follows buffers and the result.
 //
 // Before:
 //   func.func @matmul(%A: memref<512x512xf16>, %B: memref<512x512xf16>, %C: memref<512x512xf32>) {

@@ -4,7 +4,7 @@
 // states the number of bytes, and the array is an external global without a size.
 //
 // Upstream's `gpu.dynamic_shared_memory` lowers to an internal global that LLVM places statically, where it overlaps
-// other shared data and the results are wrong, and no upstream op lays out several tiles in one array. Hence
+// other shared data and the results are wrong. No upstream op lays out several tiles in one array; hence
 // `tc.pack_shared_memory`.
 //
 // Before:

@@ -1,7 +1,7 @@
 // Converts the TMA descriptors that a kernel takes to pointer parameters, which a lowered kernel can have.
 //
 // The host encodes a descriptor, 128 bytes that state the address, shape and box of a matrix. As a kernel parameter it
-// needs no copy in global memory and no fetch from there. `lower_to_inline_ptx` completes the by-value passing.
+// needs no copy in global memory and no fetch from there. `lower_to_inline_ptx` completes the passing by value.
 //
 // Before:
 //   gpu.func @matmul_kernel(%a_map: !nvgpu.tensormap.descriptor<...>, ...) kernel

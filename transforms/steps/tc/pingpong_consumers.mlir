@@ -1,13 +1,13 @@
-// Ping-pong schedule: two consumer warpgroups compute alternate tiles, one runs its epilogue during the other's main
-// loop.
+// Schedules two consumer warpgroups in ping-pong: one runs its epilogue during the main loop of the other.
 //
-// Cooperative consumers of one tile finish its main loop together, and the tensor cores idle during their epilogue.
-// With the ping-pong schedule one warpgroup's epilogue overlaps the main loop of the other. Each warpgroup holds an
-// accumulator of its own, so tiles are smaller and need more bytes from shared memory and the L2 cache for each
-// product: it pays for small problems, which have few tiles and where the epilogue is a larger share of the time.
+// Cooperative consumers of one tile finish its main loop together, and the tensor cores idle during their epilogue. In
+// the ping-pong schedule the warpgroups compute alternate tiles, and the epilogue of one overlaps the main loop of the
+// other. Each warpgroup holds an accumulator of its own, so that tiles are smaller and each product needs more bytes
+// from shared memory and the L2 cache. The schedule pays for small problems, which have few tiles and where the
+// epilogue is a larger share of the time.
 //
-// Named barriers order the main loops of the two warpgroups. The phase parity of the mbarriers cannot: it has the same
-// value again after two passes over the stages.
+// Named barriers order the main loops of the two warpgroups. The phase parity of the mbarriers cannot order them: it
+// has the same value again after two passes over the stages.
 //
 // Before:
 //   scf.for %tile = %block to %tiles step %blocks { main loop; epilogue }

@@ -1,8 +1,8 @@
 // Pipelines `wgmma`: a warpgroup issues the product of a k step before the previous one completes.
 //
 // If a warpgroup waits for each product before it issues the next one, the tensor cores are idle between the two. With
-// one product in flight they are busy all the time: a k step waits for the product of the previous step and then
-// releases the stage which that product has read.
+// one product in flight they stay busy: a k step waits for the product of the previous step and then releases the stage
+// which that product has read.
 //
 // Source: Ozen, "Hopper GEMM in MLIR", where a wait allows one group of products in flight.
 //

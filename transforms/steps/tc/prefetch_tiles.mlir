@@ -1,7 +1,8 @@
-// Prefetches the tiles of A and B into the cache, `distance` steps of k before they are loaded.
+// Prefetches the tiles of A and B into the cache, `distance` k steps before they are loaded.
 //
-// A load of a tile waits for memory; a prefetch does not, and occupies no registers. Its tile has a `wg_map` of its
-// own, by which each subgroup prefetches another part, where the loads of subgroups in a row or a column share data.
+// A load of a tile waits for memory; a prefetch does not, and occupies no registers. The prefetched tile has a `wg_map`
+// of its own, by which each subgroup prefetches another part, whereas the loads of subgroups in a row or a column
+// overlap.
 //
 // Source: the XeTile RFC, appendix 2.1.
 //

@@ -1,14 +1,15 @@
-// Prepares a problem whose edges tiles extend beyond: the addition of C becomes an op of its own, behind the product.
+// Moves the addition of C into an op after the product, where tiles extend beyond the edges of the problem.
 //
 // Where tiles do not divide m, n and k, the products still have whole tiles: A and B are zeros beyond their edges, and
-// only what is inside of C is written. An accumulator that starts from C would have to be read under the same
-// conditions. It starts from zeros instead, and the op that writes C adds what C held. Elementwise ops on the product
-// do so already (`fuse_consumers`), and C = AB adds nothing.
+// only elements inside C are written. An accumulator that starts from C would have to be read under the same
+// conditions. It starts from zeros instead, and the op that writes C adds the previous value of C. Elementwise ops on
+// the product already work this way (`fuse_consumers`), and C = AB adds nothing.
 //
-// Sizes and layouts of the problem become attributes of the function: later steps depend on which tiles have edges and
-// on how wide the vectors of a row may be, also in a run that begins from a dump without the matmul.
+// The step stores the sizes, layouts and operand type of the problem as attributes of the function. Later steps derive
+// from them which tiles have edges and how wide the vectors of a row may be, also in a run that begins from a dump
+// without the matmul.
 //
-// Source: zero fill of operands and predicated stores of C are what CUTLASS's kernels do at the edges of a problem.
+// Source: zero fill of operands and predicated stores of C, as in CUTLASS's kernels at the edges of a problem.
 //
 // Before:
 //   func.func @matmul(...) {
@@ -32,6 +33,8 @@ module attributes {transform.with_named_sequence} {
     transform.annotate %func "size_k" = %k : !transform.any_op, !transform.param<i64>
     %bits = transform.param.constant 16 : i64 {knobs = {value = "a_bits"}} -> !transform.param<i64>
     transform.annotate %func "operand_bits" = %bits : !transform.any_op, !transform.param<i64>
+    %type = transform.param.constant "f16" {knobs = {value = "a_type"}} -> !transform.any_param
+    transform.annotate %func "operand_type" = %type : !transform.any_op, !transform.any_param
     %consumer = transform.param.constant 0 : i64 {knobs = {value = "has_consumer"}} -> !transform.param<i64>
     transform.annotate %func "has_consumer" = %consumer : !transform.any_op, !transform.param<i64>
     %a_layout = transform.param.constant "row" {knobs = {value = "a_layout"}} -> !transform.any_param

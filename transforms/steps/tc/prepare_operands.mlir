@@ -1,17 +1,20 @@
-// Computes elementwise ops on A and B, such as the dequantization of weights, by kernels in front of the matmul's.
+// Computes elementwise ops on A and B, such as the dequantization of weights, in kernels before the matmul.
 //
-// Tensor cores read operands from shared memory, where TMA and cp.async put them as they are in global memory. What a
-// payload computes of A or B first, such as an activation, or weights of 8 or 4 bits times scales, has to be in memory
-// before. A kernel in front writes it to a workspace, once for all tiles of the matmul: it reads the stored operand and
-// writes the prepared one, which a matmul with many rows reads again and again. Each op of the body is computed in its
-// own type, so that values are rounded where the payload rounds them. No factor is moved behind the product.
+// Tensor cores read operands from shared memory, to which TMA and cp.async copy them unchanged from global memory. A
+// value that the payload computes from A or B first (an activation, or weights of 8 or 4 bits times scales) must
+// therefore be in memory before the matmul. A kernel reads the stored operand and writes the prepared one to a
+// workspace once; a matmul with many rows reads it many times. Each op of the body is computed in its own type, so that
+// values are rounded where the payload rounds them. No factor is moved past the product.
 //
-// Named ops are generalized, and upstream's fusion of elementwise ops merges a chain, with broadcasts, constants and
-// reshapes, into one `linalg.generic`; `tc.prepare_operands` makes a kernel of each that is left. Without such ops the
-// step changes nothing.
+// Zero points of i8 become sums of rows of A and columns of B, which the epilogue subtracts (`payload.zero_points`).
+// They are computed here too: by a warp each where a sum's numbers are neighbours in memory, else by a thread.
 //
-// Source: dequantization in front of a matmul, as libraries without mixed-input kernels do it; `tc.repack_operands`
-// writes operands for TMA in the same way.
+// The step generalizes named ops, and upstream's fusion of elementwise ops merges a chain, with broadcasts, constants
+// and reshapes, into one `linalg.generic`; `tc.prepare_operands` makes a kernel of each remaining op. Without such ops
+// the step changes nothing.
+//
+// Source: dequantization before a matmul, as in libraries without mixed-input kernels; `tc.repack_operands` writes
+// operands for TMA in the same way.
 //
 // Before:
 //   %w = memref.alloc() {workspace} : memref<4096x4096xf16>

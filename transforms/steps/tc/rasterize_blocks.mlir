@@ -2,8 +2,8 @@
 //
 // Blocks start in the order of their numbers. In row order a wave of blocks shares a few rows of A and reads every
 // column of B. Numbered down the columns of a group of block rows, a wave forms a rectangle whose rows of A and columns
-// of B fit in the L2 cache together: more hits, and fewer bytes from DRAM. It pays once memory traffic limits the main
-// loop. With raster_group = 1 the order of the grid is unchanged.
+// of B fit in the L2 cache together, which gives more hits and fewer bytes from DRAM. The step pays once memory traffic
+// limits the main loop. With raster_group = 1 the order of the grid is unchanged.
 //
 // Source: CC'22, section 8, names block remapping as future work. Upstream has no op that renumbers blocks.
 //

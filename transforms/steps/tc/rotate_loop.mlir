@@ -1,9 +1,9 @@
 // Rotates the main loop by one k sub-step: fragments are loaded one sub-step ahead of their products, across the
 // barrier.
 //
-// An iteration begins, after its barrier, with the loads of its first fragments, whose latency nothing hides. In the
-// rotated loop the products of sub-step s overlap the fragment loads of s + 1, and the last sub-step of an iteration
-// waits for the next tile and loads its first fragments, which the next iteration takes as iter_args.
+// An iteration begins, after its barrier, with the loads of its first fragments, whose latency is exposed. In the
+// rotated loop the products of sub-step s overlap the fragment loads of s + 1. The last sub-step of an iteration waits
+// for the next tile and loads its first fragments, which the next iteration takes as iter_args.
 //
 // Upstream's software pipelining does not move work across barriers.
 //

@@ -2,9 +2,9 @@
 //
 // ptxas gives a thread up to 255 registers, so that registers often limit the number of resident blocks. The second
 // argument of CUDA's `__launch_bounds__` bounds them: with n blocks of t threads, a thread gets at most 65536 / (n * t)
-// registers. More resident blocks hide more latency; a bound below what the accumulator and the fragments need causes
-// spills. With min_blocks_per_sm = 0, ptxas chooses. Kernels on `wgmma` do not include this step: their blocks take a
-// multiprocessor alone, and `lower_to_wgmma` sets 1.
+// registers. More resident blocks hide more latency; a bound below the registers of the accumulator and the fragments
+// causes spills. With min_blocks_per_sm = 0, ptxas chooses. Kernels on `wgmma` do not include this step: their blocks
+// take a multiprocessor alone, and `lower_to_wgmma` sets 1.
 //
 // Upstream has no op that checks the kernel and its block size, without which ptxas ignores the number.
 //

@@ -1,10 +1,10 @@
 // Shrinks TMA boxes to the extent of a matrix that is smaller than a tile: few rows of A, or a short k.
 //
-// `wgmma` takes 64 rows however few A has, and TMA fills the rest of a box with zeros, which takes as long as a load.
+// `wgmma` takes 64 rows, however few A has, and TMA fills the rest of a box with zeros, which takes as long as a load.
 // With 16 rows of A, three quarters of a box of 64 rows are zeros, written again in every k step, and the loads of B
-// queue after them. With a box as short as the matrix, threads zero the rest of the tile once, before the first load.
+// queue after them. With a box of the matrix's extent, threads zero the rest of the tile once, before the first load.
 //
-// Upstream has no op for it; its boxes are whole tiles.
+// Upstream's boxes are whole tiles.
 //
 // Before, with 16 rows of A in tiles of 64 x 64:
 //   %a_map = nvgpu.tma.create.descriptor %a box[%c64, %c64] : ... -> <tensor = memref<64x64xf16, 3>, ...>

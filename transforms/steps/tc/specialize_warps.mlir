@@ -1,8 +1,9 @@
-// Warp specialization: a producer warpgroup issues the TMA loads, consumer warpgroups run the products.
+// Specializes warps: a producer warpgroup issues the TMA loads, and consumer warpgroups issue the products.
 //
 // A consumer thread that also issues loads stalls its warpgroup while it waits for a free stage. A producer warpgroup
-// takes over that wait and runs ahead by up to `stages` k steps, into the next tile too, while the consumers run the
-// epilogue of this one. It needs few registers and gives the rest to the consumers' accumulators (`setmaxnreg`).
+// takes over that wait and runs ahead by up to `stages` k steps, also into the next tile while the consumers run the
+// epilogue of the current one. It needs few registers and leaves the rest to the consumers' accumulators
+// (`setmaxnreg`).
 //
 // Both roles are copies of the same loops: the producer keeps the ops that issue loads, the consumers all others.
 //

@@ -1,19 +1,15 @@
 // Multiplies f32 by three products of tf32 each on wgmma, with the accuracy of f32.
 //
-// Tensor cores read the first 11 bits of an f32 significand (tf32), which makes errors of 2^-10. The step splits each
-// element of A and B into its first 11 bits, rounded to nearest, and the rest, of 12 bits: a = a1 + a2, and b likewise.
-// Then ab = a2 b1 + a1 b2 + a1 b1, up to a2 b2, which is below 2^-22 of ab. wgmma reads B from shared memory as TMA
-// writes it, so that the split is not in registers, as in `multiply_as_3xtf32`, but in global memory, by kernels in
-// front that `map_repacking_to_threads` makes: a kernel that transposes or repacks an operand splits it too. A stage
-// has tiles of both parts, which are loaded once for the three products.
+// `multiply_as_3xtf32` describes the split a = a1 + a2 and the sum of the three products. wgmma reads B from shared
+// memory as TMA writes it, so that this step splits operands in global memory instead of registers, in kernels before
+// the matmul that `map_repacking_to_threads` makes. A kernel that transposes or repacks an operand splits it too. A
+// stage has tiles of both parts, which are loaded once for the three products.
 //
-// Tensor cores cut sums off, towards zero, where other units round to nearest: the error of a long sum in one of their
-// accumulators grows with k. The products of a k step are summed from zero, the small ones first, and an addition in
-// f32 adds them to the accumulator. It waits for the products of the step, while another warpgroup multiplies; that is
-// why the step stands in place of `pipeline_wgmma`, which keeps one product of a warpgroup in flight.
+// The products of a k step are summed from zero, the small ones first, and an addition in f32 adds them to the
+// accumulator. The addition waits for the products of the step, while another warpgroup multiplies; the step therefore
+// replaces `pipeline_wgmma`, which keeps one product of a warpgroup in flight.
 //
-// Source: Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing the FP32
-// theoretical peak performance", 2022; known as 3xTF32 in CUTLASS and as `tf32x3` in Triton.
+// Source: as `multiply_as_3xtf32`.
 //
 // Before:
 //   %a_map = nvgpu.tma.create.descriptor %A

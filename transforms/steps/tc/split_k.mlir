@@ -1,24 +1,24 @@
-// Split-K: `split_k` blocks compute one tile, each over a slice of the reduction, and sum their partial accumulators.
+// Splits the k loop of a tile over `split_k` blocks, which sum their partial accumulators (split-K).
 //
-// With fewer tiles than the GPU has multiprocessors, some of these are idle, and smaller tiles cost more shared memory
-// and L2 traffic for each product. With a long k, split-K keeps large tiles: each block accumulates a
-// slice of the k steps and stores its partial accumulator to a workspace; after a synchronization each block reduces a
-// share of the tile's elements over all splits, in order, and writes C. 16 x 4096 x 4096 in tiles of 64 x 64 has 64
-// tiles; with two splits it has 128 blocks.
+// With fewer tiles than the GPU has multiprocessors, some multiprocessors are idle, and smaller tiles cost more shared
+// memory and L2 traffic for each product. With a long k, split-K keeps large tiles: each block accumulates a slice of
+// the k steps and stores its partial accumulator to a workspace. After a synchronization each block reduces a share of
+// the tile's elements over all splits, in order, and writes C. 16 x 4096 x 4096 in tiles of 64 x 64 has 64 tiles; with
+// two splits it has 128 blocks.
 //
 // The knob split_k_workspace selects the workspace. `cluster`: the blocks of a tile form a cluster and read each
-// other's shared memory, without the L2 cache. That limits split_k to 8, the number of resident clusters depends on how
-// the multiprocessors are grouped in GPCs, and clusters have no other use then. `memory`: global memory, in practice
-// the L2 cache. Clusters can then share tiles (`multicast_tiles`), at the price of one write and one read of all
-// partial accumulators. They are stored in register order, 16 bytes a thread and 512 bytes a warp, where stores by rows
-// would be 8 bytes each. The workspace serves products with few tiles and is limited to 256 MiB.
+// other's shared memory, without the L2 cache. This limits split_k to 8, the number of resident clusters depends on how
+// the multiprocessors are grouped in GPCs, and clusters cannot share tiles. `memory`: global memory, in practice the L2
+// cache. Clusters can then share tiles (`multicast_tiles`), at the price of one write and one read of all partial
+// accumulators. They are stored in register order, 16 bytes a thread and 512 bytes a warp, where stores by rows would
+// be 8 bytes each. The workspace serves products with few tiles and is limited to 256 MiB.
 //
-// Of a transposed C (`swap_operands`) the tile in shared memory is transposed too, so that threads read and write
+// For a transposed C (`swap_operands`) the tile in shared memory is transposed too, so that threads read and write
 // vectors of a row of C.
 //
-// A block reduces only after all splits are written. In a cluster the cluster barrier ensures it. In global memory a
+// A block reduces only after all splits are written. In a cluster, the cluster barrier ensures it. In global memory, a
 // semaphore for each tile counts arrivals: each block adds one and waits for the full count. The blocks of a tile are
-// neighbours in the grid, so they start together, and with their clusters they are at most 64 blocks, so they are
+// neighbours in the grid and start together; with their clusters they are at most 64 blocks, so that they are
 // co-resident.
 //
 // No split is empty, which an `llvm.intr.assume` states: a loop that may run zero times gets a guard, the accumulators

@@ -1,12 +1,16 @@
-// Writes a XeTile product at work-group level as copies to shared memory, and a matmul of the tiles there.
+// Converts a XeTile product at work-group level to copies to shared memory and a matmul of the copied tiles.
 //
-// A tile that a work-group loads has a place in its shared memory, from which all its warps read. The sums are added to
-// C in memory; `hoist_accumulators` keeps them in registers. Prefetches are left out: stages of shared memory, which
-// `cp.async` fills ahead, take their place. Offsets of blocks must be numbers of blocks times tiles, and the tiles must
-// divide the matrices, since these copies have no bounds. A tile of C for which a block has too few registers is
-// divided among blocks, block_m x block_n each.
+// A tile that a work-group loads is staged in shared memory, from which all its warps read. The step drops prefetches:
+// shared-memory stages, which `cp.async` or TMA fills ahead, replace them. A tile of C that needs more registers than a
+// block has is divided among blocks of block_m x block_n. An operand that is stored as its transpose is copied as it is
+// stored.
 //
-// Source: the XeTile RFC, whose cooperative loads (appendix 2.4) do so in the program.
+// With `whole_tiles` (`cp.async`) the sums are added to C in memory, which `hoist_accumulators` keeps in registers.
+// These copies check no bounds, so that the tiles must divide the matrices. Without it (TMA) the sums are in a tile of
+// their own, which is copied to C, and tiles that reach beyond a matrix are padded with zeros. Elementwise ops behind
+// the product become a `linalg.generic` of the tile with the sums.
+//
+// Source: the XeTile RFC, whose cooperative loads (appendix 2.4) stage tiles in the program itself.
 //
 // Before:
 //   scf.for ... iter_args(%acc = %zero, %ta = %a_tile, %tb = %b_tile) {
@@ -29,8 +33,8 @@ module attributes {transform.with_named_sequence} {
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()
     "tc.tiles_to_shared_memory"(%module) {
-      block_m = 128 : i64, block_n = 128 : i64, block_k = 32 : i64,
-      knobs = {block_m = "block_m", block_n = "block_n", block_k = "block_k"}
+      block_m = 128 : i64, block_n = 128 : i64, block_k = 32 : i64, whole_tiles = 1 : i64,
+      knobs = {block_m = "block_m", block_n = "block_n", block_k = "block_k", whole_tiles = "whole_tiles"}
     } : (!transform.any_op) -> ()
     transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()
     transform.yield

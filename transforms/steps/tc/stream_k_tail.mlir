@@ -1,14 +1,14 @@
-// Stream-K for the tail: divides the k steps of the tiles of the last, partial wave evenly among all blocks.
+// Divides the k steps of the tiles of the last, partial wave evenly among all blocks (stream-K).
 //
 // 1376 tiles on 132 blocks are 10 waves and 56 tiles: in an eleventh wave 76 blocks would be idle. Split in two, the 56
 // tiles are 112 halves, and the last wave takes half as long. In general the k steps of the remaining tiles form one
 // sequence, and each block computes an equal, contiguous range of it, at least half a tile long.
 //
-// The splits of a tile are summed in C: the block with the first k steps stores, the others add by TMA reduction, in
-// the order of k. A semaphore for each tile in global memory serializes them, so that the result is the same in every
-// launch whichever block finishes first.
+// The splits of a tile are summed in C: the block with the first k steps stores, and the others add by TMA reduction,
+// in the order of k. A semaphore for each tile in global memory serializes them, so that every launch gives the same
+// result, whichever block finishes first.
 //
-// It pays where a product takes few waves and the last one is nearly empty. The accumulator must have C's type:
+// The step pays where a product takes few waves and the last one is nearly empty. The accumulator must have C's type;
 // otherwise every partial sum would be rounded.
 //
 // Source: Osama, Merrill, Cecka, Garland, Owens, "Stream-K" (PPoPP 2023), in the data-parallel hybrid that applies it

@@ -1,16 +1,16 @@
 // Exchanges the operands: computes the transpose of C, as C^T = B^T A^T.
 //
 // A `wgmma` instruction has 64 rows, and columns in multiples of 8. A problem with few rows, as in the decoding of a
-// language model, fills a fraction of the 64; exchanged, its rows count in eights, and the columns of C, which are
-// many, fill the 64. Shared memory then holds no rows that do not exist, so that more stages fit. The same holds for a
-// number of rows just above a multiple of 64.
+// language model, fills a fraction of the 64 rows. Exchanged, its rows become columns in multiples of 8, and the many
+// columns of C fill the 64 rows. Shared memory then holds no rows beyond the matrix, so that more stages fit. The same
+// holds for a number of rows just above a multiple of 64.
 //
 // No matrix is copied: TMA and `wgmma` read row-major and column-major operands alike, which the indexing maps of the
-// matmul state, and C is written through a transposed view, whose columns are contiguous. The sizes and layouts that
-// expressions of all steps use are those of the exchanged product (`facts`).
+// matmul state, and C is written through a transposed view, whose columns are contiguous. Expressions of all steps use
+// the sizes and layouts of the exchanged product (`facts`).
 //
-// Source: the identity. cuBLAS runs kernels with tiles of 64x8 and 64x24 for such problems, as their names in a profile
-// say.
+// Source: the identity. cuBLAS runs kernels with tiles of 64x8 and 64x24 for such problems, by their names in a
+// profile.
 //
 // Before:
 //   %product = linalg.matmul ins(%a, %b : tensor<8x128xf16>, tensor<128x256xf16>) outs(%c : tensor<8x256xf32>)

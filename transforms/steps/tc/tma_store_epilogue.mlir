@@ -1,13 +1,14 @@
-// Epilogue: stores C through shared memory by TMA, overlapped with the next tile.
+// Stores C through shared memory by TMA, overlapped with the next tile (epilogue).
 //
-// A thread holds two adjacent elements of a row, so direct stores write 8 bytes at scattered addresses. This epilogue
-// collects boxes of up to 128 bytes of each row in shared memory, where a single TMA store writes a box. The threads
-// continue at once: `epilogue_stages` boxes of a warpgroup are in flight, and the last ones of a tile complete during
-// the main loop of the next. 16-bit accumulators go to shared memory by `stmatrix`, four 8 x 8 matrices an instruction.
-// TMA clips boxes at the edges of C; for C = AB + C it adds to C (TMA reduction).
+// A thread holds two adjacent elements of a row, so that direct stores write 8 bytes at scattered addresses. This
+// epilogue collects boxes of up to 128 bytes of each row in shared memory, and a single TMA store writes a box. The
+// threads continue at once: `epilogue_stages` boxes of a warpgroup are in flight, and the last ones of a tile complete
+// during the main loop of the next. 16-bit accumulators go to shared memory by `stmatrix`, four 8 x 8 matrices an
+// instruction. TMA clips boxes at the edges of C; for C = AB + C it adds to C (TMA reduction).
 //
-// Rows of a transposed C (`swap_operands`) are columns of the tile. A thread's pairs then are elements of two of them,
-// which direct stores write one by one; the box is written transposed instead, 16-bit elements by `stmatrix.trans`.
+// Rows of a transposed C (`swap_operands`) are columns of the tile, and the pair of a thread has elements of two rows
+// of C, which direct stores would write one by one. The box is written transposed instead, 16-bit elements by
+// `stmatrix.trans`.
 //
 // Reductions of rows or columns are folded in registers before the stores, as in `convert_to_mma_sync`.
 //

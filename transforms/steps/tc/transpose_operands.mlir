@@ -1,12 +1,12 @@
-// Reads A and B, where `wgmma` cannot read them in their layout, from transposed copies in workspaces.
+// Copies operands in a layout that `wgmma` cannot read to transposed workspaces.
 //
-// `wgmma` reads 16-bit elements along k, m and n, and elements of 8 and 32 bits along k only: a row-major A and a
+// `wgmma` reads 16-bit elements along k, m and n, but elements of 8 and 32 bits along k only: a row-major A and a
 // column-major B. An operand in the other layout is copied once to its transpose. The copy reads and writes each
-// element once, while the matmul reads it many times. Rows of the copy are multiples of 128 bytes, as those that
-// `repack_operands` makes, so that TMA takes them whatever k is.
+// element once, while the matmul reads it many times. Rows of the copy are multiples of 128 bytes, as in
+// `repack_operands`, so that TMA takes them for every k.
 //
-// `map_repacking_to_threads` makes a kernel of each copy. The facts of the payload are those of the copies from here
-// on.
+// `map_repacking_to_threads` makes a kernel of each copy. From here on, the facts of the payload are those of the
+// copies.
 //
 // Source: PTX ISA, wgmma.mma_async: "imm-trans" is for 16-bit types.
 //

@@ -30,6 +30,8 @@ problems like this one, else from the script; the output names the source of eac
 exit status: 0 the bundle is written; 1 a step failed, or LLVM or ptxas refuse the kernel; 2 the payload, the pipeline,
 an option or a file is not acceptable, or the kernel does not fit the target.
 
+A XeTile program is compiled by the pipelines whose names begin with xetile; its tiles give the tiles of the blocks.
+
 A function on tensors with several matmuls, or with other linalg ops around one, becomes a bundle with a kernel for each
 matmul and its elementwise ops, and for each op between them; --pipeline, --set and --without are those of the matmuls.
 
@@ -37,6 +39,7 @@ examples:
   stepladder compile matmul.mlir --pipeline wmma --target sm_80 -o matmul.bundle
   stepladder compile matmul.mlir --pipeline wmma --target sm_90a --set block_m=256 --set block_k=64 -o big.bundle
   stepladder compile matmul.mlir --pipeline xetile --target bmg -o intel.bundle
+  stepladder compile test/inputs/xetile/gemm.mlir --pipeline xetile_wgmma -o program.bundle
   stepladder compile matmul.mlir --pipeline wmma --without pad_shared_memory -o unpadded.bundle
   stepladder compile test/inputs/functions/gated_mlp.mlir --target sm_90a -o mlp.bundle
 """

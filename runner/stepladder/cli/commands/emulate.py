@@ -17,6 +17,7 @@ from stepladder.cli.options import (
     add_output_option,
     add_plugin_options,
     positive,
+    seed,
 )
 from stepladder.emulator import MAX_STEPS
 from stepladder.runtime.errors import StepladderError
@@ -93,7 +94,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     add_plugin_options(parser)
     given = parser.add_mutually_exclusive_group()
     given.add_argument("--inputs", metavar="A.npy,B.npy,...", help="files with the arguments, in order")
-    given.add_argument("--seed", type=_seed, default=0, metavar="N", help="seed of random arguments (default: 0)")
+    given.add_argument("--seed", type=seed, default=0, metavar="N", help="seed of random arguments (default: 0)")
     add_output_option(
         parser, "DIR", "write what the arguments hold afterwards (argument0.npy, ...) and results (result0.npy)"
     )
@@ -133,12 +134,6 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
 def _add_ir_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("functions of IR")
     group.add_argument("--function", metavar="NAME", help="what to run (default: the only function with a body)")
-
-
-def _seed(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"must be a non-negative integer, got '{text}'")
-    return int(text)
 
 
 def main(args: argparse.Namespace) -> int:

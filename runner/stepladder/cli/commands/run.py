@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from stepladder.cli import function_bundle
-from stepladder.cli.options import add_json_option, text_for_people
+from stepladder.cli.options import add_json_option, seed, text_for_people
 from stepladder.runtime.errors import FAILED, NOT_EXECUTED, OK, StepladderError
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("bundle", metavar="BUNDLE", help="folder that `stepladder compile` made")
-    parser.add_argument("--seed", type=_seed, default=0, metavar="N", help="seed of the random inputs (default: 0)")
+    parser.add_argument("--seed", type=seed, default=0, metavar="N", help="seed of the random inputs (default: 0)")
     parser.add_argument(
         "--backend",
         choices=BACKENDS,
@@ -77,12 +77,6 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         help="what runs it: a GPU, the emulator, or what there is (default: auto)",
     )
     add_json_option(parser)
-
-
-def _seed(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"must be a non-negative integer, got '{text}'")
-    return int(text)
 
 
 def main(args: argparse.Namespace) -> int:

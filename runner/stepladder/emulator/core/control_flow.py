@@ -7,13 +7,14 @@ reach. A value that is defined on one way only, or redefined in a loop, is merge
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stepladder.emulator.core.fibers import Convergence, Left
+from stepladder.emulator.core.liveness import Liveness, bits_of
 from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.types import BOOL
 from stepladder.mlir import diagnostics
@@ -205,18 +206,6 @@ class Graph:
         return found
 
 
-def bits_of(bits: int) -> Iterator[int]:
-    """Yields the positions of the bits that are set, the lowest first.
-
-    Args:
-        bits: an integer of any width, not negative.
-    """
-    while bits:
-        low = bits & -bits
-        yield low.bit_length() - 1
-        bits ^= low
-
-
 class _Flattened:
     """The blocks of one region, emitted one after the other.
 
@@ -324,30 +313,10 @@ class _Flattened:
 
     def _meet(self, graph: Graph) -> None:
         """Sets the reconvergence point of each branch, and the values that are merged there from each path."""
-        used, assigned = {}, {}
-        for number, (start, end) in self.spans.items():
-            used[number], assigned[number] = data_flow(self.builder.code[start:end])
-        for slot in self.results or ():
-            used[self.exit] |= 1 << slot
-        live = dict.fromkeys(self.spans, 0)
-        changed = True
-        while changed:
-            changed = False
-            for number in reversed(self.spans):
-                behind = 0
-                for successor in graph.successors[number]:
-                    behind |= live[successor]
-                needed = used[number] | behind & ~assigned[number]
-                if needed != live[number]:
-                    live[number], changed = needed, True
+        code = {number: self.builder.code[start:end] for number, (start, end) in self.spans.items()}
+        liveness = Liveness(graph, code, self.exit, self.results or ())
         for instruction, number in self.branches:
-            end = graph.after[number]
-            instruction.attributes["join"] = None if end is None else self.starts[end]
-            if end is not None:
-                computed = 0
-                for block in graph.between(number, end):
-                    computed |= assigned[block]
-                instruction.attributes["slots"] = tuple(bits_of(live[end] & computed))
+            liveness.set_join(instruction, number, self.starts)
 
 
 def _cases(op: ir.Operation) -> list[int]:
@@ -355,29 +324,3 @@ def _cases(op: ir.Operation) -> list[int]:
     if "case_values" not in op.attributes:
         return []
     return [int(value) for value in op.attributes["case_values"]]
-
-
-def data_flow(code: Sequence[Instruction]) -> tuple[int, int]:
-    """Returns, as bits, the slots that instructions use before they assign them, and those that they assign.
-
-    Args:
-        code: instructions in order.
-
-    Returns:
-        Two integers with one bit for each slot.
-    """
-    used = assigned = 0
-    for op in code:
-        for slot in op.operands:
-            used |= (1 << slot) & ~assigned
-        for body in op.regions:
-            inner, own = data_flow(body.code)
-            for slot in body.yields:
-                inner |= (1 << slot) & ~own
-            for slot in body.arguments:
-                inner &= ~(1 << slot)
-            used |= inner & ~assigned
-        # A loop of another dialect assigns its results where threads leave it.
-        for slot in (*op.results, *op.attributes.get("slots", ())):
-            assigned |= 1 << slot
-    return used, assigned

@@ -1,4 +1,4 @@
-"""How many bytes the sanitizer looks at as one: no more than what any instruction of a program accesses."""
+"""The granularity of the sanitizer in bytes: no more than the smallest access of any instruction of a program."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stepladder.emulator.core.program import Instruction, Program
 
 _MOST, _MOST_SHARED = 4, 16
 
-# Ops whose types do not say what is accessed, but the value does.
+# Ops whose accesses follow from a value, not from their types.
 _BY_POINTER = {"llvm.load", "llvm.store"}
 
 # Ops that see shared memory as a row of bytes, whatever lies in it.
@@ -39,7 +39,7 @@ _PTX = {
 
 @dataclass(frozen=True)
 class Granularity:
-    """Bytes that are looked at as one, in shared memory and elsewhere: powers of two."""
+    """The granularity of the sanitizer in bytes, in shared memory and elsewhere: powers of two."""
 
     elsewhere: int = 2
     shared: int = 2

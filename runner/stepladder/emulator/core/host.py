@@ -23,7 +23,6 @@ FUNCTIONS: dict[str, Callable] = {}
 
 # Relative errors that `verifyMemRef` takes as equal, by element type.
 _CLOSE = {"f32": 1e-6, "f64": 1e-12}
-_LISTED_ERRORS = 10
 _SUFFIXES = ("I8", "I16", "I32", "I64", "F16", "BF16", "F32", "F64", "Ind", "C32", "C64")
 
 

@@ -1,4 +1,4 @@
-"""What findings say beside bytes: which buffer and element a byte is of, and in which iteration of loops it was.
+"""The notes of findings: the buffer and the element of a byte, and the iterations of the loops around an op.
 
 A byte of shared memory is an element of a memref that the fiber holds (`%tile[1, 4, 0]`: of a buffer with several
 stages, the first number is the stage), an mbarrier of a group, or a byte of a symbol. Names are read from the source
@@ -69,7 +69,7 @@ class Places:
         return found
 
     def _text(self, fiber: Fiber, byte: int, memory: str) -> str:
-        """Returns what a byte is of; empty where that is not known."""
+        """Returns the text that describes a byte; empty where it is not known."""
         views, is_argument = [], memory.startswith("argument")
         for slot, value in enumerate(fiber.env):
             if not isinstance(value, MemRef):

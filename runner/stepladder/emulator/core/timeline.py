@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 LIMIT = 1_000_000  # events; a trace viewer takes some hundred megabytes
 
-# Rows of what is in flight stand below those of the warps.
+# Rows of asynchronous operations are below the rows of warps.
 _FLIGHT_ROWS = 1_000_000
 
 

@@ -24,7 +24,12 @@ def lower_assert(builder: Builder, op: ir.Operation) -> None:
 
 
 def assert_(fiber: Fiber, op: Instruction, condition: Value) -> None:
-    """Goes on where a condition holds; prints the message elsewhere, and ends there."""
+    """Goes on where a condition holds; prints the message elsewhere, and ends there.
+
+    In the body of a linalg op it has to hold in all iterations.
+    """
+    if op.cache.get("in_loops"):
+        condition = bool(np.all(condition))
     holds = np.broadcast_to(np.asarray(condition, bool), fiber.count)
     failing = fiber.active & ~holds
     if not failing.any():

@@ -111,7 +111,7 @@ def _elements(fiber: Fiber, op: Instruction, view: MemRef, indices: Sequence[Val
     else:
         if not all(isinstance(size, int) for size in view.sizes) or view.strides[-1] != 1:
             raise Unsupported(op, f"whose leading dimension ({lead}) is not that of the memref ({view.strides[-2]})")
-        # Rows are as far apart as the op says, wherever those of the memref are.
+        # The op states the distance of rows, whatever the strides of the memref are.
         extent = 1 + sum((size - 1) * stride for size, stride in zip(view.sizes, view.strides))
         place = sum(index * stride for index, stride in zip([*outer, first, last], view.strides)) + row * lead + column
         access = memory.locate(one, op, view.view(view.offset, (extent,), (1,)), [place], shape)
@@ -146,7 +146,7 @@ def compute(fiber: Fiber, op: Instruction, a: Value, b: Value, c: Value) -> Valu
     group = fiber.group
     for matrix, name in ((a, "a_transpose"), (b, "b_transpose")):
         if matrix.by_columns != bool(op.attributes.get(name)):
-            # The instruction takes the elements of a fragment for those of the other layout.
+            # The instruction would take the elements of a fragment for elements of the other layout.
             loaded = "with" if matrix.by_columns else "without"
             group.sanitizer.report("layout", f"its matrix was loaded {loaded} transpose, and {name} says otherwise", op)
     left, right = a.array, b.array

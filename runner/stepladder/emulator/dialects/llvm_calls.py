@@ -156,17 +156,23 @@ def _promoted(buffer: Value) -> list[tuple]:
     return []
 
 
-def _text_at(fiber: Fiber, op: Instruction, address: int) -> str:
-    """Returns the text that ends with a zero at an address."""
+def text_at(fiber: Fiber, op: Instruction, address: int) -> str:
+    """Returns the text at an address, which ends with a zero or with the memory that it is in.
+
+    Args:
+        fiber: the threads.
+        op: that reads it.
+        address: of the first character.
+    """
     for _part, allocation, start in pointers.parts(fiber, op, int(address)):
         data = allocation.data[int(start) : int(start) + _LONGEST_TEXT].tobytes()
-        return data.split(b"\\0")[0].decode("utf-8", "replace")
+        return data.split(b"\0")[0].decode("utf-8", "replace")
     return ""
 
 
 def _vprintf(fiber: Fiber, op: Instruction, text: Value, arguments: Value) -> Value:
     """Prints, one thread after the other."""
-    form = _text_at(fiber, op, fiber.first(text))
+    form = text_at(fiber, op, fiber.first(text))
     columns = []
     for offset, name, size in op.attributes["parts"]:
         dtype = {"f32": np.float32, "f64": np.float64, "f16": np.float16}.get(name, np.dtype(f"i{size}"))
@@ -182,7 +188,7 @@ def _assertfail(
     fiber: Fiber, op: Instruction, message: Value, file: Value, line: Value, function: Value, size: Value
 ) -> None:
     """Says that an assertion does not hold; the threads end at the `llvm.unreachable` or the return behind it."""
-    text, name, where = (_text_at(fiber, op, fiber.first(part)) for part in (message, file, function))
+    text, name, where = (text_at(fiber, op, fiber.first(part)) for part in (message, file, function))
     cf.fail(fiber, op, text, (name, where, int(fiber.first(line))), fiber.active)
 
 

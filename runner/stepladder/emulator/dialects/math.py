@@ -105,7 +105,7 @@ def exact_fma(left: float, right: float, addend: float) -> float:
         exact = Fraction(left) * Fraction(right) + Fraction(addend)
         return float(exact) if exact else left * right + addend
     except OverflowError:
-        return math.copysign(math.inf, exact)
+        return math.inf if exact > 0 else -math.inf
 
 
 @executes("math.fma")

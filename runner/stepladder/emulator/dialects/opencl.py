@@ -29,7 +29,6 @@ _BLOCK = re.compile(
 _MAD = re.compile(r"intel_sub_group_(f16|bf16|i8|u8)_(f16|bf16|i8|u8)_matrix_mad_k(\d+)")
 _KINDS = {"i8": "s8"}
 _ORDERS = {"": "plain", "transform": "packed", "transpose": "transposed"}
-_ROWS = 8  # of a matrix product
 
 # Numbers of a work-item along a dimension.
 _NUMBERS = {
@@ -74,8 +73,8 @@ def find(symbol: str) -> Execute | None:
         return EXECUTED[_OF_SUBGROUPS[name]]
     if name == "barrier":
         return _barrier
-    if name == "sub_group_shuffle_xor":
-        return _shuffle_xor
+    if name in _SHUFFLES:
+        return functools.partial(_shuffle, _SHUFFLES[name])
     block = _BLOCK.fullmatch(name)
     if block is not None:
         kind, order, bits, rows, columns, blocks = block.groups()
@@ -99,9 +98,12 @@ def _barrier(fiber: Fiber, op: Instruction, flags: Value) -> None:
     synchronization.synchronize(fiber, op, at_one_op=True)
 
 
-def _shuffle_xor(fiber: Fiber, op: Instruction, value: Value, mask: Value) -> Value:
-    """The value of the lane whose number differs by the bits of a mask."""
-    return shuffled(fiber, op, value, mask, blocks2d.LANES, "xor")[0]
+_SHUFFLES = {"sub_group_shuffle": "idx", "sub_group_shuffle_xor": "xor"}
+
+
+def _shuffle(mode: str, fiber: Fiber, op: Instruction, value: Value, number: Value) -> Value:
+    """The value of another lane: of that number, or of one that differs by its bits."""
+    return shuffled(fiber, op, value, number, blocks2d.LANES, mode)[0]
 
 
 def _numbers(operands: tuple[Value, ...]) -> list[Value]:
@@ -134,4 +136,5 @@ _BLOCK_OPERATIONS = {"read": _read, "write": _write, "prefetch": _prefetch}
 
 def _matrix_mad(kinds: tuple[str, str], depth: int, fiber: Fiber, op: Instruction, *operands: Value) -> Value:
     """A product of one matrix instruction, added to C."""
-    return lane_product(fiber, op, operands, kinds, (_ROWS, depth))
+    (rows,) = op.result_types[0].static_shape
+    return lane_product(fiber, op, operands, kinds, (rows, depth))

@@ -24,7 +24,6 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.printed import keyword
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
-_POISON = -1  # in place of a position: the element is poison
 
 executes("vector.fma")(math.fma)
 

@@ -28,7 +28,7 @@ _BASE_ALIGNMENT = 64
 _LEAST_PITCH, _PITCH_MULTIPLE = 64, 16
 _DYNAMIC = -(2**63)
 _LANES = 16
-_TRANSPOSED_BYTES = 4
+_TRANSPOSED_BYTES = (2, 4)
 _ELEMENTS = {
     name: types.Scalar(name, np.dtype(kind), 8 * np.dtype(kind).itemsize)
     for name, kind in {
@@ -109,8 +109,8 @@ def _in_lanes(fiber: Fiber, op: Instruction, shape: tuple[int, ...], count: int)
         raise Unsupported(op, f"of {count} elements a lane, of a block of {rows} x {columns} and {_LANES} lanes")
     if "transpose" in op.attributes:
         types_ = [type_ for type_ in (*op.operand_types, *op.result_types) if isinstance(type_, types.Vector)]
-        if rows != _LANES or types_[0].element.bytes != _TRANSPOSED_BYTES:
-            raise Unsupported(op, f"with a transpose: it is of {_LANES} rows with elements of 32 bits")
+        if rows != _LANES or types_[0].element.bytes not in _TRANSPOSED_BYTES:
+            raise Unsupported(op, f"with a transpose: it is of {_LANES} rows with elements of 16 or 32 bits")
         return lane, element
     each = columns // _LANES
     if not each:

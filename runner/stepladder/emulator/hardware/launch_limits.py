@@ -1,4 +1,4 @@
-"""What a launch must not ask of a GPU: more threads, blocks, memory or registers than there are.
+"""The limits of a launch: the threads, blocks, memory and registers of a GPU.
 
 The limits are those of the target that the kernel's module names, else of the target that has most. What the kernel
 states about its launches (`promises`) must hold too.

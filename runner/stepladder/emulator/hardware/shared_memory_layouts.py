@@ -14,7 +14,7 @@ import numpy as np
 
 from stepladder.emulator.core.values import Value
 
-UNIT = 16  # bytes that a swizzle moves as one
+UNIT = 16  # bytes: the unit that a swizzle permutes
 GROUP = 8  # rows after which a swizzle repeats itself
 
 

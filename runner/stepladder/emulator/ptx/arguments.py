@@ -1,4 +1,4 @@
-"""What kernels that run alone are given: arrays in global memory, TMA descriptors of them, and numbers."""
+"""Arguments of kernels that run alone: arrays in global memory, TMA descriptors of them, and numbers."""
 
 from __future__ import annotations
 

@@ -8,16 +8,17 @@ for what others change waits for that (`Flow._mark_spins`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepladder.emulator.core.control_flow import Graph, bits_of, data_flow, join, jump
+from stepladder.emulator.core.control_flow import Graph, join, jump
 from stepladder.emulator.core.fibers import Convergence, Left
+from stepladder.emulator.core.liveness import Liveness
 from stepladder.emulator.core.program import UnknownOp
 from stepladder.emulator.core.types import BOOL
-from stepladder.emulator.ptx import registry, syntax
+from stepladder.emulator.ptx import branch_tables, registry, syntax
 from stepladder.emulator.ptx.scopes import Scope, Slots
 from stepladder.emulator.ptx.site import Site
 from stepladder.runtime.errors import StepladderError
@@ -79,10 +80,9 @@ class Flow:
 
     def add(self, block: syntax.Block, scope: Scope) -> None:
         """Adds statements, in a scope."""
-        for item in block.body:
-            if isinstance(item, syntax.Label):
-                scope.labels[item.name] = object()
-        for item in block.body:
+        body = branch_tables.lowered(block.body)
+        scope.labels |= {item.name: object() for item in body if isinstance(item, syntax.Label)}
+        for item in body:
             try:
                 self._add(item, scope)
             except StepladderError as error:
@@ -94,10 +94,11 @@ class Flow:
         elif isinstance(item, syntax.Registers):
             scope.declare(item)
         elif isinstance(item, syntax.Variable):
-            self.declare(scope, item)
+            # What a call is given is memory of the thread.
+            self.declare(scope, replace(item, space="local") if item.space == "param" else item)
         elif isinstance(item, syntax.Label):
             self._label(scope.labels[item.name])
-        else:
+        elif isinstance(item, syntax.Statement):
             self._statement(item, scope)
 
     def _label(self, label: object) -> None:
@@ -122,7 +123,7 @@ class Flow:
         self.parts[-1].ends = statement.opcode[0] in _ENDS
 
     def _around(self, statement: syntax.Statement, scope: Scope) -> None:
-        """Adds a guarded instruction as one behind a branch."""
+        """Adds a guarded instruction after a branch around it."""
         assert statement.guard is not None
         name = f"behind {len(self.parts)}"
         scope.labels[name] = object()
@@ -173,7 +174,7 @@ class Flow:
         ]
 
     def _successors(self, number: int) -> list[int]:
-        """Returns the parts that may come behind one: where it branches to, and the next one."""
+        """Returns the successors of a part: the target of its branch, and the next part."""
         part = self.parts[number]
         found = []
         if part.branch is not None:
@@ -251,34 +252,13 @@ class Flow:
         self.builder.location = outer
 
     def _finish(self, graph: Graph, outputs: Sequence[int]) -> None:
-        """Tells each branch where it goes, where its threads come together, and which values they have then."""
-        used, assigned = {}, {}
-        for number, (start, end) in self.spans.items():
-            used[number], assigned[number] = data_flow(self.builder.code[start:end])
-        for slot in outputs:
-            used[len(self.parts)] |= 1 << slot
-        live = dict.fromkeys(self.spans, 0)
-        changed = True
-        while changed:
-            changed = False
-            for number in reversed(self.spans):
-                behind = 0
-                for successor in graph.successors[number]:
-                    behind |= live[successor]
-                needed = used[number] | behind & ~assigned[number]
-                if needed != live[number]:
-                    live[number], changed = needed, True
+        """Sets the target of each branch, its reconvergence point, and the slots that are merged there."""
+        code = {number: self.builder.code[start:end] for number, (start, end) in self.spans.items()}
+        liveness = Liveness(graph, code, len(self.parts), outputs)
         for instruction, number, target in self.branches:
             instruction.attributes["to"] = self.starts[target]
-            if instruction.execute is jump:
-                continue
-            end = graph.after[number]
-            instruction.attributes["join"] = None if end is None else self.starts[end]
-            if end is not None:
-                computed = 0
-                for part in graph.between(number, end):
-                    computed |= assigned[part]
-                instruction.attributes["slots"] = tuple(bits_of(live[end] & computed))
+            if instruction.execute is not jump:
+                liveness.set_join(instruction, number, self.starts)
 
     # Loops that wait.
 

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 assert instructions.__name__  # imported for the instructions that it registers
 
-_OPERAND = re.compile(r"\$(\d+)")
 _PTX_OPERAND = re.compile(r"\{?\$(rw|r|w)(\d+)\}?")
 _BRACED = re.compile(r"\{\$(r|w)(\d+)\}")
 _WIDTHS = {"h": 16, "r": 32, "l": 64, "f": 32, "d": 64, "b": 1}

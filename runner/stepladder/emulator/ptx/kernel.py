@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 assert instructions.__name__  # imported for the instructions that it registers
 
-_GRANULE = 4  # bytes that the sanitizer looks at as one, where no access is of fewer
+_GRANULE = 4  # granularity of the sanitizer in bytes, where no access is smaller
 _SHARED_GRANULE = 8  # of an mbarrier
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 _ACCESSES = ("ld", "st", "atom", "red")
@@ -267,6 +267,6 @@ def _smallest(block: syntax.Block, spaces: Container[str], most: int, *, whole: 
 
 
 def _granularity(block: syntax.Block) -> Granularity:
-    """Returns what the sanitizer looks at as one."""
+    """Returns the granularity of the sanitizer."""
     elsewhere = _smallest(block, _UNSEEN, _GRANULE, whole=False)
     return Granularity(elsewhere, _smallest(block, (*_UNSEEN, "global"), _SHARED_GRANULE, whole=True))

@@ -8,98 +8,16 @@ from __future__ import annotations
 import re
 
 from stepladder.emulator.ptx import syntax
-from stepladder.emulator.ptx.tokens import Source, Token, float_bits, integer_of
-from stepladder.runtime.errors import StepladderError
+from stepladder.emulator.ptx.tokens import INTEGERS, Reader, Token, float_bits, integer_of
 
 NEWEST = (9, 0)  # version of PTX that is known
 _SPACES = (".global", ".shared", ".local", ".const", ".param", ".shared::cta", ".tex")
 _LINKING = (".extern", ".visible", ".weak", ".common")
-_INTEGERS = ("integer", "hexadecimal", "binary")
-_LISTS = (".branchtargets", ".calltargets", ".callprototype", ".pragma", ".loc", ".file", ".section", ".alias")
+_LISTS = (".calltargets", ".callprototype", ".pragma", ".loc", ".file", ".section", ".alias")
 
 
-class Parser:
-    """Reads tokens from first to last."""
-
-    def __init__(self, text: str, name: str) -> None:
-        self.source = Source(text, name)
-        self.tokens = list(self.source.tokens())
-        self.place = 0
-
-    # Tokens.
-
-    @property
-    def next(self) -> Token:
-        """The token that is read next."""
-        return self.tokens[self.place]
-
-    def take(self) -> Token:
-        """Returns the next token, and goes on."""
-        token = self.next
-        self.place += 1
-        return token
-
-    def has(self, text: str) -> bool:
-        """Returns whether the next token has this text; if so, the token is consumed.
-
-        Args:
-            text: of the token.
-        """
-        if self.next.text != text or self.next.kind == "end":
-            return False
-        self.place += 1
-        return True
-
-    def want(self, text: str) -> Token:
-        """Consumes and returns the next token.
-
-        Args:
-            text: that the token has.
-
-        Raises:
-            StepladderError: the next token has another text.
-        """
-        if self.next.text != text:
-            raise self.error(f"expected '{text}', got '{self.next.text or 'the end'}'")
-        return self.take()
-
-    def kind(self, *kinds: str) -> Token:
-        """Consumes and returns the next token.
-
-        Args:
-            kinds: of which the token has one.
-
-        Raises:
-            StepladderError: the next token is of another kind.
-        """
-        if self.next.kind not in kinds:
-            raise self.error(f"expected {' or '.join(kinds)}, got '{self.next.text or 'the end'}'")
-        return self.take()
-
-    def error(self, message: str, token: Token | None = None) -> StepladderError:
-        """Returns an error located at a token.
-
-        Args:
-            message: of the error.
-            token: the next one unless told.
-        """
-        return self.source.error((token or self.next).start, message)
-
-    def integer(self) -> int:
-        """Returns an integer, which may have a sign."""
-        sign = -1 if self.has("-") else 1
-        if self.next.kind not in _INTEGERS:
-            raise self.error(f"expected an integer, got '{self.next.text or 'the end'}'")
-        return sign * integer_of(self.kind(*_INTEGERS))
-
-    def integers(self) -> tuple[int, ...]:
-        """Returns integers that commas divide, none where there is no number."""
-        found = []
-        while self.next.kind in _INTEGERS:
-            found.append(self.integer())
-            if not self.has(","):
-                break
-        return tuple(found)
+class Parser(Reader):
+    """Reads modules, functions and statements."""
 
     # Modules.
 
@@ -150,7 +68,7 @@ class Parser:
         raise self.error(f"unknown directive '{self.next.text}'")
 
     def _skip_line(self, start: Token) -> None:
-        """Goes on behind a directive without effect: its line, or what stands in braces behind it."""
+        """Skips a directive without effect: its line, or the braces after it."""
         if self.has(".section"):
             self.take()
             self._skip_braces()
@@ -201,7 +119,7 @@ class Parser:
         while self.next.kind == "directive":
             text = self.take().text
             if text == ".align":
-                # Behind .ptr it is of what a parameter points to.
+                # After .ptr, it is the alignment of the memory that a parameter points to.
                 alignment = self.integer() if not type_ else (self.integer(), alignment)[1]
             elif text == ".attribute":
                 while not self.has(")"):
@@ -282,6 +200,9 @@ class Parser:
         if token.text in _LISTS:
             self._skip_line(token)
             return []
+        if token.text == ".branchtargets":
+            self.take()
+            return [syntax.BranchTargets(self._operands())]
         if token.kind == "name" and self.tokens[self.place + 1].text == ":":
             self.take()
             self.take()
@@ -314,6 +235,9 @@ class Parser:
         opcode = [start.text]
         while self.next.kind == "directive":
             opcode.append(self.take().text[1:])
+        return syntax.Statement(tuple(opcode), self._operands(), guard, *self.source.place(start.start))
+
+    def _operands(self) -> tuple[syntax.Operand, ...]:
         operands = []
         while not self.has(";"):
             if self.next.kind == "end":
@@ -322,7 +246,7 @@ class Parser:
             if self.next.text not in (",", ";"):
                 raise self.error(f"expected ',' or ';', got '{self.next.text or 'the end'}'")
             self.has(",")
-        return syntax.Statement(tuple(opcode), tuple(operands), guard, *self.source.place(start.start))
+        return tuple(operands)
 
     def _operand(self) -> syntax.Operand:
         if self.has("{"):
@@ -353,12 +277,12 @@ class Parser:
         if token.kind == "name":
             return self._with_offset(self._name())
         sign = -1 if self.has("-") else 1
-        if self.next.kind not in (*_INTEGERS, "bits", "decimal"):
+        if self.next.kind not in (*INTEGERS, "bits", "decimal"):
             raise self.error(f"expected an operand, got '{self.next.text or 'the end'}'")
         if self.next.kind in ("bits", "decimal"):
             value, width = float_bits(self.take())
             return syntax.Number(value ^ (1 << (width - 1) if sign < 0 else 0), width)
-        return syntax.Number(sign * integer_of(self.kind(*_INTEGERS)))
+        return syntax.Number(sign * integer_of(self.kind(*INTEGERS)))
 
     def _name(self) -> syntax.Name:
         token = self.take()

@@ -1,4 +1,4 @@
-"""Which function decodes which instruction of PTX.
+"""The registry of the functions that decode instructions of PTX.
 
 A module in `instructions` registers a function for each family of instructions, by the first parts of the opcode:
 

@@ -1,4 +1,4 @@
-"""What PTX's text consists of: operands, instructions, variables, functions.
+"""The syntax of PTX: operands, instructions, variables, functions.
 
 `str` of any of them is PTX again, which parses to the same.
 """
@@ -48,7 +48,7 @@ class Offset:
 
 @dataclass(frozen=True)
 class Address:
-    """What stands in brackets: an address, or a tensor map and coordinates."""
+    """The operand in brackets: an address, or a tensor map and coordinates."""
 
     parts: tuple[Operand, ...]
 
@@ -145,6 +145,16 @@ class Label:
 
 
 @dataclass(frozen=True)
+class BranchTargets:
+    """The labels that a `brx.idx` chooses among; the label in front of it is its name."""
+
+    labels: tuple[Operand, ...]
+
+    def __str__(self) -> str:
+        return f".branchtargets {', '.join(map(str, self.labels))};"
+
+
+@dataclass(frozen=True)
 class Registers:
     """Declared registers of a type: `names`, each with how many a number in angle brackets makes of it (0: itself)."""
 
@@ -205,7 +215,7 @@ class Block:
         return "\n".join(["{", *map(str, self.body), "}"])
 
 
-Item = Statement | Label | Registers | Variable | Block
+Item = Statement | Label | BranchTargets | Registers | Variable | Block
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from stepladder.runtime.errors import StepladderError
 
+INTEGERS = ("integer", "hexadecimal", "binary")  # kinds of tokens
 _TOKEN = re.compile(
     r"""
     (?P<space>(?:\s+|//[^\n]*|/\*.*?\*/)+)
@@ -108,3 +109,90 @@ def float_bits(token: Token) -> tuple[int, int]:
     if token.kind == "bits":
         return int(token.text[2:], 16), 32 if token.text[1] in "fF" else 64
     return int.from_bytes(struct.pack("<d", float(token.text)), "little"), 64
+
+
+class Reader:
+    """Reads tokens from first to last.
+
+    Args:
+        text: PTX.
+        name: of the text, for messages.
+    """
+
+    def __init__(self, text: str, name: str) -> None:
+        self.source = Source(text, name)
+        self.tokens = list(self.source.tokens())
+        self.place = 0
+
+    @property
+    def next(self) -> Token:
+        """The token that is read next."""
+        return self.tokens[self.place]
+
+    def take(self) -> Token:
+        """Returns the next token and advances."""
+        token = self.next
+        self.place += 1
+        return token
+
+    def has(self, text: str) -> bool:
+        """Returns whether the next token has this text; if so, the token is consumed.
+
+        Args:
+            text: of the token.
+        """
+        if self.next.text != text or self.next.kind == "end":
+            return False
+        self.place += 1
+        return True
+
+    def want(self, text: str) -> Token:
+        """Consumes and returns the next token.
+
+        Args:
+            text: that the token has.
+
+        Raises:
+            StepladderError: the next token has another text.
+        """
+        if self.next.text != text:
+            raise self.error(f"expected '{text}', got '{self.next.text or 'the end'}'")
+        return self.take()
+
+    def kind(self, *kinds: str) -> Token:
+        """Consumes and returns the next token.
+
+        Args:
+            kinds: of which the token has one.
+
+        Raises:
+            StepladderError: the next token is of another kind.
+        """
+        if self.next.kind not in kinds:
+            raise self.error(f"expected {' or '.join(kinds)}, got '{self.next.text or 'the end'}'")
+        return self.take()
+
+    def error(self, message: str, token: Token | None = None) -> StepladderError:
+        """Returns an error located at a token.
+
+        Args:
+            message: of the error.
+            token: the next one unless told.
+        """
+        return self.source.error((token or self.next).start, message)
+
+    def integer(self) -> int:
+        """Returns an integer, which may have a sign."""
+        sign = -1 if self.has("-") else 1
+        if self.next.kind not in INTEGERS:
+            raise self.error(f"expected an integer, got '{self.next.text or 'the end'}'")
+        return sign * integer_of(self.kind(*INTEGERS))
+
+    def integers(self) -> tuple[int, ...]:
+        """Returns integers that commas divide, none where there is no number."""
+        found = []
+        while self.next.kind in INTEGERS:
+            found.append(self.integer())
+            if not self.has(","):
+                break
+        return tuple(found)

@@ -154,9 +154,11 @@ def extended(value: Value, type_: PtxType, width: int) -> Value:
 
     Args:
         value: bits, uniform or (T,).
-        type_: that decides on sign or zero extension.
+        type_: that decides on sign or zero extension: bits without a sign have zeros in front.
         width: bits of the register.
     """
+    if type_.kind == "b":
+        type_ = PtxType(f"u{type_.bits}", "u", type_.bits)
     return stored(number(value, type_), width)
 
 

@@ -98,6 +98,19 @@ def zero_of(type_: ir.VectorType) -> ir.Attribute:
     return ir.DenseElementsAttr.get_splat(type_, zero)
 
 
+def splat_of(value: ir.Value) -> ir.Attribute | None:
+    """Returns the number that all elements of a constant vector are; None for another value.
+
+    Args:
+        value: of any type.
+    """
+    op = producer(value)
+    if op is None or op.name != "arith.constant" or not isinstance(value.type, ir.VectorType):
+        return None
+    attribute = op.attributes["value"]
+    return attribute.get_splat_value() if attribute.is_splat else None
+
+
 def add(left: ir.Value, right: ir.Value) -> ir.Value:
     """Returns the sum of two numbers, or vectors of them, of floating point or integers.
 

@@ -39,9 +39,9 @@ class Outlined:
     Attributes:
         call: of the function.
         function: the function.
-        tile: the buffer in shared memory of the block's product.
-        row, column: where in it the warp's product begins.
-        rows, columns: extents of the warp's product.
+        tiles: the buffers in shared memory of the block's products: one, or those of a pair.
+        row, column: where in them the warp's part begins.
+        rows, columns: extents of the warp's part.
         elementwise: the op, on the operands of the call.
         outputs: the warp's tiles, or the block's, of C and of the results beside it.
         is_of_block: whether the operands of the op are those of the block, so that positions count from its tile.
@@ -49,7 +49,7 @@ class Outlined:
 
     call: ir.Operation
     function: ir.Operation
-    tile: ir.Operation
+    tiles: list[ir.Operation]
     row: ir.Value
     column: ir.Value
     rows: int
@@ -57,6 +57,11 @@ class Outlined:
     elementwise: Elementwise
     outputs: list[ir.Value]
     is_of_block: bool
+
+    @property
+    def tile(self) -> ir.Operation:
+        """The buffer of the first product; that of a second one has the same type."""
+        return self.tiles[0]
 
     def position(self, row: ir.Value, column: ir.Value) -> Position:
         """Returns the position in the operands of an element of the block's product, at the insertion point.
@@ -86,7 +91,7 @@ def find_outlined(payload: ir.Operation) -> Outlined | None:
         payload: the module.
 
     Raises:
-        Refusal: several calls of outlined ops, or other than one function that is called.
+        Refusal: several calls of outlined ops, or other than one function that is called; a reduction of two products.
     """
     calls = [call for call in walk(payload, "func.call") if MARK in call.attributes]
     functions = [function for function in walk(payload, "func.func") if MARK in function.attributes]
@@ -96,16 +101,19 @@ def find_outlined(payload: ir.Operation) -> Outlined | None:
         raise Refusal(calls[0], "expected one call of one function with an elementwise op on the product")
     (call,), (function,) = calls, functions
     (generic,) = walk(function, "linalg.generic")
-    tile, row, column, *others = call.operands
+    products = products_of(generic)
+    tiles, (row, column, *others) = list(call.operands)[:products], list(call.operands)[products:]
     is_of_block = WARP_TILE in call.attributes
     rows, columns = (
         ir.DenseI64ArrayAttr(call.attributes[WARP_TILE])
         if is_of_block
         else ir.MemRefType(generic.operands[0].type).shape
     )
-    elementwise = Elementwise(generic, [tile, *others])
-    buffer = memory.shared_tile_of(call, tile)
-    return Outlined(call, function, buffer, row, column, rows, columns, elementwise, elementwise.outputs, is_of_block)
+    elementwise = Elementwise(generic, [*tiles, *others])
+    if products > 1 and elementwise.reduced:
+        raise Refusal(call, "a reduction of rows or columns takes one product, and not a pair")
+    buffers = [memory.shared_tile_of(call, tile) for tile in tiles]
+    return Outlined(call, function, buffers, row, column, rows, columns, elementwise, elementwise.outputs, is_of_block)
 
 
 def is_elementwise(op: ir.Operation) -> bool:
@@ -120,6 +128,19 @@ def is_elementwise(op: ir.Operation) -> bool:
     outputs = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))[1]
     identity = ir.AffineMap.get_identity(2)
     return all(map_ == identity for map_ in (maps[0], *maps[-outputs:]))
+
+
+def products_of(op: ir.Operation) -> int:
+    """Returns how many products an op reads: its first operands in shared memory, or one.
+
+    Args:
+        op: a `linalg.generic` on buffers.
+    """
+    others = [
+        not isinstance(operand.type, ir.MemRefType) or not types.is_workgroup_memory(operand.type)
+        for operand in op.operands
+    ]
+    return max(1, others.index(True)) if any(others) else 1
 
 
 def zeros_of(product: ir.Operation) -> ir.Value:
@@ -149,7 +170,7 @@ class Elementwise:
     """A `linalg.generic` on buffers whose first operand is the product, or whose first two are a pair of products.
 
     Attributes:
-        products: how many they are: the first operands in shared memory.
+        products: how many they are (`products_of`).
         outputs: the buffers of its results.
         reduced: those that are reduced, and not stored themselves.
         stored: numbers of the others.
@@ -168,11 +189,7 @@ class Elementwise:
         self.op = op
         self.operands = list(op.operands if operands is None else operands)
         self.body = op.regions[0].blocks[0]
-        others = [
-            not isinstance(operand.type, ir.MemRefType) or not types.is_workgroup_memory(operand.type)
-            for operand in op.operands
-        ]
-        self.products = max(1, others.index(True)) if any(others) else 1
+        self.products = products_of(op)
         self.outputs = self.operands[len(self.operands) - len(op.regions[0].blocks[0].operations[-1].operands) :]
         self.maps = [ir.AffineMapAttr(attribute).value for attribute in op.attributes["indexing_maps"]]
         self.reduced = find_reduced(self.outputs)

@@ -49,6 +49,25 @@ def range_of(value: ir.Value, launch: ir.Operation) -> Range | None:
     return None if left is None or right is None else _COMBINED[op.name](left, right)
 
 
+def divisor_of(value: ir.Value) -> int:
+    """Returns a number that divides an index: 0 for zero, and 1 where nothing is known.
+
+    Args:
+        value: an index, of which no bounds need be known.
+    """
+    number = constant_value(value)
+    if number is not None:
+        return abs(number)
+    op = producer(value)
+    if op is None:
+        owner = ir.BlockArgument(value).owner.owner
+        is_induction = owner.name == "scf.for" and ir.BlockArgument(value).arg_number == 0
+        return math.gcd(divisor_of(owner.operands[0]), divisor_of(owner.operands[2])) if is_induction else 1
+    if op.name in ("arith.addi", "arith.subi"):
+        return math.gcd(*map(divisor_of, op.operands))
+    return math.prod(map(divisor_of, op.operands)) if op.name == "arith.muli" else 1
+
+
 def _of_argument(argument: ir.BlockArgument, launch: ir.Operation) -> Range | None:
     owner = argument.owner.owner
     if owner == launch:

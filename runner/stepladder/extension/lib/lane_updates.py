@@ -7,17 +7,19 @@ registers.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from stepladder.extension.lib.arithmetic import index, less_than
+from stepladder.extension.lib.arithmetic import constant, index, integer, less_than, zero_of
 from stepladder.extension.lib.control_flow import body_of
 from stepladder.extension.lib.launches import BLOCK, launch_sizes
-from stepladder.extension.lib.xegpu_layouts import COLUMNS, ROWS, instruction
-from stepladder.mlir.bindings import arith, ir, memref, scf, vector
+from stepladder.extension.lib.xegpu_layouts import COLUMNS, ROWS, instruction, reaches
+from stepladder.mlir.bindings import arith, gpu, ir, memref, scf, vector
+from stepladder.mlir.xetile.tile_type import is_tile, read_tile
 
-Action = Callable[[ir.Value, list[ir.Value]], object]
+Action = Callable[[ir.Value, list[ir.Value]], ir.Value | None]
 _SHARED = 3
 _DYNAMIC = -(2**63)
 
@@ -58,51 +60,186 @@ def make_scratch(launch: ir.Operation, element: ir.Type) -> Scratch:
 def update_elements(
     op: ir.Operation,
     scratch: Scratch,
-    value: ir.Value,
+    values: Sequence[ir.Value],
     places: Sequence[ir.Value],
     sizes: Sequence[int],
     action: Action,
-) -> None:
+) -> list[ir.Value]:
     """Lets lanes update the elements of a matrix that a block covers, where they are within it.
 
     Args:
-        op: for refusals.
+        op: the update; what it returns is loaded where it has uses.
         scratch: of the launch, of elements of the block's type.
-        value: the block, of 16 columns or a multiple, or of one.
+        values: the block, of 16 columns or a multiple, or its columns.
         places: row and column of its first element in the matrix.
         sizes: rows and columns of the matrix.
-        action: creates the update of an element, of its value, row and column.
+        action: creates the update of an element, of its value, row and column; its result is the old number.
+
+    Returns:
+        What stands for the old numbers, with zeros beyond the matrix; nothing where they have no uses.
 
     Raises:
         Refusal: another number of columns.
     """
-    type_ = ir.VectorType(value.type)
-    rows, columns = type_.shape
-    is_column = columns == 1
-    if is_column:  # every lane gets the numbers of all rows
-        value, columns = vector.broadcast(ir.VectorType.get([rows, COLUMNS], type_.element_type), value), COLUMNS
-    height = math.gcd(rows, ROWS)
-    layout = instruction(op, [height, columns])
-    lane, subgroup = (_gpu_index(name) for name in ("lane_id", "subgroup_id"))
-    first = arith.muli(subgroup, index(ROWS))
-    piece_type = ir.VectorType.get([height, COLUMNS], type_.element_type)
-    for row in range(0, rows, height):
-        for column in range(0, columns, COLUMNS):
-            piece = vector.extract_strided_slice(piece_type, value, [row, column], [height, COLUMNS], [1, 1])
-            ir.Operation.create(
-                "xegpu.store_matrix",
-                operands=[piece, scratch.descriptor, first, index(0)],
-                attributes={"const_offsets": ir.DenseI64ArrayAttr.get([_DYNAMIC] * 2), "layout": layout},
-            )
-            if is_column:
-                at = [arith.addi(places[0], arith.addi(lane, index(row))), places[1]]
-                inside = arith.andi(less_than(lane, index(height)), _within(at, sizes))
-                _when(inside, scratch, [arith.addi(first, lane), lane], at, action)
-                continue
-            across = arith.addi(places[1], arith.addi(lane, index(column)))
+    keeps = any(list(result.uses) for result in op.results)
+    columns = ir.VectorType(values[0].type).shape[1]
+    made = []
+    for value, at in zip(values, columns_at(places, len(values))):
+        update = _Update(op, scratch, at, sizes, action, keeps)
+        made.append(update.column(value) if columns == 1 else update.block(value))
+    return [value for value in made if value is not None]
+
+
+@dataclass(frozen=True)
+class _Update:
+    """An update of a block or of a column; the arguments are those of `update_elements`."""
+
+    op: ir.Operation
+    scratch: Scratch
+    places: Sequence[ir.Value]
+    sizes: Sequence[int]
+    action: Action
+    keeps: bool
+
+    def block(self, value: ir.Value) -> ir.Value | None:
+        """Updates a block; returns the old numbers."""
+        type_ = ir.VectorType(value.type)
+        lane, first = _gpu_index("lane_id"), self._first()
+        height = math.gcd(type_.shape[0], ROWS)
+        layout = instruction(self.op, [height, type_.shape[1]])
+        old = arith.constant(type_, zero_of(type_)) if self.keeps else None
+        for row, column in itertools.product(range(0, type_.shape[0], height), range(0, type_.shape[1], COLUMNS)):
+            self._share(value, row, column, height)
+            across = arith.addi(self.places[1], arith.addi(lane, index(column)))
             for inner in range(height):
-                at = [arith.addi(places[0], index(row + inner)), across]
-                _when(_within(at, sizes), scratch, [arith.addi(first, index(inner)), lane], at, action)
+                at = [arith.addi(self.places[0], index(row + inner)), across]
+                self._one(within(at, self.sizes), [arith.addi(first, index(inner)), lane], at)
+            if old is not None:
+                piece = self._access("load_matrix", [], [_block_type(value, height)], layout).results[0]
+                old = vector.insert_strided_slice(piece, old, [row, column], [1, 1])
+        return old
+
+    def column(self, value: ir.Value) -> ir.Value | None:
+        """Updates a column, of which each lane has all numbers: lanes update a row each; returns the old numbers."""
+        type_ = ir.VectorType(value.type)
+        rows, lane, first = type_.shape[0], _gpu_index("lane_id"), self._first()
+        spread = vector.broadcast(ir.VectorType.get([rows, COLUMNS], type_.element_type), value)
+        height = math.gcd(rows, ROWS)
+        old = []
+        for row in range(0, rows, height):
+            self._share(spread, row, 0, height)
+            own = arith.addi(first, arith.remui(lane, index(height)))
+            at = [arith.addi(self.places[0], arith.addi(lane, index(row))), self.places[1]]
+            inside = arith.andi(less_than(lane, index(height)), within(at, self.sizes))
+            self._one(inside, [own, lane], at)
+            if self.keeps:
+                found = memref.load(self.scratch.buffer, [own, lane])
+                old += [_of_lane(found, number) for number in range(height)]
+        return column_of(old) if self.keeps else None
+
+    def _first(self) -> ir.Value:
+        return arith.muli(_gpu_index("subgroup_id"), index(ROWS))
+
+    def _share(self, value: ir.Value, row: int, column: int, height: int) -> None:
+        """Stores a part of a block to the subgroup's scratch memory."""
+        type_ = _block_type(value, height)
+        piece = vector.extract_strided_slice(type_, value, [row, column], [height, COLUMNS], [1, 1])
+        self._access("store_matrix", [piece], [], instruction(self.op, [height, COLUMNS]))
+
+    def _access(self, name: str, given: list[ir.Value], results: list[ir.Type], layout: ir.Attribute) -> ir.Operation:
+        dynamic = ir.DenseI64ArrayAttr.get([_DYNAMIC] * 2)
+        return ir.Operation.create(
+            f"xegpu.{name}",
+            results=results,
+            operands=[*given, self.scratch.descriptor, self._first(), index(0)],
+            attributes={"const_offsets": dynamic, "layout": layout},
+        ).operation
+
+    def _one(self, condition: ir.Value, own: list[ir.Value], at: list[ir.Value]) -> None:
+        """Updates an element where a condition holds; its old number takes its place in scratch memory."""
+        element = ir.MemRefType(self.scratch.buffer.type).element_type
+        branch = scf.IfOp(condition, [element] if self.keeps else [], has_else=self.keeps)
+        with ir.InsertionPoint(branch.then_block):
+            old = self.action(memref.load(self.scratch.buffer, own), at)
+            scf.yield_([old] if self.keeps else [])
+        if self.keeps:
+            with ir.InsertionPoint(branch.else_block):
+                scf.yield_([constant(element, 0)])
+            memref.store(branch.results[0], self.scratch.buffer, own)
+
+
+def is_by_element(op: ir.Operation) -> bool:
+    """Returns whether lanes access a tile by element: it has fewer columns than a block, or is updated atomically.
+
+    Args:
+        op: that accesses the tile.
+    """
+    if op.name == "xetile.atomic_rmw":
+        return True
+    tile = read_tile(next(operand.type for operand in op.operands if is_tile(operand.type)))
+    if tile.space != "global" or tile.shape[1] >= COLUMNS:
+        return False
+    is_block = op.name == "xetile.load_tile" and reaches(op.results[0], "xetile.transpose", "xetile.tile_mma")
+    return not is_block or tile.shape[1] == 1
+
+
+def columns_at(places: Sequence[ir.Value], columns: int) -> list[list[ir.Value]]:
+    """Returns row and column of the first element of each column of a tile.
+
+    Args:
+        places: row and column of the first element of the tile.
+        columns: of the tile.
+    """
+    return [[places[0], arith.addi(places[1], index(column)) if column else places[1]] for column in range(columns)]
+
+
+def load_column(
+    base: ir.Value, places: Sequence[ir.Value], sizes: Sequence[int], rows: int, padding: ir.Attribute | None
+) -> ir.Value:
+    """Returns elements of a column of a matrix, a vector of which each lane has all numbers.
+
+    Args:
+        base: the matrix.
+        places: row and column of the first element.
+        sizes: rows and columns of the matrix.
+        rows: elements that are loaded.
+        padding: a number for elements beyond the matrix; None for zero.
+    """
+    element = ir.MemRefType(base.type).element_type
+    found = []
+    for row in range(rows):
+        at = [arith.addi(places[0], index(row)) if row else places[0], places[1]]
+        branch = scf.IfOp(within(at, sizes), [element], has_else=True)
+        with ir.InsertionPoint(branch.then_block):
+            scf.yield_([memref.load(base, at)])
+        with ir.InsertionPoint(branch.else_block):
+            scf.yield_([constant(element, 0) if padding is None else arith.constant(element, padding)])
+        found.append(branch.results[0])
+    return column_of(found)
+
+
+def column_of(numbers: Sequence[ir.Value]) -> ir.Value:
+    """Returns a vector of one column, in the form that MLIR distributes to lanes which all have it.
+
+    Args:
+        numbers: of its rows, which all lanes of a subgroup have.
+    """
+    flat = ir.VectorType.get([len(numbers)], numbers[0].type)
+    single = ir.VectorType.get([1], numbers[0].type)
+    made = arith.constant(flat, zero_of(flat))
+    for row, number in enumerate(numbers):
+        made = vector.insert_strided_slice(vector.broadcast(single, number), made, [row], [1])
+    return vector.shape_cast(ir.VectorType.get([len(numbers), 1], numbers[0].type), made)
+
+
+def _block_type(value: ir.Value, height: int) -> ir.VectorType:
+    return ir.VectorType.get([height, COLUMNS], ir.VectorType(value.type).element_type)
+
+
+def _of_lane(number: ir.Value, lane: int) -> ir.Value:
+    """Returns the number that a lane of the subgroup has, for all of its lanes."""
+    found, _ = gpu.shuffle(number, integer(lane, 32), integer(COLUMNS, 32), gpu.ShuffleMode.IDX)
+    return found
 
 
 def _gpu_index(name: str) -> ir.Value:
@@ -110,14 +247,12 @@ def _gpu_index(name: str) -> ir.Value:
     return ir.Operation.create(f"gpu.{name}", results=[ir.IndexType.get()]).results[0]
 
 
-def _within(at: Sequence[ir.Value], sizes: Sequence[int]) -> ir.Value:
-    """Returns whether an element is within a matrix; a negative index is a large unsigned one."""
+def within(at: Sequence[ir.Value], sizes: Sequence[int]) -> ir.Value:
+    """Returns whether an element is within a matrix; a negative index is a large unsigned one.
+
+    Args:
+        at: row and column.
+        sizes: rows and columns of the matrix.
+    """
     row, column = (less_than(place, index(size)) for place, size in zip(at, sizes))
     return arith.andi(row, column)
-
-
-def _when(condition: ir.Value, scratch: Scratch, own: list[ir.Value], at: list[ir.Value], action: Action) -> None:
-    branch = scf.IfOp(condition, [], has_else=False)
-    with ir.InsertionPoint(branch.then_block):
-        action(memref.load(scratch.buffer, own), at)
-        scf.yield_([])

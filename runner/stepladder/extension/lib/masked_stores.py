@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from stepladder.extension.lib import epilogue, memory
 from stepladder.extension.lib.arithmetic import index
@@ -46,20 +46,20 @@ class MaskedStores:
                 writes(is_masked)
                 scf.yield_([])
 
-    def write(self, sums: ir.Value, row: ir.Value, column: ir.Value, *, is_masked: bool) -> None:
-        """Writes adjacent elements of the product, from a row and a column of the block's tile on.
+    def write(self, sums: Sequence[ir.Value], row: ir.Value, column: ir.Value, *, is_masked: bool) -> None:
+        """Writes what is made of adjacent elements of the product, from a row and a column of the block's tile on.
 
         Args:
-            sums: `width` elements or a multiple.
+            sums: `width` elements or a multiple, of each product.
             row, column: of the first.
             is_masked: whether elements outside of C are left out.
         """
-        (count,) = ir.VectorType(sums.type).shape
+        (count,) = ir.VectorType(sums[0].type).shape
         with create_if_below(row, self.rows if is_masked else None):
             for first in range(0, count, self.width):
                 place = arith.addi(column, index(first)) if first else column
                 with create_if_below(place, self.columns if is_masked else None):
-                    self._write(self._part(sums, first), row, place)
+                    self._write([self._part(vector, first) for vector in sums], row, place)
 
     def _is_whole(self) -> ir.Value | None:
         """Returns whether all of the warp's part is inside of C, at the insertion point; None where it always is."""
@@ -93,7 +93,7 @@ class MaskedStores:
             "vector.extract_strided_slice", results=[slice_], operands=[sums], attributes=attributes
         ).results[0]
 
-    def _write(self, sums: ir.Value, row: ir.Value, column: ir.Value) -> None:
+    def _write(self, sums: Sequence[ir.Value], row: ir.Value, column: ir.Value) -> None:
         for value, output in self.found.elementwise.stores(sums, Position(row, column)):
             if isinstance(value.type, ir.VectorType):
                 memory.store_vector(value, output, row, column)

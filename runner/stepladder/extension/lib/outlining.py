@@ -62,9 +62,9 @@ def _sink_constants(generic: ir.Operation) -> None:
     for inner in operations_of(body):
         for position, value in enumerate(inner.operands):
             source = producer(value)
-            if source is None or source.block == body:
+            if source.block == body if source is not None else value in list(body.arguments):
                 continue
-            if source.name != "arith.constant":
+            if source is None or source.name != "arith.constant":
                 raise Refusal(generic, "the body takes a value from outside that is no constant")
             with ir.InsertionPoint(inner), inner.location:
                 inner.operands[position] = ir.Operation.create(

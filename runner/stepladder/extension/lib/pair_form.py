@@ -7,12 +7,31 @@ from stepladder.extension.lib.dialect import Refusal, Rewriter
 from stepladder.extension.lib.normal_form import normalize
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import users_of, walk
-from stepladder.payload.matmul import recognize_matmul
+from stepladder.payload import pairs
+from stepladder.payload.matmul import find_pair, recognize_matmul
 from stepladder.payload.pairs import Parts
 from stepladder.payload.signature import set_signature
 
 _STORE = "bufferization.materialize_in_destination"
 _READ = "bufferization.to_tensor"
+
+
+def recognize(payload: ir.Operation, rewriter: Rewriter) -> None:
+    """Brings the one matmul of a payload, or both of a pair of products, to the form that pipelines start from.
+
+    Args:
+        payload: a module with one function.
+        rewriter: of the transform op.
+
+    Raises:
+        StepladderError: a payload that is neither; Refusal: as `write_pair`.
+    """
+    divisions = pairs.divisions(payload)
+    if divisions:
+        _, parts = find_pair(divisions)
+        write_pair(walk(payload, "func.func")[0], parts, rewriter)
+    else:
+        recognize_matmul(payload)
 
 
 def write_pair(function: ir.Operation, parts: Parts, rewriter: Rewriter) -> None:
@@ -36,7 +55,7 @@ def write_pair(function: ir.Operation, parts: Parts, rewriter: Rewriter) -> None
     with ir.InsertionPoint(body), function.location:
         end = ir.Operation.create("func.return")
 
-    stored = _taken_from_store(second, second.arguments[parts.crossing])
+    stored = _taken_from_store(second.arguments[parts.crossing])
     _replace_reads(first.arguments[parts.crossing], stored)
     of_first = [argument for argument in first.arguments if argument.arg_number != parts.crossing]
     for number, argument in enumerate(of_first):
@@ -68,7 +87,7 @@ def _buffers_of(argument: ir.Value) -> list[ir.Value]:
     return found
 
 
-def _taken_from_store(block: ir.Block, argument: ir.Value) -> ir.Value:
+def _taken_from_store(argument: ir.Value) -> ir.Value:
     """Returns the tensor that a part stores to an argument, which nothing uses from then on."""
     buffers = _buffers_of(argument)
     (store,) = [user for buffer in buffers for user in users_of(buffer) if user.name == _STORE]

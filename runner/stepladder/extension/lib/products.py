@@ -25,6 +25,7 @@ from stepladder.runtime.errors import StepladderError
 _PRODUCTS = ("linalg.matmul", "linalg.batch_matmul", "linalg.contract", "linalg.mmt4d", "linalg.batch_mmt4d")
 _VECTORS = ("linalg.matvec", "linalg.vecmat", "linalg.batch_matvec", "linalg.batch_vecmat")
 _WIDER = ("arith.extf", "arith.extsi")
+_FP8_BITS = 8
 
 
 class Groups(NamedTuple):
@@ -169,8 +170,24 @@ def smallest(product: ir.Operation) -> tuple[list[ir.Operation], ir.Value]:
     for values in ([a, b, *rest], [b, *rest], [a, *rest], rest, []):
         ops = with_producers([product, *layout_sources(product, values)], STARTS)
         refusal = refusal_of(ops, product.results[0])
-        if refusal is None:
+        if refusal is None and _are_multiplied(*(_origin(value, ops) for value in (a, b))):
             return ops, product.results[0]
         first = first or refusal
-    assert first is not None  # of the first of the attempts
-    raise Refusal(product, first.message)
+    if first is not None:
+        raise Refusal(product, first.message)
+    raise Refusal(product, f"a product of {_origin(a, ops)} and {_origin(b, ops)}; accepted: operands of one type")
+
+
+def _origin(value: ir.Value, ops: Sequence[ir.Operation]) -> ir.Type:
+    """Returns the element type that an operand has in front of the casts and views of a group."""
+    source = producer(value)
+    while source is not None and source in ops and _is_layout(source):
+        value = source.operands[0]
+        source = producer(value)
+    return ir.RankedTensorType(value.type).element_type
+
+
+def _are_multiplied(a: ir.Type, b: ir.Type) -> bool:
+    """Tells whether kernels multiply elements of two types: of one, or of both kinds of fp8. Otherwise a cast to a
+    wider type stays an op of its own."""
+    return a == b or all(isinstance(type_, ir.FloatType) and type_.width == _FP8_BITS for type_ in (a, b))

@@ -1,4 +1,4 @@
-"""What a reduction folds of vectors of the product, where a tile may extend beyond C."""
+"""The elements of the product that a reduction folds, where a tile may extend beyond C."""
 
 from __future__ import annotations
 

@@ -13,6 +13,19 @@ _NOT_NEGATIVE = ("gpu.block_id", "gpu.thread_id", "gpu.subgroup_id", "gpu.lane_i
 _KEEP_SIGN = ("arith.addi", "arith.muli", "arith.divui", "arith.remui", "arith.divsi", "arith.minsi", "arith.maxsi")
 
 
+def padding_of(op: ir.Operation, element: ir.Type) -> ir.Attribute | None:
+    """Returns the padding of a load as a number of the element type; None for zero.
+
+    Args:
+        op: the load, whose `padding` may be of another type of floating-point numbers, or of integers.
+        element: of the tile.
+    """
+    if "padding" not in op.attributes or op.attributes["padding"].value == 0:
+        return None
+    number = op.attributes["padding"].value
+    return (ir.FloatAttr if isinstance(element, ir.FloatType) else ir.IntegerAttr).get(element, number)
+
+
 def padded(loaded: ir.Value, sizes: Sequence[int], places: Sequence[ir.Value], padding: ir.Attribute) -> ir.Value:
     """Returns a loaded block in which the elements beyond the matrix are `padding`.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stepladder.extension.lib.arithmetic import index
+from stepladder.extension.lib.control_flow import BOUNDS, body_of
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.xetile.tile_type import TileType
 from stepladder.mlir.xetile.wg_map import WgMap
@@ -90,6 +91,39 @@ def store_tile(value: ir.Value, tile: ir.Value) -> None:
         tile: of global or shared memory.
     """
     create("store_tile", [value, tile])
+
+
+def uses_of(tile: ir.Value) -> tuple[list[ir.Operation], list[ir.Operation]]:
+    """Returns the ops that access memory through a tile, and those that move it; loops and branches are followed.
+
+    Args:
+        tile: the result of an `xetile.init_tile`.
+    """
+    accesses, moves, left, seen = [], [], [tile], {tile}
+    while left:
+        for use in left.pop().uses:
+            owner = use.owner.operation if hasattr(use.owner, "operation") else use.owner
+            more = _carried(owner, use.operand_number)
+            if owner.name == "xetile.update_tile_offset":
+                moves.append(owner)
+            elif not more:
+                accesses.append(owner)
+            left += [value for value in more if value not in seen]
+            seen.update(more)
+    return accesses, moves
+
+
+def _carried(op: ir.Operation, number: int) -> list[ir.Value]:
+    """Returns the tiles that an operand of an op becomes; none for an access."""
+    if op.name == "xetile.update_tile_offset":
+        return list(op.results)
+    if op.name == "scf.for":
+        place = number - BOUNDS
+        return [body_of(op).arguments[1 + place], op.results[place]]
+    if op.name == "scf.yield":
+        parent = op.parent.operation if op.parent is not None else None
+        return [] if parent is None else [parent.results[number]]
+    return []
 
 
 class Owned:

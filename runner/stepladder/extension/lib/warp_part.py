@@ -1,4 +1,4 @@
-"""Where the part of the product that a warp reduces is, in the pipelines that outline the elementwise op."""
+"""The position of the part of the product that a warp reduces, in the pipelines that outline the elementwise op."""
 
 from __future__ import annotations
 

@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from stepladder.extension.lib.dialect import Refusal
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import users_of
+from stepladder.mlir.types import byte_width
 
 ROWS, COLUMNS = 8, 16  # of the block that an instruction computes
+_DEPTH = 32  # bytes of k
 
 
 def instruction(op: ir.Operation, shape: Sequence[int], rows: int = ROWS) -> ir.Attribute:
@@ -29,17 +31,72 @@ def instruction(op: ir.Operation, shape: Sequence[int], rows: int = ROWS) -> ir.
     return ir.Attribute.parse(f"#xegpu.layout<inst_data = [{math.gcd(height, rows)}, {COLUMNS}]>")
 
 
-def reaches(value: ir.Value, name: str) -> bool:
-    """Returns whether an op called `name` takes a vector, or elementwise results of it, in the same block or others.
+def transposed_words(op: ir.Operation, shape: Sequence[int]) -> ir.Attribute:
+    """Returns the layout of a block of 16-bit elements that is transposed as words: one row of 16 each lane.
+
+    Args:
+        op: which the message names.
+        shape: rows and columns of the block in memory.
+
+    Raises:
+        Refusal: rows that are not one for each lane.
+    """
+    if shape[0] % COLUMNS:
+        raise Refusal(
+            op, f"{op.name} transposes {shape[0]} rows of 16-bit elements: a multiple of {COLUMNS} has a form"
+        )
+    return ir.Attribute.parse(f"#xegpu.layout<inst_data = [{COLUMNS}, {min(shape[1], COLUMNS)}]>")
+
+
+def check_product(op: ir.Operation, a: ir.VectorType, result: ir.VectorType) -> None:
+    """Refuses a product that is not one of instructions, of which each multiplies 32 bytes of k.
+
+    Args:
+        op: which the message names.
+        a: the type of A.
+        result: the type of the product.
+
+    Raises:
+        Refusal: a number of rows, of columns or along k that instructions do not divide.
+    """
+    instruction(op, result.shape)
+    depth = _DEPTH // byte_width(a.element_type)
+    if a.shape[1] % depth:
+        raise Refusal(
+            op, f"{op.name} of {a.element_type} over {a.shape[1]} elements of k: a multiple of {depth} is possible"
+        )
+    if a.shape[0] % 2:
+        raise Refusal(op, f"{op.name} of {a.shape[0]} rows has no form in lanes: an even number has one")
+
+
+def reaches(value: ir.Value, *names: str) -> bool:
+    """Returns whether one of some ops takes a vector, or elementwise results of it, in the same block or others.
 
     Products and loops, which give vectors of their own, are not followed.
 
     Args:
         value: the vector.
-        name: of the op, with its dialect.
+        names: of the ops, with their dialect.
     """
-    return any(
-        user.name == name
-        or (user.name.partition(".")[0] in ("arith", "math") and any(reaches(result, name) for result in user.results))
-        for user in users_of(value)
+    users = users_of(value)
+    elementwise = [user for user in users if user.name.partition(".")[0] in ("arith", "math")]
+    return any(user.name in names for user in users) or any(
+        reaches(result, *names) for user in elementwise for result in user.results
     )
+
+
+def becomes_operand(value: ir.Value, *places: int) -> bool:
+    """Returns whether a product takes a vector, its transpose, or elementwise results of these.
+
+    Args:
+        value: the vector.
+        places: 0 for A of the product, 1 for B.
+    """
+    users = users_of(value)
+    products = [user for user in users if user.name == "xetile.tile_mma"]
+    others = [
+        user for user in users if user.name == "xetile.transpose" or user.name.partition(".")[0] in ("arith", "math")
+    ]
+    if any(value in [user.operands[place] for place in places] for user in products):
+        return True
+    return any(becomes_operand(user.results[0], *places) for user in others)

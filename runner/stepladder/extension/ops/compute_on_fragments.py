@@ -1,6 +1,7 @@
 """`tc.compute_on_fragments`: computes the elementwise op on a product in the registers of its fragments."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 
 from stepladder.extension.lib import launches, memory
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
@@ -20,12 +21,14 @@ class ComputeOnFragments(Tc.Operation, name="compute_on_fragments"):
     """Computes the elementwise op on a product on the vectors that each lane stores, and stores the results to C.
 
     The lanes of a warp store their accumulators to a tile in shared memory, and the op reads the warp's part of it.
-    Each such store becomes the op on its vector and a store to C; the tile is erased. Where tiles extend beyond C, a
+    Each such store becomes the op on its vector and a store to C; the tile is erased. Of a pair of products a lane has
+    the same places of both tiles, and the op takes the vectors of one place. Where tiles extend beyond C, a
     warp whose part does compares rows and columns with the extents of C. Results that are reductions are folded in
     registers and between the lanes of a warp, and then between warps (`lib/partial_results`).
 
     Operands: a handle to the module, with the op in a function (`tc.outline_consumer`, `tc.outline_masked_consumer`).
-    Refuses: other accesses to the tile than these stores: accumulators that do not stay in registers.
+    Refuses: other accesses to the tile than these stores: accumulators that do not stay in registers; vectors of a pair
+        of products in different places.
     """
 
     target: Handle
@@ -37,8 +40,56 @@ def compute_on_fragments(payload: ir.Operation, op: ComputeOnFragments, rewriter
     found = find_outlined(payload)
     if found is None:
         return
-    tile = found.tile.results[0]
-    vectors: list[tuple[ir.Value, ir.Value, ir.Value]] = []
+    vectors = _vectors(found, rewriter)
+    with ir.InsertionPoint(found.call), found.call.location:
+        # Before the stores: a reduction may read the previous value of C.
+        for reduced in found.elementwise.reduced:
+            _reduce(launches.find_launch(payload), found, vectors, reduced)
+        if found.is_of_block:
+            _write_masked(found, vectors)
+        else:
+            _write(found, vectors)
+    found.erase(rewriter)
+    for tile in found.tiles:
+        rewriter.erase_op(tile)
+    for reduced in found.elementwise.reduced:
+        reduced.erase(rewriter)
+
+
+@dataclass(frozen=True)
+class _Vector:
+    """Adjacent elements of the product that a lane holds, or of each product of a pair.
+
+    Attributes:
+        sums: the elements, a vector for each product.
+        row, column: of the first element in the block's tile.
+    """
+
+    sums: list[ir.Value]
+    row: ir.Value
+    column: ir.Value
+
+    @property
+    def keys(self) -> tuple[Hashable, Hashable]:
+        """What is equal for vectors of one row, and of one column."""
+        return key_of(self.row), key_of(self.column)
+
+
+def _vectors(found: Outlined, rewriter: Rewriter) -> list[_Vector]:
+    """Returns what a lane stores to the tiles of the products, in program order; erases the stores."""
+    first, *others = [_stored(found, tile.results[0], rewriter) for tile in found.tiles]
+    for other in others:
+        places = {vector.keys: vector for vector in other}
+        if {vector.keys for vector in first} != set(places):
+            raise Refusal(found.call, "expected that a lane holds the same places of both products")
+        for vector in first:
+            vector.sums.extend(places[vector.keys].sums)
+    return first
+
+
+def _stored(found: Outlined, tile: ir.Value, rewriter: Rewriter) -> list[_Vector]:
+    """Returns what a lane stores to one tile, in program order; erases the stores."""
+    vectors: list[_Vector] = []
     for store in reversed(users_of(tile)):  # in program order
         if store == found.call:
             continue
@@ -49,55 +100,44 @@ def compute_on_fragments(payload: ir.Operation, op: ComputeOnFragments, rewriter
         source = producer(store.operands[_VALUE])
         if source is None or source.name != "arith.constant":  # a constant is what the accumulator started from
             row, column = list(store.operands)[_INDICES:]
-            vectors.append((store.operands[_VALUE], row, column))
+            vectors.append(_Vector([store.operands[_VALUE]], row, column))
         rewriter.erase_op(store)
     if not vectors:
         raise Refusal(found.call, "no accumulators are stored to the tile that the elementwise op reads")
-    with ir.InsertionPoint(found.call), found.call.location:
-        # Before the stores: what is reduced may be computed from what C held.
-        for reduced in found.elementwise.reduced:
-            _reduce(launches.find_launch(payload), found, vectors, reduced)
-        if found.is_of_block:
-            _write_masked(found, vectors)
-        else:
-            _write(found, vectors)
-    found.erase(rewriter)
-    rewriter.erase_op(found.tile)
-    for reduced in found.elementwise.reduced:
-        reduced.erase(rewriter)
+    return vectors
 
 
 def _reduce(
     launch: ir.Operation,
     found: Outlined,
-    vectors: Sequence[tuple[ir.Value, ir.Value, ir.Value]],
+    vectors: Sequence[_Vector],
     reduced: ReducedResult,
 ) -> None:
     """Reduces the warp's part of the product along rows or columns."""
     part = WarpPart(found, reduced, 2)
     pairs: list[Pair] = []
-    for sums, row, column in vectors:
-        position = found.position(row, column)
-        pairs.append(Pair(sums, position.row, position.column, key_of(row), key_of(column)))
+    for vector in vectors:
+        position = found.position(vector.row, vector.column)
+        pairs.append(Pair(vector.sums[0], position.row, position.column, *vector.keys))
     partials = part.partials(launch)
     reduce_pairs(pairs, found.elementwise, reduced, part.extents, part.first, partials, part.tile)
 
 
-def _write(found: Outlined, vectors: Sequence[tuple[ir.Value, ir.Value, ir.Value]]) -> None:
-    """Writes vectors of the product, each with the row and the column of its first element, to C."""
-    for sums, row, column in vectors:
-        position = found.position(row, column)
-        for value, output in found.elementwise.stores(sums, position):
+def _write(found: Outlined, vectors: Sequence[_Vector]) -> None:
+    """Writes vectors of the product to C."""
+    for vector in vectors:
+        position = found.position(vector.row, vector.column)
+        for value, output in found.elementwise.stores(vector.sums, position):
             memory.store_vector(value, output, position.row, position.column)
 
 
-def _write_masked(found: Outlined, vectors: Sequence[tuple[ir.Value, ir.Value, ir.Value]]) -> None:
+def _write_masked(found: Outlined, vectors: Sequence[_Vector]) -> None:
     """Writes what is inside of C of vectors of the product."""
-    (pair,) = {ir.VectorType(sums.type).shape[0] for sums, _, _ in vectors}
+    (pair,) = {ir.VectorType(sums.type).shape[0] for vector in vectors for sums in vector.sums}
     stores = MaskedStores(found, pair)
 
     def writes(is_masked: bool) -> None:
-        for sums, row, column in vectors:
-            stores.write(sums, row, column, is_masked=is_masked)
+        for vector in vectors:
+            stores.write(vector.sums, vector.row, vector.column, is_masked=is_masked)
 
     stores.create(writes)

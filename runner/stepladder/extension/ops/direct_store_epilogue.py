@@ -128,7 +128,7 @@ def direct_store_epilogue(payload: ir.Operation, op: DirectStoreEpilogue, rewrit
             if found.consumer.name == "linalg.transpose":
                 _store_in_fragment_order(found)
             else:
-                # Before the stores: what is reduced may be computed from what C held.
+                # Before the stores: a reduction may read the previous value of C.
                 warpgroup_reductions.reduce_accumulators(payload, found)
                 _store_row_major(found)
         found.erase(rewriter)

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 
+from stepladder.extension.lib.arithmetic import splat_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.launches import BLOCK, launch_sizes
 from stepladder.extension.lib.tile_exchange import exchange, exchange_transposed
 from stepladder.extension.lib.tiles import Owned, create, init_tile, load_tile, store_tile, tile_type
 from stepladder.extension.lib.translation import Translation
 from stepladder.mlir.bindings import arith, gpu, ir
-from stepladder.mlir.traverse import attributes_of, producer, walk
+from stepladder.mlir.traverse import attributes_of, walk
 from stepladder.mlir.xetile.derive import map_of
 from stepladder.mlir.xetile.tile_type import TileType, is_tile, map_attribute, read_tile, segments
 from stepladder.mlir.xetile.wg_map import WgMap, Wrong
@@ -79,7 +80,7 @@ class _Distributor(Translation):
 
     def of_vector(self, op: ir.Operation, value: ir.Value, wg: WgMap) -> list[ir.Value]:
         """Returns the blocks of a vector with a map; those of a constant are constants."""
-        type_, splat = ir.VectorType(value.type), _splat(value)
+        type_, splat = ir.VectorType(value.type), splat_of(value)
         if splat is None and map_of(value) is not None:
             return self.values[value]
         if splat is None:
@@ -114,7 +115,7 @@ class _Distributor(Translation):
         elif dialect in ("arith", "math") and op.operands and any(map_of(result) for result in op.results):
             self._elementwise(op)
         elif op.name == "arith.constant" and map_of(op.results[0]):
-            if _splat(op.results[0]) is None:
+            if splat_of(op.results[0]) is None:
                 raise Refusal(
                     op, "arith.constant of several numbers has a wg_map: a constant of one number is distributed"
                 )
@@ -288,12 +289,3 @@ def _block_of(tile: TileType) -> TileType:
     return TileType(
         tile.wg.sg_data if tile.wg else tile.shape, tile.element, None, tile.order, tile.space, tile.scatter
     )
-
-
-def _splat(value: ir.Value) -> ir.Attribute | None:
-    """Returns the number that all elements of a constant vector are; None for another value."""
-    op = producer(value)
-    if op is None or op.name != "arith.constant" or not isinstance(value.type, ir.VectorType):
-        return None
-    attribute = op.attributes["value"]
-    return attribute.get_splat_value() if attribute.is_splat else None

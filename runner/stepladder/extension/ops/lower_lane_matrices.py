@@ -4,7 +4,6 @@ from stepladder.extension.lib.arithmetic import index
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.mlir.bindings import arith, ir, memref, vector
 from stepladder.mlir.traverse import producer, walk
-from stepladder.mlir.types import byte_width
 
 
 class LowerLaneMatrices(Tc.Operation, name="lower_lane_matrices"):
@@ -14,8 +13,7 @@ class LowerLaneMatrices(Tc.Operation, name="lower_lane_matrices"):
     which they are in a column-major matrix only. The other use of shared local memory is scalar accesses, which stay.
 
     Operands: a handle to any op; the kernels below are rewritten.
-    Refuses: accesses of several columns, or of blocks; memory of other memory spaces or without static sizes; loads
-        that transpose elements of less than 32 bits, which the hardware does not.
+    Refuses: accesses of several columns, or of blocks; memory of other memory spaces or without static sizes.
     """
 
     target: Handle
@@ -24,32 +22,18 @@ class LowerLaneMatrices(Tc.Operation, name="lower_lane_matrices"):
 _MATRIX = ("xegpu.load_matrix", "xegpu.store_matrix")
 _DYNAMIC = -(2**63)
 _SHARED = 3
-_TRANSPOSED = 4  # bytes of an element
 
 
 @transform_op(LowerLaneMatrices)
 def lower_lane_matrices(payload: ir.Operation, op: LowerLaneMatrices, rewriter: Rewriter) -> None:
     """Rewrites the kernels below `payload`; see the op."""
     for kernel in walk(payload, "gpu.func"):
-        for load in walk(kernel, "xegpu.load_nd"):
-            _check_transpose(load)
         for access in walk(kernel, *_MATRIX):
             _lower(access, rewriter)
         for descriptor in walk(kernel, "xegpu.create_mem_desc"):
             rewriter.erase_op(descriptor)
         for number, alloc in enumerate(walk(kernel, "memref.alloc")):
             _allocate(kernel, alloc, number, rewriter)
-
-
-def _check_transpose(load: ir.Operation) -> None:
-    """Refuses a 2D block load that transposes what the hardware cannot."""
-    element = ir.VectorType(load.results[0].type).element_type
-    if "transpose" in load.attributes and byte_width(element) < _TRANSPOSED:
-        raise Refusal(
-            load,
-            f"the load transposes elements of {element}: the hardware transposes those of 32 bits, as which B of a "
-            "product is loaded; others must be loaded in the order of their matrix",
-        )
 
 
 def _lower(access: ir.Operation, rewriter: Rewriter) -> None:

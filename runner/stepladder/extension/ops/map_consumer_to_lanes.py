@@ -43,7 +43,7 @@ def map_consumer_to_lanes(payload: ir.Operation, op: MapConsumerToLanes, rewrite
     with ir.InsertionPoint(found.call), found.call.location:
         ir.Operation.create("gpu.barrier")
         lane = apply(lambda t: ir.AffineExpr.get_mod(t, threads.WARP), threads.thread_id())
-        # Before the stores: what is reduced may be computed from what C held.
+        # Before the stores: a reduction may read the previous value of C.
         for reduced in found.elementwise.reduced:
             lane_reductions.reduce_vectors(launches.find_launch(payload), found, reduced, width)
         if found.is_of_block:
@@ -69,14 +69,18 @@ def _loop(found: Outlined, lane: ir.Value, width: int, body: Callable[[ir.Value,
         affine.yield_([])
 
 
+def _loaded(found: Outlined, width: int, row: ir.Value, column: ir.Value) -> list[ir.Value]:
+    """Returns `width` adjacent elements of each product, from a row and a column of the block's tile on."""
+    vector = ir.VectorType.get([width], ir.MemRefType(found.tile.results[0].type).element_type)
+    return [memory.load_vector(vector, tile.results[0], row, column) for tile in found.tiles]
+
+
 def _write(found: Outlined, lane: ir.Value, width: int) -> None:
     """Writes the warp's product, which is inside of C."""
-    tile = found.tile.results[0]
-    vector = ir.VectorType.get([width], ir.MemRefType(tile.type).element_type)
 
     def body(row: ir.Value, column: ir.Value) -> None:
-        value = memory.load_vector(vector, tile, arith.addi(found.row, row), arith.addi(found.column, column))
-        for result, output in found.elementwise.stores(value, Position(row, column)):
+        sums = _loaded(found, width, arith.addi(found.row, row), arith.addi(found.column, column))
+        for result, output in found.elementwise.stores(sums, Position(row, column)):
             memory.store_vector(result, output, row, column)
 
     _loop(found, lane, width, body)
@@ -85,13 +89,11 @@ def _write(found: Outlined, lane: ir.Value, width: int) -> None:
 def _write_masked(found: Outlined, lane: ir.Value, width: int) -> None:
     """Writes what is inside of C of the warp's product."""
     stores = MaskedStores(found, width)
-    tile = found.tile.results[0]
-    vector = ir.VectorType.get([stores.width], ir.MemRefType(tile.type).element_type)
 
     def writes(is_masked: bool) -> None:
         def body(row: ir.Value, column: ir.Value) -> None:
             place = arith.addi(found.row, row), arith.addi(found.column, column)
-            stores.write(memory.load_vector(vector, tile, *place), *place, is_masked=is_masked)
+            stores.write(_loaded(found, stores.width, *place), *place, is_masked=is_masked)
 
         _loop(found, lane, stores.width, body)
 

@@ -25,7 +25,7 @@ class NormalizeConsumer(Tc.Operation, name="normalize_consumer"):
 
     Operands: a handle to the module, whose one function is in the normal form (`tc.normalize_payload`).
     Refuses: ops between the product and the results that are not elementwise; a product that is read in another order
-        than C is written.
+        than C is written; results that fusion has folded to others that do not depend on the product.
     """
 
     target: Handle
@@ -243,6 +243,8 @@ def normalize_consumer(payload: ir.Operation, op: NormalizeConsumer, rewriter: R
     """Rewrites the consumers of the one matmul, or of a pair, below `payload`; see the op."""
     matmuls, generics = walk(payload, *MATMULS), walk(payload, "linalg.generic")
     stores = _stores(payload)
+    if stores and not matmuls:
+        raise Refusal(stores[0], "expected results that depend on a product; fusion has folded those of this function")
     if len(matmuls) not in (1, 2) or not (generics or len(stores) > 1):
         return
     sums = [matmul.results[0] for matmul in matmuls]

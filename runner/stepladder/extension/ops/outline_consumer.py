@@ -3,7 +3,7 @@
 from stepladder.extension.lib import memory
 from stepladder.extension.lib.arithmetic import index
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.elementwise import MARK
+from stepladder.extension.lib.elementwise import MARK, products_of
 from stepladder.extension.lib.outlining import outline
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import defining_op, walk
@@ -12,10 +12,10 @@ from stepladder.mlir.traverse import defining_op, walk
 class OutlineConsumer(Tc.Operation, name="outline_consumer"):
     """Moves the `linalg.generic` that consumes a warp's product to a private function, and calls it in its place.
 
-    The function takes the block's tile of the product and the row and the column at which the warp's begins, and then
-    the other operands of the op, and returns the last, the tiles that the op writes. In the launch, the tile has no
-    view, behind which upstream's hoisting of transfers expects accesses to the accumulators, and no arithmetic on
-    numbers, at which `convert-vector-to-gpu` fails.
+    The function takes the block's tile of the product, or those of a pair, and the row and the column at which the
+    warp's begins, and then the other operands of the op, and returns the last, the tiles that the op writes. In the
+    launch, the tile has no view, behind which upstream's hoisting of transfers expects accesses to the accumulators,
+    and no arithmetic on numbers, at which `convert-vector-to-gpu` fails.
     `tc.compute_on_fragments` and `tc.map_consumer_to_lanes` replace the call.
 
     Operands: a handle to the module.
@@ -35,15 +35,18 @@ def outline_consumer(payload: ir.Operation, op: OutlineConsumer, rewriter: Rewri
     if len(found) > 1:
         raise Refusal(found[1], "expected one elementwise op on the product")
     (generic,) = found
-    sums = generic.operands[0]
-    tile, view = memory.shared_tile_of(generic, sums), defining_op(sums)
-    extents = ir.MemRefType(sums.type).shape
+    count = products_of(generic)
+    sums, others = list(generic.operands)[:count], list(generic.operands)[count:]
+    tiles, views = [memory.shared_tile_of(generic, value) for value in sums], [defining_op(value) for value in sums]
+    extents = ir.MemRefType(sums[0].type).shape
     with ir.InsertionPoint(generic), generic.location:
-        begin = [index(0), index(0)] if view == tile else memory.offsets_of(view)
+        begin = [index(0), index(0)] if views[0] == tiles[0] else memory.offsets_of(views[0])
 
-    def operands(own: ir.Value, row: ir.Value, column: ir.Value, *others: ir.Value) -> list[ir.Value]:
-        return [memory.subview(own, [row, column], extents), *others]
+    def operands(*arguments: ir.Value) -> list[ir.Value]:
+        own, place, further = arguments[:count], arguments[count : count + 2], arguments[count + 2 :]
+        return [*(memory.subview(tile, list(place), extents) for tile in own), *further]
 
-    outline(payload, generic, [tile.results[0], *begin, *list(generic.operands)[1:]], operands, {})
-    if view != tile and not list(sums.uses):
-        rewriter.erase_op(view)
+    outline(payload, generic, [*(tile.results[0] for tile in tiles), *begin, *others], operands, {})
+    for tile, view in zip(tiles, views):
+        if view != tile and not list(view.results[0].uses):
+            rewriter.erase_op(view)

@@ -15,7 +15,8 @@ class OutlineElementwise(Tc.Operation, name="outline_elementwise"):
     """Moves each linalg op that is left in a function on tensors to a private function, with the views of its operands.
 
     A value that is returned and that no linalg op makes, such as a reshape or an argument, is copied, and so is one
-    that is returned twice, and a slice that a matmul reads: the operands of its kernel are whole buffers.
+    that is returned twice, and a slice that a matmul reads: the operands of its kernel are whole buffers. A linalg op
+    that nothing reads goes: fusion leaves the assertions of one, which the ops that it is fused with have too.
 
     Operands: a handle to a module with one public function. Refuses ops that are neither linalg ops nor views, and
     results that are not tensors.
@@ -37,7 +38,8 @@ def outline_elementwise(payload: ir.Operation, op: OutlineElementwise, rewriter:
             if results:
                 outline(ops, results, "elementwise", rewriter)
     for item in reversed(operations_of(body)):
-        if item.name == _SLICE and not list(item.results[0].uses):
+        is_dead = not any(list(result.uses) for result in item.results)
+        if is_dead and (item.name == _SLICE or item.name.startswith("linalg.")):
             rewriter.erase_op(item)
         elif item.name not in _IN_FUNCTION:
             raise Refusal(

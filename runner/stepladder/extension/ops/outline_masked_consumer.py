@@ -3,7 +3,7 @@
 from stepladder.extension.lib import memory, threads
 from stepladder.extension.lib.arithmetic import apply, index
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.elementwise import MARK, WARP_TILE
+from stepladder.extension.lib.elementwise import MARK, WARP_TILE, products_of
 from stepladder.extension.lib.outlining import outline
 from stepladder.mlir.bindings import affine, ir
 from stepladder.mlir.linalg_ops import create_generic
@@ -13,9 +13,9 @@ from stepladder.mlir.traverse import defining_op, walk
 class OutlineMaskedConsumer(Tc.Operation, name="outline_masked_consumer"):
     """Moves the op that writes the product of a block to C to a function, which each warp calls for its part.
 
-    The function takes the block's tile of the product, the row and the column of it at which the warp's part begins,
-    the other operands of the op as the block sees them, and C's tile, which it returns. Of the warp's part only what is
-    inside of C is computed. A copy to C becomes a `linalg.generic`. Otherwise as `tc.outline_consumer`.
+    The function takes the block's tile of the product, or those of a pair, the row and the column at which the warp's
+    part begins, the other operands of the op as the block sees them, and C's tile, which it returns. Of the warp's part
+    only what is inside of C is computed. A copy to C becomes a `linalg.generic`. Otherwise as `tc.outline_consumer`.
 
     Operands: a handle to the module.
     Attributes: rows, columns: of a warp's part.
@@ -60,12 +60,14 @@ def outline_masked_consumer(payload: ir.Operation, op: OutlineMaskedConsumer, re
     if len(found) != 1:
         raise Refusal(payload, f"expected one op that writes the product to C, found {len(found)}")
     (write,) = found
-    tile, view = memory.shared_tile_of(write, write.operands[0]), defining_op(write.operands[0])
+    count = products_of(write)
+    sums = list(write.operands)[:count]
+    tiles, views = [memory.shared_tile_of(write, value) for value in sums], [defining_op(value) for value in sums]
     generic = _generic_of(write)
     if generic != write:
         rewriter.erase_op(write)
     shape = [op.rows.value, op.columns.value]
-    whole = ir.MemRefType(tile.results[0].type).shape
+    whole = ir.MemRefType(tiles[0].results[0].type).shape
     maps = [ir.AffineMapAttr(attribute).value for attribute in generic.attributes["indexing_maps"]]
     with ir.InsertionPoint(generic), generic.location:
         warp = apply(lambda t: ir.AffineExpr.get_floor_div(t, threads.WARP), threads.thread_id())
@@ -75,8 +77,8 @@ def outline_masked_consumer(payload: ir.Operation, op: OutlineMaskedConsumer, re
             apply(lambda w: ir.AffineExpr.get_mod(w, across) * shape[1], warp),
         ]
 
-    def operands(own: ir.Value, row: ir.Value, column: ir.Value, *others: ir.Value) -> list[ir.Value]:
-        place = [row, column]
+    def operands(*arguments: ir.Value) -> list[ir.Value]:
+        own, place, others = arguments[:count], arguments[count : count + 2], arguments[count + 2 :]
         sizes = [_inside(others[-1], whole[axis], axis, place[axis], shape[axis]) for axis in range(2)]
 
         def part(operand: ir.Value, map_: ir.AffineMap) -> ir.Value:
@@ -87,9 +89,10 @@ def outline_masked_consumer(payload: ir.Operation, op: OutlineMaskedConsumer, re
             extents = [1 if loop is None else sizes[loop] for loop in loops]
             return memory.subview(operand, offsets, extents)
 
-        return [part(operand, map_) for operand, map_ in zip([own, *others], maps)]
+        return [part(operand, map_) for operand, map_ in zip([*own, *others], maps)]
 
-    arguments = [tile.results[0], *begin, *list(generic.operands)[1:]]
+    arguments = [*(tile.results[0] for tile in tiles), *begin, *list(generic.operands)[count:]]
     outline(payload, generic, arguments, operands, {WARP_TILE: ir.DenseI64ArrayAttr.get(shape)})
-    if view != tile and not list(view.results[0].uses):
-        rewriter.erase_op(view)
+    for tile, view in zip(tiles, views):
+        if view != tile and not list(view.results[0].uses):
+            rewriter.erase_op(view)

@@ -7,15 +7,14 @@ from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.stages import one_function
 from stepladder.extension.lib.workspaces import create_workspace
-from stepladder.mlir import types
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import users_of
-from stepladder.runtime.element_types import ELEMENT_TYPES
+from stepladder.runtime.element_types import BUFFER_TYPES, element_type
 
 # Bytes that the address of a buffer is a multiple of.
 ALIGNMENT = 256
 # MLIR's names of the element types that buffers of kernels have.
-_ELEMENTS = tuple(ELEMENT_TYPES)
+_ELEMENTS = tuple(BUFFER_TYPES)
 _VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast")
 _USES = ("func.call", "memref.copy")
 
@@ -76,7 +75,7 @@ def _buffer(alloc: ir.Operation, places: dict[ir.Operation, int]) -> _Buffer:
         raise Refusal(
             alloc, f"a value of {type_.element_type} between kernels; accepted element types: {', '.join(_ELEMENTS)}"
         )
-    size = types.byte_width(type_.element_type)
+    size = element_type(str(type_.element_type)).bytes
     for extent in type_.shape:
         size *= extent
     used: list[int] = []

@@ -14,7 +14,7 @@ class SeparateAccumulation(Tc.Operation, name="separate_accumulation"):
     A matmul that starts from a `linalg.fill`, or whose product an elementwise op takes, stays as it is.
 
     Operands: a handle to the module, whose one function is in the normal form (`tc.normalize_payload`).
-    Refuses: a module without exactly one matmul.
+    Refuses: a module without one matmul, or the two of a pair.
     """
 
     target: Handle
@@ -22,11 +22,16 @@ class SeparateAccumulation(Tc.Operation, name="separate_accumulation"):
 
 @transform_op(SeparateAccumulation)
 def separate_accumulation(payload: ir.Operation, op: SeparateAccumulation, rewriter: Rewriter) -> None:
-    """Rewrites the matmul below `payload`; see the op."""
+    """Rewrites the matmuls below `payload`; see the op."""
     matmuls = walk(payload, *MATMULS)
-    if len(matmuls) != 1:
-        raise Refusal(payload, f"expected one matmul, found {len(matmuls)}")
-    (matmul,) = matmuls
+    if len(matmuls) not in (1, 2):
+        raise Refusal(payload, f"expected one matmul, or the two of a pair, found {len(matmuls)}")
+    for matmul in matmuls:
+        _separate(matmul)
+
+
+def _separate(matmul: ir.Operation) -> None:
+    """Rewrites one matmul."""
     product, start = matmul.results[0], matmul.operands[2]
     begins = producer(start)
     users = users_of(product)

@@ -1,19 +1,38 @@
 """`tc.tiles_to_xegpu`: writes the tiles of subgroups as descriptors and 2D block operations of XeGPU."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from stepladder.extension.lib.arithmetic import constant_value, zero_of
+from stepladder.extension.lib.arithmetic import zero_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.lane_updates import Scratch, make_scratch, update_elements
+from stepladder.extension.lib.index_ranges import divisor_of
+from stepladder.extension.lib.lane_updates import (
+    Scratch,
+    columns_at,
+    is_by_element,
+    load_column,
+    make_scratch,
+    update_elements,
+)
 from stepladder.extension.lib.shared_matrices import allocate_attributions, check_within, describe
-from stepladder.extension.lib.tile_padding import padded
+from stepladder.extension.lib.tile_padding import padded, padding_of
+from stepladder.extension.lib.tiles import uses_of
 from stepladder.extension.lib.translation import Translation
-from stepladder.extension.lib.xegpu_layouts import COLUMNS, instruction, reaches
+from stepladder.extension.lib.xegpu_layouts import (
+    COLUMNS,
+    becomes_operand,
+    check_product,
+    instruction,
+    reaches,
+    transposed_words,
+)
+from stepladder.extension.lib.xegpu_matrices import described, matrix_of
+from stepladder.extension.lib.xegpu_vectors import broadcasted, computed_by_column, reduced
 from stepladder.mlir.bindings import arith, ir, memref, vector
-from stepladder.mlir.printed import ATOMIC_KINDS, keyword
-from stepladder.mlir.traverse import producer, users_of, walk
-from stepladder.mlir.types import byte_width, strides_of
+from stepladder.mlir.printed import ATOMIC_KINDS
+from stepladder.mlir.traverse import users_of, walk
+from stepladder.mlir.types import byte_width
 from stepladder.mlir.xetile.tile_type import TileType, is_tile, read_tile, segments
 
 
@@ -21,15 +40,14 @@ class TilesToXegpu(Tc.Operation, name="tiles_to_xegpu"):
     """Replaces tiles of subgroups by descriptors of XeGPU, and their offsets by indices that loops carry.
 
     A column-major tile becomes the block of the row-major matrix, transposed in registers. Elements beyond the matrix
-    are zero by the hardware's bounds; another padding takes their place by a mask. Shared local memory has
-    descriptors of its own.
+    are zero by the hardware's bounds; another padding takes their place by a mask. Tiles with fewer columns than a
+    block, and atomic updates, are accessed by element. Shared local memory has descriptors of its own.
 
     Operands: a handle to any op; the launches below are rewritten.
-    Refuses: tiles of work-groups; bases that are neither static memrefs of two dimensions in global memory nor
-        addresses with a constant shape and constant strides, or whose rows are not those of a 2D block operation (at
-        least 64 bytes, a pitch that is a multiple of 16); scatter tiles; tiles of shared local memory that may not be
-        within it; atomic updates of other types or whose results are used; loads of columns; partial reductions and
-        broadcasts.
+    Refuses: tiles of work-groups; bases whose shape or strides are not constants, or whose rows are not those of a 2D
+        block operation (at least 64 bytes, a pitch that is a multiple of 16); scatter tiles; tiles of shared local
+        memory that may not be within it; atomic updates of other types; products and reductions that blocks of an
+        instruction do not divide; 16-bit elements that are transposed from an odd offset.
     """
 
     target: Handle
@@ -43,17 +61,8 @@ _HINTS = (
     ("uncached", "cached", "cached"),
     ("cached", "cached", "cached"),
 )
-_PITCH, _WIDTH, _LEAST_PITCH = 16, 4, 64  # bytes
-# Atomic updates, by name: the type of their elements.
-_ATOMIC = {"addf": "f32", "addi": "i32"}
-_NEUTRAL = {
-    "add": 0.0,
-    "mul": 1.0,
-    "maximumf": float("-inf"),
-    "maxnumf": float("-inf"),
-    "minimumf": float("inf"),
-    "minnumf": float("inf"),
-}
+# Atomic updates by the type of their elements.
+_ATOMIC = {"f32": ("addf", "assign"), "i32": ("addi", "maxs", "mins", "maxu", "minu", "andi", "ori", "assign")}
 
 
 @transform_op(TilesToXegpu)
@@ -70,16 +79,18 @@ class _Described:
     """What a tile is beside its offsets.
 
     Attributes:
-        descriptor: of its matrix; the matrix itself, if lanes access its elements.
         type: of the tile.
-        sizes: of the matrix.
-        by_element: whether lanes access its elements.
+        sizes: rows and columns of its matrix.
+        descriptor: of the matrix; None where lanes access its elements only.
+        matrix: a memref, for accesses by element; None for shared local memory.
+        step: divides all offsets along the contiguous dimension.
     """
 
-    descriptor: ir.Value
     type: TileType
     sizes: tuple[int, ...]
-    by_element: bool = False
+    descriptor: ir.Value | None
+    matrix: ir.Value | None = None
+    step: int = 1
 
 
 def _xegpu(name: str, operands: list[ir.Value], results: list[ir.Type], attributes: dict) -> ir.Operation:
@@ -96,6 +107,10 @@ class _Conversion(Translation):
 
     def carry(self, op: ir.Operation, like: ir.Value, value: ir.Value) -> None:
         """Notes the descriptor of a carried tile, which is the same in all iterations."""
+        if like in self.values and len(self.standing(like)) != len(self.standing(value)):
+            raise Refusal(
+                op, f"{op.name} carries {like.type}, which has no form in lanes: a multiple of {COLUMNS} columns has"
+            )
         if is_tile(like.type):
             if like in self.described and self.described[like] != self.described[value]:
                 raise Refusal(
@@ -110,6 +125,8 @@ class _Conversion(Translation):
     def operation(self, op: ir.Operation) -> bool:
         """Creates what an op of `xetile` becomes."""
         dialect, _, name = op.name.partition(".")
+        if dialect in ("arith", "math"):
+            return self._by_column(op)
         if dialect != "xetile":
             return False
         convert = getattr(self, f"_{name}") if name in _FORMS else None
@@ -119,47 +136,47 @@ class _Conversion(Translation):
         convert(op)
         return True
 
+    def _by_column(self, op: ir.Operation) -> bool:
+        """Creates an elementwise op for each column of its vectors, where columns stand for them."""
+        operands = [self.standing(operand) for operand in op.operands]
+        if max(map(len, operands), default=1) == 1:
+            return False
+        self.values[op.results[0]] = computed_by_column(op, operands)
+        return True
+
+    def standing(self, value: ir.Value) -> list[ir.Value]:
+        """Returns what stands for a value: itself, another value, or its columns."""
+        return self.values.get(value, [value])
+
+    def whole(self, op: ir.Operation, value: ir.Value) -> ir.Value:
+        """Returns the vector that stands for an operand; refuses one that columns stand for."""
+        columns = len(self.standing(value))
+        if columns > 1:
+            raise Refusal(op, f"{op.name} of {columns} columns has no form in lanes: a multiple of {COLUMNS} has one")
+        return self.one(value)
+
     def _init_tile(self, op: ir.Operation) -> None:
         tile = read_tile(op.results[0].type)
         (base,), offsets, sizes, strides = segments(op)
         if tile.wg is not None or tile.scatter:
             raise Refusal(op, "only a block tile of a subgroup has an XeGPU descriptor here")
         places = [self.one(offset) for offset in offsets]
-        source, shape = self.one(base), list(tile.shape)
+        self.values[op.results[0]] = places[-2:]
+        source = self.one(base)
         if tile.space != "global":
             sizes_of = tuple(ir.MemRefType(base.type).shape)
-            self.described[op.results[0]] = _Described(describe(op, source, tile), tile, sizes_of)
-            self.values[op.results[0]] = places
+            self.described[op.results[0]] = _Described(tile, sizes_of, describe(op, source, tile))
             return
-        if _is_of_lanes(tile, op.results[0]):
-            self.described[op.results[0]] = _Described(source, tile, _sizes_of_lanes(op, base.type), by_element=True)
-            self.values[op.results[0]] = places
-            return
-        numbers: list[list[int]] = []
-        if isinstance(base.type, ir.MemRefType):
-            if base.type.rank != 2 or not base.type.has_static_shape:
-                raise Refusal(
-                    op, f"the base is {base.type}: an XeGPU descriptor is made of a static memref of two dimensions"
-                )
-            _check_rows(op, tile, base.type)
-            source = _row_major(source) if tile.is_transposed else source
-            sizes_of = tuple(base.type.shape)
-        else:
-            numbers = [_constants(op, part) for part in (sizes, strides)]
-            sizes_of = tuple(numbers[0])
-            if tile.is_transposed:
-                numbers = [part[::-1] for part in numbers]
-            pitch, width = numbers[1][0], numbers[0][1]
-            _check_bytes(op, "the matrix", *(number * byte_width(tile.element) for number in (pitch, width)))
-        if tile.is_transposed:
-            shape = shape[::-1]
-        described = ir.Type.parse(f"!xegpu.tensor_desc<{'x'.join(map(str, shape))}x{tile.element}>")
-        attributes: dict[str, ir.Attribute] = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0])}
-        for name, part in zip(("const_shape", "const_strides"), numbers):
-            attributes[name] = ir.DenseI64ArrayAttr.get(part)
-        descriptor = _xegpu("create_nd_tdesc", [source], [described], attributes).results[0]
-        self.described[op.results[0]] = _Described(descriptor, tile, sizes_of[::-1] if tile.is_transposed else sizes_of)
-        self.values[op.results[0]] = places
+        accesses, moves = uses_of(op.results[0])
+        by_element = {is_by_element(access) for access in accesses}
+        axis = -2 if tile.is_transposed else -1
+        along = [offsets[axis], *(move.operands[axis] for move in moves)]
+        step = math.gcd(*map(divisor_of, along))
+        matrix = matrix_of(op, source, places[:-2], sizes, strides)
+        if True in by_element and matrix.is_address:
+            raise Refusal(op, "the base is an address: lanes access elements of a memref")
+        descriptor = described(op, tile, matrix) if by_element != {True} else None
+        self.described[op.results[0]] = _Described(tile, matrix.sizes, descriptor, matrix.source, step)
 
     def _update_tile_offset(self, op: ir.Operation) -> None:
         tile = op.operands[0]
@@ -170,35 +187,55 @@ class _Conversion(Translation):
     def _at(self, tile: ir.Value) -> tuple[list[ir.Value], dict[str, ir.Attribute]]:
         """Returns the operands of an access to a tile (descriptor, offsets) and the attribute of dynamic offsets."""
         places = self.values[tile]
-        if self.described[tile].type.is_transposed:
+        described = self.described[tile]
+        assert described.descriptor is not None  # of every tile with such an access
+        if described.type.is_transposed:
             places = places[::-1]
-        return [self.described[tile].descriptor, *places], {"const_offsets": ir.DenseI64ArrayAttr.get([_DYNAMIC] * 2)}
+        return [described.descriptor, *places], {"const_offsets": ir.DenseI64ArrayAttr.get([_DYNAMIC] * 2)}
 
     def _load_tile(self, op: ir.Operation) -> None:
         described = self.described[op.operands[0]]
         tile = described.type
-        if described.by_element:
-            raise Refusal(
-                op, f"a tile of {tile.shape[1]} columns is stored and updated atomically: load one of 16 or a multiple"
-            )
+        if is_by_element(op):
+            assert described.matrix is not None  # of every tile with such an access
+            places, padding = self.values[op.operands[0]], padding_of(op, tile.element)
+            self.values[op.results[0]] = [
+                load_column(described.matrix, at, described.sizes, tile.shape[0], padding)
+                for at in columns_at(places, tile.shape[1])
+            ]
+            return
         if tile.space != "global":
             self._load_shared(op, described)
             return
+        if byte_width(tile.element) == 1 and not becomes_operand(op.results[0], 0, 1):
+            raise Refusal(op, f"elements of {tile.element} are loaded as operands of products only")
         operands, attributes = self._at(op.operands[0])
         shape = list(tile.shape)[::-1] if tile.is_transposed else list(tile.shape)
         # A load that the hardware transposes has blocks of its own, which MLIR chooses.
         is_turned = tile.is_transposed or reaches(op.results[0], "xetile.transpose")
         if reaches(op.results[0], "xetile.reduction") and not is_turned:
             attributes["layout"] = instruction(op, shape)
+        elif is_turned and byte_width(tile.element) == 2:
+            if described.step % 2:
+                raise Refusal(
+                    op,
+                    f"elements of {tile.element} are transposed in pairs: the offset along the "
+                    "contiguous dimension must be even, by sums and products of constants, ids and loop variables",
+                )
+            if not becomes_operand(op.results[0], 1):
+                attributes["layout"] = transposed_words(op, shape)
         loaded = _xegpu("load_nd", operands, [ir.VectorType.get(shape, tile.element)], attributes).results[0]
-        if "padding" in op.attributes and op.attributes["padding"].value != 0:
-            loaded = padded(loaded, described.sizes, operands[1:], op.attributes["padding"])
+        padding = padding_of(op, tile.element)
+        if padding is not None:
+            sizes = described.sizes[::-1] if tile.is_transposed else described.sizes
+            loaded = padded(loaded, sizes, operands[1:], padding)
         self.values[op.results[0]] = [vector.transpose(tile.vector, loaded, [1, 0]) if tile.is_transposed else loaded]
 
     def _within(self, op: ir.Operation, tile: ir.Value) -> tuple[list[ir.Value], dict[str, ir.Attribute]]:
         """Returns the operands of an access to shared local memory, which must be within it, and their attributes."""
         described = self.described[tile]
         check_within(op, described.type, described.sizes, self.values[tile], self.launch)
+        assert described.descriptor is not None  # of shared local memory
         dynamic = ir.DenseI64ArrayAttr.get([_DYNAMIC] * 2)
         return [described.descriptor, *self.values[tile]], {"const_offsets": dynamic}
 
@@ -211,48 +248,55 @@ class _Conversion(Translation):
         self.values[result] = [_xegpu("load_matrix", operands, [described.type.vector], attributes).results[0]]
 
     def _store_tile(self, op: ir.Operation) -> None:
-        value, tile = self.one(op.operands[0]), self.described[op.operands[1]].type
+        tile = self.described[op.operands[1]].type
+        if is_by_element(op):
+            self._update(op, memref.store)
+            return
+        value = self.whole(op, op.operands[0])
         if tile.space != "global":
             operands, attributes = self._within(op, op.operands[1])
             attributes["layout"] = instruction(op, tile.shape)
             _xegpu("store_matrix", [value, *operands], [], attributes)
-            return
-        if self.described[op.operands[1]].by_element:
-            self._update(op, lambda number, base, at: memref.store(number, base, at))
             return
         if tile.is_transposed:
             value = vector.transpose(ir.VectorType.get(list(tile.shape)[::-1], tile.element), value, [1, 0])
         operands, attributes = self._at(op.operands[1])
         _xegpu("store_nd", [value, *operands], [], attributes)
 
-    def _update(self, op: ir.Operation, action: Callable[[ir.Value, ir.Value, list[ir.Value]], object]) -> None:
+    def _update(self, op: ir.Operation, action: Callable[[ir.Value, ir.Value, list[ir.Value]], ir.Value]) -> None:
         """Lets lanes update the elements of a tile."""
-        described = self.described[op.operands[1]]
-        element = described.type.element
+        values, described = self.standing(op.operands[0]), self.described[op.operands[1]]
+        element, matrix = described.type.element, described.matrix
+        assert matrix is not None  # of every tile with such an access
+        if len(values) != described.type.shape[1] and ir.VectorType(values[0].type).shape[1] % COLUMNS:
+            raise Refusal(
+                op,
+                f"{op.name} of {described.type.vector} has no form in lanes: a multiple of {COLUMNS} "
+                "columns has one, and columns that are loaded, or reductions along rows",
+            )
         if element not in self.scratch:
             self.scratch[element] = make_scratch(self.launch, element)
-        update_elements(
-            op,
-            self.scratch[element],
-            self.one(op.operands[0]),
-            self.values[op.operands[1]],
-            described.sizes,
-            lambda number, at: action(number, described.descriptor, at),
+        places = self.values[op.operands[1]]
+        old = update_elements(
+            op, self.scratch[element], values, places, described.sizes, lambda number, at: action(number, matrix, at)
         )
+        if op.results:
+            self.values[op.results[0]] = old
 
     def _atomic_rmw(self, op: ir.Operation) -> None:
         tile, kind = self.described[op.operands[1]].type, _atomic_kind(op)
-        if tile.space != "global" or list(op.results[0].uses):
-            what = "of shared local memory" if tile.space != "global" else "whose old numbers are used"
-            raise Refusal(op, f"an update {what} has no form in lanes: one of global memory, without uses, has")
-        if _ATOMIC.get(kind) != str(tile.element):
-            accepted = ", ".join(f"{name} of {type_}" for name, type_ in _ATOMIC.items())
-            raise Refusal(op, f"xetile.atomic_rmw by {kind} of {tile.element} has no form in lanes: {accepted} has one")
+        if tile.space != "global":
+            raise Refusal(op, "an update of shared local memory has no form in lanes: one of global memory has")
+        if kind not in _ATOMIC.get(str(tile.element), ()):
+            accepted = "; ".join(f"{', '.join(names)} of {type_}" for type_, names in _ATOMIC.items())
+            raise Refusal(op, f"xetile.atomic_rmw by {kind} of {tile.element} has no form in lanes: {accepted} have")
         self._update(op, lambda number, base, at: memref.atomic_rmw(ATOMIC_KINDS.index(kind), number, base, at))
 
     def _prefetch_tile(self, op: ir.Operation) -> None:
         if self.described[op.operands[0]].type.space != "global":
             raise Refusal(op, "a prefetch of shared local memory has no XeGPU form: one of global memory has")
+        if is_by_element(op):  # no block of the cache's lines; it is a hint
+            return
         operands, attributes = self._at(op.operands[0])
         hints = _HINTS[ir.IntegerAttr(op.attributes["locality"]).value]
         for level, hint in enumerate(hints, 1):
@@ -260,42 +304,24 @@ class _Conversion(Translation):
         _xegpu("prefetch_nd", operands, [], attributes)
 
     def _tile_mma(self, op: ir.Operation) -> None:
-        operands = [self.one(operand) for operand in op.operands]
+        operands = [self.whole(op, operand) for operand in op.operands]
         type_ = ir.VectorType(op.results[0].type)
+        check_product(op, ir.VectorType(operands[0].type), type_)
         if len(operands) < 3:
             operands.append(arith.constant(type_, zero_of(type_)))
         self.values[op.results[0]] = [_xegpu("dpas", operands, [type_], {}).results[0]]
 
     def _transpose(self, op: ir.Operation) -> None:
-        made = vector.transpose(op.results[0].type, self.one(op.operands[0]), [1, 0])
+        if 1 in ir.VectorType(op.results[0].type).shape:
+            raise Refusal(op, f"{op.name} of one row or one column has no form in lanes: one of several has")
+        made = vector.transpose(op.results[0].type, self.whole(op, op.operands[0]), [1, 0])
         self.values[op.results[0]] = [made]
 
     def _broadcast(self, op: ir.Operation) -> None:
-        if "broadcast_size" in op.attributes:
-            raise Refusal(op, "a broadcast with broadcast_size has no XeGPU form here")
-        self.values[op.results[0]] = [vector.broadcast(op.results[0].type, self.one(op.operands[0]))]
+        self.values[op.results[0]] = broadcasted(op, self.standing(op.operands[0]))
 
     def _reduction(self, op: ir.Operation) -> None:
-        kind = keyword(op.attributes["kind"])
-        source, result = ir.VectorType(op.operands[0].type), ir.VectorType(op.results[0].type)
-        if (
-            "reduction_size" in op.attributes
-            or kind not in _NEUTRAL
-            or not isinstance(source.element_type, ir.FloatType)
-        ):
-            raise Refusal(op, f"only a reduction of a whole dimension by {', '.join(_NEUTRAL)} has an XeGPU form here")
-        axis = ir.IntegerAttr(op.attributes["dims"][0]).value
-        flat = ir.VectorType.get([source.shape[1 - axis]], source.element_type)
-        first = ir.DenseElementsAttr.get_splat(flat, ir.FloatAttr.get(source.element_type, _NEUTRAL[kind]))
-        # MLIR reduces rows of one instruction; without this, loads and elementwise ops would be of one row, too.
-        given = _xegpu(
-            "convert_layout",
-            [self.one(op.operands[0])],
-            [source],
-            {"input_layout": instruction(op, source.shape), "target_layout": instruction(op, [1, source.shape[1]])},
-        ).results[0]
-        reduced = vector.multi_reduction(op.attributes["kind"], given, arith.constant(flat, first), [axis])
-        self.values[op.results[0]] = [vector.shape_cast(result, reduced)]
+        self.values[op.results[0]] = reduced(op, self.whole(op, op.operands[0]))
 
 
 _FORMS = (
@@ -312,76 +338,7 @@ _FORMS = (
 )
 
 
-def _is_of_lanes(tile: TileType, value: ir.Value) -> bool:
-    """Returns whether lanes access a tile by element: it is a column, or all of its uses are atomic updates."""
-    if tile.shape[1] == 1:
-        return True
-    users = users_of(value)
-    return bool(users) and all(
-        user.name == "xetile.atomic_rmw"
-        or (user.name == "xetile.update_tile_offset" and _is_of_lanes(tile, user.results[0]))
-        for user in users
-    )
-
-
-def _sizes_of_lanes(op: ir.Operation, base: ir.Type) -> tuple[int, ...]:
-    """Returns the size of a matrix that lanes access by element."""
-    if not isinstance(base, ir.MemRefType) or base.rank != 2 or not base.has_static_shape:
-        raise Refusal(op, f"the base is {base}: lanes access elements of a static memref of two dimensions")
-    return tuple(base.shape)
-
-
 def _atomic_kind(op: ir.Operation) -> str:
     """Returns the kind of an atomic update by its name."""
     kind = op.attributes["kind"]
     return kind.value if isinstance(kind, ir.StringAttr) else ATOMIC_KINDS[ir.IntegerAttr(kind).value]
-
-
-def _row_major(view: ir.Value) -> ir.Value:
-    """Returns the row-major matrix of a column-major view."""
-    source = producer(view)
-    if source is not None and source.name == "memref.transpose":
-        return source.operands[0]
-    type_ = ir.MemRefType(view.type)
-    rows, columns = type_.shape
-    _, pitch = strides_of(type_) or (1, rows)
-    layout = ir.StridedLayoutAttr.get(0, [pitch or rows, 1])
-    turned = ir.MemRefType.get([columns, rows], type_.element_type, layout=layout, memory_space=type_.memory_space)
-    permutation = ir.AffineMapAttr.get(ir.AffineMap.get_permutation([1, 0]))
-    return ir.Operation.create(
-        "memref.transpose", results=[turned], operands=[view], attributes={"permutation": permutation}
-    ).results[0]
-
-
-def _check_rows(op: ir.Operation, tile: TileType, base: ir.MemRefType) -> None:
-    """Refuses a matrix whose rows no 2D block operation can access."""
-    strides = strides_of(base)
-    pitch = strides[1 if tile.is_transposed else 0] if strides else None
-    if pitch is None:
-        raise Refusal(op, f"the pitch of {base} is not static")
-    width = base.shape[0 if tile.is_transposed else 1]
-    _check_bytes(op, str(base), *(number * byte_width(base.element_type) for number in (pitch, width)))
-
-
-def _constants(op: ir.Operation, values: list[ir.Value]) -> list[int]:
-    """Returns the sizes or the strides of the matrix at an address."""
-    found = [number for value in values if (number := constant_value(value)) is not None]
-    if len(found) != len(values):
-        raise Refusal(op, "the base is an address: its shape and its strides must be constants")
-    return found
-
-
-def _check_bytes(op: ir.Operation, what: str, pitch: int, width: int) -> None:
-    """Refuses rows that no 2D block operation can access: their distance and their length, in bytes."""
-    if pitch % _PITCH or pitch < _LEAST_PITCH:
-        raise Refusal(
-            op,
-            f"the rows of {what} are {pitch} bytes apart, and 2D block operations need at least {_LEAST_PITCH}, a "
-            f"multiple of {_PITCH}",
-        )
-    if width % _WIDTH or width < _LEAST_PITCH:
-        raise Refusal(
-            op,
-            f"the rows of {what} have {width} bytes, and 2D block operations need at least {_LEAST_PITCH}, a multiple "
-            f"of {_WIDTH}",
-        )

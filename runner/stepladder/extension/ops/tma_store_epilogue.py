@@ -44,7 +44,7 @@ def tma_store_epilogue(payload: ir.Operation, op: TmaStoreEpilogue, rewriter: Re
         stores = [kind(found, launch, op.stages.value, op.warpgroups.value, result) for result in reversed(outputs)]
         loops = enclosing_loops(found.consumer)
         with ir.InsertionPoint(found.consumer), found.consumer.location:
-            # Before the stores: what is reduced may be computed from what C held.
+            # Before the stores: a reduction may read the previous value of C.
             warpgroup_reductions.reduce_accumulators(payload, found)
             for store in stores:
                 store.create(in_flight(stores))

@@ -1,4 +1,4 @@
-"""What the bodies of linalg ops compute, as far as a contraction, a cast or a copy is in question."""
+"""Bodies of linalg ops: recognizes contractions, casts and copies."""
 
 from __future__ import annotations
 

@@ -217,18 +217,18 @@ _USEFUL_WARPGROUP = (
 )
 # A thread's registers: its accumulators, two sets of fragments, or one and tiles on their way through registers, and 40
 # besides. It has 255 at most, and a block 65536; beyond that it spills.
-_SUMS_AND_FRAGMENTS = "(warp_m * warp_n * acc_bits // 1024 + (warp_m + warp_n) // 2 + 40)"
+_SUMS = "products * warp_m * warp_n * acc_bits // 1024"
+_SUMS_AND_FRAGMENTS = f"({_SUMS} + (warp_m + products * warp_n) // 2 + 40)"
 # Vectors of less than 16 bytes: each has a condition or a value in a register.
-_VECTORS = "(block_m * block_k // (threads * a_run) + block_k * block_n // (threads * b_run))"
+_VECTORS = "(block_m * block_k // (threads * a_run) + products * (block_k * block_n // (threads * b_run)))"
 _USEFUL_WARP = (
     f"({_SUMS_AND_FRAGMENTS} if {_SUMS_AND_FRAGMENTS} < 255 else 255) * threads <= 65536",
-    (
-        "not through_registers or warp_m * warp_n * acc_bits // 1024 + (warp_m + warp_n) // 4 "
-        "+ a_registers + b_registers + 40 <= 255"
-    ),
+    (f"not through_registers or {_SUMS} + (warp_m + products * warp_n) // 4 + a_registers + b_registers + 40 <= 255"),
     f"not is_narrow or {_VECTORS} <= 96",
     f"not is_narrow or {_SUMS_AND_FRAGMENTS} + {_VECTORS} <= 220",
     f"not is_narrow or ({_SUMS_AND_FRAGMENTS} + {_VECTORS}) * threads <= 60000",
+    # The conditions of a pair's vectors beside two accumulators: a warp of 64 x 32 by itself spills.
+    f"products == 1 or not has_edges or {_SUMS_AND_FRAGMENTS} + {_VECTORS} <= 255",
     "block_k * a_bits >= 256",
     # 3xTF32 splits the fragments of each k sub-step: a thread spills with more than four of them. More stages than
     # three are slower by 4%, as measured on an H200.

@@ -47,9 +47,10 @@ def blocks_a_multiprocessor(knobs: Columns, size: Size, gpu: Gpu) -> Array:
         gpu: whose registers, shared memory and threads are limits.
     """
     threads = threads_of(knobs)
-    accumulators = knobs.floats("warp_m") * knobs.floats("warp_n") / 32 * (0.5 if size.acc_type == "f16" else 1.0)
+    columns = size.products * knobs.floats("warp_n")
+    accumulators = knobs.floats("warp_m") * columns / 32 * (0.5 if size.acc_type == "f16" else 1.0)
     accumulators = accumulators * np.where(_splits(knobs, size), 2.0, 1.0)
-    fragments = (knobs.floats("warp_m") + knobs.floats("warp_n")) * 16 * 2 / 4 / 32 * 2
+    fragments = (knobs.floats("warp_m") + columns) * 16 * 2 / 4 / 32 * 2
     registers = np.minimum(np.ceil((accumulators + fragments + _OTHER_REGISTERS) / 8) * 8, _MOST_REGISTERS)
     by_registers = np.floor(gpu.registers / (registers * threads))
     by_memory = np.floor(gpu.shared_bytes / (knobs.floats("shared_bytes", 0) + _RESERVED_BYTES))
@@ -84,7 +85,8 @@ def matrix_step(knobs: Columns, size: Size, gpu: Gpu, factor: float) -> Array:
     """
     rate = gpu.multiply_adds(WARP, size.acc_type) * 2.0 / size.in_bytes
     rate = rate / np.where(_splits(knobs, size), _F32_PRODUCTS, 1.0)
-    return gpu.microseconds(knobs.floats("block_m") * knobs.floats("block_n") * knobs.floats("block_k") / rate) * factor
+    columns = size.products * knobs.floats("block_n")
+    return gpu.microseconds(knobs.floats("block_m") * columns * knobs.floats("block_k") / rate) * factor
 
 
 def shared_step(knobs: Columns, size: Size, gpu: Gpu, fraction: float) -> Array:
@@ -101,9 +103,9 @@ def shared_step(knobs: Columns, size: Size, gpu: Gpu, fraction: float) -> Array:
         Microseconds.
     """
     warps = threads_of(knobs) / 32
-    elements = (
-        warps * (knobs.floats("warp_m") + knobs.floats("warp_n")) + knobs.floats("block_m") + knobs.floats("block_n")
-    )
+    rows = warps * knobs.floats("warp_m") + knobs.floats("block_m")
+    columns = warps * knobs.floats("warp_n") + knobs.floats("block_n")
+    elements = rows + size.products * columns
     bytes_ = elements * knobs.floats("block_k") * size.in_bytes
     return gpu.microseconds(bytes_ / (gpu.shared_bytes_per_clock * fraction))
 
@@ -120,7 +122,8 @@ def l2_step(knobs: Columns, size: Size, gpu: Gpu, fraction: float) -> Array:
     Returns:
         Microseconds.
     """
-    bytes_ = (knobs.floats("block_m") + knobs.floats("block_n")) * knobs.floats("block_k") * size.in_bytes
+    rows = knobs.floats("block_m") + size.products * knobs.floats("block_n")
+    bytes_ = rows * knobs.floats("block_k") * size.in_bytes
     return gpu.microseconds(bytes_ / (gpu.l2_bytes_per_clock * fraction))
 
 

@@ -274,7 +274,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     matrix = matrix_step(block_m, columns, block_k, size, gpu, constants["matrix"]) * odd * products_of(split)
     shared = shared_step(block_m, columns, block_k, size, gpu, constants["shared"], split) * odd
     shared = shared * (constants["shared_columns"] if size.a_layout == "column" else 1.0)
-    # The multiprocessors share what is behind TMA: it is faster where some of them are idle.
+    # The multiprocessors share the memory system that TMA loads from: loads are faster where some of them are idle.
     idle = 1 - at_once / gpu.multiprocessors
     fill = fill_step(parts, [cluster_n, cluster_m], gpu, constants) * (1 - constants["fill_idle"] * idle)
     # Operands that a block reads alone, and that L2 does not hold, arrive with the latency of HBM.

@@ -25,7 +25,7 @@ from stepladder.runtime.bundle.manifest import ACCESSES, CUBIN, MANIFEST, PTX, A
 from stepladder.runtime.bundle.reading import contents_of, listed_files, read_bundle, read_fields, text_of
 from stepladder.runtime.bundle.several import check_launch
 from stepladder.runtime.bundle.writing import bundle_files, write_contents
-from stepladder.runtime.element_types import ELEMENT_TYPES
+from stepladder.runtime.element_types import BUFFER_TYPES
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.reference import REFERENCE, from_text
 
@@ -140,7 +140,7 @@ def _parse(fields: Fields) -> FunctionManifest:
             FunctionBuffer(
                 item.string("kind", BUFFER_KINDS),
                 item.integer("number"),
-                item.string("element_type", ELEMENT_TYPES),
+                item.string("element_type", BUFFER_TYPES),
                 item.extents("shape"),
                 item.integer("offset"),
                 None if item.data.get("data") is None else item.string("data"),
@@ -172,7 +172,7 @@ def _parse_kernel(fields: Fields) -> PlainKernel:
             Argument(
                 item.string("name"),
                 item.string("role", (f"p{number}",)),
-                item.string("element_type", ELEMENT_TYPES),
+                item.string("element_type", BUFFER_TYPES),
                 item.extents("shape"),
                 item.string("access", ACCESSES),
             )

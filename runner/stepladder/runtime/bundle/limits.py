@@ -13,6 +13,7 @@ from stepladder.runtime.element_types import (
     OPERAND_TYPES,
     element_type,
 )
+from stepladder.runtime.problem import epilogue_role
 
 
 def check_limits(manifest: Manifest, fields: Fields) -> None:
@@ -99,12 +100,16 @@ def check_problem(manifest: Manifest, fields: Fields) -> None:
     """
     _check_types(manifest, fields)
     _check_windows(manifest, fields)
-    shared = {"b"} if manifest.problem.b_is_a else set()  # a kernel may take the one buffer once
-    roles = manifest.problem.roles
+    problem = manifest.problem
+    shared = {"b"} if problem.b_is_a else set()  # a kernel may take the one buffer once
+    second_b = set() if problem.second_b is None else {epilogue_role(problem.second_b)}
+    # An operand that makes no difference to a result, such as one that is multiplied by 0, is no parameter.
+    optional = shared | (set(problem.epilogue_roles) - second_b)
+    roles = problem.roles
     # What a kernel before that of the matmul copies to a workspace is read by that one, and not by this.
     arguments = manifest.all_arguments
     found = {argument.role for argument in arguments if argument.role not in WORKSPACE_ROLES}
-    if not set(roles) - shared <= found <= set(roles):
+    if not set(roles) - optional <= found <= set(roles):
         got = ", ".join(argument.role for argument in arguments) or "none"
         raise fields.error("arguments", f"must have one of each role {', '.join(roles)}, got {got}")
     for item, argument in zip(fields.objects("arguments"), manifest.arguments):

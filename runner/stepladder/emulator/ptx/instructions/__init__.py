@@ -1,4 +1,4 @@
-"""What decodes instructions of PTX, by families: importing this package registers them all."""
+"""Decoders of PTX instructions, by families: importing this package registers them all."""
 
 import importlib
 import pkgutil

@@ -1,4 +1,4 @@
-"""What instructions of PTX touch: addresses of a space, the threads that give them, and what is checked of them."""
+"""The addresses of PTX instructions: the state space, the threads that give them, and their checks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 
 from stepladder.emulator.core import values
 from stepladder.emulator.hardware import synchronization
-from stepladder.emulator.hardware.warps import narrowed
 from stepladder.emulator.memory import memory, pointers
 from stepladder.emulator.memory.memory import RANK_SHIFT, Access, Allocation, contiguous
 from stepladder.emulator.ptx import types
@@ -185,17 +184,6 @@ def is_own(address: Value) -> bool:
         address: uniform or (T,).
     """
     return bool(np.all(np.asarray(address) < 1 << RANK_SHIFT))
-
-
-def of_lanes(fiber: Fiber, mask: np.ndarray) -> Fiber | None:
-    """Returns the fiber of some of the active lanes, None where there is none.
-
-    Args:
-        fiber: the threads.
-        mask: bool array (T,).
-    """
-    mask = mask & fiber.active
-    return narrowed(fiber, mask) if mask.any() else None
 
 
 def is_shared_address(address: Value) -> bool:

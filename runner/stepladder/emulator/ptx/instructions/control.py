@@ -1,4 +1,4 @@
-"""What ends threads, or has no effect here.
+"""Instructions that end threads, and instructions without an effect here.
 
 Source: PTX ISA, "Control Flow Instructions", "Miscellaneous Instructions", "griddepcontrol".
 """
@@ -7,19 +7,49 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from stepladder.emulator.core.fibers import Left
+from stepladder.emulator.dialects import cf, llvm_calls
 from stepladder.emulator.hardware import dependent_launch, registers, synchronization
+from stepladder.emulator.ptx import syntax
+from stepladder.emulator.ptx.instructions import memory_access
 from stepladder.emulator.ptx.registry import instruction
+from stepladder.emulator.ptx.types import PtxType
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.fibers import Fiber
     from stepladder.emulator.core.program import Instruction
+    from stepladder.emulator.core.values import Value
     from stepladder.emulator.ptx.site import Site
+
+_INDEX = PtxType("u32", "u", 32)
+_ASSERTFAIL = "__assertfail"
+_PARTS = 5  # message, file, line, function, bytes of a character
+_B32, _B64 = PtxType("b32", "b", 32), PtxType("b64", "b", 64)
 
 
 @instruction("bra")
 def bra(site: Site) -> None:
     """A branch: blocks of instructions end in it (`flow`)."""
+
+
+@instruction("brx.idx", is_pure=True)
+def brx(site: Site) -> None:
+    """What is left of a branch by a table (`branch_tables`): the check of its index, the second operand."""
+    site.flag("uni")
+    size = site.operands[0]
+    if not isinstance(size, syntax.Number):
+        raise site.error("without a table of its targets")
+    site.emit(_check_index, [site.read(1, _INDEX)], (), {"size": size.value})
+
+
+def _check_index(fiber: Fiber, op: Instruction, index: Value) -> None:
+    indices = np.broadcast_to(index, fiber.count)[fiber.lanes]
+    beyond = fiber.lanes[(indices < 0) | (indices >= op.attributes["size"])]
+    if len(beyond):
+        thread = fiber.group.thread_name(int(beyond[0]))
+        fiber.group.sanitizer.report("assumption", f"{thread} has an index beyond the table of targets", op)
 
 
 @instruction("ret", "exit", waits=True)
@@ -46,6 +76,26 @@ def _trap(fiber: Fiber, op: Instruction) -> None:
     group = fiber.group
     group.sanitizer.report("assertion", f"{group.thread_name(int(fiber.lanes[0]))} comes to a trap", op)
     _end(fiber, op)
+
+
+@instruction("call", waits=True)
+def call(site: Site) -> None:
+    """A call of `__assertfail`, CUDA's function for assertions that do not hold: it prints, and the threads end."""
+    site.flag("uni")
+    name, given = str(site.operands[0]), site.elements(-1)
+    if name != _ASSERTFAIL or len(given) != _PARTS:
+        raise site.error(f"of {name}: of functions that are not inlined it knows {_ASSERTFAIL}")
+    site.emit(_assertfail, [site.read(part, _B64) for part in given], ())
+
+
+def _assertfail(fiber: Fiber, op: Instruction, *parameters: Value) -> None:
+    """Says that an assertion does not hold, of which the parameters of a call hold message, file, line and function."""
+    numbers = [
+        int(fiber.first(memory_access.read(fiber, op, "local", place, type_)))
+        for place, type_ in zip(parameters, (_B64, _B64, _B32, _B64))
+    ]
+    message, file, function = (llvm_calls.text_at(fiber, op, number) for number in (*numbers[:2], numbers[3]))
+    cf.fail(fiber, op, message, (file, function, numbers[2]), fiber.active)
 
 
 @instruction("nanosleep", "pmevent", "brkpt", is_pure=True)

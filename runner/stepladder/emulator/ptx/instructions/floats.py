@@ -14,7 +14,7 @@ import numpy as np
 from stepladder.emulator.core.elements import rounded, rounded_sum
 from stepladder.emulator.dialects.math import exact_fma
 from stepladder.emulator.ptx import types
-from stepladder.emulator.ptx.instructions import integers
+from stepladder.emulator.ptx.instructions import carries, integers
 from stepladder.emulator.ptx.registry import instruction
 from stepladder.emulator.ptx.types import PtxType
 
@@ -98,6 +98,9 @@ def arithmetic(site: Site) -> None:
     if type_.kind in "sub" and type_.count == 1:
         if type_.bits < 16:
             raise site.error("with these types")
+        if "cc" in site.rest and site.family in ("add", "sub", "mad"):
+            carries.emit(site, type_)
+            return
         _OF_INTEGERS[site.family](site, type_)
         return
     if type_.kind != "f" or site.family == "rem":
@@ -113,7 +116,9 @@ def arithmetic(site: Site) -> None:
         case "neg" | "abs":
             emit(site, np.negative if site.family == "neg" else np.abs, type_, 1)
         case _:
-            emit(site, {"add": np.add, "sub": np.subtract, "mul": np.multiply}[site.family], type_, 2)
+            directed = _direction(site, type_)
+            functions = _DIRECTED_ARITHMETIC if directed else _NEAREST_ARITHMETIC
+            emit(site, functions[site.family](*directed), type_, 2)
 
 
 _OF_INTEGERS = {
@@ -163,12 +168,30 @@ def _directed_fma(direction: str) -> Callable:
     return fma
 
 
+def _direction(site: Site, type_: PtxType) -> list[str]:
+    """Returns how f32 is rounded where that is not to nearest: `rm`, `rp` or `rz`, or none."""
+    return [direction for direction in _DIRECTED if type_.name == "f32" and site.flag(direction)]
+
+
+_NEAREST_ARITHMETIC: dict[str, Callable[[], Callable]] = {
+    "add": lambda: np.add,
+    "sub": lambda: np.subtract,
+    "mul": lambda: np.multiply,
+}
+# By the direction; a product has -0 added to it, which keeps the sign of a zero.
+_DIRECTED_ARITHMETIC: dict[str, Callable[[str], Callable]] = {
+    "add": lambda direction: lambda left, right: _directed_fma(direction)(left, 1, right),
+    "sub": lambda direction: lambda left, right: _directed_fma(direction)(left, 1, np.negative(right)),
+    "mul": lambda direction: lambda left, right: _directed_fma(direction)(left, right, -0.0),
+}
+
+
 @instruction("fma", is_pure=True)
 def fma(site: Site) -> None:
     """A product and a sum, rounded once."""
     type_ = site.type("f")
-    directed = [direction for direction in _DIRECTED if type_.name == "f32" and site.flag(direction)]
-    emit(site, _directed_fma(directed[0]) if directed else _fma(_element(type_)), type_, 3)
+    directed = _direction(site, type_)
+    emit(site, _directed_fma(*directed) if directed else _fma(_element(type_)), type_, 3)
 
 
 @instruction("copysign", is_pure=True)

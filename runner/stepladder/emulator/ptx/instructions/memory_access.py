@@ -87,6 +87,19 @@ def _extended(value: Value, type_: PtxType, width: int) -> Value:
     return value if width == type_.bits else types.extended(value, type_, width)
 
 
+def read(fiber: Fiber, op: Instruction, space: str, address: Value, type_: PtxType) -> Value:
+    """Returns a number in memory, which is read weakly.
+
+    Args:
+        fiber: the threads.
+        op: that reads it.
+        space: the state space.
+        address: uniform or (T,).
+        type_: of the number.
+    """
+    return _read(fiber, op, space, address, type_, (), is_strong=False)
+
+
 def _read(
     fiber: Fiber,
     op: Instruction,

@@ -1,0 +1,255 @@
+"""Modules of PyTorch as linalg on tensors, by `torch.export` and torch-mlir, and how the compiled ones are called.
+
+PyTorch is an optional package; this module imports it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import torch  # pyright: ignore[reportMissingImports]
+from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImports]
+
+from stepladder.api.errors import ArgumentError
+from stepladder.api.signature import Parameter
+from stepladder.runtime.errors import StepladderError
+
+_DIAGNOSTIC = re.compile(r"^.*?\berror: (?P<message>.+)$", re.MULTILINE)
+# What torch-mlir writes of ops that linalg does not have, and why no kernel computes them.
+_FOREIGN = {
+    "tm_tensor": "an op that is neither elementwise nor a reduction, such as a sort, a running sum, or a scatter",
+    "ml_program": "random numbers, which kernels do not draw; accepted: a module in eval mode, without dropout",
+}
+
+
+class _Tensor:
+    """Stands for a tensor in a structure."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Structure:
+    """The structure of a module's inputs or results, as containers around leaves.
+
+    Attributes:
+        spec: PyTorch's description of it.
+        leaves: the class `_Tensor` for a tensor; what is no tensor as it is.
+    """
+
+    spec: Any
+    leaves: tuple[object, ...]
+
+    @classmethod
+    def of(cls, value: object) -> tuple[Structure, list[torch.Tensor]]:
+        """Returns the structure of a value, and its tensors, in order.
+
+        Args:
+            value: tensors and others in lists, tuples and dictionaries.
+        """
+        leaves, spec = pytree.tree_flatten(value)
+        kept = tuple(_Tensor if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves)
+        return cls(spec, kept), [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+
+    def filled(self, tensors: Sequence[object]) -> Any:  # noqa: ANN401
+        """Returns a value of this structure.
+
+        Args:
+            tensors: in order.
+        """
+        rest = iter(tensors)
+        return pytree.tree_unflatten([next(rest) if leaf is _Tensor else leaf for leaf in self.leaves], self.spec)
+
+
+class Module:
+    """What a compiled module is called with, and what it returns.
+
+    Args:
+        state: parameters and buffers, by name; they are read where they are.
+        inputs: structure of the inputs.
+        examples: the tensors in it.
+        results: structure of the results.
+    """
+
+    def __init__(
+        self, state: dict[str, torch.Tensor], inputs: Structure, examples: Sequence[torch.Tensor], results: Structure
+    ) -> None:
+        self._inputs = inputs
+        self._results = results
+        # Elements of uint8 are i8 in linalg, whose ops say that they have no sign.
+        self._unsigned = [tensor.dtype is torch.uint8 for tensor in examples]
+        self._state = tuple(_signless(tensor) for tensor in state.values())
+        self._names = [*state, *(f"input {number}" for number in range(len(examples)))]
+        self._is_plain = not any(self._unsigned) and inputs == Structure.of(tuple(examples))[0]
+        self._is_one = results.spec == pytree.tree_flatten(examples[0] if examples else torch.empty(0))[1]
+
+    def named(self, parameters: Sequence[Parameter]) -> tuple[Parameter, ...]:
+        """Returns the arguments of a kernel with the names that the module has for them.
+
+        Args:
+            parameters: the kernel's, in order.
+        """
+        if len(parameters) != len(self._names):
+            return tuple(parameters)
+        return tuple(dataclasses.replace(item, name=name) for item, name in zip(parameters, self._names))
+
+    def arrays(self, given: Sequence[object]) -> Sequence[object]:
+        """Returns the arrays that the kernels take.
+
+        Args:
+            given: the inputs of a call.
+
+        Raises:
+            ArgumentError: inputs of another structure than that of the example inputs, or with other constants.
+        """
+        if self._is_plain:
+            return (*self._state, *given)
+        structure, tensors = Structure.of(tuple(given))
+        if structure.spec != self._inputs.spec:
+            raise ArgumentError("the inputs are in other containers than the example inputs that were compiled for")
+        for number, (leaf, kept) in enumerate(zip(structure.leaves, self._inputs.leaves)):
+            if type(leaf) is not type(kept) or leaf != kept:
+                found, wanted = ("a tensor" if item is _Tensor else repr(item) for item in (leaf, kept))
+                raise ArgumentError(f"input {number} is {found}, and the module is compiled for {wanted}")
+        for number, (tensor, is_unsigned) in enumerate(zip(tensors, self._unsigned)):
+            if is_unsigned != (tensor.dtype is torch.uint8):
+                wanted = "uint8" if is_unsigned else "the type of the example input"
+                raise ArgumentError(f"argument 'input {number}' has elements of {tensor.dtype}; accepted: {wanted}")
+        return (*self._state, *map(_signless, tensors))
+
+    def returned(self, results: Any) -> Any:  # noqa: ANN401
+        """Returns the results in the structure that the module returns.
+
+        Args:
+            results: of the kernels: a tensor, or a tuple of several.
+        """
+        if self._is_one:
+            return results
+        return self._results.filled(results if isinstance(results, tuple) else (results,))
+
+
+def _signless(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.view(torch.int8) if tensor.dtype is torch.uint8 else tensor
+
+
+def export(module: torch.nn.Module, example_inputs: Sequence[object]) -> tuple[str, Module]:
+    """Returns a module as linalg on tensors, a function whose first arguments are its parameters and buffers.
+
+    Args:
+        module: computes tensors.
+        example_inputs: what it is called with: tensors, also in containers; others are constants.
+
+    Returns:
+        The text, and how it is called.
+
+    Raises:
+        StepladderError: torch-mlir is missing, or does not lower the module; the module writes its inputs or buffers.
+    """
+    if isinstance(example_inputs, torch.Tensor):
+        raise ArgumentError(
+            "argument 'example_inputs' is a tensor; accepted: a sequence of what the module is called with"
+        )
+    state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    names = list(state)
+    inputs, examples = Structure.of(tuple(example_inputs))
+    found: list[Structure] = []
+
+    class Functional(torch.nn.Module):
+        def forward(self, *values: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            own = dict(zip(names, values[: len(names)]))
+            result = torch.func.functional_call(module, own, inputs.filled(values[len(names) :]))
+            structure, tensors = Structure.of(result)
+            found.append(structure)
+            return tuple(tensors)
+
+    try:
+        fx = importlib.import_module("torch_mlir.fx")
+    except ImportError as error:
+        raise StepladderError(f"a torch.nn.Module is compiled by torch-mlir, which is missing ({error})") from error
+    try:
+        values = (*(item.detach() for item in state.values()), *examples)
+        program = torch.export.export(Functional(), values, strict=False)
+        table = {**fx.get_decomposition_table(), torch.ops.aten.convolution.default: _of_patches}
+        program = program.run_decompositions(table)
+        _check(program, [*names, *(f"input {number}" for number in range(len(examples)))])
+        lowered = fx.export_and_import(program, output_type="linalg-on-tensors")
+    except StepladderError:
+        raise
+    except Exception as error:  # of torch.export and torch-mlir, of many kinds
+        raise StepladderError(f"the module is not lowered by torch.export and torch-mlir: {_first(error)}") from error
+    text = str(lowered)
+    for dialect, what in _FOREIGN.items():
+        if re.search(rf"\b{dialect}\.\w", text):
+            raise StepladderError(f"the module has {what}")
+    own = {name: tensor.detach() for name, tensor in state.items()}
+    return text, Module(own, inputs, examples, found[-1])
+
+
+def _of_patches(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+) -> Any:  # noqa: ANN401
+    """Returns a convolution whose patches do not overlap, of one pixel each for example, as a matmul.
+
+    Args:
+        x: (n, c, ...), the images.
+        weight: (f, c, ...), of the extents of a patch.
+        bias: (f,), or None.
+        stride, padding, dilation, transposed, output_padding, groups: of `aten.convolution`.
+
+    Returns:
+        (n, f, ...); `NotImplemented` for any other convolution.
+    """
+    patch = list(weight.shape[2:])
+    is_plain = not transposed and groups == 1 and x.dim() == weight.dim() and not any(padding)
+    is_apart = list(stride) == patch and all(step == 1 or extent == 1 for step, extent in zip(dilation, patch))
+    if not (is_plain and is_apart):
+        return NotImplemented
+    sizes = [extent // step for extent, step in zip(x.shape[2:], patch)]
+    for axis, (size, step) in enumerate(zip(sizes, patch), 2):
+        x = x.narrow(axis, 0, size * step)
+    images, channels = x.shape[:2]
+    x = x.reshape(images, channels, *(extent for pair in zip(sizes, patch) for extent in pair))
+    places = range(2, x.dim(), 2)
+    x = x.permute(0, 1, *(place + 1 for place in places), *places).reshape(images, weight[0].numel(), -1)
+    result = torch.matmul(weight.reshape(weight.shape[0], -1), x)
+    return (result if bias is None else result + bias[:, None]).reshape(images, -1, *sizes)
+
+
+def _check(program: Any, names: Sequence[str]) -> None:  # noqa: ANN401
+    """Refuses a program that writes what it is given, and one that returns nothing.
+
+    Args:
+        program: a `torch.export.ExportedProgram`, of functional ops.
+        names: of its inputs.
+
+    Raises:
+        StepladderError: names what it writes.
+    """
+    signature = program.graph_signature
+    written = [*signature.user_inputs_to_mutate.values(), *signature.buffers_to_mutate.values()]
+    if written:
+        inputs = list(signature.user_inputs)
+        named = [f"'{names[inputs.index(item)]}'" if item in inputs else f"'{item}'" for item in written]
+        raise StepladderError(
+            f"the module writes {', '.join(named)} in place",
+            notes=["accepted: a module that returns what it computes; batch norms in eval mode"],
+        )
+    if not signature.user_outputs:
+        raise StepladderError("the module returns no tensor")
+
+
+def _first(error: Exception) -> str:
+    """Returns the first error of a message of many lines."""
+    text = str(error).strip()
+    found = _DIAGNOSTIC.search(text)
+    return found["message"] if found else (text.splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,108 @@
+"""Functions with several matmuls, called on arrays by the Python interface."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stepladder
+from stepladder.api import building, store
+from stepladder.pipeline.codegen import cache
+from stepladder.runtime.errors import StepladderError
+
+INPUTS = Path(__file__).parents[1] / "inputs" / "functions"
+
+pytestmark = pytest.mark.usefixtures("needs_ptxas")
+
+
+def text_of(name: str) -> str:
+    return (INPUTS / f"{name}.mlir").read_text()
+
+
+def test_a_result_of_one_number() -> None:
+    text = "func.func @f(%a: tensor<f32>, %b: tensor<f32>) -> tensor<f32> {\n"
+    text += "  %c = arith.addf %a, %b : tensor<f32>\n  return %c : tensor<f32>\n}\n"
+    function = stepladder.compile(text, device="emulator", target="sm_90a")
+    assert isinstance(function, stepladder.Function)
+    assert function(np.array(1.5, np.float32), np.array(2, np.float32)) == 3.5
+
+
+def test_an_index_out_of_range_is_found() -> None:
+    """Masks, and indices of 64 bits, are arguments; the assertions of a front end stay in the kernel."""
+    function = stepladder.compile(text_of("masked_embedding"), device="emulator", target="sm_90a")
+    rng = np.random.default_rng(0)
+    ids, keep = rng.integers(0, 10, (2, 8)), rng.random((2, 8)) < 0.5
+    table, weight = (rng.standard_normal(shape).astype(np.float16) for shape in ((10, 16), (16, 24)))
+    got, some, total = function(ids, keep, table, weight)
+    wanted = np.tanh(np.where(keep[..., None], table[ids], 0).astype(np.float64) @ weight.astype(np.float64))
+    assert np.abs(got - wanted).max() < 2e-3
+    assert np.array_equal(some, keep.any(-1)) and np.array_equal(total, ids.sum(-1)) and total.dtype == np.int64
+    ids[1, 3] = 10
+    with pytest.raises(StepladderError, match="the emulator found 1 faults") as caught:
+        function(ids, keep, table, weight)
+    assert "index must be smaller than dim size" in caught.value.notes[0]
+    with pytest.raises(stepladder.ArgumentError, match="'argument 0' has elements of i32; accepted: i64"):
+        function(ids.astype(np.int32), keep, table, weight)
+
+
+def test_called_from_python(tmp_path: Path) -> None:
+    text = text_of("odd_sizes")
+    function = stepladder.compile(text, device="emulator", target="sm_90a")
+    assert isinstance(function, stepladder.Function)
+    generator = np.random.default_rng(0)
+    arrays = [(generator.standard_normal(item.shape) / 4).astype(np.float16) for item in function.inputs]
+    x, w, bias, v, other = (array.astype(np.float64) for array in arrays)
+    wanted = np.maximum(x @ w.T + bias, 0) @ v.T + other
+    got = function(*arrays)
+    assert np.abs(got - wanted).max() < 2e-2
+    out = np.empty_like(got)
+    assert function(*arrays, out=out) is out and (out == got).all()
+    function.save(tmp_path / "odd.bundle")
+    assert (stepladder.load(tmp_path / "odd.bundle", device="emulator")(*arrays) == got).all()
+    assert "call @odd_sizes_matmul_0" in function.ir("outline_elementwise")
+    assert stepladder.compile(text, device="emulator", target="sm_90a").manifest is function.manifest
+    with pytest.raises(stepladder.ArgumentError, match="4 arrays were passed, and the function takes 5"):
+        function(*arrays[1:])
+    with pytest.raises(stepladder.ArgumentError, match="argument 'argument 1' is 33 x 29; accepted: 29 x 33"):
+        function(arrays[0], arrays[1].T, *arrays[2:])
+    with pytest.raises(stepladder.ArgumentError, match="argument 'out' overlaps argument"):
+        flat = np.zeros(7 * 33, np.float16)
+        function(flat.reshape(7, 33), *arrays[1:], out=flat[: 7 * 11].reshape(7, 11))
+    with pytest.raises(
+        stepladder.ArgumentError, match=r"no step 'outline_matmul' ran \(did you mean 'outline_matmuls'\?\)"
+    ):
+        function.ir("outline_matmul")
+
+
+def test_a_function_is_kept_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEPLADDER_CACHE_DIR", str(tmp_path / "cache"))
+    compiled, keys = [], []
+    build_function, save_function = building._build_function, store.save_function
+    monkeypatch.setattr(building, "_build_function", lambda *job: compiled.append(job) or build_function(*job))
+    monkeypatch.setattr(store, "save_function", lambda key, made: keys.append(key) or save_function(key, made))
+
+    def compiled_anew() -> stepladder.Function:
+        monkeypatch.setattr(building, "_functions", type(building._functions)())
+        made = stepladder.compile(text_of("norm_linear"), device="emulator", target="sm_90a")
+        assert isinstance(made, stepladder.Function)
+        return made
+
+    function = compiled_anew()
+    generator = np.random.default_rng(0)
+    arrays = [(generator.standard_normal(item.shape) / 4).astype(np.float16) for item in function.inputs]
+    stored = compiled_anew()
+    assert len(compiled) == 1 and stored.manifest == function.manifest
+    assert (stored(*arrays) == function(*arrays)).all()
+    # The cache has no IR: the function is divided again for those who look at it.
+    assert stored.ir("outline_elementwise") == function.ir("outline_elementwise") and len(compiled) == 2
+    stored.save(tmp_path / "stored.bundle")
+    saved = stepladder.load(tmp_path / "stored.bundle", device="emulator")
+    assert (saved(*arrays) == function(*arrays)).all() and len(compiled) == 2
+    # A damaged entry, and a cache that was deleted, cost a compilation.
+    value = cache.lookup(f"function {keys[0]}", store._FUNCTION_KINDS)
+    cache.store(f"function {keys[0]}", {**value, "kernels": "{}"})
+    compiled_anew()
+    assert len(compiled) == 3
+    shutil.rmtree(tmp_path / "cache")
+    assert compiled_anew().manifest == function.manifest and len(compiled) == 4
