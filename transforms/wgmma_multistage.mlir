@@ -11,7 +11,7 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @wgmma_multistage(%module: !transform.any_op {transform.consumed})
       attributes {derived = {
         // Tiles need not divide the problem, and the epilogue may round the accumulator to C's type.
-        whole_tiles = "0", rounds_c = "1", normalizes = "1", prepares = "1", takes_pairs = "1",
+        whole_tiles = "0", rounds_c = "1", normalizes = "1", prepares = "1", takes_pairs = "1", takes_windows = "1",
         splits_f32 = "0",
         // Columns of B's tile as loaded: rows along n come in whole boxes, of 64 bytes or one of 32 (`tc.load_by_tma`).
         load_bits = "256 if block_n * a_bits <= 256 else 512",

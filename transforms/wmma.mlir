@@ -12,7 +12,7 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @wmma(%module: !transform.any_op {transform.consumed})
       attributes {derived = {
         // Elementwise ops, the rounding to C's type among them, take the product from shared memory.
-        rounds_c = "1", normalizes = "1", prepares = "1", takes_pairs = "1",
+        rounds_c = "1", normalizes = "1", prepares = "1", takes_pairs = "1", takes_windows = "1",
         // Tiles need not divide the problem: `prepare_edges` prepares one that they do not divide, and says its sizes.
         copies_asynchronously = "prefetch == 'cp_async'",
         whole_tiles = "not has_edges",

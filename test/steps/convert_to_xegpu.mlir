@@ -418,3 +418,41 @@ func.func @refused(%A: memref<64x24xf16, strided<[64, 1]>>) {
   }
   return
 }
+
+// -----
+
+// A column-major tile of fewer than 16 columns is prefetched as the block of its contiguous elements; of fewer than
+// these there is no block, and a prefetch is a hint.
+// CHECK-LABEL: func.func @prefetched(
+// CHECK: [[desc:%.+]] = xegpu.create_nd_tdesc %A : memref<64x64xf16> -> !xegpu.tensor_desc<8x32xf16>
+// CHECK: xegpu.prefetch_nd [[desc]]
+// CHECK-NOT: xegpu.prefetch_nd
+func.func @prefetched(%A: memref<64x64xf16>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %view = memref.transpose %A (i, j) -> (j, i) : memref<64x64xf16> to memref<64x64xf16, strided<[1, 64]>>
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
+    %t = "xetile.init_tile"(%view, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x64xf16, strided<[1, 64]>>, index, index) -> !xetile.tile<vector<32x8xf16>, #xetile.tile_attr<{order = [0, 1]}>>
+    "xetile.prefetch_tile"(%t) {locality = 3 : i32} : (!xetile.tile<vector<32x8xf16>, #xetile.tile_attr<{order = [0, 1]}>>) -> ()
+    %u = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x64xf16>, index, index) -> !xetile.tile<vector<32x1xf16>, unit>
+    "xetile.prefetch_tile"(%u) {locality = 3 : i32} : (!xetile.tile<vector<32x1xf16>, unit>) -> ()
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+func.func @refused(%v: vector<8x16xbf16>) {
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
+    // expected-error @+1 {{xetile.reduction of bf16 has no form in lanes: integers of 16 and 32 bits, f16 and f32 have one}}
+    %r = "xetile.reduction"(%v) {kind = #vector.kind<add>, dims = [1]} : (vector<8x16xbf16>) -> vector<8x1xbf16>
+    gpu.terminator
+  }
+  return
+}

@@ -23,6 +23,7 @@ class PairPayload:
         biases: how many of the products have a bias along n.
         late: whether the second product is written behind the activation of the first.
         buffers: whether arguments are buffers, of which the last is written.
+        reduced: which axis of the result, of f32, sums are returned along, beside it; None for none.
         batch: matmuls of a batch; None for matrices.
         prepared: which operand elementwise ops make: `x`, the A of both products, `g` or `u`, one B; None for none.
     """
@@ -38,6 +39,7 @@ class PairPayload:
     biases: int = 0
     late: bool = False
     buffers: bool = False
+    reduced: int | None = None
     batch: int | None = None
     prepared: str | None = None
 
@@ -84,6 +86,19 @@ class PairPayload:
                 f"bufferization.materialize_in_destination %d in restrict writable %m_c : (tensor<{c}>, memref<{c}>)"
             )
             lines += [f"{store} -> ()", "return"]
+        elif self.reduced is not None:
+            vector = f"tensor<{(self.n, self.m)[self.reduced]}xf32>"
+            head[0] = head[0].replace(f"-> tensor<{c}>", f"-> (tensor<{c}>, {vector})")
+            lines += [
+                f"%ve = tensor.empty() : {vector}",
+                f"%v0 = linalg.fill ins(%zero : f32) outs(%ve : {vector}) -> {vector}",
+                f"%v = linalg.reduce ins(%d : tensor<{c}>) outs(%v0 : {vector}) dimensions = [{self.reduced}]",
+                "    (%left: f32, %right: f32) {",
+                "  %sum = arith.addf %left, %right : f32",
+                "  linalg.yield %sum : f32",
+                "}",
+                f"return %d, %v : tensor<{c}>, {vector}",
+            ]
         else:
             lines.append(f"return %d : tensor<{c}>")
         return "\n  ".join([*head, *lines]) + "\n}\n"

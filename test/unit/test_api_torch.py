@@ -132,6 +132,17 @@ def test_a_module_is_called_as_it_is(torch: ModuleType) -> None:
         compiled(inputs["image"], keep, 0.5)
 
 
+def test_a_loss_by_indices(torch: ModuleType) -> None:
+    pytest.importorskip("torch_mlir.fx")
+
+    class Loss(torch.nn.Module):
+        def forward(self, x: Tensor, weight: Tensor, classes: Tensor) -> Tensor:
+            return torch.nn.functional.cross_entropy(x @ weight, classes)
+
+    given = torch.randn(8, 16), torch.randn(16, 12), torch.randint(0, 12, (8,))
+    close(stepladder.compile(Loss(), given, device=EMULATOR, target="sm_90a")(*given), Loss()(*given), 1e-4)
+
+
 @pytest.mark.parametrize(
     ("form", "message"),
     [

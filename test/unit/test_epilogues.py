@@ -300,6 +300,35 @@ def test_the_problem_names_ops_and_operands() -> None:
     )
 
 
+OVERFLOWS = """func.func @f(%A: tensor<32x32xf16>, %B: tensor<32x32xf16>) -> tensor<32x32xf16> {
+  %zero = arith.constant 0.0 : f16
+  %large = arith.constant 60000.0 : f16
+  %e = tensor.empty() : tensor<32x32xf16>
+  %z = linalg.fill ins(%zero : f16) outs(%e : tensor<32x32xf16>) -> tensor<32x32xf16>
+  %p = linalg.matmul ins(%A, %B : tensor<32x32xf16>, tensor<32x32xf16>) outs(%z : tensor<32x32xf16>)
+      -> tensor<32x32xf16>
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]} ins(%p : tensor<32x32xf16>) outs(%e : tensor<32x32xf16>) {
+  ^bb0(%x: f16, %y: f16):
+    %s = arith.mulf %x, %large : f16
+    %n = arith.mulf %s, %s : f16
+    %w = math.exp %n : f16
+    linalg.yield %w : f16
+  } -> tensor<32x32xf16>
+  return %r : tensor<32x32xf16>
+}"""
+
+
+def test_a_check_that_compares_nothing_says_so() -> None:
+    with mlir_context():
+        module = parse_payload(OVERFLOWS, "payload.mlir")
+        found = find_matmul(module)
+        expected = reference_export.export(module, found.roles)
+        executor = EmulatedExecutor(Emulation(module), expected.roles)
+        _, random_check, _ = check_matmul(found.problem, expected, executor, 0)
+    assert not random_check.passed and "nothing of C could be compared" in random_check.describe()
+
+
 @pytest.mark.parametrize("pipeline", ["wgmma", "mma_sync", "wmma"])
 def test_bias_and_gelu_do_not_spill(pipeline: str) -> None:
     find_tool("ptxas")

@@ -47,6 +47,7 @@ KERNELS = {
     "norm_mlp_f32": (2, 4),
     "odd_sizes": (2, 0),
     "projections": (3, 3),
+    "quantized_mlp": (2, 4),
     "relu_mlp_f16": (2, 0),
     "residual_mlp": (2, 0),
     "rms_linear": (1, 3),
@@ -308,3 +309,6 @@ def test_stablehlo_as_jax_writes_it() -> None:
     broken = JAX.replace("dot_general %4", "dot_generous %4")
     with pytest.raises(StepladderError, match="StableHLO is not lowered to linalg"):
         stepladder.compile(broken, device="emulator", target="sm_90a")
+    with pytest.raises(StepladderError, match=r"'chlo\.square' is an op of CHLO") as caught:
+        stepladder.compile(JAX.replace("stablehlo.maximum", "chlo.square"), device="emulator", target="sm_90a")
+    assert (caught.value.location or "").endswith(":18")

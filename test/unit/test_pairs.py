@@ -58,6 +58,8 @@ KINDS = [
     PairPayload(m=64, n=64, k=64, layout="row", activation="none", stored="f32", buffers=True),
     PairPayload(m=64, n=40, biases=1, prepared="x"),
     PairPayload(m=40, n=24, batch=2, biases=1),
+    PairPayload(m=40, n=72, layout="row", stored="f32", activation="relu", reduced=1),
+    PairPayload(m=72, n=40, layout="row", stored="f32", activation="none", reduced=0),
 ]
 
 

@@ -138,9 +138,9 @@ REFUSED = {
     ),
     "memory space": (on_buffers(IN_PLACE).replace(f"memref<{A}>", f"memref<{A}, 1>"), 1, "argument 0 .* global memory"),
     "layout": (
-        on_buffers(IN_PLACE).replace(f"memref<{C}>", f"memref<{C}, strided<[32, 1]>>"),
+        on_buffers(IN_PLACE).replace(f"memref<{C}>", f"memref<{C}, strided<[1, 64]>>"),
         1,
-        "argument 2 .* row-major without gaps",
+        "argument 2 .* row-major, with static pitches",
     ),
     "sparse": (
         "#s = #sparse_tensor.encoding<{map = (i, j) -> (i : compressed, j : compressed)}>\n"

@@ -5,16 +5,20 @@ STEPLADDER_TEST_PROFILE=random runs many more payloads.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from combinations import SEED
 from conftest import PROFILE
 from quantized_payloads import QuantizedPayload
+from stepladder.emulator import function_steps
 from stepladder.emulator.matmul import check_steps
 from stepladder.payload import reference_export
 from stepladder.payload.matmul import find_matmul
 from stepladder.pipeline.context import mlir_context, parse_payload
+from stepladder.pipeline.functions import pipeline_file
 from stepladder.pipeline.request import Request
 from stepladder.runtime.errors import BAD_INPUT, StepladderError
 from stepladder.runtime.reference import Program
@@ -115,6 +119,16 @@ def test_bounds_of_integers_of_rounded_numbers(cast: str, end: int) -> None:
     found = evaluation.whole(program.output("c")), evaluation.error(program.output("c"), (slice(0, 4), slice(0, 4)))
     assert found[0][:3, 0].tolist() == [1, 10, end - 1 if cast == "fptosi" else -1]
     assert found[1][:, 0].tolist() == [1, 0, 0, np.inf]
+
+
+def test_layers_of_a_function() -> None:
+    """Zero points of each matmul become sums that are kernels of their own; right at every step of the division."""
+    path = Path(__file__).parents[1] / "inputs" / "functions" / "quantized_mlp.mlir"
+    reports = []
+    with mlir_context():
+        request = Request(pipeline_file("functions"))
+        function_steps.check_function_steps(path.read_text(), path.name, request, reports.append)
+    assert [report.step for report in reports if report.passed is not True] == []
 
 
 def test_sums_that_matrix_units_saturate_are_refused() -> None:

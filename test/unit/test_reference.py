@@ -142,7 +142,7 @@ func.func @f(%I: tensor<6x3xi64>, %T: tensor<4x3xf32>, %O: tensor<6x3xf32>) -> t
   %p = linalg.generic {indexing_maps = [#m, #m], iterator_types = ["parallel", "parallel"]}
       ins(%I : tensor<6x3xi64>) outs(%O : tensor<6x3xf32>) {
   ^bb0(%x: i64, %o: f32):
-    %r = arith.andi %x, %n : i64
+    %u = arith.cmpi ult, %x, %n : i64 %r = arith.select %u, %x, %n : i64
     %i = arith.index_cast %r : i64 to index
     %j = linalg.index 1 : index
     %v = tensor.extract %T[%i, %j] : tensor<4x3xf32>

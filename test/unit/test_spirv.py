@@ -49,6 +49,14 @@ def test_each_cache_hint_has_a_pointer_of_its_own() -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["sub_group_shuffle", "sub_group_shuffle_xor"])
+@pytest.mark.parametrize("element", ["f", "i", "s"])
+def test_shuffles_of_lanes_are_those_of_the_extension(name: str, element: str) -> None:
+    line = f"  %1 = call i16 @_Z{len(name)}{name}{element}j(i16 %0, i32 1)"
+    made = spirv_backend.with_shuffles_of_intel(line)
+    assert made == line.replace(f"{len(name)}{name}", f"{len(name) + 6}intel_{name}")
+
+
 def test_the_bundle_holds_the_module_and_how_it_is_launched(built: spirv_build.SpirvBuild, tmp_path: Path) -> None:
     built.write(tmp_path / "bundle")
     found = read_spirv_bundle(tmp_path / "bundle")

@@ -114,6 +114,19 @@ def test_descriptors_at_the_limits(fields: dict[str, str | tuple[int, ...]]) -> 
     assert len(gpu.driver.encoded) == 1
 
 
+def test_a_part_of_a_buffer_begins_behind_its_address() -> None:
+    gpu = FakeGpu()
+    part = dataclasses.replace(make_descriptor("b", (60, 32)), strides=(128,), offset=4 * 128 + 64)
+    encode(part, buffer_of(gpu, 64 * 64 * 2))
+    assert gpu.driver.encoded[0]["address"] == 4096 + 4 * 128 + 64
+    for offset, message in (
+        (4 * 128 + 8, "not a multiple of 16"),
+        (5 * 128, "ends at byte 7616, and the buffer has 7552"),
+    ):
+        with pytest.raises(StepladderError, match=message):
+            encode(dataclasses.replace(part, offset=offset), buffer_of(gpu, 64 * 64 * 2))
+
+
 def test_descriptor_that_the_driver_refuses() -> None:
     gpu = FakeGpu({"cuTensorMapEncodeTiled": [1]})
     with pytest.raises(CudaError, match=r"cuTensorMapEncodeTiled for .*box=.64, 64.*failed: 1 .it went wrong."):

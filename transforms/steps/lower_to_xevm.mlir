@@ -4,7 +4,10 @@
 // takes. The vectors of lanes become integer vectors, as the built-ins take them: 16-bit integers for A, 32-bit
 // integers with packed rows for B.
 //
-// Source: the passes xegpu-vector-linearize, convert-math-to-xevm and convert-xegpu-to-xevm of MLIR.
+// SPIR-V has no bf16 numbers: arithmetic on them is done in f32, and each result is rounded.
+//
+// Source: the passes xegpu-vector-linearize, convert-math-to-xevm, arith-emulate-unsupported-floats, arith-expand and
+// convert-xegpu-to-xevm of MLIR.
 //
 // Before:
 //   %b = xegpu.load_nd %desc[%k, %j] {packed} : !xegpu.tensor_desc<16x16xf16> -> vector<16xf16>
@@ -22,7 +25,13 @@ module attributes {transform.with_named_sequence} {
     %linear = transform.apply_registered_pass "xegpu-vector-linearize" to %invariant
       : (!transform.any_op) -> !transform.any_op
     %math = transform.apply_registered_pass "convert-math-to-xevm" to %linear : (!transform.any_op) -> !transform.any_op
-    %xevm = transform.apply_registered_pass "convert-xegpu-to-xevm" to %math : (!transform.any_op) -> !transform.any_op
+    %wide = transform.apply_registered_pass "arith-emulate-unsupported-floats"
+      with options = {"source-types" = ["bf16"], "target-type" = "f32"} to %math
+      : (!transform.any_op) -> !transform.any_op
+    %expanded = transform.apply_registered_pass "arith-expand" with options = {"include-bf16" = "true"} to %wide
+      : (!transform.any_op) -> !transform.any_op
+    %xevm = transform.apply_registered_pass "convert-xegpu-to-xevm" to %expanded
+      : (!transform.any_op) -> !transform.any_op
     %shared = transform.apply_registered_pass "cse" to %xevm : (!transform.any_op) -> !transform.any_op
     transform.yield
   }

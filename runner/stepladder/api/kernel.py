@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Mapping, Sequence
@@ -311,7 +312,7 @@ class Kernel:
             arrays = made | arrays
             results = loaded.run_on_host_arrays(arrays, list(outputs))
         for view, result in zip(outputs.values(), results):
-            view.host()[...] = result.reshape(view.shape)
+            view.host()[...] = _elements(result, view)
 
     def _emulate(self, arrays: dict[str, np.ndarray]) -> list[np.ndarray]:
         from stepladder.api.emulated import run
@@ -325,9 +326,19 @@ class Kernel:
         return results
 
 
+def _elements(result: np.ndarray, view: View) -> np.ndarray:
+    """Returns the elements of a row-major array of a buffer that are those of a view of it."""
+    if math.prod(view.shape) == result.size:
+        return result.reshape(view.shape)
+    return np.lib.stride_tricks.as_strided(result, view.shape, [stride * result.itemsize for stride in view.strides])
+
+
 def _buffer(view: View, shape: tuple[int, ...]) -> np.ndarray:
-    """Returns the elements of a dense array in the order of its memory, as a row-major array of a buffer's shape."""
+    """Returns the elements of an array in the order of its memory, as a row-major array of a buffer's shape; those of
+    an array with gaps with what is in them."""
     array = view.host()
+    if math.prod(view.shape) < math.prod(shape):
+        return np.lib.stride_tricks.as_strided(array, shape, [array.itemsize])
     # An axis that is broadcast has one element in memory.
     array = array[tuple(slice(0, 1) if stride == 0 else slice(None) for stride in view.strides)]
     order = sorted(range(array.ndim), key=lambda axis: -view.strides[axis] if array.shape[axis] > 1 else 0)

@@ -13,7 +13,8 @@ from stepladder.api.views import View, row_major, same_strides, view_of
 from stepladder.runtime.bundle import Bundle
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import StepladderError
-from stepladder.runtime.problem import epilogue_role
+from stepladder.runtime.problem import Problem, epilogue_role
+from stepladder.runtime.reference import Argument
 
 # Kernels read and write 16 bytes at once, and TMA wants as much.
 ALIGNMENT = 16
@@ -101,7 +102,7 @@ class Signature:
     Attributes:
         inputs: in the order of the call; also C, where the sums start from it.
         out: C, which the kernel writes.
-        reads_out: whether the kernel reads what C held: C = AB + C.
+        reads_out: whether C matters before: the kernel reads what it held, or leaves a part of its buffer as it is.
         initial: number of the input that C's first content comes from; None where it is `out` itself.
         further: the results beside C, in the order of their roles.
         c_place: number of C among all results, as the function has them.
@@ -211,8 +212,8 @@ def of_bundle(bundle: Bundle) -> Signature:
     for number, item in enumerate(program.arguments):
         if item.role in constants:
             continue
-        strides = row_major(item.shape)
-        parameter = Parameter(f"argument {number}", item.role, item.type, item.shape, strides, item.role in numbers)
+        shape, strides = _layout_of(item, bundle.manifest.problem)
+        parameter = Parameter(f"argument {number}", item.role, item.type, shape, strides, item.role in numbers)
         if item.role is not None and item.after is not None:
             results.append(item.role)
         if item.role in roles:
@@ -222,7 +223,7 @@ def of_bundle(bundle: Bundle) -> Signature:
             continue
         if item.role == "c":
             if item.after is not None:
-                out = Parameter("out", "c", item.type, item.shape, parameter.strides)
+                out = Parameter("out", "c", item.type, shape, strides)
                 continue
             initial = len(inputs) if accumulates else None
         inputs.append(parameter)
@@ -236,9 +237,18 @@ def of_bundle(bundle: Bundle) -> Signature:
             out = Parameter("out", "c", result.type, result.shape, row_major(result.shape))
     if out is None:
         raise StepladderError("the function of the payload has no result")
-    return Signature(
-        tuple(inputs), out, accumulates, initial, tuple(further[role] for role in roles), results.index("c")
-    )
+    # What is beside a C that is a part of a buffer stays.
+    keeps = accumulates or bundle.manifest.problem.c_window is not None
+    return Signature(tuple(inputs), out, keeps, initial, tuple(further[role] for role in roles), results.index("c"))
+
+
+def _layout_of(argument: Argument, problem: Problem) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Returns the extents and strides of an argument in a call: those of a buffer with gaps, of which the reference
+    program has the memory from the first element to the last, or of a whole buffer."""
+    window = problem.window(argument.role or "")
+    if window is None or window.offset or len(window.shape) != 1 or argument.shape != window.shape:
+        return argument.shape, row_major(argument.shape)
+    return getattr(problem, f"{argument.role}_shape"), window.strides
 
 
 def bytes_of(parameter: Parameter) -> int:

@@ -174,7 +174,8 @@ def export(module: torch.nn.Module, example_inputs: Sequence[object]) -> tuple[s
         table = {**fx.get_decomposition_table(), torch.ops.aten.convolution.default: _of_patches}
         program = program.run_decompositions(table)
         _check(program, [*names, *(f"input {number}" for number in range(len(examples)))])
-        lowered = fx.export_and_import(program, output_type="linalg-on-tensors")
+        # An empty table: what is decomposed is not decomposed again.
+        lowered = fx.export_and_import(program, output_type="linalg-on-tensors", decomposition_table={})
     except StepladderError:
         raise
     except Exception as error:  # of torch.export and torch-mlir, of many kinds

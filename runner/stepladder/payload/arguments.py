@@ -31,8 +31,8 @@ def check_operand(argument: ir.BlockArgument, number: int) -> None:
         if type_.affine_map != ir.AffineMap.get_identity(type_.rank):
             raise refuse(
                 argument,
-                f"argument {number} is {type_}; buffers must be row-major without gaps",
-                f"accepted: {_plain(type_)}",
+                f"argument {number} is {type_}; buffers must be row-major, with static pitches of rows",
+                f"accepted: {_plain(type_)}, or with a layout strided<[pitch, 1]>",
             )
         if type_.memory_space is not None:
             raise refuse(

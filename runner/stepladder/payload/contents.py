@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.windows import window_of
 from stepladder.payload.arguments import is_memref
 from stepladder.payload.form import Content, Kind
 from stepladder.payload.refusal import refuse
+from stepladder.runtime.problem import Window
 
 
 @dataclass
@@ -23,6 +26,7 @@ class Contents:
         written: the op that wrote each argument.
         as_tensors: the last op that read or wrote each memref argument as a tensor.
         as_buffers: memref arguments that linalg ops wrote.
+        windows: the parts of each memref argument that are read or written as tensors, None for all of it, and where.
     """
 
     function: ir.Operation
@@ -33,6 +37,7 @@ class Contents:
     written: dict[int, ir.Operation] = field(default_factory=dict)
     as_tensors: dict[int, ir.Operation] = field(default_factory=dict)
     as_buffers: set[int] = field(default_factory=set)
+    windows: dict[int, list[tuple[Window | None, ir.Operation]]] = field(default_factory=dict)
 
     def number_of(self, buffer: ir.Value, op: ir.Operation) -> int:
         """Returns which argument a buffer is.
@@ -62,6 +67,8 @@ class Contents:
                 argument.
         """
         content = self.buffers[self.number_of(operand, op)] if is_memref(operand) else self.values[operand]
+        if is_memref(operand) and window_of(operand) is not None:  # `front` reads it as a tensor
+            raise refuse(op, f"{op.name} takes a part of a buffer", "accepted: tensors that are read from such parts")
         if content.read is not None and "restrict" not in content.read.attributes:
             raise refuse(
                 content.read,
@@ -77,10 +84,59 @@ class Contents:
             op: a `bufferization.to_tensor`.
         """
         number = self.number_of(op.operands[0], op)
+        self.note_window(number, op.operands[0], op)
         content = self.buffers[number]
         self.values[op.results[0]] = Content(content.kind, content.argument, op)
         if list(op.results[0].uses):
             self.as_tensors[number] = op
+
+    def note_window(self, number: int, buffer: ir.Value, op: ir.Operation) -> None:
+        """Notes which part of an argument an op reads or writes as a tensor.
+
+        Args:
+            number: of the argument.
+            buffer: the argument, or a view of it.
+            op: the one that takes the buffer.
+        """
+        self.windows.setdefault(number, []).append((window_of(buffer), op))
+
+    def window_of_argument(self, number: int, role: str) -> Window | None:
+        """Returns the one part of an argument that a function reads or writes, None for all of it.
+
+        Args:
+            number: of the argument.
+            role: of the argument, which messages name.
+
+        Raises:
+            StepladderError: several parts, or a part of an argument that only elementwise ops take.
+        """
+        noted = self.windows.get(number, [])
+        for window, op in noted:
+            if window != noted[0][0]:
+                raise refuse(op, f"{op.name} takes another part of argument {number}, which is {role.upper()}, too")
+            if window is not None and role != "c":
+                raise refuse(
+                    op,
+                    f"{op.name} takes a part of argument {number}, which is {role.upper()}",
+                    "accepted: A, B and C as parts of buffers, and others as whole buffers",
+                )
+        return noted[0][0] if noted else None
+
+    def operand_windows(self, roles: Mapping[int, str]) -> dict[str, Window]:
+        """Returns the parts of buffers that A, B and C are, by role, of those that are not whole buffers.
+
+        Args:
+            roles: of the arguments, by number.
+
+        Raises:
+            StepladderError: as `window_of_argument`.
+        """
+        reads = [self.values[operand].read for operand in list(self.matmul.operands)[:2] if operand in self.values]
+        found = {role: window_of(read.operands[0]) for role, read in zip("ab", reads) if read is not None}
+        for number, role in roles.items():
+            if role not in ("a", "b", "ab"):
+                found[role] = self.window_of_argument(number, role)
+        return {role: window for role, window in found.items() if window is not None}
 
     def store(self, op: ir.Operation, kind: Kind, target: Content) -> None:
         """Notes that an op's output, of which `target` is what it held, holds `kind` from now on.

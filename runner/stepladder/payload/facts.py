@@ -5,10 +5,13 @@ The facts of a payload come from its problem. Those of a dump come from the ops 
 
 from __future__ import annotations
 
+import math
+
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
 from stepladder.mlir.traverse import producer, walk
 from stepladder.mlir.types import matrix_descriptor_tile
+from stepladder.mlir.windows import CAST
 from stepladder.payload.approximations import approximates, module_approximates
 from stepladder.payload.consumers import NAMED
 from stepladder.payload.linalg_bodies import rounds
@@ -52,8 +55,13 @@ FACTS = (
     "approximates",
     "products",
     "is_f32",
+    "windows",
+    "windows_aligned",
     "is_i8",
 )
+
+# Bits that the rows of operands that are parts of buffers begin at multiples of.
+_ROW_BITS = 128
 
 
 def problem_facts(problem: Problem) -> Facts:
@@ -86,6 +94,8 @@ def problem_facts(problem: Problem) -> Facts:
         "products": problem.products,
         "approximates": int(approximates(problem)),
         "is_f32": int(problem.a_type == "f32"),
+        "windows": int(problem.has_windows),
+        "windows_aligned": int(_windows_are_aligned(problem)),
         "is_i8": int(problem.a_type == "i8"),
     }
     for role in ("a", "b", "c", "acc"):
@@ -95,6 +105,19 @@ def problem_facts(problem: Problem) -> Facts:
     types = [problem.c_type, *(result.element_type for result in matrices)]
     facts["result_bits"] = min(map(bits_of_name, types))
     return facts
+
+
+def _windows_are_aligned(problem: Problem) -> bool:
+    """Tells whether the rows of operands that are parts of buffers begin at multiples of 16 bytes, and whether those of
+    C end there too: vectors are as wide as pitches allow, and none may reach beyond a row."""
+    for role in "abc":
+        window = problem.window(role)
+        unit = 0 if window is None else window.unit
+        if window is not None and role == "c":
+            unit = math.gcd(unit, problem.n)
+        if unit * bits_of_name(problem.operand(role).element_type) % _ROW_BITS:
+            return False
+    return True
 
 
 def _tile_facts(module: ir.Module) -> Facts:
@@ -132,6 +155,7 @@ def type_facts(module: ir.Module) -> Facts:
             is_reduction(op) for op in walk(module, "linalg.reduce", "linalg.generic") if op not in producers
         ),
         "result_bits": 32,
+        "windows": int(bool(walk(module, CAST))),
         "approximates": int(module_approximates(module)),
         "is_f32": int(not types.isdisjoint(("f32", "tf32"))),
         "is_i8": int("i8" in (*types, noted.get("a_type"))),

@@ -78,9 +78,9 @@ class Flow(Contents):
         sums_type = str(ir.ShapedType(self.matmul.operands[2].type).element_type)
         if self.copied is not None and not self.consumed and not results and c_type == sums_type:
             raise refuse(self.copied, f"{self.copied.name} copies the product and computes nothing of it")
-        return Form(
-            c in self.read or c == self.start, self.roles, c_type, name, tuple(self.consumed), operands, results
-        )
+        windows = self.operand_windows(self.roles)
+        accumulates = c in self.read or c == self.start
+        return Form(accumulates, self.roles, c_type, name, tuple(self.consumed), operands, results, windows)
 
     def _follow(self, op: ir.Operation) -> None:
         match op.name:
@@ -90,7 +90,8 @@ class Flow(Contents):
                 self.values[op.results[0]] = Content(Kind.EMPTY)
             case "bufferization.to_tensor":
                 self.note_read(op)
-            case "memref.collapse_shape" | "memref.expand_shape":  # `front.rewrite` makes matrices of arguments
+            # `front.rewrite` makes matrices of arguments.
+            case "memref.collapse_shape" | "memref.expand_shape" | "memref.reinterpret_cast":
                 self.views[op.results[0]] = self.number_of(op.operands[0], op)
             case "linalg.fill":
                 self._fill(op)
@@ -337,6 +338,7 @@ class Flow(Contents):
         number = self.number_of(target, op)
         if number in self.written:
             raise refuse(op, f"argument {number} is written a second time")
+        self.note_window(number, target, op)
         self._take(op, source, self.content_of(source, op), number)
         self.written[number] = op
         self.as_tensors[number] = op

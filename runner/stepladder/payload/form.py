@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from stepladder.mlir.bindings import ir
-from stepladder.runtime.problem import EpilogueOperand, FurtherResult
+from stepladder.runtime.problem import EpilogueOperand, FurtherResult, Window
 
 
 class Kind(Enum):
@@ -58,6 +58,7 @@ class Form:
         results: element type and shape of "r0", "r1" and so on, which are stored beside C.
         name: `buffers` for a matmul on memrefs; `normal` for buffers at the boundary and tensors inside; `tensors` for
             a function of which an argument or a result is a tensor.
+        windows: role -> the part of a buffer that A, B or C is, where it is not all of it.
     """
 
     accumulates: bool
@@ -67,3 +68,4 @@ class Form:
     consumers: tuple[str, ...] = ()
     operands: tuple[EpilogueOperand, ...] = ()
     results: tuple[FurtherResult, ...] = ()
+    windows: dict[str, Window] = field(default_factory=dict)

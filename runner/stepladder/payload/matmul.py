@@ -241,6 +241,9 @@ def find_written(module: ir.Module | ir.Operation | ir.OpView) -> PayloadMatmul:
         consumers=form.consumers,
         epilogue_operands=form.operands,
         results=form.results,
+        a_window=form.windows.get("a"),
+        b_window=form.windows.get("b"),
+        c_window=form.windows.get("c"),
     )
     return PayloadMatmul(problem, form.roles, form.name, location)
 

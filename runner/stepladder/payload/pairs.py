@@ -200,8 +200,8 @@ def combine(parts: Parts, find: Callable[[ir.Module], Found]) -> Found:
             )
     if second.problem.accumulate:
         raise refuse(parts.contraction, "a second product that C is added to", "accepted: sums that start from zeros")
-    if first.problem.reductions:
-        raise refuse(parts.contraction, "a pair of products with a reduction of rows or columns", ACCEPTED)
+    if first.problem.has_windows or second.problem.has_windows:
+        raise refuse(parts.contraction, "a pair of products of parts of buffers", ACCEPTED)
     if second.problem.results:
         raise refuse(parts.contraction, "a second product of which several results are used", ACCEPTED)
     _check_reads(parts)

@@ -126,7 +126,8 @@ class _Export:
 
     def _moved(self, number: int, view: BufferView, *, back: bool = False) -> int:
         """Returns the elements of a buffer in the shape of a view, or the reverse (`back`)."""
-        self.instructions += moved(number, view, self._new, back=back)
+        held = self._held(view.source) if back and view.part is not None else -1
+        self.instructions += moved(number, view, self._new, back=back, held=held)
         return self.count - 1
 
     def _type(self, value: ir.Value, op: ir.Operation) -> tuple[str, tuple[int, ...]]:

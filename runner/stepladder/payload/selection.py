@@ -11,6 +11,7 @@ from stepladder.mlir.traverse import walk
 from stepladder.payload import nibbles, shift_distances
 from stepladder.payload.constants import ConstantData, constants_of, lift
 from stepladder.payload.refusal import refuse
+from stepladder.payload.windows import pitched_arguments, spread
 from stepladder.runtime.errors import StepladderError
 
 # Names that PTX takes for an entry point, to which "_kernel" is added.
@@ -40,8 +41,8 @@ def select(module: ir.Module, name: str | None = None) -> Selection:
 
     Its name in the new module is one that PTX takes; characters that PTX does not take become underscores. Constants of
     several numbers become arguments behind its own. Powers with constant integers become products, which all that
-    follows computes, buffers of i4 become buffers of i8 (`payload.nibbles`), and constants that ops shift by arithmetic
-    (`payload.shift_distances`).
+    follows computes, buffers of i4 become buffers of i8 (`payload.nibbles`), constants that ops shift by arithmetic
+    (`payload.shift_distances`), and buffers with gaps windows of buffers without (`payload.windows`).
 
     Args:
         module: the payload, which stays as it is but for powers, i4 and shifts, unless it holds the function alone.
@@ -79,13 +80,14 @@ def select(module: ir.Module, name: str | None = None) -> Selection:
     others = tuple(_name_of(other) for other in functions if other != function)
     entry = name if _ENTRY.fullmatch(name) else _entry(name)
     is_alone = not others and function.parent == module.operation and _holds_nothing_else(module)
-    if is_alone and entry == name and not constants_of(function):
+    if is_alone and entry == name and not constants_of(function) and not pitched_arguments(function):
         return Selection(module, name)
     with function.location:
         alone = ir.Module.create()
         clone = function.clone()
         alone.body.append(clone)
     clone.attributes["sym_name"] = ir.StringAttr.get(entry)
+    spread(clone.operation)
     return Selection(alone, name, others, lift(clone.operation))
 
 

@@ -15,6 +15,7 @@ from stepladder.mlir.traverse import walk
 from stepladder.runtime.errors import StepladderError
 
 _OP = re.compile(r"^\s*(?:%\S+(?:, %\S+)* = )?\"?stablehlo\.", re.MULTILINE)
+_CHLO = re.compile(r"\bchlo\.\w+")
 _LOADS = "builtin.module(func.func(convert-torch-to-stablehlo))"
 _LOWERS = "builtin.module(inline,symbol-dce,stablehlo-legalize-to-linalg,canonicalize,cse)"
 # Attributes of JAX, of dialects that are not there.
@@ -41,6 +42,13 @@ def lowered(text: str, name: str) -> str:
     """
     if not is_stablehlo(text):
         return text
+    chlo = _CHLO.search(text)
+    if chlo is not None:
+        raise StepladderError(
+            f"'{chlo[0]}' is an op of CHLO, which the bindings have no passes for",
+            location=f"{name}:{text.count(chr(10), 0, chlo.start()) + 1}",
+            notes=["accepted: ops of StableHLO, such as those of x * x and tanh in place of square and erf"],
+        )
     try:
         torch = importlib.import_module(f"{PREFIX}.dialects.torch")
     except ImportError:

@@ -24,7 +24,7 @@ from stepladder.runtime import bundle, targets
 from stepladder.runtime.bundle import TmaDescriptor
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import StepladderError
-from stepladder.runtime.problem import Problem, operand_of
+from stepladder.runtime.problem import Problem, Window, operand_of
 from stepladder.runtime.reference import Program
 
 
@@ -125,26 +125,33 @@ def _argument(role: str, problem: Problem, descriptor: int | None, data: str | N
     )
 
 
-def _described(role: str, type_: str, shape: Sequence[int], extents: Sequence[int], map_: TensorMap) -> TmaDescriptor:
-    """Returns the descriptor of a matrix; its pitches are those of a dense buffer of the given extents."""
+def _described(
+    role: str, type_: str, shape: Sequence[int], extents: Sequence[int], map_: TensorMap, window: Window | None = None
+) -> TmaDescriptor:
+    """Returns the descriptor of a matrix; its pitches are those of a dense buffer of the given extents, or of the part
+    of a buffer that it is."""
     bytes_ = element_type(type_).bytes
+    dense = tuple(math.prod(extents[axis:]) for axis in range(1, len(extents)))
+    strides = dense if window is None else window.strides[:-1]
     return TmaDescriptor(
         role,
         type_,
         tuple(shape),
-        tuple(math.prod(extents[axis:]) * bytes_ for axis in range(1, len(extents))),
+        tuple(stride * bytes_ for stride in strides),
         map_.box,
         (1,) * len(map_.box),
         interleave=map_.interleave,
         swizzle=map_.swizzle,
         l2_promotion=map_.l2_promotion,
         oob_fill=map_.oob_fill,
+        offset=0 if window is None else window.offset * bytes_,
     )
 
 
-def _tma_descriptor(role: str, descriptor: TensorMap, problem: Problem) -> TmaDescriptor:
+def _tma_descriptor(role: str, parameter: Parameter, map_: TensorMap, problem: Problem) -> TmaDescriptor:
     buffer = _argument(role, problem, None)
-    return _described(role, buffer.element_type, buffer.shape, buffer.shape, descriptor)
+    shape = buffer.shape if parameter.window is None else parameter.shape
+    return _described(role, buffer.element_type, shape, buffer.shape, map_, parameter.window)
 
 
 def _workspace_argument(
@@ -227,7 +234,7 @@ def _manifest(
         through = None
         if parameter.descriptor is not None:
             through = len(descriptors)
-            descriptors.append(_tma_descriptor(role, parameter.descriptor, matmul.problem))
+            descriptors.append(_tma_descriptor(role, parameter, parameter.descriptor, matmul.problem))
         arguments.append(_argument(role, matmul.problem, through, _constant_file(run, parameter.number)))
     return bundle.Manifest(
         kernel_name=kernel.name,
@@ -258,7 +265,7 @@ def _manifest(
 
 def _schema_version(program: KernelProgram, problem: Problem) -> int:
     """Returns the first version of the manifest that has what it describes."""
-    if any(operand.by_value for operand in problem.epilogue_operands):
+    if any(operand.by_value for operand in problem.epilogue_operands) or problem.has_windows:
         return bundle.SCHEMA_VERSION_VALUES
     return bundle.SCHEMA_VERSION_SEVERAL if program.front else bundle.SCHEMA_VERSION
 

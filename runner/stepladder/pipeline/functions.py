@@ -83,6 +83,12 @@ def refusal_of_matmul(text: str, name: str, function: str | None = None) -> Step
             location=found.location,
             notes=["accepted: a batch of matmuls whose sizes are above 1, or one matmul"],
         )
+    if problem.has_windows and not found.facts()["windows_aligned"] and _is_on_tensors(selection):
+        return StepladderError(
+            "A, B or C is a part of a tensor whose rows do not begin, and those of C end, at multiples of 16 bytes",
+            location=found.location,
+            notes=["accepted: parts whose offset and pitch are multiples of 16 bytes, or whole tensors"],
+        )
     return None
 
 

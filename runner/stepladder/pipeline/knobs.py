@@ -67,8 +67,8 @@ def evaluation_scope(
     """
     known: dict[str, Value] = {step.name: step.name not in without for step in pipeline.steps}
     known |= facts
-    if "takes_pairs" not in pipeline.derived:  # whether its steps compile a pair of products
-        known["takes_pairs"] = False
+    # Whether its steps compile a pair of products, and operands that are parts of buffers.
+    known |= {name: False for name in ("takes_pairs", "takes_windows") if name not in pipeline.derived}
     if "target" in knobs:
         target = targets.find_limits(str(knobs["target"]))
         known["shared_memory_limit"] = target.shared_memory

@@ -76,7 +76,8 @@ def read_text(text: str, name: str, request: Request) -> TileProgram | None:
     Raises:
         StepladderError: text that does not parse, or as `read`.
     """
-    return read(library.load(request.pipeline), parse_payload(text, name), request)
+    pipeline = library.load(request.pipeline)
+    return None if pipeline.program_step is None else read(pipeline, parse_payload(text, name), request)
 
 
 def read(pipeline: Pipeline, module: ir.Module, request: Request) -> TileProgram | None:

@@ -5,6 +5,7 @@ A payload is recognized as one, a manifest holds one, and the checks of a kernel
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 _EPILOGUE = "d"
@@ -65,6 +66,26 @@ class EpilogueOperand:
 
 
 @dataclass(frozen=True)
+class Window:
+    """The part of a buffer that an operand is: dense rows with a pitch.
+
+    Attributes:
+        shape: extents of the buffer, outermost first.
+        offset: elements in front of the first one of the operand.
+        strides: elements from one index of the operand to the next, of each dimension; 1 for the innermost.
+    """
+
+    shape: tuple[int, ...]
+    offset: int
+    strides: tuple[int, ...]
+
+    @property
+    def unit(self) -> int:
+        """The largest number of elements that each row begins at a multiple of."""
+        return math.gcd(self.offset, *self.strides[:-1])
+
+
+@dataclass(frozen=True)
 class FurtherResult:
     """A result beside C that elementwise ops make of the product, or that is a reduction of such a matrix, of fewer
     dimensions than C. A kernel writes it and does not read it."""
@@ -104,6 +125,7 @@ class Problem:
             in order. `a_type` and the layouts are of what they make; what they read beside `a_source` and `b_source` is
             among `epilogue_operands`.
         a_source, b_source: the buffer that A, or B, is prepared from; None where it is the operand itself.
+        a_window, b_window, c_window: the part of a buffer that A, B or C is; None where it is all of one.
     """
 
     m: int
@@ -129,6 +151,9 @@ class Problem:
     producers: tuple[str, ...] = ()
     a_source: EpilogueOperand | None = None
     b_source: EpilogueOperand | None = None
+    a_window: Window | None = None
+    b_window: Window | None = None
+    c_window: Window | None = None
 
     def __post_init__(self) -> None:
         if self.compute_type is None:
@@ -153,7 +178,21 @@ class Problem:
     def alone(self) -> Problem:
         """The same matmul without elementwise ops before and after it."""
         without = replace(self, producers=(), a_source=None, b_source=None)
+        without = replace(without, a_window=None, b_window=None, c_window=None)
         return replace(without, consumers=(), epilogue_operands=(), results=(), second_b=None)
+
+    def window(self, role: str) -> Window | None:
+        """Returns the part of a buffer that an operand is, None where it is all of one.
+
+        Args:
+            role: of the operand.
+        """
+        return {"a": self.a_window, "b": self.b_window, "c": self.c_window}.get(role)
+
+    @property
+    def has_windows(self) -> bool:
+        """Whether an operand is a part of a buffer."""
+        return any(self.window(role) is not None for role in "abc")
 
     @property
     def is_prepared(self) -> bool:
@@ -217,12 +256,16 @@ class Problem:
         if role not in "abc":
             given = self.epilogue_operands[int(role.removeprefix(_EPILOGUE))]
             return Operand(given.element_type, given.shape, "read", given.by_value)
+        window = self.window(role)
         if role == "c":
-            return Operand(self.c_type, self.c_shape, "readwrite" if self.accumulate else "write")
+            # What is beside the window stays as it is.
+            shape = self.c_shape if window is None else window.shape
+            return Operand(self.c_type, shape, "readwrite" if self.accumulate or window is not None else "write")
         source = self.a_source if role == "a" else self.b_source
         if source is not None:
             return Operand(source.element_type, source.shape, "read")
-        return Operand(self.a_type, self.a_shape, "read") if role == "a" else Operand(self.b_type, self.b_shape, "read")
+        type_, shape = (self.a_type, self.a_shape) if role == "a" else (self.b_type, self.b_shape)
+        return Operand(type_, shape if window is None else window.shape, "read")
 
     @property
     def flops(self) -> int:
@@ -248,6 +291,12 @@ class Problem:
         broadcast = [name for name, is_one in (("A", self.a_broadcast), ("B", self.b_broadcast)) if is_one]
         layouts += f", {' and '.join(broadcast)} broadcast" if broadcast else ""
         layouts += ", B is A's buffer" if self.b_is_a else ""
+        layouts += "".join(
+            f", {role.upper()} in {'x'.join(map(str, window.shape))} from {window.offset} on with pitches "
+            f"{'x'.join(map(str, window.strides[:-1]))}"
+            for role in "abc"
+            if (window := self.window(role)) is not None
+        )
         return (
             f"{formula}, {self.sizes}, {self.a_type} x {self.b_type} -> {self.c_type} "
             f"({products}{self.acc_type} accumulation){layouts}{self._describe_epilogue()}"

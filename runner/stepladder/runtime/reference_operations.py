@@ -39,8 +39,8 @@ GATHER = "tensor.extract"
 OPERATIONS = ARITHMETIC.union(
     CASTS, ("arith.cmpf", "arith.cmpi", "arith.constant", "arith.shrui", "linalg.index", GATHER)
 )
-# MLIR's numbers of the predicates: oeq to uno for floating point, eq to sge for integers.
-PREDICATES = {"arith.cmpf": range(1, 15), "arith.cmpi": range(6)}
+# MLIR's numbers of the predicates: oeq to uno for floating point, eq to uge for integers.
+PREDICATES = {"arith.cmpf": range(1, 15), "arith.cmpi": range(10)}
 
 # The ops that fold the values of reduction loops, by the function of an array that does.
 FOLDS = {

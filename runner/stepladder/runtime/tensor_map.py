@@ -94,7 +94,8 @@ def encode(descriptor: TmaDescriptor, buffer: Buffer | Borrowed) -> TensorMap:
             NOT_EXECUTED.
         CudaError: the driver refuses the parameters.
     """
-    check(descriptor, buffer.address, buffer.size)
+    address = buffer.address + descriptor.offset
+    check(descriptor, address, buffer.size - descriptor.offset)
     cuda = buffer.session.cuda
     function = cuda.query("cuGetProcAddress", b"cuTensorMapEncodeTiled", ENCODE_VERSION, 0)
     if not function:
@@ -113,7 +114,7 @@ def encode(descriptor: TmaDescriptor, buffer: Buffer | Borrowed) -> TensorMap:
         tensor_map.address,
         number("CUtensorMapDataType", "DATA_TYPE", DATA_TYPES[descriptor.element_type]),
         len(descriptor.shape),
-        buffer.address,
+        address,
         innermost_first(descriptor.shape, ctypes.c_uint64),
         innermost_first(descriptor.strides, ctypes.c_uint64),
         innermost_first(descriptor.box, ctypes.c_uint32),

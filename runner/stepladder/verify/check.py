@@ -37,7 +37,7 @@ from stepladder.runtime.problem import Problem
 from stepladder.runtime.reference import Program
 from stepladder.verify import arrays
 from stepladder.verify.comparison import compare_exact, compare_launches, compare_random
-from stepladder.verify.epilogue_comparison import compare_results
+from stepladder.verify.epilogue_comparison import compare_results, follows_program
 from stepladder.verify.inputs import EXACT_C, Further, Operands, exact_inputs, further_inputs, initial_c, random_inputs
 from stepladder.verify.report import CheckReport
 
@@ -107,7 +107,7 @@ def check_matmul(
     host_memory.require(held, problem.describe(), status=NOT_EXECUTED)
     backend = arrays.choose(problem.flops, ordinal)
     operands, further, outputs = _launch_random(problem, executor, seed, constants or {})
-    if problem.has_epilogue or problem.is_prepared:
+    if follows_program(problem):
         random = compare_results("random", problem, reference, operands, further, outputs[0], backend)
     elif element_type(problem.acc_type).is_integer:
         # float64 has every i32 exactly.
@@ -132,7 +132,7 @@ def check_exact(problem: Problem, reference: Program, executor: Executor, seed: 
     a, b, c = exact_inputs(problem, seed)
     further = further_inputs(problem, seed)
     executor.load(a, b, *further)
-    if problem.has_epilogue or problem.is_prepared:
+    if follows_program(problem):
         backend = arrays.choose(problem.flops, ordinal)
         got = _launch(problem, executor, c)
         return compare_results("exact", problem, reference, (a, b, c), further, got, backend)

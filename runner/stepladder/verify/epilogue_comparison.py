@@ -25,6 +25,16 @@ from stepladder.verify.structured_evaluation import Region
 from stepladder.verify.tolerance import Tolerance
 
 
+def follows_program(problem: Problem) -> bool:
+    """Tells whether results are compared op by op of the reference program, and not as sums of products of whole
+    buffers.
+
+    Args:
+        problem: what the kernel computes.
+    """
+    return problem.has_epilogue or problem.is_prepared or problem.has_windows
+
+
 def compare_results(
     check: str,
     problem: Problem,
@@ -152,6 +162,7 @@ def compare_epilogue(
         totals["usual"] += float((xp.where(known & xp.isfinite(other), other, zeros) ** 2).sum())
         totals["reference"] += float((xp.where(known, expected, zeros) ** 2).sum())
     report.unknown = got.size - compared
+    report.uncompared = "" if compared else role.upper()
     report.max_error_over_tolerance = largest
     norm = math.sqrt(totals["reference"]) or 1.0
     report.norm_error, report.norm_tolerance = math.sqrt(totals["error"]) / norm, math.sqrt(totals["usual"]) / norm

@@ -89,7 +89,7 @@ def exact_inputs(problem: Problem, seed: int) -> Operands:
 
     a, b, c = _operands(problem, seed, _signs if density == 1 else thinned, _signs, small)
     a, b = _scaled(problem, a, b)
-    if density < 1 and not problem.is_prepared:
+    if density < 1 and not problem.is_prepared and not problem.has_windows:
         products = int(np.count_nonzero(logical_operands(problem, a, b)[0], axis=-1).max())
         assert products <= _exact_limit(problem), f"{products} products do not sum exactly in {problem.acc_type}"
     return a, b, c
@@ -242,14 +242,22 @@ def initial_c(problem: Problem, c: np.ndarray) -> np.ndarray:
 
     Args:
         problem: what the kernel computes.
-        c: the summand, m x n.
+        c: the summand, m x n, or the buffer that C is a part of.
 
     Returns:
         An array of the shape and type of `c`.
     """
     if problem.accumulate:
         return c
-    return np.full_like(c, np.iinfo(c.dtype).min if element_type(problem.c_type).is_integer else np.nan)
+    poison = np.iinfo(c.dtype).min if element_type(problem.c_type).is_integer else np.nan
+    if problem.c_window is None:
+        return np.full_like(c, poison)
+    held = c.copy()  # what is beside the window stays
+    places = np.full((), problem.c_window.offset)
+    for size, stride in zip(problem.c_shape, problem.c_window.strides):
+        places = places[..., None] + np.arange(size) * stride
+    held.reshape(-1)[places] = poison
+    return held
 
 
 def logical_operands(problem: Problem, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

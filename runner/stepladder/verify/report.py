@@ -23,6 +23,7 @@ class CheckReport:
         norm_error, norm_tolerance: Frobenius norm of the error over that of the reference, and its bound.
         reference: what computed the reference.
         unknown: number of elements that nothing is known of, as their values can leave their type: not compared.
+        uncompared: the result of which no element could be compared, so that the check fails; empty if there is none.
     """
 
     check: str
@@ -39,6 +40,7 @@ class CheckReport:
     norm_tolerance: float | None = None
     reference: str = ""
     unknown: int = 0
+    uncompared: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Returns the report as JSON data."""
@@ -47,6 +49,11 @@ class CheckReport:
     def describe(self) -> str:
         """Returns one line for people: the verdict and its numbers."""
         parts = []
+        if self.uncompared:
+            parts.append(
+                f"nothing of {self.uncompared} could be compared, as the values of all its elements can leave their "
+                "types: the numbers may be right or wrong"
+            )
         if self.first_mismatch is not None:
             parts.append(
                 f"{self.mismatches} of {self.elements} elements wrong, first at {list(self.first_mismatch)}: "

@@ -7,13 +7,19 @@ from collections.abc import Callable
 from stepladder.verify.arrays import Array, NumPyArrays
 
 Relation = Callable[[Array, Array], Array]
-_SIGNED: dict[int, Relation] = {
+_SIGN = -(1 << 63)
+_INTEGER: dict[int, Relation] = {
     0: lambda x, y: x == y,
     1: lambda x, y: x != y,
     2: lambda x, y: x < y,
     3: lambda x, y: x <= y,
     4: lambda x, y: x > y,
     5: lambda x, y: x >= y,
+    # Unsigned: numbers are held with their sign, which comes behind all others without one.
+    6: lambda x, y: (x ^ _SIGN) < (y ^ _SIGN),
+    7: lambda x, y: (x ^ _SIGN) <= (y ^ _SIGN),
+    8: lambda x, y: (x ^ _SIGN) > (y ^ _SIGN),
+    9: lambda x, y: (x ^ _SIGN) >= (y ^ _SIGN),
 }
 # By MLIR's numbers: oeq, ogt, oge, olt, ole, one, ord, ueq, ugt, uge, ult, ule, une, uno.
 _FLOAT: dict[int, Relation] = {
@@ -90,4 +96,4 @@ ARITHMETIC: dict[str, Callable[..., Array]] = {
     "math.fma": lambda arrays, x, y, z: x * y + z,
 }
 
-PREDICATES: dict[str, dict[int, Relation]] = {"arith.cmpf": _FLOAT, "arith.cmpi": _SIGNED}
+PREDICATES: dict[str, dict[int, Relation]] = {"arith.cmpf": _FLOAT, "arith.cmpi": _INTEGER}

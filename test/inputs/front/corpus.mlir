@@ -59,11 +59,11 @@ func.func @f(%A: tensor<96xf16>, %B: tensor<96x64xf16>) -> tensor<32x64xf32> {
 // -----
 
 // matmul of unsigned numbers
+// computes: C = f(AB), 32 x 64 x 64, i8 x i8 -> i32 (i32 accumulation), f: subi, subi, A prepared from 32x64xi8, B prepared from 64x64xi8 by xori, xori, xori, extsi, subi, muli, addi, xori, extsi, muli, addi; on wmma, mma_sync, wgmma
 func.func @f(%A: tensor<32x64xi8>, %B: tensor<64x64xi8>) -> tensor<32x64xi32> {
   %zero = arith.constant 0 : i32
   %empty = tensor.empty() : tensor<32x64xi32>
   %start = linalg.fill ins(%zero : i32) outs(%empty : tensor<32x64xi32>) -> tensor<32x64xi32>
-  // refused: linalg.matmul takes A and B for unsigned; integers must be signed
   %p = linalg.matmul {cast = #linalg.type_fn<cast_unsigned>} ins(%A, %B : tensor<32x64xi8>, tensor<64x64xi8>) outs(%start : tensor<32x64xi32>) -> tensor<32x64xi32>
   return %p : tensor<32x64xi32>
 }
@@ -309,7 +309,7 @@ func.func @f(%A: memref<32x96xf16, #gpu.address_space<workgroup>>, %B: memref<96
 // -----
 
 // a buffer with a row pitch
-// refused: argument 0 is memref<32x96xf16, strided<[128, 1]>>; buffers must be row-major without gaps
+// computes: C = AB + C, 32 x 64 x 96, f16 x f16 -> f32 (f32 accumulation), A in 4064 from 0 on with pitches 128; on wmma, mma_sync, wgmma
 func.func @f(%A: memref<32x96xf16, strided<[128, 1]>>, %B: memref<96x64xf16>, %C: memref<32x64xf32>) {
   linalg.matmul ins(%A, %B : memref<32x96xf16, strided<[128, 1]>>, memref<96x64xf16>) outs(%C : memref<32x64xf32>)
   return
@@ -327,7 +327,7 @@ func.func @f(%A: memref<32x96xf16, strided<[?, ?], offset: ?>>, %B: memref<96x64
 // -----
 
 // a column-major buffer by strides
-// refused: argument 0 is memref<32x96xf16, strided<[1, 32]>>; buffers must be row-major without gaps
+// refused: argument 0 is memref<32x96xf16, strided<[1, 32]>>; buffers must be row-major, with static pitches of rows
 func.func @f(%A: memref<32x96xf16, strided<[1, 32]>>, %B: memref<96x64xf16>, %C: memref<32x64xf32>) {
   linalg.matmul ins(%A, %B : memref<32x96xf16, strided<[1, 32]>>, memref<96x64xf16>) outs(%C : memref<32x64xf32>)
   return
@@ -346,8 +346,8 @@ func.func @f(%A: memref<32x96xf16>, %B: memref<96x64xf16>, %C: memref<32x64xf32>
 // -----
 
 // a part of a buffer
+// computes: C = AB + C, 32 x 64 x 96, f16 x f16 -> f32 (f32 accumulation), A in 64x96 from 3072 on with pitches 96; on wmma, mma_sync, wgmma
 func.func @f(%A: memref<64x96xf16>, %B: memref<96x64xf16>, %C: memref<32x64xf32>) {
-  // refused: memref.subview takes a part of a buffer; operands must be whole buffers without gaps
   %part = memref.subview %A[32, 0] [32, 96] [1, 1] : memref<64x96xf16> to memref<32x96xf16, strided<[96, 1], offset: 3072>>
   linalg.matmul ins(%part, %B : memref<32x96xf16, strided<[96, 1], offset: 3072>>, memref<96x64xf16>) outs(%C : memref<32x64xf32>)
   return
@@ -1171,11 +1171,11 @@ func.func @f(%A: tensor<4x8x96xf16>, %B: tensor<96x64xf16>) -> tensor<4x8x64xf32
 // -----
 
 // rows of a larger tensor
+// computes: C = AB, 32 x 64 x 96, f16 x f16 -> f32 (f32 accumulation), A in 64x96 from 3072 on with pitches 96; on wmma, mma_sync, wgmma
 func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x64xf16>) -> tensor<32x64xf32> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<32x64xf32>
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<32x64xf32>) -> tensor<32x64xf32>
-  // refused: tensor.extract_slice takes a part of a buffer; operands must be whole buffers without gaps
   %a = tensor.extract_slice %A[32, 0] [32, 96] [1, 1] : tensor<64x96xf16> to tensor<32x96xf16>
   %p = linalg.matmul ins(%a, %B : tensor<32x96xf16>, tensor<96x64xf16>) outs(%start : tensor<32x64xf32>) -> tensor<32x64xf32>
   return %p : tensor<32x64xf32>

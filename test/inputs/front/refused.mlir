@@ -366,34 +366,34 @@ func.func @f(%A: tensor<64x96xi8>, %B: tensor<96x128xi8>, %x: i32, %y: i32, %C: 
 
 // -----
 
-// part of A
+// every second row of A
 func.func @f(%A: tensor<128x96xf16>, %B: tensor<96x128xf16>) -> tensor<64x128xf32> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<64x128xf32>
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x128xf32>) -> tensor<64x128xf32>
-  // refused: tensor.extract_slice takes a part of a buffer; operands must be whole buffers without gaps
-  %a = tensor.extract_slice %A[0, 0] [64, 96] [1, 1] : tensor<128x96xf16> to tensor<64x96xf16>
+  // refused: tensor.extract_slice takes a part of something other than an argument, or no dense rows at a static place
+  %a = tensor.extract_slice %A[0, 0] [64, 96] [2, 1] : tensor<128x96xf16> to tensor<64x96xf16>
   %p = linalg.matmul ins(%a, %B : tensor<64x96xf16>, tensor<96x128xf16>) outs(%start : tensor<64x128xf32>) -> tensor<64x128xf32>
   return %p : tensor<64x128xf32>
 }
 
 // -----
 
-// columns of a buffer
-func.func @f(%A: memref<64x128xf16>, %B: memref<96x128xf16>, %C: memref<64x128xf32>) {
-  // refused: memref.subview takes a part of a buffer
-  %a = memref.subview %A[0, 0] [64, 96] [1, 1] : memref<64x128xf16> to memref<64x96xf16, strided<[128, 1]>>
-  linalg.matmul ins(%a, %B : memref<64x96xf16, strided<[128, 1]>>, memref<96x128xf16>) outs(%C : memref<64x128xf32>)
+// every second column of a buffer
+func.func @f(%A: memref<64x192xf16>, %B: memref<96x128xf16>, %C: memref<64x128xf32>) {
+  // refused: memref.subview takes a part of a buffer that is no argument, or that is no dense rows at a static place
+  %a = memref.subview %A[0, 0] [64, 96] [1, 2] : memref<64x192xf16> to memref<64x96xf16, strided<[192, 2]>>
+  linalg.matmul ins(%a, %B : memref<64x96xf16, strided<[192, 2]>>, memref<96x128xf16>) outs(%C : memref<64x128xf32>)
   return
 }
 
 // -----
 
-// a row pitch
-// refused: argument 0 is memref<64x96xf16, strided<[128, 1]>>; buffers must be row-major without gaps
-func.func @f(%A: memref<64x96xf16, strided<[128, 1]>>, %B: memref<128x96xf16>, %C: memref<64x128xf32>) {
+// rows that overlap
+// refused: argument 0 is memref<64x96xf16, strided<[64, 1]>>; buffers must be row-major, with static pitches of rows
+func.func @f(%A: memref<64x96xf16, strided<[64, 1]>>, %B: memref<128x96xf16>, %C: memref<64x128xf32>) {
   %b = memref.transpose %B (i, j) -> (j, i) : memref<128x96xf16> to memref<96x128xf16, strided<[1, 96]>>
-  linalg.matmul ins(%A, %b : memref<64x96xf16, strided<[128, 1]>>, memref<96x128xf16, strided<[1, 96]>>) outs(%C : memref<64x128xf32>)
+  linalg.matmul ins(%A, %b : memref<64x96xf16, strided<[64, 1]>>, memref<96x128xf16, strided<[1, 96]>>) outs(%C : memref<64x128xf32>)
   return
 }
 

@@ -30,6 +30,8 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @convert_to_tiles(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
         {condition = "not has_producer or prepares", message = "A and B must be arguments: nothing may prepare them"},
+        {condition = "windows == 0 or takes_windows",
+         message = "A, B and C must be whole buffers, and one of them is a part of a buffer"},
         {condition = "not has_consumer",
          message = "C must have the element type of the accumulators, and no elementwise ops may follow the matmul"},
         {condition = "not batched", message = "the matmul must be a single one, since a batch has no tile form"},

@@ -1,8 +1,8 @@
-// Loads blocks of 16-bit elements that are transposed as words of 32 bits.
+// Loads transposed blocks of 16-bit elements as words of 32 bits.
 //
-// The hardware transposes blocks of 32-bit elements only: a lane gets a row of the block. Two adjacent elements of 16
-// bits are a word, and the words of a row are its elements. So a column-major A, and a transposed tile, need no shared
-// local memory. MLIR's own pass loads a column-major B in this way, and no other operand.
+// The hardware transposes blocks of 32-bit elements only, and gives a lane a row of the block. Two adjacent 16-bit
+// elements form a word, so that the words of a row hold its elements. A column-major A, and a transposed tile, then
+// need no shared local memory. MLIR's own pass loads a column-major B in this way, but no other operand.
 //
 // Source: the transposing reads of the OpenCL C extension cl_intel_subgroup_2d_block_io.
 //

@@ -223,7 +223,7 @@ class BoundModuleKernel(BoundKernel):
             return [elements.number(array.item() if type_.element.is_integer else array, type_.element)]
         if argument.box:
             descriptor = tma.Descriptor(
-                memory, 0, type_.element, argument.sizes, argument.strides, argument.box, argument.swizzle
+                memory, argument.offset, type_.element, argument.sizes, argument.strides, argument.box, argument.swizzle
             )
             problems = descriptor.problems()
             if problems:

@@ -325,12 +325,13 @@ def _launch(fiber: Fiber, op: Instruction, *operands: Value) -> None:
 def _arguments(op: Instruction, kernel: Function, given: Value) -> list:
     """Returns what a kernel gets of the arguments of a launch.
 
-    Of a memref, where it takes pointers: the address of the first element (the convention of bare pointers), or, where
-    it takes as many as there are in descriptors: two addresses, the offset, the sizes and the strides.
+    Of a memref, where it takes pointers: the address that the offset counts from, which the kernel adds as its type has
+    it (the convention of bare pointers), or, where it takes as many as there are in descriptors: two addresses, the
+    offset, the sizes and the strides.
     """
     if len(kernel.arguments) == len(given):
         return [
-            pointers.first_element(value) if isinstance(value, values.MemRef) and isinstance(type_, Opaque) else value
+            pointers.aligned(value) if isinstance(value, values.MemRef) and isinstance(type_, Opaque) else value
             for value, type_ in zip(given, kernel.argument_types)
         ]
     found = []

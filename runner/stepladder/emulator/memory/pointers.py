@@ -75,14 +75,22 @@ def first_element(view: MemRef) -> Value:
     return view.memory.address + view.start + view.offset * view.element.bytes
 
 
+def aligned(view: MemRef) -> Value:
+    """Returns the address from where a view's offset counts: what the convention of bare pointers passes.
+
+    Args:
+        view: of memory.
+    """
+    return view.memory.address + view.start
+
+
 def descriptor(view: MemRef) -> list:
     """Returns the fields of a memref descriptor: two addresses, the offset, the sizes and the strides.
 
     Args:
         view: of memory.
     """
-    address = view.memory.address + view.start
-    return [address, address, view.offset, *view.sizes, *view.strides]
+    return [aligned(view), aligned(view), view.offset, *view.sizes, *view.strides]
 
 
 def view_at(

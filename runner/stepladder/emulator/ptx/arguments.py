@@ -60,6 +60,7 @@ class Argument:
         fill: what an array holds at first: a number in all elements, "iota" (0, 1, ...), "out" for nothing, since the
             kernel is to write all of it, and empty for random numbers.
         box, swizzle, sizes, strides: of a TMA descriptor, in elements; `box` is empty for a pointer.
+        offset: of a TMA descriptor, from the beginning of the array to its base address, in bytes.
         shared: number of an earlier argument that stands for the same array, if there is one: a kernel may take a
             pointer to a buffer, and a TMA descriptor of it.
     """
@@ -73,6 +74,7 @@ class Argument:
     strides: tuple[int, ...] = field(default=())
     fill: str = ""
     shared: int | None = None
+    offset: int = 0
 
     @property
     def is_output(self) -> bool:
@@ -170,7 +172,9 @@ class Argument:
             return np.asarray(array, self.type.element.dtype).tobytes()
         if not self.box:
             return struct.pack("<q", allocation.address)
-        descriptor = tma.Descriptor(allocation, 0, self.type.element, self.sizes, self.strides, self.box, self.swizzle)
+        descriptor = tma.Descriptor(
+            allocation, self.offset, self.type.element, self.sizes, self.strides, self.box, self.swizzle
+        )
         problems = descriptor.problems()
         if problems:
             raise StepladderError(
@@ -236,7 +240,7 @@ def from_manifest(manifest: Manifest, arguments: Sequence[bundle.Argument] | Non
                 f"{seen.oob_fill}: the emulator knows interleave none that fills with zero"
             )
         strides = (*(stride // element.bytes for stride in seen.strides), 1)
-        found.append(Argument(argument.name, type_, 0, seen.box, swizzle, seen.shape, strides, shared=shared))
+        found.append(Argument(argument.name, type_, 0, seen.box, swizzle, seen.shape, strides, "", shared, seen.offset))
     return found
 
 

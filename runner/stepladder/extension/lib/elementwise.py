@@ -74,6 +74,16 @@ class Outlined:
             return Position(row, column)
         return Position(arith.subi(row, self.row), arith.subi(column, self.column))
 
+    def load(self, width: int, row: ir.Value, column: ir.Value) -> list[ir.Value]:
+        """Returns adjacent elements of each product, at the insertion point.
+
+        Args:
+            width: how many, as a vector.
+            row, column: of the first in the block's products.
+        """
+        vector = ir.VectorType.get([width], ir.MemRefType(self.tile.results[0].type).element_type)
+        return [memory.load_vector(vector, tile.results[0], row, column) for tile in self.tiles]
+
     def erase(self, rewriter: Rewriter) -> None:
         """Erases call and function, after other ops have replaced them.
 
@@ -91,7 +101,7 @@ def find_outlined(payload: ir.Operation) -> Outlined | None:
         payload: the module.
 
     Raises:
-        Refusal: several calls of outlined ops, or other than one function that is called; a reduction of two products.
+        Refusal: several calls of outlined ops, or other than one function that is called.
     """
     calls = [call for call in walk(payload, "func.call") if MARK in call.attributes]
     functions = [function for function in walk(payload, "func.func") if MARK in function.attributes]
@@ -110,8 +120,6 @@ def find_outlined(payload: ir.Operation) -> Outlined | None:
         else ir.MemRefType(generic.operands[0].type).shape
     )
     elementwise = Elementwise(generic, [*tiles, *others])
-    if products > 1 and elementwise.reduced:
-        raise Refusal(call, "a reduction of rows or columns takes one product, and not a pair")
     buffers = [memory.shared_tile_of(call, tile) for tile in tiles]
     return Outlined(call, function, buffers, row, column, rows, columns, elementwise, elementwise.outputs, is_of_block)
 

@@ -27,12 +27,12 @@ class Pair:
     """Two adjacent elements of the product that a lane holds.
 
     Attributes:
-        sums: the elements, a vector.
+        sums: the elements, a vector; of a pair of products, one of each.
         row, column: of the first in the tile that elementwise ops are computed on.
         row_key, column_key: equal for pairs of one row, and of one column.
     """
 
-    sums: ir.Value
+    sums: Sequence[ir.Value]
     row: ir.Value
     column: ir.Value
     row_key: Hashable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepladder.extension.lib import memory, threads
+from stepladder.extension.lib import threads
 from stepladder.extension.lib.arithmetic import apply, equal, index, less_than
 from stepladder.extension.lib.dialect import Refusal
 from stepladder.extension.lib.elementwise import Outlined
@@ -61,10 +61,8 @@ class _LaneReduction:
 
     def _elements(self, row: ir.Value) -> list[ir.Value]:
         """Returns what is folded of the lane's vector of a row."""
-        tile = self.found.tile.results[0]
-        type_ = ir.VectorType.get([self.width], ir.MemRefType(tile.type).element_type)
         place = arith.addi(self.found.row, row), arith.addi(self.found.column, self.column)
-        sums = memory.load_vector(type_, tile, *place)
+        sums = self.found.load(self.width, *place)
         return elements_of(sums, self.found.position(*place), self.found.elementwise, self.reduced, self.part.extents)
 
     def _fold_rows(self) -> None:

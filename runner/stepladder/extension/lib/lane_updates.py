@@ -171,13 +171,16 @@ class _Update:
 def is_by_element(op: ir.Operation) -> bool:
     """Returns whether lanes access a tile by element: it has fewer columns than a block, or is updated atomically.
 
+    A prefetch has no vector, so that its block has as many columns as the tile has contiguous elements.
+
     Args:
         op: that accesses the tile.
     """
     if op.name == "xetile.atomic_rmw":
         return True
     tile = read_tile(next(operand.type for operand in op.operands if is_tile(operand.type)))
-    if tile.space != "global" or tile.shape[1] >= COLUMNS:
+    axis = 0 if op.name == "xetile.prefetch_tile" and tile.is_transposed else 1
+    if tile.space != "global" or tile.shape[axis] >= COLUMNS:
         return False
     is_block = op.name == "xetile.load_tile" and reaches(op.results[0], "xetile.transpose", "xetile.tile_mma")
     return not is_block or tile.shape[1] == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stepladder.extension.lib import memory
@@ -27,32 +28,32 @@ class Extents:
 
 
 def elements_of(
-    sums: ir.Value, position: Position, elementwise: Elementwise, reduced: ReducedResult, extents: Extents
+    sums: Sequence[ir.Value], position: Position, elementwise: Elementwise, reduced: ReducedResult, extents: Extents
 ) -> list[ir.Value]:
     """Returns what is folded of a vector of the product, at the insertion point.
 
     Args:
-        sums: the vector.
+        sums: the vector; of a pair of products, one of each.
         position: of its first element in the tile.
         elementwise: what is folded is computed by.
         reduced: the reduction.
         extents: what is inside of C; elements outside count as the neutral element.
     """
-    type_ = ir.VectorType(sums.type)
+    type_ = ir.VectorType(sums[0].type)
     sides = range(type_.shape[0])
     if extents.are_vectors_whole or extents.columns is None:
         values = _inside(sums, position, elementwise, reduced, extents)
         return [memory.extract(values, [side], reduced.type) for side in sides]
     elements: list[ir.Value] = []
     for side in sides:
-        sum_ = memory.extract(sums, [side], type_.element_type)
+        of_side = [memory.extract(vector, [side], type_.element_type) for vector in sums]
         column = arith.addi(position.column, index(side)) if side else position.column
-        elements.append(_inside(sum_, Position(position.row, column), elementwise, reduced, extents))
+        elements.append(_inside(of_side, Position(position.row, column), elementwise, reduced, extents))
     return elements
 
 
 def _inside(
-    sums: ir.Value, position: Position, elementwise: Elementwise, reduced: ReducedResult, extents: Extents
+    sums: Sequence[ir.Value], position: Position, elementwise: Elementwise, reduced: ReducedResult, extents: Extents
 ) -> ir.Value:
     """Returns what is folded of a vector of the product, or of one element; neutral elements outside of C."""
     conditions = [
@@ -64,8 +65,8 @@ def _inside(
         return elementwise.compute(sums, position, [reduced.output])[0]
     condition = conditions[0] if len(conditions) == 1 else arith.andi(*conditions)
     type_ = reduced.type
-    if isinstance(sums.type, ir.VectorType):
-        type_ = ir.VectorType.get(ir.VectorType(sums.type).shape, reduced.type)
+    if isinstance(sums[0].type, ir.VectorType):
+        type_ = ir.VectorType.get(ir.VectorType(sums[0].type).shape, reduced.type)
     branch = scf.IfOp(condition, [type_], has_else=True)
     with ir.InsertionPoint(branch.then_block):
         scf.yield_([elementwise.compute(sums, position, [reduced.output])[0]])

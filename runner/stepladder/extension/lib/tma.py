@@ -10,6 +10,7 @@ from stepladder.extension.lib.workspaces import is_matrix_of_workspace, is_works
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, ir, memref, nvgpu
 from stepladder.mlir.traverse import producer
+from stepladder.mlir.windows import CAST
 
 LOAD = "nvgpu.tma.async.load"
 STORE = "nvgpu.tma.async.store"
@@ -84,8 +85,15 @@ def check_buffer(copy: ir.Operation, buffer: ir.Value, matrix: str) -> None:
     """
     type_ = ir.MemRefType(buffer.type)
     width = types.byte_width(type_.element_type)
-    columns = type_.get_strides_and_offset()[0][type_.rank - 2]
+    (*outer, _), offset = type_.get_strides_and_offset()
+    columns = outer[-1]
     pitch = columns * width
+    if any(place * width % PITCH_ALIGNMENT for place in (offset, *outer[:-1])):
+        raise Refusal(
+            copy,
+            f"{matrix} begins {offset} elements behind its buffer, with strides of {', '.join(map(str, outer))}, and "
+            f"TMA takes multiples of {PITCH_ALIGNMENT} bytes",
+        )
     if pitch % PITCH_ALIGNMENT:
         raise Refusal(
             copy,
@@ -161,9 +169,10 @@ def _strides(view: ir.Value) -> list[int]:
 
 
 def _is_matrix(view: ir.Operation) -> bool:
-    """Tells whether an op makes a matrix of a whole function argument, as `payload.front` does, or of a workspace."""
+    """Tells whether an op makes a matrix of a function argument, all of it or a window, as `payload.front` does, or of
+    a workspace."""
     source: ir.Operation | None = view
-    while source is not None and source.name in ("memref.collapse_shape", "memref.expand_shape"):
+    while source is not None and source.name in ("memref.collapse_shape", "memref.expand_shape", CAST):
         source = producer(source.operands[0])
     return source is None or is_workspace(source.results[0]) or is_matrix_of_workspace(view)
 

@@ -50,7 +50,8 @@ def _reduce(launch: ir.Operation, found: Epilogue, reduced: ReducedResult) -> No
     elementwise = found.elementwise
     assert elementwise is not None  # it has the reduction
     rows, columns = found.shape
-    block = ir.MemRefType(found.accumulator_tile.results[0].type).shape[-2:]
+    height_of_block, width_of_block = ir.MemRefType(found.accumulator_tile.results[0].type).shape[-2:]
+    block = [height_of_block, width_of_block // found.products]
     inside_rows, inside_columns = epilogue.extents_of(found.c_tile, block)
     extents = Extents(inside_rows, inside_columns, reduced.extents[1] % 2 == 0)
     tile_row, tile_column = offsets_in(reduced.workspace, elementwise.outputs[reduced.output])
@@ -71,7 +72,7 @@ def _reduce(launch: ir.Operation, found: Epilogue, reduced: ReducedResult) -> No
             for number in group:
                 for half in (0, 1):
                     row = arith.addi(first_row, index(MMA_ROWS * number + MATRIX * half))
-                    pairs.append(Pair(fragment.pair(number, matrix, half), row, column, (number, half), matrix))
+                    pairs.append(Pair(fragment.pairs(number, matrix, half), row, column, (number, half), matrix))
         first = arith.addi(begin, index(MMA_ROWS * group[0])) if along_rows else index(0)
         # Where warps have several runs of rows, they are numbered by warpgroup and warp.
         row_number = (

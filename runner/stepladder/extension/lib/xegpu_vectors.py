@@ -14,6 +14,7 @@ from stepladder.extension.lib.xegpu_layouts import COLUMNS, instruction
 from stepladder.mlir.bindings import arith, ir, vector
 from stepladder.mlir.printed import keyword
 from stepladder.mlir.traverse import attributes_of
+from stepladder.mlir.types import bit_width
 from stepladder.mlir.xetile.tile_type import size_attribute
 
 _NEUTRAL_FLOATS = {
@@ -25,6 +26,22 @@ _NEUTRAL_FLOATS = {
     "minnumf": float("inf"),
 }
 _ZERO_BITS, _ALL_BITS = ("add", "maxui", "or", "xor"), ("minui", "and")
+
+
+def check_scalars(op: ir.Operation, element: ir.Type) -> None:
+    """Refuses elements that lanes neither access nor exchange by themselves.
+
+    Args:
+        op: which the message names.
+        element: type of the elements.
+
+    Raises:
+        Refusal: bf16, which SPIR-V has no numbers of, and types of other widths than 16 and 32 bits.
+    """
+    if isinstance(element, ir.BF16Type) or bit_width(element) not in (16, 32):
+        raise Refusal(
+            op, f"{op.name} of {element} has no form in lanes: integers of 16 and 32 bits, f16 and f32 have one"
+        )
 
 
 def column_type(type_: ir.Type) -> ir.VectorType:
@@ -77,9 +94,11 @@ def reduced(op: ir.Operation, source: ir.Value) -> list[ir.Value]:
         source: the vector that is reduced.
 
     Raises:
-        Refusal: a vector or groups of which no multiple of 16 columns is reduced, or a result of 16 columns or more.
+        Refusal: a vector or groups of which no multiple of 16 columns is reduced, or a result of 16 columns or more;
+            elements that lanes do not exchange.
     """
     type_, axis = ir.VectorType(source.type), ir.IntegerAttr(op.attributes["dims"][0]).value
+    check_scalars(op, type_.element_type)
     size = size_attribute(op, "reduction_size") or type_.shape[axis]
     groups = type_.shape[axis] // size
     shape = list(type_.shape)

@@ -118,7 +118,7 @@ def _reduce(
     pairs: list[Pair] = []
     for vector in vectors:
         position = found.position(vector.row, vector.column)
-        pairs.append(Pair(vector.sums[0], position.row, position.column, *vector.keys))
+        pairs.append(Pair(vector.sums, position.row, position.column, *vector.keys))
     partials = part.partials(launch)
     reduce_pairs(pairs, found.elementwise, reduced, part.extents, part.first, partials, part.tile)
 

@@ -69,17 +69,11 @@ def _loop(found: Outlined, lane: ir.Value, width: int, body: Callable[[ir.Value,
         affine.yield_([])
 
 
-def _loaded(found: Outlined, width: int, row: ir.Value, column: ir.Value) -> list[ir.Value]:
-    """Returns `width` adjacent elements of each product, from a row and a column of the block's tile on."""
-    vector = ir.VectorType.get([width], ir.MemRefType(found.tile.results[0].type).element_type)
-    return [memory.load_vector(vector, tile.results[0], row, column) for tile in found.tiles]
-
-
 def _write(found: Outlined, lane: ir.Value, width: int) -> None:
     """Writes the warp's product, which is inside of C."""
 
     def body(row: ir.Value, column: ir.Value) -> None:
-        sums = _loaded(found, width, arith.addi(found.row, row), arith.addi(found.column, column))
+        sums = found.load(width, arith.addi(found.row, row), arith.addi(found.column, column))
         for result, output in found.elementwise.stores(sums, Position(row, column)):
             memory.store_vector(result, output, row, column)
 
@@ -93,7 +87,7 @@ def _write_masked(found: Outlined, lane: ir.Value, width: int) -> None:
     def writes(is_masked: bool) -> None:
         def body(row: ir.Value, column: ir.Value) -> None:
             place = arith.addi(found.row, row), arith.addi(found.column, column)
-            stores.write(_loaded(found, stores.width, *place), *place, is_masked=is_masked)
+            stores.write(found.load(stores.width, *place), *place, is_masked=is_masked)
 
         _loop(found, lane, stores.width, body)
 

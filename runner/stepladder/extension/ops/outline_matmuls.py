@@ -26,6 +26,7 @@ from stepladder.extension.lib.stages import (
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import create_named_op
 from stepladder.mlir.traverse import producer, users_of, walk
+from stepladder.payload import zero_points
 from stepladder.payload.reductions import is_reduction, reduction_of
 from stepladder.runtime.errors import StepladderError
 
@@ -48,7 +49,8 @@ class OutlineMatmuls(Tc.Operation, name="outline_matmuls"):
     A second matmul of the same A comes into the group with the op that combines both (`payload.pairs`), where `pairs`
     is 1 and nothing else reads what it makes.
 
-    Roundings of constants are folded first, as no epilogue rounds from f64, in which front ends write numbers.
+    Roundings of constants are folded first, as no epilogue rounds from f64, in which front ends write numbers. Zero
+    points become corrections of the products (`payload.zero_points`), whose sums are kernels of their own.
 
     Operands: a handle to a module with one public function, which gets the attribute `has_stages`. Refuses a matmul
     that is no payload even alone.
@@ -65,6 +67,7 @@ def outline_matmuls(payload: ir.Operation, op: OutlineMatmuls, rewriter: Rewrite
     function = one_function(payload)
     function.attributes["has_stages"] = ir.UnitAttr.get()
     _narrow_constants(function, rewriter)
+    zero_points.expand(function)
     body = function.regions[0].blocks[0]
     while True:
         product = next(

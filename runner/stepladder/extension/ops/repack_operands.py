@@ -50,8 +50,10 @@ def repack_operands(payload: ir.Operation, op: RepackOperands, rewriter: Rewrite
 
     def is_odd(_: int, buffer: ir.Value) -> bool:
         type_ = ir.MemRefType(buffer.type)
-        pitch = type_.shape[type_.rank - 1] * types.byte_width(type_.element_type)
-        return pitch % tma.PITCH_ALIGNMENT != 0 and not is_matrix_of_workspace(producer(buffer))
+        (*pitches, _), offset = type_.get_strides_and_offset()
+        width = types.byte_width(type_.element_type)
+        is_odd = any(place * width % tma.PITCH_ALIGNMENT for place in (offset, *pitches))
+        return is_odd and not is_matrix_of_workspace(producer(buffer))
 
     copies: dict[ir.Value, ir.Value] = {}
     for matmul in the_matmuls(payload):

@@ -28,7 +28,7 @@ from stepladder.extension.lib.xegpu_layouts import (
     transposed_words,
 )
 from stepladder.extension.lib.xegpu_matrices import described, matrix_of
-from stepladder.extension.lib.xegpu_vectors import broadcasted, computed_by_column, reduced
+from stepladder.extension.lib.xegpu_vectors import broadcasted, check_scalars, computed_by_column, reduced
 from stepladder.mlir.bindings import arith, ir, memref, vector
 from stepladder.mlir.printed import ATOMIC_KINDS
 from stepladder.mlir.traverse import users_of, walk
@@ -198,6 +198,7 @@ class _Conversion(Translation):
         tile = described.type
         if is_by_element(op):
             assert described.matrix is not None  # of every tile with such an access
+            check_scalars(op, tile.element)
             places, padding = self.values[op.operands[0]], padding_of(op, tile.element)
             self.values[op.results[0]] = [
                 load_column(described.matrix, at, described.sizes, tile.shape[0], padding)
@@ -268,6 +269,7 @@ class _Conversion(Translation):
         values, described = self.standing(op.operands[0]), self.described[op.operands[1]]
         element, matrix = described.type.element, described.matrix
         assert matrix is not None  # of every tile with such an access
+        check_scalars(op, element)
         if len(values) != described.type.shape[1] and ir.VectorType(values[0].type).shape[1] % COLUMNS:
             raise Refusal(
                 op,

@@ -1,7 +1,7 @@
 """`tc.transpose_operands`: reads operands that wgmma cannot read as they are from transposed copies in workspaces."""
 
 from stepladder.extension.lib import memory
-from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
+from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.workspaces import (
     create_copy,
     create_workspace,
@@ -11,7 +11,8 @@ from stepladder.extension.lib.workspaces import (
 )
 from stepladder.mlir import types
 from stepladder.mlir.bindings import ir, memref
-from stepladder.mlir.traverse import attributes_of
+from stepladder.mlir.traverse import attributes_of, defining_op, producer
+from stepladder.mlir.windows import has_gaps
 
 
 class TransposeOperands(Tc.Operation, name="transpose_operands"):
@@ -47,9 +48,14 @@ def _exchanged(map_: ir.AffineMap) -> ir.AffineMap:
 def _transposed(buffer: ir.Value) -> ir.Value:
     """Returns the view of a new workspace that a buffer is copied to transposed, at the current insertion point."""
     type_ = ir.MemRefType(buffer.type)
+    if producer(buffer) is not None and has_gaps(type_):
+        raise Refusal(
+            defining_op(buffer),
+            "an operand that is a part of a buffer must be contiguous along k: whole buffers are transposed in front",
+        )
     *batch, rows, columns = type_.shape
-    *outer, stride, _ = type_.get_strides_and_offset()[0]
-    layout = ir.StridedLayoutAttr.get(0, [*outer, 1, stride])
+    (*outer, stride, _), offset = type_.get_strides_and_offset()
+    layout = ir.StridedLayoutAttr.get(offset, [*outer, 1, stride])
     turned = ir.MemRefType.get([*batch, columns, rows], type_.element_type, layout, type_.memory_space)
     dims = [ir.AffineExpr.get_dim(number) for number in range(type_.rank)]
     permutation = ir.AffineMap.get(type_.rank, 0, [*dims[:-2], dims[-1], dims[-2]])

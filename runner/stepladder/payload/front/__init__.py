@@ -21,6 +21,7 @@ _VIEWS = (
     "memref.expand_shape",
     "memref.cast",
     "memref.subview",
+    "memref.reinterpret_cast",
     "memref.transpose",
     "linalg.transpose",
     "linalg.broadcast",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 
 from stepladder.mlir.bindings import ir
@@ -10,6 +10,8 @@ from stepladder.payload.front.digits import Digit, extent, flat
 from stepladder.payload.front.trace import ACCEPTED, Consumer, Contraction, Trace
 from stepladder.payload.front.views import Origin, View
 from stepladder.payload.refusal import refuse
+
+Layout = tuple[int, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -21,12 +23,15 @@ class Matrix:
         element: its element type there.
         is_transposed: whether the buffer holds the transpose, row-major.
         is_broadcast: whether all matmuls of a batch take the one matrix.
+        part: where in the argument it is, the offset and a stride for each dimension, in elements; None where it is
+            all of it.
     """
 
     argument: int
     element: str
     is_transposed: bool = False
     is_broadcast: bool = False
+    part: Layout | None = None
 
 
 @dataclass(frozen=True)
@@ -38,12 +43,14 @@ class Read:
         stored, element: its element type, and that which it is extended to.
         axes: which axes of C it has, outermost first: of a matrix, (0, 1) for a matrix, (1,) for a row, none for one
             number.
+        part: as of a `Matrix`.
     """
 
     argument: int
     stored: str
     element: str
     axes: tuple[int, ...]
+    part: Layout | None = None
 
 
 # An operand of an elementwise op: the product at a stage, another tensor, or None for a number that stays as it is.
@@ -130,7 +137,7 @@ def make_plan(trace: Trace) -> Plan:
             f"{found.op.name} starts from {found.start.origin.value}",
             "C = AB starts from a linalg.fill with 0, C = AB + C from C itself",
         )
-    return _matmul(trace, found, Matrix(number, result.element), result.stage, c_order)
+    return _matmul(trace, found, result, number, c_order)
 
 
 def _destination(trace: Trace) -> tuple[View, int, list[Digit]]:
@@ -138,13 +145,14 @@ def _destination(trace: Trace) -> tuple[View, int, list[Digit]]:
     arguments = list(trace.function.regions[0].blocks[0].arguments)
     results = []
     for number, op in trace.written.items():
-        content = trace.contents[number]
+        content, home = trace.contents[number], trace.home(number)
+        assert home.place is not None  # an argument, or a part of one
+        number = home.place.argument
         if content.origin is not Origin.PRODUCT:
             raise refuse(
                 op, f"{op.name} writes {content.origin.value} to argument {number}, and a pipeline would lose it"
             )
-        place = trace.values[arguments[number]]
-        results.append((content, op, number, flat(place.storage)))
+        results.append((replace(content, window=home.window), op, number, flat(home.storage)))
     if trace.result is not None:
         view, op = trace.result
         if view.origin is not Origin.PRODUCT:
@@ -183,8 +191,8 @@ def _check_operand(name: str, view: View, op: ir.Operation) -> None:
         )
 
 
-def _matmul(trace: Trace, found: Contraction, c: Matrix, stage: int, c_order: list[Digit]) -> Plan:
-    """Returns the plan of a contraction whose result is stored in the order of given digits."""
+def _matmul(trace: Trace, found: Contraction, result: View, number: int, c_order: list[Digit]) -> Plan:
+    """Returns the plan of a contraction whose result is stored in an argument, in the order of given digits."""
     a, b = found.a, found.b
     orders = {"A": flat(a.storage), "B": flat(b.storage)}
     used = {name: set(order) for name, order in orders.items()}
@@ -222,8 +230,9 @@ def _matmul(trace: Trace, found: Contraction, c: Matrix, stage: int, c_order: li
         start = _read(found.start, found.op, groups)
         if start.axes != whole:
             raise refuse(found.op, f"{found.op.name} starts from a view that repeats an argument, or transposes it")
-    consumers = _consumers(trace, stage, groups)
-    _check_reads(c.argument, start, consumers, whole)
+    consumers = _consumers(trace, result.stage, groups)
+    c = Matrix(number, result.element, part=_layout(found.op, "C", result, groups))
+    _check_reads(c, found, start, consumers, whole)
     matrices = []
     for name, view, rows, columns in (("A", a, m_order, k_order), ("B", b, k_order, n_order)):
         is_broadcast = bool(batch) and not set(batch) & set(orders[name])
@@ -232,7 +241,9 @@ def _matmul(trace: Trace, found: Contraction, c: Matrix, stage: int, c_order: li
             raise _interleaved(found, name)
         assert view.place is not None  # it is an argument
         is_transposed = orders[name] != outer + rows + columns
-        matrices.append(Matrix(view.place.argument, view.stored, is_transposed, is_broadcast))
+        held = [*([outer] if outer else []), *((columns, rows) if is_transposed else (rows, columns))]
+        part = _layout(found.op, name, view, held)
+        matrices.append(Matrix(view.place.argument, view.stored, is_transposed, is_broadcast, part))
     return Plan(
         extent(batch) if batch else None,
         extent(m_order),
@@ -246,6 +257,20 @@ def _matmul(trace: Trace, found: Contraction, c: Matrix, stage: int, c_order: li
         consumers,
         found.op.location,
     )
+
+
+def _layout(op: ir.Operation, name: str, view: View, groups: list[list[Digit]]) -> Layout | None:
+    """Returns where in its argument a view is, in terms of the digits of each dimension; None where it is all of it."""
+    if view.window is None:
+        return None
+    layout = view.window.laid_out(groups)
+    if layout is None:
+        raise refuse(
+            op,
+            f"{op.name} takes a part of a buffer as {name}, and collapses dimensions that are not adjacent in memory",
+            "accepted: parts whose rows, columns and matrices each are one dimension",
+        )
+    return layout
 
 
 def _batch(c_order: list[Digit], used: dict[str, set[Digit]]) -> list[Digit]:
@@ -283,18 +308,26 @@ def _consumers(trace: Trace, stage: int, groups: list[list[Digit]]) -> tuple[Ele
     return tuple(found[number] for number in sorted(found))
 
 
-def _check_reads(c: int, start: Read | None, consumers: tuple[Elementwise, ...], whole: tuple[int, ...]) -> None:
-    """Refuses elementwise ops that read C other than each element where it is written, once."""
-    is_read = start is not None and start.argument == c
+def _check_reads(
+    c: Matrix, found: Contraction, start: Read | None, consumers: tuple[Elementwise, ...], whole: tuple[int, ...]
+) -> None:
+    """Refuses ops that read C other than each element where it is written, once."""
+    is_read = start is not None and start.argument == c.argument
+    if start is not None and is_read and start.part != c.part:
+        raise refuse(
+            found.op,
+            f"{found.op.name} starts from another part of argument {c.argument} than the result is written to",
+            "accepted: C = AB + C of one part, or of two buffers",
+        )
     for item in consumers:
         for read in (*item.inputs, item.output):
-            if not isinstance(read, Read) or read.argument != c:
+            if not isinstance(read, Read) or read.argument != c.argument:
                 continue
-            if is_read or read.axes != whole:
+            if is_read or read.axes != whole or read.part != c.part:
                 raise refuse(
                     item.op,
-                    f"{item.op.name} reads argument {c}, which the result is written to, a second time or in another "
-                    "order",
+                    f"{item.op.name} reads argument {c.argument}, which the result is written to, a second time or in "
+                    "another order",
                     "accepted: C read once, each element where the result's is written",
                 )
             is_read = True
@@ -312,7 +345,8 @@ def _read(view: View, op: ir.Operation, groups: list[list[Digit]]) -> Read:
     for count in reversed(range(len(groups) + 1)):
         for form in permutations(axes, count):
             if order == [digit for number in form for digit in groups[number]]:
-                return Read(view.place.argument, view.stored, view.element, form)
+                part = _layout(op, "an operand", view, [groups[number] for number in form])
+                return Read(view.place.argument, view.stored, view.element, form, part)
     raise refuse(
         op,
         f"{op.name} combines the product with an operand of other dimensions than rows or columns of C",

@@ -7,8 +7,9 @@ import math
 from stepladder.mlir.bindings import arith, bufferization, fill_builtin_region, ir
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.linalg_ops import create_generic
+from stepladder.mlir.windows import window
 from stepladder.payload.front.bodies import casts_of_one, structured
-from stepladder.payload.front.plan import Elementwise, Input, Matrix, Plan
+from stepladder.payload.front.plan import Elementwise, Input, Matrix, Plan, Read
 from stepladder.payload.signature import result_types, set_signature
 
 
@@ -60,11 +61,11 @@ def _emit(body: ir.Block, plan: Plan) -> None:
     adds = plan.start is not None and plan.start.stored != str(acc_type)
     a = _operand(body, plan.a, plan.batch, (plan.m, plan.k))
     b = _operand(body, plan.b, plan.batch, (plan.k, plan.n))
-    buffer = reshaped(body.arguments[plan.c.argument], plan.shape)
+    buffer = _placed(body, plan.c, plan.shape)
     if adds or (plan.start is None and (plan.consumers or plan.acc_type == "bf16")):
         start = _empty(plan.shape, acc_type)
     elif plan.start is not None and plan.start.argument != plan.c.argument:
-        start = _to_tensor(reshaped(body.arguments[plan.start.argument], plan.shape), writable=True)
+        start = _to_tensor(_placed(body, plan.start, plan.shape), writable=True)
     else:
         start = _to_tensor(buffer, writable=True)
     if adds or plan.start is None:
@@ -102,7 +103,7 @@ def _begin(body: ir.Block, plan: Plan, product: ir.Value, element: ir.Type, buff
     if plan.start is not None:
         is_output = buffer is not None and plan.start.argument == plan.c.argument
         if not is_output:
-            matrix = reshaped(body.arguments[plan.start.argument], shape)
+            matrix = _placed(body, plan.start, shape)
             inputs.append((_to_tensor(matrix, writable=plan.start.argument == plan.c.argument), axes))
         held = 1
     generic, block = _generic(inputs, output, len(shape))
@@ -129,7 +130,7 @@ def _consume(
         if read is None:
             assert value is not None  # a number
             return value, ()
-        view = reshaped(body.arguments[read.argument], [shape[axis] for axis in read.axes])
+        view = _placed(body, read, [shape[axis] for axis in read.axes])
         tensor = _to_tensor(view, writable=writable)
         return _extended(tensor, read.element) if read.element != read.stored else tensor, read.axes
 
@@ -206,7 +207,15 @@ def _operand(body: ir.Block, operand: Matrix, batch: int | None, shape: tuple[in
     stored = [shape[1], shape[0]] if operand.is_transposed else list(shape)
     if batch is not None and not operand.is_broadcast:
         stored = [batch, *stored]
-    return _to_tensor(reshaped(body.arguments[operand.argument], stored), writable=False)
+    return _to_tensor(_placed(body, operand, stored), writable=False)
+
+
+def _placed(body: ir.Block, operand: Matrix | Read, shape: list[int]) -> ir.Value:
+    """Returns the buffer of an operand with given extents: an argument, or a part of one."""
+    argument = body.arguments[operand.argument]
+    if operand.part is None:
+        return reshaped(argument, shape)
+    return window(argument, operand.part[0], shape, operand.part[1])
 
 
 def _to_tensor(buffer: ir.Value, *, writable: bool) -> ir.Value:

@@ -11,6 +11,7 @@ from stepladder.mlir.traverse import producer
 from stepladder.payload.arguments import check_attributes, check_operand, check_unused
 from stepladder.payload.front import bodies
 from stepladder.payload.front.digits import Digits, axis, equate, split
+from stepladder.payload.front.parts import VIEWS, Parts, takes_part
 from stepladder.payload.front.views import Origin, Place, View, new_view
 from stepladder.payload.refusal import refuse
 
@@ -19,7 +20,7 @@ ACCEPTED = (
     "(collapse_shape, expand_shape, linalg.transpose), extensions of A and B, and the rounding of the sums"
 )
 _RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape", "memref.collapse_shape", "memref.expand_shape")
-_WHOLE = ("tensor.cast", "memref.cast", "tensor.extract_slice", "memref.subview")
+_WHOLE = ("tensor.cast", "memref.cast", *VIEWS)
 _ALLOCATIONS = ("tensor.empty", "bufferization.alloc_tensor", "memref.alloc", "memref.alloca")
 
 
@@ -71,6 +72,7 @@ class Trace:
         reduction: the first op that sums, or reduces in another way, and is no contraction.
         consumers: the elementwise ops on the product, in order.
         result: what the function returns, and the op.
+        parts: parts of arguments.
     """
 
     function: ir.Operation
@@ -81,6 +83,19 @@ class Trace:
     reduction: ir.Operation | None = None
     consumers: list[Consumer] = field(default_factory=list)
     result: tuple[View, ir.Operation] | None = None
+    parts: Parts = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.parts = Parts(len(self.function.regions[0].blocks[0].arguments))
+
+    def home(self, number: int) -> View:
+        """Returns a buffer that the function writes: an argument, or a part of one.
+
+        Args:
+            number: of the buffer.
+        """
+        arguments = self.function.regions[0].blocks[0].arguments
+        return self.parts.homes[number] if number in self.parts.homes else self.values[arguments[number]]
 
     def follow(self) -> None:
         """Follows the whole function.
@@ -127,6 +142,10 @@ class Trace:
                 self.values[op.results[0]] = replace(self._read(op.operands[0], op), read_only=read_only)
             case name if name in _RESHAPES:
                 self._reshape(op)
+            case "tensor.extract_slice" if takes_part(op):
+                self.values[op.results[0]] = self.parts.of_tensor(op, self._read(op.operands[0], op))
+            case name if name in VIEWS and takes_part(op):
+                self.values[op.results[0]] = self.parts.of_buffer(op, self._view(op.operands[0], op))
             case name if name in _WHOLE:
                 self._whole(op)
             case "memref.transpose":

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
 from stepladder.mlir.bindings import ir
-from stepladder.payload.front.digits import Digit, Digits, axis, flat
+from stepladder.payload.front.digits import Digit, Digits, axis, extent, flat
 
 
 class Origin(Enum):
@@ -28,6 +29,55 @@ class Place:
 
 
 @dataclass(frozen=True)
+class Part:
+    """A part of a buffer.
+
+    Attributes:
+        offset: of its first element, in elements.
+        strides: digits, and the elements from one value of each to the next.
+    """
+
+    offset: int
+    strides: tuple[tuple[Digit, int], ...]
+
+    def flat(self) -> dict[Digit, int]:
+        """Returns the strides of the digits as they are now."""
+        found: dict[Digit, int] = {}
+        for digit, stride in self.strides:
+            for part in reversed(flat((digit,))):
+                found[part] = stride
+                stride *= part.size
+        return found
+
+    def copied(self, copies: dict[Digit, Digit]) -> Part:
+        """Returns the same part in terms of other digits.
+
+        Args:
+            copies: by digit.
+        """
+        return Part(self.offset, tuple((copies[digit], stride) for digit, stride in self.flat().items()))
+
+    def laid_out(self, groups: Sequence[Sequence[Digit]]) -> tuple[int, tuple[int, ...]] | None:
+        """Returns the offset, and a stride for each group of digits; None where a group's digits are not adjacent in
+        memory, or the elements of the last group.
+
+        Args:
+            groups: all digits of the part, in the order of memory.
+        """
+        known = self.flat()
+        strides: list[int] = []
+        span = 1
+        for group in reversed(groups):
+            for outer, inner in zip(group, list(group)[1:]):
+                if known[outer] != known[inner] * inner.size:
+                    return None
+            stride = known[group[-1]] if group else span
+            strides.insert(0, stride)
+            span = stride * extent(group)
+        return (self.offset, tuple(strides)) if strides and strides[-1] == 1 else None
+
+
+@dataclass(frozen=True)
 class View:
     """Elements of one origin, indexed by axes that are digits of it.
 
@@ -42,6 +92,7 @@ class View:
         element: the element type after extensions of an argument, and of the product after elementwise ops.
         stage: of the product: 0 for the sums, else the number of the elementwise op on them that made it, from 1 on.
         read_only: the `bufferization.to_tensor` without `writable` that it came through, if any.
+        window: where in the argument's buffer the elements are, where they are a part of it.
     """
 
     origin: Origin
@@ -54,6 +105,7 @@ class View:
     element: str = ""
     stage: int = 0
     read_only: ir.Operation | None = None
+    window: Part | None = None
 
     def fresh(self) -> View:
         """Returns the same view with digits of its own: an argument may be read twice, by different loops."""
@@ -65,7 +117,10 @@ class View:
             return tuple(copies[digit] for digit in flat(digits))
 
         place = None if self.place is None else Place(self.place.argument, copied(self.place.storage))
-        return replace(self, axes=tuple(map(copied, self.axes)), storage=copied(self.storage), place=place)
+        window = None if self.window is None else self.window.copied(copies)
+        return replace(
+            self, axes=tuple(map(copied, self.axes)), storage=copied(self.storage), place=place, window=window
+        )
 
     def digits(self) -> list[Digit]:
         """Returns the digits of all axes, outermost first."""

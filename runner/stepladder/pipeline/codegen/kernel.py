@@ -10,12 +10,16 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.printed import chip_of
 from stepladder.mlir.tensor_maps import TensorMap, read_tensor_map
 from stepladder.mlir.traverse import defining_op, producer, walk
+from stepladder.mlir.windows import window_of
 from stepladder.runtime.errors import FAILED, StepladderError
+from stepladder.runtime.problem import Window
 
 _PTX_NAMES = "rename the function: a PTX identifier holds letters of ASCII, digits, _ and $, and begins with no digit"
 # The attribute of a workspace's `memref.alloc` (`extension.lib.workspaces`).
 WORKSPACE = "workspace"
-_VIEWS = ("memref.cast", "memref.collapse_shape", "memref.expand_shape", "memref.transpose")
+_VIEWS = (
+    *("memref.cast", "memref.collapse_shape", "memref.expand_shape", "memref.transpose", "memref.reinterpret_cast"),
+)
 _PTX_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_$]*|[_$][A-Za-z0-9_$]+")
 
 
@@ -35,13 +39,15 @@ class Parameter:
         number: of the function's argument, or of the workspace.
         descriptor: what the type of a TMA descriptor says; None for a pointer.
         is_workspace: whether the buffer is a workspace.
-        shape: of the matrix in a workspace that a TMA descriptor is of.
+        shape: of the matrix that a TMA descriptor is of.
+        window: the part of the buffer that this matrix is; None for all of it.
     """
 
     number: int
     descriptor: TensorMap | None = None
     is_workspace: bool = False
     shape: tuple[int, ...] = ()
+    window: Window | None = None
 
 
 @dataclass(frozen=True)
@@ -191,7 +197,7 @@ def _constant(value: ir.Value) -> int:
 
 
 def _whole_buffer(buffer: ir.Value) -> ir.Value:
-    """Follows casts and reshapes of a buffer, which begin where it does, back to the buffer."""
+    """Follows casts, reshapes and windows of a buffer back to the buffer: bare pointers are of its first element."""
     view = producer(buffer)
     while view is not None and view.name in _VIEWS:
         buffer = view.operands[0]
@@ -213,7 +219,9 @@ def _parameter(operand: ir.Value, launch: ir.Operation, workspaces: list[ir.Valu
     if create.name == "nvgpu.tma.create.descriptor":
         buffer = _whole_buffer(create.operands[0])
         if isinstance(buffer.owner, ir.Block):
-            return Parameter(ir.BlockArgument(buffer).arg_number, _tensor_map(create))
+            matrix = defining_op(create.operands[0]).operands[0]
+            number, shape = ir.BlockArgument(buffer).arg_number, tuple(ir.MemRefType(matrix.type).shape)
+            return Parameter(number, _tensor_map(create), shape=shape, window=window_of(matrix))
         view = defining_op(buffer)
         if buffer in workspaces:
             shape = tuple(ir.MemRefType(defining_op(create.operands[0]).operands[0].type).shape)

@@ -15,7 +15,7 @@ import llvmlite.binding as llvm
 _TRIPLE = "spirv64v1.2-unknown-unknown"  # the version that OpenCL 2.2 and Level Zero take
 _EXTENSIONS = "+SPV_INTEL_cache_controls,+SPV_INTEL_subgroups,+SPV_EXT_shader_atomic_float_add"
 # MLIR calls the shuffle of SPIR-V 1.3; that of Intel's extension is the same function in SPIR-V 1.2.
-_SHUFFLE = re.compile(r"@_Z(17|21)(sub_group_shuffle(?:_xor)?)(?=[fijdhl])")
+_SHUFFLE = re.compile(r"@_Z(17|21)(sub_group_shuffle(?:_xor)?)")
 # A cache hint: the pointer that it is of, and the text that says level and control.
 _HINT = re.compile(
     r"^(?P<indent> *)(?P<name>%[\w.]+) = (?P<call>(?:tail )?call (?P<type>ptr addrspace\(1\)) @llvm\.ptr\.annotation"
@@ -25,9 +25,13 @@ _HINT = re.compile(
 )
 
 
-def _of_intel(found: re.Match) -> str:
-    """Returns the name of Intel's function for a shuffle."""
-    return f"@_Z{int(found[1]) + len('intel_')}intel_{found[2]}"
+def with_shuffles_of_intel(llvm_ir: str) -> str:
+    """Returns LLVM IR in which shuffles of lanes are functions of Intel's extension.
+
+    Args:
+        llvm_ir: as text.
+    """
+    return _SHUFFLE.sub(lambda found: f"@_Z{int(found[1]) + len('intel_')}intel_{found[2]}", llvm_ir)
 
 
 def separated(llvm_ir: str) -> str:
@@ -72,7 +76,7 @@ def to_spirv(llvm_ir: str) -> bytes:
     llvm.set_option("stepladder", f"--spirv-ext={_EXTENSIONS}")
     machine = llvm.Target.from_triple(_TRIPLE).create_target_machine(opt=0)
     header = f'target triple = "{_TRIPLE}"\ntarget datalayout = "{machine.target_data}"\n'
-    module = llvm.parse_assembly(header + _SHUFFLE.sub(_of_intel, llvm_ir))
+    module = llvm.parse_assembly(header + with_shuffles_of_intel(llvm_ir))
     module.verify()
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     # The loop over k has the instructions that a target's own compiler schedules; copies of it would be in its way.

@@ -6,7 +6,7 @@ import math
 
 from stepladder.runtime import targets
 from stepladder.runtime.bundle.fields import Fields, show
-from stepladder.runtime.bundle.manifest import WORKSPACE_ROLES, Manifest
+from stepladder.runtime.bundle.manifest import SCHEMA_VERSION_VALUES, WORKSPACE_ROLES, Manifest
 from stepladder.runtime.element_types import (
     ELEMENT_TYPES,
     INTEGER_SUMS,
@@ -99,6 +99,7 @@ def check_problem(manifest: Manifest, fields: Fields) -> None:
         StepladderError: the first field that disagrees with the problem, with the value that would agree.
     """
     _check_types(manifest, fields)
+    _check_windows(manifest, fields)
     problem = manifest.problem
     shared = {"b"} if problem.b_is_a else set()  # a kernel may take the one buffer once
     second_b = set() if problem.second_b is None else {epilogue_role(problem.second_b)}
@@ -127,6 +128,23 @@ def check_problem(manifest: Manifest, fields: Fields) -> None:
             raise item.error(
                 "element_type", f"must be {show(wanted)}, as 'problem' has it, got {show(descriptor.element_type)}"
             )
+
+
+def _check_windows(manifest: Manifest, fields: Fields) -> None:
+    """Checks that operands that are parts of buffers are inside of them."""
+    problem = manifest.problem
+    for role in "abc":
+        window, shape = problem.window(role), getattr(problem, f"{role}_shape")
+        if window is None:
+            continue
+        item = fields.object("problem").object(f"{role}_window")
+        if len(window.strides) != len(shape) or window.strides[-1] != 1:
+            raise item.error("strides", f"must be one for each of {len(shape)} dimensions, the last one 1")
+        end = window.offset + sum((size - 1) * stride for size, stride in zip(shape, window.strides)) + 1
+        if end > math.prod(window.shape):
+            raise item.error("shape", f"must have {end} elements, which the operand reaches to, got {window.shape}")
+        if manifest.schema_version < SCHEMA_VERSION_VALUES:
+            raise fields.object("problem").error(f"{role}_window", f"is for schema_version {SCHEMA_VERSION_VALUES}")
 
 
 def _check_types(manifest: Manifest, fields: Fields) -> None:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 # Of a bundle with several kernels: those before that of the matmul, and the workspaces that they write, came later.
 SCHEMA_VERSION_SEVERAL = 2
-# Of a kernel that takes numbers by value, which came later too; 3 is that of a function with several matmuls.
+# Of a kernel that takes numbers by value, or operands that are parts of buffers, which came later too; 3 is that of a
+# function with several matmuls.
 SCHEMA_VERSION_VALUES = 4
 MANIFEST = "manifest.json"
 CUBIN = "kernel.cubin"
@@ -61,6 +62,9 @@ def problem_json(problem: Problem) -> dict[str, Any]:
             del data[name]
     if data["second_b"] is None:
         del data["second_b"]
+    for name in ("a_window", "b_window", "c_window"):
+        if data[name] is None:
+            del data[name]
     for operand in (*data.get("epilogue_operands", ()), data.get("a_source"), data.get("b_source")):
         _drop_unused(operand)
     return data
@@ -108,7 +112,7 @@ class TmaDescriptor:
     Dimensions are listed outermost first, as in MLIR; the driver wants the innermost first.
 
     Attributes:
-        role: whose buffer begins at the base address: `a`, `b`, `c`, the B of a second product, a result beside C, or
+        role: whose buffer has the base address: `a`, `b`, `c`, the B of a second product, a result beside C, or
             a workspace.
         element_type: MLIR's name of the element type.
         shape: extents of the tensor in global memory, in elements; 1 to 5 of them.
@@ -119,6 +123,7 @@ class TmaDescriptor:
         swizzle: span of the permutation of 16-byte chunks in shared memory: `none`, `32b`, `64b` or `128b`.
         l2_promotion: size of what is fetched into the L2 cache: `none`, `64b`, `128b` or `256b`.
         oob_fill: what is read outside of the tensor: `zero` or `nan`.
+        offset: bytes from the beginning of the buffer to the base address.
     """
 
     role: str
@@ -131,6 +136,7 @@ class TmaDescriptor:
     swizzle: str = "none"
     l2_promotion: str = "none"
     oob_fill: str = "zero"
+    offset: int = 0
 
 
 @dataclass(frozen=True)
@@ -251,6 +257,9 @@ class Manifest:
         """Returns the manifest as JSON data, the schema version first."""
         data = asdict(self)
         data["problem"] = problem_json(self.problem)
+        for descriptor in data["tma_descriptors"]:
+            if not descriptor["offset"]:
+                del descriptor["offset"]
         for argument in (*data["arguments"], *(item for kernel in data["front"] for item in kernel["arguments"])):
             _drop_unused(argument)
         for name in ("front", "workspaces"):  # likewise

@@ -5,7 +5,7 @@ from __future__ import annotations
 from stepladder.runtime.bundle.fields import Fields
 from stepladder.runtime.bundle.manifest import EPILOGUE_ROLES, LAYOUTS, RESULT_ROLES
 from stepladder.runtime.element_types import ELEMENT_TYPES, OPERAND_TYPES
-from stepladder.runtime.problem import EpilogueOperand, FurtherResult, Problem
+from stepladder.runtime.problem import EpilogueOperand, FurtherResult, Problem, Window
 
 
 def parse_problem(fields: Fields) -> Problem:
@@ -44,6 +44,9 @@ def parse_problem(fields: Fields) -> Problem:
         producers=fields.strings("producers") if "producers" in fields.data else (),
         a_source=_parse_source(fields, "a_source"),
         b_source=_parse_source(fields, "b_source"),
+        a_window=_parse_window(fields, "a_window"),
+        b_window=_parse_window(fields, "b_window"),
+        c_window=_parse_window(fields, "c_window"),
     )
 
 
@@ -63,6 +66,15 @@ def _parse_source(fields: Fields, name: str) -> EpilogueOperand | None:
         return None
     item = fields.object(name)
     return EpilogueOperand(item.string("element_type", ELEMENT_TYPES), item.extents("shape"))
+
+
+def _parse_window(fields: Fields, name: str) -> Window | None:
+    """Returns the part of a buffer that an operand of a problem is, if it is one."""
+    if name not in fields.data:
+        return None
+    item = fields.object(name)
+    shape, strides = item.extents("shape"), item.extents("strides")
+    return Window(shape, item.integer("offset", 0), strides)
 
 
 def _parse_epilogue(fields: Fields) -> tuple[EpilogueOperand, ...]:

@@ -347,4 +347,6 @@ def _parse_descriptor(fields: Fields) -> TmaDescriptor:
         swizzle=fields.string("swizzle", SWIZZLES),
         l2_promotion=fields.string("l2_promotion", L2_PROMOTIONS),
         oob_fill=fields.string("oob_fill", OOB_FILLS),
+        # Came later: descriptors without it begin where their buffers do.
+        offset=fields.integer("offset", 0) if "offset" in fields.data else 0,
     )

@@ -1,0 +1,74 @@
+"""Windows: memrefs that are dense rows of a larger buffer, which `memref.reinterpret_cast` makes of an argument."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.types import offset_of, row_major_strides, strides_of
+from stepladder.runtime.problem import Window
+
+CAST = "memref.reinterpret_cast"
+
+
+def place_of(type_: ir.MemRefType) -> tuple[int, tuple[int, ...]] | None:
+    """Returns the offset and the strides of a memref whose rows are dense and do not overlap, else None.
+
+    Args:
+        type_: of a buffer, or of a view of one; None stands for dynamic ones too.
+    """
+    strides, offset = strides_of(type_), offset_of(type_)
+    if not type_.has_static_shape or strides is None or offset is None or not strides or strides[-1] != 1:
+        return None
+    span = 1
+    for size, stride in zip(reversed(type_.shape), reversed(strides)):
+        if stride is None or (stride < span and size > 1):
+            return None
+        span = (size - 1) * stride + span
+    return offset, tuple(stride for stride in strides if stride is not None)
+
+
+def has_gaps(type_: ir.MemRefType) -> bool:
+    """Tells whether a memref is dense rows with a pitch, or behind an offset.
+
+    Args:
+        type_: of a buffer, or of a view of one.
+    """
+    place = place_of(type_)
+    return place is not None and place != (0, tuple(row_major_strides(type_.shape)))
+
+
+def window(buffer: ir.Value, offset: int, sizes: Sequence[int], strides: Sequence[int]) -> ir.Value:
+    """Returns a part of a buffer, at the insertion point.
+
+    Args:
+        buffer: a row-major buffer.
+        offset: of the first element, in elements.
+        sizes: extents of the part.
+        strides: of each dimension, in elements.
+    """
+    type_ = ir.MemRefType(buffer.type)
+    layout = ir.StridedLayoutAttr.get(offset, list(strides))
+    result = ir.MemRefType.get(list(sizes), type_.element_type, layout, type_.memory_space)
+    attributes: dict[str, ir.Attribute] = {
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0, 0]),
+        "static_offsets": ir.DenseI64ArrayAttr.get([offset]),
+        "static_sizes": ir.DenseI64ArrayAttr.get(list(sizes)),
+        "static_strides": ir.DenseI64ArrayAttr.get(list(strides)),
+    }
+    return ir.Operation.create(CAST, results=[result], operands=[buffer], attributes=attributes).results[0]
+
+
+def window_of(view: ir.Value) -> Window | None:
+    """Returns what part of an argument a buffer is; None for an argument.
+
+    Args:
+        view: an argument, or a view that `window` made of one, maybe reshaped.
+    """
+    while not isinstance(view.owner, ir.Block) and view.owner.name != CAST:
+        view = view.owner.operands[0]
+    if isinstance(view.owner, ir.Block):
+        return None
+    place = place_of(ir.MemRefType(view.type))
+    assert place is not None  # `window` makes no other
+    return Window(tuple(ir.MemRefType(view.owner.operands[0].type).shape), *place)

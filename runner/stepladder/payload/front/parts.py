@@ -1,0 +1,110 @@
+"""Parts of arguments: views of buffers, and slices of tensors, whose elements are dense rows with a pitch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.types import row_major_strides
+from stepladder.mlir.windows import has_gaps, place_of
+from stepladder.payload.front.bodies import shape_of
+from stepladder.payload.front.digits import flat
+from stepladder.payload.front.views import Origin, Part, Place, View, new_view
+from stepladder.payload.refusal import refuse
+
+VIEWS = ("memref.subview", "memref.reinterpret_cast", "tensor.extract_slice")
+
+
+def takes_part(op: ir.Operation) -> bool:
+    """Tells whether a view leaves out elements of its source.
+
+    Args:
+        op: one of `VIEWS`, with static shapes.
+    """
+    source, result = (value.type for value in (op.operands[0], op.results[0]))
+    extents = [[size for size in ir.ShapedType(type_).shape if size != 1] for type_ in (source, result)]
+    return extents[0] != extents[1] or (isinstance(result, ir.MemRefType) and has_gaps(result))
+
+
+def _kept(sizes: Sequence[int], shape: Sequence[int]) -> list[int]:
+    """Returns which axes of a slice its result has; it may drop axes of 1."""
+    kept, rest = [], list(shape)
+    for axis, size in enumerate(sizes):
+        if rest and size == rest[0]:
+            kept.append(axis)
+            rest.pop(0)
+    return kept
+
+
+@dataclass
+class Parts:
+    """The parts of a function's arguments.
+
+    Attributes:
+        first: number of the first part that is a buffer: parts are numbered behind the arguments.
+        numbers: of these parts, by argument, offset, extents and strides: equal parts are one buffer.
+        homes: these parts, by number.
+    """
+
+    first: int
+    numbers: dict[tuple[int, int, tuple[int, ...], tuple[int, ...]], int] = field(default_factory=dict)
+    homes: dict[int, View] = field(default_factory=dict)
+
+    def of_buffer(self, op: ir.Operation, view: View) -> View:
+        """Returns what a `memref.subview` or a `memref.reinterpret_cast` of a part makes.
+
+        Args:
+            op: the op.
+            view: its source.
+
+        Raises:
+            StepladderError: a part of a buffer that is no argument, or not of dense rows at a static place.
+        """
+        type_ = ir.MemRefType(op.results[0].type)
+        place = place_of(type_)
+        if place is None or view.buffer < 0 or view.place is None:
+            raise refuse(
+                op,
+                f"{op.name} takes a part of a buffer that is no argument, or that is no dense rows at a static place",
+                "accepted: parts of arguments, with static offsets, sizes and pitches of rows, and steps of 1",
+            )
+        key = view.place.argument, place[0], tuple(type_.shape), place[1]
+        if key not in self.numbers:
+            self.numbers[key] = self.first + len(self.numbers)
+            part = replace(_part(op, view.place.argument, *place), buffer=self.numbers[key])
+            self.homes[self.numbers[key]] = part
+        return replace(self.homes[self.numbers[key]], read_only=view.read_only)
+
+    def of_tensor(self, op: ir.Operation, view: View) -> View:
+        """Returns what a `tensor.extract_slice` of a part makes.
+
+        Args:
+            op: the op.
+            view: its source.
+
+        Raises:
+            StepladderError: a part of what is no argument, or not of dense rows at a static place.
+        """
+        names = ("offsets", "sizes", "strides")
+        offsets, sizes, steps = (list(ir.DenseI64ArrayAttr(op.attributes[f"static_{name}"])) for name in names)
+        is_argument = view.origin is Origin.ARGUMENT and view.element == view.stored and view.window is None
+        is_whole = view.digits() == flat(view.storage)
+        if not is_argument or not is_whole or view.place is None or len(op.operands) > 1 or set(steps) != {1}:
+            raise refuse(
+                op,
+                f"{op.name} takes a part of something other than an argument, or no dense rows at a static place",
+                "accepted: parts of arguments, with static offsets and sizes, and steps of 1",
+            )
+        strides = row_major_strides(shape_of(op.operands[0], op))
+        offset = sum(first * stride for first, stride in zip(offsets, strides))
+        kept = [strides[axis] for axis in _kept(sizes, shape_of(op.results[0], op))]
+        return replace(_part(op, view.place.argument, offset, kept), read_only=view.read_only)
+
+
+def _part(op: ir.Operation, argument: int, offset: int, strides: Sequence[int]) -> View:
+    """Returns the part of an argument that a view makes."""
+    element = str(ir.ShapedType(op.results[0].type).element_type)
+    part = new_view(Origin.ARGUMENT, shape_of(op.results[0], op), element)
+    window = Part(offset, tuple((digits[0], stride) for digits, stride in zip(part.axes, strides) if digits))
+    return replace(part, place=Place(argument, part.storage), window=window)

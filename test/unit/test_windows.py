@@ -1,0 +1,216 @@
+"""Operands that are parts of buffers: rows with a pitch, and rows and columns of a larger buffer or tensor."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stepladder
+from bundles import change, edit_manifest, refusal
+from combinations import sample
+from ptx_kernels import executor
+from stepladder.emulator.matmul import check_steps
+from stepladder.payload.matmul import find_matmul
+from stepladder.pipeline.build import build
+from stepladder.pipeline.codegen import toolchain
+from stepladder.pipeline.context import mlir_context, parse_payload
+from stepladder.pipeline.request import Request
+from stepladder.runtime.bundle import read_bundle
+from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.problem import Window
+from stepladder.verify.check import check_matmul
+
+WINDOWS = Path(__file__).resolve().parents[1] / "inputs" / "payloads" / "windows.mlir"
+WARPS = {"block_m": 32, "block_n": 32, "block_k": 32, "warp_m": 16, "warp_n": 32}
+TILES = {"block_m": 64, "block_n": 32, "block_k": 32, "consumer_warpgroups": 1}
+DIRECT = {**TILES, "epilogue": "registers"}
+
+
+@pytest.fixture(scope="module")
+def needs_ptxas() -> None:
+    try:
+        toolchain.find_tool("ptxas")
+    except StepladderError as error:
+        pytest.skip(error.message)
+
+
+def pitched(
+    m: int,
+    n: int,
+    k: int,
+    *places: tuple[int, int] | None,
+    inputs: str = "f16",
+    stored: str = "f32",
+    columns: bool = False,
+) -> str:
+    """Returns C = AB of arguments with pitches and offsets; None for a whole buffer, `columns` for a column-major B."""
+    b = (n, k) if columns else (k, n)
+    types = []
+    for (rows, width), element, place in zip(((m, k), b, (m, n)), (inputs, inputs, stored), places):
+        layout = "" if place is None else f", strided<[{place[0]}, 1], offset: {place[1]}>"
+        types.append((f"memref<{rows}x{width}x{element}{layout}>", f"tensor<{rows}x{width}x{element}>"))
+    (a, ta), (b_type, tb), (c, tc) = types
+    sums = f"tensor<{m}x{n}xf32>"
+    maps = (
+        "indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, "
+        "affine_map<(m, n, k) -> (m, n)>] "
+    )
+    rounded = f"%r = linalg.map {{ arith.truncf }} ins(%p : {sums}) outs(%h : {tc})" if stored != "f32" else ""
+    return f"""func.func @pitched(%A: {a}, %B: {b_type}, %C: {c}) {{
+      %zero = arith.constant 0.0 : f32
+      %a = bufferization.to_tensor %A restrict : {a} to {ta}
+      %b = bufferization.to_tensor %B restrict : {b_type} to {tb}
+      %e = tensor.empty() : {sums}
+      %h = tensor.empty() : {tc}
+      %z = linalg.fill ins(%zero : f32) outs(%e : {sums}) -> {sums}
+      %p = linalg.matmul {maps if columns else ""}ins(%a, %b : {ta}, {tb}) outs(%z : {sums}) -> {sums}
+      {rounded}
+      bufferization.materialize_in_destination {"%r" if rounded else "%p"} in restrict writable %C
+          : ({tc}, {c}) -> ()
+      return
+    }}"""
+
+
+CASES = [
+    (WINDOWS.read_text(), "wgmma", TILES),
+    (pitched(70, 72, 40, (48, 8), (80, 16), (96, 8)), "wgmma", DIRECT),
+    (WINDOWS.read_text(), "mma_sync", WARPS),
+    (pitched(33, 64, 21, (24, 8), (72, 16), (96, 8), inputs="bf16"), "wgmma", TILES),
+    (pitched(64, 64, 64, (72, 8), (80, 16), (96, 8), stored="f16"), "wmma", WARPS),
+    (WINDOWS.read_text(), "wmma", WARPS),
+    (pitched(70, 72, 40, (48, 0), (48, 8), (96, 8), stored="f16", columns=True), "wgmma", TILES),
+    (pitched(64, 64, 64, (72, 8), None, (96, 8), inputs="f32"), "mma_sync", WARPS),
+    (pitched(70, 72, 64, None, (80, 0), None), "wgmma", {**DIRECT, "split_k": 2, "persistent_blocks": 0}),
+    (pitched(70, 72, 40, (48, 8), (80, 16), (96, 8)), "wgmma_multistage", TILES),
+]
+
+
+@pytest.mark.parametrize("text, pipeline, knobs", sample(CASES, 2))
+def test_machine_code_keeps_to_them(
+    needs_ptxas: None, text: str, pipeline: str, knobs: dict[str, bool | int | str]
+) -> None:
+    """Reads and writes are those of the reference, which leaves what is beside C as it is; buffers end with the last
+    element of an operand, where they have pitches."""
+    with mlir_context():
+        made = build(text, "payload.mlir", Request(pipeline, knobs))
+        runs = executor(made.code.ptx, made.manifest)
+        for report in check_matmul(made.manifest.problem, made.reference, runs, 0):
+            assert report.passed, report.describe()
+        assert not runs.findings, runs.findings[0].render()
+
+
+PARTS_OF_ONE = """func.func @scores(%X: tensor<64x96xf16>) -> tensor<64x64xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x64xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<64x64xf32>) -> tensor<64x64xf32>
+  %q = tensor.extract_slice %X[0, 0] [64, 32] [1, 1] : tensor<64x96xf16> to tensor<64x32xf16>
+  %k = tensor.extract_slice %X[0, 32] [64, 32] [1, 1] : tensor<64x96xf16> to tensor<64x32xf16>
+  %s = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>,
+      affine_map<(m, n, k) -> (m, n)>] ins(%q, %k : tensor<64x32xf16>, tensor<64x32xf16>)
+      outs(%z : tensor<64x64xf32>) -> tensor<64x64xf32>
+  return %s : tensor<64x64xf32>
+}"""
+BATCH = """func.func @batch(%A: memref<3x40x24xf16, strided<[2000, 48, 1]>>, %B: memref<3x24x48xf16>,
+    %C: memref<3x40x48xf32, strided<[4000, 64, 1]>>) {
+  linalg.batch_matmul ins(%A, %B : memref<3x40x24xf16, strided<[2000, 48, 1]>>, memref<3x24x48xf16>)
+      outs(%C : memref<3x40x48xf32, strided<[4000, 64, 1]>>)
+  return
+}"""
+
+
+@pytest.mark.parametrize("text", [PARTS_OF_ONE, BATCH], ids=["parts of one buffer", "batch on buffers"])
+@pytest.mark.parametrize("pipeline, knobs", [("wgmma", TILES), ("mma_sync", WARPS)])
+def test_right_at_each_step(text: str, pipeline: str, knobs: dict[str, bool | int | str]) -> None:
+    reports = []
+    with mlir_context():
+        check_steps(text, "payload.mlir", Request(pipeline, knobs), reports.append)
+    assert [report.step for report in reports if report.passed is False] == []
+    assert sum(report.passed is True for report in reports) * 2 > len(reports)
+
+
+def test_the_problem_says_where_operands_are() -> None:
+    with mlir_context():
+        problem = find_matmul(parse_payload(WINDOWS.read_text(), "windows.mlir")).problem
+        one = find_matmul(parse_payload(PARTS_OF_ONE, "scores.mlir")).problem
+    assert problem.a_window == Window((69 * 48 + 40,), 0, (48, 1))
+    assert problem.b_window == Window((64, 128), 8 * 128 + 16, (128, 1))
+    assert problem.c_window == Window((100, 128), 648, (128, 1))
+    assert one.b_is_a and (one.a_window, one.b_window) == (Window((64, 96), 0, (96, 1)), Window((64, 96), 32, (96, 1)))
+
+
+TWO_PARTS = """func.func @two(%A: memref<32x64xf16>, %B: memref<64x32xf16>, %C: memref<64x32xf32>) {
+  %a = bufferization.to_tensor %A restrict : memref<32x64xf16> to tensor<32x64xf16>
+  %b = bufferization.to_tensor %B restrict : memref<64x32xf16> to tensor<64x32xf16>
+  %up = memref.subview %C[0, 0] [32, 32] [1, 1] : memref<64x32xf32> to memref<32x32xf32, strided<[32, 1]>>
+  %low = memref.subview %C[32, 0] [32, 32] [1, 1]
+      : memref<64x32xf32> to memref<32x32xf32, strided<[32, 1], offset: 1024>>
+  %u = bufferization.to_tensor %up restrict writable : memref<32x32xf32, strided<[32, 1]>> to tensor<32x32xf32>
+  %p = linalg.matmul ins(%a, %b : tensor<32x64xf16>, tensor<64x32xf16>) outs(%u : tensor<32x32xf32>)
+      -> tensor<32x32xf32>
+  bufferization.materialize_in_destination %p in restrict writable %low
+      : (tensor<32x32xf32>, memref<32x32xf32, strided<[32, 1], offset: 1024>>) -> ()
+  return
+}"""
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (pitched(70, 77, 40, None, None, (96, 8)), "rows of A, B, C that are parts of buffers must begin"),
+        (pitched(70, 72, 40, (48, 3), None, None), "rows of A, B, C that are parts of buffers must begin"),
+        (pitched(70, 72, 40, None, (75, 0), None), "rows of A, B, C that are parts of buffers must begin"),
+        (pitched(70, 72, 40, (32, 0), None, None), "argument 0 .* row-major, with static pitches of rows"),
+        (
+            TWO_PARTS,
+            "starts from another part of argument 2 than the result is written to",
+        ),
+    ],
+    ids=["ragged C", "odd offset", "odd pitch", "overlapping rows", "two parts of C"],
+)
+def test_refused(text: str, message: str) -> None:
+    with pytest.raises(StepladderError, match=message) as caught, mlir_context():
+        build(text, "payload.mlir", Request("mma_sync", WARPS))
+    assert str(caught.value.location).startswith("payload.mlir:")
+
+
+@pytest.fixture(scope="module")
+def bundle(needs_ptxas: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("windows") / "windows.bundle"
+    with mlir_context():
+        build(WINDOWS.read_text(), "windows.mlir", Request("wgmma", TILES)).write(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    "damage, message",
+    [
+        (change("schema_version", 1), "a_window' is for schema_version 4"),
+        (change("problem.b_window.offset", 5000), "b_window.shape' must have"),
+        (change("problem.c_window.strides", [128]), "c_window.strides' must be one for each of 2 dimensions"),
+        (change("arguments.0.shape", [70, 40]), "shape' must be"),
+    ],
+)
+def test_a_damaged_manifest(bundle: Path, tmp_path: Path, damage: Callable[..., None], message: str) -> None:
+    assert [item.offset for item in read_bundle(bundle).manifest.tma_descriptors] == [0, 2 * 1040, 4 * 648]
+    path = tmp_path / "windows.bundle"
+    shutil.copytree(bundle, path)
+    edit_manifest(path, damage)
+    assert message in refusal(path)
+
+
+def test_a_call_takes_arrays_with_pitches() -> None:
+    """A buffer with a pitch is an array with this stride; parts that the function takes of a buffer are its own."""
+    kernel = stepladder.compile(WINDOWS, target="sm_80", device="emulator")
+    generator = np.random.default_rng(0)
+    a, b = (generator.standard_normal(shape).astype(np.float16) for shape in ((70, 48), (64, 128)))
+    c = generator.standard_normal((100, 128)).astype(np.float32)
+    wanted = c.copy()
+    wanted[5:75, 8:80] = a[:, :40].astype(np.float64) @ b[8:48, 16:88]
+    assert kernel(a[:, :40], b, out=c) is c
+    assert np.abs(c - wanted).max() < 1e-4
+    with pytest.raises(stepladder.ArgumentError, match=r"'argument 0' has strides .* accepted: strides \(48, 1\)"):
+        kernel(np.ascontiguousarray(a[:, :40]), b, out=c)
+    with pytest.raises(stepladder.ArgumentError, match="argument 'out' is missing"):
+        kernel(a[:, :40], b)
