@@ -84,6 +84,8 @@ module attributes {transform.with_named_sequence} {
     }
     transform.include @map_matmul_to_warps failures(propagate) (%module, %warp_m, %warp_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
+    transform.include @map_consumer_to_warps failures(propagate) (%module, %warp_m, %warp_n)
+      : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
 
     // Vectors: 16-byte copies, fragments of 16 x 8 x 16 (f16).
     transform.include @vectorize_copies failures(propagate) (%module) : (!transform.any_op) -> ()

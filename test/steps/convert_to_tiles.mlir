@@ -61,3 +61,42 @@ func.func @start(%A: memref<32x32xf16>, %B: memref<32x32xf16>, %S: memref<32x32x
   bufferization.materialize_in_destination %d in restrict writable %C : (tensor<32x32xf32>, memref<32x32xf32>) -> ()
   return
 }
+
+// -----
+
+// A batch has no tiles.
+// expected-error@unknown {{the matmul must be a single one, since a batch has no tile form, but batched = 1}}
+func.func @batch(%A: memref<2x32x32xf16>, %B: memref<2x32x32xf16>, %C: memref<2x32x32xf32>) {
+  %a = bufferization.to_tensor %A restrict : memref<2x32x32xf16> to tensor<2x32x32xf16>
+  %b = bufferization.to_tensor %B restrict : memref<2x32x32xf16> to tensor<2x32x32xf16>
+  %c = bufferization.to_tensor %C restrict writable : memref<2x32x32xf32> to tensor<2x32x32xf32>
+  %d = linalg.batch_matmul ins(%a, %b : tensor<2x32x32xf16>, tensor<2x32x32xf16>) outs(%c : tensor<2x32x32xf32>) -> tensor<2x32x32xf32>
+  bufferization.materialize_in_destination %d in restrict writable %C : (tensor<2x32x32xf32>, memref<2x32x32xf32>) -> ()
+  return
+}
+
+// -----
+
+// An elementwise op stands between the product and C.
+// expected-error@unknown {{C must have the element type of the accumulators, and no elementwise ops may follow the matmul}}
+func.func @rounded(%A: memref<32x32xf16>, %B: memref<32x32xf16>, %C: memref<32x32xf32>) {
+  %a = bufferization.to_tensor %A restrict : memref<32x32xf16> to tensor<32x32xf16>
+  %b = bufferization.to_tensor %B restrict : memref<32x32xf16> to tensor<32x32xf16>
+  %c = bufferization.to_tensor %C restrict writable : memref<32x32xf32> to tensor<32x32xf32>
+  %d = linalg.matmul ins(%a, %b : tensor<32x32xf16>, tensor<32x32xf16>) outs(%c : tensor<32x32xf32>) -> tensor<32x32xf32>
+  %e = linalg.exp ins(%d : tensor<32x32xf32>) outs(%c : tensor<32x32xf32>) -> tensor<32x32xf32>
+  bufferization.materialize_in_destination %e in restrict writable %C : (tensor<32x32xf32>, memref<32x32xf32>) -> ()
+  return
+}
+
+// -----
+
+// A is no buffer.
+func.func @tensor(%a: tensor<32x32xf16>, %B: memref<32x32xf16>, %C: memref<32x32xf32>) {
+  %b = bufferization.to_tensor %B restrict : memref<32x32xf16> to tensor<32x32xf16>
+  %c = bufferization.to_tensor %C restrict writable : memref<32x32xf32> to tensor<32x32xf32>
+  // expected-error @+1 {{A and B must be tensors of buffers (bufferization.to_tensor)}}
+  %d = linalg.matmul ins(%a, %b : tensor<32x32xf16>, tensor<32x32xf16>) outs(%c : tensor<32x32xf32>) -> tensor<32x32xf32>
+  bufferization.materialize_in_destination %d in restrict writable %C : (tensor<32x32xf32>, memref<32x32xf32>) -> ()
+  return
+}

@@ -205,6 +205,47 @@ func.func @squares(%A: memref<64x16xf16>, %B: memref<16x32xf16>, %C: memref<64x3
 
 // -----
 
+// Results of 16 bits are folded in f32, and rounded once in the epilogue, which takes the place of the function.
+// CHECK: func.func private @reduction([[from:%.+]]: memref<64x32xf32>, [[to:%.+]]: memref<32xf16>)
+// CHECK: linalg.reduce ins([[from]] : memref<64x32xf32>) outs([[to]] : memref<32xf16>) dimensions = [0]
+// CHECK-NEXT: ([[x:%.+]]: f32, [[held:%.+]]: f16) {
+// CHECK-NEXT: [[wide:%.+]] = arith.extf [[held]] : f16 to f32
+// CHECK-NEXT: [[sum:%.+]] = arith.addf [[x]], [[wide]] : f32
+// CHECK-NEXT: arith.truncf [[sum]] : f32 to f16
+// CHECK-LABEL: func.func @narrow_sums(
+// CHECK: linalg.generic {{.*}} outs(%{{.*}}, %{{.*}} : tensor<64x32xf16>, tensor<64x32xf32>)
+// CHECK: [[h:%.+]] = arith.truncf
+// CHECK: [[w:%.+]] = arith.extf [[h]] : f16 to f32
+// CHECK: linalg.yield [[h]], [[w]] : f16, f32
+func.func @narrow_sums(%A: memref<64x16xf16>, %B: memref<16x32xf16>, %C: memref<64x32xf16>, %R: memref<32xf16>) {
+  %a = bufferization.to_tensor %A restrict : memref<64x16xf16> to tensor<64x16xf16>
+  %b = bufferization.to_tensor %B restrict : memref<16x32xf16> to tensor<16x32xf16>
+  %c = bufferization.to_tensor %C restrict writable : memref<64x32xf16> to tensor<64x32xf16>
+  %r = bufferization.to_tensor %R restrict writable : memref<32xf16> to tensor<32xf16>
+  %zero = arith.constant 0.0 : f32
+  %none = arith.constant 0.0 : f16
+  %e = tensor.empty() : tensor<64x32xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<64x32xf32>) -> tensor<64x32xf32>
+  %p = linalg.matmul ins(%a, %b : tensor<64x16xf16>, tensor<16x32xf16>) outs(%z : tensor<64x32xf32>) -> tensor<64x32xf32>
+  %h = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]} ins(%p : tensor<64x32xf32>) outs(%c : tensor<64x32xf16>) {
+  ^bb0(%x: f32, %o: f16):
+    %v = arith.truncf %x : f32 to f16
+    linalg.yield %v : f16
+  } -> tensor<64x32xf16>
+  %f = linalg.fill ins(%none : f16) outs(%r : tensor<32xf16>) -> tensor<32xf16>
+  %s = linalg.reduce ins(%h : tensor<64x32xf16>) outs(%f : tensor<32xf16>) dimensions = [0]
+    (%x: f16, %y: f16) {
+      %t = arith.addf %x, %y : f16
+      linalg.yield %t : f16
+    }
+  bufferization.materialize_in_destination %h in restrict writable %C : (tensor<64x32xf16>, memref<64x32xf16>) -> ()
+  bufferization.materialize_in_destination %s in restrict writable %R : (tensor<32xf16>, memref<32xf16>) -> ()
+  return
+}
+
+// -----
+
 func.func @product_of_a_row(%A: memref<64x16xf16>, %B: memref<16x32xf16>, %R: memref<64xf32>) {
   %a = bufferization.to_tensor %A restrict : memref<64x16xf16> to tensor<64x16xf16>
   %b = bufferization.to_tensor %B restrict : memref<16x32xf16> to tensor<16x32xf16>

@@ -156,21 +156,40 @@ func.func @plain(%A: memref<64x32xf16>, %B: memref<32x64xf16>, %C: memref<64x64x
 
 // -----
 
-// A reduction is no producer.
+// A sum begins with a constant.
 #matrix = affine_map<(m, k) -> (m, k)>
 #row = affine_map<(m, k) -> (m)>
 func.func @reduces(%A: memref<64x32xf16>) {
   %w = memref.alloc() {whole, workspace} : memref<64xf16>
   %x = bufferization.to_tensor %A restrict : memref<64x32xf16> to tensor<64x32xf16>
   %e = tensor.empty() : tensor<64xf16>
-  // expected-error@+1 {{tc.prepare_operands: expected parallel loops, and one result that is written in their order}}
+  // expected-error@+1 {{tc.prepare_operands: expected sums or products of i32 that begin with a constant}}
   %made = linalg.generic {indexing_maps = [#matrix, #row], iterator_types = ["parallel", "reduction"]}
       ins(%x : tensor<64x32xf16>) outs(%e : tensor<64xf16>) {
   ^bb0(%in: f16, %out: f16):
-    %y = arith.maximumf %in, %out : f16
+    %y = arith.addf %in, %out : f16
     linalg.yield %y : f16
   } -> tensor<64xf16>
   bufferization.materialize_in_destination %made in restrict writable %w : (tensor<64xf16>, memref<64xf16>) -> ()
+  return
+}
+
+// -----
+
+// The body takes a number of the function.
+#matrix = affine_map<(m, k) -> (m, k)>
+func.func @outside(%n: f16, %A: memref<64x32xf16>) {
+  %w = memref.alloc() {whole, workspace} : memref<64x32xf16>
+  %x = bufferization.to_tensor %A restrict : memref<64x32xf16> to tensor<64x32xf16>
+  %e = tensor.empty() : tensor<64x32xf16>
+  // expected-error@+1 {{tc.prepare_operands: the body takes a value from outside that is no constant}}
+  %made = linalg.generic {indexing_maps = [#matrix, #matrix], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<64x32xf16>) outs(%e : tensor<64x32xf16>) {
+  ^bb0(%in: f16, %out: f16):
+    %y = arith.mulf %in, %n : f16
+    linalg.yield %y : f16
+  } -> tensor<64x32xf16>
+  bufferization.materialize_in_destination %made in restrict writable %w : (tensor<64x32xf16>, memref<64x32xf16>) -> ()
   return
 }
 
@@ -199,5 +218,68 @@ func.func @copied(%A: memref<64x32xi8>) {
   %w = memref.alloc() {whole, workspace} : memref<64x32xi8>
   %x = bufferization.to_tensor %A restrict : memref<64x32xi8> to tensor<64x32xi8>
   bufferization.materialize_in_destination %x in restrict writable %w : (tensor<64x32xi8>, memref<64x32xi8>) -> ()
+  return
+}
+
+// -----
+
+// Sums of rows, which are neighbours in memory, are computed by a warp each, and those of columns by a thread each; the
+// last lanes have no 40th number.
+// CHECK-LABEL: func.func @sums(
+// CHECK: gpu.launch_func @sums_prepare_0::@sums_prepare_0 blocks in (%c2, %c1, %c1) threads in (%c256, %c1, %c1)
+// CHECK: gpu.launch_func @sums_prepare_1::@sums_prepare_1 blocks in (%c1, %c1, %c1) threads in (%c256, %c1, %c1)
+// CHECK-NOT: linalg.generic {{.*}}"reduction"
+// CHECK: gpu.func @sums_prepare_0(
+// CHECK: affine.for %{{.*}} = 0 to 2 iter_args(
+// CHECK: scf.if %{{.*}} -> (i32)
+// CHECK: memref.load %{{.*}} : memref<16x40xi8>
+// CHECK-COUNT-5: gpu.shuffle xor
+// CHECK: memref.store %{{.*}} : memref<16xi32>
+// CHECK: gpu.func @sums_prepare_1(
+// CHECK: affine.for %{{.*}} = 0 to 40 iter_args(
+// CHECK-NOT: gpu.shuffle
+// CHECK: memref.store %{{.*}} : memref<64xi32>
+#whole = affine_map<(m, n) -> (m, n)>
+#turned = affine_map<(m, n) -> (n, m)>
+#row = affine_map<(m, n) -> (m)>
+#column = affine_map<(m, n) -> (n)>
+func.func @sums(%A: memref<16x40xi8>, %B: memref<40x64xi8>, %C: memref<16x64xi32>) {
+  %zero = arith.constant 0 : i32
+  %v = memref.alloc() {whole, workspace} : memref<16xi32>
+  %w = memref.alloc() {whole, workspace} : memref<64xi32>
+  %a = bufferization.to_tensor %A restrict : memref<16x40xi8> to tensor<16x40xi8>
+  %b = bufferization.to_tensor %B restrict : memref<40x64xi8> to tensor<40x64xi8>
+  %e = tensor.empty() : tensor<16xi32>
+  %e_zeros = linalg.fill ins(%zero : i32) outs(%e : tensor<16xi32>) -> tensor<16xi32>
+  %rows = linalg.generic {indexing_maps = [#whole, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%a : tensor<16x40xi8>) outs(%e_zeros : tensor<16xi32>) {
+  ^bb0(%x: i8, %out: i32):
+    %y = arith.extsi %x : i8 to i32
+    %s = arith.addi %out, %y : i32
+    linalg.yield %s : i32
+  } -> tensor<16xi32>
+  %f = tensor.empty() : tensor<64xi32>
+  %f_zeros = linalg.fill ins(%zero : i32) outs(%f : tensor<64xi32>) -> tensor<64xi32>
+  %columns = linalg.generic {indexing_maps = [#turned, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%b : tensor<40x64xi8>) outs(%f_zeros : tensor<64xi32>) {
+  ^bb0(%x: i8, %out: i32):
+    %y = arith.extsi %x : i8 to i32
+    %s = arith.addi %out, %y : i32
+    linalg.yield %s : i32
+  } -> tensor<64xi32>
+  bufferization.materialize_in_destination %rows in restrict writable %v : (tensor<16xi32>, memref<16xi32>) -> ()
+  bufferization.materialize_in_destination %columns in restrict writable %w : (tensor<64xi32>, memref<64xi32>) -> ()
+  %r = bufferization.to_tensor %v restrict : memref<16xi32> to tensor<16xi32>
+  %l = bufferization.to_tensor %w restrict : memref<64xi32> to tensor<64xi32>
+  %c = bufferization.to_tensor %C restrict writable : memref<16x64xi32> to tensor<16x64xi32>
+  %p = linalg.matmul ins(%a, %b : tensor<16x40xi8>, tensor<40x64xi8>) outs(%c : tensor<16x64xi32>) -> tensor<16x64xi32>
+  %d = linalg.generic {indexing_maps = [#whole, #row, #column, #whole], iterator_types = ["parallel", "parallel"]}
+      ins(%p, %r, %l : tensor<16x64xi32>, tensor<16xi32>, tensor<64xi32>) outs(%c : tensor<16x64xi32>) {
+  ^bb0(%x: i32, %y: i32, %z: i32, %out: i32):
+    %s = arith.subi %x, %y : i32
+    %t = arith.subi %s, %z : i32
+    linalg.yield %t : i32
+  } -> tensor<16x64xi32>
+  bufferization.materialize_in_destination %d in restrict writable %C : (tensor<16x64xi32>, memref<16x64xi32>) -> ()
   return
 }

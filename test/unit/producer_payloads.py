@@ -78,8 +78,13 @@ class ProducerPayload:
         rows, columns = (columns, rows) if turned else (rows, columns)
         if not is_prepared:
             return self._argument(f"{rows}x{columns}x{self.type}")
-        kinds = [self._activation, self._scaled, self._dequantized, self._narrowed]
-        kinds += [self._grouped] * (rows % 16 == 0) + [self._packed] * (rows % 2 == 0)
+        kinds = [self._activation, self._scaled, self._dequantized, self._narrowed, self._narrow_floats]
+        kinds += (
+            [self._nibbles] * (columns % 16 == 0)
+            + [self._words] * (rows % 8 == 0)
+            + [self._grouped] * (rows % 16 == 0)
+            + [self._packed] * (rows % 2 == 0)
+        )
         kind = self._draw.choice(kinds)
         self.kinds.append(kind.__name__)
         return kind(rows, columns)
@@ -130,6 +135,35 @@ class ProducerPayload:
         body = [f"%y = arith.truncf %x0 : f32 to {self.type}"]
         return self._generic([(self._argument(given), given, "d0, d1")], f"{rows}x{columns}x{self.type}", 2, body)
 
+    def _narrow_floats(self, rows: int, columns: int) -> str:
+        """Numbers of fp8, alone or times scales, in the operand's type or in f32."""
+        stored, wide = self._draw.choice(("f8E4M3FN", "f8E5M2")), self._draw.choice((self.type, "f32"))
+        inputs = [(self._argument(f"{rows}x{columns}x{stored}"), f"{rows}x{columns}x{stored}", "d0, d1")]
+        if wide == self.type and self._draw.random() < 0.3:
+            body = [f"%y = arith.extf %x0 : {stored} to {wide}"]
+            return self._generic(inputs, f"{rows}x{columns}x{self.type}", 2, body)
+        inputs.append(self._vector(rows, columns, wide))
+        body = [f"%f = arith.extf %x0 : {stored} to {wide}", f"%s = arith.mulf %f, %x1 : {wide}"]
+        if wide != self.type:
+            body.append(f"%y = arith.truncf %s : {wide} to {self.type}")
+        return self._generic(inputs, f"{rows}x{columns}x{self.type}", 2, body)
+
+    def _nibbles(self, rows: int, columns: int) -> str:
+        """Numbers of i4 with a scale and a zero point for each group of 16 columns, which is a loop."""
+        groups, is_signed = columns // 16, self._draw.random() < 0.5
+        shape, vector = f"{rows}x{groups}x16", f"{rows}x{groups}x{self.type}"
+        inputs = [(self._argument(f"{shape}xi4"), f"{shape}xi4", "d0, d1, d2")]
+        inputs += [(self._argument(vector), vector, "d0, d1") for _ in range(2)]
+        middle = self._line(f"arith.constant {0 if is_signed else 8} : i32")
+        body = [f"%w = arith.{'extsi' if is_signed else 'extui'} %x0 : i4 to i32"]
+        body += [f"%v = arith.subi %w, {middle} : i32", f"%f = arith.sitofp %v : i32 to {self.type}"]
+        body += [f"%c = arith.subf %f, %x1 : {self.type}", f"%y = arith.mulf %c, %x2 : {self.type}"]
+        made = self._generic(inputs, f"{shape}x{self.type}", 3, body)
+        return self._line(
+            f"tensor.collapse_shape {made} [[0], [1, 2]] : tensor<{shape}x{self.type}> into "
+            f"tensor<{rows}x{columns}x{self.type}>"
+        )
+
     def _grouped(self, rows: int, columns: int) -> str:
         """Numbers of i8 with a scale for each group of 16 rows, through an expansion of the rows."""
         groups, shape = rows // 16, f"{rows // 16}x16x{columns}"
@@ -139,6 +173,18 @@ class ProducerPayload:
             f"tensor<{rows}x{columns}xi8> into tensor<{shape}xi8>"
         )
         return self._with_scales(grouped, groups, 16, columns)
+
+    def _words(self, rows: int, columns: int) -> str:
+        """Numbers of 4 bits, eight rows in one of i32, by shifts that a constant holds, with a scale for eight rows."""
+        groups, source = rows // 8, f"{rows // 8}x{columns}xi32"
+        places = self._draw.choice(([0, 4, 8, 12, 16, 20, 24, 28], [0, 16, 4, 20, 8, 24, 12, 28]))
+        shifts = self._line(f"arith.constant dense<{[[place] for place in places]}> : tensor<8x1xi32>")
+        mask, middle = self._line("arith.constant 15 : i32"), self._line("arith.constant 8 : i32")
+        inputs = [(self._argument(source), source, "d0, d2"), (shifts, "8x1xi32", "d1, 0")]
+        body = ["%s = arith.shrsi %x0, %x1 : i32", f"%u = arith.andi %s, {mask} : i32"]
+        body += [f"%c = arith.subi %u, {middle} : i32", "%y = arith.trunci %c : i32 to i8"]
+        unpacked = self._generic(inputs, f"{groups}x8x{columns}xi8", 3, body)
+        return self._with_scales(unpacked, groups, 8, columns)
 
     def _with_scales(self, grouped: str, groups: int, size: int, columns: int) -> str:
         shape = f"{groups}x{size}x{columns}"

@@ -21,6 +21,13 @@ _FOLDS = {
         "shifted": ("arith.addi", "5"),
     },
 }
+for _type, _infinity, _large in (("f16", "0x7C00", "6.0e4"), ("bf16", "0x7F80", "3.0e38")):
+    _FOLDS[_type] = {
+        **_FOLDS["f32"],
+        "max": ("arith.maximumf", _infinity.replace("0x7", "0xF")),
+        "min": ("arith.minimumf", _infinity),
+        "largest": ("arith.maxnumf", f"-{_large}"),
+    }
 FOLDS = tuple(_FOLDS["f32"])
 _IDENTITY = "affine_map<(i, j) -> (i, j)>"
 
@@ -49,6 +56,7 @@ def reduction_payload(
     stored: str = "f32",
     inputs: str = "f16",
     columns: str = "",
+    of_stored: bool = False,
 ) -> str:
     """Returns a payload that returns AB and a bias, stored as `stored`, and reductions of it.
 
@@ -58,6 +66,7 @@ def reduction_payload(
         stored: element type of the product, as it is returned.
         inputs: element type of A and B; sums are i32 with i8, else f32.
         columns: which of "ab" are column-major.
+        of_stored: whether the product as it is stored is reduced, in its type; else the sums.
     """
     sums = "i32" if inputs == "i8" else "f32"
     kind, zero = ("i", "0") if sums == "i32" else ("f", "0.0")
@@ -84,13 +93,15 @@ def reduction_payload(
             f" linalg.yield %v : {stored} }} -> {narrow}",
         ]
         returned = ["%c"]
+    element, matrix = (stored, narrow) if of_stored else (sums, wide)
+    source = returned[0] if of_stored else "%sums"
     for number, reduced in enumerate(reductions):
-        fold, begin = _FOLDS[sums][reduced.fold]
-        type_ = f"tensor<{n if reduced.axis == 0 else m}x{sums}>"
+        fold, begin = _FOLDS[element][reduced.fold]
+        type_ = f"tensor<{n if reduced.axis == 0 else m}x{element}>"
         lines += [
-            f"%b{number} = arith.constant {begin} : {sums}",
+            f"%b{number} = arith.constant {begin} : {element}",
             f"%e{number} = tensor.empty() : {type_}",
-            f"%f{number} = linalg.fill ins(%b{number} : {sums}) outs(%e{number} : {type_}) -> {type_}",
+            f"%f{number} = linalg.fill ins(%b{number} : {element}) outs(%e{number} : {type_}) -> {type_}",
         ]
         begins = f"outs(%f{number} : {type_})"
         if reduced.squares:
@@ -100,14 +111,14 @@ def reduction_payload(
             iterators = ", ".join(f'"{loop}"' for loop in loops)
             lines.append(
                 f"%r{number} = linalg.generic {{indexing_maps = [{_IDENTITY}, affine_map<(i, j) -> ({kept})>], "
-                f"iterator_types = [{iterators}]}} ins(%sums : {wide}) {begins} {{\n"
-                f"^bb0(%x: {sums}, %o: {sums}):\n %s = arith.mul{kind} %x, %x : {sums}\n"
-                f" %v = {fold} %o, %s : {sums}\n linalg.yield %v : {sums} }} -> {type_}"
+                f"iterator_types = [{iterators}]}} ins({source} : {matrix}) {begins} {{\n"
+                f"^bb0(%x: {element}, %o: {element}):\n %s = arith.mul{kind} %x, %x : {element}\n"
+                f" %v = {fold} %o, %s : {element}\n linalg.yield %v : {element} }} -> {type_}"
             )
         else:
             lines.append(
-                f"%r{number} = linalg.reduce ins(%sums : {wide}) {begins} dimensions = [{reduced.axis}]\n"
-                f" (%x: {sums}, %o: {sums}) {{\n %v = {fold} %x, %o : {sums}\n linalg.yield %v : {sums} }}"
+                f"%r{number} = linalg.reduce ins({source} : {matrix}) {begins} dimensions = [{reduced.axis}]\n"
+                f" (%x: {element}, %o: {element}) {{\n %v = {fold} %x, %o : {element}\n linalg.yield %v : {element} }}"
             )
         returned.append(f"%r{number}")
         types.append(type_)

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import ml_dtypes
@@ -123,3 +124,19 @@ def test_the_package_imports_nothing_before_a_name_is_used() -> None:
         "except AttributeError as error: assert 'other' in str(error)\n"
     )
     subprocess.run([sys.executable, "-c", script], env={"PYTHONPATH": str(RUNNER), "PATH": ""}, check=True)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda a: stepladder.matmul(np.ma.masked_array(a), a, device="emulator"), "'a' is a masked array"),
+        (lambda a: stepladder.matmul(a, a, operands=[a], device="emulator"), "'operands' is given without an epilogue"),
+        (lambda a: stepladder.matmul(a, a, operands=3, epilogue=abs, device="emulator"), "'operands' is a int"),
+        (lambda a: stepladder.matmul(a, a, stages=[2], device="emulator"), "'stages' is a list; knobs are"),
+        (lambda a: stepladder.Matmul(3, device="emulator")(a, a), "'epilogue' is a int; accepted: a function"),
+        (lambda a: stepladder.load(3), "'path' is a int; accepted: the path"),
+    ],
+)
+def test_arguments_of_other_kinds_are_refused(call: Callable[[np.ndarray], object], message: str) -> None:
+    with pytest.raises(stepladder.ArgumentError, match=message):
+        call(np.ones((8, 8), np.float16))

@@ -13,6 +13,7 @@ from stepladder.api.views import View
 
 ROWS, COLUMNS = 4, 8
 ROW = np.linspace(-1, 1, COLUMNS, dtype=np.float32)
+RANDOM = np.random.default_rng(0)
 MATRIX = np.linspace(-2, 2, ROWS * COLUMNS, dtype=np.float32).reshape(ROWS, COLUMNS)
 
 
@@ -68,8 +69,26 @@ def test_element_types() -> None:
 
 
 def test_numbers_that_are_not_finite() -> None:
-    texts = [op.text for op in of(lambda x: F.clip(x, -np.inf, np.inf) + np.nan)[0].ops if "constant" in op.name]
-    assert texts == ["0xff800000", "0x7f800000", "0x7fc00000"]
+    epilogue, _ = of(lambda x: F.where(x > -np.inf, F.maximum(x, np.inf), np.nan))
+    assert [op.text for op in epilogue.ops if "constant" in op.name] == ["0xff800000", "0x7f800000", "0x7fc00000"]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x * 1.0 / 1 - 0.0,
+        lambda x: np.negative(-(1 * x)),
+        lambda x: F.clip(x, -np.inf, np.inf),
+        lambda x: F.where(x > 2, x, x),
+        lambda x: F.maximum(x, x).float(),
+    ],
+)
+def test_what_changes_nothing_is_not_recorded(function: Callable[..., object]) -> None:
+    assert of(function)[0] == of(lambda x: x)[0]
+
+
+def test_methods_are_functions() -> None:
+    assert of(lambda x: x.relu() * x.clip(0, 6))[0] == of(lambda x: F.relu(x) * F.clip(x, 0, 6))[0]
 
 
 def total(x: Traced) -> Traced:
@@ -92,6 +111,11 @@ def branches(x: Traced) -> Traced:
         (lambda x: x[0], "indexing"),
         (lambda x: float(x), "conversion of an array to a number"),
         (lambda x: x**7, "a power of 7"),
+        (lambda x: 2**x, "a power whose exponent is an array"),
+        (lambda x: F.where(~(x > 0), x, 0), "the operator `~`"),
+        (lambda x: x // 2, "the operator `//`"),
+        (lambda x: x * 10**400, "an integer beyond the numbers of f32"),
+        (lambda x, y: x + y, "called with 1 arrays, the product and the operands"),
         (lambda x: x + "1", "a value of type str"),
         (lambda x: x + (x > 0), "arithmetic on a condition"),
         (lambda x: x.astype(np.int32), "a cast from f32 to i32"),
@@ -154,6 +178,7 @@ def yields(x: Traced) -> Iterator[Traced]:
         (writes_element, "writes an element"),
         (calls_what_writes, "list.append()"),
         (yields, "a generator"),
+        (lambda x: x * RANDOM.random(), "draws random numbers from 'RANDOM'"),
     ],
 )
 def test_side_effects_are_refused_before_they_happen(

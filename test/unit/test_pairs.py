@@ -15,6 +15,7 @@ import pytest
 from combinations import combinations, sample
 from conftest import examples
 from pair_payloads import PairPayload, drawn
+from ptx_kernels import check as run_ptx
 from stepladder.payload.matmul import PayloadMatmul, find_matmul
 from stepladder.pipeline.build import Build, build
 from stepladder.pipeline.context import mlir_context, parse_payload
@@ -141,6 +142,14 @@ def test_targets_without_wgmma_have_one_kernel(target: str, pipeline: str) -> No
     assert isinstance(made, Build)
     assert (made.manifest.pipeline, made.manifest.problem.second_b) == (pipeline, 0)
     assert made.manifest.spills == {"stores": 0, "loads": 0}
+
+
+@pytest.mark.parametrize("pipeline, knobs", [("wgmma", TILES), ("mma_sync", WARPS), ("wmma", WARPS)])
+def test_machine_code_is_right(pipeline: str, knobs: dict) -> None:
+    with mlir_context():
+        made = build(PairPayload(m=40, n=40, biases=1, batch=2).text(), "pair.mlir", Request(pipeline, knobs))
+    found, findings = run_ptx(made.code.ptx, made)
+    assert not found, [finding.render() for finding in findings]
 
 
 def test_pair_that_wgmma_refuses_is_two_of_its_kernels() -> None:

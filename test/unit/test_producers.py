@@ -13,8 +13,12 @@ import pytest
 
 from combinations import SEED
 from conftest import PROFILE
+from emulator_ops import run
 from producer_payloads import ProducerPayload
 from stepladder.emulator.matmul import EmulatedExecutor, check_steps, lowest
+from stepladder.extension.lib import narrow_floats
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.traverse import walk
 from stepladder.payload import reference_export
 from stepladder.payload.matmul import find_matmul
 from stepladder.pipeline.build import build
@@ -25,6 +29,7 @@ from stepladder.runtime.errors import BAD_INPUT, StepladderError
 from stepladder.verify import arrays
 from stepladder.verify.check import check_matmul
 from stepladder.verify.error_propagation import BoundedEvaluation
+from stepladder.verify.reference_evaluation import Evaluation
 
 WARPS = {"block_m": 32, "block_n": 32, "block_k": 32, "warp_m": 16, "warp_n": 32}
 WARPGROUP = {
@@ -171,12 +176,12 @@ FP8 = """  %q = tensor.empty() : tensor<32x64xf8E4M3FN>
   %a = linalg.generic {indexing_maps = [#whole, #whole], iterator_types = ["parallel", "parallel"]}
       ins(%q : tensor<32x64xf8E4M3FN>) outs(%e : tensor<32x64xf16>) {
   ^bb0(%v: f8E4M3FN, %o: f16):
-    %w = arith.extf %v : f8E4M3FN to f16
-    %r = arith.addf %w, %w : f16
+    %w = arith.addf %v, %v : f8E4M3FN
+    %r = arith.extf %w : f8E4M3FN to f16
     linalg.yield %r : f16
   } -> tensor<32x64xf16>"""
 REFUSED = {
-    "fp8": (FP8, "linalg.generic takes tensor<32x64xf8E4M3FN>"),
+    "fp8": (FP8, "'arith.addf' on f8E4M3FN makes A or B"),
     "another op": (PAD.replace("%a", "%p0").replace("%d", "%a"), "'tensor.pad' makes what an operand"),
     "another scalar op": (
         GENERIC.replace("BODY", "arith.remf %v, %v : f16"),
@@ -205,3 +210,120 @@ def test_pipelines_without_the_step_refuse(pipeline: str) -> None:
     text = ProducerPayload(0).text
     with mlir_context(), pytest.raises(StepladderError, match="nothing may prepare them"):
         check_steps(text, "f.mlir", Request(pipeline, {}), lambda _: None)
+
+
+def test_numbers_of_i4_are_two_in_a_byte() -> None:
+    """The manifest has bytes, of which the low bits are the first number."""
+    text = NIBBLES.replace("SHAPE", "8x4")
+    with mlir_context():
+        module = parse_payload(text, "f.mlir")
+        found = find_matmul(module)
+        program = reference_export.export(module, found.roles)
+    assert found.problem.a_source is not None and found.problem.a_source.shape == (8, 2)
+    generator = np.random.default_rng(SEED)
+    bytes_, b = generator.integers(-128, 128, (8, 2)).astype(np.int8), generator.integers(-8, 8, (4, 8)).astype(np.int8)
+    numbers = np.stack([bytes_ << 4 >> 4, bytes_ >> 4], axis=-1).reshape(8, 4).astype(np.int64)
+    computed = Evaluation(program, {0: bytes_, 1: b}, arrays.NumPyArrays()).whole(program.output("c"))
+    np.testing.assert_array_equal(computed, numbers @ b.astype(np.int64))
+
+
+NIBBLES = """func.func @f(%Q: tensor<SHAPExi4>, %B: tensor<4x8xi8>) -> tensor<8x8xi32> {
+  %zero = arith.constant 0 : i32
+  %e = tensor.empty() : tensor<SHAPExi8>
+  %a = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]} ins(%Q : tensor<SHAPExi4>) outs(%e : tensor<SHAPExi8>) {
+  ^bb0(%x: i4, %o: i8):
+    %y = arith.extsi %x : i4 to i8
+    linalg.yield %y : i8
+  } -> tensor<SHAPExi8>
+  %c = tensor.empty() : tensor<8x8xi32>
+  %start = linalg.fill ins(%zero : i32) outs(%c : tensor<8x8xi32>) -> tensor<8x8xi32>
+  %p = linalg.matmul ins(%a, %B : tensor<SHAPExi8>, tensor<4x8xi8>) outs(%start : tensor<8x8xi32>) -> tensor<8x8xi32>
+  return %p : tensor<8x8xi32>
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (NIBBLES.replace("SHAPE", "8x5").replace("4x8xi8", "5x8xi8"), "argument 0 is tensor<8x5xi4>"),
+        (
+            NIBBLES.replace("SHAPE", "8x4").replace("i8", "i4").replace("extsi %x : i4 to i4", "addi %x, %x : i4"),
+            "A or B of i4, which no pipeline multiplies",
+        ),
+    ],
+)
+def test_numbers_of_i4_that_are_refused(text: str, message: str) -> None:
+    with mlir_context(), pytest.raises(StepladderError) as caught:
+        find_matmul(parse_payload(text, "payload.mlir"))
+    assert message in caught.value.message, caught.value.render()
+    assert caught.value.status == BAD_INPUT and caught.value.notes
+    assert (caught.value.location or "").startswith("payload.mlir:")
+
+
+WORDS = """func.func @f(%Q: tensor<1x8xi32>, %B: tensor<8x8xi8>) -> tensor<8x8xi32> {
+  %shifts = arith.constant dense<[0, 16, 4, 20, 8, 24, 12, 28]> : tensor<8xi32>
+  %fifteen = arith.constant 15 : i32
+  %zero = arith.constant 0 : i32
+  %e = tensor.empty() : tensor<1x8x8xi8>
+  %words = linalg.generic {indexing_maps = [affine_map<(g, t, k) -> (g, k)>, affine_map<(g, t, k) -> (t)>,
+      affine_map<(g, t, k) -> (g, t, k)>], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%Q, %shifts : tensor<1x8xi32>, tensor<8xi32>) outs(%e : tensor<1x8x8xi8>) {
+  ^bb0(%x: i32, %s: i32, %o: i8):
+    %y = arith.shrui %x, %s : i32
+    %u = arith.andi %y, %fifteen : i32
+    %r = arith.trunci %u : i32 to i8
+    linalg.yield %r : i8
+  } -> tensor<1x8x8xi8>
+  %a = tensor.collapse_shape %words [[0, 1], [2]] : tensor<1x8x8xi8> into tensor<8x8xi8>
+  %c = tensor.empty() : tensor<8x8xi32>
+  %start = linalg.fill ins(%zero : i32) outs(%c : tensor<8x8xi32>) -> tensor<8x8xi32>
+  %p = linalg.matmul ins(%a, %B : tensor<8x8xi8>, tensor<8x8xi8>) outs(%start : tensor<8x8xi32>) -> tensor<8x8xi32>
+  return %p : tensor<8x8xi32>
+}
+"""
+
+
+@pytest.mark.parametrize("places", [[0, 16, 4, 20, 8, 24, 12, 28], [28, 24, 20, 16, 12, 8, 4, 0]])
+def test_shifts_by_a_constant(places: list[int]) -> None:
+    """In order, which an index gives, or in another one."""
+    with mlir_context():
+        module = parse_payload(WORDS.replace("[0, 16, 4, 20, 8, 24, 12, 28]", str(places)), "f.mlir")
+        found = find_matmul(module)
+        program = reference_export.export(module, found.roles)
+    assert found.problem.epilogue_operands == ()
+    generator = np.random.default_rng(SEED)
+    words = generator.integers(-(2**31), 2**31, (1, 8)).astype(np.int32)
+    b = generator.integers(-8, 8, (8, 8)).astype(np.int64)
+    numbers = np.stack([words[0].astype(np.int64) >> place & 15 for place in places])
+    computed = Evaluation(program, {0: words, 1: b.astype(np.int8)}, arrays.NumPyArrays()).whole(program.output("c"))
+    np.testing.assert_array_equal(computed, numbers @ b)
+
+
+def test_shifts_by_an_argument_are_refused() -> None:
+    text = WORDS.replace("%Q: tensor<1x8xi32>", "%Q: tensor<1x8xi32>, %shifts: tensor<8xi32>", 1)
+    text = "".join(line for line in text.splitlines(keepends=True) if "%shifts = " not in line)
+    with mlir_context(), pytest.raises(StepladderError, match="by a number that an operand holds"):
+        find_matmul(parse_payload(text, "payload.mlir"))
+
+
+@pytest.mark.parametrize("name, stored", [("f8E4M3FN", ml_dtypes.float8_e4m3fn), ("f8E5M2", ml_dtypes.float8_e5m2)])
+@pytest.mark.parametrize("wide", ["f16", "bf16", "f32"])
+def test_all_numbers_of_fp8_in_wider_types(name: str, stored: type, wide: str) -> None:
+    """As ml_dtypes has them, subnormal ones, infinities and what is no number among them."""
+    with mlir_context(), ir.Location.unknown():
+        given, type_ = (ir.VectorType.get([256], ir.Type.parse(each)) for each in (name, wide))
+        module = ir.Module.parse(
+            f"func.func @f(%x: {given}) -> {type_} {{ %y = ub.poison : {type_} return %y : {type_} }}"
+        )
+        end = walk(module, "func.return")[0]
+        with ir.InsertionPoint(end):
+            end.operands[0] = narrow_floats.extended(
+                walk(module, "func.func")[0].regions[0].blocks[0].arguments[0], type_
+            )
+        text = str(module)
+    numbers = np.arange(256, dtype=np.uint8).view(stored)
+    (found,) = run(text, numbers)
+    with np.errstate(invalid="ignore"):  # signalling NaNs
+        np.testing.assert_array_equal(np.asarray(found).astype(np.float64), numbers.astype(np.float64))

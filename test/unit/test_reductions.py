@@ -50,6 +50,18 @@ def test_right_on_every_pipeline(where: str, kind: tuple[Reduced, ...], stored: 
     check(reduction_payload(*size, kind, stored=stored), pipeline, knobs, levels="three" if stored == "f32" else "last")
 
 
+@pytest.mark.parametrize(
+    "where, kind, stored",
+    combinations(("mma_sync, edges", "wmma", "multistage"), KINDS[1:], ("f16", "bf16")),
+)
+def test_results_of_16_bits(where: str, kind: tuple[Reduced, ...], stored: str) -> None:
+    pipeline, knobs = WHERE[where]
+    stored = "f16" if pipeline == "wmma" else stored
+    size = (64, 64, 32) if pipeline == "wmma" else (37, 40, 40)
+    payload = reduction_payload(*size, kind, stored=stored, inputs=stored, of_stored=True)
+    check(payload, pipeline, knobs, levels="three")
+
+
 @pytest.mark.parametrize("pipeline, knobs", [("mma_sync", WARPS), ("wgmma", TILES)])
 def test_integers_are_exact(pipeline: str, knobs: dict[str, int]) -> None:
     reductions = (Reduced("sum", 1), Reduced("min", 0), Reduced("max", 1, squares=True))
@@ -171,13 +183,13 @@ REFUSED = {
         changed("%v = arith.addf %o, %s", "%t = arith.addf %o, %s : f32\n%v = arith.addf %t, %o"),
         "does more with",
     ),
-    "f16": (
+    "i8": (
         reduction_payload(64, 64, 64, KINDS[0])
-        .replace("tensor<64xf32>", "tensor<64xf16>")
-        .replace("%b0 = arith.constant 0.0 : f32", "%b0 = arith.constant 0.0 : f16")
-        .replace("ins(%b0 : f32)", "ins(%b0 : f16)")
-        .replace("%bias: tensor<64xf16>", "%bias: tensor<64xf32>")
-        .replace("%bias : tensor<64x64xf32>, tensor<64xf16>", "%bias : tensor<64x64xf32>, tensor<64xf32>")
+        .replace("tensor<64xf32>", "tensor<64xi8>")
+        .replace("%b0 = arith.constant 0.0 : f32", "%b0 = arith.constant 0 : i8")
+        .replace("ins(%b0 : f32)", "ins(%b0 : i8)")
+        .replace("%bias: tensor<64xi8>", "%bias: tensor<64xf32>")
+        .replace("%bias : tensor<64x64xf32>, tensor<64xi8>", "%bias : tensor<64x64xf32>, tensor<64xf32>")
         .replace(
             "linalg.reduce ins(%sums : tensor<64x64xf32>)",
             "linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>], "
@@ -185,10 +197,10 @@ REFUSED = {
         )
         .replace(
             "dimensions = [1]\n (%x: f32, %o: f32) {\n %v = arith.addf %x, %o : f32\n linalg.yield %v : f32 }",
-            "{\n^bb0(%x: f32, %o: f16):\n %y = arith.truncf %x : f32 to f16\n %v = arith.addf %y, %o : f16\n"
-            " linalg.yield %v : f16 } -> tensor<64xf16>",
+            "{\n^bb0(%x: f32, %o: i8):\n %y = arith.fptosi %x : f32 to i8\n %v = arith.addi %y, %o : i8\n"
+            " linalg.yield %v : i8 } -> tensor<64xi8>",
         ),
-        "reduces in f16",
+        "reduces in i8",
     ),
     "begins with an argument": (
         "\n".join(

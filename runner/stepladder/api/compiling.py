@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
 
 from stepladder.api import building, signature
@@ -76,7 +76,7 @@ def compile(
         name,
         os.fspath(pipeline),
         building.target_of(target, device),
-        tuple(sorted(knobs.items())),
+        knob_items(knobs),
         tuple(without),
         function,
         tuple(os.fspath(path) for path in plugins),
@@ -88,6 +88,23 @@ def compile(
     if isinstance(built, BuiltFunction):
         return Function(built, device)
     return Kernel(built, signature.of_spec(source) if isinstance(source, MatmulSpec) else None, device)
+
+
+def knob_items(knobs: Mapping[str, object]) -> tuple[tuple[str, str | int], ...]:
+    """Returns the names and values of knobs, sorted.
+
+    Args:
+        knobs: keyword arguments of a call.
+
+    Raises:
+        ArgumentError: a value that no knob has.
+    """
+    found: list[tuple[str, str | int]] = []
+    for name, value in sorted(knobs.items()):
+        if not isinstance(value, (str, int)):
+            raise ArgumentError(f"argument '{name}' is a {type(value).__name__}; knobs are numbers and names")
+        found.append((name, value))
+    return tuple(found)
 
 
 def _is_module(source: object) -> TypeGuard[Any]:
@@ -108,6 +125,8 @@ def load(path: str | os.PathLike[str], *, device: Device = "auto") -> Kernel | F
     Raises:
         StepladderError: no bundle, or a damaged one.
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise ArgumentError(f"argument 'path' is a {type(path).__name__}; accepted: the path of a bundle's folder")
     found = read_any(path)
     if isinstance(found, FunctionBundle):
         return Function(BuiltFunction(found, None), device)

@@ -11,6 +11,7 @@ from typing import Any
 
 from stepladder.api.building import AUTO, EMULATOR
 from stepladder.api.compiling import compile as compile_kernel
+from stepladder.api.compiling import knob_items
 from stepladder.api.errors import ArgumentError, EpilogueError, shape_text
 from stepladder.api.kernel import Device, Kernel
 from stepladder.api.recording import Epilogue
@@ -26,6 +27,7 @@ from stepladder.api.views import View, row_major, same_strides, torch_module, ty
 # Signatures of calls whose kernels are known.
 _KEPT = 2048
 
+_NONE: Sequence[object] = ()
 # The type of the result, where it is not that of the operands.
 _RESULTS = {"i8": "i32", "f8E4M3FN": "f32", "f8E5M2": "f32"}
 _TYPES = ("f16", "bf16", "f32", "f64", "i8", "f8E4M3FN", "f8E5M2")
@@ -51,7 +53,7 @@ def matmul(
     *,
     c: object = None,
     epilogue: Callable[..., Any] | None = None,
-    operands: Sequence[object] = (),
+    operands: Sequence[object] = _NONE,
     out: object = None,
     dtype: object = None,
     pipeline: str = AUTO,
@@ -94,8 +96,10 @@ def matmul(
     """
     call = None
     buckets = None if row_buckets is None else check_buckets(row_buckets)
+    if operands is not _NONE:
+        _check_operands(operands, epilogue)
     if c is None and epilogue is None:
-        call = _call_of((a, b), out, (dtype, pipeline, target, device, buckets, *sorted(knobs.items())))
+        call = _call_of((a, b), out, (dtype, pipeline, target, device, buckets, *knob_items(knobs)))
         known = None if call is None else _calls.get(call)
         if known is not None:
             launched = known.kernel.launch_tensors((a, b), out, stream, known.shapes.result)
@@ -104,7 +108,7 @@ def matmul(
     handle = None if stream is None else stream_of(stream)
     seen_a, seen_b = view_of("a", a, handle), view_of("b", b, handle)
     seen_out = None if out is None else view_of("out", out, handle)
-    options = (pipeline, target, device, buckets, tuple(sorted(knobs.items())))
+    options = (pipeline, target, device, buckets, knob_items(knobs))
     wanted = None if dtype is None else type_name(dtype, "dtype")
     if c is None and epilogue is None:
         given = None if seen_out is None else seen_out.signature
@@ -149,7 +153,7 @@ class Matmul:
         buckets = None if row_buckets is None else check_buckets(row_buckets)
         self._epilogue = epilogue
         self._dtype = None if dtype is None else type_name(dtype, "dtype")
-        self._options = (pipeline, target, device, buckets, tuple(sorted(knobs.items())))
+        self._options = (pipeline, target, device, buckets, knob_items(knobs))
         self._plans: OrderedDict[object, _Plan] = OrderedDict()
         self._calls: OrderedDict[object, _Plan] = OrderedDict()
 
@@ -229,6 +233,16 @@ def _keep(key: object, plan: _Plan, plans: OrderedDict[object, _Plan] = _plans) 
         while len(plans) > _KEPT:
             plans.popitem(last=False)
     return plan
+
+
+def _check_operands(operands: object, epilogue: object) -> None:
+    """Refuses operands that nothing takes."""
+    if not isinstance(operands, (list, tuple)):
+        raise ArgumentError(
+            f"argument 'operands' is a {type(operands).__name__}; accepted: a list or a tuple of arrays"
+        )
+    if epilogue is None and operands:
+        raise ArgumentError("argument 'operands' is given without an epilogue, which would take them")
 
 
 def _shapes(a: View, b: View) -> Shapes:

@@ -18,6 +18,7 @@ _PREDICATES = {
     "eq": ("oeq", "eq"),
     "ne": ("une", "ne"),
 }
+_EXPONENTS = 127  # the largest of f32
 _BINARY = {
     "add": ("arith.addf", "arith.addi"),
     "sub": ("arith.subf", "arith.subi"),
@@ -62,7 +63,11 @@ def lifted(values: Sequence[object]) -> list[Value]:
 def _number(value: object) -> int | float:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
         refuse(f"a value of type {type(value).__name__}", "accepted: arrays and numbers")
-    return int(value) if isinstance(value, (int, np.integer)) else float(value)
+    if isinstance(value, (int, np.integer)):
+        if abs(int(value)) >> _EXPONENTS:
+            refuse("an integer beyond the numbers of f32", "accepted: numbers up to 2^127")
+        return int(value)
+    return float(value)
 
 
 def _common(types: Sequence[str]) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 import numpy as np
@@ -21,6 +22,21 @@ _ACCEPTED = (
     "accepted: + - * /, comparisons, casts by astype, and relu, gelu, silu, sigmoid, tanh, exp, log, sqrt, erf, abs, "
     "maximum, minimum, clip and where of stepladder.functions or NumPy"
 )
+# Ops that return one operand where the other one is this number.
+_NEUTRAL = {
+    "arith.addf": -0.0,
+    "arith.subf": 0.0,
+    "arith.mulf": 1.0,
+    "arith.divf": 1.0,
+    "arith.maximumf": -math.inf,
+    "arith.minimumf": math.inf,
+    "arith.addi": 0,
+    "arith.subi": 0,
+    "arith.muli": 1,
+}
+_COMMUTATIVE = frozenset(_NEUTRAL) - {"arith.subf", "arith.subi", "arith.divf"}
+# Ops that return one of their last two operands.
+_CHOICES = ("arith.select", "arith.maximumf", "arith.minimumf", "arith.maxsi", "arith.minsi")
 
 
 @dataclass(frozen=True)
@@ -104,7 +120,7 @@ class Recording:
     names: dict[int, str] = field(default_factory=dict)
 
     def record(self, name: str, operands: Sequence[Value], type_: str, text: str = "") -> Value:
-        """Records an op; one that is there already is not recorded twice.
+        """Records an op; one that is there already is not recorded twice, and one that returns an operand not at all.
 
         Args:
             name: of the op, with its dialect.
@@ -115,8 +131,48 @@ class Recording:
         Returns:
             The op's result.
         """
+        same = self._unchanged(name, operands)
+        if same is not None:
+            return same
         op = Op(name, tuple(item.number for item in operands), type_, text)
         return self.make(self, self.ops.setdefault(op, len(self.ops)), type_)
+
+    def needed(self, result: Value) -> tuple[tuple[Op, ...], int]:
+        """Returns the ops that a value depends on, and all inputs, in order; and the number of the value's op.
+
+        Args:
+            result: of the recording.
+        """
+        ops = list(self.ops)
+        kept = {number for number, op in enumerate(ops) if op.name == "input"} | {result.number}
+        for number in range(len(ops) - 1, -1, -1):
+            if number in kept:
+                kept.update(ops[number].operands)
+        places = {number: place for place, number in enumerate(sorted(kept))}
+        return (
+            tuple(
+                replace(ops[number], operands=tuple(places[item] for item in ops[number].operands)) for number in places
+            ),
+            places[result.number],
+        )
+
+    def _unchanged(self, name: str, operands: Sequence[Value]) -> Value | None:
+        """Returns the operand that an op returns as it is, as x * 1 does: compilation folds such ops, and an epilogue
+        of nothing else would be none."""
+        if name == "arith.negf" and self._op(operands[0]).name == name:
+            return self.make(self, self._op(operands[0]).operands[0], operands[0].type)
+        if name in _CHOICES and operands[-1].number == operands[-2].number:
+            return operands[-1]
+        if name in _NEUTRAL:
+            order = (operands, operands[::-1]) if name in _COMMUTATIVE else (operands,)
+            for value, other in order:
+                op = self._op(other)
+                if op.name == "arith.constant" and op.text == literal(_NEUTRAL[name], op.type):
+                    return value
+        return None
+
+    def _op(self, value: Value) -> Op:
+        return next(itertools.islice(self.ops, value.number, None))
 
     def constant(self, value: float, type_: str) -> Value:
         """Records a number.

@@ -20,7 +20,7 @@ from types import CodeType, FrameType
 
 import numpy as np
 
-from stepladder.api.errors import EpilogueError
+from stepladder.api.errors import ArgumentError, EpilogueError
 
 # Code of these packages is called by what is traced, and is not the epilogue's.
 _TRUSTED = (os.path.dirname(os.path.dirname(os.path.abspath(__file__))), os.path.dirname(np.__file__))
@@ -119,6 +119,22 @@ def _effect(called: object) -> str | None:
     return None
 
 
+def check_captured(function: Callable[..., object], name: str, value: object) -> None:
+    """Refuses a generator of random numbers that an epilogue captures: what it drew would be a constant.
+
+    Args:
+        function: the epilogue.
+        name: of the variable.
+        value: what it holds.
+
+    Raises:
+        EpilogueError: names the variable.
+    """
+    code = getattr(function, "__code__", None)
+    if isinstance(value, _RANDOM) and code is not None:
+        raise _refusal(f"it draws random numbers from '{name}'", code.co_filename, code.co_firstlineno)
+
+
 def call_observed(function: Callable[..., object], arguments: Sequence[object]) -> object:
     """Calls a function after a check of its code, and checks what it calls, before that is executed.
 
@@ -151,9 +167,20 @@ def call_observed(function: Callable[..., object], arguments: Sequence[object]) 
             if effect is not None:
                 raise _refusal(effect, frame.f_code.co_filename, frame.f_lineno)
 
+    if not callable(function):
+        raise ArgumentError(f"argument 'epilogue' is a {type(function).__name__}; accepted: a function of the product")
     before = sys.getprofile()
     sys.setprofile(observe)
     try:
         return function(*arguments)
+    except TypeError as error:
+        # Of the call itself: the frame of the function was not entered.
+        if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+            raise
+        raise EpilogueError(
+            f"the epilogue is called with {len(arguments)} arrays, the product and the operands: {error}",
+            location=None if code is None else f"{code.co_filename}:{code.co_firstlineno}",
+            notes=["accepted: a function of the product and of each operand"],
+        ) from None
     finally:
         sys.setprofile(before)

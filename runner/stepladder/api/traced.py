@@ -76,6 +76,20 @@ class Traced(Value):
             return self.recording.record("arith.negf", [self], self.type)
         return binary("sub", 0, self)
 
+    def __invert__(self) -> NoReturn:
+        refuse("the operator `~`", "accepted: where(condition, y, x) for where(~condition, x, y)")
+
+    def __floordiv__(self, other: object) -> NoReturn:
+        refuse("the operator `//`", "accepted: floor(x / y)")
+
+    def __mod__(self, other: object) -> NoReturn:
+        refuse("the operator `%`", "accepted: x - floor(x / y) * y")
+
+    def __rpow__(self, other: object) -> NoReturn:
+        refuse("a power whose exponent is an array", "accepted: exp2(x), exp(x * log(base))")
+
+    __rfloordiv__, __rmod__ = __floordiv__, __mod__
+
     def __pos__(self) -> Value:
         return self
 
@@ -142,10 +156,17 @@ class Traced(Value):
     def __array__(self, *arguments: object, **keywords: object) -> NoReturn:
         refuse("the conversion of an array to NumPy")
 
-    def __getattr__(self, name: str) -> NoReturn:
+    def __getattr__(self, name: str) -> Callable[..., Value]:
+        """Returns a method that a function is too, such as `relu`, or a cast."""
         if name.startswith("__"):  # Python and NumPy look up protocols that an array may have
             raise AttributeError(name)
-        refuse(f"the attribute '{name}' of an array")
+        from stepladder.api import functions
+
+        if name in _CASTS:
+            return lambda: cast(self, _CASTS[name])
+        if name not in functions.BY_NAME:
+            refuse(f"the attribute '{name}' of an array")
+        return _method(name, self)
 
     def __array_ufunc__(self, function: np.ufunc, method: str, *inputs: object, **keywords: object) -> Value:
         if method != "__call__" or any(value is not None for value in keywords.values()):
@@ -161,7 +182,18 @@ class Traced(Value):
     def __torch_function__(
         cls, function: Callable, types: object, arguments: tuple = (), keywords: dict | None = None
     ) -> Value:
-        return call(function.__name__, arguments, keywords)
+        given = {key: value for key, value in (keywords or {}).items() if (key, value) not in _UNSET}
+        return call(function.__name__, arguments, given)
+
+
+# What functions of PyTorch say that they do not do.
+_UNSET = (("inplace", False), ("out", None))
+# Casts of PyTorch's tensors.
+_CASTS = {"float": "f32", "half": "f16", "bfloat16": "bf16"}
+
+
+def _method(name: str, array: Traced) -> Callable[..., Value]:
+    return lambda *arguments, **keywords: call(name, (array, *arguments), keywords)
 
 
 def call(name: str, arguments: Sequence[object], keywords: dict[str, object] | None = None) -> Value:
@@ -218,6 +250,7 @@ def trace(
     """
     recording = Recording(rows, columns, device, Traced)
     for cell_name, value in _captured(names_of or function):
+        side_effects.check_captured(names_of or function, cell_name, value)
         recording.names.setdefault(id(value), cell_name)
     for name, array in operands:
         recording.names[id(array)] = name
@@ -235,7 +268,8 @@ def trace(
         raise EpilogueError(
             "the epilogue returns a condition", notes=["accepted: where(condition, 1.0, 0.0), or another number"]
         )
-    return Epilogue(tuple(recording.ops), result.number, tuple(recording.specs)), tuple(recording.views)
+    ops, number = recording.needed(result)
+    return Epilogue(ops, number, tuple(recording.specs)), tuple(recording.views)
 
 
 def _captured(function: Callable[..., Any]) -> list[tuple[str, object]]:

@@ -180,6 +180,9 @@ def type_name(dtype: object, name: str) -> str:
 
 
 def _view_of_numpy(name: str, array: np.ndarray) -> View:
+    masked: Any = sys.modules.get("numpy.ma")  # NumPy imports it when it is used first
+    if masked is not None and isinstance(array, masked.MaskedArray):
+        raise ArgumentError(f"argument '{name}' is a masked array, whose mask no kernel reads; accepted: its filled()")
     type_ = _type_of(name, array.dtype)
     bytes_ = array.itemsize
     if any(stride % bytes_ for stride in array.strides):

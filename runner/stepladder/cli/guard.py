@@ -60,7 +60,7 @@ def imports() -> Iterator[None]:
 
 
 def guarded(command: Callable[[], int], *, verbose: bool = False) -> int:
-    """Runs a command; returns its exit status, or the one that stands for what stopped it.
+    """Runs a command; returns its exit status, or the status of the error that ended it.
 
     Args:
         command: what to run.

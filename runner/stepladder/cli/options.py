@@ -9,6 +9,8 @@ from pathlib import Path
 
 from stepladder.runtime.files import STANDARD
 
+LARGEST_SIZE = 2**63 - 1  # that a shape of MLIR has
+
 
 def setting(text: str) -> tuple[str, str]:
     """Parses KNOB=VALUE.
@@ -38,7 +40,7 @@ def binding(text: str) -> tuple[str, int]:
         The name and the size.
 
     Raises:
-        ArgumentTypeError: the text has another form, or the size is no whole number from 1.
+        ArgumentTypeError: the text has another form, or the size is none (`positive`).
     """
     name, separator, value = text.partition("=")
     if not separator or not name:
@@ -74,7 +76,7 @@ def positive(text: str) -> int:
         The number.
 
     Raises:
-        ArgumentTypeError: it is no whole number from 1.
+        ArgumentTypeError: it is no whole number from 1, or one that MLIR has no extent of.
     """
     try:
         value = int(text)
@@ -82,6 +84,8 @@ def positive(text: str) -> int:
         value = 0
     if value < 1:
         raise argparse.ArgumentTypeError(f"'{text}' is not a size: sizes are whole numbers from 1")
+    if value > LARGEST_SIZE:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a size: sizes are at most {LARGEST_SIZE}")
     return value
 
 
@@ -200,7 +204,7 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
 
 
 def text_for_people(json_path: str | None) -> contextlib.AbstractContextManager[object]:
-    """Returns a context in which what is printed leaves standard output to the JSON that goes there, if any does.
+    """Returns a context in which prints leave standard output to the JSON that is written there, if any.
 
     Args:
         json_path: of --json; None where it is not given.

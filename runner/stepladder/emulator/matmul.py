@@ -42,7 +42,7 @@ def _shape(type_: types.Type) -> tuple[int, ...]:
 
 
 def _poison(type_: types.Shaped) -> np.ndarray:
-    """Returns what a buffer that is only written holds before: nothing that a right result is."""
+    """Returns the initial contents of a buffer that is only written: a value that no right result has."""
     dtype = type_.element.dtype
     is_integer = np.issubdtype(dtype, np.integer)
     return np.full(type_.static_shape, np.iinfo(dtype).min if is_integer else np.nan, dtype)

@@ -44,7 +44,7 @@ def shape_numbers(attribute: ir.Attribute | str) -> list[int]:
 
 
 def constant_range(attribute: ir.Attribute | str) -> tuple[int, int]:
-    """Returns the first number of a `#llvm.constant_range<i32, 0, 8>`, and the one behind the last.
+    """Returns the bounds of a `#llvm.constant_range<i32, 0, 8>`, the upper one exclusive.
 
     Args:
         attribute: the range, or its text.

@@ -48,6 +48,22 @@ def _is_many(op: ir.Operation) -> bool:
     return str(value).startswith("dense_resource<") or (isinstance(value, ir.DenseElementsAttr) and not value.is_splat)
 
 
+def integers_of(op: ir.Operation) -> list[int] | None:
+    """Returns the numbers of a constant of integers, in row-major order; None for one of another type, or without them.
+
+    Args:
+        op: one of `constants_of`.
+    """
+    import numpy as np  # few payloads have constants
+
+    type_ = ir.RankedTensorType(op.results[0].type)
+    element = BUFFER_TYPES.get(str(type_.element_type))
+    if element is None or not element.is_integer or element.bits < 8:
+        return None
+    data = _bytes_of(op, element.dtype)
+    return np.frombuffer(data, element.dtype).tolist() if len(data) == math.prod(type_.shape) * element.bytes else None
+
+
 def lift(function: ir.Operation) -> dict[int, ConstantData]:
     """Makes arguments of the constants of a function, behind those that it has.
 

@@ -20,8 +20,9 @@ NAMED = frozenset(
 SCALAR_OPS = frozenset(
     f"arith.{name}"
     for name in (
-        *("addf", "addi", "cmpf", "cmpi", "constant", "divf", "extf", "extsi", "maximumf", "maxnumf", "maxsi"),
-        *("minimumf", "minnumf", "minsi", "mulf", "muli", "negf", "select", "sitofp", "subf", "subi", "truncf"),
+        *("addf", "addi", "cmpf", "cmpi", "constant", "divf", "extf", "extsi", "fptosi", "fptoui", "maximumf"),
+        *("maxnumf", "maxsi", "minimumf", "minnumf", "minsi", "mulf", "muli", "negf", "select", "sitofp", "subf"),
+        *("subi", "truncf", "trunci"),
     )
 ) | frozenset(
     f"math.{name}"

@@ -128,7 +128,9 @@ def type_facts(module: ir.Module) -> Facts:
         **noted,
         "results": 1,
         "products": 1,
-        "reductions": sum(is_reduction(op) for op in walk(module, "linalg.reduce", "linalg.generic")),
+        "reductions": sum(
+            is_reduction(op) for op in walk(module, "linalg.reduce", "linalg.generic") if op not in producers
+        ),
         "result_bits": 32,
         "approximates": int(module_approximates(module)),
         "is_f32": int(not types.isdisjoint(("f32", "tf32"))),

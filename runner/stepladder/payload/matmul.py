@@ -9,7 +9,7 @@ from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.printed import keyword
 from stepladder.mlir.traverse import walk
-from stepladder.payload import front, pairs
+from stepladder.payload import front, pairs, zero_points
 from stepladder.payload.facts import MATMULS, problem_facts
 from stepladder.payload.prepared import with_producers
 from stepladder.payload.producers import Producer, separate
@@ -71,7 +71,7 @@ def _find_one(module: ir.Module) -> PayloadMatmul:
     clone = module.operation.clone()
     prepared = separate_producers(clone)
     if not prepared:
-        return _find_plain(module.operation)
+        return _find_plain(clone)
     return with_producers(_find_plain(clone), prepared, clone)
 
 
@@ -87,6 +87,8 @@ def _find_two(module: ir.Module) -> PayloadMatmul:
 def separate_producers(module: ir.Operation | ir.OpView, contractions: int = 1) -> list[Producer]:
     """Separates what prepares A and B from the one function of a payload; nothing where it has no or other functions.
 
+    Zero points of A and B become corrections of the product (`payload.zero_points`), which are separated too.
+
     Args:
         module: the payload; it is changed.
         contractions: how many the function has: 2 for a pair of products.
@@ -95,12 +97,13 @@ def separate_producers(module: ir.Operation | ir.OpView, contractions: int = 1) 
         What prepares an operand, for each that something prepares.
 
     Raises:
-        StepladderError: as `producers.separate`.
+        StepladderError: as `producers.separate` and `zero_points.expand`.
     """
     functions = [function for function in walk(module, "func.func") if len(function.regions[0].blocks)]
     if len(functions) != 1 or functions[0].parent != module.operation:
         return []
-    return separate(functions[0], contractions)
+    sums = zero_points.expand(functions[0]) if contractions == 1 else []
+    return separate(functions[0], contractions, sums)
 
 
 def _find_plain(module: ir.Operation | ir.OpView) -> PayloadMatmul:
@@ -178,11 +181,14 @@ def find_written(module: ir.Module | ir.Operation | ir.OpView) -> PayloadMatmul:
     matmuls = walk(module, *MATMULS)
     if not matmuls:
         others = _linalg_names(module)
+        tiles = any(op.name == "xetile.tile_mma" for op in walk(module))
         raise StepladderError(
             "no linalg.matmul in the payload",
             notes=[
                 f"found {', '.join(others)}" if others else "found no linalg op at all",
-                "write one with: stepladder payload matmul --m M --n N --k K",
+                "a XeTile program is compiled with --pipeline xetile_wgmma, xetile_mma_sync or xetile"
+                if tiles
+                else "write one with: stepladder payload matmul --m M --n N --k K",
             ],
         )
     if len(matmuls) > 1:

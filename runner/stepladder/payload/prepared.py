@@ -24,7 +24,7 @@ def with_producers(
     """Returns the matmul of a payload, given that of the function which `producers.separate` has left.
 
     The largest argument that a producer reads has the role of the operand that it makes, and the others are operands of
-    elementwise ops.
+    elementwise ops. Sums of A and B, which the epilogue reads, are made of the same arguments.
 
     Args:
         found: with roles of the arguments that stand for results of producers.
@@ -44,9 +44,12 @@ def with_producers(
         if not first <= number <= last
     }
     arguments = walk(module, "func.func")[0].regions[0].blocks[0].arguments
-    operands = list(found.problem.epilogue_operands)
+    # Operands of the epilogue that producers make come last, as their arguments do.
+    sums = [item for item in producers if _is_epilogue_operand(found, item)]
+    given = len(found.problem.epilogue_operands) - len(sums)
+    operands = list(found.problem.epilogue_operands)[:given]
     sources: dict[str, EpilogueOperand] = {}
-    for item in producers:
+    for item in (item for item in producers if item not in sums):
         role = found.roles.get(item.number, "")
         if found.problem.products > 1 and role in ("b", epilogue_role(found.problem.second_b or 0)):
             raise refuse(
@@ -86,6 +89,11 @@ def with_producers(
         b_source=sources.get("b") or (sources.get("a") if found.problem.b_is_a else None),
     )
     return replace(found, problem=problem, roles=roles, form="prepared")
+
+
+def _is_epilogue_operand(found: PayloadMatmul, item: Producer) -> bool:
+    """Tells whether elementwise ops on the product read what a producer makes."""
+    return found.problem.products == 1 and found.roles.get(item.number, "").startswith("d")
 
 
 def _operand(argument: ir.BlockArgument) -> EpilogueOperand:

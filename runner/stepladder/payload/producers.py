@@ -7,6 +7,7 @@ is left is a payload like any other, whose rule and front know nothing of produc
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stepladder.mlir.bindings import ir
@@ -14,21 +15,23 @@ from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.traverse import producer, walk
 from stepladder.payload.consumers import NAMED, SCALAR_OPS
 from stepladder.payload.front import bodies
+from stepladder.payload.nibbles import NIBBLE
 from stepladder.payload.refusal import refuse
+from stepladder.payload.shift_distances import SHIFTS
 from stepladder.payload.signature import set_signature
+from stepladder.runtime.element_types import FP8_TYPES
 from stepladder.runtime.errors import StepladderError
 
 _RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 _VIEWS = (*_RESHAPES, "tensor.cast")
-_SHIFTS = ("arith.shli", "arith.shrsi", "arith.shrui")
 # Scalar ops beside those of epilogues, which unpack numbers from narrower types.
 _INTEGER_OPS = (
-    *_SHIFTS,
-    *(f"arith.{name}" for name in ("andi", "ori", "xori", "extui", "uitofp", "trunci", "index_cast")),
+    *SHIFTS,
+    *(f"arith.{name}" for name in ("andi", "ori", "xori", "extui", "uitofp", "index_cast")),
     "linalg.index",
 )
 SCALARS = SCALAR_OPS.union(_INTEGER_OPS)
-_STORED = ("f16", "bf16", "f32", "i8", "i32")
+_STORED = (*FP8_TYPES, "f16", "bf16", "f32", "i8", "i32")
 _TYPES = (*_STORED, "i1", "i4", "i16", "index")
 _ACCEPTED = (
     "accepted as what makes A or B: elementwise ops of linalg on tensors, of arguments of the function and constants, "
@@ -61,7 +64,7 @@ class Producer:
         return walk(self.module, "func.func")[0].regions[0].blocks[0]
 
 
-def separate(function: ir.Operation, contractions: int = 1) -> list[Producer]:
+def separate(function: ir.Operation, contractions: int = 1, sums: Sequence[ir.Value] = ()) -> list[Producer]:
     """Moves the ops that compute A and B out of a function.
 
     The function gets an argument for each of their results, behind those that it has, and reads that.
@@ -69,6 +72,7 @@ def separate(function: ir.Operation, contractions: int = 1) -> list[Producer]:
     Args:
         function: a `func.func` of one block; it is changed where there are producers.
         contractions: how many the block has; nothing prepares the operands of another number of them.
+        sums: of rows or columns of A and B, which elementwise ops on the product read; they are moved out too.
 
     Returns:
         The producers, as functions of their own; none where A and B are arguments or views of them.
@@ -80,14 +84,20 @@ def separate(function: ir.Operation, contractions: int = 1) -> list[Producer]:
         return []
     body = function.regions[0].blocks[0]
     values: list[ir.Value] = []
-    for factor in _factors(body, contractions):
-        made = _made(factor)
+    factors = _factors(body, contractions)
+    stored = {_stored_type(factor) for factor in factors}
+    for factor in factors:
+        made = _made(factor, extends_fp8=len(stored) > 1)
         if made is not None and made not in values:
             values.append(made)
+    for value in values:
+        if str(ir.ShapedType(value.type).element_type) == NIBBLE:
+            raise refuse(value, "A or B of i4, which no pipeline multiplies", "accepted: i4 that an op extends to i8")
+    values += sums
     if not values:
         return []
     count = len(body.arguments)
-    clusters = [_cluster(value, body) for value in values]
+    clusters = [_cluster(value, body, sums) for value in values]
     found = [_outlined(function, value, ops, count + place) for place, (value, ops) in enumerate(zip(values, clusters))]
     for value in values:
         argument = body.add_argument(value.type, value.location)
@@ -130,22 +140,41 @@ def _factors(body: ir.Block, contractions: int) -> list[ir.Value]:
     return [factor for factors in found for factor in factors] if len(found) == contractions else []
 
 
-def _made(value: ir.Value) -> ir.Value | None:
-    """Returns what an elementwise op made, of which an operand of a contraction is a view; None where none did."""
+def _stored_type(value: ir.Value) -> ir.Type:
+    """Returns the element type of what an operand of a contraction is a view or an extension of."""
+    inner = _extended(value)
+    return ir.ShapedType(value.type).element_type if inner is None else _stored_type(inner)
+
+
+def _extended(value: ir.Value) -> ir.Value | None:
+    """Returns the tensor that a value is a view or an extension of; None where it is neither."""
+    op = producer(value)
+    if op is not None and op.name in _VIEWS:
+        return op.operands[0]
+    item = _structured(op) if op is not None else None
+    if item is None or not isinstance(value.type, ir.RankedTensorType):
+        return None
+    casts = bodies.casts_of_one(item)
+    return None if casts is None or not set(casts) <= set(bodies.EXTENSIONS) else item.inputs[0]
+
+
+def _made(value: ir.Value, *, extends_fp8: bool) -> ir.Value | None:
+    """Returns what an elementwise op made, of which an operand of a contraction is a view; None where none did.
+
+    Extensions are those of the contraction, but of i4, and of fp8 where the other operand is of another type
+    (`extends_fp8`).
+    """
     while True:
-        op = producer(value)
-        if op is None:
-            return None
-        if op.name in _VIEWS:
-            value = op.operands[0]
-            continue
-        item = _structured(op)
-        if item is None or not isinstance(value.type, ir.RankedTensorType):
-            return None
-        casts = bodies.casts_of_one(item)
-        if casts is None or not set(casts) <= set(bodies.EXTENSIONS):
+        inner = _extended(value)
+        if inner is None:
+            op = producer(value)
+            is_made = op is not None and _structured(op) is not None and isinstance(value.type, ir.RankedTensorType)
+            return value if is_made else None
+        extended = (*FP8_TYPES, NIBBLE) if extends_fp8 else (NIBBLE,)
+        types = [str(ir.ShapedType(each.type).element_type) for each in (inner, value)]
+        if types[0] in extended and types[1] not in extended:
             return value
-        value = item.inputs[0]
+        value = inner
 
 
 def _captured(op: ir.Operation) -> list[ir.Value]:
@@ -160,8 +189,8 @@ def _captured(op: ir.Operation) -> list[ir.Value]:
     return found
 
 
-def _cluster(value: ir.Value, body: ir.Block) -> list[ir.Operation]:
-    """Returns the ops that a value is made by, in order.
+def _cluster(value: ir.Value, body: ir.Block, sums: Sequence[ir.Value]) -> list[ir.Operation]:
+    """Returns the ops that a value is made by, in order; `sums` may be reductions.
 
     Raises:
         StepladderError: one that no kernel computes.
@@ -170,7 +199,8 @@ def _cluster(value: ir.Value, body: ir.Block) -> list[ir.Operation]:
     for op in reversed([op.operation for op in body.operations]):
         if not wanted.intersection(op.results):
             continue
-        _check(op, body)
+        if not any(result in sums for result in op.results):
+            _check(op, body)
         wanted.update(_captured(op))
         ops.append(op)
     return ops[::-1]
@@ -232,7 +262,7 @@ def _check_elementwise(item: bodies.Structured) -> None:
                     f"{op.name} makes A or B, and takes a number of type {operand.type}, an argument of the function",
                     "accepted: a constant, or a tensor of one element; elementwise ops on the product take numbers",
                 )
-        elif str(operand.type.element_type) not in _STORED:
+        elif str(operand.type.element_type) not in (*_STORED, NIBBLE):
             raise refuse(
                 op,
                 f"{op.name} takes {operand.type}",
@@ -247,12 +277,14 @@ def _check_scalar(inner: ir.Operation, item: bodies.Structured) -> None:
     if inner.name not in SCALARS:
         raise refuse(inner, f"'{inner.name}' in {item.op.name}, which makes A or B", _SCALARS)
     for value in (*inner.operands, *inner.results):
+        if str(value.type) in FP8_TYPES and not (inner.name == "arith.extf" and value == inner.operands[0]):
+            raise refuse(inner, f"'{inner.name}' on {value.type} makes A or B", "accepted on fp8: arith.extf of it")
         if str(value.type) not in _TYPES:
             raise refuse(inner, f"'{inner.name}' on {value.type} makes A or B", f"accepted: {', '.join(_TYPES)}")
     mode = inner.attributes.get("roundingmode", None)
     if inner.name == "arith.truncf" and mode is not None and ir.IntegerAttr(mode).value != 0:
         raise refuse(inner, "arith.truncf with another rounding than to nearest")
-    if inner.name in _SHIFTS and _depends_on_operands(inner.operands[1], item):
+    if inner.name in SHIFTS and _depends_on_operands(inner.operands[1], item):
         raise refuse(
             inner,
             f"'{inner.name}' by a number that an operand holds, which may be wider than the type",

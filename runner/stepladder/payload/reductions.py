@@ -12,12 +12,12 @@ from stepladder.payload.refusal import refuse
 FOLDS = frozenset(
     f"arith.{name}" for name in ("addf", "addi", "maximumf", "maxnumf", "maxsi", "minimumf", "minnumf", "minsi")
 )
-# Element types in which partial results are folded and exchanged between the lanes of a warp.
-TYPES = ("f32", "i32")
+# Element types of results. Lanes of a warp exchange f32 and i32: those of 16 bits are folded in f32, and rounded once.
+TYPES = ("f16", "bf16", "f32", "i32")
 
 _ACCEPTED = (
     "accepted: linalg.reduce, or a linalg.generic with one reduction loop, that folds the rows or the columns of the "
-    f"product, or of elementwise ops on it, by one of {', '.join(sorted(FOLDS))}, in {' or '.join(TYPES)}"
+    f"product, or of elementwise ops on it, by one of {', '.join(sorted(FOLDS))}, in {', '.join(TYPES)}"
 )
 
 
@@ -79,7 +79,7 @@ def reduction_of(op: ir.Operation) -> Reduction:
         raise refuse(op, f"{op.name} writes its result by the map {output}; it must name one loop", _ACCEPTED)
     type_ = str(ir.ShapedType(op.operands[len(op.operands) - 1].type).element_type)
     if type_ not in TYPES:
-        raise refuse(op, f"{op.name} reduces in {type_}; an epilogue reduces in {' or '.join(TYPES)}", _ACCEPTED)
+        raise refuse(op, f"{op.name} reduces in {type_}; an epilogue reduces in {', '.join(TYPES)}", _ACCEPTED)
     for map_ in inputs:
         consumers.check_map(op, map_)
     for operand in op.operands:

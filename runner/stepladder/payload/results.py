@@ -9,7 +9,7 @@ from stepladder.mlir.bindings import ir
 from stepladder.payload.refusal import refuse
 from stepladder.runtime.problem import FurtherResult, result_role
 
-RESULT_TYPES = ("f16", "bf16", "f32", "i32")
+RESULT_TYPES = ("f16", "bf16", "f32", "i8", "i32")
 MOST_RESULTS = 3  # beside C: those that the manifest of a kernel has roles for
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from stepladder.mlir.bindings import ir, passmanager
 from stepladder.mlir.traverse import walk
+from stepladder.payload import nibbles, shift_distances
 from stepladder.payload.constants import ConstantData, constants_of, lift
 from stepladder.payload.refusal import refuse
 from stepladder.runtime.errors import StepladderError
@@ -39,14 +40,16 @@ def select(module: ir.Module, name: str | None = None) -> Selection:
 
     Its name in the new module is one that PTX takes; characters that PTX does not take become underscores. Constants of
     several numbers become arguments behind its own. Powers with constant integers become products, which all that
-    follows computes.
+    follows computes, buffers of i4 become buffers of i8 (`payload.nibbles`), and constants that ops shift by arithmetic
+    (`payload.shift_distances`).
 
     Args:
-        module: the payload, which stays as it is but for powers, unless it holds nothing but the function.
+        module: the payload, which stays as it is but for powers, i4 and shifts, unless it holds the function alone.
         name: of the function; None for the only one with a body, or with a contraction in it.
 
     Raises:
-        StepladderError: no function of that name, several with a contraction and no name, or a constant without data.
+        StepladderError: no function of that name, several with a contraction and no name, a constant without data, or
+            as `nibbles.unpack`.
     """
     functions = walk(module, "func.func")
     bodies = [function for function in functions if len(function.regions[0].blocks)]
@@ -70,6 +73,8 @@ def select(module: ir.Module, name: str | None = None) -> Selection:
         )
     function = bodies[0]
     _expand_powers(function)
+    nibbles.unpack(function)
+    shift_distances.compute(function)
     name = _name_of(function)
     others = tuple(_name_of(other) for other in functions if other != function)
     entry = name if _ENTRY.fullmatch(name) else _entry(name)

@@ -125,22 +125,26 @@ def _argument(role: str, problem: Problem, descriptor: int | None, data: str | N
     )
 
 
-def _tma_descriptor(role: str, descriptor: TensorMap, problem: Problem) -> bundle.TmaDescriptor:
-    buffer = _argument(role, problem, None)
-    bytes_ = element_type(buffer.element_type).bytes
-    strides = tuple(math.prod(buffer.shape[axis:]) * bytes_ for axis in range(1, len(buffer.shape)))
-    return bundle.TmaDescriptor(
+def _described(role: str, type_: str, shape: Sequence[int], extents: Sequence[int], map_: TensorMap) -> TmaDescriptor:
+    """Returns the descriptor of a matrix; its pitches are those of a dense buffer of the given extents."""
+    bytes_ = element_type(type_).bytes
+    return TmaDescriptor(
         role,
-        buffer.element_type,
-        buffer.shape,
-        strides,
-        descriptor.box,
-        (1,) * len(descriptor.box),
-        interleave=descriptor.interleave,
-        swizzle=descriptor.swizzle,
-        l2_promotion=descriptor.l2_promotion,
-        oob_fill=descriptor.oob_fill,
+        type_,
+        tuple(shape),
+        tuple(math.prod(extents[axis:]) * bytes_ for axis in range(1, len(extents))),
+        map_.box,
+        (1,) * len(map_.box),
+        interleave=map_.interleave,
+        swizzle=map_.swizzle,
+        l2_promotion=map_.l2_promotion,
+        oob_fill=map_.oob_fill,
     )
+
+
+def _tma_descriptor(role: str, descriptor: TensorMap, problem: Problem) -> TmaDescriptor:
+    buffer = _argument(role, problem, None)
+    return _described(role, buffer.element_type, buffer.shape, buffer.shape, descriptor)
 
 
 def _workspace_argument(
@@ -156,19 +160,8 @@ def _workspace_descriptor(parameter: Parameter, map_: TensorMap, workspaces: Seq
     # A matrix of all elements may have other extents than the buffer.
     is_whole = math.prod(parameter.shape) == math.prod(workspace.shape)
     extents = parameter.shape if is_whole else workspace.shape
-    bytes_ = element_type(workspace.element_type).bytes
-    return TmaDescriptor(
-        bundle.WORKSPACE_ROLES[parameter.number],
-        workspace.element_type,
-        parameter.shape,
-        tuple(math.prod(extents[axis:]) * bytes_ for axis in range(1, len(extents))),
-        map_.box,
-        (1,) * len(map_.box),
-        interleave=map_.interleave,
-        swizzle=map_.swizzle,
-        l2_promotion=map_.l2_promotion,
-        oob_fill=map_.oob_fill,
-    )
+    role = bundle.WORKSPACE_ROLES[parameter.number]
+    return _described(role, workspace.element_type, parameter.shape, extents, map_)
 
 
 def _front(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # descriptions of pipelines are kept in a cache, which is rea
     from stepladder.mlir.bindings import ir
 
 KnobValue = int | str
+LARGEST = 2**31 - 1  # value of a knob that lists no options: steps compute with it in indices of 64 bits
 Knobs = dict[str, KnobValue]
 
 
@@ -29,7 +30,7 @@ class Knob:
         name: in the script and on the command line.
         default: its value where a request gives none.
         options: the values that it accepts; empty where `multiple_of` gives them.
-        multiple_of: it accepts every non-negative multiple of this number; None where `options` lists the values.
+        multiple_of: it accepts the multiples of this number from 0 to `LARGEST`; None where `options` lists the values.
         location: of its op in the script, as `file:line:column`.
         description: one line for `stepladder list knobs`.
     """
@@ -53,15 +54,15 @@ class Knob:
             value: of any type of a knob; a bool is no integer here.
         """
         if self.multiple_of is not None:
-            return isinstance(value, int) and value >= 0 and value % self.multiple_of == 0
+            return isinstance(value, int) and 0 <= value <= LARGEST and value % self.multiple_of == 0
         return isinstance(value, bool) == self.is_boolean and value in self.options
 
     def options_text(self) -> str:
         """Returns the options as a message shows them."""
         if self.multiple_of == 1:
-            return "any number from 0 on"
+            return f"any number from 0 to {LARGEST}"
         if self.multiple_of is not None:
-            return f"any multiple of {self.multiple_of}"
+            return f"any multiple of {self.multiple_of} up to {LARGEST}"
         return ", ".join(value_text(option) for option in self.options)
 
 

@@ -20,6 +20,7 @@ from stepladder.pipeline.codegen.spirv import SpirvCode
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import Run, StepResult, run_pipeline
+from stepladder.pipeline.tile_programs import is_tile_program
 from stepladder.runtime import targets
 from stepladder.runtime.bundle import Argument
 from stepladder.runtime.bundle.spirv import SpirvManifest, write_spirv_bundle
@@ -142,15 +143,6 @@ def build(
         return SpirvBuild(run, code, manifest, None)
     given = select(parse_payload(text, name), request.function).module
     return SpirvBuild(run, code, manifest, reference_export.export(given, run.matmul.roles))
-
-
-def is_tile_program(module: ir.Module) -> bool:
-    """Returns whether a payload is a XeTile program, which enters the pipeline at a later step.
-
-    Args:
-        module: the payload.
-    """
-    return any(op.name.startswith("xetile.") for op in walk(module))
 
 
 def _of_matmul(run: Run, kernel: Kernel) -> tuple[Argument, ...]:

@@ -9,7 +9,7 @@ from stepladder.extension.lib.arithmetic import constant
 from stepladder.extension.lib.dialect import Refusal
 from stepladder.extension.lib.tile_products import TileProduct
 from stepladder.mlir import diagnostics
-from stepladder.mlir.bindings import ir, passmanager
+from stepladder.mlir.bindings import bufferization, ir, passmanager
 from stepladder.mlir.linalg_ops import create_named_op
 from stepladder.mlir.traverse import walk
 from stepladder.payload.matmul import PayloadMatmul, find_matmul
@@ -25,7 +25,7 @@ from stepladder.runtime.errors import StepladderError
 
 FROM_TILES = Source(PROGRAM, "the tiles of the program")
 # What may stand around the launch: what makes sizes, and views of the buffers.
-_AROUND = ("arith.", "affine.", "memref.", "gpu.launch", "func.return")
+_AROUND = ("gpu.launch", "func.return", "memref.dim", "memref.transpose", "memref.extract_aligned_pointer_as_index")
 
 
 @dataclass(frozen=True)
@@ -131,20 +131,60 @@ def _write_matmul(module: ir.Module) -> tuple[int, int, int]:
     if len(launches) != 1:
         raise Refusal(function, f"the program has {len(launches)} launches: one is accepted")
     for op in ops:
-        if not op.name.startswith(_AROUND) or op.name in ("memref.store", "memref.copy"):
-            raise Refusal(op, f"{op.name} is beside the launch, which is all that a program computes by")
+        if op.name not in _AROUND and not op.name.startswith(("arith.", "affine.")):
+            raise Refusal(op, f"{op.name} stands beside the launch: what makes sizes, and views of arguments, may")
     product = TileProduct(launches[0])
     product.extents()
-    a, b, c = (operand.matrix.buffer for operand in (product.a, product.b, product.c))
-    if not all(isinstance(buffer.owner, ir.Block) for buffer in (a, b, c)):
+    operands = (product.a, product.b, *product.epilogue.operands, product.c)
+    if not all(isinstance(operand.matrix.buffer.owner, ir.Block) for operand in operands):
         raise Refusal(product.launch, "the matrices must be arguments of the function")
     with ir.InsertionPoint(product.launch), product.mma.location:
-        if product.from_zero:
-            create_named_op("linalg.fill", [constant(product.c.matrix.element_type, 0)], c)
-        create_named_op("linalg.matmul", [a, b], c, product.maps())
+        _write_on_tensors(product)
     for op in reversed(ops[:-1]):
         op.erase()
     return product.tile
+
+
+def _write_on_tensors(product: TileProduct) -> None:
+    """Creates the matmul and the elementwise ops behind it, at the insertion point."""
+    buffers = {operand.matrix.buffer for operand in (product.a, product.b, *product.epilogue.operands)}
+    tensors = {buffer: _tensor_of(buffer, writable=False) for buffer in buffers}
+    target = product.c.matrix.buffer
+    c = _tensor_of(target, writable=True)
+    sums, has_epilogue = c, bool(product.epilogue.ops)
+    if has_epilogue:
+        type_ = ir.RankedTensorType.get(product.c.matrix.shape, product.sums_type)
+        sums = ir.Operation.create("tensor.empty", results=[type_]).results[0]
+    if product.from_zero or has_epilogue:
+        sums = create_named_op("linalg.fill", [constant(product.sums_type, 0)], sums).results[0]
+    inputs = [tensors[operand.matrix.buffer] for operand in (product.a, product.b)]
+    result = create_named_op("linalg.matmul", inputs, sums, product.maps()).results[0]
+    if has_epilogue:
+        others = [
+            _row_of(tensors[operand.matrix.buffer])
+            if product.epilogue.is_row(operand)
+            else tensors[operand.matrix.buffer]
+            for operand in product.epilogue.operands
+        ]
+        result = product.epilogue.write(result, others, c, adds_c=not product.from_zero).results[0]
+    bufferization.materialize_in_destination(None, result, target, restrict=True, writable=True)
+
+
+def _tensor_of(buffer: ir.Value, *, writable: bool) -> ir.Value:
+    type_ = ir.MemRefType(buffer.type)
+    tensor = ir.RankedTensorType.get(type_.shape, type_.element_type)
+    return bufferization.to_tensor(tensor, buffer, restrict=True, writable=writable)
+
+
+def _row_of(tensor: ir.Value) -> ir.Value:
+    """Returns a matrix with one row as a vector."""
+    type_ = ir.RankedTensorType(tensor.type)
+    result = ir.RankedTensorType.get([type_.shape[1]], type_.element_type)
+    groups = ir.Attribute.parse("[[0, 1]]")
+    attributes = {"reassociation": groups}
+    return ir.Operation.create(
+        "tensor.collapse_shape", results=[result], operands=[tensor], attributes=attributes
+    ).results[0]
 
 
 def requested(pipeline: Pipeline, request: Request, program: TileProgram) -> Request:

@@ -100,8 +100,9 @@ class Problem:
             dimensions than C; roles `r0`, `r1` and so on.
         second_b: which of `epilogue_operands` is the B of a second product, of the same A: C is f(AB, AD0) where it is
             0. It has the type, layout and extents of B. None where there is one product.
-        producers: names of the elementwise ops that prepare A or B, in order. `a_type` and the layouts are of what they
-            make; what they read beside `a_source` and `b_source` is among `epilogue_operands`.
+        producers: names of the scalar ops that prepare A, B, or sums of their rows or columns that the epilogue reads,
+            in order. `a_type` and the layouts are of what they make; what they read beside `a_source` and `b_source` is
+            among `epilogue_operands`.
         a_source, b_source: the buffer that A, or B, is prepared from; None where it is the operand itself.
     """
 
@@ -156,8 +157,8 @@ class Problem:
 
     @property
     def is_prepared(self) -> bool:
-        """Whether elementwise ops make A or B."""
-        return self.a_source is not None or self.b_source is not None
+        """Whether kernels in front make A, B, or sums of them that the epilogue reads."""
+        return self.a_source is not None or self.b_source is not None or bool(self.producers)
 
     @property
     def reductions(self) -> int:
@@ -264,6 +265,7 @@ class Problem:
             for name, source in (("A", self.a_source), ("B", None if self.b_is_a else self.b_source))
             if source is not None
         )
+        sources = sources or ("sums of A or B prepared" if self.producers else "")
         text += f", {sources} by {_names(self.producers)}" if sources else ""
         if not text:
             return results

@@ -31,6 +31,7 @@ CASTS = (
     "arith.sitofp",
     "arith.uitofp",
     "arith.fptosi",
+    "arith.fptoui",
     "arith.index_cast",
 )
 # An element of a value of the program, by indices.

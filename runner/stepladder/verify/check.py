@@ -67,8 +67,8 @@ class Executor(Protocol):
         ...
 
     def results(self) -> list[np.ndarray]:
-        """Returns what the results beside C, `problem.results`, hold after the last launch. Before it they hold what no
-        right result is."""
+        """Returns what the results beside C, `problem.results`, hold after the last launch.Before it, they hold
+        a value that no right result has."""
         ...
 
 

@@ -54,7 +54,7 @@ def _evaluation(
 
 
 def rows_of(evaluation: Evaluation, value: int, shape: tuple[int, ...], rows: slice) -> Array:
-    """Returns rows of a result of a shape that the reference computes, of which a payload may have split dimensions.
+    """Returns rows of a result in the shape that the reference computes; a payload may have split its dimensions.
 
     Args:
         evaluation: of the reference.

@@ -17,10 +17,9 @@ from stepladder.verify.error_propagation import (
     BoundedEvaluation,
     Magnitudes,
     SquaredProduct,
-    factors_are_exact,
-    products_of,
 )
 from stepladder.verify.inputs import Further, Operands
+from stepladder.verify.reference_products import factors_are_exact, products_of
 from stepladder.verify.report import CheckReport
 from stepladder.verify.structured_evaluation import Region
 from stepladder.verify.tolerance import Tolerance

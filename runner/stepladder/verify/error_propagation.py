@@ -11,12 +11,14 @@ constant is needed. For an op that makes r from x and y with errors of at most e
     |x|, -x, wider types   e
     sin x, cos x           e: their derivatives are at most 1 in magnitude
     other functions g      max(|g(x + e) - r|, |g(x - e) - r|): they are monotone
+    x as an integer        as for these; unbounded where x can leave the integers of the type
     x < y and its like     uncertain where |x - y| <= e + f, unless both are exact
     condition ? x : y      that of the chosen operand; where the condition is uncertain, |x - y| + max(e, f)
     sum of n values        the sum of their errors, and 6 sqrt(n) u times the sum of their magnitudes, for any order
     extremum of n values   the largest of their errors
 
-to which an op on floating-point numbers adds its own rounding: u |r|, with the unit roundoff u of its type, and for
+to which an op on floating-point numbers adds its own rounding: none where its operands have no error and its type has
+r, else u |r|, with the unit roundoff u of its type, and for
 functions of the math dialect 4 u of f32 besides, as libdevice computes them in f32 with errors of at most two units in
 the last place (CUDA C++ Programming Guide, "Mathematical Functions", table of maximum errors), and the smallest normal
 number of the type, for results that are flushed to zero. Where all results of a program have 16 bits, a kernel may
@@ -37,7 +39,6 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from stepladder.runtime.element_types import ELEMENT_TYPES
-from stepladder.runtime.problem import Problem
 from stepladder.runtime.reference import (
     Argument,
     Constant,
@@ -46,13 +47,13 @@ from stepladder.runtime.reference import (
     Insert,
     Operation,
     Program,
-    Reshape,
     Slice,
     elements_of,
 )
 from stepladder.runtime.reference_operations import is_float
 from stepladder.verify.arrays import Array, NumPyArrays
 from stepladder.verify.reference_evaluation import Evaluation
+from stepladder.verify.reference_products import prepared_values, product_of
 from stepladder.verify.scalar_operations import ARITHMETIC
 from stepladder.verify.structured_evaluation import Labelled, Region, StructuredOp
 
@@ -63,63 +64,23 @@ _LARGEST = {"f16": 65504.0, "bf16": 3.3895313892515355e38, "f32": 3.402823466385
 _SMALLEST = {"f16": 2.0**-14, "bf16": 2.0**-126, "f32": 2.0**-126}
 _UNIT = 2.0**-24
 _LIBRARY = 4 * _UNIT
-# Functions that are computed as exactly as their type can hold.
-_ROUNDED = ("math.absf", "math.absi", "math.ceil", "math.floor", "math.fma", "math.roundeven", "math.sqrt")
 _LIKELY = 6.0  # of the probabilistic bound of a sum: one in 10^7 exceeds it
 _KEPT = ("arith.absf", "math.absf", "math.absi", "arith.negf", "arith.extf", "arith.extsi", "arith.truncf", "math.sin")
 _EXTREMES = tuple(f"arith.{name}" for name in ("maximumf", "minimumf", "maxnumf", "minnumf", "maxsi", "minsi"))
+# Ops that round the exact result to nearest, if their type does not have it.
+_TO_NEAREST = tuple(f"arith.{name}" for name in ("addf", "subf", "mulf", "sitofp", "uitofp"))
+_TO_INTEGERS = ("math.ceil", "math.floor", "math.roundeven")
 # Ops whose result is exact where the operands are.
-_UNROUNDED = (*_EXTREMES, "arith.negf", "math.absf", "math.absi", "arith.extf", "arith.extsi", "arith.select")
-
-
-def products_of(program: Program, problem: Problem) -> list[Generic]:
-    """Returns the product among the instructions of a program that reduce, or both of a pair; others reduce rows or
-    columns."""
-    reduced = [item for item in program.instructions if isinstance(item, Generic) and _reduces(item)]
-    return reduced[: problem.products]
-
-
-def product_of(program: Program) -> Generic:
-    """Returns the first instruction of a program that reduces: the product, of which others reduce rows or columns."""
-    return next(item for item in program.instructions if isinstance(item, Generic) and _reduces(item))
-
-
-def _reduces(generic: Generic) -> bool:
-    return len([loop for loop in generic.maps[-1] if loop is not None]) < len(generic.sizes)
-
-
-def prepared_values(program: Program) -> set[int]:
-    """Returns the values that the factors of a program's product are made of, and these."""
-    makers = {
-        result: item
-        for item in program.instructions
-        for result in (item.results if isinstance(item, Generic) else (item.result,))
-    }
-    found: set[int] = set()
-    pending = list(product_of(program).inputs)
-    while pending:
-        value = pending.pop()
-        if value in found:
-            continue
-        found.add(value)
-        maker = makers.get(value)
-        if isinstance(maker, Generic):
-            pending += maker.inputs
-        elif isinstance(maker, (Reshape, Slice, Insert)):
-            pending.append(maker.source)
-            pending += [maker.target] if isinstance(maker, Insert) else []
-    return found
-
-
-def factors_are_exact(program: Program) -> bool:
-    """Tells whether every right kernel multiplies the same factors: no function that is approximated makes them."""
-    prepared = prepared_values(program)
-    return not any(
-        op.name.startswith("math.") and op.name not in _ROUNDED
-        for item in program.instructions
-        if isinstance(item, Generic) and not prepared.isdisjoint(item.results)
-        for op in item.body
-    )
+_UNROUNDED = (
+    *_EXTREMES,
+    *_TO_INTEGERS,
+    "arith.negf",
+    "math.absf",
+    "math.absi",
+    "arith.extf",
+    "arith.extsi",
+    "arith.select",
+)
 
 
 class RoundedOp(StructuredOp):
@@ -337,9 +298,13 @@ class BoundedOp(StructuredOp):
         magnitude = abs(result) + error
         if op.name not in _UNROUNDED:
             unit = ELEMENT_TYPES[op.type].unit_roundoff
-            if op.name.startswith("math.") and op.name not in ("math.fma", "math.sqrt", "math.floor", "math.ceil"):
+            if op.name.startswith("math.") and op.name not in ("math.fma", "math.sqrt"):
                 unit += _LIBRARY
-            error = error + magnitude * unit + _SMALLEST[op.type]
+            rounded = error + magnitude * unit + _SMALLEST[op.type]
+            if op.name in _TO_NEAREST:
+                is_exact = (error == 0) & (self.arrays.rounded(result, op.type) == result)
+                rounded = xp.where(is_exact, error, rounded)
+            error = rounded
         unbounded = xp.full_like(error + magnitude, float("inf"))
         return xp.where(abs(result) + error <= _LARGEST[op.type], error + magnitude * 0, unbounded)
 
@@ -369,13 +334,33 @@ class BoundedOp(StructuredOp):
                 return xp.maximum(first, second)
             case (("cos" | "sitofp" | "uitofp"), (first,)):
                 return first
+            case (("fptosi" | "fptoui"), (first,)):
+                return self._of_integer(op, values[0], first, result)
             case _ if not is_float(op.type) and all(float(each.max()) == 0 for each in errors):
                 return errors[0]
+            case "trunci", (first,):
+                return self._of_bits(op, values[0], first)
             case _, (first,) if op.name in _KEPT:
                 return first
             case _, (first,) if op.name in ARITHMETIC:
                 return self._of_monotone(ARITHMETIC[op.name], values[0], first, result)
         raise AssertionError(f"no error analysis of {op.name}")
+
+    def _of_integer(self, op: Operation, value: Array, error: Array, result: Array) -> Array:
+        """Returns how far a number as an integer can be off; nothing is known of one that is out of range."""
+        xp = self.arrays.xp
+        least, end = _range_of(op.type, is_signed=op.name == "arith.fptosi")
+        above, below = (abs(self._typed(op, value + shift) - result) for shift in (error, -error))
+        # Unsigned numbers of more than a unit apart may have others between them, whose bits are further off.
+        inside = (value - error > least - 1) & (value + error < end) & ((error <= 1) | (least < 0))
+        return xp.where(inside, xp.maximum(above, below) + error * 0, xp.full_like(value, float("inf")))
+
+    def _of_bits(self, op: Operation, value: Array, error: Array) -> Array:
+        """Returns how far the low bits of an integer can be off: as far as it, where they are all of it."""
+        xp = self.arrays.xp
+        least, end = _range_of(op.type, is_signed=True)
+        inside = (error == 0) | ((value - error >= least) & (value + error < end))
+        return xp.where(inside, error, xp.full_like(error, float("inf")))
 
     def _of_monotone(self, function: Callable[..., Array], value: Array, error: Array, result: Array) -> Array:
         """Returns how far a monotone function of a value within `error` can be from that of the value."""
@@ -383,3 +368,9 @@ class BoundedOp(StructuredOp):
         above, below = (abs(function(self.arrays, value + shift) - result) for shift in (error, -error))
         # Beyond the edge of the function's domain there is no number.
         return xp.maximum(above, below)
+
+
+def _range_of(type_: str, *, is_signed: bool) -> tuple[int, int]:
+    """Returns the least integer of a type, and the first one above its largest."""
+    count = 1 << int(type_[1:])
+    return (-count // 2, count // 2) if is_signed else (0, count)

@@ -222,7 +222,7 @@ def _on_host(array: Array) -> np.ndarray:
 
 
 class RoundedEvaluation(Evaluation):
-    """A program on given inputs, of which every value is rounded to its type, to nearest, but sums of products once.
+    """A program on given inputs that rounds every value to its type, to nearest, and sums of products once.
 
     Args:
         program, inputs, arrays: as for `Evaluation`.

@@ -28,6 +28,9 @@ EXACT_C = 8
 # neither large nor exact in functions.
 FURTHER = 8
 
+# Ops that take numbers of a few bits out of others.
+_SHIFTS = {"arith.shrsi", "arith.shrui"}
+
 # The magnitude of the integers in C of the random check: no sum with them leaves i32, and all bytes but one differ.
 INTEGER_C = 1 << 20
 
@@ -51,12 +54,19 @@ def exact_density(problem: Problem) -> float:
 
 def _exact_limit(problem: Problem) -> int:
     """The most non-zero products of an element for which all partial sums are exact."""
-    largest = min(element_type(name).exact_integers for name in (problem.acc_type, problem.c_type))
+    largest = min(element_type(name).exact_integers for name in _sum_types(problem))
     if problem.compute_type in FP8_TYPES:
         largest = min(largest, 2**FP8_BITS)
     if problem.b_is_a:  # sums of squares do not cancel
         return largest - EXACT_C
     return (largest - EXACT_C) ** 2 // 128
+
+
+def _sum_types(problem: Problem) -> tuple[str, ...]:
+    """Returns the types that sums must fit: the accumulators', and C's but where elementwise ops make integers of them
+    that are narrower."""
+    is_quantized = element_type(problem.c_type).is_integer and problem.c_type != problem.acc_type
+    return (problem.acc_type,) if is_quantized else (problem.acc_type, problem.c_type)
 
 
 def exact_inputs(problem: Problem, seed: int) -> Operands:
@@ -95,7 +105,7 @@ def integer_range(problem: Problem) -> int:
     Args:
         problem: of integers.
     """
-    types = [element_type(name) for name in (problem.acc_type, problem.c_type)]
+    types = [element_type(name) for name in _sum_types(problem)]
     # Elementwise ops may make floating-point numbers of the sums.
     largest = min(type_.exact_integers for type_ in types if type_.is_integer) - INTEGER_C
     return min(element_type(problem.a_type).exact_integers + 1, math.isqrt(largest // problem.k))
@@ -132,10 +142,14 @@ def random_inputs(problem: Problem, seed: int) -> Operands:
     def normal(generator: np.random.Generator, count: int) -> np.ndarray:
         return generator.standard_normal(count, dtype)
 
-    def every(generator: np.random.Generator, count: int) -> np.ndarray:
-        return generator.integers(-128, 128, count, np.int8)
+    # What A and B are prepared from may be integers: all of i8, which may hold two numbers of 4 bits, and where shifts
+    # take several numbers out of one of i32, all of i32.
+    is_packed = not _SHIFTS.isdisjoint(problem.producers)
 
-    # What A and B are prepared from may be integers: all of i8, which may hold two numbers of 4 bits.
+    def every(generator: np.random.Generator, count: int) -> np.ndarray:
+        drawn = generator.integers(-128, 128, 4 * count if is_packed else count, np.int8)
+        return drawn.view(np.int32) if is_packed else drawn
+
     draws = [every if element_type(problem.operand(role).element_type).is_integer else normal for role in "ab"]
     a, b, c = _operands(problem, seed, *draws, normal)
     return *_scaled(problem, a, b), c

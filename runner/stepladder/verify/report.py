@@ -45,7 +45,7 @@ class CheckReport:
         return asdict(self)
 
     def describe(self) -> str:
-        """Returns one line for people: the verdict, and the numbers behind it."""
+        """Returns one line for people: the verdict and its numbers."""
         parts = []
         if self.first_mismatch is not None:
             parts.append(

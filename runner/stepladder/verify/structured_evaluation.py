@@ -129,7 +129,7 @@ class StructuredOp:
         return self.arrays.xp.broadcast_to(aligned, [self.size_of(loop) for loop in self.order]).reshape(self.shape)
 
     def aligned(self, value: Labelled, loops: tuple[int, ...]) -> Array:
-        """Returns an array with an axis for each of `loops`: of size 1 for those that the value does not have.
+        """Returns an array with an axis for each of `loops`, of size 1 where the value does not have the loop.
 
         Args:
             value: along some of `loops`, in any order.

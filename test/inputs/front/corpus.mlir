@@ -607,13 +607,13 @@ func.func @f(%A: tensor<2x1x3x32x32xf16>, %B: tensor<2x1x3x64x32xf16>) -> tensor
 // -----
 
 // quantized_matmul with zero points of 0
+// computes: C = AB, 32 x 64 x 64, i8 x i8 -> i32 (i32 accumulation); on wmma, mma_sync, wgmma
 func.func @f(%A: tensor<32x64xi8>, %B: tensor<64x64xi8>) -> tensor<32x64xi32> {
   %za = arith.constant 0 : i32
   %zb = arith.constant 0 : i32
   %zero = arith.constant 0 : i32
   %empty = tensor.empty() : tensor<32x64xi32>
   %start = linalg.fill ins(%zero : i32) outs(%empty : tensor<32x64xi32>) -> tensor<32x64xi32>
-  // refused: linalg.quantized_matmul is no contraction: it does not add products of two operands, each
   %p = linalg.quantized_matmul ins(%A, %B, %za, %zb : tensor<32x64xi8>, tensor<64x64xi8>, i32, i32) outs(%start : tensor<32x64xi32>) -> tensor<32x64xi32>
   return %p : tensor<32x64xi32>
 }
@@ -621,15 +621,200 @@ func.func @f(%A: tensor<32x64xi8>, %B: tensor<64x64xi8>) -> tensor<32x64xi32> {
 // -----
 
 // quantized_matmul
+// computes: C = f(AB), 32 x 64 x 64, i8 x i8 -> i32 (i32 accumulation), f: subi, subi, sums of A or B prepared by extsi, subi, muli, addi, extsi, muli, addi; on wmma, mma_sync, wgmma
 func.func @f(%A: tensor<32x64xi8>, %B: tensor<64x64xi8>) -> tensor<32x64xi32> {
   %za = arith.constant 3 : i32
   %zb = arith.constant -5 : i32
   %zero = arith.constant 0 : i32
   %empty = tensor.empty() : tensor<32x64xi32>
   %start = linalg.fill ins(%zero : i32) outs(%empty : tensor<32x64xi32>) -> tensor<32x64xi32>
-  // refused: linalg.quantized_matmul is no contraction: it does not add products of two operands, each
   %p = linalg.quantized_matmul ins(%A, %B, %za, %zb : tensor<32x64xi8>, tensor<64x64xi8>, i32, i32) outs(%start : tensor<32x64xi32>) -> tensor<32x64xi32>
   return %p : tensor<32x64xi32>
+}
+
+// -----
+
+// quantized_matmul of torch-mlir, activations of quint8 and a result of qint8
+// computes: C = f(AB), 32 x 64 x 64, i8 x i8 -> i8 (i32 accumulation), f: subi, sitofp, mulf, roundeven, addf, maximumf, minimumf, fptosi, A prepared from 32x64xi8 by addi, extsi, muli, addi; on wmma, mma_sync, wgmma
+func.func @f(%A: tensor<32x64xi8>, %B: tensor<64x64xi8>) -> tensor<32x64xi8> {
+  %c-128_i8 = arith.constant -128 : i8
+  %za = arith.constant 3 : i32
+  %zb = arith.constant 0 : i32
+  %zero = arith.constant 0 : i32
+  %scale = arith.constant 3.0e-03 : f32
+  %point = arith.constant 1.0e+01 : f32
+  %low = arith.constant -1.28e+02 : f32
+  %high = arith.constant 1.27e+02 : f32
+  %a_empty = tensor.empty() : tensor<32x64xi8>
+  %a = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%A : tensor<32x64xi8>) outs(%a_empty : tensor<32x64xi8>) {
+  ^bb0(%in: i8, %out: i8):
+    %r = arith.addi %in, %c-128_i8 : i8
+    linalg.yield %r : i8
+  } -> tensor<32x64xi8>
+  %empty = tensor.empty() : tensor<32x64xi32>
+  %start = linalg.fill ins(%zero : i32) outs(%empty : tensor<32x64xi32>) -> tensor<32x64xi32>
+  %p = linalg.quantized_matmul ins(%a, %B, %za, %zb : tensor<32x64xi8>, tensor<64x64xi8>, i32, i32) outs(%start : tensor<32x64xi32>) -> tensor<32x64xi32>
+  %q_empty = tensor.empty() : tensor<32x64xi8>
+  %q = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%p : tensor<32x64xi32>) outs(%q_empty : tensor<32x64xi8>) {
+  ^bb0(%in: i32, %out: i8):
+    %f = arith.sitofp %in : i32 to f32
+    %s = arith.mulf %f, %scale : f32
+    %n = math.roundeven %s : f32
+    %z = arith.addf %n, %point : f32
+    %l = arith.maximumf %z, %low : f32
+    %h = arith.minimumf %l, %high : f32
+    %r = arith.fptosi %h : f32 to i8
+    linalg.yield %r : i8
+  } -> tensor<32x64xi8>
+  return %q : tensor<32x64xi8>
+}
+
+// -----
+
+// zero points in ops of i16 and i32, a transposed weight
+// computes: C = f(AB), 32 x 64 x 64, i8 x i8 -> i32 (i32 accumulation), B column-major, f: subi, subi, A prepared from 32x64xi8 by xori, xori, extsi, subi, muli, addi, extsi, muli, addi; on wmma, mma_sync, wgmma
+func.func @f(%A: tensor<32x64xi8>, %B: tensor<64x64xi8>) -> tensor<32x64xi32> {
+  %zero = arith.constant 0 : i32
+  %za = arith.constant 12 : i16
+  %zb = arith.constant dense<-7> : tensor<64x64xi32>
+  %a_empty = tensor.empty() : tensor<32x64xi32>
+  %a = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%A : tensor<32x64xi8>) outs(%a_empty : tensor<32x64xi32>) {
+  ^bb0(%in: i8, %out: i32):
+    %w = arith.extui %in : i8 to i16
+    %d = arith.subi %w, %za : i16
+    %r = arith.extsi %d : i16 to i32
+    linalg.yield %r : i32
+  } -> tensor<32x64xi32>
+  %b_empty = tensor.empty() : tensor<64x64xi32>
+  %wide = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%B : tensor<64x64xi8>) outs(%b_empty : tensor<64x64xi32>) {
+  ^bb0(%in: i8, %out: i32):
+    %r = arith.extsi %in : i8 to i32
+    linalg.yield %r : i32
+  } -> tensor<64x64xi32>
+  %shifted = linalg.sub ins(%wide, %zb : tensor<64x64xi32>, tensor<64x64xi32>) outs(%b_empty : tensor<64x64xi32>) -> tensor<64x64xi32>
+  %b = linalg.transpose ins(%shifted : tensor<64x64xi32>) outs(%b_empty : tensor<64x64xi32>) permutation = [1, 0]
+  %empty = tensor.empty() : tensor<32x64xi32>
+  %start = linalg.fill ins(%zero : i32) outs(%empty : tensor<32x64xi32>) -> tensor<32x64xi32>
+  %p = linalg.matmul ins(%a, %b : tensor<32x64xi32>, tensor<64x64xi32>) outs(%start : tensor<32x64xi32>) -> tensor<32x64xi32>
+  return %p : tensor<32x64xi32>
+}
+
+// -----
+
+// zero points of numbers that wrap in i16
+func.func @f(%A: tensor<32x64xi8>, %B: tensor<64x64xi8>) -> tensor<32x64xi32> {
+  %zero = arith.constant 0 : i32
+  %za = arith.constant 32700 : i16
+  %empty = tensor.empty() : tensor<32x64xi32>
+  %start = linalg.fill ins(%zero : i32) outs(%empty : tensor<32x64xi32>) -> tensor<32x64xi32>
+  // refused: linalg.generic is no contraction: it does not add products of two operands, each as it is or
+  %p = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%A, %B : tensor<32x64xi8>, tensor<64x64xi8>) outs(%start : tensor<32x64xi32>) {
+  ^bb0(%x: i8, %y: i8, %t: i32):
+    %u = arith.extsi %x : i8 to i16
+    %d = arith.subi %u, %za : i16
+    %v = arith.extsi %d : i16 to i32
+    %w = arith.extsi %y : i8 to i32
+    %q = arith.muli %v, %w : i32
+    %s = arith.addi %t, %q : i32
+    linalg.yield %s : i32
+  } -> tensor<32x64xi32>
+  return %p : tensor<32x64xi32>
+}
+
+// -----
+
+// groups of i4 with scales and zero points, the group as a second reduction
+// computes: C = AB, 32 x 48 x 64, f16 x f16 -> f32 (f32 accumulation), B column-major, B prepared from 48x2x16xi8 by index, index_cast, muli, shrui, trunci, extui, uitofp, subf, mulf with D0 (48x2xf16), D1 (48x2xf16); on wmma, mma_sync, wgmma
+#whole = affine_map<(n, g, k) -> (n, g, k)>
+#group = affine_map<(n, g, k) -> (n, g)>
+func.func @f(%A: tensor<32x2x32xf16>, %Q: tensor<48x2x32xi4>, %S: tensor<48x2xf16>, %Z: tensor<48x2xf16>) -> tensor<32x48xf32> {
+  %zero = arith.constant 0.0 : f32
+  %be = tensor.empty() : tensor<48x2x32xf16>
+  %b = linalg.generic {indexing_maps = [#whole, #group, #group, #whole], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%Q, %S, %Z : tensor<48x2x32xi4>, tensor<48x2xf16>, tensor<48x2xf16>) outs(%be : tensor<48x2x32xf16>) {
+  ^bb0(%q: i4, %s: f16, %z: f16, %o: f16):
+    %e = arith.extui %q : i4 to i32
+    %x = arith.uitofp %e : i32 to f16
+    %d = arith.subf %x, %z : f16
+    %y = arith.mulf %d, %s : f16
+    linalg.yield %y : f16
+  } -> tensor<48x2x32xf16>
+  %e = tensor.empty() : tensor<32x48xf32>
+  %st = linalg.fill ins(%zero : f32) outs(%e : tensor<32x48xf32>) -> tensor<32x48xf32>
+  %p = linalg.generic {indexing_maps = [affine_map<(m, n, g, k) -> (m, g, k)>, affine_map<(m, n, g, k) -> (n, g, k)>, affine_map<(m, n, g, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
+      ins(%A, %b : tensor<32x2x32xf16>, tensor<48x2x32xf16>) outs(%st : tensor<32x48xf32>) {
+  ^bb0(%x: f16, %y: f16, %o: f32):
+    %u = arith.extf %x : f16 to f32
+    %v = arith.extf %y : f16 to f32
+    %w = arith.mulf %u, %v : f32
+    %s = arith.addf %o, %w : f32
+    linalg.yield %s : f32
+  } -> tensor<32x48xf32>
+  return %p : tensor<32x48xf32>
+}
+
+// -----
+
+// weights of 4 bits in i32 as GPTQ packs them, zero points in another order, groups of rows
+// computes: C = AB, 32 x 48 x 64, f16 x f16 -> f16 (f32 accumulation), B prepared from 8x48xi32 by muli, index, index_cast, addi, cmpi, select, cmpi, select, cmpi, select, cmpi, select, cmpi, select, cmpi, select, cmpi, select, shrsi, andi, addi, muli, index, index_cast, addi, muli, addi, shrsi, andi, subi, sitofp, mulf with D0 (2x6xi32), D1 (2x48xf16); on wmma, mma_sync, wgmma
+#packed = affine_map<(g, t, n) -> (g, n)>
+#shift = affine_map<(g, t, n) -> (t)>
+#whole = affine_map<(g, t, n) -> (g, t, n)>
+#zpacked = affine_map<(g, n, t) -> (g, n)>
+#zshift = affine_map<(g, n, t) -> (t)>
+#scale = affine_map<(g, k, n) -> (g, n)>
+func.func @f(%A: tensor<32x64xf16>, %Q: tensor<8x48xi32>, %Z: tensor<2x6xi32>, %S: tensor<2x48xf16>) -> tensor<32x48xf16> {
+  %wf = arith.constant dense<[0, 4, 8, 12, 16, 20, 24, 28]> : tensor<8xi32>
+  %awq = arith.constant dense<[0, 16, 4, 20, 8, 24, 12, 28]> : tensor<8xi32>
+  %mask = arith.constant 15 : i32
+  %one = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %ze = tensor.empty() : tensor<2x6x8xi32>
+  %z = linalg.generic {indexing_maps = [#zpacked, #zshift, #whole], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%Z, %awq : tensor<2x6xi32>, tensor<8xi32>) outs(%ze : tensor<2x6x8xi32>) {
+  ^bb0(%v: i32, %s: i32, %o: i32):
+    %y = arith.shrsi %v, %s : i32
+    %r = arith.andi %y, %mask : i32
+    %u = arith.addi %r, %one : i32
+    linalg.yield %u : i32
+  } -> tensor<2x6x8xi32>
+  %zs = tensor.collapse_shape %z [[0], [1, 2]] : tensor<2x6x8xi32> into tensor<2x48xi32>
+  %qe = tensor.empty() : tensor<8x8x48xi32>
+  %q = linalg.generic {indexing_maps = [#packed, #shift, #whole], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%Q, %wf : tensor<8x48xi32>, tensor<8xi32>) outs(%qe : tensor<8x8x48xi32>) {
+  ^bb0(%v: i32, %s: i32, %o: i32):
+    %y = arith.shrsi %v, %s : i32
+    %r = arith.andi %y, %mask : i32
+    linalg.yield %r : i32
+  } -> tensor<8x8x48xi32>
+  %flat = tensor.collapse_shape %q [[0, 1], [2]] : tensor<8x8x48xi32> into tensor<64x48xi32>
+  %grouped = tensor.expand_shape %flat [[0, 1], [2]] output_shape [2, 32, 48] : tensor<64x48xi32> into tensor<2x32x48xi32>
+  %be = tensor.empty() : tensor<2x32x48xf16>
+  %b = linalg.generic {indexing_maps = [#whole, #scale, #scale, #whole], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%grouped, %zs, %S : tensor<2x32x48xi32>, tensor<2x48xi32>, tensor<2x48xf16>) outs(%be : tensor<2x32x48xf16>) {
+  ^bb0(%v: i32, %z0: i32, %s: f16, %o: f16):
+    %d = arith.subi %v, %z0 : i32
+    %x = arith.sitofp %d : i32 to f16
+    %y = arith.mulf %x, %s : f16
+    linalg.yield %y : f16
+  } -> tensor<2x32x48xf16>
+  %w = tensor.collapse_shape %b [[0, 1], [2]] : tensor<2x32x48xf16> into tensor<64x48xf16>
+  %e = tensor.empty() : tensor<32x48xf32>
+  %st = linalg.fill ins(%zero : f32) outs(%e : tensor<32x48xf32>) -> tensor<32x48xf32>
+  %p = linalg.matmul ins(%A, %w : tensor<32x64xf16>, tensor<64x48xf16>) outs(%st : tensor<32x48xf32>) -> tensor<32x48xf32>
+  %he = tensor.empty() : tensor<32x48xf16>
+  %h = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]}
+      ins(%p : tensor<32x48xf32>) outs(%he : tensor<32x48xf16>) {
+  ^bb0(%x: f32, %o: f16):
+    %y = arith.truncf %x : f32 to f16
+    linalg.yield %y : f16
+  } -> tensor<32x48xf16>
+  return %h : tensor<32x48xf16>
 }
 
 // -----

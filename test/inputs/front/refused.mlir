@@ -207,8 +207,8 @@ func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>) -> tensor<64x128xf32
 
 // -----
 
-// unsigned integers
-func.func @f(%A: tensor<64x96xi8>, %B: tensor<96x128xi8>) -> tensor<64x128xi32> {
+// unsigned integers of 16 bits
+func.func @f(%A: tensor<64x96xi16>, %B: tensor<96x128xi8>) -> tensor<64x128xi32> {
   %zero = arith.constant 0 : i32
   %empty = tensor.empty() : tensor<64x128xi32>
   %start = linalg.fill ins(%zero : i32) outs(%empty : tensor<64x128xi32>) -> tensor<64x128xi32>
@@ -216,9 +216,9 @@ func.func @f(%A: tensor<64x96xi8>, %B: tensor<96x128xi8>) -> tensor<64x128xi32> 
   %p = linalg.generic {
       indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
       iterator_types = ["parallel", "parallel", "reduction"]}
-      ins(%A, %B : tensor<64x96xi8>, tensor<96x128xi8>) outs(%start : tensor<64x128xi32>) {
-  ^bb0(%x: i8, %y: i8, %z: i32):
-    %u = arith.extui %x : i8 to i32
+      ins(%A, %B : tensor<64x96xi16>, tensor<96x128xi8>) outs(%start : tensor<64x128xi32>) {
+  ^bb0(%x: i16, %y: i8, %z: i32):
+    %u = arith.extui %x : i16 to i32
     %v = arith.extui %y : i8 to i32
     %w = arith.muli %u, %v : i32
     %s = arith.addi %z, %w : i32
@@ -357,9 +357,9 @@ func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>, %D: tensor<64x96xf16
 
 // -----
 
-// quantized_matmul
+// quantized_matmul with zero points of the caller
 func.func @f(%A: tensor<64x96xi8>, %B: tensor<96x128xi8>, %x: i32, %y: i32, %C: tensor<64x128xi32>) -> tensor<64x128xi32> {
-  // refused: linalg.quantized_matmul is no contraction
+  // refused: linalg.quantized_matmul has zero points that are no constants, or is on buffers
   %p = linalg.quantized_matmul ins(%A, %B, %x, %y : tensor<64x96xi8>, tensor<96x128xi8>, i32, i32) outs(%C : tensor<64x128xi32>) -> tensor<64x128xi32>
   return %p : tensor<64x128xi32>
 }

@@ -6,6 +6,9 @@
 // workspace once; a matmul with many rows reads it many times. Each op of the body is computed in its own type, so that
 // values are rounded where the payload rounds them. No factor is moved past the product.
 //
+// Zero points of i8 become sums of rows of A and columns of B, which the epilogue subtracts (`payload.zero_points`).
+// They are computed here too: by a warp each where a sum's numbers are neighbours in memory, else by a thread.
+//
 // The step generalizes named ops, and upstream's fusion of elementwise ops merges a chain, with broadcasts, constants
 // and reshapes, into one `linalg.generic`; `tc.prepare_operands` makes a kernel of each remaining op. Without such ops
 // the step changes nothing.

@@ -7,7 +7,8 @@
 //
 // With `whole_tiles` (`cp.async`) the sums are added to C in memory, which `hoist_accumulators` keeps in registers.
 // These copies check no bounds, so that the tiles must divide the matrices. Without it (TMA) the sums are in a tile of
-// their own, which is copied to C, and tiles that reach beyond a matrix are padded with zeros.
+// their own, which is copied to C, and tiles that reach beyond a matrix are padded with zeros. Elementwise ops behind
+// the product become a `linalg.generic` of the tile with the sums.
 //
 // Source: the XeTile RFC, whose cooperative loads (appendix 2.4) stage tiles in the program itself.
 //

@@ -19,7 +19,7 @@ WRONG = "wrong-result"
 
 @dataclass(frozen=True)
 class Output:
-    """An array that a program leaves behind.
+    """An output array of a program.
 
     Attributes:
         name: `argument2` or `result0`, as `--output` names files.

@@ -211,7 +211,7 @@ class Fiber:
         return other
 
     def representatives(self) -> Fiber:
-        """Returns the same fiber with one thread a warp: for what a warp does as one."""
+        """Returns the same fiber with one thread a warp, for operations of a whole warp."""
         mask = np.zeros(self.count, bool)
         mask[self.lanes[np.unique(self.group.warp_of_lane[self.lanes], return_index=True)[1]]] = True
         made = Fiber(self.group, self.code, self.place, self.env, mask, self.stack)

@@ -39,7 +39,7 @@ _PTX = {
 
 @dataclass(frozen=True)
 class Granularity:
-    """Bytes that are looked at as one, in shared memory and elsewhere: powers of two."""
+    """The granularity of the sanitizer in bytes, in shared memory and elsewhere: powers of two."""
 
     elsewhere: int = 2
     shared: int = 2

@@ -55,7 +55,7 @@ class Launch:
 
 
 class BoundKernel(Runnable):
-    """A kernel, what its parameters are, and how it is launched: what a run needs but for the numbers in its arrays.
+    """A kernel, its parameters and its launch: all of a run but the numbers in its arrays.
 
     Args:
         name: of the kernel, `location` where it is.
@@ -98,7 +98,7 @@ class BoundKernel(Runnable):
         """
 
     def random_inputs(self, seed: int) -> list[np.ndarray]:
-        """Returns an array for each argument: what it says that it holds, else normal numbers or integers of -8 to 8.
+        """Returns an array for each argument: its stated contents, else normal numbers or integers of -8 to 8.
 
         Args:
             seed: of the generator of random numbers.

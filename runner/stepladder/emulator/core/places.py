@@ -69,7 +69,7 @@ class Places:
         return found
 
     def _text(self, fiber: Fiber, byte: int, memory: str) -> str:
-        """Returns what a byte is of; empty where that is not known."""
+        """Returns the text that describes a byte; empty where it is not known."""
         views, is_argument = [], memory.startswith("argument")
         for slot, value in enumerate(fiber.env):
             if not isinstance(value, MemRef):

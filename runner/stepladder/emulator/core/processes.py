@@ -127,7 +127,7 @@ def _touched(allocation: Allocation) -> Touched | None:
 
 
 def _are_apart(parts: Sequence[dict]) -> bool:
-    """Whether no part touches what another one wrote; each has what it touched, by the number of the allocation."""
+    """Whether no part touches granules that another part wrote, by the number of the allocation."""
     wrote: dict[int, np.ndarray] = {}
     touched: dict[int, np.ndarray] = {}
     for part in parts:
@@ -189,7 +189,7 @@ def _forked(machine: Machine, shares: Sequence[Sequence[int]], start: Callable[[
 def _child(
     machine: Machine, share: Sequence[int], start: Callable[[int], Group], writing: int, ended: np.ndarray
 ) -> None:
-    """Runs blocks, says what they did, and ends the process; nothing is said where others could see what they did."""
+    """Runs blocks, reports their accesses, and ends the process; reports nothing where other blocks could see them."""
     try:
         part = _run(machine, share, start, ended)
         with os.fdopen(writing, "wb") as out:

@@ -119,7 +119,7 @@ class Tensor(Shaped):
 
 @dataclass(frozen=True)
 class Buffer(Shaped):
-    """A memref: None stands for what is dynamic; an unranked one has the shape ()."""
+    """A memref: None stands for dynamic values; an unranked one has the shape ()."""
 
     strides: tuple[int | None, ...]
     offset: int | None
@@ -261,5 +261,5 @@ def text_of(type_: Type) -> str:
 
 
 def forget() -> None:
-    """Drops what is remembered of types: they live in a context that is about to go."""
+    """Drops the cache of types, whose context is about to end."""
     _decode.cache_clear()

@@ -218,7 +218,7 @@ class _Loops:
 
 
 def structured(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
-    """Runs an op: once a warp where its threads do the same, and as one block where no thread differs.
+    """Runs an op: once a warp where its threads execute the same, and once a block where all threads do.
 
     An op that does not depend on the thread is not mapped to threads yet. It is the block's, as if barriers stood
     before and behind it.

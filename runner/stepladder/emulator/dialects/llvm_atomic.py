@@ -187,7 +187,7 @@ def cmpxchg(fiber: Fiber, op: Instruction, pointer: Value, expected: Value, valu
 
 @executes("llvm.fence")
 def fence(fiber: Fiber, op: Instruction) -> None:
-    """Orders what a thread did before what it does behind it, with the atomic accesses on either side."""
+    """Orders the accesses of a thread before the fence and after it, with the atomic accesses on either side."""
     ordering, scope = op.attributes["ordering"], _scope(op)
     if scope is not None:
         order.fence(fiber, scope, acquires=ordering in atomics.ACQUIRES, releases=ordering in atomics.RELEASES)

@@ -101,7 +101,7 @@ def _global_shared(op: Instruction) -> tuple[int | None, int, object] | None:
 
 @executes("llvm.getelementptr")
 def getelementptr(fiber: Fiber, op: Instruction, pointer: Value, *indices: Value) -> Value:
-    """The address of a part of what stands at an address."""
+    """The address of a part of the value at an address."""
     if "terms" not in op.cache:
         op.cache["terms"] = _terms(op)
     constant, strides = op.cache["terms"]

@@ -146,7 +146,7 @@ def load(fiber: Fiber, op: Instruction, view: MemRef, *indices: Value) -> Value:
 
 
 def _gathered(fiber: Fiber, op: Instruction, view: MemRef, indices: Sequence[Value]) -> Value:
-    """Returns elements of a buffer for iterations that run at once, of which indices are arrays."""
+    """Returns elements of a buffer for concurrent iterations, whose indices are arrays."""
     shape = tuple(view.sizes)
     content = memory.read(fiber, op, view, np.ix_(*(np.arange(size) for size in shape)), shape)
     if content.ndim > len(shape):

@@ -32,7 +32,7 @@ def atomic_rmw(fiber: Fiber, op: Instruction, value: Value, view: Value, *indice
 
 @executes("memref.generic_atomic_rmw")
 def generic_atomic_rmw(fiber: Fiber, op: Instruction, view: Value, *indices: Value) -> Value:
-    """Puts what its region makes of a number in its place; what the region made."""
+    """Replaces a number by the value that the region computes from it; the result is that value."""
     element = op.result_types[0]
     access = memory.locate(fiber, op, view, indices)
     body = op.regions[0]

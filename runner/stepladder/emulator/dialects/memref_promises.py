@@ -20,7 +20,7 @@ KIND = "assumption"
 
 
 def _before(check: Callable[..., str]) -> Callable:
-    """Returns what adds a check of the operands, which says what is wrong with them, to what executes an op."""
+    """Returns a decorator that checks the operands of an op before the function that executes it."""
 
     def checked(op: ir.Operation, execute: Callable) -> Callable:
         def run(fiber: Fiber, op: Instruction, *operands: Value) -> Value:

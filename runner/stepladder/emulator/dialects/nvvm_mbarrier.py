@@ -93,7 +93,7 @@ def nothing(fiber: Fiber, op: Instruction, *operands: Value) -> None:
 
 @executes("nvvm.memory.barrier", "nvvm.fence.sc.cluster")
 def memory_barrier(fiber: Fiber, op: Instruction) -> None:
-    """Orders what a thread did before what it does behind it, for threads of a scope."""
+    """Orders the accesses of a thread before the fence and after it, for threads of a scope."""
     order.fence(fiber, keyword(op.attributes["scope"]) if "scope" in op.attributes else "cluster")
 
 

@@ -30,7 +30,7 @@ def outerproduct(fiber: Fiber, op: Instruction, left: Value, right: Value, *init
 
 @executes("vector.scan")
 def scan(fiber: Fiber, op: Instruction, source: Value, initial: Value) -> Value:
-    """Along a dimension, what all elements before have together, and what all have."""
+    """The reductions of all elements before each, and of all elements, along a dimension."""
     rank, element, kind = op.operand_types[0].rank, op.operand_types[0].element, kind_of(op)
     source, initial = in_lanes([source, initial], [rank, rank - 1], fiber.count)
     axis = source.ndim - rank + op.attributes["reduction_dim"]

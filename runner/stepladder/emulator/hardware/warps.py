@@ -95,7 +95,7 @@ def once_a_block(fiber: Fiber) -> Fiber:
 
 
 def together(fiber: Fiber) -> Fiber:
-    """Returns a fiber of the same threads, in which each warp acts as one.
+    """Returns a fiber of the same threads, in which each warp has one lane.
 
     Args:
         fiber: the threads.

@@ -98,7 +98,7 @@ def spin(fiber: Fiber, op: Instruction, found: object, changed: bool) -> None:
 
 
 def _order(fiber: Fiber, lane: int, access: Access, place: int, orders: Orders) -> None:
-    """Tells a lane what others released at an address, and notes there what it releases."""
+    """Acquires for a lane the clocks that others released at an address, and releases its own there."""
     memory_, address = access.memory, place * access.element.bytes
     owner = None
     if memory_.copies > 1:

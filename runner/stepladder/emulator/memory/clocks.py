@@ -97,7 +97,7 @@ class Clocks:
             self.acquire(warps, self.clocks[self.launch_before].copy())
 
     def release(self, actors: Sequence[int] | np.ndarray) -> np.ndarray:
-        """Returns what these actors know together, and advances their clocks: what they do later is not included.
+        """Returns the merged clocks of these actors, and advances them: later accesses are not included.
 
         Args:
             actors: numbers of warps or agents.
@@ -111,7 +111,7 @@ class Clocks:
         return known
 
     def meet(self, warps: Sequence[int] | np.ndarray) -> None:
-        """Orders what the threads of each warp did before a synchronization of the warp before what they do later.
+        """Orders the accesses of the threads of each warp before and after a synchronization of the warp.
 
         Args:
             warps: numbers of the warps.

@@ -71,7 +71,7 @@ def release(
     replaces: bool,
     owner: int | None = None,
 ) -> None:
-    """Records what a thread knows at an address that it writes.
+    """Stores the clocks of a thread at an address that it writes.
 
     Args:
         fiber: the threads that execute the write.
@@ -104,7 +104,7 @@ def release(
 def acquire(
     fiber: Fiber, lane: int, space: str, address: int, scope: str, *, fenced: bool, owner: int | None = None
 ) -> None:
-    """Acquires what was released at an address that a thread reads.
+    """Acquires the clocks that were released at an address that a thread reads.
 
     Args:
         fiber: the threads that execute the read.
@@ -137,7 +137,7 @@ def _learn(group: Group, warp: int, block: int, known: dict, scope: str) -> None
 
 
 def fence(fiber: Fiber, scope: str, *, acquires: bool = True, releases: bool = True) -> None:
-    """Orders what threads did before a fence with what they do after it, for threads of a scope.
+    """Orders the accesses of threads before a fence and after it, for threads of a scope.
 
     Args:
         fiber: the threads that execute the fence.

@@ -123,7 +123,7 @@ class Flow:
         self.parts[-1].ends = statement.opcode[0] in _ENDS
 
     def _around(self, statement: syntax.Statement, scope: Scope) -> None:
-        """Adds a guarded instruction as one behind a branch."""
+        """Adds a guarded instruction after a branch around it."""
         assert statement.guard is not None
         name = f"behind {len(self.parts)}"
         scope.labels[name] = object()
@@ -174,7 +174,7 @@ class Flow:
         ]
 
     def _successors(self, number: int) -> list[int]:
-        """Returns the parts that may come behind one: where it branches to, and the next one."""
+        """Returns the successors of a part: the target of its branch, and the next part."""
         part = self.parts[number]
         found = []
         if part.branch is not None:
@@ -252,7 +252,7 @@ class Flow:
         self.builder.location = outer
 
     def _finish(self, graph: Graph, outputs: Sequence[int]) -> None:
-        """Tells each branch where it goes, where its threads come together, and which values they have then."""
+        """Sets the target of each branch, its reconvergence point, and the slots that are merged there."""
         code = {number: self.builder.code[start:end] for number, (start, end) in self.spans.items()}
         liveness = Liveness(graph, code, len(self.parts), outputs)
         for instruction, number, target in self.branches:

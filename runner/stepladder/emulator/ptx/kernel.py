@@ -267,6 +267,6 @@ def _smallest(block: syntax.Block, spaces: Container[str], most: int, *, whole: 
 
 
 def _granularity(block: syntax.Block) -> Granularity:
-    """Returns what the sanitizer looks at as one."""
+    """Returns the granularity of the sanitizer."""
     elsewhere = _smallest(block, _UNSEEN, _GRANULE, whole=False)
     return Granularity(elsewhere, _smallest(block, (*_UNSEEN, "global"), _SHARED_GRANULE, whole=True))

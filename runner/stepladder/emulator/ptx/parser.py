@@ -68,7 +68,7 @@ class Parser(Reader):
         raise self.error(f"unknown directive '{self.next.text}'")
 
     def _skip_line(self, start: Token) -> None:
-        """Goes on behind a directive without effect: its line, or what stands in braces behind it."""
+        """Skips a directive without effect: its line, or the braces after it."""
         if self.has(".section"):
             self.take()
             self._skip_braces()

@@ -48,7 +48,7 @@ class Offset:
 
 @dataclass(frozen=True)
 class Address:
-    """What stands in brackets: an address, or a tensor map and coordinates."""
+    """The operand in brackets: an address, or a tensor map and coordinates."""
 
     parts: tuple[Operand, ...]
 

@@ -130,7 +130,7 @@ class Reader:
         return self.tokens[self.place]
 
     def take(self) -> Token:
-        """Returns the next token, and goes on."""
+        """Returns the next token and advances."""
         token = self.next
         self.place += 1
         return token

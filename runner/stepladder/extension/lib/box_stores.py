@@ -151,14 +151,17 @@ class BoxStore:
     def _coordinates(self) -> list[tuple[ir.Value, ir.Value]]:
         """Returns the row and the column of a box that a thread accesses.
 
-        The list has an entry for each matrix of 32-bit elements, or each two matrices of 16-bit elements. The rows of
-        other matrices differ by multiples of 8, which are not included.
+        The list has an entry for each matrix of 8- and 32-bit elements, or each two matrices of 16-bit elements. The
+        rows of other matrices differ by multiples of 8, which are not included.
         """
         thread = threads.thread_id()
         lane = apply(lambda t: ir.AffineExpr.get_mod(t, WARP), thread)
-        if self.bytes == 4:
+        if self.bytes != 2:
             row = epilogue.thread_row()
             permutation = self._permutation(apply(lambda x: ir.AffineExpr.get_floor_div(x, 4), lane))
+        if self.bytes == 1:
+            return [(row, self._of_bytes(matrix, lane, permutation)) for matrix in range(self.swizzle // MATRIX)]
+        if self.bytes == 4:
             unit = apply(lambda x: ir.AffineExpr.get_floor_div(ir.AffineExpr.get_mod(x, 4), 2), lane)
             within = apply(lambda x: ir.AffineExpr.get_mod(x, 2) * 2, lane)
         else:
@@ -177,6 +180,12 @@ class BoxStore:
             coordinates.append((row, arith.addi(times(swizzled, _UNIT // self.bytes), within)))
         return coordinates
 
+    def _of_bytes(self, matrix: int, lane: ir.Value, permutation: ir.Value) -> ir.Value:
+        """Returns the column of a thread's pair of a matrix, of which two are side by side in a unit."""
+        unit = arith.xori(index(matrix // PAIR), permutation)
+        within = apply(lambda x: ir.AffineExpr.get_mod(x, 4) * PAIR + matrix % PAIR * MATRIX, lane)
+        return arith.addi(times(unit, _UNIT), within)
+
     def _permutation(self, row: ir.Value) -> ir.Value:
         """Returns what the swizzle XORs the units of a row with: the same for rows in one wavefront."""
         rows, units = _WAVEFRONT // self.swizzle, self.swizzle // _UNIT
@@ -194,7 +203,7 @@ class BoxStore:
         source = fragment if self.found.elementwise is None else _Computed(fragment, self.found, self.result)
         for block in range(self.rows // MMA_ROWS):
             for position, (row, column) in enumerate(coordinates):
-                if self.bytes == 4:
+                if self.bytes != 2:
                     for half in (0, 1):
                         pair = source.pair(block, number * matrices + position, half)
                         own = arith.addi(row, index(MMA_ROWS * block + MATRIX * half))

@@ -40,7 +40,7 @@ class Pair:
 
 
 def key_of(value: ir.Value) -> Hashable:
-    """Returns what is equal for two index values that are computed alike from the same values.
+    """Returns a key that is equal for two index values that are computed alike from the same values.
 
     Args:
         value: an index.

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from stepladder.extension.lib import threads
 from stepladder.extension.lib.arithmetic import apply, equal, index, integer, less_than
 from stepladder.extension.lib.control_flow import create_if
+from stepladder.extension.lib.folds import Fold
 from stepladder.extension.lib.memory import create_global
 from stepladder.extension.lib.reduced_results import COLUMN, ROW, ReducedResult
 from stepladder.mlir import types
@@ -23,11 +24,11 @@ _ADD = "1 : i64"  # of memref.atomic_rmw, on integers
 _AT_ONCE = 8  # partial results that a thread loads before it folds them
 
 
-def over_lanes(reduced: ReducedResult, value: ir.Value, distances: Sequence[int]) -> ir.Value:
+def over_lanes(reduced: ReducedResult | Fold, value: ir.Value, distances: Sequence[int]) -> ir.Value:
     """Returns the values of lanes folded, whose numbers differ in the bits `distances`: all of them have the result.
 
     Args:
-        reduced: the reduction, which folds two values.
+        reduced: the reduction, or its fold, which folds two values.
         value: that each lane of a warp has.
         distances: powers of two, below the size of a warp.
     """
@@ -123,7 +124,8 @@ class PartialResults:
             if self.length % threads.WARP:
                 inside = arith.andi(inside, less_than(place, index(self.length)))
             with create_if(inside):
-                memref.store(self._folded(workspace, whole), self.reduced.result, [whole])
+                value = self.reduced.rounded(self._folded(workspace, whole))
+                memref.store(value, self.reduced.result, [whole])
             affine.yield_([])
 
     def _folded(self, workspace: ir.Value, place: ir.Value) -> ir.Value:
@@ -153,7 +155,7 @@ def _sync_warp() -> None:
 
 
 def _fence() -> None:
-    """Orders what a thread knows of before what it does next, for the threads of all blocks.
+    """Orders the accesses that a thread has observed before its next ones, for the threads of all blocks.
 
     LLVM's NVPTX back end makes relaxed updates of those that `memref.atomic_rmw` lowers to, which acquire and release.
     """

@@ -16,7 +16,7 @@ from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Refusal, Rewriter
 from stepladder.extension.lib.functions import create_private_function
 from stepladder.extension.lib.workspaces import WORKSPACE, create_workspace
-from stepladder.mlir.bindings import ir
+from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.traverse import defining_op, users_of, walk
 
 _MAP, _REDUCE = "linalg.map", "linalg.reduce"
@@ -49,10 +49,15 @@ class ReducedResult:
         """The buffer of the result."""
         return self.call.operands[1]
 
-    def _inner(self, name: str) -> ir.Operation:
-        """Returns the first op in the body of one of the function's linalg ops, or its end."""
+    def _inner(self, name: str) -> list[ir.Operation]:
+        """Returns the ops in the body of one of the function's linalg ops."""
         (op,) = [op for op in operations_of(self.function.regions[0].blocks[0]) if op.name == name]
-        return operations_of(op.regions[0].blocks[0])[0]
+        return operations_of(op.regions[0].blocks[0])
+
+    @property
+    def _fold(self) -> str:
+        """Name of the op that folds values."""
+        return next(op.name for op in self._inner(_REDUCE) if op.name in _NEUTRAL)
 
     @property
     def extents(self) -> tuple[int, int]:
@@ -62,14 +67,26 @@ class ReducedResult:
 
     @property
     def type(self) -> ir.Type:
-        """Element type of the result, in which values are folded."""
-        return ir.MemRefType(self.result.type).element_type
+        """Element type in which values are folded: the result's, or f32 where that has 16 bits."""
+        return ir.MemRefType(self.workspace.results[0].type).element_type
 
     def initial(self) -> ir.Value:
         """Returns what the result begins with, at the current insertion point."""
-        end = self._inner(_MAP)
+        end = self._inner(_MAP)[0]
         source = end if end.name == "arith.constant" else defining_op(end.operands[0])
-        return _constant(source.attributes["value"], self.type)
+        value = source.attributes["value"]
+        if isinstance(self.type, ir.FloatType):
+            value = ir.FloatAttr.get(self.type, ir.FloatAttr(value).value)
+        return _constant(value, self.type)
+
+    def rounded(self, value: ir.Value) -> ir.Value:
+        """Returns what is folded as the result holds it, at the current insertion point.
+
+        Args:
+            value: of the type in which values are folded.
+        """
+        type_ = ir.MemRefType(self.result.type).element_type
+        return value if type_ == self.type else arith.truncf(type_, value)
 
     def folded(self, left: ir.Value, right: ir.Value) -> ir.Value:
         """Returns two values folded, at the current insertion point.
@@ -78,11 +95,11 @@ class ReducedResult:
             left: the result so far, or a value.
             right: a value of the same type.
         """
-        return ir.Operation.create(self._inner(_REDUCE).name, results=[self.type], operands=[left, right]).results[0]
+        return ir.Operation.create(self._fold, results=[self.type], operands=[left, right]).results[0]
 
     def neutral(self) -> ir.Value:
         """Returns the neutral element of the fold, at the current insertion point."""
-        return constant(self.type, _NEUTRAL[self._inner(_REDUCE).name])
+        return constant(self.type, _NEUTRAL[self._fold])
 
     def erase(self, rewriter: Rewriter) -> None:
         """Erases the workspace and what reduces it, after the epilogue has taken its place.
@@ -160,13 +177,14 @@ def create_reduction(
 
     Args:
         module: that gets the function.
-        workspace: a matrix.
+        workspace: a matrix, of the type in which values are folded.
         result: the buffer of the result.
         axis: the loop that is folded.
         fold: name of the op that folds a value into the result so far.
         initial: what the result begins with.
     """
     type_ = ir.MemRefType(result.type).element_type
+    wide = ir.MemRefType(workspace.type).element_type
     name = memory.unique_symbol(module, "reduction")
     call = ir.Operation.create(
         "func.call",
@@ -187,10 +205,12 @@ def create_reduction(
             attributes={"dimensions": ir.DenseI64ArrayAttr.get([axis])},
             regions=1,
         )
-        block = reduce.regions[0].blocks.append(type_, type_, arg_locs=[reduce.location] * 2)
+        block = reduce.regions[0].blocks.append(wide, type_, arg_locs=[reduce.location] * 2)
         with ir.InsertionPoint(block):
-            value = ir.Operation.create(fold, results=[type_], operands=list(block.arguments)).results[0]
-            ir.Operation.create("linalg.yield", operands=[value])
+            value, so_far = block.arguments
+            held = so_far if type_ == wide else arith.extf(wide, so_far)
+            found = ir.Operation.create(fold, results=[wide], operands=[value, held]).results[0]
+            ir.Operation.create("linalg.yield", operands=[found if type_ == wide else arith.truncf(type_, found)])
         ir.Operation.create("func.return")
 
 

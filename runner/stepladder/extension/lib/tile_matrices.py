@@ -53,6 +53,27 @@ class Matrix:
         return source is not None
 
 
+@dataclass(frozen=True)
+class Start:
+    """Where a tile begins along a dimension: at 0 for `axis` None, else at `factor` times the number of the block."""
+
+    axis: int | None = None
+    factor: int = 0
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A matrix of a product, and where the tile of a block begins in it.
+
+    Attributes:
+        matrix: the buffer, and whether the program indexes it as its transpose.
+        starts: row and column of the first tile, as the program indexes the matrix.
+    """
+
+    matrix: Matrix
+    starts: tuple[Start, Start]
+
+
 def matrix_of(op: ir.Operation, tile: ir.Value) -> tuple[Matrix, list[ir.Value]]:
     """Returns the matrix that a tile is a part of, and the tile's offsets in it.
 

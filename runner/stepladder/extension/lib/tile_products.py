@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from stepladder.extension.lib.arithmetic import constant_value
 from stepladder.extension.lib.control_flow import BOUNDS, body_of, operations_of, terminator_of
 from stepladder.extension.lib.dialect import Refusal
 from stepladder.extension.lib.launches import GRID, launch_sizes
-from stepladder.extension.lib.tile_matrices import Matrix, matrix_of
+from stepladder.extension.lib.tile_epilogues import Epilogue
+from stepladder.extension.lib.tile_matrices import Operand, Start, matrix_of
 from stepladder.mlir.bindings import ir
-from stepladder.mlir.traverse import producer, users_of, walk
+from stepladder.mlir.traverse import producer, walk
 from stepladder.mlir.xetile.tile_type import read_tile
 
 # Ops around the loop over k, and in it. Of prefetches nothing is read, nor of what moves their tiles.
-_INDICES = ("arith.", "affine.")
+_INDICES = ("arith.", "affine.", "math.")
 _TILES = (
     "xetile.init_tile",
     "xetile.update_tile_offset",
@@ -23,30 +23,10 @@ _TILES = (
     "xetile.transpose",
     "xetile.prefetch_tile",
     "xetile.tile_mma",
+    "xetile.broadcast",
 )
 _CONTROL = ("scf.for", "scf.if", "scf.yield", "gpu.barrier")
 _AROUND = ("gpu.block_id", "memref.transpose", "gpu.terminator", "xetile.store_tile", *_TILES, *_CONTROL)
-
-
-@dataclass(frozen=True)
-class Start:
-    """Where a tile begins along a dimension: at 0 for `axis` None, else at `factor` times the number of the block."""
-
-    axis: int | None = None
-    factor: int = 0
-
-
-@dataclass(frozen=True)
-class Operand:
-    """A matrix of a product, and where the tile of a block begins in it.
-
-    Attributes:
-        matrix: the buffer, and whether the program indexes it as its transpose.
-        starts: row and column of the first tile, as the program indexes the matrix.
-    """
-
-    matrix: Matrix
-    starts: tuple[Start, Start]
 
 
 class TileProduct:
@@ -62,6 +42,7 @@ class TileProduct:
         depth: that all steps of k reach.
         a, b, c: the matrices.
         from_zero: whether the sums start at zero, and not at C.
+        epilogue: elementwise ops between the sums and their store, if any.
         reach: m, n and k that the tiles of all blocks reach.
 
     Raises:
@@ -92,8 +73,8 @@ class TileProduct:
             if not (op.name in _AROUND or op.name.startswith(_INDICES)):
                 raise Refusal(
                     op,
-                    f"{op.name} has no form here: loads and stores of tiles, transposes of loaded ones, prefetches and "
-                    "an xetile.tile_mma have one",
+                    f"{op.name} has no form here: loads and stores of tiles, transposes of loaded ones, prefetches, "
+                    "an xetile.tile_mma and elementwise ops behind it have one",
                 )
             if op.name == "xetile.init_tile" and read_tile(op.results[0].type).space != "global":
                 raise Refusal(
@@ -121,7 +102,8 @@ class TileProduct:
         self.depth = -(-self.depth // step) * step
         arguments: list[ir.Value] = [*list(body_of(self._loop).arguments)[1:]]
         end = terminator_of(body_of(self._loop))
-        self._place = arguments.index(self.mma.operands[2]) if len(self.mma.operands) == 3 else -1
+        sums = list(self.mma.operands)[2:]
+        self._place = arguments.index(sums[0]) if sums and sums[0] in arguments else -1
         if self._place < 0 or end.operands[self._place] != self.mma.results[0]:
             raise Refusal(self.mma, "the sums must be carried by the loop: C of the xetile.tile_mma, and its result")
         a, b = (self._moving(number, arguments, end) for number in (0, 1))
@@ -191,14 +173,18 @@ class TileProduct:
 
     def _read_c(self) -> tuple[Operand, bool]:
         """Returns C, which the sums are stored to, and whether they start at zero."""
-        users = users_of(self._loop.results[self._place] if self._has_loop else self.mma.results[0])
-        if len(users) != 1 or users[0].name != "xetile.store_tile":
-            raise Refusal(self._loop, "the sums must be stored by one xetile.store_tile, and have no other use")
-        c = self._operand(users[0], users[0].operands[1])
+        sums = self._loop.results[self._place] if self._has_loop else self.mma.results[0]
+        stores = walk(self.launch, "xetile.store_tile")
+        if len(stores) != 1 or stores[0].block != self._body:
+            raise Refusal(self._loop, "the sums must be stored by one xetile.store_tile in the launch")
+        (store,) = stores
+        c = self._operand(store, store.operands[1])
         if c.matrix.is_transposed:
-            raise Refusal(users[0], "C must be row-major")
+            raise Refusal(store, "C must be row-major")
         if c.matrix.buffer in (self.a.matrix.buffer, self.b.matrix.buffer):
-            raise Refusal(users[0], "C must be another matrix than A and B")
+            raise Refusal(store, "C must be another matrix than A and B")
+        self.epilogue = Epilogue(sums, c, self._operand)
+        self.epilogue.read(store)
         if not self._has_loop and len(self.mma.operands) < 3:
             return c, True
         source = producer(self._loop.operands[BOUNDS + self._place] if self._has_loop else self.mma.operands[2])
@@ -229,6 +215,11 @@ class TileProduct:
         if grid[other] != 1:
             raise Refusal(self.launch, f"{grid[other]} blocks along {'xyz'[other]} would compute the same tile of C")
         return axes[0], axes[1]
+
+    @property
+    def sums_type(self) -> ir.Type:
+        """Element type of the sums."""
+        return ir.VectorType(self.mma.results[0].type).element_type
 
     @property
     def shapes(self) -> tuple[tuple[int, int], ...]:

@@ -9,6 +9,7 @@ from stepladder.extension.lib.workspaces import insert_producers
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
 from stepladder.payload import matmul, pairs
+from stepladder.payload.facts import MATMULS
 from stepladder.payload.producers import Producer
 from stepladder.runtime.errors import StepladderError
 
@@ -40,8 +41,9 @@ def normalize_payload(payload: ir.Operation, op: NormalizePayload, rewriter: Rew
         raise Refusal(payload, f"expected one function with a body, found {len(functions)}")
     prepared: list[Producer] = []
     with contextlib.suppress(StepladderError):  # every command refuses such a payload before the first step
-        prepared = matmul.separate_producers(payload, 2 if pairs.divisions(payload) else 1)
-        if prepared:
+        divisions = pairs.divisions(payload)
+        prepared = matmul.separate_producers(payload, 2 if divisions else 1)
+        if prepared or len(walk(payload, *MATMULS)) < 2:  # not a pair that `tc.recognize_matmul` has written
             recognize(payload, rewriter)
     normalize(functions[0], rewriter)
     insert_producers(functions[0], prepared)

@@ -5,6 +5,7 @@ import contextlib
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.extension.lib.pair_form import recognize
 from stepladder.mlir.bindings import ir
+from stepladder.payload import matmul, pairs
 from stepladder.runtime.errors import StepladderError
 
 
@@ -13,8 +14,9 @@ class RecognizeMatmul(Tc.Operation, name="recognize_matmul"):
 
     Indexing maps, reshapes and transposes become layouts, or an exchange of A and B; extensions of A and B become
     those of the matmul. Of a pair of products of one A (`payload.pairs`), each is recognized so, and the function gets
-    the normal form of both. Any other function stays as it is: one that is a `linalg.matmul` as pipelines take it, and
-    what `payload.front` refuses, which every command does before the first step.
+    the normal form of both. Any other function stays as it is: one that is a `linalg.matmul` as pipelines take it, one
+    whose A or B other ops make, which `tc.normalize_payload` separates first, and what `payload.front` refuses, which
+    every command does before the first step.
 
     Operands: a handle to the module.
     """
@@ -26,4 +28,6 @@ class RecognizeMatmul(Tc.Operation, name="recognize_matmul"):
 def recognize_matmul(payload: ir.Operation, op: RecognizeMatmul, rewriter: Rewriter) -> None:
     """Recognizes the matmul of the one function below `payload`; see the op."""
     with contextlib.suppress(StepladderError):
-        recognize(payload, rewriter)
+        contractions = 2 if pairs.divisions(payload) else 1
+        if not matmul.separate_producers(payload.clone(), contractions):
+            recognize(payload, rewriter)

@@ -3,7 +3,7 @@
 from stepladder.extension.lib.control_flow import operations_of, terminator_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.reduced_results import create_reduction, workspace_like
-from stepladder.mlir.bindings import bufferization, ir
+from stepladder.mlir.bindings import arith, bufferization, ir
 from stepladder.mlir.linalg_ops import create_generic, indexing_maps
 from stepladder.mlir.traverse import attributes_of, producer, users_of, walk
 from stepladder.payload.reductions import Reduction, is_reduction, reduction_of
@@ -17,7 +17,8 @@ class SeparateReductions(Tc.Operation, name="separate_reductions"):
     workspace, and a function with a `linalg.reduce`, which is called at the end, folds the workspace.
 
     The elementwise op is fused into the others on the product, which store several results. The epilogue then folds
-    values in registers, and takes the place of the workspace and of its reduction.
+    values in registers, and takes the place of the workspace and of its reduction. Results of 16 bits are folded in
+    f32.
 
     Operands: a handle to the module, whose one function is in the normal form (`tc.normalize_payload`).
     Refuses: a reduction that is not stored once, or that begins with something else than copies of a constant.
@@ -50,6 +51,7 @@ def _separate(module: ir.Operation, generic: ir.Operation, reduction: Reduction,
         raise Refusal(generic, "expected a reduction that begins with copies of a constant")
     rows, columns = _extents(generic)
     type_ = ir.RankedTensorType(generic.results[0].type).element_type
+    type_ = ir.F32Type.get(generic.context) if isinstance(type_, (ir.F16Type, ir.BF16Type)) else type_
     result = store.operands[1]
     with ir.InsertionPoint(generic), generic.location:
         workspace = workspace_like([rows, columns], type_)
@@ -94,7 +96,9 @@ def _elementwise(generic: ir.Operation, reduction: Reduction, destination: ir.Va
                 attributes=attributes_of(op),
             )
             values |= zip(op.results, copy.results)
-        ir.Operation.create("linalg.yield", operands=[values.get(reduction.term, reduction.term)])
+        term = values.get(reduction.term, reduction.term)
+        wide = ir.RankedTensorType(destination.type).element_type
+        ir.Operation.create("linalg.yield", operands=[term if term.type == wide else arith.extf(wide, term)])
     return made.results[0]
 
 

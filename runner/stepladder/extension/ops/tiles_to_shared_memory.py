@@ -21,7 +21,8 @@ class TilesToSharedMemory(Tc.Operation, name="tiles_to_shared_memory"):
     place. The maps are left out: warps, or warpgroups, take tiles of their own.
 
     Where tiles need not be whole, the tiles in shared memory are, with zeros beyond the matrices, and the sums are in
-    one as well, which is copied to C. Else the matmul adds to C in memory.
+    one as well, which is copied to C. Else the matmul adds to C in memory. Where elementwise ops follow the product,
+    the sums are in a tile in either case, of which a `linalg.generic` computes C.
 
     Operands: a handle to any op; the launches below with tiles are rewritten.
     Attributes: extents of what a block computes, and of a step along k; whether tiles must be whole.
@@ -85,13 +86,14 @@ class _Tile:
         operand: of the product.
         name: "a", "b" or "c".
         sizes: rows and columns, as the program indexes the operand.
+        element: type of its elements; None for that of the operand.
     """
 
-    def __init__(self, operand: Operand, name: str, sizes: tuple[int, int]) -> None:
+    def __init__(self, operand: Operand, name: str, sizes: tuple[int, int], element: ir.Type | None = None) -> None:
         self._turns = operand.matrix.is_transposed
         self.marks: dict[str, ir.Attribute] = {f"operand_{name}": ir.UnitAttr.get()}
         self._sizes = list(sizes)[::-1] if self._turns else list(sizes)
-        element = operand.matrix.element_type
+        element = element or operand.matrix.element_type
         type_ = ir.MemRefType.get(self._sizes, element, memory_space=address_space("workgroup"))
         alloc = memref.AllocOp(type_, [], [])
         alloc.operation.attributes[next(iter(self.marks))] = ir.UnitAttr.get()
@@ -153,19 +155,29 @@ class _Staging:
         a = self._view(product.a, (row, 0), (rows, k))
         b = self._view(product.b, (0, column), (k, columns))
         c = self._view(product.c, (row, column), (rows, columns))
-        if self.whole:
+        if self.whole and not product.epilogue.ops:
             if product.from_zero:
                 _fill(c)
             self._write_steps((a, b, c), (rows, columns))
             return
-        sums = _Tile(product.c, "c", (block_m, block_n))
+        sums, epilogue = _Tile(product.c, "c", (block_m, block_n), product.sums_type), product.epilogue
         own = sums.within(rows, columns)
-        if product.from_zero:
+        if product.from_zero or epilogue.ops:
             _fill(sums.buffer)
         else:
             sums.load(c, rows, columns)
         self._write_steps((a, b, sums.buffer), (rows, columns))
-        create_named_op("linalg.copy", [own], c, sums.marks)
+        if not epilogue.ops:
+            create_named_op("linalg.copy", [own], c, sums.marks)
+            return
+        others = [
+            subview(operand.matrix.buffer, [0, column], [1, columns], drop=1)
+            if epilogue.is_row(operand)
+            else self._view(operand, (row, column), (rows, columns))
+            for operand in epilogue.operands
+        ]
+        consumer = epilogue.write(own, others, c, adds_c=not product.from_zero)
+        consumer.attributes["operand_c"] = ir.UnitAttr.get()
 
     @staticmethod
     def _view(operand: Operand, offsets: tuple[Extent, Extent], sizes: tuple[Extent, Extent]) -> ir.Value:

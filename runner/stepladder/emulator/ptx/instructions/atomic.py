@@ -147,7 +147,7 @@ def _without_result(execute: Callable, fiber: Fiber, op: Instruction, *operands:
 
 @instruction("membar", is_pure=True)
 def membar(site: Site) -> None:
-    """Orders what a thread did before what it does behind it."""
+    """Orders the accesses of a thread before the fence and after it."""
     scope = {"cta": "cta", "gl": "gpu", "sys": "sys"}[site.choice(("cta", "gl", "sys"))]
     site.count(0)
     site.emit(lambda fiber, op: order.fence(fiber, scope), (), ())
@@ -155,7 +155,7 @@ def membar(site: Site) -> None:
 
 @instruction("fence", is_pure=True)
 def fence(site: Site) -> None:
-    """Orders what a thread did before what it does behind it, with acquire or release semantics or both."""
+    """Orders the accesses of a thread before the fence and after it, with acquire or release semantics or both."""
     kind = site.choice(("sc", "acq_rel", "acquire", "release"), "acq_rel")
     if site.flag("sync_restrict::shared::cta", "sync_restrict::shared::cluster"):
         site.choice(order.SCOPES)

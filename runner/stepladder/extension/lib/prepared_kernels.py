@@ -1,0 +1,392 @@
+"""Kernels in front of a matmul's: they compute what elementwise ops make, or sums of it, and write it to workspaces."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from stepladder.extension.lib import memory, narrow_floats, threads
+from stepladder.extension.lib.arithmetic import apply, digits, equal, index, less_than
+from stepladder.extension.lib.control_flow import create_if, operations_of
+from stepladder.extension.lib.dialect import Refusal
+from stepladder.extension.lib.elementwise import create_scalar_op
+from stepladder.extension.lib.folds import Fold, fold_of
+from stepladder.extension.lib.partial_results import lane_id, over_lanes
+from stepladder.mlir import types
+from stepladder.mlir.bindings import affine, gpu, ir, memref, scf
+from stepladder.mlir.linalg_ops import indexing_maps
+from stepladder.mlir.traverse import defining_op, producer, walk
+from stepladder.payload.front.rewrite import reshaped
+
+_WIDEST = 16  # bytes of a load or a store
+_RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape", "tensor.cast")
+
+
+def shape_of(value: ir.Value) -> list[int]:
+    """Returns the extents of a tensor or a buffer.
+
+    Args:
+        value: of static shape.
+    """
+    return list(ir.ShapedType(value.type).shape)
+
+
+def unshaped(value: ir.Value) -> ir.Value:
+    """Returns the tensor that another one is a reshape of, or itself.
+
+    Args:
+        value: a tensor.
+    """
+    maker = producer(value)
+    while maker is not None and maker.name in _RESHAPES:
+        value = maker.operands[0]
+        maker = producer(value)
+    return value
+
+
+def number_of(maker: ir.Operation) -> ir.Operation | None:
+    """Returns the constant whose copies an op makes, a number or a tensor of copies; None where it does not.
+
+    Args:
+        maker: any op.
+    """
+    if maker.name == "linalg.fill":
+        return producer(maker.operands[0])
+    return maker if maker.name == "arith.constant" else None
+
+
+def _is_constant(value: ir.Value) -> bool:
+    maker = producer(unshaped(value))
+    return maker is not None and number_of(maker) is not None
+
+
+def _maker(value: ir.Value) -> ir.Operation | None:
+    """Returns the op of which a tensor is the result, reshaped or as it is; None for a buffer's content."""
+    maker = producer(unshaped(value))
+    if maker is None or maker.name not in ("linalg.generic", "bufferization.to_tensor"):
+        raise Refusal(maker or defining_op(value), "expected buffers, constants, or results of linalg.generic")
+    return maker if maker.name == "linalg.generic" else None
+
+
+def _extents(operand: ir.Value) -> list[int]:
+    """Returns the extents of an operand; a number has none."""
+    return shape_of(operand) if isinstance(operand.type, ir.RankedTensorType) else []
+
+
+class _Operand:
+    """An input of a `linalg.generic`: its axes, as loops or None for an index of 0, and what holds its elements."""
+
+    def __init__(self, operand: ir.Value, map_: ir.AffineMap) -> None:
+        self.value = operand
+        self.shape = shape_of(operand)
+        self.axes = [item.position if isinstance(item, ir.AffineDimExpr) else None for item in map_.results]
+        self.maker = _maker(operand)
+
+    def indices(self, loops: Sequence[ir.Value]) -> list[ir.Value]:
+        """Returns the indices of the element that an iteration reads."""
+        return [index(0) if axis is None else loops[axis] for axis in self.axes]
+
+
+class _Generic:
+    """A `linalg.generic` whose result has an axis for each parallel loop, in their order; loops behind them are sums.
+
+    Attributes:
+        sizes: how often each loop runs.
+        last: number of the innermost loop.
+        fold: how values are folded over the loops that the result has no axis for; None where it has all.
+    """
+
+    def __init__(self, op: ir.Operation) -> None:
+        self.op = op
+        self.body = op.regions[0].blocks[0]
+        *maps, written = indexing_maps(op)
+        *inputs, output = op.operands
+        *arguments, result = self.body.arguments
+        parallel = ir.AffineMap.get_identity(written.n_dims).get_submap(list(range(len(written.results))))
+        self.fold: Fold | None = None
+        if written.n_dims > len(written.results):
+            self.fold = fold_of(op, 0)
+        if len(op.results) != 1 or written != parallel or (self.fold is None and list(result.uses)):
+            raise Refusal(op, "expected parallel loops, and one result that is written in their order, or sums of it")
+        self.sizes = shape_of(output) + [1] * (written.n_dims - len(written.results))
+        self.last = len(self.sizes) - 1
+        self.operands: dict[ir.Value, _Operand] = {}
+        self.constants: dict[ir.Value, ir.Value] = {}
+        for argument, operand, map_ in zip(arguments, inputs, maps):
+            for axis, size in zip(map_.results, _extents(operand)):
+                if isinstance(axis, ir.AffineDimExpr):
+                    self.sizes[axis.position] = size
+            if not list(argument.uses):
+                continue
+            if not isinstance(operand.type, ir.RankedTensorType) or _is_constant(operand):
+                self.constants[argument] = operand
+            else:
+                self.operands[argument] = _Operand(operand, map_)
+
+    def needs_elements(self) -> bool:
+        """Tells whether the body reads the index of the innermost loop, which elements of a vector differ in."""
+        return any(ir.IntegerAttr(op.attributes["dim"]).value == self.last for op in walk(self.op, "linalg.index"))
+
+
+class ElementsKernel:
+    """A kernel that computes the result of a `linalg.generic`, and of others that it reads, element by element.
+
+    Args:
+        generic: the op.
+        output: the buffer of the result.
+
+    Attributes:
+        buffers: that the kernel takes, the output last.
+        vector: elements that a thread computes.
+        elements: of the result.
+    """
+
+    def __init__(self, generic: ir.Operation, output: ir.Value) -> None:
+        self.generics: dict[ir.Operation, _Generic] = {}
+        self.places: dict[ir.Value, int] = {}
+        self.buffers: list[ir.Value] = []
+        self.parameters: list[ir.Value] = []
+        self.first = generic
+        self.elements = math.prod(shape_of(output))
+        self.vector = self._width(generic, _WIDEST // _bytes(output))
+        self.buffers.append(output)
+
+    def blocks(self, block_threads: int) -> int:
+        """Returns the blocks of the grid.
+
+        Args:
+            block_threads: threads of a block.
+        """
+        return -(-self.elements // (block_threads * self.vector))
+
+    def _width(self, op: ir.Operation, widest: int) -> int:
+        """Collects what an op reads; returns how many adjacent elements a thread computes, `widest` at most."""
+        generic = self.generics[op] = _Generic(op)
+        found = math.gcd(generic.sizes[-1], widest) if generic.sizes and not generic.needs_elements() else 1
+        for operand in generic.operands.values():
+            runs = generic.last in operand.axes
+            if operand.maker is not None:
+                inner = self._width(operand.maker, widest if runs else 1)
+                if runs:
+                    found = math.gcd(found, inner) if operand.axes[-1] == generic.last else 1
+                continue
+            read = defining_op(unshaped(operand.value)).operands[0]
+            if operand.value not in self.places:
+                self.places[operand.value] = len(self.buffers)
+                self.buffers.append(reshaped(read, operand.shape))
+            if runs:
+                found = math.gcd(found, _WIDEST // _bytes(read))
+        return found
+
+    def emit(self, parameters: Sequence[ir.Value], block_threads: int) -> None:
+        """Creates the body of the kernel, at the insertion point.
+
+        Args:
+            parameters: that stand for `buffers`.
+            block_threads: threads of a block.
+        """
+        self.parameters = list(parameters)
+        block, thread = gpu.block_id(gpu.Dimension.x), threads.thread_id()
+        first = apply(lambda b, t: (b * block_threads + t) * self.vector, block, thread)
+        if self.elements % (block_threads * self.vector) == 0:
+            self._store(first)
+            return
+        with create_if(less_than(first, index(self.elements))):
+            self._store(first)
+
+    def _store(self, first: ir.Value) -> None:
+        """Computes and stores the vector that begins at an element, counted in row-major order."""
+        generic = self.generics[self.first]
+        value = self._computed(generic, first, self.vector)
+        output, loops = self.parameters[-1], digits(first, generic.sizes)
+        if self.vector == 1:
+            memref.store(value, output, loops)
+        else:
+            memory.store_vector(_broadcast(value, self.vector), output, *loops)
+
+    def _computed(self, generic: _Generic, first: ir.Value, width: int) -> ir.Value:
+        """Returns elements of an op's result from a given one on, or the number that all of them are."""
+        if generic.fold is not None:
+            raise Refusal(generic.op, "a sum that another op reads")
+        return self._made(generic, digits(first, generic.sizes), width)
+
+    def _made(self, generic: _Generic, loops: Sequence[ir.Value], width: int) -> ir.Value:
+        """Returns what the body of an op yields, or folds, from an iteration on."""
+        values = {argument: self._constant(generic, operand) for argument, operand in generic.constants.items()}
+        for argument, operand in generic.operands.items():
+            values[argument] = self._read(generic, operand, loops, width)
+        for inner in operations_of(generic.body):
+            if generic.fold is not None and inner == generic.fold.op:
+                return self._outside(generic, generic.fold.term, values)
+            if inner.name == "linalg.yield":
+                return self._outside(generic, inner.operands[0], values)
+            if inner.name == "linalg.index":
+                values[inner.results[0]] = loops[ir.IntegerAttr(inner.attributes["dim"]).value]
+                continue
+            operands = [self._outside(generic, value, values) for value in inner.operands]
+            widened = width if any(isinstance(value.type, ir.VectorType) for value in operands) else None
+            if widened is not None:
+                operands = [_broadcast(value, widened) for value in operands]
+            values[inner.results[0]] = _created(inner, operands, widened)
+        raise Refusal(generic.op, "expected a body that ends in linalg.yield")
+
+    def _read(self, generic: _Generic, operand: _Operand, loops: Sequence[ir.Value], width: int) -> ir.Value:
+        """Returns the elements of an operand for a vector of the result; one number where they are the same."""
+        runs = width > 1 and generic.last in operand.axes
+        indices = operand.indices(loops)
+        if operand.maker is not None:
+            element = _linear(indices, operand.shape)
+            return self._computed(self.generics[operand.maker], element, width if runs else 1)
+        buffer = self.parameters[self.places[operand.value]]
+        if not runs:
+            return memref.load(buffer, indices)
+        type_ = ir.VectorType.get([width], ir.MemRefType(buffer.type).element_type)
+        if operand.axes[-1] == generic.last:
+            return memory.load_vector(type_, buffer, *indices)
+        place = operand.axes.index(generic.last)
+        elements = []
+        for number in range(width):
+            indices[place] = apply(lambda x, number=number: x + number, loops[generic.last])
+            elements.append(memref.load(buffer, indices))
+        return ir.Operation.create("vector.from_elements", results=[type_], operands=elements).results[0]
+
+    def _outside(self, generic: _Generic, value: ir.Value, values: dict[ir.Value, ir.Value]) -> ir.Value:
+        """Returns what stands for a value of the body, or a copy of a constant from outside."""
+        return values[value] if value in values else self._constant(generic, value)
+
+    def _constant(self, generic: _Generic, value: ir.Value) -> ir.Value:
+        maker = producer(unshaped(value))
+        number = number_of(maker) if maker is not None else None
+        if number is None or number.name != "arith.constant":
+            raise Refusal(generic.op, "the body takes a value from outside that is no constant")
+        attribute = number.attributes["value"]
+        if isinstance(attribute, ir.DenseElementsAttr):
+            if not attribute.is_splat:
+                raise Refusal(generic.op, "the body takes a constant of several numbers")
+            attribute = attribute.get_splat_value()
+        type_ = ir.ShapedType(value.type).element_type if isinstance(value.type, ir.RankedTensorType) else value.type
+        return ir.Operation.create("arith.constant", results=[type_], attributes={"value": attribute}).results[0]
+
+
+class SumsKernel(ElementsKernel):
+    """A kernel that folds the values of a `linalg.generic` over the loops that its result has no axis for.
+
+    A warp folds those of an element where they are neighbours in memory, each lane every 32nd; else a thread does.
+    Arguments as for `ElementsKernel`.
+    """
+
+    def __init__(self, generic: ir.Operation, output: ir.Value) -> None:
+        super().__init__(generic, output)
+        self.sums = self.generics[generic]
+        self.start = generic.operands[len(generic.operands) - 1]
+        fold = self.sums.fold
+        if fold is None or str(fold.type) != "i32" or not _is_constant(self.start):
+            raise Refusal(generic, "expected sums or products of i32 that begin with a constant")
+        self.fold = fold
+        parallel = len(shape_of(output))
+        self.reduced = self.sums.sizes[parallel:]
+        self.terms = math.prod(self.reduced)
+        longest = max(self.sums.operands.values(), key=lambda operand: len(operand.axes))
+        self.lanes = threads.WARP if longest.axes[-1] == self.sums.last and self.terms >= threads.WARP else 1
+
+    def blocks(self, block_threads: int) -> int:
+        """Returns the blocks of the grid.
+
+        Args:
+            block_threads: threads of a block.
+        """
+        return -(-self.elements * self.lanes // block_threads)
+
+    def _width(self, op: ir.Operation, widest: int) -> int:
+        return super()._width(op, 1)
+
+    def emit(self, parameters: Sequence[ir.Value], block_threads: int) -> None:
+        """Creates the body of the kernel, at the insertion point.
+
+        Args:
+            parameters: that stand for `buffers`.
+            block_threads: threads of a block.
+        """
+        self.parameters = list(parameters)
+        at_once = block_threads // self.lanes
+        block, thread = gpu.block_id(gpu.Dimension.x), threads.thread_id()
+        element = apply(lambda b, t: b * at_once + ir.AffineExpr.get_floor_div(t, self.lanes), block, thread)
+        if self.elements % at_once == 0:
+            self._fold(element)
+            return
+        with create_if(less_than(element, index(self.elements))):
+            self._fold(element)
+
+    def _fold(self, element: ir.Value) -> None:
+        """Computes and stores an element."""
+        fold = self.fold
+        places = digits(element, self.sums.sizes[: -len(self.reduced)])
+        lane = lane_id() if self.lanes > 1 else index(0)
+        # Not an scf.for: steps that come later look for the loop over k.
+        loop = affine.AffineForOp(0, -(-self.terms // self.lanes), iter_args=[fold.neutral()])
+        with ir.InsertionPoint(loop.body):
+            (so_far,) = loop.inner_iter_args
+            number = apply(lambda i, x: i * self.lanes + x, loop.induction_variable, lane)
+            affine.yield_([fold.folded(so_far, self._value(number, places))])
+        total = over_lanes(fold, loop.results[0], (16, 8, 4, 2, 1) if self.lanes > 1 else ())
+        total = fold.folded(self._constant(self.sums, self.start), total)
+        if self.lanes == 1:
+            memref.store(total, self.parameters[-1], places)
+            return
+        with create_if(equal(lane, index(0))):
+            memref.store(total, self.parameters[-1], places)
+
+    def _value(self, number: ir.Value, places: Sequence[ir.Value]) -> ir.Value:
+        """Returns the value of an iteration of the folded loops, the neutral element behind the last one."""
+        if self.terms % self.lanes == 0:
+            return self._made(self.sums, [*places, *digits(number, self.reduced)], 1)
+        branch = scf.IfOp(less_than(number, index(self.terms)), [self.fold.type], has_else=True)
+        with ir.InsertionPoint(branch.then_block):
+            scf.yield_([self._made(self.sums, [*places, *digits(number, self.reduced)], 1)])
+        with ir.InsertionPoint(branch.else_block):
+            scf.yield_([self.fold.neutral()])
+        return branch.results[0]
+
+
+def prepared_kernel(generic: ir.Operation, output: ir.Value) -> ElementsKernel:
+    """Returns the kernel that computes the result of a `linalg.generic`.
+
+    Args:
+        generic: the op, on tensors.
+        output: the buffer of the result.
+    """
+    written = indexing_maps(generic)[-1]
+    return (SumsKernel if written.n_dims > len(written.results) else ElementsKernel)(generic, output)
+
+
+def _created(op: ir.Operation, operands: Sequence[ir.Value], width: int | None) -> ir.Value:
+    """Returns the result of a scalar op of a body on numbers, or on vectors of `width` elements."""
+    if op.name == "arith.extf" and narrow_floats.is_fp8(operands[0]):
+        type_ = op.results[0].type
+        return narrow_floats.extended(operands[0], type_ if width is None else ir.VectorType.get([width], type_))
+    return create_scalar_op(op, operands, width)
+
+
+def _bytes(buffer: ir.Value) -> int:
+    return int(types.byte_width(ir.MemRefType(buffer.type).element_type))
+
+
+def _linear(indices: Sequence[ir.Value], shape: Sequence[int]) -> ir.Value:
+    """Returns the number of an element in row-major order."""
+    if not indices:
+        return index(0)
+
+    def total(*parts: ir.AffineExpr) -> ir.AffineExpr:
+        found = parts[0]
+        for part, size in zip(parts[1:], shape[1:]):
+            found = found * size + part
+        return found
+
+    return apply(total, *indices)
+
+
+def _broadcast(value: ir.Value, width: int) -> ir.Value:
+    if isinstance(value.type, ir.VectorType):
+        return value
+    type_ = ir.VectorType.get([width], value.type)
+    return ir.Operation.create("vector.broadcast", results=[type_], operands=[value]).results[0]

@@ -1,0 +1,99 @@
+"""Arguments of i4: buffers of i8 with two numbers each, as MLIR's emulation of narrow types has them.
+
+A byte has the numbers of two neighbours along the innermost axis, the first one in its low bits. Elementwise ops at the
+begin of the function take them apart.
+"""
+
+from __future__ import annotations
+
+from stepladder.mlir.bindings import arith, ir
+from stepladder.mlir.linalg_ops import create_generic
+from stepladder.mlir.traverse import users_of
+from stepladder.payload.refusal import refuse
+from stepladder.payload.signature import set_signature
+
+NIBBLE = "i4"
+_BITS = 4
+_READ = "bufferization.to_tensor"
+
+
+def unpack(function: ir.Operation) -> None:
+    """Gives a function buffers of i8 in place of those of i4, and ops that make tensors of i4 of them.
+
+    Args:
+        function: a `func.func` with a body; it is changed if it has such arguments.
+
+    Raises:
+        StepladderError: an odd number of elements along the innermost axis, no axis, or a buffer that another op than
+            `bufferization.to_tensor` takes.
+    """
+    body = function.regions[0].blocks[0]
+    arguments = [argument for argument in body.arguments if _is_of_nibbles(argument.type)]
+    for argument in arguments:
+        old = argument.type
+        shape = list(ir.ShapedType(old).shape) if ir.ShapedType(old).has_static_shape else []
+        if not shape or shape[-1] % 2:
+            raise refuse(
+                argument,
+                f"argument {argument.arg_number} is {old}",
+                "accepted: i4 in buffers of static shape with an even number of elements along the innermost axis, two "
+                "in a byte",
+            )
+        packed = [*shape[:-1], shape[-1] // 2]
+        i8 = ir.IntegerType.get_signless(8)
+        tensor = ir.RankedTensorType.get(packed, i8)
+        if isinstance(old, ir.RankedTensorType):
+            argument.set_type(tensor)
+            _replace(argument, old, ir.InsertionPoint.at_block_begin(body))
+            continue
+        for user in users_of(argument):
+            if user.name != _READ:
+                raise refuse(user, f"{user.name} takes {old}", "accepted: bufferization.to_tensor of buffers of i4")
+        argument.set_type(ir.MemRefType.get(packed, i8, memory_space=ir.MemRefType(old).memory_space))
+        for user in users_of(argument):
+            result = user.results[0]
+            result.set_type(tensor)
+            _replace(result, ir.RankedTensorType.get(shape, ir.Type.parse(NIBBLE)), ir.InsertionPoint.after(user))
+    if arguments:
+        set_signature(function)
+
+
+def _is_of_nibbles(type_: ir.Type) -> bool:
+    is_shaped = isinstance(type_, (ir.RankedTensorType, ir.MemRefType))
+    return is_shaped and str(ir.ShapedType(type_).element_type) == NIBBLE
+
+
+def _replace(value: ir.Value, type_: ir.RankedTensorType, point: ir.InsertionPoint) -> None:
+    """Makes what takes a tensor of bytes take the numbers in it, a tensor of a type."""
+    users = users_of(value)
+    if not users:
+        return
+    shape = list(ir.ShapedType(value.type).shape)
+    with point, value.location:
+        pairs = ir.RankedTensorType.get([*shape, 2], type_.element_type)
+        empty = ir.Operation.create("tensor.empty", results=[pairs]).results[0]
+        whole = ir.AffineMap.get_identity(len(shape) + 1)
+        made, block = create_generic([value], [empty], [whole.get_submap(list(range(len(shape)))), whole])
+        with ir.InsertionPoint(block):
+            byte = block.arguments[0]
+            place = ir.Operation.create(
+                "linalg.index",
+                results=[ir.IndexType.get()],
+                attributes={"dim": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), len(shape))},
+            ).results[0]
+            distance = arith.muli(arith.index_cast(byte.type, place), arith.constant(byte.type, _BITS))
+            number = arith.trunci(type_.element_type, arith.shrui(byte, distance))
+            ir.Operation.create("linalg.yield", operands=[number])
+        groups = [[axis] for axis in range(len(shape) - 1)] + [[len(shape) - 1, len(shape)]]
+        index = ir.IntegerType.get_signless(64)
+        flat = ir.Operation.create(
+            "tensor.collapse_shape",
+            results=[type_],
+            operands=[made.results[0]],
+            attributes={
+                "reassociation": ir.ArrayAttr.get(
+                    [ir.ArrayAttr.get([ir.IntegerAttr.get(index, axis) for axis in group]) for group in groups]
+                )
+            },
+        )
+    value.replace_all_uses_except(flat.results[0], made)

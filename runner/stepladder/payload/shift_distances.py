@@ -1,0 +1,102 @@
+"""Distances of shifts that a constant of a few numbers holds: arithmetic on indices in its place.
+
+Exporters of weights with several numbers in an integer write the places of their bits as a constant, `[0, 4, 8, ...]`.
+What its elements are is known only as long as it is one: an argument may hold more than a type has bits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from stepladder.mlir.bindings import arith, ir
+from stepladder.mlir.cloning import clone_ops
+from stepladder.mlir.linalg_ops import create_generic, indexing_maps
+from stepladder.mlir.traverse import users_of
+from stepladder.payload.constants import constants_of, integers_of
+
+SHIFTS = ("arith.shli", "arith.shrsi", "arith.shrui")
+_MOST = 16  # numbers that a chain of selections takes
+
+
+def compute(function: ir.Operation) -> None:
+    """Rewrites elementwise ops that shift by elements of a constant: they compute these of the indices of their loops.
+
+    Args:
+        function: a `func.func` with a body; it is changed where there are any.
+    """
+    for constant in constants_of(function):
+        is_short = math.prod(ir.ShapedType(constant.results[0].type).shape) <= _MOST
+        numbers = integers_of(constant) if is_short else None
+        if numbers is None:
+            continue
+        for user in users_of(constant.results[0]):
+            if user.name == "linalg.generic" and _shifts_by(user, constant.results[0]):
+                _rewrite(user, constant.results[0], numbers)
+        if not users_of(constant.results[0]):
+            constant.erase()
+
+
+def _shifts_by(generic: ir.Operation, value: ir.Value) -> bool:
+    """Tells whether an op on tensors shifts by elements of an input that it takes once, whose axes are loops."""
+    places = [place for place, operand in enumerate(generic.operands) if operand == value]
+    if len(places) != 1 or places[0] == len(generic.operands) - 1 or len(generic.results) != 1:
+        return False
+    axes = list(indexing_maps(generic)[places[0]].results)
+    if not all(isinstance(axis, (ir.AffineDimExpr, ir.AffineConstantExpr)) for axis in axes):
+        return False
+    argument = generic.regions[0].blocks[0].arguments[places[0]]
+    users = users_of(argument)
+    return bool(users) and all(user.name in SHIFTS and user.operands[1] == argument for user in users)
+
+
+def _rewrite(generic: ir.Operation, value: ir.Value, numbers: Sequence[int]) -> None:
+    """Replaces an op by one that computes the elements of one input."""
+    *inputs, output = generic.operands
+    place = inputs.index(value)
+    *maps, written = indexing_maps(generic)
+    kept = [number for number in range(len(inputs)) if number != place]
+    old = generic.regions[0].blocks[0]
+    with ir.InsertionPoint(generic), generic.location:
+        made, body = create_generic(
+            [inputs[number] for number in kept], [output], [*(maps[number] for number in kept), written]
+        )
+        with ir.InsertionPoint(body):
+            known: dict[ir.Value, ir.Value] = {
+                old.arguments[place]: _element(numbers, maps[place], ir.RankedTensorType(value.type))
+            }
+    arguments = [argument for number, argument in enumerate(old.arguments) if number != place]
+    known.update(zip(arguments, body.arguments))
+    clone_ops([op.operation for op in old.operations], known, ir.InsertionPoint(body))
+    generic.results[0].replace_all_uses_with(made.results[0])
+    generic.erase()
+
+
+def _element(numbers: Sequence[int], map_: ir.AffineMap, type_: ir.RankedTensorType) -> ir.Value:
+    """Returns the element of a constant for the indices of loops, at the insertion point."""
+    element = type_.element_type
+    place = _constant(element, 0)
+    for axis, size in zip(map_.results, type_.shape):
+        place = arith.muli(place, _constant(element, size))
+        if isinstance(axis, ir.AffineDimExpr):
+            place = arith.addi(place, arith.index_cast(element, _index(axis.position)))
+    step = numbers[1] - numbers[0]
+    if list(numbers) == [numbers[0] + step * number for number in range(len(numbers))]:
+        return arith.addi(arith.muli(place, _constant(element, step)), _constant(element, numbers[0]))
+    found = _constant(element, numbers[-1])
+    for number, distance in enumerate(numbers[:-1]):
+        is_here = arith.cmpi(arith.CmpIPredicate.eq, place, _constant(element, number))
+        found = arith.select(is_here, _constant(element, distance), found)
+    return found
+
+
+def _constant(type_: ir.Type, value: int) -> ir.Value:
+    return arith.constant(type_, ir.IntegerAttr.get(type_, value))
+
+
+def _index(loop: int) -> ir.Value:
+    return ir.Operation.create(
+        "linalg.index",
+        results=[ir.IndexType.get()],
+        attributes={"dim": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), loop)},
+    ).results[0]

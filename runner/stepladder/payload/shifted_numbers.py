@@ -1,0 +1,189 @@
+"""Numbers of i8 less a constant: what tensors of wider integers are, as front ends write quantized operands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.traverse import producer
+from stepladder.payload.front import bodies
+from stepladder.runtime.errors import StepladderError
+
+RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
+SUMS = "i32"  # the type in which products of i8 are summed
+SIGN = -128  # of i8; exchanging this bit makes a number from 0 to 255 one from -128 to 127
+
+
+@dataclass(frozen=True)
+class ShiftedNumber:
+    """Numbers of i8 and an offset.
+
+    Attributes:
+        source: the tensor of i8.
+        offset: what is added to each of its elements.
+        is_unsigned: whether elements are from 0 to 255.
+        path: ops that make of the source what an operand is: views, and elementwise ops that add the offset.
+    """
+
+    source: ir.Value
+    offset: int = 0
+    is_unsigned: bool = False
+    path: tuple[ir.Operation, ...] = ()
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The least and the largest number."""
+        least = 0 if self.is_unsigned else SIGN
+        return least + self.offset, least + 255 + self.offset
+
+
+@dataclass(frozen=True)
+class ShiftedFactor:
+    """A factor of a contraction: what it is, and the loops along its axes, None for an index of 0."""
+
+    number: ShiftedNumber
+    loops: tuple[int | None, ...]
+
+
+# Numbers of i8 and an offset, a constant, or None for anything else.
+Known = ShiftedNumber | int | None
+
+
+def factors_of(item: bodies.Structured) -> tuple[ShiftedFactor, ShiftedFactor] | None:
+    """Returns what a contraction in i32 multiplies; None for another op, and for other factors.
+
+    Args:
+        item: a linalg op in its generic form.
+    """
+    op = item.op
+    if len(item.outputs) != 1 or len(op.results) != 1 or not bodies.reduces(item):
+        return None
+    total = producer(item.yields[0])
+    if total is None or total.name != "arith.addi" or str(item.yields[0].type) != SUMS:
+        return None
+    terms = [operand for operand in total.operands if operand != item.block.arguments[len(item.inputs)]]
+    product = producer(terms[0]) if len(terms) == 1 else None
+    if product is None or product.name != "arith.muli":
+        return None
+    known: dict[ir.Value, Known] = {
+        argument: number_of(value) for argument, value in zip(item.block.arguments, item.inputs)
+    }
+    found: list[ShiftedFactor] = []
+    for operand in product.operands:
+        number = _scalar(operand, known)
+        arguments = list(item.block.arguments)[: len(item.inputs)]
+        tensors = [each for each in arguments if isinstance(known[each], ShiftedNumber)]
+        places = [arguments.index(each) for each in tensors if _reads(operand, each)]
+        if not isinstance(number, ShiftedNumber) or len(places) != 1:
+            return None
+        found.append(ShiftedFactor(number, tuple(item.maps[places[0]])))
+    reduced = [{loop for loop in factor.loops if loop is not None} - set(item.maps[-1]) for factor in found]
+    return (found[0], found[1]) if reduced[0] == reduced[1] else None
+
+
+def _reads(value: ir.Value, argument: ir.Value) -> bool:
+    """Tells whether a value of a body depends on an argument of it."""
+    op = producer(value)
+    return value == argument or (op is not None and any(_reads(operand, argument) for operand in op.operands))
+
+
+def number_of(value: ir.Value) -> Known:
+    """Returns what a tensor or a number of a function is: numbers of i8 and an offset, or copies of a constant.
+
+    Args:
+        value: on tensors.
+
+    Returns:
+        The numbers or the constant; None where it is something else.
+    """
+    if not isinstance(value.type, ir.RankedTensorType):
+        return _constant(value)
+    op = producer(value)
+    constant = _copies(value)
+    if constant is not None:
+        return constant
+    if str(value.type.element_type) == "i8" or op is None:
+        return ShiftedNumber(value) if str(value.type.element_type) == "i8" else None
+    if op.name in RESHAPES:
+        inner = number_of(op.operands[0])
+        return replace(inner, path=(*inner.path, op)) if isinstance(inner, ShiftedNumber) else None
+    item = _elementwise(op)
+    if item is None:
+        return None
+    known: dict[ir.Value, Known] = {
+        argument: number_of(operand) for argument, operand in zip(item.block.arguments, item.inputs)
+    }
+    found = _scalar(item.yields[0], known)
+    return replace(found, path=(*found.path, op)) if isinstance(found, ShiftedNumber) else None
+
+
+def _elementwise(op: ir.Operation) -> bodies.Structured | None:
+    """Returns an op on tensors that makes each element of one result once; None for another one."""
+    if not op.name.startswith("linalg.") or len(op.regions) != 1 or op.name == "linalg.fill":
+        return None
+    try:
+        item = bodies.structured(op)
+    except StepladderError:
+        return None
+    return item if bodies.is_elementwise(item) and not bodies.reads_output(item) else None
+
+
+def _copies(value: ir.Value) -> int | None:
+    """Returns the number that all elements of a tensor are; None where it is not known."""
+    op = producer(value)
+    if op is None:
+        return None
+    if op.name in ("linalg.fill", "linalg.broadcast", *RESHAPES):
+        source = op.operands[0]
+        return _copies(source) if isinstance(source.type, ir.RankedTensorType) else _constant(source)
+    return _constant(value)
+
+
+def _constant(value: ir.Value) -> int | None:
+    """Returns the integer of a constant, a number or a tensor of copies of it; None for another value."""
+    op = producer(value)
+    if op is None or op.name != "arith.constant":
+        return None
+    attribute = op.attributes["value"]
+    if isinstance(attribute, ir.DenseElementsAttr):
+        if not attribute.is_splat:
+            return None
+        attribute = attribute.get_splat_value()
+    return attribute.value if isinstance(attribute, ir.IntegerAttr) else None
+
+
+def _scalar(value: ir.Value, known: Mapping[ir.Value, Known]) -> Known:
+    """Returns what a value of a body is, of which the arguments are known; None where it is something else."""
+    if value in known:
+        return known[value]
+    op = producer(value)
+    if op is None:
+        return None
+    if op.name == "arith.constant":
+        return _constant(value)
+    operands = [_scalar(operand, known) for operand in op.operands]
+    match op.name, operands:
+        case ("arith.extsi", (ShiftedNumber() | int() as inner,)):
+            return inner
+        case ("arith.extui", (ShiftedNumber() as inner,)):
+            if inner.bounds[0] >= 0:
+                return inner
+            is_stored = str(op.operands[0].type) == "i8" and not inner.offset and not inner.is_unsigned
+            return replace(inner, is_unsigned=True) if is_stored else None
+        case ("arith.extui", (int() as inner,)):
+            return inner if inner >= 0 else None
+        case ("arith.addi", (ShiftedNumber() as number, int() as shift) | (int() as shift, ShiftedNumber() as number)):
+            return _shifted(number, shift, value)
+        case ("arith.subi", (ShiftedNumber() as number, int() as shift)):
+            return _shifted(number, -shift, value)
+        case _:
+            return None
+
+
+def _shifted(number: ShiftedNumber, shift: int, value: ir.Value) -> ShiftedNumber | None:
+    """Returns numbers with another offset; None where the type of the value does not hold them all."""
+    found = replace(number, offset=number.offset + shift)
+    half = 1 << ir.IntegerType(value.type).width - 1
+    is_wide = str(value.type) == SUMS  # wraps as the sums do
+    return found if is_wide or (-half <= found.bounds[0] and found.bounds[1] < half) else None

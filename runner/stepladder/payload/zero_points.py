@@ -1,0 +1,235 @@
+"""Zero points of quantized operands: a sum of products of differences becomes one of stored numbers, and corrections.
+
+Matrix units multiply i8. A product of numbers of i8 less constants, which need nine bits, is
+
+    sum (a - x)(b - y) = sum a b - sum y (a - x) - sum x b
+
+The first sum is the matmul, and the others are vectors along the rows and columns of C, which kernels in front of the
+matmul's compute and its epilogue subtracts. Integers of 32 bits wrap, so that the equation holds for all numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from stepladder.mlir.bindings import arith, ir
+from stepladder.mlir.linalg_ops import create_generic, create_named_op, indexing_maps
+from stepladder.mlir.traverse import attributes_of, producer
+from stepladder.payload.front import bodies
+from stepladder.payload.refusal import refuse
+from stepladder.payload.shifted_numbers import RESHAPES, SIGN, SUMS, ShiftedFactor, ShiftedNumber, factors_of, number_of
+from stepladder.runtime.errors import StepladderError
+
+_LONGEST = (1 << 31) // (SIGN * SIGN) - 1  # products of i8 whose sums stay in i32
+_ACCEPTED = (
+    "accepted: linalg ops on tensors that sum products of i8, each less a constant, in i32, as linalg.quantized_matmul "
+    "does"
+)
+
+
+def expand(function: ir.Operation) -> list[ir.Value]:
+    """Rewrites contractions of a function on tensors whose factors have zero points.
+
+    Args:
+        function: a `func.func` of one block; it is changed where there are any.
+
+    Returns:
+        The vectors of corrections: sums of the operands, which read them and constants.
+
+    Raises:
+        StepladderError: a `linalg.quantized_matmul` or its like with other zero points than constants, or of buffers.
+    """
+    if len(function.regions[0].blocks) != 1:
+        return []
+    found: list[ir.Value] = []
+    for op in [item.operation for item in function.regions[0].blocks[0].operations]:
+        if not op.name.startswith("linalg.") or len(op.regions) != 1 or op.name in ("linalg.fill", "linalg.index"):
+            continue
+        is_quantized = op.name.startswith("linalg.quantized_")
+        try:
+            item = bodies.structured(op)
+        except StepladderError:
+            if is_quantized:
+                raise
+            continue
+        factors = factors_of(item)
+        if is_quantized and factors is None:
+            raise refuse(op, f"{op.name} has zero points that are no constants, or is on buffers", _ACCEPTED)
+        if factors is not None and (bodies.factors(item) is None or any(map(_is_shifted, factors))):
+            _check_length(item)
+            found += _rewrite(item, factors)
+    return found
+
+
+def _is_shifted(factor: ShiftedFactor) -> bool:
+    """Tells whether more than views and extensions make a factor of numbers of i8."""
+    casts = [bodies.casts_of_one(bodies.structured(op)) for op in factor.number.path if op.name not in RESHAPES]
+    are_extensions = all(names is not None and set(names) <= set(bodies.EXTENSIONS) for names in casts)
+    return factor.number.offset != 0 or factor.number.is_unsigned or not are_extensions
+
+
+def _check_length(item: bodies.Structured) -> None:
+    """Raises StepladderError where sums of products of i8 can leave i32, at which matrix units saturate."""
+    reduced = [size for loop, size in enumerate(item.sizes) if loop not in item.maps[-1]]
+    if math.prod(reduced) > _LONGEST:
+        raise refuse(
+            item.op,
+            f"{item.op.name} has zero points, and sums {math.prod(reduced)} products",
+            f"accepted: at most {_LONGEST}, whose sums without zero points stay in i32",
+        )
+
+
+def _rewrite(item: bodies.Structured, factors: tuple[ShiftedFactor, ShiftedFactor]) -> list[ir.Value]:
+    """Replaces a contraction by one of numbers of i8, less the corrections; returns these."""
+    op = item.op
+    cone = _cone(op)
+    with ir.InsertionPoint(op), op.location:
+        stored = [_stored(factor.number) for factor in factors]
+        product = _contraction(item, factors, stored)
+        zeros = [_zero_point(factor.number) for factor in factors]
+        terms = [
+            _term(item, factors[0], stored[0], zeros[0], zeros[1]),
+            _term(item, factors[1], stored[1], 0, zeros[0]),
+        ]
+        corrections = [(factor, term) for factor, term in zip(factors, terms) if term is not None]
+        result = _corrected(item, product, corrections) if corrections else product
+    op.results[0].replace_all_uses_with(result)
+    for other in reversed([each.operation for each in op.block.operations]):
+        if other in cone and not any(list(value.uses) for value in other.results):
+            other.erase()
+    return [term for _, term in corrections]
+
+
+def _cone(op: ir.Operation) -> set[ir.Operation]:
+    """Returns an op on tensors and those that make what it reads."""
+    found: set[ir.Operation] = set()
+    pending: list[ir.Operation | None] = [op]
+    while pending:
+        each = pending.pop()
+        if each is not None and each not in found and not each.name.startswith("bufferization."):
+            found.add(each)
+            pending += map(producer, each.operands)
+    return found
+
+
+def _zero_point(number: ShiftedNumber) -> int:
+    """Returns what is subtracted from the numbers of i8 that `_stored` makes."""
+    return -(number.offset - SIGN if number.is_unsigned else number.offset)
+
+
+def _stored(number: ShiftedNumber) -> ir.Value:
+    """Returns the numbers of i8, in the shape of the operand; those from 0 to 255 less 128."""
+    value = number.source
+    if number.is_unsigned:
+        identity = ir.AffineMap.get_identity(ir.RankedTensorType(value.type).rank)
+        made, body = create_generic([value], [_empty(list(ir.ShapedType(value.type).shape), "i8")], [identity] * 2)
+        with ir.InsertionPoint(body):
+            sign = arith.constant(body.arguments[0].type, SIGN)
+            _yield(arith.xori(body.arguments[0], sign))
+        value = made.results[0]
+    for op in number.path:
+        value = _in_shape_of(op, value)
+    return value
+
+
+def _in_shape_of(op: ir.Operation, value: ir.Value) -> ir.Value:
+    """Returns numbers of i8 in the place of those that an op takes: its view of them, without its arithmetic."""
+    shape = list(ir.ShapedType(op.results[0].type).shape)
+    if op.name in RESHAPES:
+        type_ = ir.RankedTensorType.get(shape, ir.RankedTensorType(value.type).element_type)
+        return ir.Operation.create(
+            op.name, results=[type_], operands=[value, *list(op.operands)[1:]], attributes=attributes_of(op)
+        ).results[0]
+    item = bodies.structured(op)
+    (place,) = [place for place, operand in enumerate(item.inputs) if isinstance(number_of(operand), ShiftedNumber)]
+    maps = indexing_maps(op)
+    if maps[place] == maps[-1]:
+        return value
+    made, body = create_generic([value], [_empty(shape, "i8")], [maps[place], maps[-1]])
+    with ir.InsertionPoint(body):
+        _yield(body.arguments[0])
+    return made.results[0]
+
+
+def _contraction(item: bodies.Structured, factors: Sequence[ShiftedFactor], stored: Sequence[ir.Value]) -> ir.Value:
+    """Returns the sums of products of numbers of i8; by a named op where there was one."""
+    name = item.op.name.replace("quantized_", "")
+    (output,) = item.outputs
+    if name in ("linalg.matmul", "linalg.batch_matmul"):
+        kept = {"indexing_maps": item.op.attributes["indexing_maps"]} if name == item.op.name else {}
+        return create_named_op(name, stored, output, kept).results[0]
+    count = len(item.sizes)
+    maps = [_map(count, factor.loops) for factor in factors]
+    made, body = create_generic(stored, [output], [*maps, _map(count, item.maps[-1])])
+    with ir.InsertionPoint(body):
+        a, b, so_far = body.arguments
+        product = arith.muli(_extended(a), _extended(b))
+        _yield(arith.addi(so_far, product))
+    return made.results[0]
+
+
+def _term(item: bodies.Structured, factor: ShiftedFactor, stored: ir.Value, zero: int, scale: int) -> ir.Value | None:
+    """Returns the sums of a factor's numbers, less its zero point, times the zero point of the other factor.
+
+    None stands for a factor of 0.
+    """
+    if scale == 0:
+        return None
+    kept = [loop for loop in item.maps[-1] if loop is not None and loop in factor.loops]
+    order = kept + [loop for loop in factor.loops if loop is not None and loop not in kept]
+    source = _map(len(order), [None if loop is None else order.index(loop) for loop in factor.loops])
+    empty = _empty([item.sizes[loop] for loop in kept], SUMS)
+    zeros = create_named_op("linalg.fill", [_integer(0)], empty).results[0]
+    made, body = create_generic([stored], [zeros], [source, _map(len(order), range(len(kept)))])
+    with ir.InsertionPoint(body):
+        value, so_far = body.arguments
+        value = _extended(value)
+        value = arith.subi(value, _integer(zero)) if zero else value
+        _yield(arith.addi(so_far, arith.muli(value, _integer(scale))))
+    return made.results[0]
+
+
+def _corrected(
+    item: bodies.Structured, product: ir.Value, corrections: Sequence[tuple[ShiftedFactor, ir.Value]]
+) -> ir.Value:
+    """Returns the product less the corrections."""
+    loops = item.maps[-1]
+    rank = len(loops)
+    maps = [
+        _map(rank, [place for place, loop in enumerate(loops) if loop is not None and loop in factor.loops])
+        for factor, _ in corrections
+    ]
+    whole = ir.AffineMap.get_identity(rank)
+    empty = _empty(list(ir.ShapedType(product.type).shape), SUMS)
+    made, body = create_generic([product, *(term for _, term in corrections)], [empty], [whole, *maps, whole])
+    with ir.InsertionPoint(body):
+        value, *terms, _ = body.arguments
+        for term in terms:
+            value = arith.subi(value, term)
+        _yield(value)
+    return made.results[0]
+
+
+def _map(count: int, loops: Iterable[int | None]) -> ir.AffineMap:
+    zero = ir.AffineExpr.get_constant(0)
+    return ir.AffineMap.get(count, 0, [zero if loop is None else ir.AffineExpr.get_dim(loop) for loop in loops])
+
+
+def _empty(shape: list[int], element: str) -> ir.Value:
+    type_ = ir.RankedTensorType.get(shape, ir.Type.parse(element))
+    return ir.Operation.create("tensor.empty", results=[type_]).results[0]
+
+
+def _integer(value: int) -> ir.Value:
+    """Returns a constant of the type of the sums, in which numbers wrap."""
+    half = 1 << 31
+    return arith.constant(ir.Type.parse(SUMS), (value + half) % (2 * half) - half)
+
+
+def _extended(value: ir.Value) -> ir.Value:
+    return arith.extsi(ir.Type.parse(SUMS), value)
+
+
+def _yield(value: ir.Value) -> None:
+    ir.Operation.create("linalg.yield", operands=[value])

@@ -1,0 +1,124 @@
+"""Quantized matmuls: i8 with zero points, and narrow integers of their sums, are right at every step, or refused.
+
+STEPLADDER_TEST_PROFILE=random runs many more payloads.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from combinations import SEED
+from conftest import PROFILE
+from quantized_payloads import QuantizedPayload
+from stepladder.emulator.matmul import check_steps
+from stepladder.payload import reference_export
+from stepladder.payload.matmul import find_matmul
+from stepladder.pipeline.context import mlir_context, parse_payload
+from stepladder.pipeline.request import Request
+from stepladder.runtime.errors import BAD_INPUT, StepladderError
+from stepladder.runtime.reference import Program
+from stepladder.verify import arrays
+from stepladder.verify.error_propagation import BoundedEvaluation
+from stepladder.verify.reference_evaluation import Evaluation
+
+WARPS = {"block_m": 32, "block_n": 32, "block_k": 64, "warp_m": 16, "warp_n": 32}
+WARPGROUP = {"block_m": 64, "block_n": 32, "block_k": 32, "consumer_warpgroups": 1, "persistent_blocks": 2}
+PIPELINES = {
+    "wmma": ("wmma", WARPS),
+    "mma_sync": ("mma_sync", WARPS),
+    "wgmma": ("wgmma", {**WARPGROUP, "epilogue": "registers"}),
+    "wgmma, boxes": ("wgmma", {**WARPGROUP, "epilogue": "tma"}),
+}
+COUNT = 60 if PROFILE == "random" else 1
+
+
+@pytest.mark.parametrize("number", range(COUNT))
+@pytest.mark.parametrize("name", PIPELINES)
+def test_right_at_every_step(name: str, number: int) -> None:
+    pipeline, knobs = PIPELINES[name]
+    sizes = (32, 64) if name == "wgmma, boxes" else (32, 64, 33, 40)  # rows of boxes are whole
+    payload = QuantizedPayload(1000 * SEED + 7 * number + list(PIPELINES).index(name), sizes)
+    reports = []
+    with mlir_context():
+        check_steps(payload.text, "f.mlir", Request(pipeline, knobs), reports.append)
+    wrong = [report for report in reports if report.passed is False or report.findings]
+    assert not wrong, f"{payload.text}\n{payload.kind}\n{wrong}"
+    assert sum(report.passed is not None for report in reports) > 10
+
+
+def reference_of(text: str) -> Program:
+    with mlir_context():
+        module = parse_payload(text, "f.mlir")
+        return reference_export.export(module, find_matmul(module).roles)
+
+
+NAMED = """func.func @f(%A: tensor<4x8xi8>, %B: tensor<8x4xi8>) -> tensor<4x4xi32> {
+  %za = arith.constant -128 : i32
+  %zb = arith.constant 127 : i32
+  %zero = arith.constant 0 : i32
+  %e = tensor.empty() : tensor<4x4xi32>
+  %start = linalg.fill ins(%zero : i32) outs(%e : tensor<4x4xi32>) -> tensor<4x4xi32>
+  %p = linalg.quantized_matmul ins(%A, %B, %za, %zb : tensor<4x8xi8>, tensor<8x4xi8>, i32, i32)
+      outs(%start : tensor<4x4xi32>) -> tensor<4x4xi32>
+  RESULT
+}
+"""
+SUMS = NAMED.replace("RESULT", "return %p : tensor<4x4xi32>")
+
+
+def numbers() -> dict[int, np.ndarray]:
+    generator = np.random.default_rng(SEED)
+    return {place: generator.integers(-128, 128, shape).astype(np.int8) for place, shape in enumerate(((4, 8), (8, 4)))}
+
+
+def test_the_reference_subtracts_zero_points() -> None:
+    program, inputs = reference_of(SUMS), numbers()
+    a, b = inputs[0].astype(np.int64) + 128, inputs[1].astype(np.int64) - 127
+    np.testing.assert_array_equal(Evaluation(program, inputs, arrays.NumPyArrays()).whole(program.output("c")), a @ b)
+
+
+@pytest.mark.parametrize("cast, end", [("fptosi", 128), ("fptoui", 256)])
+def test_bounds_of_integers_of_rounded_numbers(cast: str, end: int) -> None:
+    """A number far from a tie is exact, one at a tie may be the next; of what may be out of range nothing is known."""
+    text = (
+        NAMED.replace("tensor<4x4xi32> {", "tensor<4x4xi8> {")
+        .replace(
+            "RESULT",
+            f"""%q = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}} ins(%p : tensor<4x4xi32>) outs(%r : tensor<4x4xi8>) {{
+  ^bb0(%x: i32, %o: i8):
+    %f = arith.sitofp %x : i32 to f32
+    %c = arith.constant 0.01 : f32
+    %g = arith.mulf %f, %c : f32
+    %n = math.roundeven %g : f32
+    %i = arith.{cast} %n : f32 to i8
+    linalg.yield %i : i8
+  }} -> tensor<4x4xi8>
+  return %q : tensor<4x4xi8>""",
+        )
+        .replace("  %p = ", "  %r = tensor.empty() : tensor<4x4xi8>\n  %p = ")
+    )
+    program, inputs = reference_of(text), numbers()
+    rows = np.array([150, 1023, end * 100 - 100, end * 100])
+    product = next(item.results[0] for item in program.instructions if "quantized" in getattr(item, "name", ""))
+
+    class Given(BoundedEvaluation):
+        """The program, whose product is given."""
+
+        def _computed(self, value: int, region: tuple[slice, ...]) -> np.ndarray:
+            if value == product:
+                return np.broadcast_to(rows[:, None], (4, 4))[region]
+            return super()._computed(value, region)
+
+    evaluation = Given(program, inputs, arrays.NumPyArrays(), {product: lambda region: np.zeros((4, 4))[region]})
+    found = evaluation.whole(program.output("c")), evaluation.error(program.output("c"), (slice(0, 4), slice(0, 4)))
+    assert found[0][:3, 0].tolist() == [1, 10, end - 1 if cast == "fptosi" else -1]
+    assert found[1][:, 0].tolist() == [1, 0, 0, np.inf]
+
+
+def test_sums_that_matrix_units_saturate_are_refused() -> None:
+    text = SUMS.replace("4x8xi8", "4x131072xi8").replace("8x4xi8", "131072x4xi8")
+    with mlir_context(), pytest.raises(StepladderError, match="has zero points, and sums 131072 products") as caught:
+        find_matmul(parse_payload(text, "f.mlir"))
+    assert caught.value.status == BAD_INPUT and caught.value.location == "f.mlir:7:8" and caught.value.notes
