@@ -113,6 +113,13 @@ def test_right_at_edges_and_with_other_knobs(
     check(payload(kind, *size, **types), pipeline, knobs, levels="last")
 
 
+@pytest.mark.parametrize("epilogue", ["tma", "registers"])
+def test_blocks_of_a_cluster_beyond_c_read_no_operand(epilogue: str) -> None:
+    """Two clusters of four tiles in a row, of which C has five."""
+    knobs = {"block_m": 64, "block_n": 16, "consumer_warpgroups": 1, "cluster_n": 4, "stages": 2}
+    check(payload("add_matrix", 13, 72, 32), "wgmma", {**knobs, "epilogue": epilogue}, levels="last")
+
+
 IN_PLACE = """func.func @matmul(%A: memref<64x64xf16>, %B: memref<64x64xf16>, %C: memref<64x64xf32>) {
   %zero = arith.constant 0.0 : f32
   linalg.matmul ins(%A, %B : memref<64x64xf16>, memref<64x64xf16>) outs(%C : memref<64x64xf32>)

@@ -1,9 +1,10 @@
 """Stores of accumulators to C through boxes in shared memory, by TMA."""
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 
 from stepladder.extension.lib import epilogue, memory, threads, tma
-from stepladder.extension.lib.arithmetic import apply, equal, index, integer, times
+from stepladder.extension.lib.arithmetic import apply, equal, index, integer, times, zero_of
 from stepladder.extension.lib.control_flow import body_of, create_if
 from stepladder.extension.lib.dialect import Refusal
 from stepladder.extension.lib.elementwise import Position
@@ -12,8 +13,8 @@ from stepladder.extension.lib.threads import WARP, WARPGROUP
 from stepladder.extension.lib.tma_stores import reduce_add, store_matrices
 from stepladder.extension.lib.warpgroup_ops import MMA_ROWS
 from stepladder.mlir import types
-from stepladder.mlir.bindings import arith, ir, memref, nvgpu, nvvm
-from stepladder.mlir.traverse import defining_op
+from stepladder.mlir.bindings import arith, ir, memref, nvgpu, nvvm, scf
+from stepladder.mlir.traverse import defining_op, producer
 
 _UNIT = 16  # bytes: the unit that the swizzle permutes
 _WAVEFRONT = 128  # bytes, one in each bank
@@ -326,6 +327,7 @@ class _Computed:
         self.extents = epilogue.extents_of(found.c_tile, found.tile_shape)
         self.first_row = arith.addi(found.first_row(), epilogue.thread_row())
         self.first_column = epilogue.thread_column()
+        self.is_any = _is_any(self.extents)
 
     def pair(self, block: int, matrix: int, half: int) -> ir.Value:
         """Returns two adjacent elements of a row, as a vector of C's type."""
@@ -334,7 +336,27 @@ class _Computed:
         column = arith.addi(self.first_column, index(MATRIX * matrix))
         position = Position(_inside(row, self.extents[0], 1), _inside(column, self.extents[1], PAIR))
         pairs = self.fragment.pairs(block, matrix, half)
-        return self.found.elementwise.compute(pairs, position, [self.result])[0]
+        if self.is_any is None:
+            return self.found.elementwise.compute(pairs, position, [self.result])[0]
+        stored = ir.MemRefType(self.found.elementwise.outputs[self.result].type).element_type
+        type_ = ir.VectorType.get([PAIR], stored)
+        branch = scf.IfOp(self.is_any, [type_], has_else=True)
+        with ir.InsertionPoint(branch.then_block):
+            scf.yield_(self.found.elementwise.compute(pairs, position, [self.result]))
+        with ir.InsertionPoint(branch.else_block):
+            scf.yield_([arith.constant(type_, zero_of(type_))])
+        return branch.results[0]
+
+
+def _is_any(extents: Sequence[ir.Value | None]) -> ir.Value | None:
+    """Returns whether a tile that may begin beyond C, in a cluster, has elements; None for one that always has some.
+
+    `form_clusters` makes the negative extents of such tiles zero.
+    """
+    producers = (None if extent is None else producer(extent) for extent in extents)
+    clamped = [op.results[0] for op in producers if op is not None and op.name == "arith.maxsi"]
+    conditions = [arith.cmpi(arith.CmpIPredicate.sgt, extent, index(0)) for extent in clamped]
+    return functools.reduce(arith.andi, conditions) if conditions else None
 
 
 def _inside(number: ir.Value, extent: ir.Value | None, width: int) -> ir.Value:
