@@ -76,10 +76,12 @@ def pitched(
 CASES = [
     (WINDOWS.read_text(), "wgmma", TILES),
     (pitched(70, 72, 40, (48, 8), (80, 16), (96, 8)), "wgmma", DIRECT),
-    (WINDOWS.read_text(), "mma_sync", WARPS),
+    (WINDOWS.read_text(), "wgmma", {}),  # the knobs of the cost model
     (pitched(33, 64, 21, (24, 8), (72, 16), (96, 8), inputs="bf16"), "wgmma", TILES),
     (pitched(64, 64, 64, (72, 8), (80, 16), (96, 8), stored="f16"), "wmma", WARPS),
     (WINDOWS.read_text(), "wmma", WARPS),
+    (pitched(70, 72, 40, (48, 8), None, (96, 8)), "mma_sync", WARPS),
+    (pitched(64, 64, 64, (72, 8), (80, 16), (96, 8), stored="f16"), "mma_sync", WARPS),
     (pitched(70, 72, 40, (48, 0), (48, 8), (96, 8), stored="f16", columns=True), "wgmma", TILES),
     (pitched(64, 64, 64, (72, 8), None, (96, 8), inputs="f32"), "mma_sync", WARPS),
     (pitched(70, 72, 64, None, (80, 0), None), "wgmma", {**DIRECT, "split_k": 2, "persistent_blocks": 0}),

@@ -32,6 +32,7 @@ module attributes {transform.with_named_sequence} {
       }, requires = [
         {condition = "tile_scheduler == 'data_parallel'",
          message = "with swap_operands, tile_scheduler must be data_parallel"},
+        {condition = "windows == 0", message = "with swap_operands, A, B and C must be whole buffers"},
         {condition = "not batched", message = "with swap_operands, the payload must be one matmul, not a batch"},
         {condition = "not has_elementwise",
          message = "with swap_operands, elementwise ops on the product must be left out"}
