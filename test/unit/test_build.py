@@ -1,7 +1,7 @@
 """A build from a payload to a cubin: how long it takes, and that the manifest says how the kernel is launched."""
 
+import os
 import re
-import time
 
 import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
@@ -26,13 +26,13 @@ def test_a_large_matmul_builds_in_seconds(pipeline: str) -> None:
     text = matmul_text(8192, 8192, 8192)
 
     def seconds() -> float:
-        began = time.perf_counter()
+        """Returns the processor time of a build, ptxas included: other processes do not add to it."""
+        began = sum(os.times()[:4])
         with mlir_context():
             built = build.build(text, "matmul.mlir", Request(pipeline), use_cache=False)
         assert not built.code.cached and built.code.cubin.startswith(b"\x7fELF")
-        return time.perf_counter() - began
+        return sum(os.times()[:4]) - began
 
-    # The best of some: what else runs on the machine is not what is measured.
     assert any(seconds() < 3 for _ in range(3))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from stepladder.mlir.bindings import ir, passmanager
 from stepladder.mlir.traverse import walk
-from stepladder.payload import nibbles, shift_distances
+from stepladder.payload import identities, nibbles, shift_distances
 from stepladder.payload.constants import ConstantData, constants_of, lift
 from stepladder.payload.refusal import refuse
 from stepladder.payload.windows import pitched_arguments, spread
@@ -42,10 +42,12 @@ def select(module: ir.Module, name: str | None = None) -> Selection:
     Its name in the new module is one that PTX takes; characters that PTX does not take become underscores. Constants of
     several numbers become arguments behind its own. Powers with constant integers become products, which all that
     follows computes, buffers of i4 become buffers of i8 (`payload.nibbles`), constants that ops shift by arithmetic
-    (`payload.shift_distances`), and buffers with gaps windows of buffers without (`payload.windows`).
+    (`payload.shift_distances`), and buffers with gaps windows of buffers without (`payload.windows`). Elementwise ops
+    that change nothing are left out (`payload.identities`).
 
     Args:
-        module: the payload, which stays as it is but for powers, i4 and shifts, unless it holds the function alone.
+        module: the payload, which stays as it is but for powers, i4, shifts and identities, unless it holds the
+            function alone.
         name: of the function; None for the only one with a body, or with a contraction in it.
 
     Raises:
@@ -76,6 +78,7 @@ def select(module: ir.Module, name: str | None = None) -> Selection:
     _expand_powers(function)
     nibbles.unpack(function)
     shift_distances.compute(function)
+    identities.forward(function)
     name = _name_of(function)
     others = tuple(_name_of(other) for other in functions if other != function)
     entry = name if _ENTRY.fullmatch(name) else _entry(name)

@@ -70,6 +70,24 @@ func.func @f(%A: tensor<32x64xi8>, %B: tensor<64x64xi8>) -> tensor<32x64xi32> {
 
 // -----
 
+// a scale of 1
+// computes: C = AB, 32 x 64 x 96, f16 x f16 -> f32 (f32 accumulation); on wmma, mma_sync, wgmma
+func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf16>) -> tensor<32x64xf32> {
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f32
+  %empty = tensor.empty() : tensor<32x64xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<32x64xf32>) -> tensor<32x64xf32>
+  %p = linalg.matmul ins(%A, %B : tensor<32x96xf16>, tensor<96x64xf16>) outs(%start : tensor<32x64xf32>) -> tensor<32x64xf32>
+  %scaled = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%p : tensor<32x64xf32>) outs(%empty : tensor<32x64xf32>) {
+  ^bb0(%x: f32, %out: f32):
+    %y = arith.mulf %x, %one : f32
+    linalg.yield %y : f32
+  } -> tensor<32x64xf32>
+  return %scaled : tensor<32x64xf32>
+}
+
+// -----
+
 // matmul of i8
 // computes: C = AB, 32 x 64 x 64, i8 x i8 -> i32 (i32 accumulation); on wmma, mma_sync, wgmma
 func.func @f(%A: tensor<32x64xi8>, %B: tensor<64x64xi8>) -> tensor<32x64xi32> {
