@@ -120,6 +120,13 @@ def test_blocks_of_a_cluster_beyond_c_read_no_operand(epilogue: str) -> None:
     check(payload("add_matrix", 13, 72, 32), "wgmma", {**knobs, "epilogue": epilogue}, levels="last")
 
 
+def test_a_warpgroup_beyond_c_reads_no_c() -> None:
+    """C is read where it is stored: only the warpgroup that stores its last row reads there, for its rows beyond C."""
+    text = matmul_text(40, 104, 32, a_type="bf16", b_type="bf16", c_type="bf16", accumulate=True)
+    knobs = {"block_m": 128, "block_n": 128, "consumer_warpgroups": 2, "stages": 2, "epilogue": "tma"}
+    check(text, "wgmma", knobs, levels="last")
+
+
 IN_PLACE = """func.func @matmul(%A: memref<64x64xf16>, %B: memref<64x64xf16>, %C: memref<64x64xf32>) {
   %zero = arith.constant 0.0 : f32
   linalg.matmul ins(%A, %B : memref<64x64xf16>, memref<64x64xf16>) outs(%C : memref<64x64xf32>)

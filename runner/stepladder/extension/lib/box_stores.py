@@ -1,10 +1,10 @@
 """Stores of accumulators to C through boxes in shared memory, by TMA."""
 
-import functools
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator
 
 from stepladder.extension.lib import epilogue, memory, threads, tma
-from stepladder.extension.lib.arithmetic import apply, equal, index, integer, times, zero_of
+from stepladder.extension.lib.arithmetic import apply, equal, index, integer, less_than, times
 from stepladder.extension.lib.control_flow import body_of, create_if
 from stepladder.extension.lib.dialect import Refusal
 from stepladder.extension.lib.elementwise import Position
@@ -13,8 +13,8 @@ from stepladder.extension.lib.threads import WARP, WARPGROUP
 from stepladder.extension.lib.tma_stores import reduce_add, store_matrices
 from stepladder.extension.lib.warpgroup_ops import MMA_ROWS
 from stepladder.mlir import types
-from stepladder.mlir.bindings import arith, ir, memref, nvgpu, nvvm, scf
-from stepladder.mlir.traverse import defining_op, producer
+from stepladder.mlir.bindings import arith, ir, memref, nvgpu, nvvm
+from stepladder.mlir.traverse import defining_op
 
 _UNIT = 16  # bytes: the unit that the swizzle permutes
 _WAVEFRONT = 128  # bytes, one in each bank
@@ -102,7 +102,8 @@ class BoxStore:
             with create_if(is_leader):  # TMA has read what the buffer held before
                 nvvm.cp_async_bulk_wait_group(in_flight(self, number), read=True)
             nvvm.barrier(barrier_id=barrier, number_of_threads=thread_count)
-            self._write(fragment, box, number, coordinates)
+            with self._if_in_c(number):
+                self._write(fragment, box, number, coordinates)
             nvvm.fence_proxy(
                 ir.Attribute.parse("#nvvm.proxy_kind<async.shared>"),
                 space=ir.Attribute.parse("#nvvm.shared_space<cta>"),
@@ -110,9 +111,25 @@ class BoxStore:
             nvvm.barrier(barrier_id=barrier, number_of_threads=thread_count)
             places = self._places(begin, number)
             with create_if(is_leader):
-                for part, (column, row) in enumerate(places):
-                    self._issue(box if self.parts == 1 else None, warpgroup, number, part, column, row)
+                with self._if_in_c(number):
+                    for part, (column, row) in enumerate(places):
+                        self._issue(box if self.parts == 1 else None, warpgroup, number, part, column, row)
                 nvvm.cp_async_bulk_commit_group()
+
+    @contextlib.contextmanager
+    def _if_in_c(self, number: int) -> Iterator[None]:
+        """Sets the insertion point to where box `number` has elements of C, if an elementwise op makes them.
+
+        Beyond the edges the op reads its operands at the last row and column of C. Where it reads C, these are elements
+        that this warpgroup writes, if the box has any; of a box without, others may write them at the same time.
+        """
+        starts = (self.found.first_row, lambda: index(number * self.width))
+        extents = epilogue.extents_of(self.found.c_tile, self.found.tile_shape) if self.found.elementwise else ()
+        with contextlib.ExitStack() as conditions:
+            for start, extent in zip(starts, extents):
+                if extent is not None:
+                    conditions.enter_context(create_if(less_than(start(), extent)))
+            yield
 
     def _begin(self) -> ir.Value:
         """Returns the row of C at which the warpgroup's rows of the tile begin."""
@@ -327,7 +344,6 @@ class _Computed:
         self.extents = epilogue.extents_of(found.c_tile, found.tile_shape)
         self.first_row = arith.addi(found.first_row(), epilogue.thread_row())
         self.first_column = epilogue.thread_column()
-        self.is_any = _is_any(self.extents)
 
     def pair(self, block: int, matrix: int, half: int) -> ir.Value:
         """Returns two adjacent elements of a row, as a vector of C's type."""
@@ -336,27 +352,7 @@ class _Computed:
         column = arith.addi(self.first_column, index(MATRIX * matrix))
         position = Position(_inside(row, self.extents[0], 1), _inside(column, self.extents[1], PAIR))
         pairs = self.fragment.pairs(block, matrix, half)
-        if self.is_any is None:
-            return self.found.elementwise.compute(pairs, position, [self.result])[0]
-        stored = ir.MemRefType(self.found.elementwise.outputs[self.result].type).element_type
-        type_ = ir.VectorType.get([PAIR], stored)
-        branch = scf.IfOp(self.is_any, [type_], has_else=True)
-        with ir.InsertionPoint(branch.then_block):
-            scf.yield_(self.found.elementwise.compute(pairs, position, [self.result]))
-        with ir.InsertionPoint(branch.else_block):
-            scf.yield_([arith.constant(type_, zero_of(type_))])
-        return branch.results[0]
-
-
-def _is_any(extents: Sequence[ir.Value | None]) -> ir.Value | None:
-    """Returns whether a tile that may begin beyond C, in a cluster, has elements; None for one that always has some.
-
-    `form_clusters` makes the negative extents of such tiles zero.
-    """
-    producers = (None if extent is None else producer(extent) for extent in extents)
-    clamped = [op.results[0] for op in producers if op is not None and op.name == "arith.maxsi"]
-    conditions = [arith.cmpi(arith.CmpIPredicate.sgt, extent, index(0)) for extent in clamped]
-    return functools.reduce(arith.andi, conditions) if conditions else None
+        return self.found.elementwise.compute(pairs, position, [self.result])[0]
 
 
 def _inside(number: ir.Value, extent: ir.Value | None, width: int) -> ir.Value:

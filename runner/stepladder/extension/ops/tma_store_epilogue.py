@@ -14,9 +14,9 @@ class TmaStoreEpilogue(Tc.Operation, name="tma_store_epilogue"):
     expects, 16-bit elements by `stmatrix`. One thread issues the TMA store, or the TMA reduction that adds to C, and
     the next box is written to the next buffer while TMA reads this one. TMA leaves out elements beyond the edges of C.
     Several results of an elementwise op are stored one after the other, C last, each from buffers of its own.
-    An elementwise op on the product is computed on pairs in registers, before they are written to the buffer; beyond
-    the edges it reads its operands at the last row and column of C, so that no address leaves them; a block of a
-    cluster whose tile begins beyond C reads none.
+    An elementwise op on the product is computed on pairs in registers, before they are written to the buffer. Beyond
+    the edges it reads its operands at the last row and column of C, so that no address leaves them; boxes without an
+    element of C are left out.
     A tile of a transposed C (`memref.transpose`) is stored to C itself, whose rows are the columns of the tile: a
     buffer holds 64 rows of the tile, transposed, as 16-bit elements by `stmatrix` with `.trans`.
     Results that are reductions are folded in registers, as by `tc.direct_store_epilogue`.
