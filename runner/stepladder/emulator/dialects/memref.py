@@ -356,10 +356,11 @@ def expand_shape(fiber: Fiber, op: Instruction, view: MemRef, *dynamic: Value) -
     rest = list(dynamic)
     unknown = ir.ShapedType.get_dynamic_size()
     sizes = [rest.pop(0) if size == unknown else size for size in op.attributes["static_output_shape"]]
+    # All dimensions of what one number is expanded to are 1.
+    groups = op.attributes["reassociation"] if len(view.strides) else [range(len(sizes))]
     strides: list = []
-    for group, stride in zip(op.attributes["reassociation"], view.strides):
-        own = [stride * math.prod(sizes[axis] for axis in group if axis > outer) for outer in group]
-        strides += own
+    for group, stride in zip(groups, view.strides or [1]):
+        strides += [stride * math.prod(sizes[axis] for axis in group if axis > outer) for outer in group]
     return view.view(view.offset, sizes, strides)
 
 
