@@ -195,3 +195,20 @@ def needs_ptxas() -> None:
         toolchain.find_tool("ptxas")
     except StepladderError as error:
         pytest.skip(error.message)
+
+
+def assert_right_at_each_step(text: str, pipeline: str, knobs: dict[str, bool | int | str]) -> None:
+    """Compiles a payload, and executes the IR after each step on the emulator, which knows that of most.
+
+    Args:
+        text: the payload; `pipeline`, `knobs`: that it is compiled by.
+    """
+    from stepladder.emulator.matmul import check_steps
+    from stepladder.pipeline.context import mlir_context
+    from stepladder.pipeline.request import Request
+
+    reports = []
+    with mlir_context():
+        check_steps(text, "payload.mlir", Request(pipeline, knobs), reports.append)
+    assert [report.step for report in reports if report.passed is False] == []
+    assert sum(report.passed is True for report in reports) * 2 > len(reports)

@@ -11,9 +11,9 @@ import pytest
 import stepladder
 from bundles import change, edit_manifest, refusal
 from combinations import sample
+from conftest import assert_right_at_each_step
 from fake_cuda import FakeGpu
 from ptx_kernels import executor
-from stepladder.emulator.matmul import check_steps
 from stepladder.pipeline.build import build
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.request import Request
@@ -112,11 +112,7 @@ INTEGERS = """func.func @f(%shift: i32, %A: tensor<64x64xi8>, %B: tensor<64x64xi
     ],
 )
 def test_right_at_each_step(text: str, pipeline: str, knobs: dict[str, bool | int | str]) -> None:
-    reports = []
-    with mlir_context():
-        check_steps(text, "payload.mlir", Request(pipeline, knobs), reports.append)
-    assert [report.step for report in reports if report.passed is False] == []
-    assert sum(report.passed is True for report in reports) * 2 > len(reports)
+    assert_right_at_each_step(text, pipeline, knobs)
 
 
 def test_a_call_passes_numbers() -> None:

@@ -10,8 +10,8 @@ import pytest
 import stepladder
 from bundles import change, edit_manifest, refusal
 from combinations import sample
+from conftest import assert_right_at_each_step
 from ptx_kernels import executor
-from stepladder.emulator.matmul import check_steps
 from stepladder.payload.matmul import find_matmul
 from stepladder.pipeline.build import build
 from stepladder.pipeline.codegen import toolchain
@@ -125,11 +125,7 @@ BATCH = """func.func @batch(%A: memref<3x40x24xf16, strided<[2000, 48, 1]>>, %B:
 @pytest.mark.parametrize("text", [PARTS_OF_ONE, BATCH], ids=["parts of one buffer", "batch on buffers"])
 @pytest.mark.parametrize("pipeline, knobs", [("wgmma", TILES), ("mma_sync", WARPS)])
 def test_right_at_each_step(text: str, pipeline: str, knobs: dict[str, bool | int | str]) -> None:
-    reports = []
-    with mlir_context():
-        check_steps(text, "payload.mlir", Request(pipeline, knobs), reports.append)
-    assert [report.step for report in reports if report.passed is False] == []
-    assert sum(report.passed is True for report in reports) * 2 > len(reports)
+    assert_right_at_each_step(text, pipeline, knobs)
 
 
 def test_the_problem_says_where_operands_are() -> None:

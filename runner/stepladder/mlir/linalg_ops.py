@@ -89,3 +89,16 @@ def indexing_maps(op: ir.Operation) -> list[ir.AffineMap]:
         op: named or `linalg.generic`.
     """
     return [ir.AffineMapAttr(attribute).value for attribute in bindings.indexing_maps_of(op)]
+
+
+def create_loop_index(loop: int) -> ir.Value:
+    """Returns the index of a loop, by a `linalg.index` in the body of a linalg op, at the insertion point.
+
+    Args:
+        loop: its number.
+    """
+    return ir.Operation.create(
+        "linalg.index",
+        results=[ir.IndexType.get()],
+        attributes={"dim": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), loop)},
+    ).results[0]

@@ -300,3 +300,13 @@ def offset_of(type_: ir.MemRefType) -> int | None:
     except RuntimeError:  # a permutation of the dimensions
         return 0
     return None if offset == ir.ShapedType.get_dynamic_stride_or_offset() else offset
+
+
+def reassociation(groups: Sequence[Sequence[int]]) -> ir.ArrayAttr:
+    """Returns the attribute of `collapse_shape` and `expand_shape` that says which dimensions belong together.
+
+    Args:
+        groups: for each dimension of the smaller rank, those of the larger one.
+    """
+    i64 = ir.IntegerType.get_signless(64)
+    return ir.ArrayAttr.get([ir.ArrayAttr.get([ir.IntegerAttr.get(i64, axis) for axis in group]) for group in groups])

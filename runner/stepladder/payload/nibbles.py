@@ -1,14 +1,15 @@
 """Arguments of i4: buffers of i8 with two numbers each, as MLIR's emulation of narrow types has them.
 
 A byte has the numbers of two neighbours along the innermost axis, the first one in its low bits. Elementwise ops at the
-begin of the function take them apart.
+beginning of the function unpack them.
 """
 
 from __future__ import annotations
 
 from stepladder.mlir.bindings import arith, ir
-from stepladder.mlir.linalg_ops import create_generic
+from stepladder.mlir.linalg_ops import create_generic, create_loop_index
 from stepladder.mlir.traverse import users_of
+from stepladder.mlir.types import reassociation
 from stepladder.payload.refusal import refuse
 from stepladder.payload.signature import set_signature
 
@@ -76,24 +77,15 @@ def _replace(value: ir.Value, type_: ir.RankedTensorType, point: ir.InsertionPoi
         made, block = create_generic([value], [empty], [whole.get_submap(list(range(len(shape)))), whole])
         with ir.InsertionPoint(block):
             byte = block.arguments[0]
-            place = ir.Operation.create(
-                "linalg.index",
-                results=[ir.IndexType.get()],
-                attributes={"dim": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), len(shape))},
-            ).results[0]
+            place = create_loop_index(len(shape))
             distance = arith.muli(arith.index_cast(byte.type, place), arith.constant(byte.type, _BITS))
             number = arith.trunci(type_.element_type, arith.shrui(byte, distance))
             ir.Operation.create("linalg.yield", operands=[number])
         groups = [[axis] for axis in range(len(shape) - 1)] + [[len(shape) - 1, len(shape)]]
-        index = ir.IntegerType.get_signless(64)
         flat = ir.Operation.create(
             "tensor.collapse_shape",
             results=[type_],
             operands=[made.results[0]],
-            attributes={
-                "reassociation": ir.ArrayAttr.get(
-                    [ir.ArrayAttr.get([ir.IntegerAttr.get(index, axis) for axis in group]) for group in groups]
-                )
-            },
+            attributes={"reassociation": reassociation(groups)},
         )
     value.replace_all_uses_except(flat.results[0], made)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.cloning import clone_ops
-from stepladder.mlir.linalg_ops import create_generic, indexing_maps
+from stepladder.mlir.linalg_ops import create_generic, create_loop_index, indexing_maps
 from stepladder.mlir.traverse import users_of
 from stepladder.payload.constants import constants_of, integers_of
 
@@ -79,7 +79,7 @@ def _element(numbers: Sequence[int], map_: ir.AffineMap, type_: ir.RankedTensorT
     for axis, size in zip(map_.results, type_.shape):
         place = arith.muli(place, _constant(element, size))
         if isinstance(axis, ir.AffineDimExpr):
-            place = arith.addi(place, arith.index_cast(element, _index(axis.position)))
+            place = arith.addi(place, arith.index_cast(element, create_loop_index(axis.position)))
     step = numbers[1] - numbers[0]
     if list(numbers) == [numbers[0] + step * number for number in range(len(numbers))]:
         return arith.addi(arith.muli(place, _constant(element, step)), _constant(element, numbers[0]))
@@ -92,11 +92,3 @@ def _element(numbers: Sequence[int], map_: ir.AffineMap, type_: ir.RankedTensorT
 
 def _constant(type_: ir.Type, value: int) -> ir.Value:
     return arith.constant(type_, ir.IntegerAttr.get(type_, value))
-
-
-def _index(loop: int) -> ir.Value:
-    return ir.Operation.create(
-        "linalg.index",
-        results=[ir.IndexType.get()],
-        attributes={"dim": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), loop)},
-    ).results[0]

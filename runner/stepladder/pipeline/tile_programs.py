@@ -12,6 +12,7 @@ from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import bufferization, ir, passmanager
 from stepladder.mlir.linalg_ops import create_named_op
 from stepladder.mlir.traverse import walk
+from stepladder.mlir.types import reassociation
 from stepladder.payload.matmul import PayloadMatmul, find_matmul
 from stepladder.payload.refusal import refuse
 from stepladder.payload.selection import Selection, select
@@ -133,7 +134,10 @@ def _write_matmul(module: ir.Module) -> tuple[int, int, int]:
         raise Refusal(function, f"the program has {len(launches)} launches: one is accepted")
     for op in ops:
         if op.name not in _AROUND and not op.name.startswith(("arith.", "affine.")):
-            raise Refusal(op, f"{op.name} stands beside the launch: what makes sizes, and views of arguments, may")
+            raise Refusal(
+                op,
+                f"{op.name} is outside of the launch; accepted there: arithmetic on indices, transposes of arguments",
+            )
     product = TileProduct(launches[0])
     product.extents()
     operands = (product.a, product.b, *product.epilogue.operands, product.c)
@@ -181,8 +185,7 @@ def _row_of(tensor: ir.Value) -> ir.Value:
     """Returns a matrix with one row as a vector."""
     type_ = ir.RankedTensorType(tensor.type)
     result = ir.RankedTensorType.get([type_.shape[1]], type_.element_type)
-    groups = ir.Attribute.parse("[[0, 1]]")
-    attributes = {"reassociation": groups}
+    attributes = {"reassociation": reassociation([[0, 1]])}
     return ir.Operation.create(
         "tensor.collapse_shape", results=[result], operands=[tensor], attributes=attributes
     ).results[0]

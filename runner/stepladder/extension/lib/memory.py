@@ -279,16 +279,13 @@ def expand_shape(source: ir.Value, shape: Sequence[int], groups: Sequence[Sequen
     strides, offset = type_.get_strides_and_offset()
     assert strides == types.row_major_strides(type_.shape), "expected contiguous rows"
     layout = None if offset == 0 else ir.StridedLayoutAttr.get(offset, types.row_major_strides(shape))
-    i64 = ir.IntegerType.get_signless(64)
     return ir.Operation.create(
         "memref.expand_shape",
         operands=[source],
         results=[ir.MemRefType.get(shape, type_.element_type, layout=layout, memory_space=type_.memory_space)],
         attributes={
             "static_output_shape": ir.DenseI64ArrayAttr.get(shape),
-            "reassociation": ir.ArrayAttr.get(
-                [ir.ArrayAttr.get([ir.IntegerAttr.get(i64, axis) for axis in group]) for group in groups]
-            ),
+            "reassociation": types.reassociation(groups),
         },
     ).results[0]
 

@@ -7,7 +7,7 @@ from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.extension.lib.stages import one_function
 from stepladder.mlir.bindings import arith, ir
-from stepladder.mlir.linalg_ops import create_generic
+from stepladder.mlir.linalg_ops import create_generic, create_loop_index
 from stepladder.mlir.traverse import producer
 
 
@@ -68,11 +68,7 @@ def _place(insertion: ir.Operation) -> tuple[ir.Value, list[ir.Value]]:
     inside: ir.Value | None = None
     indices: list[ir.Value] = []
     for axis, offset, size in zip(itertools.count(), _static(insertion, "offsets"), _static(insertion, "sizes")):
-        number = ir.Operation.create(
-            "linalg.index",
-            results=[ir.IndexType.get()],
-            attributes={"dim": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), axis)},
-        ).results[0]
+        number = create_loop_index(axis)
         # Unsigned: an index before the slice is larger than any in it.
         place = arith.subi(number, index(offset)) if offset else number
         is_in = less_than(place, index(size))

@@ -7,6 +7,7 @@ import math
 from stepladder.mlir.bindings import arith, bufferization, fill_builtin_region, ir
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.linalg_ops import create_generic
+from stepladder.mlir.types import reassociation
 from stepladder.mlir.windows import window
 from stepladder.payload.front.bodies import casts_of_one, structured
 from stepladder.payload.front.plan import Elementwise, Input, Matrix, Plan, Read
@@ -264,12 +265,8 @@ def _groups(given: list[int], shape: list[int]) -> list[list[int]] | None:
 
 
 def _reshape(name: str, buffer: ir.Value, shape: list[int], groups: list[list[int]]) -> ir.Value:
-    index = ir.IntegerType.get_signless(64)
-    reassociation = ir.ArrayAttr.get(
-        [ir.ArrayAttr.get([ir.IntegerAttr.get(index, number) for number in group]) for group in groups]
-    )
     type_ = ir.MemRefType.get(shape, ir.MemRefType(buffer.type).element_type)
-    attributes: dict[str, ir.Attribute] = {"reassociation": reassociation}
+    attributes: dict[str, ir.Attribute] = {"reassociation": reassociation(groups)}
     if name == "memref.expand_shape":
         attributes["static_output_shape"] = ir.DenseI64ArrayAttr.get(shape)
     return ir.Operation.create(name, results=[type_], operands=[buffer], attributes=attributes).results[0]
