@@ -211,8 +211,15 @@ _USEFUL_WARPGROUP = (
         "block_n * c_bits % 256 or n * c_bits % 128) "
         "or results > 1 and (block_n * result_bits % 256 or n * result_bits % 128)"
     ),
-    "epilogue == 'tma' or epilogue_stages == 2",
-    "epilogue_stages <= 2",
+    # Rows of C that TMA does not take are stored as whole rows, where these can begin anywhere.
+    "epilogue != 'rows' or n * result_bits % 128",
+    (
+        "epilogue != 'registers' or split_k > 1 or n * result_bits % 128 == 0 or c_layout == 'column' "
+        "or batch > 1 and m * n * result_bits % 128"
+    ),
+    "epilogue != 'registers' or epilogue_stages == 2",
+    "epilogue_stages <= 2 or epilogue == 'rows'",
+    "epilogue != 'rows' or epilogue_stages == 1 or block_n * row_bits * products > epilogue_stages * 512",
     "tile_scheduler == 'data_parallel' or tiles > persistent_blocks and tiles % persistent_blocks != 0",
 )
 # A thread's registers: its accumulators, two sets of fragments, or one and tiles on their way through registers, and 40
