@@ -88,7 +88,11 @@ class Form:
         return f"{self.spec}{f' {self.epilogue}' if self.epilogue else ''}, {sizes}"
 
     def shape(self, dimensions: str) -> tuple[int, ...]:
-        """Returns the extents of dimensions."""
+        """Returns the extents of some dimensions.
+
+        Args:
+            dimensions: as `einsum` writes them.
+        """
         return tuple(self.sizes[letter] for letter in dimensions)
 
 
@@ -143,7 +147,11 @@ def _iterators(loops: str, parallel: str) -> str:
 
 
 def operand_of(form: Form) -> str:
-    """Returns the dimensions of what a form's epilogue reads; empty where it reads nothing."""
+    """Returns the dimensions of what the epilogue of a problem reads; empty where it reads nothing.
+
+    Args:
+        form: the problem.
+    """
     if not form.epilogue or CASES[form.epilogue].operand is None:
         return ""
     return "n" if "bias" in form.epilogue else form.dimensions[2]
