@@ -282,15 +282,15 @@ def measure(kind: str, model: Model, m: int, eager_only: bool) -> dict[str, Any]
         torch.compiler.reset()
         calls: dict[str, Callable[[], object]] = {"stepladder": lambda: function(*tensors, out=out)}
         calls["eager"] = lambda: eager(*tensors)
-        graphs = {name: _captured(torch, call) for name, call in calls.items()}
+        graphs = {name: captured(torch, call) for name, call in calls.items()}
         if not eager_only:
             tuned = torch.compile(eager, mode="max-autotune")
             calls["max-autotune"] = lambda: tuned(*tensors)
             without = torch.compile(eager, mode="max-autotune-no-cudagraphs")
-            graphs["max-autotune"] = _captured(torch, lambda: without(*tensors))
+            graphs["max-autotune"] = captured(torch, lambda: without(*tensors))
         result["us"] = {
-            "calls": _in_turn(torch, calls),
-            "graph": _in_turn(torch, {name: graph for name, graph in graphs.items() if graph is not None}),
+            "calls": in_turn(torch, calls),
+            "graph": in_turn(torch, {name: graph for name, graph in graphs.items() if graph is not None}),
         }
         result["ratios"] = {
             way: {
@@ -303,8 +303,13 @@ def measure(kind: str, model: Model, m: int, eager_only: bool) -> dict[str, Any]
     return result
 
 
-def _captured(torch: Any, call: Callable[[], object]) -> Callable[[], object] | None:  # noqa: ANN401
-    """Returns the replay of a CUDA graph of a call; None where it cannot be captured."""
+def captured(torch: Any, call: Callable[[], object]) -> Callable[[], object] | None:  # noqa: ANN401
+    """Returns the replay of a CUDA graph of a call; None where it cannot be captured.
+
+    Args:
+        torch: the module.
+        call: what is captured.
+    """
     try:
         stream = torch.cuda.Stream()
         with torch.cuda.stream(stream):
@@ -320,8 +325,13 @@ def _captured(torch: Any, call: Callable[[], object]) -> Callable[[], object] | 
     return graph.replay
 
 
-def _in_turn(torch: Any, calls: dict[str, Callable[[], object]]) -> dict[str, list[float]]:  # noqa: ANN401
-    """Returns the microseconds of a call of each contestant, in every round."""
+def in_turn(torch: Any, calls: dict[str, Callable[[], object]]) -> dict[str, list[float]]:  # noqa: ANN401
+    """Returns the microseconds of a call of each contestant, in every round.
+
+    Args:
+        torch: the module.
+        calls: of the contestants, by name.
+    """
     counts: dict[str, int] = {}
     for name, call in calls.items():
         for _ in range(3):
