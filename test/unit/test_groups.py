@@ -134,7 +134,7 @@ def test_shares_of_persistent_blocks(tiles: list[int], blocks: int, cluster: int
 
 def test_persistent_blocks_loop_over_the_tiles_of_their_matmul() -> None:
     knobs = {"block_m": 64, "block_n": 16, "stages": 2, "consumer_warpgroups": 1, "swap_operands": False}
-    knobs["persistent_blocks"] = 4
+    knobs |= {"persistent_blocks": 4, "cluster_m": 1, "cluster_n": 1}
     bundle = built(EXPERTS, "wgmma", **knobs)
     assert [launch.kernel.grid[0] for launch in bundle.manifest.launches if launch.kernel] == [3, 3]
     assert wrong(bundle) == []

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 
 from stepladder.payload.matmul import PayloadMatmul
 from stepladder.pipeline import knob_choice, library
+from stepladder.pipeline.cost_model.ranking import Candidate
 from stepladder.pipeline.definition import Knobs, KnobValue, Pipeline
 from stepladder.pipeline.knob_query import accepted_choice, accepts, make_query, read_payload
 from stepladder.pipeline.knobs import choose_knobs, evaluation_scope
-from stepladder.pipeline.cost_model.ranking import Candidate
 from stepladder.pipeline.request import Request
 
 # Blocks do not share the reduction of a tile: its workspace is that of one kernel.
