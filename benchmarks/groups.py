@@ -5,12 +5,13 @@
 
 Each case is experts of unlike numbers of tokens, with one weight each, in bf16. Contestants run in turn, in one
 process, on the same data, each as a CUDA graph; every number is the median of the rounds. The numbers of each function
-are compared with its reference program first. `cublas` is torch.mm for each expert, `torch` is torch._grouped_mm on
-tokens and weights that lie behind each other, where PyTorch has it. --dry-run compares on the emulator, at small sizes.
+are compared with products in f32 first. `cublas` is torch.mm for each expert, `torch` is torch._grouped_mm on
+tokens and weights that lie behind each other, where PyTorch has it. --dry-run compiles small sizes, without a GPU.
 """
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import sys
 from collections.abc import Callable
@@ -23,10 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 import stepladder
 from common import command_line, new_parser, run, write_result
-from functions import captured, in_turn
 from stepladder.runtime.device import Device
-
-ROUNDS = 7
+from torch_rounds import captured, in_turn
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,11 @@ def described(case: Case, function: stepladder.Function) -> dict[str, Any]:
 
 
 def measure(case: Case) -> dict[str, Any]:
-    """Measures a case on the GPU."""
+    """Returns the result of a case, measured on the GPU.
+
+    Args:
+        case: that is measured.
+    """
     import torch  # pyright: ignore[reportMissingImports]
 
     grouped, alone = compiled(case, True), compiled(case, False)
@@ -132,12 +135,17 @@ def measure(case: Case) -> dict[str, Any]:
     return result
 
 
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
+    parser = new_parser(__doc__ or "")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write the result")
+    parser.add_argument("--dry-run", action="store_true", help="compile small sizes, without times")
+    return parser
+
+
 def main() -> int:
     """Measures all cases and writes the result; returns the exit status."""
-    parser = new_parser(__doc__ or "")
-    parser.add_argument("--json", metavar="FILE", help="write the result")
-    parser.add_argument("--dry-run", action="store_true", help="compile and check on the emulator, at small sizes")
-    args = parser.parse_args()
+    args = make_parser().parse_args()
     if args.dry_run:
         for case in SMALL:
             print(described(case, compiled(case, True, device="emulator", target="sm_90a")))
@@ -150,7 +158,7 @@ def main() -> int:
         print(cases[-1]["name"], cases[-1]["error"], cases[-1].get("tflops"), flush=True)
     if args.json:
         date = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        write_result(Path(args.json), {"date": date, "command": command_line(), "card": card, "cases": cases})
+        write_result(args.json, {"date": date, "command": command_line(), "card": card, "cases": cases})
     return 0 if all(case["passed"] for case in cases) else 1
 
 

@@ -46,6 +46,9 @@ def build_group(name: str, texts: Sequence[str], request: Request, *, use_cache:
         request: pipeline of the matmuls, and its knobs.
         use_cache: reuse machine code made before from the same LLVM IR.
 
+    Returns:
+        The merged kernel, compiled.
+
     Raises:
         StepladderError: a matmul that the pipeline refuses with the knobs of the group, or kernels that cannot be
             merged.
