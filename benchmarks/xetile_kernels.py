@@ -108,7 +108,7 @@ def built(case: Case, folder: Path) -> str | None:
 
     try:
         with mlir_context():
-            request = Request(case.pipeline, {"target": case.target})
+            request = Request(case.pipeline, {"target": case.target}, tuned=True)
             build(case.text, f"{case.program}.mlir", request).write(folder / case.name)
     except StepladderError as error:
         return str(error)
