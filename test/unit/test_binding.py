@@ -116,13 +116,14 @@ def test_views_of_computed_shapes() -> None:
 
 
 def test_shapes_of_static_arguments_are_computed() -> None:
-    text = """func.func @f(%x: tensor<4x8xf32>) -> tensor<4x3xf32> {
+    text = """func.func @f(%x: tensor<4x8xf32>) -> tensor<4x11xf32> {
   %c5 = arith.constant 5 : index
   %c8 = arith.constant 8 : index
   %n = arith.subi %c8, %c5 : index
   %s = tensor.extract_slice %x[0, %c5] [4, %n] [1, 1] : tensor<4x8xf32> to tensor<4x?xf32>
-  %r = tensor.cast %s : tensor<4x?xf32> to tensor<4x3xf32>
-  return %r : tensor<4x3xf32>
+  %t = tensor.cast %x : tensor<4x8xf32> to tensor<4x?xf32>
+  %r = tensor.concat dim(1) %s, %t : (tensor<4x?xf32>, tensor<4x?xf32>) -> tensor<4x11xf32>
+  return %r : tensor<4x11xf32>
 }
 """
     with mlir_context():

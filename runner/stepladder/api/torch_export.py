@@ -17,15 +17,22 @@ from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImport
 from stepladder.api.by_shape import Argument
 from stepladder.api.errors import ArgumentError
 from stepladder.api.signature import Parameter
+from stepladder.api.torch_decompositions import TABLE
 from stepladder.api.views import view_of
 from stepladder.runtime.errors import StepladderError
 
 _DIAGNOSTIC = re.compile(r"^.*?\berror: (?P<message>.+)$", re.MULTILINE)
 # What torch-mlir writes of ops that linalg does not have, and why no kernel computes them.
 _FOREIGN = {
-    "tm_tensor": "an op that is neither elementwise nor a reduction, such as a sort, a running sum, or a scatter",
+    "tm_tensor": "an op that is neither elementwise nor a reduction",
     "ml_program": "random numbers, which kernels do not draw; accepted: a module in eval mode, without dropout",
 }
+# Parts of the names of such ops in PyTorch.
+_ORDERING = ("sort", "topk", "scatter", "index_put", "index_add", "index_copy", "cum", "nonzero", "unique", "kthvalue")
+_INSTEAD = (
+    "accepted: elementwise ops, reductions, argmax, views, slices, concatenations, gathers (embedding, gather, "
+    "index_select), where, cumsum; the caller computes the others before or after the compiled module"
+)
 
 
 class _Tensor:
@@ -183,7 +190,7 @@ def export(module: torch.nn.Module, example_inputs: Sequence[object]) -> tuple[s
         # Of their own each: of one tensor for two inputs, `torch.export` makes one input.
         values = [item.detach() for item in (*state.values(), *examples)]
         program = torch.export.export(Functional(), tuple(values), strict=False)
-        table = {**fx.get_decomposition_table(), torch.ops.aten.convolution.default: _of_patches}
+        table = {**fx.get_decomposition_table(), **TABLE}
         program = program.run_decompositions(table)
         _check(program, [*names, *(f"input {number}" for number in range(len(examples)))])
         # An empty table: what is decomposed is not decomposed again.
@@ -200,7 +207,11 @@ def export(module: torch.nn.Module, example_inputs: Sequence[object]) -> tuple[s
     text = str(lowered)
     for dialect, what in _FOREIGN.items():
         if re.search(rf"\b{dialect}\.\w", text):
-            raise StepladderError(f"the module has {what}")
+            names = dict.fromkeys(str(node.target) for node in program.graph.nodes if node.op == "call_function")
+            named = [f"'{name}'" for name in names if any(part in name for part in _ORDERING)]
+            if dialect == "tm_tensor" and named:
+                what = f"{', '.join(named)}, {what}"
+            raise StepladderError(f"the module has {what}", notes=[_INSTEAD] if dialect == "tm_tensor" else [])
     own = {name: tensor.detach() for name, tensor in state.items()}
     return text, Module(own, inputs, examples, found[-1])
 
@@ -292,44 +303,6 @@ def dynamic(module: torch.nn.Module, example_inputs: Sequence[object], dynamic_s
             notes=[line.strip() for line in str(error).splitlines()[1:] if line.strip().startswith("-")][:4],
         ) from error
     return DynamicModule(program, inputs, examples)
-
-
-def _of_patches(
-    x: torch.Tensor,
-    weight: torch.Tensor,
-    bias: torch.Tensor | None,
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    transposed: bool,
-    output_padding: Sequence[int],
-    groups: int,
-) -> Any:  # noqa: ANN401
-    """Returns a convolution whose patches do not overlap, of one pixel each for example, as a matmul.
-
-    Args:
-        x: (n, c, ...), the images.
-        weight: (f, c, ...), of the extents of a patch.
-        bias: (f,), or None.
-        stride, padding, dilation, transposed, output_padding, groups: of `aten.convolution`.
-
-    Returns:
-        (n, f, ...); `NotImplemented` for any other convolution.
-    """
-    patch = list(weight.shape[2:])
-    is_plain = not transposed and groups == 1 and x.dim() == weight.dim() and not any(padding)
-    is_apart = list(stride) == patch and all(step == 1 or extent == 1 for step, extent in zip(dilation, patch))
-    if not (is_plain and is_apart):
-        return NotImplemented
-    sizes = [extent // step for extent, step in zip(x.shape[2:], patch)]
-    for axis, (size, step) in enumerate(zip(sizes, patch), 2):
-        x = x.narrow(axis, 0, size * step)
-    images, channels = x.shape[:2]
-    x = x.reshape(images, channels, *(extent for pair in zip(sizes, patch) for extent in pair))
-    places = range(2, x.dim(), 2)
-    x = x.permute(0, 1, *(place + 1 for place in places), *places).reshape(images, weight[0].numel(), -1)
-    result = torch.matmul(weight.reshape(weight.shape[0], -1), x)
-    return (result if bias is None else result + bias[:, None]).reshape(images, -1, *sizes)
 
 
 def _check(program: Any, names: Sequence[str]) -> None:  # noqa: ANN401

@@ -13,7 +13,7 @@ import torch  # pyright: ignore[reportMissingImports]
 
 from stepladder.api import building, signature
 from stepladder.api.building import Built, BuiltFunction, Job
-from stepladder.api.by_shape import ByShape
+from stepladder.api.by_shape import ByShape, static_text
 from stepladder.api.function import Function
 from stepladder.api.kernel import Device, Kernel
 from stepladder.api.torch_export import DynamicModule, Module, dynamic, export
@@ -107,6 +107,8 @@ def compiled(
 
 
 def _compiled(text: str, module: Module, job: Job, device: Device) -> ModuleKernel | ModuleFunction:
+    if "?" in text:  # shapes that ops compute, of a rolled tensor for example
+        text = static_text(text, job.name, {}, job.function)
     built = building.build_any(dataclasses.replace(job, text=text))
     return (
         ModuleFunction(built, module, device)

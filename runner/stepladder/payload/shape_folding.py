@@ -28,7 +28,7 @@ def fold(function: ir.Operation) -> None:
         ir.MLIRError: of upstream's passes.
     """
     _run(function)
-    while _reshape(function):
+    while _reshape(function) or _concatenate(function):
         _run(function)
 
 
@@ -81,6 +81,18 @@ def _reshape(function: ir.Operation) -> bool:
         op.results[0].replace_all_uses_with(cast.results[0])
         op.erase()
         found = True
+    return found
+
+
+def _concatenate(function: ir.Operation) -> bool:
+    """Has concatenations take static tensors without casts; tells whether one has a new operand."""
+    found = False
+    for op in walk(function, "tensor.concat"):
+        for place, operand in enumerate(op.operands):
+            source = _before(operand)
+            if source != operand and ir.RankedTensorType(source.type).has_static_shape:
+                op.operands[place] = source
+                found = True
     return found
 
 
