@@ -184,7 +184,10 @@ def test_a_loss_by_indices(torch: ModuleType) -> None:
     [
         (lambda torch, x: x.add_(1) @ x, "the module writes 'input 0' in place"),
         (lambda torch, x: torch.nn.functional.dropout(x @ x), "the module has random numbers"),
-        (lambda torch, x: torch.cumsum(x @ x, 0), "the module has an op that is neither elementwise nor"),
+        (
+            lambda torch, x: torch.sort(x @ x),
+            r"the module has 'aten\.sort\.default', an op that is neither elementwise",
+        ),
         (lambda torch, x: None, "the module returns no tensor"),
     ],
 )
@@ -197,6 +200,28 @@ def test_modules_that_are_refused(torch: ModuleType, form: Callable[..., object]
 
     with pytest.raises(stepladder.StepladderError, match=message):
         stepladder.compile(Layer(), [torch.randn(16, 16)], device=EMULATOR, target="sm_90a")
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        # patches that overlap, in groups, along one axis
+        lambda f, x: f.conv2d(x[:, :4], x.reshape(-1)[:72].reshape(4, 2, 3, 3), stride=2, padding=1, groups=2),
+        lambda f, x: f.conv1d(x[..., 0], x.reshape(-1)[:48].reshape(3, 4, 4), x[0, 0, :3, 0], padding=2, dilation=2),
+        lambda f, x: (x[0, :, :, 0] > 0).cumsum(-1) - x[1, :, :, 0].cumsum(0),
+        lambda f, x: x[0].roll((1, -2), (0, 1)).flip(-1),
+        lambda f, x: f.pad(x[0], (2, 1), mode="reflect").abs().argmax(-1),
+    ],
+)
+def test_ops_by_others(torch: ModuleType, form: Callable[..., object]) -> None:
+    pytest.importorskip("torch_mlir.fx")
+
+    class Layer(torch.nn.Module):
+        def forward(self, x: Tensor) -> object:
+            return form(torch.nn.functional, x)
+
+    x = torch.randn(2, 4, 6, 5)
+    close(stepladder.compile(Layer(), [x], device=EMULATOR, target="sm_80")(x), Layer()(x), 1e-5)
 
 
 @pytest.fixture

@@ -133,12 +133,12 @@ def test_other_ops_behind_a_product_are_refused(old: str, new: str, message: str
 @pytest.mark.parametrize(
     ("tile", "expected"),
     [
-        ((256, 256, 32), (128, 256, 32, 2, 4)),
+        ((256, 256, 32), (128, 256, 64, 2, 4)),
         ((512, 128, 64), (256, 128, 64, 2, 3)),
         ((192, 128, 64), (192, 128, 64, 3, 4)),
         ((192, 256, 128), (64, 256, 64, 1, 4)),
-        ((64, 384, 16), (64, 192, 16, 1, 4)),
-        ((32, 24, 32), (64, 24, 32, 1, 4)),
+        ((64, 384, 16), (64, 192, 64, 1, 4)),
+        ((32, 24, 32), (64, 24, 64, 1, 4)),
     ],
 )
 def test_the_tile_of_a_program_is_that_of_a_block(tile: tuple[int, int, int], expected: tuple[int, ...]) -> None:
@@ -173,8 +173,8 @@ def test_a_program_has_the_kernel_of_wgmma() -> None:
     counts = [
         len(re.findall(pattern, wanted)) for pattern in (r"\bwgmma\.mma_async", r"cp\.async\.bulk\.tensor\.2d\.shared")
     ]
-    # A step of k = 32 takes two wgmma of depth 16. A is one box of TMA; B, row-major, has one for each 64 columns.
-    assert counts == [2, 5]
+    # A step of k = 64 takes four wgmma of depth 16. A is one box of TMA; B, row-major, has one for each 64 columns.
+    assert counts == [4, 5]
 
 
 def test_an_edited_program_is_no_product_or_another_one() -> None:
