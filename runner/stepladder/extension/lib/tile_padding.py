@@ -61,9 +61,7 @@ def padded(
     return result
 
 
-def _padded_rows(
-    loaded: ir.Value, sizes: Sequence[int], places: Sequence[ir.Value], padding: ir.Attribute
-) -> ir.Value:
+def _padded_rows(loaded: ir.Value, sizes: Sequence[int], places: Sequence[ir.Value], padding: ir.Attribute) -> ir.Value:
     """Returns what `padded` does, by a mask of rows and one of columns for each 16 rows.
 
     MLIR distributes no mask of two dimensions to lanes that hold pairs of rows.
