@@ -6,7 +6,7 @@ import functools
 import importlib.util
 import logging
 from collections.abc import Callable
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -46,6 +46,42 @@ def test_gradients_of_matmul(torch: ModuleType) -> None:
     close(b.grad, a.detach().double().t() @ gradient.double())
     with pytest.raises(stepladder.ArgumentError, match="argument 'a' needs a gradient, which a kernel does not record"):
         stepladder.matmul(a, b, device=EMULATOR)
+
+
+@pytest.mark.parametrize("guards", [True, False])
+def test_tensors_that_are_known(torch: ModuleType, monkeypatch: pytest.MonkeyPatch, guards: bool) -> None:
+    """Tensors of another form, at another address, or on another stream are not launched on without the checks."""
+    from stepladder.api import tensors
+
+    if not guards:
+        monkeypatch.setattr(tensors, "_guards", lambda torch: None)
+    launches = []
+    loaded = SimpleNamespace(launcher=lambda addresses, stream: functools.partial(launches.append, stream))
+    known = tensors.KnownTensors()
+    a, b, out, other = torch.zeros(4, 8, 8)
+    known.remember([a, b], [out], False, loaded, (), 5)
+    for first in (a, a.view(8, 8)):
+        assert known.launch((first, b), (out,), 5) == (out,)
+    changed = a.view(8, 8)
+    changed.resize_(4, 8)
+    moved = a.view(8, 8)
+    moved.data = other
+    forms = [a.t(), a[:4], a[None], a.view(torch.int32), torch._neg_view(a), torch.nn.Parameter(a, False), changed]
+    forms += [a.to_sparse(), a.to("meta"), a.numpy(), None, torch.zeros(8, 8), other, moved]
+    for number, first in enumerate(forms):
+        assert known.launch((first, b), (out,), 5) is None, number
+    assert known.launch((a, b), (other,), 5) is None and known.launch((a, b), (out,), 6) is None
+    assert known.launch((a, b), None, 5) is None and known.launch((a,), (b, out), 5) == (b, out)
+    assert known.launch((a,), (out,), 5) is None and known.launch((a, a), (out,), 5) is None
+    known.remember([a, a], [out], False, loaded, (), 5)  # one tensor twice
+    weight = a.clone().requires_grad_()
+    known.remember([weight, b], [out], False, loaded, (), 5)
+    assert known.launch((a, a), (out,), 5) == (out,) and known.launch((weight, b), (out,), 5) is None
+    with torch.no_grad():
+        assert known.launch((weight, b), (out,), 5) == (out,)
+    assert launches == [5] * 5
+    with pytest.raises(stepladder.ArgumentError, match="argument 'a' is a negative view"):
+        stepladder.matmul(torch._neg_view(a), b, device=EMULATOR)
 
 
 def test_linear_and_its_gradients(torch: ModuleType) -> None:
@@ -148,7 +184,10 @@ def test_a_loss_by_indices(torch: ModuleType) -> None:
     [
         (lambda torch, x: x.add_(1) @ x, "the module writes 'input 0' in place"),
         (lambda torch, x: torch.nn.functional.dropout(x @ x), "the module has random numbers"),
-        (lambda torch, x: torch.cumsum(x @ x, 0), "the module has an op that is neither elementwise nor"),
+        (
+            lambda torch, x: torch.sort(x @ x),
+            r"the module has 'aten\.sort\.default', an op that is neither elementwise",
+        ),
         (lambda torch, x: None, "the module returns no tensor"),
     ],
 )
@@ -161,6 +200,28 @@ def test_modules_that_are_refused(torch: ModuleType, form: Callable[..., object]
 
     with pytest.raises(stepladder.StepladderError, match=message):
         stepladder.compile(Layer(), [torch.randn(16, 16)], device=EMULATOR, target="sm_90a")
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        # patches that overlap, in groups, along one axis
+        lambda f, x: f.conv2d(x[:, :4], x.reshape(-1)[:72].reshape(4, 2, 3, 3), stride=2, padding=1, groups=2),
+        lambda f, x: f.conv1d(x[..., 0], x.reshape(-1)[:48].reshape(3, 4, 4), x[0, 0, :3, 0], padding=2, dilation=2),
+        lambda f, x: (x[0, :, :, 0] > 0).cumsum(-1) - x[1, :, :, 0].cumsum(0),
+        lambda f, x: x[0].roll((1, -2), (0, 1)).flip(-1),
+        lambda f, x: f.pad(x[0], (2, 1), mode="reflect").abs().argmax(-1),
+    ],
+)
+def test_ops_by_others(torch: ModuleType, form: Callable[..., object]) -> None:
+    pytest.importorskip("torch_mlir.fx")
+
+    class Layer(torch.nn.Module):
+        def forward(self, x: Tensor) -> object:
+            return form(torch.nn.functional, x)
+
+    x = torch.randn(2, 4, 6, 5)
+    close(stepladder.compile(Layer(), [x], device=EMULATOR, target="sm_80")(x), Layer()(x), 1e-5)
 
 
 @pytest.fixture

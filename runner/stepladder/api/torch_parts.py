@@ -341,7 +341,9 @@ def _compiled(part: torch.fx.GraphModule, device: str) -> Kernel | Function:
     def compile_part() -> Kernel | Function:
         with torch.no_grad():
             examples = [torch.empty(shape, dtype=dtype) for shape, dtype in like]
-            return compile_module(part, examples, device=where)
+            made = compile_module(part, examples, device=where)
+            assert isinstance(made, (Kernel, Function))
+            return made
 
     # `torch.export` would find the state that `torch.compile` has in this thread.
     with ThreadPoolExecutor(1) as thread:
