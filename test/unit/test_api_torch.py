@@ -324,7 +324,8 @@ def test_the_backend_leaves_the_rest_to_pytorch(
         "elements of torch.float32; accepted: torch.float16, torch.bfloat16" in compiled(layer, torch.randn(8, 64))[1]
     )
     layer = layer.half()
-    names, text = compiled(layer, half(torch, 8, 64), dynamic=True)
+    wide = half(torch, 8, 64).requires_grad_()
+    names, text = compiled(layer, wide, dynamic=True)  # layers that record gradients are taken of static shapes
     assert "a dynamic shape, (s" in text and not [name for name in names if "stepladder" in name]
 
     class InPlace(torch.nn.Module):
@@ -348,6 +349,37 @@ def test_the_backend_leaves_the_rest_to_pytorch(
     assert names == ["stepladder_part_0"], text
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert "autocast is on" in compiled(layer.float(), torch.randn(8, 64))[1]
+
+
+def test_the_backend_compiles_for_each_size(
+    torch: ModuleType, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A graph with dynamic shapes, also with sizes as inputs of a part; beyond a number of sizes it runs eagerly."""
+    pytest.importorskip("torch_mlir.fx")
+    from stepladder.api import torch_backend, torch_part
+
+    caplog.set_level(logging.DEBUG, "stepladder.api.torch_backend")
+    monkeypatch.setattr(torch_part, "_MOST", 2)
+
+    class Heads(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer, self.out = torch.nn.Linear(32, 64), torch.nn.Linear(32, 16)
+
+        def forward(self, x: Tensor) -> Tensor:
+            batch, tokens, _ = x.shape
+            return self.out(torch.relu(self.layer(x)).view(batch, tokens, 2, 32)).reshape(batch * tokens, 32) * tokens
+
+    model = Heads().half()
+    torch.compiler.reset()
+    plan = functools.partial(torch_backend.backend, device=EMULATOR)
+    module = torch.compile(model, backend=plan, dynamic=True)
+    with torch.no_grad():
+        for shape in ((2, 3, 32), (3, 5, 32), (2, 3, 32), (4, 2, 32)):
+            x = half(torch, *shape)
+            close(module(x), model(x))
+    assert caplog.text.count("compiled for") == 2
+    assert "runs in eager mode: kernels of 2 sets of sizes are compiled" in caplog.text
 
 
 def test_the_backend_where_an_address_is_odd(
