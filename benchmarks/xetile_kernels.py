@@ -108,7 +108,7 @@ def built(case: Case, folder: Path) -> str | None:
 
     try:
         with mlir_context():
-            request = Request(case.pipeline, {"target": case.target})
+            request = Request(case.pipeline, {"target": case.target}, tuned=True)
             build(case.text, f"{case.program}.mlir", request).write(folder / case.name)
     except StepladderError as error:
         return str(error)
@@ -147,6 +147,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Args:
         arguments: of the command line; those of the process unless told.
+
+    Raises:
+        StepladderError: a pipeline refuses a case that is timed.
     """
     args = make_parser().parse_args(arguments)
     checked, timed = checked_cases(), [case for size in args.sizes for case in timed_cases(size)]

@@ -211,3 +211,23 @@ def test_two_programs_need_a_name() -> None:
             run_pipeline(both, "both.mlir", Request("xetile_mma_sync"))
         run = run_pipeline(both, "both.mlir", Request("xetile_mma_sync", function="other", through="rasterize_blocks"))
     assert run.selection is not None and run.selection.function == "other"
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ("LAUNCH", "the program has 2 launches: one is accepted"),
+        ("  memref.store %zero, %c[%n0, %n0] : memref<64x64xf32>\n", "memref.store is outside of the launch"),
+    ],
+)
+def test_a_program_around_its_launch(more: str, message: str) -> None:
+    """What a program is read as is one launch, and what makes sizes and views."""
+    text = product(Problem(64, 64, 64, "f16", "f16", "f32", "f32", False), (64, 64, 32))
+    launch = text[text.index("  gpu.launch") : text.rindex("  return")]
+    text = text.replace(launch, "  %zero = arith.constant 0.0 : f32\n" + more.replace("LAUNCH", launch) + launch)
+    with mlir_context():
+        request = Request("xetile_mma_sync")
+        found = tile_programs.read(library.load("xetile_mma_sync"), parse_payload(text, "around"), request)
+        assert found is not None
+        with pytest.raises(StepladderError, match=message):
+            found.understood()

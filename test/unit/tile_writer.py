@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+
+import numpy as np
 
 Shape = tuple[int, int]
 Map = tuple[Shape, Shape]  # sg_layout and sg_data
@@ -154,6 +156,47 @@ class Writer:
         operands = [a, b, *([c] if c else [])]
         return self.vector_of("xetile.tile_mma", operands, (a.shape[0], b.shape[1]), element, **self._mapped(wg))
 
+    def gemm(
+        self,
+        a: Value | str,
+        b: Value | str,
+        row: Value,
+        column: Value,
+        depth: int,
+        tile: tuple[int, int, int],
+        wgs: tuple[Map | None, Map | None, Map | None] = (None, None, None),
+        *,
+        element: str = "f16",
+        sums: str = "f32",
+        columns: tuple[bool, bool] = (False, False),
+        start: Value | None = None,
+        prefetch: int | None = None,
+    ) -> Value:
+        """Writes a loop along k that multiplies tiles of A and B; returns the sums.
+
+        Args:
+            a, b: the bases.
+            row, column: of the tile of C.
+            depth: along k.
+            tile: m, n and k of the `tile_mma`.
+            wgs: maps of A, B and C.
+            element, sums: types of elements, and of those of C.
+            columns: which of A and B are column-major.
+            start: sums to begin with; zero unless given.
+            prefetch: locality of a prefetch of A; none unless given.
+        """
+        (m, n, k), zero = tile, self.number(0)
+        tile_a = self.tile(a, [row, zero], (m, k), element, wg=wgs[0], column=columns[0])
+        tile_b = self.tile(b, [zero, column], (k, n), element, wg=wgs[1], column=columns[1])
+        begin = start or self.full("0" if sums.startswith("i") else "0.0", (m, n), sums)
+        with self.loop(0, depth, k, [begin, tile_a, tile_b]) as loop:
+            total, at_a, at_b = loop.carried
+            left, right = self.load(at_a), self.load(at_b)
+            if prefetch is not None:
+                self.prefetch(at_a, prefetch)
+            loop.next = [self.mma(left, right, total, wgs[2], sums), self.move(at_a, 0, k), self.move(at_b, k, 0)]
+        return loop.results[0]
+
     def reduce(self, value: Value, kind: str, axis: int, size: int | None = None, wg: Map | None = None) -> Value:
         """Writes a `reduction`."""
         shape = list(value.shape)
@@ -243,3 +286,19 @@ class Writer:
                 "",
             ]
         )
+
+
+# A program, and what it computes: the last arguments after it, of all arguments before it.
+Written = tuple[Writer, Callable[..., list[np.ndarray]]]
+PROGRAMS: dict[str, Callable[[], Written]] = {}
+
+
+def program(write: Callable[[], Written]) -> Callable[[], Written]:
+    """Adds a program to PROGRAMS, by the name of the function that writes it."""
+    PROGRAMS[write.__name__] = write
+    return write
+
+
+def wide(array: np.ndarray) -> np.ndarray:
+    """Returns an array with its numbers in f32."""
+    return array.astype(np.float32)

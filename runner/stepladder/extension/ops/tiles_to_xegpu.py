@@ -328,8 +328,8 @@ class _Conversion(Translation):
         if not turns(op.operands[0]):
             raise Refusal(
                 op,
-                f"{op.name} of this vector has no form in lanes: one of a vector that is loaded from global memory, and "
-                "has no other use, has; a store to a tile of order [0, 1] transposes any",
+                f"{op.name} of this vector has no form in lanes: one of a vector that is loaded from global memory "
+                "and has no other use has; a store to a tile of order [0, 1] transposes any",
             )
         made = vector.transpose(op.results[0].type, self.whole(op, op.operands[0]), [1, 0])
         self.values[op.results[0]] = [made]
