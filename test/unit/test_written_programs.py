@@ -10,6 +10,7 @@ import pytest
 import written_chains
 import written_layouts
 import written_products
+import written_scatters
 import written_vectors
 from combinations import sample
 from stepladder.emulator.core.emulation import Emulation
@@ -23,7 +24,7 @@ from stepladder.verify import opencl
 from tile_writer import PROGRAMS
 from xetile_programs import small_integers
 
-WRITERS = (written_products, written_chains, written_vectors, written_layouts)
+WRITERS = (written_products, written_chains, written_vectors, written_layouts, written_scatters)
 REQUEST = Request("xetile", start="distribute_to_subgroups")
 # What has no form in lanes, with a part of the reason.
 REFUSED = {
@@ -38,6 +39,7 @@ REFUSED = {
     "transpose_of_product_one_subgroup_wg": "are 32 bytes apart, and 2D block operations need",
     "pad_b_transposed": "the padding of a load that xetile.transpose makes B has no form in lanes",
     "eight_bit_store": "elements of i8 are loaded as operands of products only",
+    "constant_offsets": "xetile.init_tile of a constant of several numbers has no form in lanes",
     "f64_tile": "a tile of 64 contiguous elements of f64 has no 2D block operations",
 }
 
