@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tile_writer import Value, Writer, Written, program
+from tile_writer import Map, Value, Writer, Written, program, written_map
 
 
 def indices(w: Writer, base: str, shape: tuple[int, int]) -> Value:
@@ -74,3 +74,36 @@ def constant_offsets() -> Written:
     tile = w.scatter("x", offsets, (1, 16), "f32")
     w.store(w.gather(tile, w.full("true", (1, 16), "i1")), w.tile("y", [0, 0], (1, 16), "f32"))
     return w, lambda x, y: [x[:48:3][None]]
+
+
+def placed(w: Writer, base: str, wg: Map) -> Value:
+    """Loads a work-group's offsets of 16 x 32 elements."""
+    loaded = w.load(w.tile(base, [0, 0], (16, 32), "i32", wg=wg))
+    return w.vector_of("arith.index_cast", [loaded], (16, 32), "index", wg_map=written_map(wg))
+
+
+@program
+def gathered_by_subgroups() -> Written:
+    """A work-group gathers by the map of its offsets."""
+    wg = ((2, 1), (8, 32))
+    w = Writer({"x": "memref<64xf32>", "at": "memref<16x32xi32>", "y": "memref<16x32xf32>"}, subgroups=2)
+    operands = [w.scatter("x", placed(w, "at", wg), (16, 32), "f32"), w.full("true", (16, 32), "i1")]
+    found = w.vector_of("xetile.load_gather", operands, (16, 32), "f32", wg_map=written_map(wg), padding="2.0 : f32")
+    w.store(found, w.tile("y", [0, 0], (16, 32), "f32", wg=wg))
+    return w, lambda x, at, y: [np.where(at >= 0, x[np.clip(at, 0, 63)], np.float32(2))]
+
+
+@program
+def scattered_by_rounds() -> Written:
+    """The only subgroup of a work-group scatters two blocks, in turn."""
+    wg = ((1, 1), (8, 32))
+    w = Writer({"at": "memref<16x32xi32>", "y": "memref<9xf32>"})
+    value = w.load(w.tile("at", [0, 0], (16, 32), "i32", wg=wg))
+    value = w.each("arith.sitofp", value, element="f32", wg=wg)
+    w.scattered(value, w.full("true", (16, 32), "i1"), w.scatter("y", placed(w, "at", wg), (16, 32), "f32"))
+
+    def reference(at: np.ndarray, y: np.ndarray) -> list[np.ndarray]:
+        y[at[at >= 0]] = at[at >= 0]
+        return [y]
+
+    return w, reference
