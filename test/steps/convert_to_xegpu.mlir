@@ -623,7 +623,7 @@ func.func @refused(%A: memref<64xi8>, %o: vector<4x16xindex>) {
   %c16 = arith.constant 16 : index
   gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
-    // expected-error @+1 {{a scatter tile of i8 has no form in lanes: elements of 16 and 32 bits have}}
+    // expected-error @+1 {{xetile.init_tile of i8 has no form in lanes: integers of 16 and 32 bits, f16 and f32 have one}}
     %t = "xetile.init_tile"(%A, %o) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (memref<64xi8>, vector<4x16xindex>) -> !xetile.tile<vector<4x16xi8>, #xetile.scatter>
     gpu.terminator
   }

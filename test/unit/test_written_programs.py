@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,9 +21,10 @@ from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
 from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.resources import transforms_dir
 from stepladder.verify import opencl
 from tile_writer import PROGRAMS
-from xetile_programs import small_integers
+from xetile_programs import FOLDER, small_integers
 
 WRITERS = (written_products, written_chains, written_vectors, written_layouts, written_scatters)
 REQUEST = Request("xetile", start="distribute_to_subgroups")
@@ -95,3 +97,18 @@ def test_what_lanes_do_not_do_is_refused_at_the_op(name: str) -> None:
 def test_each_writer_adds_its_programs() -> None:
     modules = {write.__module__ for write in PROGRAMS.values()}
     assert modules == {module.__name__ for module in WRITERS}
+
+
+def test_the_table_of_the_rfc_names_programs_and_messages() -> None:
+    """docs/xetile.md says which test has each point of the RFC."""
+    root = transforms_dir().parent
+    page = (root / "docs" / "xetile.md").read_text()
+    wrong = (root / "test" / "xetile" / "wrong.mlir").read_text()
+    known = {*PROGRAMS, *(path.stem for path in FOLDER.rglob("*.mlir"))}
+    section = page[page.index("## The RFC, point by point") :].partition("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")][2:]
+    assert len(rows) > 40
+    for row in rows:
+        names = set(re.findall(r"`(\w+)`", row[1]))
+        assert names and names <= known, row[0]
+        assert all(message in wrong for message in re.findall(r'"([^"]+)"', row[2] if len(row) > 2 else "")), row[0]

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from stepladder.extension.lib.arithmetic import zero_of
 from stepladder.extension.lib.dialect import Refusal
 from stepladder.extension.lib.xegpu_layouts import COLUMNS
+from stepladder.extension.lib.xegpu_vectors import check_scalars
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.printed import memory_space
-from stepladder.mlir.types import byte_width
 from stepladder.mlir.xetile.tile_type import TileType
-
-_ELEMENTS = (2, 4)  # bytes that a lane loads or stores
 
 
 def offsets_type(tile: TileType) -> ir.VectorType:
@@ -39,8 +37,7 @@ def scattered_base(op: ir.Operation, tile: TileType, base: ir.Value) -> ir.Value
         raise Refusal(
             op, f"a scatter tile of {tile.vector} has no form in lanes: one of rows of a multiple of {COLUMNS} has"
         )
-    if byte_width(tile.element) not in _ELEMENTS:
-        raise Refusal(op, f"a scatter tile of {tile.element} has no form in lanes: elements of 16 and 32 bits have")
+    check_scalars(op, tile.element)
     type_ = ir.MemRefType(base.type)
     is_whole = type_.has_static_shape and type_.get_strides_and_offset() == ([1], 0)
     if not is_whole or memory_space(type_.memory_space) != "global":
@@ -79,6 +76,9 @@ class Scattered:
 
         Args:
             padding: a number of the element type; None for zero.
+
+        Returns:
+            The vector.
         """
         inside, type_ = self._inside(), self.tile.vector
         loaded = _xegpu("load", [self.base, self.offsets, inside], [type_])
