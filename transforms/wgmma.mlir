@@ -54,6 +54,10 @@ module attributes {transform.with_named_sequence} {
         producer_of_two = "24 if consumers > 1 else 40",
         consumer_registers = "consumers_of_one if is_alone else consumers_of_two",
         producer_registers = "producer_of_one if is_alone else producer_of_two",
+        // For operands of the epilogue that are loaded before the last MMA ends; addresses and the like take 40.
+        operand_registers = "consumer_registers - accumulator_registers - 40",
+        // A matrix that the epilogue reads is copied to boxes of C during the main loop, which takes registers too.
+        copies_operand = "operand_registers >= 32 and parts == 1",
 
         // The boxes of a tile, each as wide as the widest swizzle that divides a row, and their rows: blocks of a
         // cluster load whole boxes or slices of their rows.
@@ -228,6 +232,12 @@ module attributes {transform.with_named_sequence} {
       transform.include @tma_store_epilogue failures(propagate) (%module) : (!transform.any_op) -> ()
     }, {
       transform.include @direct_store_epilogue failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
+    transform.include @hoist_operand_loads failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.tune.alternatives<"balance_reciprocals"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "math == 'fast' and approximates"}} {
+    }, {
+      transform.include @balance_reciprocals failures(propagate) (%module) : (!transform.any_op) -> ()
     }
 
     // The tail: the last wave, which has fewer tiles than blocks.
