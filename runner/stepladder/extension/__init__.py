@@ -67,6 +67,7 @@ from stepladder.extension.ops import (
     pipeline_wgmma,
     plan_workspace,
     prefetch_tiles,
+    prefetch_to_l2,
     prepare_operands,
     rasterize_blocks,
     recognize_matmul,
