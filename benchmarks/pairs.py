@@ -1,23 +1,20 @@
-"""Measures the kernels of gated MLPs of few rows by knobs, beside PyTorch: gate and up as one kernel, and down.
+"""Measures the gated layer of an MLP as one kernel of two products, beside two kernels and PyTorch.
 
-    python benchmarks/pairs.py --json docs/results/pairs_few_rows.json [--tokens 1,8,32] [--models Llama]
+    python benchmarks/pairs.py --json docs/results/pairs.json
     python benchmarks/pairs.py --dry-run
 
-In bf16, on one stream, in CUDA graphs of 20 launches; contestants run in turn, and every number is the median of five
-rounds. The weights of a model are larger than the L2 cache, so that each launch reads them from memory. The knobs are
-those that are chosen by default, and combinations of tiles, clusters, schedules and epilogues. The numbers of each
-kernel are compared with PyTorch's in f32 first. --dry-run compiles some of the kernels, for sm_90a.
+D = silu(A B) * (A G) in bf16, at the sizes of Llama-3-8B, for 2048 tokens and for 8. `pair` is one kernel on `wgmma`;
+`two` are H = silu(A B) and D = H * (A G), each with its elementwise ops; `torch` is eager PyTorch. Contestants run in
+turn, in one process, on the same data, each as a CUDA graph; every number is the median of the rounds. The numbers are
+compared with products in f32 first. --dry-run compiles small sizes, without a GPU.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
-import json
 import statistics
 import sys
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -26,199 +23,128 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 import stepladder
 from common import command_line, new_parser, run, write_result
-from functions import MODELS, TOLERANCE, Model, Text
 from stepladder.runtime.device import Device
-from stepladder.runtime.errors import StepladderError
+from torch_rounds import captured, in_turn
 
-LAUNCHES = 20
-ROUNDS = 5
-_COMMON = {"block_m": 64, "block_k": 64, "consumer_warpgroups": 1, "cluster_m": 1, "dependent_launch": 1}
-# Widths of tiles of either product, with the stages that fit.
-_TILES = ((16, 16), (32, 13), (48, 11), (56, 10), (64, 9), (72, 8), (112, 5), (128, 5), (144, 4))
-
-Job = tuple[str, int, str, dict[str, Any]]
+SIZES = ((2048, 14336, 4096), (8, 14336, 4096))  # m, n and k
+SMALL = ((128, 128, 128),)
+TOLERANCE = 1e-2  # norm of the error, of that of the result
 
 
-def pair(model: Model, m: int) -> str:
-    """Returns the text of silu(x gate^T) * (x up^T).
+_SILU = """%n = arith.negf %x : f32
+    %w = math.exp %n : f32
+    %d = arith.addf %w, %one : f32
+    %s = arith.divf %x, %d : f32"""
+# Kernels by name: further arguments beside A and B, products, operands of the elementwise op and its body.
+_PAIR = ("%G: {b}", ("B", "G"), "%g: f32", _SILU + "\n    %t = arith.mulf %s, %g : f32")
+_FIRST = ("", ("B",), "", _SILU.replace("%s =", "%t ="))
+_SECOND = ("%H: {c}", ("B",), "%h: bf16", "%g = arith.extf %h : bf16 to f32\n    %t = arith.mulf %x, %g : f32")
+
+
+def payload(kernel: tuple[str, tuple[str, ...], str, str], m: int, n: int, k: int) -> str:
+    """Returns the payload of a kernel.
 
     Args:
-        model, m: widths of the model, and rows of x.
+        kernel: one of the above.
+        m: tokens.
+        n, k: width of the layer, and of its input.
     """
-    text = Text()
-    x, wide = text.argument(m, model.hidden), (m, model.mlp)
-    sigmoid = ["%n = arith.negf %x0 : bf16", "%e = math.exp %n : bf16", "%d = arith.addf %e, %one : bf16"]
-    gate = text.linear(x, m, model.hidden, model.mlp)
-    gate = text.elementwise(wide, {gate: "bf16"}, [*sigmoid, "%y = arith.divf %x0, %d : bf16"])
-    up = text.linear(x, m, model.hidden, model.mlp)
-    product = text.elementwise(wide, {gate: "bf16", up: "bf16"}, ["%y = arith.mulf %x0, %x1 : bf16"])
-    return text.function("pair", {product: wide})
+    further, products, operand, body = kernel
+    a, b, sums, c = f"tensor<{m}x{k}xbf16>", f"tensor<{k}x{n}xbf16>", f"tensor<{m}x{n}xf32>", f"tensor<{m}x{n}xbf16>"
+    argument = f", {further.format(b=b, c=c)}" if further else ""
+    made = "\n  ".join(
+        f"%p{name} = linalg.matmul ins(%A, %{name} : {a}, {b}) outs(%z : {sums}) -> {sums}" for name in products
+    )
+    inputs = {f"%p{name}": sums for name in products} | ({"%H": c} if kernel is _SECOND else {})
+    maps = ", ".join(["affine_map<(i, j) -> (i, j)>"] * (len(inputs) + 1))
+    return f"""func.func @gated(%A: {a}, %B: {b}{argument}) -> {c} {{
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f32
+  %e = tensor.empty() : {sums}
+  %z = linalg.fill ins(%zero : f32) outs(%e : {sums}) -> {sums}
+  {made}
+  %o = tensor.empty() : {c}
+  %r = linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel", "parallel"]}}
+      ins({", ".join(inputs)} : {", ".join(inputs.values())}) outs(%o : {c}) {{
+  ^bb0(%x: f32{", " + operand if operand else ""}, %out: bf16):
+    {body}
+    %y = arith.truncf %t : f32 to bf16
+    linalg.yield %y : bf16
+  }} -> {c}
+  return %r : {c}
+}}
+"""
 
 
-def down(model: Model, m: int) -> str:
-    """Returns the text of x down^T.
+def compiled(size: tuple[int, int, int], **options: Any) -> list[Any]:  # noqa: ANN401
+    """Returns the layer as one kernel, and the two kernels that compute it one after the other.
 
     Args:
-        model, m: widths of the model, and rows of x.
+        size: m, n and k.
+        options: of `stepladder.compile`.
     """
-    text = Text()
-    x = text.argument(m, model.mlp)
-    return text.function("down", {text.linear(x, m, model.mlp, model.hidden): (m, model.hidden)})
+    kernels = (_PAIR, _FIRST, _SECOND)
+    return [stepladder.compile(payload(kernel, *size), pipeline="wgmma", **options) for kernel in kernels]
 
 
-def jobs(model: Model, tokens: list[int]) -> list[Job]:
-    """Returns the kernels of a model: which, rows, text, knobs.
-
-    Args:
-        model: its widths.
-        tokens: numbers of rows.
-    """
-    found: list[Job] = []
-    for m in tokens:
-        found += [("down", m, down(model, m), {}), ("pair", m, pair(model, m), {})]
-        settings = itertools.product(_TILES, (1, 2), ("cooperative", "pingpong"), ("registers", "tma"))
-        for (block_n, stages), cluster_n, schedule, epilogue in settings:
-            knobs = {"block_n": block_n, "stages": stages, "cluster_n": cluster_n, "schedule": schedule}
-            found.append(("pair", m, pair(model, m), {**_COMMON, **knobs, "epilogue": epilogue}))
-    return found
-
-
-def compiled(job: Job) -> stepladder.Kernel | None:
-    """Returns a kernel; None where the pipeline refuses its knobs.
+def measure(size: tuple[int, int, int]) -> dict[str, Any]:
+    """Returns the result of a size, measured on the GPU.
 
     Args:
-        job: which.
-    """
-    _, _, text, knobs = job
-    try:
-        kernel = stepladder.compile(text, target="sm_90a", pipeline="wgmma", **knobs)
-    except StepladderError:
-        return None
-    assert isinstance(kernel, stepladder.Kernel)
-    return kernel
-
-
-def _is_compiled(job: Job) -> bool:
-    return compiled(job) is not None
-
-
-def measure(model: Model, m: int, made: list[Job]) -> list[dict[str, Any]]:
-    """Returns the times of all kernels of a number of rows, beside PyTorch.
-
-    Args:
-        model, m: widths of the model, and rows.
-        made: its kernels.
-
-    Raises:
-        AssertionError: a kernel computes wrong numbers.
+        size: m, n and k.
     """
     import torch  # pyright: ignore[reportMissingImports]
-    from torch.nn import functional  # pyright: ignore[reportMissingImports]
 
-    def weight(rows: int, columns: int) -> Any:  # noqa: ANN401
-        return (torch.randn(rows, columns, device="cuda") / columns**0.5).bfloat16()
-
+    m, n, k = size
+    pair, first, second = compiled(size)
     torch.manual_seed(0)
-    x = torch.randn(m, model.hidden, device="cuda").bfloat16()
-    gate, up = (weight(model.mlp, model.hidden) for _ in range(2))
-    last = weight(model.hidden, model.mlp)
-
-    def gated(x: Any, gate: Any, up: Any) -> Any:  # noqa: ANN401
-        return functional.silu(functional.linear(x, gate)) * functional.linear(x, up)
-
-    wanted = {"pair": gated(x.float(), gate.float(), up.float())}
-    hidden = wanted["pair"].bfloat16()
-    wanted["down"] = functional.linear(hidden.float(), last.float())
-    operands = {"pair": (x, gate, up), "down": (hidden, last)}
-    calls: list[tuple[dict[str, Any], Callable[[], object]]] = [
-        ({"kernel": "pair", "by": "eager"}, lambda: gated(*operands["pair"])),
-        ({"kernel": "down", "by": "eager"}, lambda: functional.linear(*operands["down"])),
-    ]
-    for kind, _, text, knobs in made:
-        kernel = compiled((kind, m, text, knobs))
-        assert kernel is not None
-        out = torch.empty_like(wanted[kind], dtype=torch.bfloat16)
-        kernel(*operands[kind], out=out)
-        if not (out.float() - wanted[kind]).norm() <= TOLERANCE * wanted[kind].norm():
-            raise AssertionError(f"wrong numbers: {kind}, {m} rows, {knobs}")
-        described = {"kernel": kind, "by": "knobs" if knobs else "default", "knobs": kernel.manifest.knobs}
-        calls.append((described, lambda kernel=kernel, kind=kind, out=out: kernel(*operands[kind], out=out)))
-    return [{"model": model.name, "tokens": m, **what, "us": us} for what, us in _in_turn(torch, calls)]
-
-
-def _in_turn(
-    torch: Any,  # noqa: ANN401
-    calls: list[tuple[dict[str, Any], Callable[[], object]]],
-) -> list[tuple[dict[str, Any], list[float]]]:
-    """Returns the microseconds of a launch in every round, by contestant."""
-    graphs = []
-    for _, call in calls:
-        with torch.cuda.stream(torch.cuda.Stream()):
-            call()
-        torch.cuda.synchronize()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            for _ in range(LAUNCHES):
-                call()
-        graphs.append(graph)
-    times: list[list[float]] = [[] for _ in graphs]
-    for _ in range(ROUNDS):
-        for graph, own in zip(graphs, times):
-            begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-            graph.replay()
-            begin.record()
-            graph.replay()
-            end.record()
-            end.synchronize()
-            own.append(begin.elapsed_time(end) * 1e3 / LAUNCHES)
-    return [(what, own) for (what, _), own in zip(calls, times)]
+    x = torch.randn(m, k, device="cuda").bfloat16()
+    b, g = ((torch.randn(k, n, device="cuda") / k**0.5).bfloat16() for _ in range(2))
+    gate, out = (torch.empty(m, n, dtype=torch.bfloat16, device="cuda") for _ in range(2))
+    silu = torch.nn.functional.silu
+    calls: dict[str, Callable[[], Any]] = {
+        "pair": lambda: pair(x, b, g, out=out),
+        "two": lambda: second(x, g, first(x, b, out=gate), out=out),
+        "torch": lambda: silu(x @ b) * (x @ g),
+    }
+    wanted = silu(x.float() @ b.float()) * (x.float() @ g.float())
+    errors = {name: float((call().float() - wanted).norm() / wanted.norm()) for name, call in calls.items()}
+    result: dict[str, Any] = {"m": m, "n": n, "k": k, "errors": errors}
+    result["passed"] = max(errors.values()) < TOLERANCE
+    if not result["passed"]:
+        return result
+    graphs = {name: graph for name, call in calls.items() if (graph := captured(torch, call)) is not None}
+    result["us"] = in_turn(torch, graphs)
+    result["median"] = {name: statistics.median(times) for name, times in result["us"].items()}
+    return result
 
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
     parser = new_parser(__doc__ or "")
-    parser.add_argument("--json", metavar="FILE", type=Path, help="write the results; standard output if not given")
-    parser.add_argument("--dry-run", action="store_true", help="compile four kernels of the first model")
-    parser.add_argument("--models", default="", help="beginning of the names of models")
-    parser.add_argument("--tokens", default="1,8,32", help="numbers of tokens, separated by commas")
-    parser.add_argument("--workers", type=int, default=14, help="processes that compile")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write the result")
+    parser.add_argument("--dry-run", action="store_true", help="compile small sizes, without times")
     return parser
 
 
 def main() -> int:
-    """Measures all kernels; returns the exit status.
-
-    Raises:
-        AssertionError: a kernel computes wrong numbers.
-    """
+    """Measures all sizes and writes the result; returns the exit status."""
     args = make_parser().parse_args()
-    tokens = [int(word) for word in args.tokens.split(",")]
-    models = [model for model in MODELS if model.name.startswith(args.models)]
     if args.dry_run:
-        return 0 if all(map(_is_compiled, jobs(models[0], tokens)[:4])) else 1
-    cases: list[dict[str, Any]] = []
-    for model in models:
-        every = jobs(model, tokens)
-        with ProcessPoolExecutor(args.workers) as pool:
-            made = [job for job, is_made in zip(every, pool.map(_is_compiled, every)) if is_made]
-        for m in tokens:
-            cases += measure(model, m, [job for job in made if job[1] == m])
-            for case in sorted((case for case in cases if case["tokens"] == m), key=lambda item: min(item["us"]))[:8]:
-                print(
-                    model.name, m, case["kernel"], case["by"], f"{statistics.median(case['us']):.1f}", file=sys.stderr
-                )
-    result = {
-        "schema_version": 1,
-        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "command": command_line(),
-        "card": Device().describe(),
-        "cases": cases,
-    }
+        for size in SMALL:
+            kernels = compiled(size, device="emulator", target="sm_90a")
+            print(size, f"{len(kernels)} kernels")
+        return 0
+    with Device() as device:
+        card = device.describe()
+    cases = []
+    for size in SIZES:
+        cases.append(measure(size))
+        print(size, cases[-1]["errors"], cases[-1].get("median"), flush=True)
     if args.json:
-        write_result(args.json, result)
-    else:
-        print(json.dumps(result, indent=1))
-    return 0
+        date = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        write_result(args.json, {"date": date, "command": command_line(), "card": card, "cases": cases})
+    return 0 if all(case["passed"] for case in cases) else 1
 
 
 if __name__ == "__main__":

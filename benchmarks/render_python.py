@@ -105,6 +105,6 @@ REGIONS: dict[str, Callable[[], str]] = {
     "calls": calls_table,
     "functions": functions_table,
     "function calls": function_calls_table,
-    "pairs": pairs_table,
+    "pairs of few rows": pairs_table,
     "groups": groups_table,
 }
