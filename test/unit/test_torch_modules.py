@@ -90,6 +90,30 @@ def test_a_module_is_called_as_it_is(torch: ModuleType) -> None:
         compiled(inputs["image"], keep, 0.5)
 
 
+def test_modules_on_a_gpu_are_exported(torch: ModuleType) -> None:
+    """Their ops name the GPU; tensors without memory stand for its tensors."""
+    pytest.importorskip("torch_mlir.fx")
+    if torch.version.cuda is None:
+        pytest.skip("needs PyTorch with CUDA, and no GPU")
+    from torch._subclasses import FakeTensorMode
+
+    from stepladder.api import torch_export
+
+    class Layer(torch.nn.Module):
+        def forward(self, x: Tensor, keep: Tensor, weight: Tensor, classes: Tensor) -> tuple[Tensor, ...]:
+            later = torch.ones(16, 16, dtype=torch.bool, device=x.device).triu(1)
+            scores = torch.where(keep, x @ weight, -1.0).masked_fill(later, float("-inf"))
+            heads = torch.nn.functional.scaled_dot_product_attention(*[scores.softmax(-1)[None]] * 3)
+            return heads, torch.nn.functional.cross_entropy(x @ weight, classes)
+
+    with FakeTensorMode():
+        x, weight = (torch.empty(16, 16, device="cuda:0") for _ in range(2))
+        keep, classes = (torch.ones(*shape, device="cuda:0", dtype=torch.int64) for shape in ((16, 16), (16,)))
+        given = [x, keep.bool(), weight, classes]
+    text, module = torch_export.export(Layer(), given)
+    assert "linalg.matmul" in text and [item.device.type for item in module.arrays([x])] == ["cuda"]
+
+
 def test_a_loss_by_indices(torch: ModuleType) -> None:
     pytest.importorskip("torch_mlir.fx")
 

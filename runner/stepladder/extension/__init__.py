@@ -73,6 +73,7 @@ from stepladder.extension.ops import (
     reinterpret_elements,
     repack_operands,
     rotate_loop,
+    row_store_epilogue,
     select_inserted_slices,
     separate_accumulation,
     separate_reductions,
