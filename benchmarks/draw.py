@@ -79,25 +79,32 @@ class Drawn:
         return "x".join(map(str, self.size))
 
 
-def _log_uniform(rng: random.Random, least: float, most: float, multiple: int) -> int:
+def log_uniform(rng: random.Random, least: float, most: float, multiple: int) -> int:
+    """Returns a multiple of `multiple` from a range, of which each octave is as likely.
+
+    Args:
+        rng: what draws.
+        least, most: the range.
+        multiple: of the result; at least 1.
+    """
     value = least * (most / least) ** rng.random()
     return max(multiple, multiple * round(value / multiple))
 
 
 def _three(rng: random.Random, least: float, most: float, multiple: int) -> tuple[int, int, int]:
-    m, n, k = (_log_uniform(rng, least, most, multiple) for _ in range(3))
+    m, n, k = (log_uniform(rng, least, most, multiple) for _ in range(3))
     return m, n, k
 
 
 def _large(rng: random.Random) -> tuple[int, int, int]:
     form = rng.randrange(4)
     if form < 2:
-        size = _log_uniform(rng, 1024, 16384, 128)
+        size = log_uniform(rng, 1024, 16384, 128)
         return size, size, size
     if form == 2:
         return _three(rng, 1024, 14336, 64)
-    side = [_log_uniform(rng, 256, 1024, 64) for _ in range(2)]
-    return side[0], side[1], _log_uniform(rng, 8192, 49152, 64)
+    side = [log_uniform(rng, 256, 1024, 64) for _ in range(2)]
+    return side[0], side[1], log_uniform(rng, 8192, 49152, 64)
 
 
 def _eights(rng: random.Random) -> tuple[int, int, int]:
@@ -187,7 +194,7 @@ def _others(kind: str, count: int, seed: int, size: Callable[[random.Random, int
 
 def _edge(rng: random.Random, place: int) -> _Size | None:
     rows = (8, 256) if place % 3 else (512, 4096)
-    m, n, k = _log_uniform(rng, *rows, 8), _log_uniform(rng, 1024, 18432, 8), _log_uniform(rng, 768, 12288, 8)
+    m, n, k = log_uniform(rng, *rows, 8), log_uniform(rng, 1024, 18432, 8), log_uniform(rng, 768, 12288, 8)
     return (m, n, k) if EDGE_BYTES[0] < 2.0 * (m * k + k * n + m * n) < EDGE_BYTES[1] else None
 
 
@@ -195,25 +202,25 @@ def _tail(rng: random.Random, form: int) -> tuple[int, int, int]:
     if form == 0:
         return rng.choice((16, 24, 32, 48, 64, 96, 128)), rng.choice(FEED_FORWARD + HIDDEN), rng.choice(HIDDEN)
     if form == 1:
-        sides = [_log_uniform(rng, 16, 168, 8), _log_uniform(rng, 2048, 9728, 8)]
+        sides = [log_uniform(rng, 16, 168, 8), log_uniform(rng, 2048, 9728, 8)]
         rng.shuffle(sides)
-        return sides[0], sides[1], _log_uniform(rng, 768, 8192, 8)
+        return sides[0], sides[1], log_uniform(rng, 768, 8192, 8)
     if form == 2:
-        sides = [8 * (2 * rng.randrange(12, 64) + 1), _log_uniform(rng, 200, 1200, 8)]
+        sides = [8 * (2 * rng.randrange(12, 64) + 1), log_uniform(rng, 200, 1200, 8)]
         rng.shuffle(sides)
-        return sides[0], sides[1], _log_uniform(rng, 2048, 8192, 8)
+        return sides[0], sides[1], log_uniform(rng, 2048, 8192, 8)
     return rng.choice((256, 333, 512, 700, 768, 1000)), rng.choice(HIDDEN + FEED_FORWARD), rng.choice(HIDDEN)
 
 
 def _thin(rng: random.Random, form: int) -> tuple[int, int, int]:
     if form == 0:
-        rows = rng.choice((333, 700, _log_uniform(rng, 56, 800, 8), _log_uniform(rng, 56, 800, 8)))
-        return rows, _log_uniform(rng, 1536, 20000, 8), _log_uniform(rng, 128, 8192, 8)
+        rows = rng.choice((333, 700, log_uniform(rng, 56, 800, 8), log_uniform(rng, 56, 800, 8)))
+        return rows, log_uniform(rng, 1536, 20000, 8), log_uniform(rng, 128, 8192, 8)
     if form == 1:
-        return _log_uniform(rng, 1024, 8192, 8), _log_uniform(rng, 48, 320, 8), _log_uniform(rng, 128, 4096, 8)
+        return log_uniform(rng, 1024, 8192, 8), log_uniform(rng, 48, 320, 8), log_uniform(rng, 128, 4096, 8)
     if form == 2:
-        side = [_log_uniform(rng, 256, 1024, 32) for _ in range(2)]
-        return side[0], side[1], _log_uniform(rng, 5120, 40960, 64)
+        side = [log_uniform(rng, 256, 1024, 32) for _ in range(2)]
+        return side[0], side[1], log_uniform(rng, 5120, 40960, 64)
     if form == 3:
         return rng.choice((8, 16, 24, 32, 48, 64, 96, 128)), rng.choice(FEED_FORWARD), rng.choice(HIDDEN)
     return _three(rng, 320, 2560, 8)

@@ -18,7 +18,6 @@ import argparse
 import json
 import statistics
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
@@ -34,6 +33,7 @@ import duel
 import stepladder
 from common import new_parser, run, write_result
 from stepladder.runtime.device import Device
+from torch_rounds import captured, in_turn
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,6 @@ MODELS = (
 )
 SMALL = (Model("small", 64, 96, 64, 32),)
 TOKENS = (2048, 1, 8, 32)
-ROUNDS = 7
-SECONDS = 0.05  # of a contestant in a round
 TOLERANCE = 2e-2  # norm of the error, of that of the result
 
 
@@ -220,7 +218,12 @@ def compiled(kind: str, model: Model, m: int, **options: Any) -> stepladder.Func
 
 
 def dry_run(kind: str, model: Model, m: int) -> dict[str, Any]:
-    """Runs a function on the emulator; returns its result without times."""
+    """Runs a function on the emulator; returns its result without times.
+
+    Args:
+        kind: of the function.
+        model, m: widths of the model, and rows of the input.
+    """
     function = compiled(kind, model, m, device="emulator", target="sm_90a")
     arrays = random_arrays(function)
     got = function(*arrays)
@@ -251,7 +254,13 @@ def described(function: stepladder.Function, error: float) -> dict[str, Any]:
 
 
 def measure(kind: str, model: Model, m: int, eager_only: bool) -> dict[str, Any]:
-    """Measures a function beside PyTorch on the GPU; beside eager mode alone where that is wanted."""
+    """Returns the result of a function, measured beside PyTorch on the GPU.
+
+    Args:
+        kind: of the function.
+        model, m: widths of the model, and rows of the input.
+        eager_only: whether it is measured beside eager mode alone.
+    """
     import torch  # pyright: ignore[reportMissingImports]
     from torch.nn import functional  # pyright: ignore[reportMissingImports]
 
@@ -282,15 +291,15 @@ def measure(kind: str, model: Model, m: int, eager_only: bool) -> dict[str, Any]
         torch.compiler.reset()
         calls: dict[str, Callable[[], object]] = {"stepladder": lambda: function(*tensors, out=out)}
         calls["eager"] = lambda: eager(*tensors)
-        graphs = {name: _captured(torch, call) for name, call in calls.items()}
+        graphs = {name: captured(torch, call) for name, call in calls.items()}
         if not eager_only:
             tuned = torch.compile(eager, mode="max-autotune")
             calls["max-autotune"] = lambda: tuned(*tensors)
             without = torch.compile(eager, mode="max-autotune-no-cudagraphs")
-            graphs["max-autotune"] = _captured(torch, lambda: without(*tensors))
+            graphs["max-autotune"] = captured(torch, lambda: without(*tensors))
         result["us"] = {
-            "calls": _in_turn(torch, calls),
-            "graph": _in_turn(torch, {name: graph for name, graph in graphs.items() if graph is not None}),
+            "calls": in_turn(torch, calls),
+            "graph": in_turn(torch, {name: graph for name, graph in graphs.items() if graph is not None}),
         }
         result["ratios"] = {
             way: {
@@ -301,49 +310,6 @@ def measure(kind: str, model: Model, m: int, eager_only: bool) -> dict[str, Any]
             for way, times in result["us"].items()
         }
     return result
-
-
-def _captured(torch: Any, call: Callable[[], object]) -> Callable[[], object] | None:  # noqa: ANN401
-    """Returns the replay of a CUDA graph of a call; None where it cannot be captured."""
-    try:
-        stream = torch.cuda.Stream()
-        with torch.cuda.stream(stream):
-            for _ in range(3):
-                call()
-        torch.cuda.synchronize()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            call()
-    except Exception as error:  # of PyTorch's compiler and of the driver, of many kinds
-        print(f"note: not captured: {error}", file=sys.stderr)
-        return None
-    return graph.replay
-
-
-def _in_turn(torch: Any, calls: dict[str, Callable[[], object]]) -> dict[str, list[float]]:  # noqa: ANN401
-    """Returns the microseconds of a call of each contestant, in every round."""
-    counts: dict[str, int] = {}
-    for name, call in calls.items():
-        for _ in range(3):
-            call()
-        torch.cuda.synchronize()
-        began = time.perf_counter()
-        for _ in range(10):
-            call()
-        torch.cuda.synchronize()
-        counts[name] = max(10, int(SECONDS / ((time.perf_counter() - began) / 10)))
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    for number in range(ROUNDS):
-        names = list(calls)
-        for name in names[number % len(names) :] + names[: number % len(names)]:
-            begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-            begin.record()
-            for _ in range(counts[name]):
-                calls[name]()
-            end.record()
-            torch.cuda.synchronize()
-            times[name].append(begin.elapsed_time(end) / counts[name] * 1e3)
-    return times
 
 
 def make_parser() -> argparse.ArgumentParser:

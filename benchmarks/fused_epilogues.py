@@ -40,7 +40,7 @@ from stepladder.verify.check import check_exact
 if TYPE_CHECKING:
     import torch
 
-PIPELINE = "wgmma"
+PIPELINE, TARGET = "wgmma", "sm_90a"
 SIZES = (2048, 4096, 8192)
 SEED = 0
 
@@ -143,14 +143,14 @@ def build_bundle(text: str, path: Path, knobs: dict[str, int | str]) -> Bundle:
     Args:
         text: the payload.
         path: of the bundle.
-        knobs: that are set; the others are the best known ones.
+        knobs: that are set; the others are those that `stepladder compile` takes by default.
     """
     from stepladder.pipeline.build import build
     from stepladder.pipeline.context import mlir_context
     from stepladder.pipeline.request import Request
 
     with mlir_context():
-        build(text, "payload.mlir", Request(PIPELINE, knobs)).write(path)
+        build(text, "payload.mlir", Request(PIPELINE, {"target": TARGET, **knobs}, tuned=True)).write(path)
     return read_bundle(path)
 
 

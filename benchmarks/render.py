@@ -30,7 +30,10 @@ import render_xetile
 from common import DOCS, ROOT, median, new_parser, result, run, table, where, wrapped
 from render_warp import measured_variants
 
-PAGES = ("wmma.md", "mma_sync.md", "hopper.md", "fusion.md", "cost_model.md", "python.md", "emulator.md", "xetile.md")
+PAGES = (
+    *("wmma.md", "mma_sync.md", "hopper.md", "fusion.md", "cost_model.md", "payload.md", "python.md", "emulator.md"),
+    "xetile.md",
+)
 DOCUMENTS = (ROOT / "README.md", *(DOCS / page for page in PAGES))
 
 _REGION = re.compile(r"(<!-- begin ([\w -]+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)

@@ -1,4 +1,4 @@
-"""The tables of docs/python.md: what a call costs, and functions beside PyTorch."""
+"""The tables of docs/python.md and of docs/payload.md: what a call costs, functions and groups beside PyTorch."""
 
 from __future__ import annotations
 
@@ -41,6 +41,24 @@ def functions_table() -> str:
     )
 
 
+def groups_table() -> str:
+    """Returns the speed of groups of matmuls as one launch, beside a launch for each and libraries."""
+    measured = result("groups")
+    rows = []
+    for case in measured["cases"]:
+        speed = case["tflops"]
+        row = {"group": case["name"], "rows": ", ".join(map(str, case["rows"])), "n x k": f"{case['n']} x {case['k']}"}
+        row["one launch, TFLOP/s"] = f"{speed['group']:.0f}"
+        for name, title in (("launches", "a launch each"), ("cublas", "cuBLAS, each"), ("torch", "torch._grouped_mm")):
+            row[title] = f"{speed[name]:.0f}"
+        rows.append(row)
+    return (
+        table(rows)
+        + "\nbf16, medians of 7 rounds, each a CUDA graph; `torch._grouped_mm` reads tokens and weights that lie "
+        f"behind each other. {where(measured)}.\n"
+    )
+
+
 def function_calls_table() -> str:
     """Returns the time of calls of whole functions beside PyTorch's in eager mode, with the host's work."""
     measured = result("functions_eager")
@@ -66,4 +84,5 @@ REGIONS: dict[str, Callable[[], str]] = {
     "calls": calls_table,
     "functions": functions_table,
     "function calls": function_calls_table,
+    "groups": groups_table,
 }

@@ -47,6 +47,10 @@ module attributes {transform.with_named_sequence} {
         // of setmaxnreg.
         consumer_registers = "160 if consumers > 2 else 240 if accumulator_registers > 160 else 232",
         producer_registers = "32 if consumers > 2 else 24 if accumulator_registers > 160 else 40",
+        // For operands of the epilogue that are loaded before the last MMA ends; addresses and the like take 40.
+        operand_registers = "consumer_registers - accumulator_registers - 40",
+        // A matrix that the epilogue reads is copied to boxes of C during the main loop, which takes registers too.
+        copies_operand = "operand_registers >= 32 and parts == 1",
 
         // The boxes of a tile, each as wide as the widest swizzle that divides a row, and their rows: blocks of a
         // cluster load whole boxes or slices of their rows.
@@ -222,6 +226,12 @@ module attributes {transform.with_named_sequence} {
       transform.include @tma_store_epilogue failures(propagate) (%module) : (!transform.any_op) -> ()
     }, {
       transform.include @direct_store_epilogue failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
+    transform.include @hoist_operand_loads failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.tune.alternatives<"balance_reciprocals"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "math == 'fast' and approximates"}} {
+    }, {
+      transform.include @balance_reciprocals failures(propagate) (%module) : (!transform.any_op) -> ()
     }
 
     // The tail: the last wave, which has fewer tiles than blocks.

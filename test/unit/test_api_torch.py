@@ -6,7 +6,7 @@ import functools
 import importlib.util
 import logging
 from collections.abc import Callable
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -46,6 +46,42 @@ def test_gradients_of_matmul(torch: ModuleType) -> None:
     close(b.grad, a.detach().double().t() @ gradient.double())
     with pytest.raises(stepladder.ArgumentError, match="argument 'a' needs a gradient, which a kernel does not record"):
         stepladder.matmul(a, b, device=EMULATOR)
+
+
+@pytest.mark.parametrize("guards", [True, False])
+def test_tensors_that_are_known(torch: ModuleType, monkeypatch: pytest.MonkeyPatch, guards: bool) -> None:
+    """Tensors of another form, at another address, or on another stream are not launched on without the checks."""
+    from stepladder.api import tensors
+
+    if not guards:
+        monkeypatch.setattr(tensors, "_guards", lambda torch: None)
+    launches = []
+    loaded = SimpleNamespace(launcher=lambda addresses, stream: functools.partial(launches.append, stream))
+    known = tensors.KnownTensors()
+    a, b, out, other = torch.zeros(4, 8, 8)
+    known.remember([a, b], [out], False, loaded, (), 5)
+    for first in (a, a.view(8, 8)):
+        assert known.launch((first, b), (out,), 5) == (out,)
+    changed = a.view(8, 8)
+    changed.resize_(4, 8)
+    moved = a.view(8, 8)
+    moved.data = other
+    forms = [a.t(), a[:4], a[None], a.view(torch.int32), torch._neg_view(a), torch.nn.Parameter(a, False), changed]
+    forms += [a.to_sparse(), a.to("meta"), a.numpy(), None, torch.zeros(8, 8), other, moved]
+    for number, first in enumerate(forms):
+        assert known.launch((first, b), (out,), 5) is None, number
+    assert known.launch((a, b), (other,), 5) is None and known.launch((a, b), (out,), 6) is None
+    assert known.launch((a, b), None, 5) is None and known.launch((a,), (b, out), 5) == (b, out)
+    assert known.launch((a,), (out,), 5) is None and known.launch((a, a), (out,), 5) is None
+    known.remember([a, a], [out], False, loaded, (), 5)  # one tensor twice
+    weight = a.clone().requires_grad_()
+    known.remember([weight, b], [out], False, loaded, (), 5)
+    assert known.launch((a, a), (out,), 5) == (out,) and known.launch((weight, b), (out,), 5) is None
+    with torch.no_grad():
+        assert known.launch((weight, b), (out,), 5) == (out,)
+    assert launches == [5] * 5
+    with pytest.raises(stepladder.ArgumentError, match="argument 'a' is a negative view"):
+        stepladder.matmul(torch._neg_view(a), b, device=EMULATOR)
 
 
 def test_linear_and_its_gradients(torch: ModuleType) -> None:
@@ -148,7 +184,10 @@ def test_a_loss_by_indices(torch: ModuleType) -> None:
     [
         (lambda torch, x: x.add_(1) @ x, "the module writes 'input 0' in place"),
         (lambda torch, x: torch.nn.functional.dropout(x @ x), "the module has random numbers"),
-        (lambda torch, x: torch.cumsum(x @ x, 0), "the module has an op that is neither elementwise nor"),
+        (
+            lambda torch, x: torch.sort(x @ x),
+            r"the module has 'aten\.sort\.default', an op that is neither elementwise",
+        ),
         (lambda torch, x: None, "the module returns no tensor"),
     ],
 )
@@ -161,6 +200,28 @@ def test_modules_that_are_refused(torch: ModuleType, form: Callable[..., object]
 
     with pytest.raises(stepladder.StepladderError, match=message):
         stepladder.compile(Layer(), [torch.randn(16, 16)], device=EMULATOR, target="sm_90a")
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        # patches that overlap, in groups, along one axis
+        lambda f, x: f.conv2d(x[:, :4], x.reshape(-1)[:72].reshape(4, 2, 3, 3), stride=2, padding=1, groups=2),
+        lambda f, x: f.conv1d(x[..., 0], x.reshape(-1)[:48].reshape(3, 4, 4), x[0, 0, :3, 0], padding=2, dilation=2),
+        lambda f, x: (x[0, :, :, 0] > 0).cumsum(-1) - x[1, :, :, 0].cumsum(0),
+        lambda f, x: x[0].roll((1, -2), (0, 1)).flip(-1),
+        lambda f, x: f.pad(x[0], (2, 1), mode="reflect").abs().argmax(-1),
+    ],
+)
+def test_ops_by_others(torch: ModuleType, form: Callable[..., object]) -> None:
+    pytest.importorskip("torch_mlir.fx")
+
+    class Layer(torch.nn.Module):
+        def forward(self, x: Tensor) -> object:
+            return form(torch.nn.functional, x)
+
+    x = torch.randn(2, 4, 6, 5)
+    close(stepladder.compile(Layer(), [x], device=EMULATOR, target="sm_80")(x), Layer()(x), 1e-5)
 
 
 @pytest.fixture
@@ -239,7 +300,8 @@ def test_the_backend_leaves_the_rest_to_pytorch(
         "elements of torch.float32; accepted: torch.float16, torch.bfloat16" in compiled(layer, torch.randn(8, 64))[1]
     )
     layer = layer.half()
-    names, text = compiled(layer, half(torch, 8, 64), dynamic=True)
+    wide = half(torch, 8, 64).requires_grad_()
+    names, text = compiled(layer, wide, dynamic=True)  # layers that record gradients are taken of static shapes
     assert "a dynamic shape, (s" in text and not [name for name in names if "stepladder" in name]
 
     class InPlace(torch.nn.Module):
@@ -263,6 +325,37 @@ def test_the_backend_leaves_the_rest_to_pytorch(
     assert names == ["stepladder_part_0"], text
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert "autocast is on" in compiled(layer.float(), torch.randn(8, 64))[1]
+
+
+def test_the_backend_compiles_for_each_size(
+    torch: ModuleType, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A graph with dynamic shapes, also with sizes as inputs of a part; beyond a number of sizes it runs eagerly."""
+    pytest.importorskip("torch_mlir.fx")
+    from stepladder.api import torch_backend, torch_part
+
+    caplog.set_level(logging.DEBUG, "stepladder.api.torch_backend")
+    monkeypatch.setattr(torch_part, "_MOST", 2)
+
+    class Heads(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer, self.out = torch.nn.Linear(32, 64), torch.nn.Linear(32, 16)
+
+        def forward(self, x: Tensor) -> Tensor:
+            batch, tokens, _ = x.shape
+            return self.out(torch.relu(self.layer(x)).view(batch, tokens, 2, 32)).reshape(batch * tokens, 32) * tokens
+
+    model = Heads().half()
+    torch.compiler.reset()
+    plan = functools.partial(torch_backend.backend, device=EMULATOR)
+    module = torch.compile(model, backend=plan, dynamic=True)
+    with torch.no_grad():
+        for shape in ((2, 3, 32), (3, 5, 32), (2, 3, 32), (4, 2, 32)):
+            x = half(torch, *shape)
+            close(module(x), model(x))
+    assert caplog.text.count("compiled for") == 2
+    assert "runs in eager mode: kernels of 2 sets of sizes are compiled" in caplog.text
 
 
 def test_the_backend_where_an_address_is_odd(

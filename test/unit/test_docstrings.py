@@ -35,7 +35,7 @@ EMULATOR_AND_SCRIPTS += sorted((ROOT / "benchmarks").glob("*.py"))
 FULL_PATHS = {
     *("runner/stepladder/emulator/core/program.py", "runner/stepladder/emulator/hardware/asynchronous.py"),
     *("runner/stepladder/emulator/memory/memory.py", "runner/stepladder/emulator/memory/sanitizer.py"),
-    *("runner/stepladder/emulator/ptx/flow.py", "benchmarks/functions.py", "benchmarks/measure.py"),
+    *("runner/stepladder/emulator/ptx/flow.py", "benchmarks/measure.py"),
 }
 
 

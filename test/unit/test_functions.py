@@ -35,6 +35,7 @@ KERNELS = {
     "constant_mlp": (2, 0),
     "decode_attention": (0, 6),
     "einsum_attention": (2, 8),
+    "experts": (6, 0),
     "fused_projections": (1, 3),
     "gated_mlp": (2, 0),
     "masked_embedding": (1, 3),

@@ -68,6 +68,16 @@ def test_integers_are_exact(pipeline: str, knobs: dict[str, int]) -> None:
     check(reduction_payload(40, 48, 40, reductions, inputs="i8", stored="i32"), pipeline, knobs, levels="last")
 
 
+@pytest.mark.parametrize("axis, m, n, cluster", [(0, 13, 72, "cluster_n"), (1, 264, 16, "cluster_m")])
+@pytest.mark.parametrize("epilogue", ["tma", "registers"])
+def test_blocks_of_a_cluster_beyond_c_have_no_partial_results(
+    axis: int, m: int, n: int, cluster: str, epilogue: str
+) -> None:
+    """Two clusters of four tiles in a row, of which C has five."""
+    knobs = {"block_m": 64, "block_n": 16, "consumer_warpgroups": 1, cluster: 4, "stages": 2, "epilogue": epilogue}
+    check(reduction_payload(m, n, 32, (Reduced("max", axis), Reduced("sum", 1 - axis))), "wgmma", knobs, levels="last")
+
+
 @pytest.mark.parametrize("m, n", [(24, 1), (1, 24)])
 def test_a_kernel_of_one_row_or_column(m: int, n: int, tmp_path: Path) -> None:
     """A reduction has as many elements as C, and one dimension less."""

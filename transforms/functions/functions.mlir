@@ -9,6 +9,9 @@ module attributes {transform.with_named_sequence} {
     %pairs = transform.tune.knob<"pairs"> = true from options = [true, false]
       {description = "two matmuls of one A that an elementwise op combines are one kernel, where a pipeline compiles it"}
       -> !transform.any_param
+    %groups = transform.tune.knob<"groups"> = false from options = [false, true]
+      {description = "independent matmuls of the same types and layouts are one launch, where a pipeline compiles it"}
+      -> !transform.any_param
     %unrolled = transform.include @unroll_loops failures(propagate) (%module)
       : (!transform.any_op) -> !transform.any_op
     transform.include @decompose_ops failures(propagate) (%unrolled) : (!transform.any_op) -> ()
@@ -18,6 +21,11 @@ module attributes {transform.with_named_sequence} {
     transform.include @fuse_elementwise failures(propagate) (%matmuls) : (!transform.any_op) -> ()
     %calls = transform.include @outline_elementwise failures(propagate) (%matmuls)
       : (!transform.any_op) -> !transform.any_op
+    transform.tune.alternatives<"groups"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "groups"}} {
+    }, {
+      transform.include @group_matmuls failures(propagate) (%calls) : (!transform.any_op) -> ()
+    }
     %buffers = transform.include @bufferize_function failures(propagate) (%calls)
       : (!transform.any_op) -> !transform.any_op
     transform.include @plan_workspace failures(propagate) (%buffers) : (!transform.any_op) -> ()

@@ -9,7 +9,7 @@ import numpy as np
 from stepladder.emulator.core.launched import BoundKernel
 from stepladder.emulator.core.launched import Launch as Grid
 from stepladder.emulator.memory.findings import Finding
-from stepladder.emulator.ptx.arguments import Argument, from_arguments, from_manifest
+from stepladder.emulator.ptx.arguments import Argument, from_arguments
 from stepladder.emulator.ptx.kernel import Kernel
 from stepladder.emulator.ptx.parser import parse
 from stepladder.runtime.bundle import FunctionBuffer, FunctionBundle, Launch
@@ -48,18 +48,20 @@ class EmulatedFunction:
         if launch.kernel is not None:
             plain = launch.kernel
             kernel = Kernel(parse(self.bundle.plain(launch).ptx, place), plain.kernel_name, place)
-            arguments = from_arguments(plain.arguments)
-            return [(kernel.bound(arguments, Grid(plain.grid, plain.block)), [item.role for item in plain.arguments])]
+            arguments = from_arguments(plain.arguments, plain.tma_descriptors)
+            grid = Grid(plain.grid, plain.block, plain.cluster, plain.dynamic_shared_memory)
+            return [(kernel.bound(arguments, grid), [item.role for item in plain.arguments])]
         matmul = self.bundle.matmul(launch)
         manifest = matmul.manifest
         found = []
         for item, (_, ptx) in zip(manifest.front, matmul.front):
             kernel = Kernel(parse(ptx, place), item.kernel_name, place)
-            bound = kernel.bound(from_manifest(manifest, item.arguments), Grid(item.grid, item.block))
+            bound = kernel.bound(from_arguments(item.arguments), Grid(item.grid, item.block))
             found.append((bound, [argument.role for argument in item.arguments]))
         kernel = Kernel(parse(matmul.ptx, place), manifest.kernel_name, place)
         grid = Grid(manifest.grid, manifest.block, manifest.cluster, manifest.dynamic_shared_memory)
-        found.append((kernel.bound(from_manifest(manifest), grid), [item.role for item in manifest.arguments]))
+        arguments = from_arguments(manifest.arguments, manifest.tma_descriptors)
+        found.append((kernel.bound(arguments, grid), [item.role for item in manifest.arguments]))
         return found
 
     def run(self, inputs: Mapping[int, np.ndarray]) -> list[np.ndarray]:

@@ -18,6 +18,7 @@ from stepladder.extension.lib.dialect import (
 )
 from stepladder.extension.ops import (
     approximate_math,
+    balance_reciprocals,
     compute_on_fragments,
     convert_to_warpgroup_mma,
     direct_store_epilogue,
@@ -28,7 +29,9 @@ from stepladder.extension.ops import (
     flush_denormals,
     form_clusters,
     gather_products,
+    group_matmuls,
     hoist_allocas,
+    hoist_operand_loads,
     hoist_prefetch,
     insert_barrier,
     interleave_copies,
@@ -43,6 +46,7 @@ from stepladder.extension.ops import (
     map_repacking_to_threads,
     mark_grid_constants,
     matmul_to_tiles,
+    merge_launches,
     merge_ldmatrix,
     merge_products,
     multicast_tiles,

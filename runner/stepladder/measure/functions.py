@@ -25,8 +25,10 @@ def flops_of(bundle: FunctionBundle) -> int:
     Returns:
         Twice the product of each matmul's extents, summed.
     """
-    matmuls = [bundle.matmul(launch) for launch in bundle.manifest.launches if launch.kernel is None]
-    return sum(matmul.manifest.problem.flops for matmul in matmuls)
+    problems = []
+    for launch in bundle.manifest.launches:
+        problems += [bundle.matmul(launch).manifest.problem] if launch.kernel is None else launch.grouped
+    return sum(problem.flops for problem in problems)
 
 
 def bench_function(

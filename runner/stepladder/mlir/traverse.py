@@ -62,6 +62,15 @@ def users_of(value: ir.Value) -> list[ir.Operation]:
     return [use.owner.operation for use in value.uses]
 
 
+def symbol_of(op: ir.Operation) -> str:
+    """Returns the name of an op with a symbol.
+
+    Args:
+        op: such as a global or a function.
+    """
+    return ir.StringAttr(op.attributes["sym_name"]).value
+
+
 def count_operations(module: ir.Module | ir.Operation) -> int:
     """Returns the number of ops below a module.
 

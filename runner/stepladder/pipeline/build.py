@@ -148,7 +148,15 @@ def _described(
     )
 
 
-def _tma_descriptor(role: str, parameter: Parameter, map_: TensorMap, problem: Problem) -> TmaDescriptor:
+def tma_descriptor(role: str, parameter: Parameter, map_: TensorMap, problem: Problem) -> TmaDescriptor:
+    """Returns the description of the TMA descriptor that a kernel takes for an operand.
+
+    Args:
+        role: of the operand.
+        parameter: of the kernel.
+        map_: what its type says.
+        problem: that has the operand.
+    """
     buffer = _argument(role, problem, None)
     # What an operand is made from may have any number of dimensions, and is described as a matrix.
     is_source = {"a": problem.a_source, "b": problem.b_source}.get(role) is not None
@@ -237,7 +245,7 @@ def _manifest(
         through = None
         if parameter.descriptor is not None:
             through = len(descriptors)
-            descriptors.append(_tma_descriptor(role, parameter, parameter.descriptor, matmul.problem))
+            descriptors.append(tma_descriptor(role, parameter, parameter.descriptor, matmul.problem))
         arguments.append(_argument(role, matmul.problem, through, _constant_file(run, parameter.number)))
     return bundle.Manifest(
         kernel_name=kernel.name,

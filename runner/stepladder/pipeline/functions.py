@@ -25,14 +25,18 @@ from stepladder.pipeline import library
 from stepladder.pipeline.automatic import AUTO, WITHOUT_GPU, first_of, pipelines_for
 from stepladder.pipeline.codegen.toolchain import find_tool, tool_versions
 from stepladder.pipeline.context import parse_payload
+from stepladder.pipeline.library import pipeline_file
 from stepladder.pipeline.pair_choice import is_slower
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
-from stepladder.pipeline.stages import Compiler, Plan, is_matmul, pipeline_file, stage_texts, type_of
+from stepladder.pipeline.stages import Compiler, Plan, is_matmul, stage_texts, type_of
 from stepladder.pipeline.tile_programs import read_text
 from stepladder.runtime import bundle, targets
 from stepladder.runtime.element_types import FP8_TYPES
 from stepladder.runtime.errors import StepladderError
+
+# Knobs that are set of the division of a function; the others are of its matmuls.
+_OWN = ("groups",)
 
 
 @dataclass(frozen=True)
@@ -260,7 +264,10 @@ def _build_function(text: str, name: str, request: Request, *, use_cache: bool, 
     roles = {number: f"argument{number}" for number in range(arguments)}
     roles |= {arguments + number: f"result{number}" for number in range(results)}
     reference = reference_export.export(selection.module, roles)
-    run = run_pipeline(text, name, Request(pipeline_file("functions"), {"pairs": pairs}, function=request.function))
+    settings = {"pairs": pairs, **{name: value for name, value in request.settings.items() if name in _OWN}}
+    own = {name: value for name, value in request.settings.items() if name not in _OWN}
+    request = dataclasses.replace(request, settings=own)
+    run = run_pipeline(text, name, Request(pipeline_file("functions"), settings, function=request.function))
     texts = stage_texts(run)
     if pairs:
         matmuls = [stage for name, stage in texts.items() if is_matmul(name)]
@@ -270,7 +277,7 @@ def _build_function(text: str, name: str, request: Request, *, use_cache: bool, 
             return _build_function(text, name, request, use_cache=use_cache, pairs=False)
     compiler = Compiler(target, request, use_cache, texts)
     plan = Plan(run, selection, arguments)
-    launches = [plan.launch(call, compiler) for call in plan.calls]
+    launches = list(plan.launches(compiler))
     manifest = bundle.FunctionManifest(
         function=selection.function or "",
         target=target,
@@ -280,6 +287,7 @@ def _build_function(text: str, name: str, request: Request, *, use_cache: bool, 
         other_functions=selection.others,
         steps=tuple(step.name for step in run.steps),
         tool_versions=tool_versions(),
+        schema_version=bundle.schema_version_of(launches),
     )
     data = {plan.file_of(number): constant.data for number, constant in selection.constants.items()}
     codes = {folder: stage.code for folder, stage in compiler.stages.items()}

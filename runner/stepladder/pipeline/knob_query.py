@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 from collections.abc import Mapping
 
@@ -206,14 +205,29 @@ def accepted_choice(query: Query, request: Request, matmul: PayloadMatmul) -> tu
             name: value for name, value in choice.knobs.items() if name in pipeline.knobs and name not in query.fixed
         }
         attempt = dataclasses.replace(request, settings={**settings, **request.settings})
-        with contextlib.suppress(StepladderError):
-            scope = evaluation_scope(pipeline, choose_knobs(pipeline, attempt), matmul.facts(), request.without)
-            if choice.source.kind == MEASURED and "is_narrow" in scope and scope["is_narrow"]:
-                continue  # what was measured copies vectors of 16 bytes
-            steps = [pipeline.steps[index] for index in active_steps(pipeline, scope, attempt)]
-            check_requirements(pipeline, steps, scope, matmul.location)
+        if accepts(pipeline, attempt, matmul, is_measured=choice.source.kind == MEASURED):
             return attempt, choice
     return None
+
+
+def accepts(pipeline: Pipeline, request: Request, matmul: PayloadMatmul, *, is_measured: bool = False) -> bool:
+    """Tells whether a pipeline accepts a matmul with the knobs of a request.
+
+    Args:
+        pipeline: loaded in the current MLIR context.
+        request: its knobs, and the steps to leave out.
+        matmul: that of the payload.
+        is_measured: whether the knobs were measured for another problem.
+    """
+    try:
+        scope = evaluation_scope(pipeline, choose_knobs(pipeline, request), matmul.facts(), request.without)
+        if is_measured and "is_narrow" in scope and scope["is_narrow"]:
+            return False  # what was measured copies vectors of 16 bytes
+        steps = [pipeline.steps[index] for index in active_steps(pipeline, scope, request)]
+        check_requirements(pipeline, steps, scope, matmul.location)
+    except StepladderError:
+        return False
+    return True
 
 
 def knob_sources(pipeline: Pipeline, given: Request, completed: Request, source: Source) -> dict[str, str]:

@@ -293,3 +293,12 @@ def _load_step(pipeline: Pipeline, name: str, condition: Condition | None, parse
         python_dialects_in(ops),
         condition,
     )
+
+
+def pipeline_file(name: str) -> str:
+    """Returns the path of a pipeline of functions: `functions`, `elementwise` or `group`.
+
+    Args:
+        name: `functions`, `elementwise` or `group`.
+    """
+    return str(transforms_dir() / "functions" / f"{name}.mlir")

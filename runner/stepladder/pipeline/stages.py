@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from stepladder.extension.lib.products import is_product
-from stepladder.extension.lib.stages import is_private
+from stepladder.extension.lib.stages import as_payload, group_of, is_private
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.text import text_of
-from stepladder.mlir.traverse import producer, walk
+from stepladder.mlir.traverse import producer, symbol_of, walk
 from stepladder.mlir.types import name_of
 from stepladder.payload.selection import Selection
 from stepladder.pipeline import build as builds
@@ -20,6 +21,8 @@ from stepladder.pipeline.automatic import first_of, pipelines_for
 from stepladder.pipeline.codegen.kernel import find_program
 from stepladder.pipeline.codegen.machine_code import check_resources, generate
 from stepladder.pipeline.context import parse_payload
+from stepladder.pipeline.groups import build_group
+from stepladder.pipeline.library import pipeline_file
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import Run, run_pipeline
 from stepladder.runtime import bundle
@@ -27,19 +30,9 @@ from stepladder.runtime.bundle.function import ALIGNMENT
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.problem import operand_of
-from stepladder.runtime.resources import transforms_dir
 
 _OUTLINED = "outline_elementwise"
 _VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast")
-
-
-def pipeline_file(name: str) -> str:
-    """Returns the path of a pipeline of functions: `functions` or `elementwise`.
-
-    Args:
-        name: `functions` or `elementwise`.
-    """
-    return str(transforms_dir() / "functions" / f"{name}.mlir")
 
 
 def type_of(function: ir.Operation) -> ir.Type:
@@ -82,15 +75,9 @@ def stage_texts(run: Run) -> dict[str, str]:
         if not is_private(function):
             continue
         name = ir.StringAttr(function.attributes["sym_name"]).value
-        with function.location:
-            alone = ir.Module.create()
-        copy = function.clone()
-        alone.body.append(copy)
-        del copy.attributes["sym_visibility"]
-        if is_matmul(name) and "arg_attrs" in copy.attributes:
-            del copy.attributes["arg_attrs"]
+        alone = as_payload(function, keeps_marks=not is_matmul(name))
         # Equal kernels have one name, so that they are compiled once.
-        copy.attributes["sym_name"] = ir.StringAttr.get(name.rpartition("_")[0])
+        walk(alone, "func.func")[0].attributes["sym_name"] = ir.StringAttr.get(name.rpartition("_")[0])
         texts[name] = text_of(alone)
     return texts
 
@@ -115,6 +102,7 @@ class Compiler:
         self.texts = texts
         self.stages: dict[str, Stage] = {}
         self._folders: dict[str, str] = {}
+        self._groups: dict[tuple[str, ...], str | None] = {}
 
     def stage(self, name: str) -> tuple[str, Stage]:
         """Returns the folder of a stage and the stage, compiled.
@@ -127,17 +115,44 @@ class Compiler:
         """
         text = self.texts[name]
         if text not in self._folders:
-            folder = f"kernels/{len(self._folders):02}-{name}"
+            folder = f"kernels/{len(self.stages):02}-{name}"
             self.stages[folder] = self._matmul(text, name) if is_matmul(name) else self._plain(text, name)
             self._folders[text] = folder
         folder = self._folders[text]
         return folder, self.stages[folder]
 
+    def group(self, names: Sequence[str]) -> tuple[str, Stage] | None:
+        """Returns the folder of a group of matmuls and the group, compiled to one kernel; None where no pipeline does.
+
+        Args:
+            names: of the outlined functions.
+        """
+        texts = tuple(self.texts[name] for name in names)
+        if texts not in self._groups:
+
+            def by(pipeline: str) -> Stage:
+                request = self._request(pipeline)
+                built = build_group(_group_name(names[0]), texts, request, use_cache=self.use_cache)
+                return Stage(built.code, built.roles, built.kernel)
+
+            try:
+                stage = first_of(pipelines_for(self.request.pipeline, self.target), by)
+            except StepladderError:
+                self._groups[texts] = None
+            else:
+                self._groups[texts] = f"kernels/{len(self.stages):02}-{_group_name(names[0])}"
+                self.stages[self._groups[texts] or ""] = stage
+        folder = self._groups[texts]
+        return None if folder is None else (folder, self.stages[folder])
+
+    def _request(self, pipeline: str) -> Request:
+        """Returns the request of a matmul's pipeline."""
+        settings = {**self.request.settings, "target": self.target}
+        return dataclasses.replace(self.request, pipeline=pipeline, settings=settings, function=None)
+
     def _matmul(self, text: str, name: str) -> Stage:
         def by(pipeline: str) -> builds.Build:
-            settings = {**self.request.settings, "target": self.target}
-            request = dataclasses.replace(self.request, pipeline=pipeline, settings=settings, function=None)
-            return builds.build(text, f"stage {name}", request, use_cache=self.use_cache)
+            return builds.build(text, f"stage {name}", self._request(pipeline), use_cache=self.use_cache)
 
         def is_pair() -> bool:
             return sum(map(is_product, walk(parse_payload(text, name)))) == 2
@@ -184,6 +199,16 @@ class Compiler:
         return Stage(bundle.PlainCode(code.cubin, code.ptx, run.dumps()), roles, plain)
 
 
+def _callee(call: ir.Operation) -> str:
+    return ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+
+
+def _group_name(first: str) -> str:
+    """Returns the name of a group of matmuls, by that of the first one's function."""
+    prefix, _, number = first.rpartition("_matmul_")
+    return f"{prefix}_group_{number}"
+
+
 class Plan:
     """The buffers and calls of a function's last IR.
 
@@ -195,6 +220,7 @@ class Plan:
 
     def __init__(self, run: Run, selection: Selection, arguments: int) -> None:
         function = next(op for op in walk(run.module, "func.func") if not is_private(op))
+        self.module = run.module
         self.block = function.regions[0].blocks[0]
         self.constants = selection.constants
         self.arguments = arguments
@@ -220,6 +246,27 @@ class Plan:
         """
         return f"constants/argument{number}.bin"
 
+    def launches(self, compiler: Compiler) -> Iterator[bundle.Launch]:
+        """Yields the launches of all calls, in order: one for a group of matmuls that a pipeline makes one kernel of.
+
+        Args:
+            compiler: of the stages that are called.
+
+        Raises:
+            StepladderError: as `launch`.
+        """
+        stages = {symbol_of(op): op for op in walk(self.module, "func.func")}
+        for group, calls in itertools.groupby(self.calls, lambda call: group_of(stages[_callee(call)])):
+            members = list(calls)
+            names = [_callee(call) for call in members]
+            grouped = compiler.group(names) if group is not None else None
+            if grouped is None:
+                yield from (self.launch(call, compiler) for call in members)
+                continue
+            folder, stage = grouped
+            values = [operand for call in members for operand in call.operands]
+            yield bundle.Launch(_group_name(names[0]), folder, self._operands(values, stage), stage.kernel)
+
     def launch(self, call: ir.Operation, compiler: Compiler) -> bundle.Launch:
         """Returns the launch of a call.
 
@@ -230,21 +277,23 @@ class Plan:
         Raises:
             StepladderError: what the stage's pipelines refuse; names the kernel.
         """
-        name = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+        name = _callee(call)
         try:
             folder, stage = compiler.stage(name)
         except StepladderError as error:
             error.location = diagnostics.location_text(call.location) or error.location
             error.notes = (*error.notes, f"the refused kernel is @{name} after the step {_OUTLINED}")
             raise
-        operands = {
-            role: self._number(operand)
-            for number, operand in enumerate(call.operands)
-            for role in stage.roles.get(number, ())
-        }
+        operands = self._operands(list(call.operands), stage)
         if isinstance(stage.code, bundle.Bundle):
             operands |= self._workspaces(stage.code.manifest)
         return bundle.Launch(name, folder, operands, stage.kernel)
+
+    def _operands(self, values: Sequence[ir.Value], stage: Stage) -> dict[str, int]:
+        """Returns the buffers that a stage is launched on, by role."""
+        return {
+            role: self._number(operand) for number, operand in enumerate(values) for role in stage.roles.get(number, ())
+        }
 
     def _workspaces(self, manifest: bundle.Manifest) -> dict[str, int]:
         """Places the workspaces of a matmul behind the buffers between kernels; all matmuls share the place."""

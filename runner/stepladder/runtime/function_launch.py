@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from stepladder.runtime.buffers import Borrowed, Buffer
-from stepladder.runtime.bundle import Argument, FunctionBundle, Launch, Manifest
+from stepladder.runtime.bundle import Argument, FunctionBundle, Launch, TmaDescriptor
 from stepladder.runtime.device import Device
 from stepladder.runtime.driver import Cuda, CudaError
 from stepladder.runtime.element_types import element_type
-from stepladder.runtime.kernel import Kernel
+from stepladder.runtime.kernel import NO_CLUSTER, Kernel
 from stepladder.runtime.tensor_map import TensorMap, encode
 
 
@@ -76,10 +76,18 @@ class LoadedFunction:
     def _load(self, launch: Launch) -> Kernel:
         if launch.kernel is None:
             return self.device.load(self.bundle.matmul(launch))
-        code = self.bundle.plain(launch)
-        return self.device.load_code(
-            str(self.bundle.path), self.bundle.manifest.target, code.cubin, code.ptx, launch.kernel.kernel_name
+        code, plain = self.bundle.plain(launch), launch.kernel
+        kernel = self.device.load_code(
+            str(self.bundle.path),
+            self.bundle.manifest.target,
+            code.cubin,
+            code.ptx,
+            plain.kernel_name,
+            plain.dynamic_shared_memory,
         )
+        if plain.cluster != NO_CLUSTER:
+            kernel.prepare_clusters(plain)
+        return kernel
 
     def launchers(self, addresses: Mapping[int, int], stream: int) -> list[Callable[[], None]]:
         """Returns functions that enqueue a kernel each, in order; they neither allocate nor copy.
@@ -102,14 +110,14 @@ class LoadedFunction:
             kernel = self._kernels[launch.folder]
             if launch.kernel is not None:
                 plain = launch.kernel
-                words = [by_role[item.role] for item in plain.arguments]
-                found.append(kernel.prepared(plain.grid, plain.block, words, stream))
+                words = self._parameters(plain.tma_descriptors, plain.arguments, by_role)
+                found.append(kernel.prepared(plain.grid, plain.block, words, stream, plain.dependent_launch))
                 continue
             manifest = self.bundle.matmul(launch).manifest
             for each, item in zip(kernel.front, manifest.front, strict=True):
-                words = self._parameters(manifest, item.arguments, by_role)
+                words = self._parameters(manifest.tma_descriptors, item.arguments, by_role)
                 found.append(each.prepared(item.grid, item.block, words, stream))
-            words = self._parameters(manifest, manifest.arguments, by_role)
+            words = self._parameters(manifest.tma_descriptors, manifest.arguments, by_role)
             found.append(kernel.prepared(manifest.grid, manifest.block, words, stream, manifest.dependent_launch))
         return found
 
@@ -142,7 +150,7 @@ class LoadedFunction:
         return Replay(cuda, replayed, stream)
 
     def _parameters(
-        self, manifest: Manifest, arguments: Sequence[Argument], by_role: Mapping[str, int]
+        self, descriptors: Sequence[TmaDescriptor], arguments: Sequence[Argument], by_role: Mapping[str, int]
     ) -> list[int | TensorMap]:
         words: list[int | TensorMap] = []
         for item in arguments:
@@ -152,7 +160,7 @@ class LoadedFunction:
                 continue
             size = int(np.prod(item.shape, dtype=np.int64)) * element_type(item.element_type).bytes
             view = Borrowed(self.device.session, address, size)
-            words.append(encode(manifest.tma_descriptors[item.descriptor], view))
+            words.append(encode(descriptors[item.descriptor], view))
         return words
 
     def free(self) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from stepladder.runtime.buffers import Buffer
-from stepladder.runtime.bundle import Manifest
+from stepladder.runtime.bundle import Manifest, PlainKernel
 from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
 from stepladder.runtime.host_number import HostNumber
 from stepladder.runtime.session import Session
@@ -68,11 +68,11 @@ class Kernel:
         if static_shared_memory + dynamic_shared_memory > DEFAULT_SHARED_MEMORY:
             self._set_attribute("MAX_DYNAMIC_SHARED_SIZE_BYTES", dynamic_shared_memory)
 
-    def prepare_clusters(self, manifest: Manifest) -> None:
+    def prepare_clusters(self, manifest: Manifest | PlainKernel) -> None:
         """Opts in to a cluster beyond the portable size and checks that the kernel's clusters fit on the GPU.
 
         Args:
-            manifest: the kernel's manifest, with its cluster, grid and block.
+            manifest: what describes the kernel: its cluster, grid and block.
 
         Raises:
             StepladderError: the kernel is compiled for other clusters, or no cluster of them fits on the GPU;
@@ -171,11 +171,14 @@ class Kernel:
         Args:
             grid, block, dependent: as for `launcher`.
             arguments: the kernel's parameters, in order: device addresses, TMA descriptors, and numbers.
-            stream: handle of the stream; for a default stream, the context must be current when the function is called.
+            stream: handle of the stream; for a default stream, the context must be current when the function is called,
+                as it is now.
         """
         driver = self.session.cuda.driver
         config = self._driver_config(grid, block, driver.CUstream(stream), dependent)
-        function = driver.CUfunction(int(self._kernel.handle))
+        # What the driver would otherwise look up in each launch: the kernel in the current context.
+        kernel = driver.CUkernel(int(self._kernel.handle))
+        function = driver.CUfunction(int(self.session.cuda.query("cuKernelGetFunction", kernel)))
         # The driver reads an array of the addresses of the parameters' values.
         words = [ctypes.c_uint64(0 if isinstance(item, _BY_VALUE) else item) for item in arguments]
         places = (ctypes.c_void_p * len(words))(

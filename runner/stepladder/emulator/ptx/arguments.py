@@ -219,10 +219,24 @@ def from_manifest(manifest: Manifest, arguments: Sequence[bundle.Argument] | Non
     Raises:
         StepladderError: an argument that the emulator has no form for.
     """
+    return from_arguments(manifest.arguments if arguments is None else arguments, manifest.tma_descriptors)
+
+
+def from_arguments(
+    arguments: Sequence[bundle.Argument], descriptors: Sequence[bundle.TmaDescriptor] = ()
+) -> list[Argument]:
+    """Returns the arguments of a kernel.
+
+    Args:
+        arguments: of a bundle's manifest.
+        descriptors: TMA descriptors that they refer to.
+
+    Raises:
+        StepladderError: an argument that the emulator has no form for.
+    """
     found: list[Argument] = []
-    given = manifest.arguments if arguments is None else arguments
-    roles = [argument.role for argument in given]
-    for number, argument in enumerate(given):
+    roles = [argument.role for argument in arguments]
+    for number, argument in enumerate(arguments):
         shared = roles.index(argument.role) if argument.role in roles[:number] else None
         element = _scalar(argument.element_type, argument.name)
         if argument.by_value:
@@ -232,7 +246,7 @@ def from_manifest(manifest: Manifest, arguments: Sequence[bundle.Argument] | Non
         if argument.descriptor is None:
             found.append(Argument(argument.name, type_, shared=shared))
             continue
-        seen = manifest.tma_descriptors[argument.descriptor]
+        seen = descriptors[argument.descriptor]
         swizzle = int(seen.swizzle.removesuffix("b")) if seen.swizzle != "none" else 0
         if seen.interleave != "none" or seen.oob_fill != "zero":
             raise StepladderError(
@@ -242,15 +256,6 @@ def from_manifest(manifest: Manifest, arguments: Sequence[bundle.Argument] | Non
         strides = (*(stride // element.bytes for stride in seen.strides), 1)
         found.append(Argument(argument.name, type_, 0, seen.box, swizzle, seen.shape, strides, "", shared, seen.offset))
     return found
-
-
-def from_arguments(arguments: Sequence[bundle.Argument]) -> list[Argument]:
-    """Returns the arguments of a kernel whose parameters are all pointers.
-
-    Args:
-        arguments: of a bundle's manifest.
-    """
-    return [Argument(item.name, _array(_scalar(item.element_type, item.name), item.shape)) for item in arguments]
 
 
 def from_texts(texts: Sequence[str]) -> list[Argument]:

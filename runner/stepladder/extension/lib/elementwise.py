@@ -217,7 +217,11 @@ class Elementwise:
         return [(value, self.outputs[number]) for number, value in zip(self.stored, computed)]
 
     def load(
-        self, position: Position, width: int | None, results: Sequence[int] | None = None
+        self,
+        position: Position,
+        width: int | None,
+        results: Sequence[int] | None = None,
+        known: Mapping[ir.Value, ir.Value] | None = None,
     ) -> dict[ir.Value, ir.Value]:
         """Returns what the further operands have at the place of a vector of the product, by arguments of the body.
 
@@ -225,12 +229,13 @@ class Elementwise:
             position: of the vector's elements, all inside of C.
             width: of the vector; None for one element.
             results: those of the op that are computed; all if None.
+            known: what operands have that are not loaded, by arguments of the body; None for none.
         """
-        needed = _needed(self.op, results)
-        inputs = list(zip(self.body.arguments, self.operands, self.maps))[self.products :]
-        return {
-            argument: _load(operand, map_, position, width) for argument, operand, map_ in inputs if argument in needed
-        }
+        needed, loaded = _needed(self.op, results), dict(known or {})
+        for argument, operand, map_ in list(zip(self.body.arguments, self.operands, self.maps))[self.products :]:
+            if argument in needed and argument not in loaded:
+                loaded[argument] = _load(operand, map_, position, width)
+        return loaded
 
     def compute(
         self,

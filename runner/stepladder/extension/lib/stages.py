@@ -28,6 +28,46 @@ def is_private(function: ir.Operation) -> bool:
     return "sym_visibility" in attributes and ir.StringAttr(attributes["sym_visibility"]).value == "private"
 
 
+# The number of the group of matmuls that a stage belongs to: those of one group are one launch.
+_GROUP = "group"
+
+
+def group_of(function: ir.Operation) -> int | None:
+    """Returns the number of the group that a stage belongs to; None without one.
+
+    Args:
+        function: the stage, a `func.func`.
+    """
+    return ir.IntegerAttr(function.attributes[_GROUP]).value if _GROUP in function.attributes else None
+
+
+def set_group(function: ir.Operation, number: int) -> None:
+    """Has a stage belong to a group.
+
+    Args:
+        function: the stage, a `func.func`.
+        number: of the group.
+    """
+    function.attributes[_GROUP] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
+
+
+def as_payload(function: ir.Operation, *, keeps_marks: bool = False) -> ir.Module:
+    """Returns a stage as a payload of its own: a module with a copy of its function, which is public.
+
+    Args:
+        function: the stage, a `func.func`.
+        keeps_marks: whether the copy keeps the attributes of its arguments.
+    """
+    with function.location:
+        alone = ir.Module.create()
+    copy = function.clone()
+    alone.body.append(copy)
+    for name in ("sym_visibility", _GROUP, *(() if keeps_marks else ("arg_attrs",))):
+        if name in copy.attributes:
+            del copy.attributes[name]
+    return alone
+
+
 def one_function(payload: ir.Operation) -> ir.Operation:
     """Returns the one function of a module that is called from outside, of one block.
 

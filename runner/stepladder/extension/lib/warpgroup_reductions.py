@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
+from collections.abc import Iterator
+
 from stepladder.extension.lib import epilogue, launches, threads
-from stepladder.extension.lib.arithmetic import apply, index
+from stepladder.extension.lib.arithmetic import apply, index, less_than
+from stepladder.extension.lib.control_flow import create_if
 from stepladder.extension.lib.dialect import Rewriter
 from stepladder.extension.lib.epilogue import MATRIX, Epilogue
 from stepladder.extension.lib.fragment_reductions import Pair, reduce_pairs
@@ -28,10 +33,12 @@ def reduce_accumulators(payload: ir.Operation, found: Epilogue) -> None:
         payload: with the one launch.
         found: the epilogue.
     """
-    if found.elementwise is None:
+    if found.elementwise is None or not found.elementwise.reduced:
         return
-    for reduced in found.elementwise.reduced:
-        _reduce(launches.find_launch(payload), found, reduced)
+    launch = launches.find_launch(payload)
+    with _if_in_c(launch, found):
+        for reduced in found.elementwise.reduced:
+            _reduce(launch, found, reduced)
 
 
 def erase_reduced(found: Epilogue, rewriter: Rewriter) -> None:
@@ -45,13 +52,31 @@ def erase_reduced(found: Epilogue, rewriter: Rewriter) -> None:
         reduced.erase(rewriter)
 
 
+@contextlib.contextmanager
+def _if_in_c(launch: ir.Operation, found: Epilogue) -> Iterator[None]:
+    """Sets the insertion point to where the block's tile has elements of C: those of other blocks of its cluster may
+    all lie beyond C, where a reduction has no partial results."""
+    is_alone = math.prod(launches.launch_sizes(launch, launches.CLUSTER)) == 1
+    extents = [] if is_alone else epilogue.extents_of(found.c_tile, _tile_of_block(found))
+    with contextlib.ExitStack() as conditions:
+        for extent in extents:
+            if extent is not None:
+                conditions.enter_context(create_if(less_than(index(0), extent)))
+        yield
+
+
+def _tile_of_block(found: Epilogue) -> list[int]:
+    """Returns rows and columns of the block's tile of C."""
+    rows, columns = ir.MemRefType(found.accumulator_tile.results[0].type).shape[-2:]
+    return [rows, columns // found.products]
+
+
 def _reduce(launch: ir.Operation, found: Epilogue, reduced: ReducedResult) -> None:
     """Creates one reduction."""
     elementwise = found.elementwise
     assert elementwise is not None  # it has the reduction
     rows, columns = found.shape
-    height_of_block, width_of_block = ir.MemRefType(found.accumulator_tile.results[0].type).shape[-2:]
-    block = [height_of_block, width_of_block // found.products]
+    block = _tile_of_block(found)
     inside_rows, inside_columns = epilogue.extents_of(found.c_tile, block)
     extents = Extents(inside_rows, inside_columns, reduced.extents[1] % 2 == 0)
     tile_row, tile_column = offsets_in(reduced.workspace, elementwise.outputs[reduced.output])

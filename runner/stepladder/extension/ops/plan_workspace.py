@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from stepladder.extension.lib.arithmetic import index
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.stages import one_function
+from stepladder.extension.lib.stages import group_of, one_function
 from stepladder.extension.lib.workspaces import create_workspace
 from stepladder.mlir.bindings import ir
-from stepladder.mlir.traverse import users_of
+from stepladder.mlir.traverse import symbol_of, users_of, walk
 from stepladder.runtime.element_types import BUFFER_TYPES, element_type
 
 # Bytes that the address of a buffer is a multiple of.
@@ -49,7 +49,7 @@ class PlanWorkspace(Tc.Operation, name="plan_workspace"):
 def plan_workspace(payload: ir.Operation, op: PlanWorkspace, rewriter: Rewriter) -> None:
     """Rewrites the function below `payload`; see the op."""
     body = one_function(payload).regions[0].blocks[0]
-    places = {item: place for place, item in enumerate(operations_of(body))}
+    places = _places(payload, body)
     buffers = [_buffer(item, places) for item in places if item.name == "memref.alloc"]
     if not buffers:
         return
@@ -64,6 +64,19 @@ def plan_workspace(payload: ir.Operation, op: PlanWorkspace, rewriter: Rewriter)
                 "memref.view", results=[buffer.alloc.results[0].type], operands=[workspace, index(buffer.offset)]
             )
         rewriter.replace_op(buffer.alloc, view.results)
+
+
+def _places(payload: ir.Operation, body: ir.Block) -> dict[ir.Operation, int]:
+    """Returns the places of ops in the order of launches: the calls of a group are one launch."""
+    groups = {symbol_of(function): group_of(function) for function in walk(payload, "func.func")}
+    places: dict[ir.Operation, int] = {}
+    before: int | None = None
+    for item in operations_of(body):
+        group = groups[ir.FlatSymbolRefAttr(item.attributes["callee"]).value] if item.name == "func.call" else None
+        is_next = not places or group is None or group != before
+        places[item] = (max(places.values()) if places else -1) + is_next
+        before = group if item.name == "func.call" else before
+    return places
 
 
 def _buffer(alloc: ir.Operation, places: dict[ir.Operation, int]) -> _Buffer:

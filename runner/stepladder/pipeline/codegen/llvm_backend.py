@@ -17,7 +17,18 @@ import llvmlite.binding as llvm
 _TRIPLE = "nvptx64-nvidia-cuda"
 # LLVM takes the first version of PTX that has the chip; products of fp8 by mma.sync came later than theirs.
 _PTX_OF_FP8 = "+ptx84"
+# More than 4352 bytes of parameters, as kernels of several matmuls have with their TMA descriptors, came later as well.
+_PTX_OF_PARAMETERS = "+ptx81"
+_DESCRIPTOR = re.compile(r"byval\(\[128 x i8\]\)")
+_DESCRIPTORS = 32  # that leave room for pointers
 _FP8_PRODUCT = re.compile(r"llvm\.nvvm\.mma\.\S*\.e[45]m[23]\.")
+
+
+def _features(llvm_ir: str) -> str:
+    """Returns the version of PTX that a module needs, where it is not the first that has the chip."""
+    if _FP8_PRODUCT.search(llvm_ir):
+        return _PTX_OF_FP8
+    return _PTX_OF_PARAMETERS if len(_DESCRIPTOR.findall(llvm_ir)) > _DESCRIPTORS else ""
 
 
 def _link(module: llvm.ModuleRef, library: str) -> None:
@@ -43,8 +54,7 @@ def to_ptx(llvm_ir: str, chip: str, library: str | None = None) -> str:
     """
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    features = _PTX_OF_FP8 if _FP8_PRODUCT.search(llvm_ir) else ""
-    machine = llvm.Target.from_triple(_TRIPLE).create_target_machine(cpu=chip, features=features, opt=3)
+    machine = llvm.Target.from_triple(_TRIPLE).create_target_machine(cpu=chip, features=_features(llvm_ir), opt=3)
     header = f'target triple = "{_TRIPLE}"\ntarget datalayout = "{machine.target_data}"\n'
     module = llvm.parse_assembly(header + llvm_ir)
     if library is not None:

@@ -208,9 +208,13 @@ _USEFUL_WARPGROUP = (
     "split_k > 1 or persistent_blocks > 0",
     (
         "split_k > 1 or epilogue == 'tma' or (m * c_bits % 128 if c_layout == 'column' else "
-        "block_n * c_bits % 256 or n * c_bits % 128) "
+        "block_n * c_bits % 256 or n * c_bits % 128) or products > 1 and m < block_m "
         "or results > 1 and (block_n * result_bits % 256 or n * result_bits % 128)"
     ),
+    # A pair of few rows: boxes of A are as high as it in blocks by themselves; the slices of a cluster have zeros to
+    # fill. Tiles of 16 columns of both B took half as long again as predicted. Measured on an H200.
+    "products == 1 or cluster_n == 1 or m >= block_m",
+    "products == 1 or block_n >= 32 or m >= block_m or tiles <= persistent_blocks",
     "epilogue == 'tma' or epilogue_stages == 2",
     "epilogue_stages <= 2",
     "tile_scheduler == 'data_parallel' or tiles > persistent_blocks and tiles % persistent_blocks != 0",

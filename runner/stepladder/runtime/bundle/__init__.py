@@ -22,6 +22,7 @@ from stepladder.runtime.bundle.function import (
     Launch,
     PlainCode,
     PlainKernel,
+    schema_version_of,
 )
 from stepladder.runtime.bundle.function_files import (
     check_function,
@@ -80,6 +81,7 @@ __all__ = [
     "read_bundle",
     "read_function",
     "read_launch",
+    "schema_version_of",
     "write_bundle",
     "write_function",
 ]

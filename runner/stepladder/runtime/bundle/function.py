@@ -10,19 +10,22 @@ BUNDLE/ir/              the function after each step; the IR of a kernel is in i
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stepladder.runtime.bundle.manifest import WORKSPACE_ROLES, Argument, Bundle
+from stepladder.runtime.bundle.manifest import WORKSPACE_ROLES, Argument, Bundle, TmaDescriptor, problem_json
 from stepladder.runtime.element_types import element_type
+from stepladder.runtime.problem import Problem
 from stepladder.runtime.reference import Program
 
 if TYPE_CHECKING:
     import numpy as np
 
 SCHEMA_VERSION_FUNCTION = 3
+# Of a function with a group of matmuls that are one launch, which came later.
+SCHEMA_VERSION_GROUPS = 5
 BUFFER_KINDS = ("argument", "result", "constant", "workspace")
 # Bytes that the offset of a buffer in the workspace is a multiple of.
 ALIGNMENT = 256
@@ -63,16 +66,19 @@ class FunctionBuffer:
 
 @dataclass(frozen=True)
 class PlainKernel:
-    """A kernel that is no matmul.
+    """A kernel that is no matmul, or that of a group of matmuls.
 
     Attributes:
         kernel_name: entry point in its cubin and its PTX.
-        arguments: in the order of the kernel's parameters, all of them pointers; their roles are `p0`, `p1` and so on.
+        arguments: in the order of the kernel's parameters, pointers or TMA descriptors; their roles are `p0`, `p1` and
+            so on.
         grid, block: extents x, y, z, in blocks and threads.
         static_shared_memory: bytes a block.
         registers: registers a thread.
         spills: bytes of spill `stores` and `loads` a thread.
         steps: names of the steps that made it, in order.
+        problems: of a group, what its matmuls compute.
+        tma_descriptors, cluster, dynamic_shared_memory, dependent_launch: as those of a `Manifest`, of a group.
     """
 
     kernel_name: str
@@ -83,6 +89,20 @@ class PlainKernel:
     registers: int
     spills: dict[str, int]
     steps: tuple[str, ...]
+    problems: tuple[Problem, ...] = ()
+    tma_descriptors: tuple[TmaDescriptor, ...] = ()
+    cluster: tuple[int, int, int] = (1, 1, 1)
+    dynamic_shared_memory: int = 0
+    dependent_launch: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the kernel as JSON data; only that of a group has the fields of groups."""
+        data = asdict(self)
+        data["problems"] = [problem_json(problem) for problem in self.problems]
+        if not self.problems:
+            for name in ("problems", "tma_descriptors", "cluster", "dynamic_shared_memory", "dependent_launch"):
+                del data[name]
+        return data
 
 
 @dataclass(frozen=True)
@@ -93,13 +113,27 @@ class Launch:
         stage: name of the function that became the kernel.
         folder: of the kernel, in the bundle; launches of equal kernels share it.
         operands: role of a kernel's argument -> number of the buffer.
-        kernel: of an op that is no matmul; None for a matmul, whose folder has a manifest.
+        kernel: of an op that is no matmul, or of a group of matmuls; None for one matmul, whose folder has a manifest.
     """
 
     stage: str
     folder: str
     operands: dict[str, int]
     kernel: PlainKernel | None = None
+
+    @property
+    def grouped(self) -> tuple[Problem, ...]:
+        """What the matmuls of a group compute; empty for another launch."""
+        return self.kernel.problems if self.kernel is not None else ()
+
+
+def schema_version_of(launches: Sequence[Launch]) -> int:
+    """Returns the first version of the manifest that has what it describes.
+
+    Args:
+        launches: of the function.
+    """
+    return SCHEMA_VERSION_GROUPS if any(launch.grouped for launch in launches) else SCHEMA_VERSION_FUNCTION
 
 
 @dataclass(frozen=True)
@@ -142,15 +176,19 @@ class FunctionManifest:
     def to_json(self) -> dict[str, Any]:
         """Returns the manifest as JSON data, the schema version first."""
         data = asdict(self)
+        for launch, item in zip(self.launches, data["launches"]):
+            item["kernel"] = None if launch.kernel is None else launch.kernel.to_json()
         return {"schema_version": data.pop("schema_version"), **data}
 
     def describe(self) -> str:
         """Returns one line: kernels, arguments, workspace."""
+        groups = [launch.grouped for launch in self.launches if launch.grouped]
         matmuls = sum(launch.kernel is None for launch in self.launches)
-        others = len(self.launches) - matmuls
+        others = len(self.launches) - matmuls - len(groups)
+        grouped = f", groups of {', '.join(str(len(problems)) for problems in groups)} matmuls" if groups else ""
         return (
-            f"@{self.function}: {matmuls} matmul{'s' * (matmuls != 1)} and {others} other kernel{'s' * (others != 1)}, "
-            f"{self.workspace} bytes of workspace"
+            f"@{self.function}: {matmuls} matmul{'s' * (matmuls != 1)} and {others} other kernel{'s' * (others != 1)}"
+            f"{grouped}, {self.workspace} bytes of workspace"
         )
 
 

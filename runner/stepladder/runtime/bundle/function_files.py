@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from stepladder.runtime import targets
 from stepladder.runtime.bundle.fields import Fields
@@ -13,6 +14,7 @@ from stepladder.runtime.bundle.function import (
     ALIGNMENT,
     BUFFER_KINDS,
     SCHEMA_VERSION_FUNCTION,
+    SCHEMA_VERSION_GROUPS,
     FunctionBuffer,
     FunctionBundle,
     FunctionManifest,
@@ -22,7 +24,16 @@ from stepladder.runtime.bundle.function import (
     accesses,
 )
 from stepladder.runtime.bundle.manifest import ACCESSES, CUBIN, MANIFEST, PTX, Argument, Bundle
-from stepladder.runtime.bundle.reading import contents_of, listed_files, read_bundle, read_fields, text_of
+from stepladder.runtime.bundle.problem_fields import parse_problem
+from stepladder.runtime.bundle.reading import (
+    contents_of,
+    listed_files,
+    parse_descriptor,
+    parse_descriptor_index,
+    read_bundle,
+    read_fields,
+    text_of,
+)
 from stepladder.runtime.bundle.several import check_launch
 from stepladder.runtime.bundle.writing import bundle_files, write_contents
 from stepladder.runtime.element_types import BUFFER_TYPES
@@ -41,7 +52,8 @@ def is_function(path: str | os.PathLike[str]) -> bool:
     """
     if not (Path(path) / MANIFEST).is_file():
         return False
-    return read_fields(Path(path)).integer("schema_version") == SCHEMA_VERSION_FUNCTION
+    versions = SCHEMA_VERSION_FUNCTION, SCHEMA_VERSION_GROUPS
+    return read_fields(Path(path)).integer("schema_version") in versions
 
 
 def write_function(
@@ -153,6 +165,7 @@ def _parse(fields: Fields) -> FunctionManifest:
         steps=fields.strings("steps"),
         tool_versions=fields.string_map("tool_versions"),
         files=listed_files(fields),
+        schema_version=fields.integer("schema_version"),
     )
 
 
@@ -167,16 +180,29 @@ def _parse_launch(fields: Fields) -> Launch:
 
 def _parse_kernel(fields: Fields) -> PlainKernel:
     arguments = []
-    for number, item in enumerate(fields.objects("arguments")):
+    roles = tuple(f"p{number}" for number in range(len(fields.objects("arguments"))))
+    is_group = "problems" in fields.data
+    descriptors = tuple(parse_descriptor(item, roles) for item in fields.objects("tma_descriptors")) if is_group else ()
+    for role, item in zip(roles, fields.objects("arguments")):
         arguments.append(
             Argument(
                 item.string("name"),
-                item.string("role", (f"p{number}",)),
+                item.string("role", (role,)),
                 item.string("element_type", BUFFER_TYPES),
                 item.extents("shape"),
                 item.string("access", ACCESSES),
+                parse_descriptor_index(item, role, descriptors),
             )
         )
+    group: dict[str, Any] = {}
+    if is_group:
+        group = {
+            "problems": tuple(parse_problem(item) for item in fields.objects("problems")),
+            "tma_descriptors": descriptors,
+            "cluster": fields.triple("cluster"),
+            "dynamic_shared_memory": fields.integer("dynamic_shared_memory"),
+            "dependent_launch": fields.boolean("dependent_launch"),
+        }
     return PlainKernel(
         kernel_name=fields.string("kernel_name"),
         arguments=tuple(arguments),
@@ -186,6 +212,7 @@ def _parse_kernel(fields: Fields) -> PlainKernel:
         registers=fields.integer("registers"),
         spills={name: fields.object("spills").integer(name) for name in ("stores", "loads")},
         steps=fields.strings("steps"),
+        **group,
     )
 
 

@@ -253,7 +253,7 @@ def _parse_manifest(fields: Fields) -> Manifest:
     for item in fields.objects("arguments"):
         if "by_value" in item.data and version < SCHEMA_VERSION_VALUES:
             raise item.error("by_value", f"is for schema_version {SCHEMA_VERSION_VALUES}")
-    descriptors = tuple(_parse_descriptor(item) for item in fields.objects("tma_descriptors"))
+    descriptors = tuple(parse_descriptor(item, ROLES + WORKSPACE_ROLES) for item in fields.objects("tma_descriptors"))
     manifest = Manifest(
         schema_version=version,
         kernel_name=fields.string("kernel_name"),
@@ -305,7 +305,7 @@ def parse_argument(fields: Fields, descriptors: tuple[TmaDescriptor, ...]) -> Ar
         element_type=fields.string("element_type", ELEMENT_TYPES),
         shape=fields.extents("shape"),
         access=fields.string("access", ACCESSES),
-        descriptor=_parse_descriptor_index(fields, role, descriptors),
+        descriptor=parse_descriptor_index(fields, role, descriptors),
         # Came later: buffers of bundles without it are no constants.
         data=None if fields.data.get("data") is None else fields.string("data"),
         # Came later as well.
@@ -313,8 +313,17 @@ def parse_argument(fields: Fields, descriptors: tuple[TmaDescriptor, ...]) -> Ar
     )
 
 
-def _parse_descriptor_index(fields: Fields, role: str, descriptors: tuple[TmaDescriptor, ...]) -> int | None:
-    """Returns an argument's `descriptor`; it came later: arguments without it are pointers."""
+def parse_descriptor_index(fields: Fields, role: str, descriptors: tuple[TmaDescriptor, ...]) -> int | None:
+    """Returns an argument's `descriptor`; it came later: arguments without it are pointers.
+
+    Args:
+        fields: of the argument.
+        role: of the argument.
+        descriptors: of the kernel, which the argument may refer to.
+
+    Raises:
+        StepladderError: there is no such descriptor, or it is of another role.
+    """
     if fields.data.get("descriptor") is None:
         return None
     index = fields.integer("descriptor")
@@ -328,7 +337,16 @@ def _parse_descriptor_index(fields: Fields, role: str, descriptors: tuple[TmaDes
     return index
 
 
-def _parse_descriptor(fields: Fields) -> TmaDescriptor:
+def parse_descriptor(fields: Fields, roles: tuple[str, ...]) -> TmaDescriptor:
+    """Returns an entry of a kernel's `tma_descriptors`.
+
+    Args:
+        fields: of the entry.
+        roles: that it may have.
+
+    Raises:
+        StepladderError: a field is missing, or has a value that no descriptor has; names it.
+    """
     shape = fields.extents("shape")
     rank = len(shape)
     if not 1 <= rank <= TMA_DIMENSIONS:
@@ -337,7 +355,7 @@ def _parse_descriptor(fields: Fields) -> TmaDescriptor:
     if set(element_strides) != {1}:
         raise fields.error("element_strides", f"must be 1 in every dimension, got {show(list(element_strides))}")
     return TmaDescriptor(
-        role=fields.string("role", ROLES + WORKSPACE_ROLES),
+        role=fields.string("role", roles),
         element_type=fields.string("element_type", ELEMENT_TYPES),
         shape=shape,
         strides=fields.extents("strides", rank - 1),

@@ -156,6 +156,12 @@ def check_launch(kernel: FrontKernel | PlainKernel, target_name: str, fields: Fi
         raise fields.error(
             "static_shared_memory", f"must be at most {target.shared_memory}, got {show(kernel.static_shared_memory)}"
         )
+    if isinstance(kernel, PlainKernel):
+        dynamic, left = kernel.dynamic_shared_memory, target.shared_memory - kernel.static_shared_memory
+        if dynamic > left:
+            raise fields.error("dynamic_shared_memory", f"must be at most {left}, got {show(dynamic)}")
+        if any(blocks % size for blocks, size in zip(kernel.grid, kernel.cluster)):
+            raise fields.error("grid", f"must be a multiple of the cluster, got {show(list(kernel.grid))}")
 
 
 def _check_descriptor(

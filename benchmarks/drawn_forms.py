@@ -1,0 +1,379 @@
+"""Times drawn matmuls that are not plain beside the best library call: transposed operands, batches, epilogues and
+contractions.
+
+The problems are drawn with a fixed seed. Each is one payload of `linalg.generic` ops, compiled with the default knobs,
+and checked before it is timed. Libraries are called through PyTorch: cuBLAS by `matmul` on views of the operands,
+`einsum` for contractions, and for epilogues cuBLASLt where PyTorch reaches it, and cuBLAS with PyTorch's elementwise
+kernels. The ratio is to the fastest of those calls.
+
+Needs PyTorch, MLIR and ptxas on the machine with the GPU:
+
+    python benchmarks/drawn_forms.py --count 80
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import random
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duel
+import stepladder
+from common import result_parser, run, write_result
+from draw import MOST_BYTES, MOST_OPERATIONS, log_uniform
+from fused_epilogues import CASES, PIPELINE, TARGET
+from stepladder.measure.timing import MODES, Contestant
+from stepladder.runtime.device import Device
+from stepladder.runtime.errors import StepladderError
+
+if TYPE_CHECKING:
+    import torch
+
+SEED, COUNT = 20261126, 80
+LEAST, MOST, MOST_OF_BATCH = 64, 8192, 2048
+# Of C, as a share of its largest element: what is stored in f16 is exact to half of this.
+LARGEST_DIFFERENCE = 2.0**-10
+
+# Dimensions of A, B and C, as `einsum` writes them: m, n, k and b, and the parts of a dimension of a contraction.
+_TRANSPOSED = ("km,kn->mn", "mk,nk->mn", "km,nk->mn")
+_BATCHED = ("bmk,bkn->bmn", "bmk,bnk->bmn", "bkm,bkn->bmn", "bmk,kn->bmn")
+_FUSED = ("mk,kn->mn", "mk,nk->mn")
+_CONTRACTIONS = ("mkl,lkn->mn", "mkl,kln->mn", "mpk,kn->mpn", "mpk,nk->nmp", "kmp,kn->mpn", "mkp,kln->mpln")
+
+
+@dataclass(frozen=True)
+class Form:
+    """A problem.
+
+    Attributes:
+        kind: one of `KINDS`.
+        spec: the dimensions of A, B and C, as `einsum` writes them.
+        sizes: the extent of each dimension.
+        epilogue: one of `fused_epilogues.CASES`, or empty.
+    """
+
+    kind: str
+    spec: str
+    sizes: dict[str, int] = field(hash=False)
+    epilogue: str = ""
+
+    @property
+    def dimensions(self) -> tuple[str, str, str]:
+        """The dimensions of A, B and C."""
+        inputs, result = self.spec.split("->")
+        a, b = inputs.split(",")
+        return a, b, result
+
+    @property
+    def flops(self) -> int:
+        """Multiplications and additions of the product."""
+        return 2 * math.prod(self.sizes[letter] for letter in set(self.spec) if letter.isalpha())
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of A, B and C."""
+        return 2 * sum(math.prod(self.shape(dimensions)) for dimensions in self.dimensions)
+
+    @property
+    def name(self) -> str:
+        """The form and its sizes, for tables."""
+        sizes = ", ".join(f"{letter} = {size}" for letter, size in self.sizes.items())
+        return f"{self.spec}{f' {self.epilogue}' if self.epilogue else ''}, {sizes}"
+
+    def shape(self, dimensions: str) -> tuple[int, ...]:
+        """Returns the extents of some dimensions.
+
+        Args:
+            dimensions: as `einsum` writes them.
+        """
+        return tuple(self.sizes[letter] for letter in dimensions)
+
+
+def _sized(rng: random.Random, kind: str, spec: str, most: int, epilogue: str = "") -> Form:
+    letters = sorted({letter for letter in spec if letter.isalpha()})
+    parts = {"p", "l"} & set(letters)
+    sizes = {}
+    for letter in letters:
+        if letter == "b":
+            sizes[letter] = rng.randrange(2, 65)
+        elif letter in parts or ("l" in parts and letter == "k"):
+            sizes[letter] = log_uniform(rng, 8, 128, 8)
+        else:
+            sizes[letter] = log_uniform(rng, LEAST, most, 8)
+    return Form(kind, spec, sizes, epilogue)
+
+
+KINDS: dict[str, Callable[[random.Random], Form]] = {
+    "transposed": lambda rng: _sized(rng, "transposed", rng.choice(_TRANSPOSED), MOST),
+    "batched": lambda rng: _sized(rng, "batched", rng.choice(_BATCHED), MOST_OF_BATCH),
+    "fused": lambda rng: _sized(rng, "fused", rng.choice(_FUSED), MOST, rng.choice(list(CASES))),
+    "contraction": lambda rng: _sized(rng, "contraction", rng.choice(_CONTRACTIONS), MOST_OF_BATCH),
+}
+
+
+def draw(count: int = COUNT, seed: int = SEED) -> list[Form]:
+    """Returns `count` problems; the kinds alternate.
+
+    Args:
+        count: of problems.
+        seed: the same seed gives the same problems; a longer list begins with the shorter one.
+    """
+    rng = random.Random(seed)
+    found: list[Form] = []
+    while len(found) < count:
+        form = list(KINDS.values())[len(found) % len(KINDS)](rng)
+        if form.flops <= MOST_OPERATIONS / 4 and form.bytes <= MOST_BYTES / 4:
+            found.append(form)
+    return found
+
+
+def _tensor(shape: Sequence[int], element: str = "f16") -> str:
+    return f"tensor<{'x'.join(map(str, shape))}x{element}>"
+
+
+def _map(loops: str, results: str) -> str:
+    return f"affine_map<({', '.join(loops)}) -> ({', '.join(results)})>"
+
+
+def _iterators(loops: str, parallel: str) -> str:
+    return ", ".join('"parallel"' if letter in parallel else '"reduction"' for letter in loops)
+
+
+def operand_of(form: Form) -> str:
+    """Returns the dimensions of what the epilogue of a problem reads; empty where it reads nothing.
+
+    Args:
+        form: the problem.
+    """
+    if not form.epilogue or CASES[form.epilogue].operand is None:
+        return ""
+    return "n" if "bias" in form.epilogue else form.dimensions[2]
+
+
+def payload(form: Form) -> str:
+    """Returns the payload of a problem: f16, sums in f32, C in f16.
+
+    Args:
+        form: the problem.
+    """
+    a, b, c = form.dimensions
+    loops = "".join(sorted(set(a + b), key=lambda letter: (letter not in c, (c + a).find(letter))))
+    types = [_tensor(form.shape(dimensions)) for dimensions in (a, b, c)]
+    sums = _tensor(form.shape(c), "f32")
+    read = operand_of(form)
+    read_type = _tensor(form.shape(read)) if read else ""
+    maps = ", ".join(_map(loops, dimensions) for dimensions in (a, b, c))
+    ends = ", ".join(_map(c, dimensions) for dimensions in (c, *([read] if read else []), c))
+    body = CASES[form.epilogue].body if form.epilogue else ""
+    rounded = f"%r = arith.truncf {'%y' if form.epilogue else '%s'} : f32 to f16"
+    return f"""func.func @form(%A: {types[0]}, %B: {types[1]}{f", %D: {read_type}" if read else ""}) -> {types[2]} {{
+  %zero = arith.constant 0.0 : f32
+  %half = arith.constant 0.5 : f32
+  %one = arith.constant 1.0 : f32
+  %cubic = arith.constant 4.471500e-02 : f32
+  %root = arith.constant 7.978846e-01 : f32
+  %empty = tensor.empty() : {sums}
+  %z = linalg.fill ins(%zero : f32) outs(%empty : {sums}) -> {sums}
+  %p = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{_iterators(loops, c)}]}}
+      ins(%A, %B : {types[0]}, {types[1]}) outs(%z : {sums}) {{
+  ^bb0(%x: f16, %w: f16, %t: f32):
+    %xe = arith.extf %x : f16 to f32
+    %we = arith.extf %w : f16 to f32
+    %m = arith.mulf %xe, %we : f32
+    %u = arith.addf %t, %m : f32
+    linalg.yield %u : f32
+  }} -> {sums}
+  %o = tensor.empty() : {types[2]}
+  %q = linalg.generic {{indexing_maps = [{ends}], iterator_types = [{_iterators(c, c)}]}}
+      ins(%p{", %D" if read else ""} : {sums}{f", {read_type}" if read else ""}) outs(%o : {types[2]}) {{
+  ^bb0(%s: f32{", %d: f16" if read else ""}, %out: f16):
+    {body}
+    {rounded}
+    linalg.yield %r : f16
+  }} -> {types[2]}
+  return %q : {types[2]}
+}}
+"""
+
+
+def _operands(form: Form) -> list[torch.Tensor]:
+    """Returns A, B, C and what the epilogue reads, of small integers and NaN, on the GPU."""
+    import torch
+
+    torch.manual_seed(SEED)
+    shapes = [form.shape(dimensions) for dimensions in (*form.dimensions, *filter(None, [operand_of(form)]))]
+    operands = [torch.randint(-1, 2, shape, device="cuda").half() for shape in shapes]
+    operands[2].fill_(math.nan)
+    return operands
+
+
+def _difference(form: Form, operands: Sequence[torch.Tensor]) -> float:
+    """Returns the largest difference of C from PyTorch's result in f32, as a share of the largest element."""
+    import torch
+
+    a, b, c, *rest = operands
+    torch.backends.cuda.matmul.allow_tf32 = True  # exact for -1, 0 and 1
+    expected = torch.einsum(form.spec, a.float(), b.float())
+    if form.epilogue:
+        expected = CASES[form.epilogue].eager(expected, rest[0].float() if rest else None)
+    difference = (c.float() - expected).abs().max() / expected.abs().max()
+    return math.inf if difference.isnan() else float(difference)
+
+
+def _arranged(view: torch.Tensor, dimensions: str, wanted: str) -> torch.Tensor:
+    """Returns a view with other orders of dimensions, and an extent of one for a dimension that it lacks."""
+    view = view.permute([dimensions.index(letter) for letter in wanted if letter in dimensions])
+    for place, letter in enumerate(wanted):
+        view = view if letter in dimensions else view.unsqueeze(place)
+    return view
+
+
+def libraries(
+    form: Form, operands: Sequence[torch.Tensor], stream: torch.cuda.Stream
+) -> dict[str, Callable[[], torch.Tensor]]:
+    """Returns library calls that compute a problem, by name.
+
+    Args:
+        form: the problem.
+        operands: A, B, C and what the epilogue reads.
+        stream: that calls are enqueued on.
+    """
+    import torch
+
+    a, b, c, *rest = operands
+    d = rest[0] if rest else None
+    a_dimensions, b_dimensions, c_dimensions = form.dimensions
+    if form.kind == "contraction":
+        calls = {"einsum": lambda: torch.einsum(form.spec, a, b)}
+    else:
+        outer = "b" if "b" in c_dimensions else ""
+        left, right = _arranged(a, a_dimensions, f"{outer}mk"), _arranged(b, b_dimensions, f"{outer}kn")
+        calls = {"cublas": lambda: torch.matmul(left, right, out=c)}
+        if form.epilogue:
+            case = CASES[form.epilogue]
+            calls = {"eager": lambda: case.eager(torch.mm(left, right), d)}
+            if (fused := case.lt) is not None:
+                calls["lt"] = lambda: fused(left, right, d)
+
+    def on_stream(call: Callable[[], torch.Tensor]) -> Callable[[], torch.Tensor]:
+        def enqueue() -> torch.Tensor:
+            with torch.cuda.stream(stream):
+                return call()
+
+        return enqueue
+
+    return {name: on_stream(call) for name, call in calls.items()}
+
+
+def _build(number: int, form: Form, folder: Path) -> str:
+    """Builds the bundle of a problem; returns why it cannot be built, or an empty string."""
+    from stepladder.pipeline.context import mlir_context
+    from stepladder.pipeline.functions import build_any
+    from stepladder.pipeline.request import Request
+
+    try:
+        with mlir_context():
+            request = Request(PIPELINE, {"target": TARGET}, tuned=True)
+            build_any(payload(form), "form.mlir", request).write(folder / str(number))
+    except StepladderError as error:
+        return error.message
+    return ""
+
+
+def measure(device: Device, form: Form, path: Path, mode: str, rounds: int) -> dict[str, Any]:
+    """Checks and times the kernels of a problem.
+
+    Args:
+        device: the GPU.
+        form: the problem.
+        path: of its bundle.
+        mode: "burst" or "sustained".
+        rounds: of the measurement.
+
+    Returns:
+        The entry of the result.
+
+    Raises:
+        StepladderError: the numbers are wrong.
+    """
+    import torch
+
+    kernel = stepladder.load(path)
+    operands = _operands(form)
+    a, b, c, *rest = operands
+    stream = torch.cuda.ExternalStream(device.stream, device=c.device)
+
+    def enqueue() -> None:
+        kernel(a, b, *rest, out=c, stream=stream)
+
+    torch.cuda.synchronize()
+    with duel.watched(form.name):
+        enqueue()
+        device.synchronize()
+    difference = _difference(form, operands)
+    if difference > LARGEST_DIFFERENCE:
+        raise StepladderError(f"{form.name}: wrong: C differs by {difference} of its largest element")
+    for operand in (a, b, *rest):
+        operand.normal_()
+    torch.cuda.synchronize()
+    made = libraries(form, operands, stream)
+    contestants = [Contestant(name, form.flops, call) for name, call in made.items()]
+    contest = duel.Duel(device, contestants[0], [Contestant("own", form.flops, enqueue), *contestants[1:]])
+    try:
+        measured = contest.run(MODES[mode], rounds)
+    finally:
+        contest.free()
+    kernels = measured["kernels"]
+    own = kernels.pop("own")
+    return asdict(form) | {
+        "baseline": contestants[0].name,
+        "difference": difference,
+        "tflops": own["tflops_spread"]["median"],
+        "libraries": {name: entry["ratio_spread"]["median"] for name, entry in kernels.items()},
+        "ratio": own["ratio_spread"]["median"]
+        / max(1.0, *(entry["ratio_spread"]["median"] for entry in kernels.values()), 0.0),
+    }
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
+    parser = result_parser(__doc__ or "", "drawn_forms")
+    parser.add_argument("--mode", default="burst", choices=list(MODES), help="how long a kernel runs in a round")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds, of which medians are taken (default: 5)")
+    parser.add_argument("--count", type=int, default=COUNT, help=f"problems (default: {COUNT})")
+    parser.add_argument("--seed", type=int, default=SEED, help=f"of the draw (default: {SEED})")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measures all drawn problems; writes the result after each.
+
+    Args:
+        arguments: of the command line; those of the process unless told.
+    """
+    args = make_parser().parse_args(arguments)
+    forms = draw(args.count, args.seed)
+    with tempfile.TemporaryDirectory(prefix="stepladder-") as name:
+        folder = Path(name)
+        with ProcessPoolExecutor(max_workers=os.cpu_count()) as executor:
+            reasons = list(executor.map(_build, range(len(forms)), forms, [folder] * len(forms)))
+        with Device() as device:
+            result = duel.header(device)
+            result |= {"pipeline": PIPELINE, "mode": args.mode, "rounds": args.rounds, "seed": args.seed}
+            result |= {"problems": [], "refused": {form.name: why for form, why in zip(forms, reasons) if why}}
+            for number, (form, why) in enumerate(zip(forms, reasons)):
+                if not why:
+                    result["problems"].append(measure(device, form, folder / str(number), args.mode, args.rounds))
+                    print(f"{form.kind} {form.name}: {result['problems'][-1]['ratio']:.3f}", flush=True)
+                    write_result(args.result, result)
+
+
+if __name__ == "__main__":
+    run(main)

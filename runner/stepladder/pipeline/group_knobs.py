@@ -1,0 +1,138 @@
+"""Knobs of the matmuls of a group: one choice for all, and the persistent blocks of each."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+
+from stepladder.payload.matmul import PayloadMatmul
+from stepladder.pipeline import knob_choice, library
+from stepladder.pipeline.cost_model.ranking import Candidate
+from stepladder.pipeline.definition import Knobs, KnobValue, Pipeline
+from stepladder.pipeline.knob_query import accepted_choice, accepts, make_query, read_payload
+from stepladder.pipeline.knobs import choose_knobs, evaluation_scope
+from stepladder.pipeline.request import Request
+
+# Blocks do not share the reduction of a tile: its workspace is that of one kernel.
+_WHOLE_TILES: dict[str, KnobValue] = {"split_k": 1, "tile_scheduler": "data_parallel"}
+_PERSISTENT = "persistent_blocks"
+# Candidates of the cost model that are compared.
+_COMPARED = 64
+
+
+def requests_of(texts: Sequence[str], request: Request) -> dict[str, Request]:
+    """Returns the request of each matmul of a group: the knobs of all, and its part of the persistent blocks.
+
+    Args:
+        texts: payloads of the matmuls.
+        request: pipeline of the matmuls, and its knobs.
+
+    Raises:
+        StepladderError: as `read_payload`.
+    """
+    pipeline = library.load(request.pipeline)
+    settings = {name: value for name, value in _WHOLE_TILES.items() if name in pipeline.knobs}
+    request = dataclasses.replace(request, settings={**settings, **request.settings})
+    read = {text: read_payload(pipeline, request, text, "group") for text in dict.fromkeys(texts)}
+    matmuls = [read[text][1] for text in texts]
+    if request.tuned:
+        largest = max(texts, key=lambda text: read[text][1].problem.flops)
+        module, matmul = read[largest]
+        whole = _together(matmul, sum(item.problem.flops for item in matmuls))
+        query = make_query(pipeline, request, module, whole)
+        request = _chosen(query, request, matmuls, whole)
+    request = dataclasses.replace(request, tuned=False)
+    knobs = choose_knobs(pipeline, request)
+    if not knobs.get(_PERSISTENT):
+        return dict.fromkeys(read, request)
+    shares = _shares([_tiles(pipeline, knobs, item, request) for item in matmuls], knobs)
+    return {
+        text: dataclasses.replace(request, settings={**request.settings, _PERSISTENT: share})
+        for text, share in zip(texts, shares)
+    }
+
+
+def _together(matmul: PayloadMatmul, flops: int) -> PayloadMatmul:
+    """Returns a matmul with as many rows that it has the arithmetic operations of a group, and no reductions."""
+    rows = -(-flops * matmul.problem.m // matmul.problem.flops)
+    return dataclasses.replace(matmul, problem=dataclasses.replace(matmul.problem, m=rows, results=()))
+
+
+def _chosen(
+    query: knob_choice.Query, request: Request, matmuls: Sequence[PayloadMatmul], whole: PayloadMatmul
+) -> Request:
+    """Returns a request with the knobs that are predicted to be the fastest, and that all matmuls accept.
+
+    The prediction is that of one matmul as large as all together, times what the edges of all and their division into
+    persistent blocks add to its waves of tiles.
+    """
+    pipeline = query.pipeline
+    ranked = knob_choice.rank(query)
+    if ranked is None:
+        found = accepted_choice(query, request, whole)
+        return found[0] if found is not None else request
+
+    def predicted(candidate: Candidate) -> float:
+        knobs = choose_knobs(pipeline, _with(request, query, candidate.knobs))
+        tiles = [_tiles(pipeline, knobs, item, request) for item in matmuls]
+        one = _tiles(pipeline, knobs, whole, request)
+        if not knobs.get(_PERSISTENT):
+            return candidate.microseconds * sum(tiles) / one
+        return candidate.microseconds * _waves(tiles, knobs) / _waves([one], knobs)
+
+    for candidate in sorted(ranked.first(_COMPARED), key=predicted):
+        attempt = _with(request, query, candidate.knobs)
+        if all(accepts(pipeline, attempt, item) for item in matmuls):
+            return attempt
+    return request
+
+
+def _with(request: Request, query: knob_choice.Query, knobs: Mapping[str, KnobValue]) -> Request:
+    """Returns a request that also gives the knobs that are not given."""
+    settings = {
+        name: value for name, value in knobs.items() if name in query.pipeline.knobs and name not in query.fixed
+    }
+    return dataclasses.replace(request, settings={**settings, **request.settings})
+
+
+def _tiles(pipeline: Pipeline, knobs: Knobs, matmul: PayloadMatmul, request: Request) -> int:
+    """Returns how many tiles of C a matmul has."""
+    scope = evaluation_scope(pipeline, knobs, matmul.facts(), request.without)
+    return math.prod(
+        -(-_number(scope[size]) // _number(knobs[tile])) for size, tile in (("m", "block_m"), ("n", "block_n"))
+    )
+
+
+def _number(value: object) -> int:
+    assert isinstance(value, int)  # a size, by the definition of its name
+    return value
+
+
+def _cells(tiles: Sequence[int], knobs: Knobs) -> tuple[list[int], int, int]:
+    """Returns the clusters of tiles of each matmul, how many run at once, and the blocks of one."""
+    cluster = _number(knobs.get("cluster_m", 1)) * _number(knobs.get("cluster_n", 1))
+    return [-(-count // cluster) for count in tiles], _number(knobs[_PERSISTENT]) // cluster, cluster
+
+
+def _waves(tiles: Sequence[int], knobs: Knobs) -> int:
+    """Returns how many tiles, one after the other, a block has at least, if each computes those of one matmul."""
+    cells, at_once, _ = _cells(tiles, knobs)
+    return next(
+        (waves for waves in range(1, max(cells)) if sum(-(-count // waves) for count in cells) <= at_once), max(cells)
+    )
+
+
+def _shares(tiles: Sequence[int], knobs: Knobs) -> list[int]:
+    """Divides persistent blocks among matmuls, so that none has more waves of tiles than it must.
+
+    Args:
+        tiles: of each matmul.
+        knobs: with the persistent blocks of all, and the clusters.
+
+    Returns:
+        Blocks of each, whole clusters; more than there are where each must have a cluster.
+    """
+    waves = _waves(tiles, knobs)
+    cells, _, cluster = _cells(tiles, knobs)
+    return [-(-count // waves) * cluster for count in cells]

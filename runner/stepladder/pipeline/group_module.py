@@ -1,0 +1,76 @@
+"""The module of a group of matmuls: one function that launches the kernel of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.cloning import clone_ops
+from stepladder.mlir.traverse import walk
+
+# The attribute of a buffer that no kernel of the group writes: it may go to several.
+_READ_ONLY = {"bufferization.access": "read"}
+
+
+def group_module(
+    name: str,
+    members: Sequence[tuple[ir.Module, Mapping[int, int]]],
+    types: Sequence[ir.Type],
+    written: set[int],
+) -> ir.Module:
+    """Returns a module with one function, which does what those of several lowered modules do, one after the other.
+
+    Args:
+        name: of the function.
+        members: lowered modules, each with the numbers of the function's arguments by those of its own. A module that
+            comes several times has one kernel.
+        types: of the function's arguments: buffers.
+        written: numbers of the arguments that kernels write.
+    """
+    with ir.Location.unknown():
+        module = ir.Module.create()
+        module.operation.attributes["gpu.container_module"] = ir.UnitAttr.get()
+        function = _function(module, name, types, written)
+    body = function.regions[0].blocks[0]
+    kernels: dict[ir.Module, str] = {}
+    shared: set[str] = set()
+    for member, numbers in members:
+        own = walk(member, "func.func")[0].regions[0].blocks[0]
+        for op in walk(member, "memref.global"):
+            if op.parent == member.operation and str(op) not in shared:
+                shared.add(str(op))
+                op.clone(ir.InsertionPoint(function))
+        if member not in kernels:
+            kernels[member] = f"{name}_{len(kernels)}"
+            holder = walk(member, "gpu.module")[0].clone(ir.InsertionPoint.after(function))
+            holder.attributes["sym_name"] = ir.StringAttr.get(kernels[member])
+        known: dict[ir.Value, ir.Value] = {
+            argument: body.arguments[numbers[place]] for place, argument in enumerate(own.arguments)
+        }
+        *ops, _ = (op.operation for op in own.operations)
+        clone_ops(ops, known, ir.InsertionPoint(body))
+        launch = walk(function, "gpu.launch_func")[-1]
+        kernel = ir.SymbolRefAttr(launch.attributes["kernel"]).value[-1]
+        launch.attributes["kernel"] = ir.SymbolRefAttr.get([kernels[member], kernel])
+    with ir.InsertionPoint(body), ir.Location.unknown():
+        ir.Operation.create("func.return")
+    assert module.operation.verify()
+    return module
+
+
+def _function(module: ir.Module, name: str, types: Sequence[ir.Type], written: set[int]) -> ir.Operation:
+    """Returns a new function of a module, whose block is empty."""
+    read = ir.DictAttr.get({key: ir.StringAttr.get(value) for key, value in _READ_ONLY.items()})
+    marks = [ir.DictAttr.get({}) if number in written else read for number in range(len(types))]
+    with ir.InsertionPoint(module.body):
+        function = ir.Operation.create(
+            "func.func",
+            attributes={
+                "sym_name": ir.StringAttr.get(name),
+                "function_type": ir.TypeAttr.get(ir.FunctionType.get(list(types), [])),
+                "arg_attrs": ir.ArrayAttr.get(marks),
+            },
+            regions=1,
+        )
+    function.regions[0].blocks.append(*types, arg_locs=[ir.Location.unknown()] * len(types))
+    return function

@@ -1,0 +1,33 @@
+// Makes one launch of the launches of a group of matmuls: a grouped GEMM.
+//
+// Kernels that are launched one behind the other leave multiprocessors idle at the end of each, and wholly where a
+// kernel has fewer tiles than the GPU has multiprocessors, as the experts of a mixture have. In one launch their tiles
+// are computed at the same time. Each kernel becomes a range of the blocks of the merged one, with its own parameters;
+// launches of one kernel share its code. A persistent block loops over the tiles of its range.
+//
+// Upstream has no op that merges kernels.
+//
+// Before:
+//   gpu.launch_func @up::@up blocks in (%c8, %c1, %c1) ... args(%a0, %b0, %c0)
+//   gpu.launch_func @down::@down blocks in (%c24, %c1, %c1) ... args(%a1, %b1, %c1)
+// After:
+//   gpu.launch_func @group_kernel::@group_kernel blocks in (%c32, %c1, %c1) ... args(%a0, %b0, %c0, %a1, %b1, %c1)
+//   llvm.func @group_kernel(...) {
+//     %block = nvvm.read.ptx.sreg.ctaid.x : i32
+//     %first = llvm.icmp "ult" %block, %c8 : i32
+//     llvm.cond_br %first, ^up, ^rest
+//   ^rest:
+//     %place = llvm.sub %block, %c8 : i32
+//     llvm.br ^down
+
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
+
+  transform.named_sequence @merge_launches(%module: !transform.any_op {transform.readonly}) {
+    "tc.merge_launches"(%module) : (!transform.any_op) -> ()
+
+    %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()
+    transform.yield
+  }
+}
