@@ -26,7 +26,9 @@ module attributes {transform.with_named_sequence} {
           "block_n if b_layout == 'column' else (block_n * a_bits + load_bits - 1) // load_bits * load_bits // a_bits",
         // Each stage has the large and the small parts of tiles of f32; see `split_into_tf32`.
         splits_f32 = "1", parts = "2 if is_f32 and not allow_tf32 else 1",
-        stages_bytes = "stages * parts * (block_m + load_n * products) * block_k * a_bits / 8",
+        // Bits in shared memory for an element of A: where A is in registers, of what elementwise ops make it from.
+        held_bits = "(a_source_bits or a_bits) if producers == 'registers' else a_bits",
+        stages_bytes = "stages * parts * (block_m * held_bits + load_n * products * a_bits) * block_k / 8",
         k_steps = "(k + block_k - 1) // block_k",
 
         // Ping-pong has two consumer warpgroups, each with a tile of its own; cooperative consumers share one tile.
@@ -157,6 +159,9 @@ module attributes {transform.with_named_sequence} {
     %allow_tf32 = transform.tune.knob<"allow_tf32"> = false from options = [false, true]
       {description = "multiply f32 as tf32, which keeps 10 of 23 bits of the fraction; else by three products of tf32"}
       -> !transform.any_param
+    %producers = transform.tune.knob<"producers"> = "kernels" from options = ["kernels", "registers"]
+      {description = "where elementwise ops that make A (of exchanged operands, B) are computed"}
+      -> !transform.any_param
     %math = transform.tune.knob<"math"> = "fast" from options = ["fast", "libdevice"]
       {description = "fast: sigmoid and GELU are approximated where all results have 16 bits; libdevice: never"}
       -> !transform.any_param
@@ -165,6 +170,11 @@ module attributes {transform.with_named_sequence} {
 
     // Tensors: tile C for the grid and the reduction for shared memory. Tiles at the edges are padded to whole ones.
     transform.include @normalize_payload failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.tune.alternatives<"producers"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "producers == 'registers'"}} {
+    }, {
+      transform.include @outline_producer failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
     transform.include @prepare_operands failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @fuse_consumers failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.tune.alternatives<"approximate_math"> selected_region = 0
@@ -214,6 +224,11 @@ module attributes {transform.with_named_sequence} {
       transform.include @pipeline_wgmma failures(propagate) (%module) : (!transform.any_op) -> ()
     }, {
       transform.include @split_into_tf32 failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
+    transform.tune.alternatives<"register_operand"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "producers == 'registers'"}} {
+    }, {
+      transform.include @prepare_in_registers failures(propagate) (%module) : (!transform.any_op) -> ()
     }
     transform.include @specialize_warps failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.tune.alternatives<"schedule"> selected_region = 0
