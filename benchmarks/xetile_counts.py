@@ -40,18 +40,20 @@ COUNTED = {
     "prefetches": "xevm.blockprefetch2d",
     "stores": "xevm.blockstore2d",
 }
-_SIZED = re.compile(r"(?:memref|tensor)<[^>]*>")
-_WRITTEN = re.compile(r"(?<!\d)(?:512|768|160)(?!\d)")  # the sizes of the files
+_SIZED = re.compile(r"(?:memref|tensor)<[^>]*>|output_shape \[[^]]*\]")
+_WRITTEN = re.compile(r"(?<!\d)(512|768|160)(?!\d)")  # m, n and k of the files
 
 
-def program(name: str) -> str:
-    """Returns the text of a program of test/inputs/xetile, of SIZE^3.
+def program(name: str, m: int = SIZE, n: int = SIZE, k: int = SIZE) -> str:
+    """Returns the text of a program of test/inputs/xetile with matrices of other sizes.
 
     Args:
         name: of the file, without its suffix.
+        m, n, k: sizes of the matrices.
     """
     text = (ROOT / "test" / "inputs" / "xetile" / f"{name}.mlir").read_text(encoding="utf-8")
-    return _SIZED.sub(lambda found: _WRITTEN.sub(str(SIZE), found[0]), text)
+    sizes = {"512": str(m), "768": str(n), "160": str(k)}
+    return _SIZED.sub(lambda found: _WRITTEN.sub(lambda size: sizes[size[0]], found[0]), text)
 
 
 def vector_bytes(value: ir.Value) -> int:

@@ -8,14 +8,17 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @xetile_mma_sync(%module: !transform.any_op {transform.consumed})
       attributes {program_step = "stage_tiles_in_shared_memory", program_knobs = {
-        // Blocks take a tile of the program, or parts of a larger one.
-        block_m = "128 if tile_m % 128 == 0 else 64 if tile_m % 64 == 0 else tile_m",
+        // Blocks take a tile of the program, or parts of a larger one. Those of 256 x 128, with deeper steps and more
+        // stages, are faster where they are many and shared memory has room.
+        block_m = "256 if large and tile_m % 256 == 0 else 128 if tile_m % 128 == 0 else tile_m if tile_m % 64 else 64",
         block_n = "128 if tile_n % 128 == 0 else 64 if tile_n % 64 == 0 else tile_n",
-        block_k = "32 if tile_k % 32 == 0 else tile_k",
-        warp_m = "64 if block_m == 128 else 32 if block_m % 32 == 0 else block_m",
-        warp_n = "64 if block_n == 128 else 32 if block_n % 32 == 0 else block_n"
+        block_k = "64 if large and block_m == 256 else 32 if tile_k % 32 == 0 else tile_k",
+        warp_m = "64 if block_m % 128 == 0 else 32 if block_m % 32 == 0 else block_m",
+        warp_n = "64 if block_n == 128 else 32 if block_n % 32 == 0 else block_n",
+        stages = "4 if large and block_m == 256 else 3"
       }, derived = {
         // Tiles divide the problem: no edge code. The rounding to C's type, and other elementwise ops, are refused.
+        large = "m * n >= 2048 * 2048 and k % 64 == 0 and a_bits == 16 and shared_memory_limit >= 196608",
         whole_tiles = "1", has_edges = "0", copies_asynchronously = "1", rounds_c = "0", normalizes = "1",
         prepares = "0",
         // A subgroup of a XeTile program is a warp.

@@ -12,7 +12,8 @@ module attributes {transform.with_named_sequence} {
         // divided; one of other extents than the knobs have leaves the knob at its default.
         block_m = "256 if tile_m % 256 == 0 and block_n <= 128 else 64 * consumer_warpgroups",
         block_n = "tile_n if tile_n <= 256 else 256 if tile_n % 256 == 0 else 192 if tile_n % 192 == 0 else 128",
-        block_k = "64 if tile_k % 64 == 0 and a_bits <= 16 else 32 if tile_k % 32 == 0 else 16",
+        // A step may take several of the program.
+        block_k = "64 if (tile_k % 64 == 0 or k % 64 == 0) and a_bits <= 16 else 32 if tile_k % 32 == 0 else 16",
         consumer_warpgroups = "2 if tile_m % 128 == 0 else 3 if tile_m % 192 == 0 and block_n <= 200 else 1",
         epilogue = "'tma' if n * c_bits % 128 == 0 and block_n * c_bits % 256 == 0 else 'registers'",
         stages = "most_stages if most_stages < 4 else 4"
@@ -47,6 +48,7 @@ module attributes {transform.with_named_sequence} {
         b_boxes = "b_row_bytes // (128 if b_row_bytes % 128 == 0 else 64 if b_row_bytes % 64 == 0 else 32)",
         // The bytes of a row of a TMA store box; each consumer has epilogue_stages boxes, as high as its rows.
         box_bytes = "128 if block_n * c_bits % 1024 == 0 else 64 if block_n * c_bits % 512 == 0 else 32",
+        copies_operand = "0",
         epilogue_bytes = "block_m * box_bytes * epilogue_stages if epilogue == 'tma' else 0",
         // 1024 more bytes cover the mbarriers, in static shared memory, and the gap to the dynamic array after them,
         // which starts at a multiple of 1024: the period of the 128-byte swizzle, 8 rows of 128 bytes.

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from stepladder.api import functions, pytorch
+    from stepladder.api.by_shape import ByShape
     from stepladder.api.compiling import compile, load
     from stepladder.api.errors import ArgumentError, EpilogueError
     from stepladder.api.function import Function
@@ -36,6 +37,7 @@ __all__ = [
     "pytorch",
     "Kernel",
     "Function",
+    "ByShape",
     "MatmulSpec",
     "StepladderError",
     "ArgumentError",
@@ -54,6 +56,7 @@ _MODULES = {
     "pytorch": "api.pytorch",
     "Kernel": "api.kernel",
     "Function": "api.function",
+    "ByShape": "api.by_shape",
     "MatmulSpec": "api.spec",
     "StepladderError": "runtime.errors",
     "ArgumentError": "api.errors",

@@ -456,3 +456,146 @@ func.func @refused(%v: vector<8x16xbf16>) {
   }
   return
 }
+
+// -----
+
+#map = #xetile.wg_map<{sg_layout = [1, 1], sg_data = [8, 16]}>
+!t = !xetile.tile<vector<8x16xf32>, #xetile.tile_attr<{wg = #map}>>
+func.func @refused(%A: memref<64x64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
+    // expected-error @+1 {{only a block tile of a subgroup has an XeGPU descriptor here}}
+    %t = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x64xf32>, index, index) -> !t
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#map = #xetile.wg_map<{sg_layout = [1, 1], sg_data = [8, 16]}>
+func.func @refused(%A: memref<64x64xf32>, %v: vector<8x16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
+    // expected-error @+1 {{xetile.convert_layout of this kind has no XeGPU form here: init_tile, update_tile_offset}}
+    %t = "xetile.convert_layout"(%v) {wg_map = #map, wg_map_source = #map} : (vector<8x16xf32>) -> vector<8x16xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+!t = !xetile.tile<vector<8x8xf32>, unit>
+func.func @refused(%A: i64) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %c64 = arith.constant 64 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
+    // expected-error @+1 {{the base is an address: lanes access elements of a memref}}
+    %t = "xetile.init_tile"(%A, %c0, %c0, %c64, %c64, %c64, %c1) {operandSegmentSizes = array<i32: 1, 2, 2, 2>} : (i64, index, index, index, index, index, index) -> !t
+    %v = "xetile.load_tile"(%t) : (!t) -> vector<8x8xf32>
+    "xetile.store_tile"(%v, %t) : (vector<8x8xf32>, !t) -> ()
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+!t = !xetile.tile<vector<8x16xf32>, unit>
+func.func @refused(%A: memref<64x64xf32>, %B: memref<64x64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
+    %t = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x64xf32>, index, index) -> !t
+    %u = "xetile.init_tile"(%B, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x64xf32>, index, index) -> !t
+    %last = scf.for %k = %c0 to %c16 step %c1 iter_args(%at = %t) -> (!t) {
+      %v = "xetile.load_tile"(%at) : (!t) -> vector<8x16xf32>
+      "xetile.store_tile"(%v, %at) : (vector<8x16xf32>, !t) -> ()
+      // expected-error @+1 {{scf.yield makes a tile one of another xetile.init_tile: a carried tile keeps its own}}
+      scf.yield %u : !t
+    }
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+func.func @refused(%A: memref<64x64xf32>, %v: vector<16x16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
+    %t = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x64xf32>, index, index) -> !xetile.tile<vector<16x16xf32>, unit>
+    // expected-error @+1 {{xetile.transpose of this vector has no form in lanes: one of a vector that is loaded from global memory and has no other use has; a store to a tile of order [0, 1] transposes any}}
+    %w = "xetile.transpose"(%v) {permutation = [1, 0]} : (vector<16x16xf32>) -> vector<16x16xf32>
+    "xetile.store_tile"(%w, %t) : (vector<16x16xf32>, !xetile.tile<vector<16x16xf32>, unit>) -> ()
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+func.func @refused(%A: memref<64x64xf16>, %B: memref<40x40xf16>, %C: memref<64x64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
+    %ta = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x64xf16>, index, index) -> !xetile.tile<vector<8x16xf16>, unit>
+    %tb = "xetile.init_tile"(%B, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<40x40xf16>, index, index) -> !xetile.tile<vector<16x16xf16>, unit>
+    %tc = "xetile.init_tile"(%C, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x64xf32>, index, index) -> !xetile.tile<vector<8x16xf32>, unit>
+    %a = "xetile.load_tile"(%ta) : (!xetile.tile<vector<8x16xf16>, unit>) -> vector<8x16xf16>
+    // expected-error @+1 {{the padding of a load that xetile.transpose makes B has no form in lanes: that of a tile of order [0, 1] has one}}
+    %b = "xetile.load_tile"(%tb) {padding = 1.0 : f16} : (!xetile.tile<vector<16x16xf16>, unit>) -> vector<16x16xf16>
+    %t = "xetile.transpose"(%b) {permutation = [1, 0]} : (vector<16x16xf16>) -> vector<16x16xf16>
+    %d = "xetile.tile_mma"(%a, %t) : (vector<8x16xf16>, vector<16x16xf16>) -> vector<8x16xf32>
+    "xetile.store_tile"(%d, %tc) : (vector<8x16xf32>, !xetile.tile<vector<8x16xf32>, unit>) -> ()
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+// B is padded by masks of rows and of columns, sixteen rows at a time; sums that become column-major are stored by
+// element, to the view of the matrix.
+// CHECK-LABEL: func.func @padded_b(
+// CHECK: vector.create_mask {{.*}} : vector<1x16xi1>
+// CHECK: [[mask:%.+]] = arith.andi {{.*}} : vector<16x16xi1>
+// CHECK: arith.select [[mask]]
+// CHECK: xegpu.dpas
+// CHECK: memref.store {{.*}} : memref<64x64xf32, strided<[1, 64]>>
+!c = !xetile.tile<vector<8x16xf32>, #xetile.tile_attr<{order = [0, 1]}>>
+func.func @padded_b(%A: memref<64x64xf16>, %B: memref<40x40xf16>, %C: memref<64x64xf32>, %i: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %view = memref.transpose %C (i, j) -> (j, i) : memref<64x64xf32> to memref<64x64xf32, strided<[1, 64]>>
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
+    %ta = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x64xf16>, index, index) -> !xetile.tile<vector<8x16xf16>, unit>
+    %tb = "xetile.init_tile"(%B, %i, %i) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<40x40xf16>, index, index) -> !xetile.tile<vector<16x16xf16>, unit>
+    %tc = "xetile.init_tile"(%view, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x64xf32, strided<[1, 64]>>, index, index) -> !c
+    %a = "xetile.load_tile"(%ta) : (!xetile.tile<vector<8x16xf16>, unit>) -> vector<8x16xf16>
+    %b = "xetile.load_tile"(%tb) {padding = 1.0 : f16} : (!xetile.tile<vector<16x16xf16>, unit>) -> vector<16x16xf16>
+    %d = "xetile.tile_mma"(%a, %b) : (vector<8x16xf16>, vector<16x16xf16>) -> vector<8x16xf32>
+    "xetile.store_tile"(%d, %tc) : (vector<8x16xf32>, !c) -> ()
+    gpu.terminator
+  }
+  return
+}

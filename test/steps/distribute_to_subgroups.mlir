@@ -116,3 +116,55 @@ func.func @refused(%A: memref<2x2xf32>) {
   } {intel_reqd_sub_group_size = 16 : i32}
   return
 }
+
+// -----
+
+#map = #xetile.wg_map<{sg_layout = [2, 1], sg_data = [8, 32]}>
+!t = !xetile.tile<vector<16x32xf32>, #xetile.tile_attr<{wg = #map}>>
+func.func @refused(%A: memref<16x32xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  // expected-error @+1 {{the launch does not say the threads of a subgroup: intel_reqd_sub_group_size = 16 : i32 does}}
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c32, %by = %c1, %bz = %c1) {
+    %t = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<16x32xf32>, index, index) -> !t
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+// What lanes cannot turn goes through shared local memory, although each subgroup owns what it needs.
+// CHECK-LABEL: func.func @turned_product(
+// CHECK: memref.alloc() : memref<16x16xf32, 3>
+// CHECK: xetile.tile_mma
+// CHECK: xetile.store_tile
+// CHECK: gpu.barrier
+// CHECK: xetile.load_tile
+// CHECK-NOT: xetile.transpose
+#wa = #xetile.wg_map<{sg_layout = [1, 1], sg_data = [16, 32]}>
+#wb = #xetile.wg_map<{sg_layout = [1, 1], sg_data = [32, 16]}>
+#wc = #xetile.wg_map<{sg_layout = [1, 1], sg_data = [16, 16]}>
+!a = !xetile.tile<vector<16x32xf16>, #xetile.tile_attr<{wg = #wa}>>
+!b = !xetile.tile<vector<32x16xf16>, #xetile.tile_attr<{wg = #wb}>>
+!c = !xetile.tile<vector<16x16xf32>, #xetile.tile_attr<{wg = #wc}>>
+func.func @turned_product(%A: memref<16x32xf16>, %B: memref<32x64xf16>, %C: memref<16x64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
+    %ta = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<16x32xf16>, index, index) -> !a
+    %tb = "xetile.init_tile"(%B, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<32x64xf16>, index, index) -> !b
+    %tc = "xetile.init_tile"(%C, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<16x64xf32>, index, index) -> !c
+    %va = "xetile.load_tile"(%ta) : (!a) -> vector<16x32xf16>
+    %vb = "xetile.load_tile"(%tb) : (!b) -> vector<32x16xf16>
+    %d = "xetile.tile_mma"(%va, %vb) {wg_map = #wc} : (vector<16x32xf16>, vector<32x16xf16>) -> vector<16x16xf32>
+    %e = "xetile.transpose"(%d) {permutation = [1, 0], wg_map = #wc} : (vector<16x16xf32>) -> vector<16x16xf32>
+    "xetile.store_tile"(%e, %tc) : (vector<16x16xf32>, !c) -> ()
+    gpu.terminator
+  } {intel_reqd_sub_group_size = 16 : i32}
+  return
+}

@@ -115,3 +115,24 @@ func.func @zeros() -> tensor<8xf32> {
   %y = linalg.fill ins(%zero : f32) outs(%0 : tensor<8xf32>) -> tensor<8xf32>
   return %y : tensor<8xf32>
 }
+
+// -----
+
+// The columns of a part are apart in memory: a kernel copies it before they collapse. Whole rows are one after another.
+//
+// CHECK-LABEL: func.func @parts(
+// CHECK-NEXT: [[copy:%.+]] = call @parts_elementwise_0(%x) : (tensor<2x8x4xf32>) -> tensor<2x7x4xf32>
+// CHECK-NEXT: call @parts_elementwise_1([[copy]]) : (tensor<2x7x4xf32>) -> tensor<14x4xf32>
+// CHECK-NEXT: call @parts_elementwise_2(%x) : (tensor<2x8x4xf32>) -> tensor<28xf32>
+func.func @parts(%x: tensor<2x8x4xf32>) -> (tensor<14x4xf32>, tensor<28xf32>) {
+  %part = tensor.extract_slice %x[0, 1, 0] [2, 7, 4] [1, 1, 1] : tensor<2x8x4xf32> to tensor<2x7x4xf32>
+  %flat = tensor.collapse_shape %part [[0, 1], [2]] : tensor<2x7x4xf32> into tensor<14x4xf32>
+  %unused = tensor.collapse_shape %part [[0], [1, 2]] : tensor<2x7x4xf32> into tensor<2x28xf32>
+  %0 = tensor.empty() : tensor<14x4xf32>
+  %e = linalg.exp ins(%flat : tensor<14x4xf32>) outs(%0 : tensor<14x4xf32>) -> tensor<14x4xf32>
+  %rows = tensor.extract_slice %x[1, 1, 0] [1, 7, 4] [1, 1, 1] : tensor<2x8x4xf32> to tensor<7x4xf32>
+  %whole = tensor.collapse_shape %rows [[0, 1]] : tensor<7x4xf32> into tensor<28xf32>
+  %1 = tensor.empty() : tensor<28xf32>
+  %f = linalg.exp ins(%whole : tensor<28xf32>) outs(%1 : tensor<28xf32>) -> tensor<28xf32>
+  return %e, %f : tensor<14x4xf32>, tensor<28xf32>
+}

@@ -53,7 +53,7 @@ class FakeDriver:
     CUresult = Result
     CUfunction_attribute = CUlaunchAttributeID = Names()
     CUlaunchConfig = SimpleNamespace
-    CUfunction = int
+    CUfunction = CUkernel = int
     CUtensorMapDataType = Numbers(
         "DATA_TYPE",
         *("UINT8", "UINT16", "UINT32", "INT32", "UINT64", "INT64", "FLOAT16", "FLOAT32", "FLOAT64", "BFLOAT16"),
@@ -70,6 +70,7 @@ class FakeDriver:
         self.results = {
             "cuDeviceGetCount": lambda: 1,
             "cuDriverGetVersion": lambda: 13020,
+            "cuKernelGetFunction": lambda kernel: kernel,
             "cuDeviceTotalMem": lambda ordinal: 1 << 37,
             "cuGetProcAddress": lambda name, version, flags: ctypes.cast(self._encode_tiled, ctypes.c_void_p).value,
             "cuGetErrorName": lambda error: str(error).encode(),

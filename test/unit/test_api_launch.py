@@ -13,7 +13,8 @@ from conftest import make_manifest, make_problem
 from fake_cuda import KERNEL, FakeGpu, Names
 from stepladder.api import gpu as api_gpu
 from stepladder.api.building import Built, target_for
-from stepladder.api.gpu import LoadedKernel, PreparedFunction, open_gpu
+from stepladder.api.gpu import LoadedKernel, open_gpu
+from stepladder.api.gpu_functions import PreparedFunction
 from stepladder.api.kernel import Kernel
 from stepladder.api.results import stream_of
 from stepladder.api.views import View, row_major

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -85,6 +86,19 @@ def test_a_tile_program_becomes_a_bundle_without_a_problem(tmp_path: Path) -> No
         ("argument2", "f32", (512, 768)),
     ]
     assert found.manifest.steps[0] == "distribute_to_subgroups" and found.manifest.grid == (3, 2, 1)
+
+
+def test_a_build_runs_the_whole_pipeline() -> None:
+    message = "a build runs a whole pipeline, and the request begins with step 'map_to_blocks'"
+    with mlir_context(), pytest.raises(StepladderError, match=message):
+        spirv_build.build(matmul_text(64, 64, 64), "matmul", Request("xetile", start="map_to_blocks"))
+
+
+def test_an_argument_of_the_kernel_that_is_no_operand_is_refused(built: spirv_build.SpirvBuild) -> None:
+    """No payload of the rule has one: the kernel is edited."""
+    kernel = SimpleNamespace(parameters=[SimpleNamespace(number=7)])
+    with pytest.raises(StepladderError, match="the kernel takes argument 7 of the function, which is no operand"):
+        spirv_build._of_matmul(built.run, kernel)
 
 
 def test_a_bundle_of_another_format_is_refused(tmp_path: Path) -> None:

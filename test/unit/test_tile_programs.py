@@ -133,12 +133,12 @@ def test_other_ops_behind_a_product_are_refused(old: str, new: str, message: str
 @pytest.mark.parametrize(
     ("tile", "expected"),
     [
-        ((256, 256, 32), (128, 256, 32, 2, 4)),
+        ((256, 256, 32), (128, 256, 64, 2, 4)),
         ((512, 128, 64), (256, 128, 64, 2, 3)),
         ((192, 128, 64), (192, 128, 64, 3, 4)),
         ((192, 256, 128), (64, 256, 64, 1, 4)),
-        ((64, 384, 16), (64, 192, 16, 1, 4)),
-        ((32, 24, 32), (64, 24, 32, 1, 4)),
+        ((64, 384, 16), (64, 192, 64, 1, 4)),
+        ((32, 24, 32), (64, 24, 64, 1, 4)),
     ],
 )
 def test_the_tile_of_a_program_is_that_of_a_block(tile: tuple[int, int, int], expected: tuple[int, ...]) -> None:
@@ -173,8 +173,8 @@ def test_a_program_has_the_kernel_of_wgmma() -> None:
     counts = [
         len(re.findall(pattern, wanted)) for pattern in (r"\bwgmma\.mma_async", r"cp\.async\.bulk\.tensor\.2d\.shared")
     ]
-    # A step of k = 32 takes two wgmma of depth 16. A is one box of TMA; B, row-major, has one for each 64 columns.
-    assert counts == [2, 5]
+    # A step of k = 64 takes four wgmma of depth 16. A is one box of TMA; B, row-major, has one for each 64 columns.
+    assert counts == [4, 5]
 
 
 def test_an_edited_program_is_no_product_or_another_one() -> None:
@@ -211,3 +211,23 @@ def test_two_programs_need_a_name() -> None:
             run_pipeline(both, "both.mlir", Request("xetile_mma_sync"))
         run = run_pipeline(both, "both.mlir", Request("xetile_mma_sync", function="other", through="rasterize_blocks"))
     assert run.selection is not None and run.selection.function == "other"
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ("LAUNCH", "the program has 2 launches: one is accepted"),
+        ("  memref.store %zero, %c[%n0, %n0] : memref<64x64xf32>\n", "memref.store is outside of the launch"),
+    ],
+)
+def test_a_program_around_its_launch(more: str, message: str) -> None:
+    """What a program is read as is one launch, and what makes sizes and views."""
+    text = product(Problem(64, 64, 64, "f16", "f16", "f32", "f32", False), (64, 64, 32))
+    launch = text[text.index("  gpu.launch") : text.rindex("  return")]
+    text = text.replace(launch, "  %zero = arith.constant 0.0 : f32\n" + more.replace("LAUNCH", launch) + launch)
+    with mlir_context():
+        request = Request("xetile_mma_sync")
+        found = tile_programs.read(library.load("xetile_mma_sync"), parse_payload(text, "around"), request)
+        assert found is not None
+        with pytest.raises(StepladderError, match=message):
+            found.understood()

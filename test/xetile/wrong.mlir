@@ -625,3 +625,55 @@ func.func @wrong(%t: !xetile.tile<vector<64x32xf32>, #xetile.tile_attr<{wg = #a}
   %r = "xetile.atomic_rmw"(%v, %t) {kind = "addf"} : (vector<64x32xf32>, !xetile.tile<vector<64x32xf32>, #xetile.tile_attr<{wg = #a}>>) -> vector<64x32xf32>
   return
 }
+
+// -----
+
+func.func @wrong(%m: memref<16x16xf16>, %o: vector<16xindex>) {
+  // expected-error @+1 {{a scatter tile is of a memref of one dimension, not of memref<16x16xf16>}}
+  %t = "xetile.init_tile"(%m, %o) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (memref<16x16xf16>, vector<16xindex>) -> !xetile.tile<vector<16xf16>, #xetile.scatter>
+  return
+}
+
+// -----
+
+// A value of a work-group, and a tile of a subgroup.
+#a = #xetile.wg_map<{sg_layout = [2, 1], sg_data = [8, 32]}>
+func.func @wrong(%t: !xetile.tile<vector<16x32xf32>, #xetile.tile_attr<{wg = #a}>>, %u: !xetile.tile<vector<16x32xf32>, unit>) {
+  %v = "xetile.load_tile"(%t) : (!xetile.tile<vector<16x32xf32>, #xetile.tile_attr<{wg = #a}>>) -> vector<16x32xf32>
+  // expected-error @+1 {{and the tile has no wg: a tile of a work-group has one}}
+  "xetile.store_tile"(%v, %u) : (vector<16x32xf32>, !xetile.tile<vector<16x32xf32>, unit>) -> ()
+  return
+}
+
+// -----
+
+func.func @wrong(%m: memref<16x16xf16>, %i: index) {
+  // expected-error @+1 {{order = ["row"] is no list of integers, such as [8, 4]}}
+  %t = "xetile.init_tile"(%m, %i, %i) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<16x16xf16>, index, index) -> !xetile.tile<vector<8x16xf16>, #xetile.tile_attr<{order = ["row"]}>>
+  return
+}
+
+// -----
+
+func.func @wrong(%m: memref<16x16xf16>, %i: index) {
+  // expected-error @+1 {{a tile has static sizes, and its vector is scalable}}
+  %t = "xetile.init_tile"(%m, %i, %i) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<16x16xf16>, index, index) -> !xetile.tile<vector<8x[16]xf16>, unit>
+  return
+}
+
+// -----
+
+func.func @wrong(%v: vector<8x16xf16>) {
+  // expected-error @+1 {{the result has elements of f32, and the source of f16}}
+  %t = "xetile.transpose"(%v) {permutation = [1, 0]} : (vector<8x16xf16>) -> vector<16x8xf32>
+  return
+}
+
+// -----
+
+func.func @wrong(%t: !xetile.tile<vector<8x16xf32>, unit>, %v: vector<8x16xf32>) {
+  // expected-error @+1 {{arith.addf: 3 : i32 is no map}}
+  %w = arith.addf %v, %v {wg_map = 3 : i32} : vector<8x16xf32>
+  "xetile.store_tile"(%w, %t) : (vector<8x16xf32>, !xetile.tile<vector<8x16xf32>, unit>) -> ()
+  return
+}

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
 from stepladder.api import store
 from stepladder.api.errors import ArgumentError
+<<<<<<< HEAD
 from stepladder.pipeline.automatic import AUTO, WITHOUT_GPU, first_of, pipelines_for, with_reason
+=======
+from stepladder.api.memory import Memory
+from stepladder.pipeline.automatic import AUTO, WITHOUT_GPU, first_of, pipelines_for
+>>>>>>> main
 from stepladder.runtime import targets
 from stepladder.runtime.bundle import Bundle, FunctionBundle
 from stepladder.runtime.errors import BAD_INPUT, FAILED, NOT_EXECUTED, StepladderError
@@ -22,10 +25,15 @@ if TYPE_CHECKING:
     from stepladder.pipeline.request import Request
 
 KnobValue = str | int
-_Made = TypeVar("_Made")
 EMULATOR = "emulator"
+<<<<<<< HEAD
 # Kernels that are kept in memory.
 _KEPT = 512
+=======
+
+
+# Functions that are kept in memory.
+>>>>>>> main
 _KEPT_FUNCTIONS = 64
 
 
@@ -195,40 +203,8 @@ def target_for(capability: tuple[int, int]) -> str:
     return names[-1]
 
 
-class _Memory(Generic[_Made]):
-    """What was compiled and used last, and a lock for each that is being compiled."""
-
-    def __init__(self, limit: int = _KEPT) -> None:
-        self.limit = limit
-        self.lock = threading.Lock()
-        self.made: OrderedDict[object, _Made] = OrderedDict()
-        self.running: dict[object, threading.Lock] = {}
-
-    def find(self, key: object) -> _Made | None:
-        with self.lock:
-            if key in self.made:
-                self.made.move_to_end(key)
-            return self.made.get(key)
-
-    def keep(self, key: object, made: _Made) -> None:
-        with self.lock:
-            self.made[key] = made
-            while len(self.made) > self.limit:
-                self.made.popitem(last=False)
-
-    @contextlib.contextmanager
-    def only_one(self, key: object) -> Iterator[None]:
-        """Lets one thread at a time compile a kernel."""
-        with self.lock:
-            own = self.running.setdefault(key, threading.Lock())
-        with own:
-            yield
-        with self.lock:
-            self.running.pop(key, None)
-
-
-_memory = _Memory[Built]()
-_functions = _Memory[BuiltFunction](_KEPT_FUNCTIONS)
+_memory = Memory[Built]()
+_functions = Memory[BuiltFunction](_KEPT_FUNCTIONS)
 # MLIR's bindings and the package's own state of a run, also on the emulator, belong to one thread at a time.
 exclusive = threading.RLock()
 

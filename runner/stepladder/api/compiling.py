@@ -5,13 +5,16 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeGuard
 
 from stepladder.api import building, signature
 from stepladder.api.building import AUTO, Built, BuiltFunction, Job
+from stepladder.api.by_shape import ByShape, dynamic_arguments, sizes_in, sizes_of, static_text
 from stepladder.api.errors import ArgumentError
 from stepladder.api.function import Function
 from stepladder.api.kernel import Device, Kernel
+from stepladder.api.options import check_options
 from stepladder.api.spec import MatmulSpec
 from stepladder.api.views import torch_module
 from stepladder.runtime.bundle import FunctionBundle, read_any
@@ -21,6 +24,8 @@ def compile(
     source: object,
     example_inputs: Sequence[object] | None = None,
     *,
+    dynamic_shapes: object = None,
+    bind: Mapping[str, int] | None = None,
     pipeline: str | os.PathLike[str] = AUTO,
     target: str = AUTO,
     device: Device = "auto",
@@ -28,7 +33,7 @@ def compile(
     without: Sequence[str] = (),
     plugins: Sequence[str | os.PathLike[str]] = (),
     **knobs: str | int,
-) -> Kernel | Function:
+) -> Kernel | Function | ByShape:
     """Compiles a matmul to a kernel that is called on arrays, or a function with several to one kernel each.
 
     Args:
@@ -36,6 +41,9 @@ def compile(
             `torch.nn.Module`.
         example_inputs: of a `torch.nn.Module`: tensors of the shapes, element types and device that it is called with,
             also in lists, tuples and dictionaries; what is no tensor is a constant.
+        dynamic_shapes: of a `torch.nn.Module`: the dimensions of its inputs that differ from call to call, as
+            `torch.export` takes them.
+        bind: sizes of dynamic dimensions of a payload by name, as of `--bind`: `arg0.1`, or M, N, K, BATCH.
         pipeline: name or file of a pipeline; `auto` for the first of wgmma (on sm_90a), mma_sync and wmma that accepts
             the payload.
         target: GPU architecture, such as `sm_90a`; `auto` for that of the GPU, or sm_90a where there is none.
@@ -47,33 +55,27 @@ def compile(
 
     Returns:
         The kernel, or the function of several kernels; of a `torch.nn.Module` it is called on the module's inputs. The
-        package's pipelines are compiled once: the kernel is kept in memory, and on disk in the cache.
+        package's pipelines are compiled once: the kernel is kept in memory, and on disk in the cache. Of a function on
+        tensors with dynamic dimensions, and of a module with `dynamic_shapes`, the first call with a set of shapes
+        compiles its kernels.
 
     Raises:
         StepladderError: the payload, the pipeline, a knob or the target is not acceptable, or a step fails; `render()`
             is the message of the command line.
     """
-    module = pytorch = None
-    if isinstance(source, MatmulSpec):
-        text, name = source.text(), "matmul"
-    elif _is_module(source):
-        pytorch = importlib.import_module("stepladder.api.pytorch")  # which imports PyTorch
-
-        if example_inputs is None:
-            raise ArgumentError("argument 'example_inputs' is missing: the tensors that the module is called with")
-        torch_export = importlib.import_module("stepladder.api.torch_export")
-        text, module = torch_export.export(source, example_inputs)
-        name = type(source).__name__
-    else:
-        text, name = building.source_text(source)
-        if "stablehlo." in text:
-            from stepladder.pipeline.context import linalg_text
-
-            with building.exclusive:
-                text = linalg_text(text, name)
+    check_options(
+        {
+            "pipeline": pipeline,
+            "target": target,
+            "device": device,
+            "function": function,
+            "without": without,
+            "plugins": plugins,
+        }
+    )
     job = Job(
-        text,
-        name,
+        "",
+        "matmul",
         os.fspath(pipeline),
         building.target_of(target, device),
         knob_items(knobs),
@@ -81,13 +83,51 @@ def compile(
         function,
         tuple(os.fspath(path) for path in plugins),
     )
+    if _is_module(source):
+        if bind:
+            raise ArgumentError("argument 'bind' is for payloads; dynamic_shapes is that of a torch.nn.Module")
+        if example_inputs is None:
+            raise ArgumentError("argument 'example_inputs' is missing: the tensors that the module is called with")
+        importlib.import_module("stepladder.api.pytorch")  # before `modules`, and with PyTorch
+        modules = importlib.import_module("stepladder.api.torch_modules")
+        return modules.compiled(
+            source, example_inputs, dynamic_shapes, replace(job, name=type(source).__name__), device
+        )
+    for name, given in (("example_inputs", example_inputs), ("dynamic_shapes", dynamic_shapes)):
+        if given is not None:
+            raise ArgumentError(f"argument '{name}' is for a torch.nn.Module; the source is a {type(source).__name__}")
+    if isinstance(source, MatmulSpec):
+        if bind:
+            raise ArgumentError("argument 'bind' is for payloads; a MatmulSpec has sizes")
+        built = building.build_any(replace(job, text=source.text()))
+        assert isinstance(built, Built)
+        return Kernel(built, signature.of_spec(source), device)
+    text, name = building.source_text(source)
+    return _of_text(replace(job, text=text, name=name), sizes_in(bind), device)
+
+
+def _of_text(job: Job, sizes: Mapping[str, int], device: Device) -> Kernel | Function | ByShape:
+    """Returns the kernels of a payload."""
+    if "stablehlo." in job.text:
+        from stepladder.pipeline.context import linalg_text
+
+        with building.exclusive:
+            job = replace(job, text=linalg_text(job.text, job.name))
+    if not sizes and "?" not in job.text:  # without MLIR
+        return _built(job, device)
+    arguments = None if sizes else dynamic_arguments(job.text, job.name, job.function)
+
+    def of(chosen: Mapping[str, int]) -> Kernel | Function:
+        return _built(replace(job, text=static_text(job.text, job.name, chosen, job.function)), device)
+
+    if arguments is None:
+        return of(sizes)
+    return ByShape(arguments, lambda shapes: of(sizes_of(arguments, shapes)))
+
+
+def _built(job: Job, device: Device) -> Kernel | Function:
     built = building.build_any(job)
-    if pytorch is not None:
-        of_module = pytorch.ModuleFunction if isinstance(built, BuiltFunction) else pytorch.ModuleKernel
-        return of_module(built, module, device)
-    if isinstance(built, BuiltFunction):
-        return Function(built, device)
-    return Kernel(built, signature.of_spec(source) if isinstance(source, MatmulSpec) else None, device)
+    return Function(built, device) if isinstance(built, BuiltFunction) else Kernel(built, None, device)
 
 
 def knob_items(knobs: Mapping[str, object]) -> tuple[tuple[str, str | int], ...]:

@@ -18,11 +18,10 @@ from stepladder.api.signature import Parameter, Signature
 from stepladder.api.tensors import KnownTensors
 from stepladder.api.views import View, row_major, view_of
 from stepladder.runtime.bundle import FunctionBuffer, FunctionManifest
-from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import FAILED, StepladderError, suggest
 
 if TYPE_CHECKING:
-    from stepladder.api.gpu import PreparedFunction
+    from stepladder.api.gpu_functions import PreparedFunction
 
 
 class Function:
@@ -51,8 +50,7 @@ class Function:
             _parameter(item, "out" if len(results) == 1 else f"out[{number}]") for number, item in enumerate(results)
         )
         self._prepared: dict[int, PreparedFunction] = {}
-        self._tensors = KnownTensors([element_type(item.type).dtype.name for item in self.outputs])
-        self._shapes = [item.shape for item in self.outputs]
+        self._tensors = KnownTensors()
         self._lock = threading.RLock()
 
     def __repr__(self) -> str:
@@ -137,9 +135,9 @@ class Function:
             ArgumentError: an argument that is not accepted; the message names it.
             CudaError: the driver refuses a launch, or, for NumPy arrays, a kernel fails.
         """
-        given = None if out is None else [out] if len(self.outputs) == 1 else out
-        if given is None or (isinstance(given, (list, tuple)) and len(given) == len(self.outputs)):
-            launched = self._tensors.launch(arrays, given, stream, self._shapes)
+        given = None if out is None else (out,) if len(self.outputs) == 1 else out
+        if given is None or isinstance(given, (list, tuple)):
+            launched = self._tensors.launch(arrays, None if given is None else tuple(given), stream)
             if launched is not None:
                 return launched[0] if len(launched) == 1 else tuple(launched)
         if len(arrays) != len(self.inputs):
@@ -163,7 +161,7 @@ class Function:
             on = stream_of(stream, device) if stream is not None else current_stream(views, outs[0])
             prepared, addresses = self._on_gpu(device), tuple(view.address for view in (*views, *outs))
             prepared.launch(addresses, on)
-            self._tensors.remember(arrays, [view.array for view in outs], prepared, addresses)
+            self._tensors.remember(arrays, [view.array for view in outs], out is None, prepared, addresses, on)
         results = tuple(view.array for view in outs)
         return results[0] if len(results) == 1 else results
 
@@ -184,7 +182,8 @@ class Function:
         return seen
 
     def _on_gpu(self, device: int) -> PreparedFunction:
-        from stepladder.api.gpu import PreparedFunction, open_gpu
+        from stepladder.api.gpu import open_gpu
+        from stepladder.api.gpu_functions import PreparedFunction
 
         with self._lock:
             if device not in self._prepared:

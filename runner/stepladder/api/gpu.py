@@ -7,6 +7,7 @@ enqueues it: nothing is allocated, copied or synchronized.
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import re
 import threading
@@ -17,20 +18,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from stepladder.runtime.buffers import Borrowed, Buffer
-from stepladder.runtime.bundle import WORKSPACE_ROLES, Argument, Bundle, FunctionBundle
+from stepladder.runtime.bundle import WORKSPACE_ROLES, Argument, Bundle
 from stepladder.runtime.device import Device, device_ordinal
 from stepladder.runtime.driver import Cuda, import_cuda, not_executed
 from stepladder.runtime.element_types import element_type
-from stepladder.runtime.function_launch import LoadedFunction, Replay
 from stepladder.runtime.host_number import HostNumber, bits_of
 from stepladder.runtime.kernel import Kernel
 from stepladder.runtime.tensor_map import TensorMap, encode
 
 # Prepared launches that a kernel keeps: sets of addresses, and streams.
-_KEPT = 1024
-# Calls on one set of addresses before a graph of them is made, and graphs that a function keeps.
-_BEFORE_GRAPH = 8
-_GRAPHS = 128
+KEPT = 1024
 # Handles of the driver's own streams, which belong to the context that is current: 0, legacy and per-thread.
 _DEFAULT_STREAMS = (0, 1, 2)
 # A variable of a kernel's module in global memory: a workspace, or counters, that launches at one time would share.
@@ -52,6 +49,26 @@ class OpenGpu:
     def is_current(self) -> bool:
         """Tells whether the context is the calling thread's."""
         return int(self.cuda.driver.cuCtxGetCurrent()[1]) == self.context
+
+    def on_stream(self, launch: Callable[[], None], stream: int) -> Callable[[], None]:
+        """Returns a function that launches on a stream from any thread.
+
+        Args:
+            launch: enqueues on the stream; for one of the driver's own, the context must be current.
+            stream: its handle.
+        """
+        if stream not in _DEFAULT_STREAMS:
+            return launch
+        current, context = self.cuda.driver.cuCtxGetCurrent, self.context
+
+        def enqueue() -> None:
+            if int(current()[1]) == context:
+                launch()
+                return
+            with self.current():
+                launch()
+
+        return enqueue
 
     @contextlib.contextmanager
     def current(self) -> Iterator[None]:
@@ -84,14 +101,16 @@ class OpenGpu:
         Raises:
             CudaError: the driver does not know the stream.
         """
+        if stream in _DEFAULT_STREAMS and not self.is_current():
+            with self.current():
+                return self.capture_of(stream)
         cuda = self.cuda
         active = cuda.driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE
-        with self.current() if stream in _DEFAULT_STREAMS else contextlib.nullcontext():
-            error, status = cuda.driver.cuStreamIsCapturing(stream)  # of the two, the cheap one
-            if error == cuda.driver.CUresult.CUDA_SUCCESS and status != active:
-                return None
-            error, status, number, *_ = cuda.driver.cuStreamGetCaptureInfo(cuda.driver.CUstream(stream))
-            cuda.check("cuStreamGetCaptureInfo", error)
+        error, status = cuda.driver.cuStreamIsCapturing(stream)  # of the two, the cheap one
+        if error == cuda.driver.CUresult.CUDA_SUCCESS and status != active:
+            return None
+        error, status, number, *_ = cuda.driver.cuStreamGetCaptureInfo(cuda.driver.CUstream(stream))
+        cuda.check("cuStreamGetCaptureInfo", error)
         return int(number) if status == active else None
 
 
@@ -160,7 +179,7 @@ class LoadedKernel:
         self._lock = threading.RLock()
         self._prepared: OrderedDict[tuple[object, ...], Callable[[], None]] = OrderedDict()
         # A kernel with a workspace has one copy for each stream, and for each stream of each capture.
-        self._has_workspace = bool(bundle.manifest.workspaces) or _WORKSPACE.search(bundle.ptx) is not None
+        self._has_workspace = bool(bundle.manifest.workspaces) or uses_global_memory(bundle.ptx)
         self._copies: dict[object, _Copy] = {}
         self._constants = self._upload_constants()
         self._copy(None)
@@ -176,28 +195,32 @@ class LoadedKernel:
         Raises:
             CudaError: the driver refuses the launch.
         """
-        prepared = None if self._has_workspace else self._prepared.get((addresses, stream))
-        if prepared is None:
-            prepared = self._prepare(addresses, stream)
-        if stream in _DEFAULT_STREAMS and not self.gpu.is_current():
-            with self.gpu.current():
-                prepared()
-        else:
-            prepared()
+        self._find(addresses, stream)()
 
-    def _prepare(self, addresses: tuple[int, ...], stream: int) -> Callable[[], None]:
-        """Returns the prepared launch for a set of addresses."""
+    def launcher(self, addresses: tuple[int, ...], stream: int) -> Callable[[], None]:
+        """Returns a function that launches on these addresses and this stream, any number of times.
+
+        Args:
+            addresses, stream: as for `launch`.
+        """
+        if self._has_workspace:  # which one depends on whether the stream is captured
+            return functools.partial(self.launch, addresses, stream)
+        return self._find(addresses, stream)
+
+    def _find(self, addresses: tuple[int, ...], stream: int) -> Callable[[], None]:
+        """Returns the prepared launch for a set of addresses, which is made where there is none yet."""
         capture = self.gpu.capture_of(stream) if self._has_workspace else None
+        key = addresses, stream, capture
+        found = self._prepared.get(key)
+        if found is not None:
+            return found
         with self._lock, self.gpu.current():
-            key = (addresses, stream) if capture is None else (addresses, stream, capture)
             found = self._prepared.get(key)
-            if found is not None:
-                return found
-            copy = self._copy((stream, capture) if self._has_workspace else None)
-            found = self._launches(copy, addresses, stream)
-            self._prepared[key] = found
-            while len(self._prepared) > _KEPT:
-                self._prepared.popitem(last=False)
+            if found is None:
+                copy = self._copy((stream, capture) if self._has_workspace else None)
+                found = self._prepared[key] = self.gpu.on_stream(self._launches(copy, addresses, stream), stream)
+                while len(self._prepared) > KEPT:
+                    self._prepared.popitem(last=False)
             return found
 
     def _launches(self, copy: _Copy, addresses: tuple[int, ...], stream: int) -> Callable[[], None]:
@@ -216,14 +239,7 @@ class LoadedKernel:
             kernel.prepared(item.grid, item.block, parameters(item.arguments), stream)
             for kernel, item in zip(copy.kernel.front, manifest.front, strict=True)
         ]
-        if not first:
-            return last
-
-        def enqueue() -> None:
-            for launch in (*first, last):
-                launch()
-
-        return enqueue
+        return in_order([*first, last])
 
     def _copy(self, user: object) -> _Copy:
         """Returns the copy of the kernel for a stream: its own, because two streams may not share a workspace."""
@@ -292,87 +308,26 @@ class LoadedKernel:
             return results
 
 
-@dataclass
-class _Launches:
-    """What a function enqueues on a set of addresses and a stream: its kernels, or, after some calls, a graph."""
-
-    loaded: LoadedFunction
-    launches: list[Callable[[], None]]
-    count: int = 0
-    graph: Replay | None = None
-
-
-class PreparedFunction:
-    """A function with several kernels on a GPU: its launches, prepared once for a set of addresses and a stream.
-
-    A workspace belongs to one stream, or to one capture of it, so that launches at one time do not share it. A function
-    whose kernels keep nothing in global memory is loaded once. Several kernels that are launched on the same addresses
-    again and again become a CUDA graph, which costs the host one launch.
+def uses_global_memory(ptx: str) -> bool:
+    """Tells whether a kernel has variables in global memory, which launches at one time would share.
 
     Args:
-        bundle: of the function.
-        gpu: the GPU.
-
-    Raises:
-        StepladderError: the GPU cannot run a kernel; status NOT_EXECUTED.
-        CudaError: the driver refuses one.
+        ptx: of the kernel.
     """
+    return _WORKSPACE.search(ptx) is not None
 
-    def __init__(self, bundle: FunctionBundle, gpu: OpenGpu) -> None:
-        self.bundle = bundle
-        self.gpu = gpu
-        self._lock = threading.RLock()
-        self._has_workspace = bundle.manifest.workspace > 0 or any(
-            _WORKSPACE.search(kernel.ptx) is not None for kernel in bundle.kernels.values()
-        )
-        self._loaded: dict[object, LoadedFunction] = {}
-        self._prepared: OrderedDict[tuple[object, ...], _Launches] = OrderedDict()
-        self._graphs = 0
-        self._places = [place for kind in ("argument", "result") for place, _ in bundle.manifest.of_kind(kind)]
 
-    def launch(self, addresses: tuple[int, ...], stream: int) -> None:
-        """Enqueues all kernels.
+def in_order(launches: Sequence[Callable[[], None]]) -> Callable[[], None]:
+    """Returns a function that enqueues launches one after the other.
 
-        Args:
-            addresses: of the arguments, then of the results.
-            stream: handle of the stream.
+    Args:
+        launches: one at least.
+    """
+    if len(launches) == 1:
+        return launches[0]
 
-        Raises:
-            CudaError: the driver refuses a launch.
-        """
-        if stream in _DEFAULT_STREAMS and not self.gpu.is_current():
-            with self.gpu.current():
-                self._launch(addresses, stream)
-        else:
-            self._launch(addresses, stream)
-
-    def _launch(self, addresses: tuple[int, ...], stream: int) -> None:
-        is_one = len(self.bundle.manifest.launches) == 1
-        capture = None if is_one and not self._has_workspace else self.gpu.capture_of(stream)
-        found = self._prepared.get((addresses, stream, capture)) or self._prepare(addresses, stream, capture)
-        if found.graph is not None:
-            found.graph()
-            return
-        for launch in found.launches:
+    def enqueue() -> None:
+        for launch in launches:
             launch()
-        if capture is None and not is_one:
-            found.count += 1
-            if found.count == _BEFORE_GRAPH and self._graphs < _GRAPHS:
-                with self._lock, self.gpu.current(), self.gpu.relaxed_capture():
-                    self._graphs += 1
-                    found.graph = found.loaded.graph(dict(zip(self._places, addresses)), stream)
 
-    def _prepare(self, addresses: tuple[int, ...], stream: int, capture: int | None) -> _Launches:
-        user = (stream, capture) if self._has_workspace else None
-        with self._lock, self.gpu.current(), self.gpu.relaxed_capture():
-            if user not in self._loaded:
-                self._loaded[user] = LoadedFunction(self.gpu.device, self.bundle)
-            loaded = self._loaded[user]
-            found = _Launches(loaded, loaded.launchers(dict(zip(self._places, addresses)), stream))
-            self._prepared[addresses, stream, capture] = found
-            while len(self._prepared) > _KEPT:
-                dropped = self._prepared.popitem(last=False)[1].graph
-                if dropped is not None:
-                    self._graphs -= 1
-                    dropped.free()
-            return found
+    return enqueue

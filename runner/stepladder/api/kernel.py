@@ -19,7 +19,6 @@ from stepladder.api.signature import Signature
 from stepladder.api.tensors import KnownTensors
 from stepladder.api.views import View, view_of
 from stepladder.runtime.bundle import Manifest
-from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import FAILED, StepladderError, suggest
 
 if TYPE_CHECKING:
@@ -50,8 +49,7 @@ class Kernel:
         self.signature = arguments or signature.of_bundle(built.bundle)
         self.device = device
         self._loaded: dict[int, LoadedKernel] = {}
-        makes_out = not self.signature.reads_out
-        self._tensors = KnownTensors([element_type(self.signature.out.type).dtype.name] if makes_out else None)
+        self._tensors = KnownTensors()
         self._lock = threading.RLock()
 
     def __repr__(self) -> str:
@@ -165,11 +163,11 @@ class Kernel:
             ArgumentError: an argument that is not accepted; the message names it.
             CudaError: the driver refuses the launch, or, for NumPy arrays, the kernel fails.
         """
-        if self.signature.further:
-            return self._call_several(arrays, out, stream)
-        launched = self.launch_tensors(arrays, out, stream, self.signature.out.shape)
+        launched = self.launch_tensors(arrays, out, stream)
         if launched is not None:
             return launched
+        if self.signature.further:
+            return self._call_several(arrays, out, stream)
         inputs = self.signature.inputs
         if out is None and len(arrays) == len(inputs) + 1 and self.signature.initial is None:
             arrays, out = arrays[:-1], arrays[-1]
@@ -239,6 +237,7 @@ class Kernel:
         memory = self.signature.memory(views)
         device = device_of([*memory, *further, *(() if out is None else (out,))])
         wanted = self.signature.out
+        is_new = out is None
         if out is None:
             if self.signature.reads_out and self.signature.initial is None:
                 raise ArgumentError("argument 'out' is missing: the kernel adds the product to what it holds")
@@ -256,19 +255,16 @@ class Kernel:
         addresses = self._addresses(views, out, further)
         loaded.launch(addresses, handle)
         if self.signature.initial is None and not further and not self.signature.has_numbers:
-            self._tensors.remember(arrays, [out.array], loaded, addresses)
+            self._tensors.remember(arrays, [out.array], is_new, loaded, addresses, handle)
         return out.array
 
-    def launch_tensors(
-        self, arrays: Sequence[object], out: object, stream: object, shape: tuple[int, ...]
-    ) -> object | None:
+    def launch_tensors(self, arrays: tuple[object, ...], out: object, stream: object) -> object | None:
         """Launches the kernel on tensors that it was launched on before; returns None, and does nothing, for others.
 
         Args:
             arrays, out, stream: as for `__call__`.
-            shape: of the new array.
         """
-        made = self._tensors.launch(arrays, None if out is None else (out,), stream, (shape,))
+        made = self._tensors.launch(arrays, None if out is None else (out,), stream)
         return None if made is None else made[0]
 
     def _addresses(self, views: Sequence[View], out: View, further: Sequence[View]) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from stepladder.api.building import AUTO, EMULATOR
 from stepladder.api.compiling import compile as compile_kernel
@@ -20,20 +20,22 @@ from stepladder.api.rows import bucket_of, check_buckets, compile_rows
 from stepladder.api.shapes import Shapes, recognize
 from stepladder.api.signature import check_alignment
 from stepladder.api.spec import MatmulSpec
-from stepladder.api.tensors import is_plain
 from stepladder.api.traced import trace
 from stepladder.api.views import View, row_major, same_strides, torch_module, type_name, view_of
 
 # Signatures of calls whose kernels are known.
 _KEPT = 2048
+# Plans of calls of one shape: of other element types, layouts and GPUs.
+_FORMS = 8
 
+_Value = TypeVar("_Value")
 _NONE: Sequence[object] = ()
 # The type of the result, where it is not that of the operands.
 _RESULTS = {"i8": "i32", "f8E4M3FN": "f32", "f8E5M2": "f32"}
 _TYPES = ("f16", "bf16", "f32", "f64", "i8", "f8E4M3FN", "f8E5M2")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Plan:
     """What a call of one signature does: the kernel, and the shapes of the matmul."""
 
@@ -42,9 +44,47 @@ class _Plan:
 
 
 _plans: OrderedDict[object, _Plan] = OrderedDict()
-# The same by what the tensors of a call tell without a view of them.
-_calls: OrderedDict[object, _Plan] = OrderedDict()
 _lock = threading.Lock()
+
+
+class _Calls:
+    """Plans by the options of a call and the shapes of A and B; their kernels know the tensors of a call, or not."""
+
+    def __init__(self) -> None:
+        self._plans: OrderedDict[object, tuple[_Plan, ...]] = OrderedDict()
+
+    def launch(self, options: tuple, arrays: tuple[Any, ...], out: object, stream: object) -> object | None:
+        """Launches a kernel on tensors that it was launched on before; returns None, and does nothing, for others.
+
+        Args:
+            options, arrays, out, stream: of the call.
+        """
+        try:
+            plans = self._plans.get((arrays[0].shape, arrays[1].shape, options), ())
+        except (AttributeError, TypeError):  # no shape, or one that is no tuple
+            return None
+        for plan in plans:
+            launched = plan.kernel.launch_tensors(arrays, out, stream)
+            if launched is not None:
+                return launched
+        return None
+
+    def keep(self, options: tuple, arrays: tuple[Any, ...], plan: _Plan) -> None:
+        """Notes the plan of a call.
+
+        Args:
+            options, arrays: of the call.
+            plan: of it.
+        """
+        torch = torch_module()
+        if torch is not None and all(isinstance(array, torch.Tensor) for array in arrays):
+            key = arrays[0].shape, arrays[1].shape, options
+            known = self._plans.get(key, ())
+            if plan not in known:
+                _keep(key, (plan, *known[: _FORMS - 1]), self._plans)
+
+
+_calls = _Calls()
 
 
 def matmul(
@@ -94,17 +134,15 @@ def matmul(
         EpilogueError: the epilogue cannot be traced, or has side effects; with the file and the line.
         StepladderError: no pipeline compiles this matmul, or none for a range of rows.
     """
-    call = None
+    call: tuple = ()
     buckets = None if row_buckets is None else check_buckets(row_buckets)
     if operands is not _NONE:
         _check_operands(operands, epilogue)
     if c is None and epilogue is None:
-        call = _call_of((a, b), out, (dtype, pipeline, target, device, buckets, *knob_items(knobs)))
-        known = None if call is None else _calls.get(call)
-        if known is not None:
-            launched = known.kernel.launch_tensors((a, b), out, stream, known.shapes.result)
-            if launched is not None:
-                return launched
+        call = dtype, pipeline, target, device, buckets, knob_items(knobs) if knobs else ()
+        launched = _calls.launch(call, (a, b), out, stream)
+        if launched is not None:
+            return launched
     handle = None if stream is None else stream_of(stream)
     seen_a, seen_b = view_of("a", a, handle), view_of("b", b, handle)
     seen_out = None if out is None else view_of("out", out, handle)
@@ -115,10 +153,9 @@ def matmul(
         key = (seen_a.signature, seen_b.signature, given, wanted, options)
         plan = _plans.get(key)
         if plan is None:
-            plan = _keep(key, _plan(seen_a, seen_b, seen_out, wanted, None, False, options))
+            plan = _keep(key, _plan(seen_a, seen_b, seen_out, wanted, None, False, options), _plans)
         result = _run(plan, [seen_a, seen_b], seen_out, stream, (a, b))
-        if call is not None:
-            _keep(call, plan, _calls)
+        _calls.keep(call, (a, b), plan)
         return result
     in_place = c is not None and c is out
     shapes = _shapes(seen_a, seen_b)
@@ -126,7 +163,7 @@ def matmul(
     key = (seen_a.signature, seen_b.signature, seen_out and seen_out.signature, wanted, options, traced, in_place)
     plan = _plans.get(key)
     if plan is None:
-        plan = _keep(key, _plan(seen_a, seen_b, seen_out, wanted, traced, in_place, options))
+        plan = _keep(key, _plan(seen_a, seen_b, seen_out, wanted, traced, in_place, options), _plans)
     return _run(plan, [seen_a, seen_b, *further], seen_out, stream)
 
 
@@ -155,7 +192,7 @@ class Matmul:
         self._dtype = None if dtype is None else type_name(dtype, "dtype")
         self._options = (pipeline, target, device, buckets, knob_items(knobs))
         self._plans: OrderedDict[object, _Plan] = OrderedDict()
-        self._calls: OrderedDict[object, _Plan] = OrderedDict()
+        self._calls = _Calls()
 
     def __call__(self, a: object, b: object, *operands: object, out: object = None, stream: object = None) -> Any:  # noqa: ANN401
         """Returns f(AB).
@@ -170,12 +207,9 @@ class Matmul:
             StepladderError: no pipeline compiles this matmul.
         """
         arrays = (a, b, *operands)
-        call = _call_of(arrays, out, ())
-        known = None if call is None else self._calls.get(call)
-        if known is not None:
-            launched = known.kernel.launch_tensors(arrays, out, stream, known.shapes.result)
-            if launched is not None:
-                return launched
+        launched = self._calls.launch((), arrays, out, stream)
+        if launched is not None:
+            return launched
         handle = None if stream is None else stream_of(stream)
         names = ["a", "b", *(f"operands[{number}]" for number in range(len(operands)))]
         views = [view_of(name, array, handle) for name, array in zip(names, arrays)]
@@ -185,8 +219,7 @@ class Matmul:
         if plan is None:
             plan = _keep(key, self._compiled(views, operands, seen_out), self._plans)
         result = _run(plan, views, seen_out, stream, arrays)
-        if call is not None:
-            _keep(call, plan, self._calls)
+        self._calls.keep((), arrays, plan)
         return result
 
     def _compiled(self, views: list[View], operands: Sequence[object], out: View | None) -> _Plan:
@@ -215,9 +248,14 @@ def precompile(
         The kernels, in order.
 
     Raises:
+        ArgumentError: what is no list of matmuls, or no number of threads.
         StepladderError: as for `compile`.
     """
-    with ThreadPoolExecutor(max_workers=max(1, workers)) as pool:
+    if isinstance(specs, MatmulSpec) or not isinstance(specs, Iterable):
+        raise ArgumentError(f"argument 'specs' is a {type(specs).__name__}; accepted: several of MatmulSpec")
+    if not isinstance(workers, int) or workers < 1:
+        raise ArgumentError(f"argument 'workers' is {workers!r}; accepted: numbers of at least 1")
+    with ThreadPoolExecutor(max_workers=workers) as pool:
 
         def compile_one(spec: MatmulSpec) -> Kernel:
             kernel = compile_kernel(spec, pipeline=pipeline, target=target, **dict[str, Any](knobs))
@@ -227,12 +265,12 @@ def precompile(
         return list(pool.map(compile_one, specs))
 
 
-def _keep(key: object, plan: _Plan, plans: OrderedDict[object, _Plan] = _plans) -> _Plan:
+def _keep(key: object, value: _Value, kept: OrderedDict[object, _Value]) -> _Value:
     with _lock:
-        plans[key] = plan
-        while len(plans) > _KEPT:
-            plans.popitem(last=False)
-    return plan
+        kept[key] = value
+        while len(kept) > _KEPT:
+            kept.popitem(last=False)
+    return value
 
 
 def _check_operands(operands: object, epilogue: object) -> None:
@@ -330,15 +368,6 @@ def _plan(
     kernel = compile_kernel(spec, pipeline=pipeline, target=target, device=where, **dict(knobs))
     assert isinstance(kernel, Kernel)  # of one matmul
     return _Plan(kernel, shapes)
-
-
-def _call_of(arrays: Sequence[object], out: object, options: tuple) -> object | None:
-    """Returns what the kernel of a call on tensors of PyTorch depends on; None for other arrays."""
-    torch: Any = torch_module()
-    tensors: list[Any] = [*arrays, *(() if out is None else (out,))]
-    if torch is None or not all([is_plain(item, torch) for item in tensors]):
-        return None
-    return options, out is None, tuple([(item.shape, item.stride(), item.dtype, item.device) for item in tensors])
 
 
 def _run(plan: _Plan, views: list[View], out: View | None, stream: object, arrays: Sequence[object] = ()) -> Any:  # noqa: ANN401

@@ -5,20 +5,15 @@ PyTorch is an optional package; this module imports it.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
 
-from stepladder.api import functions, signature
-from stepladder.api.building import Built, BuiltFunction
+from stepladder.api import functions
 from stepladder.api.errors import ArgumentError
-from stepladder.api.function import Function
-from stepladder.api.kernel import Device, Kernel
 from stepladder.api.matmul import Matmul
-from stepladder.api.torch_export import Module
 
 # Activations that a kernel computes, by the name of an argument of `linear`.
 _ACTIVATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
@@ -32,44 +27,6 @@ _ACTIVATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "sigmoid": (functions.sigmoid, torch.sigmoid),
     "tanh": (functions.tanh, torch.tanh),
 }
-
-
-class ModuleKernel(Kernel):
-    """A compiled `torch.nn.Module`: called as the module is; the parameters are read where they are.
-
-    Args:
-        built: the kernel of a function whose first arguments are the parameters and buffers.
-        module: how it is called.
-        device: as for `Kernel`.
-    """
-
-    def __init__(self, built: Built, module: Module, device: Device) -> None:
-        arguments = signature.of_bundle(built.bundle)
-        super().__init__(built, dataclasses.replace(arguments, inputs=module.named(arguments.inputs)), device)
-        self._module = module
-
-    def __call__(self, *arrays: object, out: object = None, stream: object = None) -> Any:  # noqa: ANN401
-        """Returns what the module returns of its inputs; arguments and errors as of `Kernel.__call__`."""
-        return self._module.returned(super().__call__(*self._module.arrays(arrays), out=out, stream=stream))
-
-
-class ModuleFunction(Function):
-    """A compiled `torch.nn.Module` of several kernels: called as the module is; the parameters are read where they are.
-
-    Args:
-        built: a function whose first arguments are the parameters and buffers.
-        module: how it is called.
-        device: as for `Function`.
-    """
-
-    def __init__(self, built: BuiltFunction, module: Module, device: Device) -> None:
-        super().__init__(built, device)
-        self.inputs = module.named(self.inputs)
-        self._module = module
-
-    def __call__(self, *arrays: object, out: object = None, stream: object = None) -> Any:  # noqa: ANN401
-        """Returns what the module returns of its inputs; arguments and errors as of `Function.__call__`."""
-        return self._module.returned(super().__call__(*self._module.arrays(arrays), out=out, stream=stream))
 
 
 @functools.cache
@@ -88,6 +45,12 @@ def _fused(has_bias: bool, activation: str, device: str) -> Matmul:
 def _check_activation(activation: str) -> None:
     if activation and activation not in _ACTIVATIONS:
         raise ArgumentError(f"activation = '{activation}'; accepted: {', '.join(_ACTIVATIONS)}, and '' for none")
+
+
+def _check_tensors(**given: object) -> None:
+    for name, value in given.items():
+        if not isinstance(value, torch.Tensor):
+            raise ArgumentError(f"argument '{name}' is a {type(value).__name__}; accepted: tensors of PyTorch")
 
 
 @torch.library.custom_op("stepladder::matmul", mutates_args=())
@@ -179,6 +142,7 @@ def matmul(a: torch.Tensor, b: torch.Tensor, *, device: str = "auto") -> torch.T
     Raises:
         StepladderError: as `stepladder.matmul`.
     """
+    _check_tensors(a=a, b=b)
     return _matmul(a, b, device)
 
 
@@ -204,4 +168,5 @@ def linear(
         StepladderError: no pipeline compiles this matmul.
     """
     _check_activation(activation)
+    _check_tensors(x=x, weight=weight, **({} if bias is None else {"bias": bias}))
     return _linear(x, weight, bias, activation, device)

@@ -1,101 +1,138 @@
 """Calls on tensors of PyTorch that a kernel or a function was launched on before: nothing is checked twice.
 
 The checks of a call depend on addresses, shapes, strides, element types and devices alone. A call where all of these
-are known is looked up and launched.
+are known is looked up and launched: by one comparison with tensors that were accepted before, then by addresses.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from stepladder.api.results import stream_of
 from stepladder.api.views import torch_module
 
+# Sets of addresses and streams that are kept for tensors of one form, and forms of a kernel or a function.
 _KEPT = 4096
+_FORMS = 16
 
 
 class Loaded(Protocol):
     """A kernel or a function on a GPU."""
 
-    def launch(self, addresses: tuple[int, ...], stream: int) -> None:
-        """Enqueues it on buffers at these addresses.
+    def launcher(self, addresses: tuple[int, ...], stream: int) -> Callable[[], None]:
+        """Returns a function that enqueues it on buffers at these addresses, any number of times.
 
         Args:
             addresses: of the operands, in the order of the manifest.
             stream: its handle.
         """
+        ...
+
+
+class _Known:
+    """Tensors of one form that were launched on: their classes, shapes, strides, element types and device.
+
+    Args:
+        torch: the module.
+        given: the inputs, and results that a call gives.
+        made: results that a call makes.
+
+    Attributes:
+        is_same: tells whether tensors are of this form.
+        launches: what enqueues, by the stream and addresses.
+        device: ordinal of their GPU.
+        needs_gradient: whether one of them does, so that a call is refused where gradients are recorded.
+        allocate: functions that return a new tensor each, for the results.
+        address, stream, records: PyTorch's functions: the address of a tensor, the handle of the current stream of a
+            GPU, and whether gradients are recorded.
+    """
+
+    def __init__(self, torch: Any, given: Sequence[Any], made: Sequence[Any]) -> None:  # noqa: ANN401
+        self.is_same = _comparison(torch, given)
+        self.launches: dict[tuple[int, ...], Callable[[], None]] = {}
+        self.device: int = given[0].device.index
+        self.needs_gradient = any(tensor.requires_grad for tensor in given)
+        self.allocate = [_allocation(torch, tensor) for tensor in made]
+        self.address: Callable[[Any], int] = torch.Tensor.data_ptr
+        self.stream: Callable[[int], int] = getattr(torch._C, "_cuda_getCurrentRawStream", None) or _current_stream
+        self.records: Callable[[], bool] = torch.is_grad_enabled
 
 
 class KnownTensors:
-    """The sets of tensors that a kernel or a function was launched on.
+    """The sets of tensors that a kernel or a function was launched on."""
 
-    Args:
-        dtypes: names of the element types of new results, in order; None where `out` is needed.
-    """
-
-    def __init__(self, dtypes: Sequence[str] | None) -> None:
-        self._dtypes = dtypes
-        self._known: dict[object, tuple[Loaded, tuple[int, ...]]] = {}
+    def __init__(self) -> None:
+        # By the number of tensors that a call gives, of calls that give the results and of calls that do not.
+        self._given: dict[int, list[_Known]] = {}
+        self._made: dict[int, list[_Known]] = {}
         self._lock = threading.Lock()
 
     def launch(
-        self, arrays: Sequence[object], outs: Sequence[object] | None, stream: object, shapes: Sequence[tuple[int, ...]]
+        self, arrays: tuple[object, ...], outs: tuple[object, ...] | None, stream: object
     ) -> Sequence[object] | None:
         """Launches on tensors that are known.
 
         Args:
             arrays, stream: of the call.
             outs: the results that are given; None for new ones.
-            shapes: of new results.
 
         Returns:
             The results; None, and nothing is launched, where the tensors are not known.
         """
-        torch: Any = torch_module()
-        if torch is None or not self._known:
+        forms, given = (self._made, arrays) if outs is None else (self._given, arrays + outs)
+        for known in forms.get(len(given), ()):
+            if known.is_same(*given):
+                break
+        else:
             return None
-        tensors: list[Any] = list(arrays) if outs is None else [*arrays, *outs]
-        records = torch.is_grad_enabled()
-        for tensor in tensors:
-            if not is_plain(tensor, torch) or (records and tensor.requires_grad):
-                return None
-        device = tensors[0].device
-        made = outs
-        if made is None:
-            if self._dtypes is None or stream is not None or device.type != "cuda":
-                return None
-            made = [
-                torch.empty(shape, dtype=getattr(torch, dtype), device=device)
-                for shape, dtype in zip(shapes, self._dtypes)
-            ]
-            tensors += made
-        found = self._known.get(_key(tensors))
-        if found is None:
+        if known.needs_gradient and known.records():
             return None
-        loaded, addresses = found
-        loaded.launch(addresses, stream_of(stream, device.index, made[0]))
-        return made
+        if outs is None:
+            if stream is not None:
+                return None
+            outs = tuple([allocate() for allocate in known.allocate])
+            given += outs
+        handle = known.stream(known.device) if stream is None else stream_of(stream)
+        launch = known.launches.get((handle, *map(known.address, given)))
+        if launch is None:
+            return None
+        launch()
+        return outs
 
     def remember(
-        self, arrays: Sequence[object], outs: Sequence[object], loaded: Loaded, addresses: tuple[int, ...]
+        self,
+        arrays: Sequence[object],
+        outs: Sequence[object],
+        is_new: bool,
+        loaded: Loaded,
+        addresses: tuple[int, ...],
+        stream: int,
     ) -> None:
         """Notes tensors that were launched on.
 
         Args:
             arrays: the inputs.
             outs: the results.
+            is_new: whether the call made the results.
             loaded: the kernel or the function on their GPU.
-            addresses: what it was launched with.
+            addresses, stream: what it was launched with.
         """
         torch: Any = torch_module()
         if torch is None or not arrays or not all(is_plain(item, torch) for item in (*arrays, *outs)):
             return
+        given: list[Any] = [*arrays] if is_new else [*arrays, *outs]
+        tensors: list[Any] = [*arrays, *outs]
         with self._lock:
-            if len(self._known) >= _KEPT:
-                self._known.clear()
-            self._known[_key([*arrays, *outs])] = loaded, addresses
+            forms = (self._made if is_new else self._given).setdefault(len(given), [])
+            known = next((item for item in forms if item.is_same(*given)), None)
+            if known is None:
+                known = _Known(torch, given, outs if is_new else ())
+                forms[:] = [known, *forms[: _FORMS - 1]]
+            if len(known.launches) >= _KEPT:
+                known.launches.clear()
+            known.launches[(stream, *map(known.address, tensors))] = loaded.launcher(addresses, stream)
 
 
 def is_plain(array: object, torch: Any) -> bool:  # noqa: ANN401
@@ -109,6 +146,58 @@ def is_plain(array: object, torch: Any) -> bool:  # noqa: ANN401
     return kind is torch.Tensor or kind is torch.nn.Parameter
 
 
-def _key(tensors: Sequence[Any]) -> object:
-    """Returns all that the checks of a call depend on."""
-    return tuple([(item.data_ptr(), item.shape, item.stride(), item.dtype, item.device) for item in tensors])
+def _guards(torch: Any) -> Any:  # noqa: ANN401
+    """Returns the module of PyTorch with what the guards of its compiler are made of; None where there is none."""
+    return getattr(getattr(torch._C, "_dynamo", None), "guards", None)
+
+
+def _current_stream(device: int) -> int:
+    return torch_module().cuda.current_stream(device).cuda_stream
+
+
+def _allocation(torch: Any, like: Any) -> Callable[[], Any]:  # noqa: ANN401
+    """Returns a function that returns a new tensor of the form of another one."""
+    shape, strides, dtype, device = tuple(like.shape), like.stride(), like.dtype, like.device
+    # As the code of PyTorch's compiler allocates: on the current GPU, without the objects of its Python interface.
+    fast = getattr(_guards(torch), "_empty_strided_cuda", None)
+    index = device.index
+
+    def allocate() -> Any:  # noqa: ANN401
+        if fast is not None and torch._C._cuda_getDevice() == index:
+            return fast(shape, strides, dtype)
+        return torch.empty_strided(shape, strides, dtype=dtype, device=device)
+
+    return allocate
+
+
+def _comparison(torch: Any, tensors: Sequence[Any]) -> Callable[..., bool]:  # noqa: ANN401
+    """Returns a function that compares tensors with the form of these: class, shape, strides, element type, device."""
+    guards = getattr(_guards(torch), "TensorGuards", None)
+    # A guard takes one tensor twice for another form.
+    if guards is not None and len({id(tensor) for tensor in tensors}) == len(tensors):
+        return guards(
+            *tensors,
+            dynamic_dims_sizes=[list(tensor.shape) for tensor in tensors],
+            dynamic_dims_strides=[list(tensor.stride()) for tensor in tensors],
+        ).check
+    forms = [_form(tensor) for tensor in tensors]
+
+    def is_same(*given: Any) -> bool:  # noqa: ANN401
+        try:
+            return all(is_plain(item, torch) for item in given) and [_form(item) for item in given] == forms
+        except RuntimeError:  # of tensors without dense memory
+            return False
+
+    return is_same
+
+
+def _form(tensor: Any) -> tuple[object, ...]:  # noqa: ANN401
+    return (
+        type(tensor),
+        tensor.shape,
+        tensor.stride(),
+        tensor.dtype,
+        tensor.device,
+        tensor.is_neg(),
+        tensor.requires_grad,
+    )

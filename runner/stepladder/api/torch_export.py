@@ -12,18 +12,28 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
+from torch.export.passes import move_to_device_pass  # pyright: ignore[reportMissingImports]
 from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImports]
 
+from stepladder.api.by_shape import Argument
 from stepladder.api.errors import ArgumentError
 from stepladder.api.signature import Parameter
+from stepladder.api.torch_decompositions import TABLE
+from stepladder.api.views import view_of
 from stepladder.runtime.errors import StepladderError
 
 _DIAGNOSTIC = re.compile(r"^.*?\berror: (?P<message>.+)$", re.MULTILINE)
 # What torch-mlir writes of ops that linalg does not have, and why no kernel computes them.
 _FOREIGN = {
-    "tm_tensor": "an op that is neither elementwise nor a reduction, such as a sort, a running sum, or a scatter",
+    "tm_tensor": "an op that is neither elementwise nor a reduction",
     "ml_program": "random numbers, which kernels do not draw; accepted: a module in eval mode, without dropout",
 }
+# Parts of the names of such ops in PyTorch.
+_ORDERING = ("sort", "topk", "scatter", "index_put", "index_add", "index_copy", "cum", "nonzero", "unique", "kthvalue")
+_INSTEAD = (
+    "accepted: elementwise ops, reductions, argmax, views, slices, concatenations, gathers (embedding, gather, "
+    "index_select), where, cumsum; the caller computes the others before or after the compiled module"
+)
 
 
 class _Tensor:
@@ -52,6 +62,24 @@ class Structure:
         leaves, spec = pytree.tree_flatten(value)
         kept = tuple(_Tensor if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves)
         return cls(spec, kept), [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+
+    def tensors_of(self, given: Sequence[object]) -> list[torch.Tensor]:
+        """Returns the tensors in the inputs of a call.
+
+        Args:
+            given: the inputs.
+
+        Raises:
+            ArgumentError: inputs of another structure than that of the example inputs, or with other constants.
+        """
+        structure, tensors = Structure.of(tuple(given))
+        if structure.spec != self.spec:
+            raise ArgumentError("the inputs are in other containers than the example inputs that were compiled for")
+        for number, (leaf, kept) in enumerate(zip(structure.leaves, self.leaves)):
+            if type(leaf) is not type(kept) or leaf != kept:
+                found, wanted = ("a tensor" if item is _Tensor else repr(item) for item in (leaf, kept))
+                raise ArgumentError(f"input {number} is {found}, and the module is compiled for {wanted}")
+        return tensors
 
     def filled(self, tensors: Sequence[object]) -> Any:  # noqa: ANN401
         """Returns a value of this structure.
@@ -106,13 +134,7 @@ class Module:
         """
         if self._is_plain:
             return (*self._state, *given)
-        structure, tensors = Structure.of(tuple(given))
-        if structure.spec != self._inputs.spec:
-            raise ArgumentError("the inputs are in other containers than the example inputs that were compiled for")
-        for number, (leaf, kept) in enumerate(zip(structure.leaves, self._inputs.leaves)):
-            if type(leaf) is not type(kept) or leaf != kept:
-                found, wanted = ("a tensor" if item is _Tensor else repr(item) for item in (leaf, kept))
-                raise ArgumentError(f"input {number} is {found}, and the module is compiled for {wanted}")
+        tensors = self._inputs.tensors_of(given)
         for number, (tensor, is_unsigned) in enumerate(zip(tensors, self._unsigned)):
             if is_unsigned != (tensor.dtype is torch.uint8):
                 wanted = "uint8" if is_unsigned else "the type of the example input"
@@ -147,10 +169,7 @@ def export(module: torch.nn.Module, example_inputs: Sequence[object]) -> tuple[s
     Raises:
         StepladderError: torch-mlir is missing, or does not lower the module; the module writes its inputs or buffers.
     """
-    if isinstance(example_inputs, torch.Tensor):
-        raise ArgumentError(
-            "argument 'example_inputs' is a tensor; accepted: a sequence of what the module is called with"
-        )
+    _check_examples(example_inputs)
     state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
     names = list(state)
     inputs, examples = Structure.of(tuple(example_inputs))
@@ -169,61 +188,124 @@ def export(module: torch.nn.Module, example_inputs: Sequence[object]) -> tuple[s
     except ImportError as error:
         raise StepladderError(f"a torch.nn.Module is compiled by torch-mlir, which is missing ({error})") from error
     try:
-        values = (*(item.detach() for item in state.values()), *examples)
-        program = torch.export.export(Functional(), values, strict=False)
-        table = {**fx.get_decomposition_table(), torch.ops.aten.convolution.default: _of_patches}
+        # Of their own each: of one tensor for two inputs, `torch.export` makes one input.
+        values = [item.detach() for item in (*state.values(), *examples)]
+        program = torch.export.export(Functional(), tuple(values), strict=False)
+        # Ops name the GPU that they are traced on, and PyTorch has kernels of its own for it; torch-mlir knows neither.
+        program = move_to_device_pass(program, "cpu")
+        table = {**fx.get_decomposition_table(), **TABLE}
         program = program.run_decompositions(table)
         _check(program, [*names, *(f"input {number}" for number in range(len(examples)))])
         # An empty table: what is decomposed is not decomposed again.
         lowered = fx.export_and_import(program, output_type="linalg-on-tensors", decomposition_table={})
     except StepladderError:
         raise
+    except AssertionError as error:
+        excluded = _first(error).removeprefix("Guard failed: ")
+        if excluded == _first(error):
+            raise
+        raise ArgumentError(f"the inputs have shapes that the module was exported without: not {excluded}") from error
     except Exception as error:  # of torch.export and torch-mlir, of many kinds
         raise StepladderError(f"the module is not lowered by torch.export and torch-mlir: {_first(error)}") from error
     text = str(lowered)
     for dialect, what in _FOREIGN.items():
         if re.search(rf"\b{dialect}\.\w", text):
-            raise StepladderError(f"the module has {what}")
+            names = dict.fromkeys(str(node.target) for node in program.graph.nodes if node.op == "call_function")
+            named = [f"'{name}'" for name in names if any(part in name for part in _ORDERING)]
+            if dialect == "tm_tensor" and named:
+                what = f"{', '.join(named)}, {what}"
+            raise StepladderError(f"the module has {what}", notes=[_INSTEAD] if dialect == "tm_tensor" else [])
     own = {name: tensor.detach() for name, tensor in state.items()}
     return text, Module(own, inputs, examples, found[-1])
 
 
-def _of_patches(
-    x: torch.Tensor,
-    weight: torch.Tensor,
-    bias: torch.Tensor | None,
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    transposed: bool,
-    output_padding: Sequence[int],
-    groups: int,
-) -> Any:  # noqa: ANN401
-    """Returns a convolution whose patches do not overlap, of one pixel each for example, as a matmul.
+def _check_examples(example_inputs: Sequence[object]) -> None:
+    if not isinstance(example_inputs, (tuple, list)):
+        raise ArgumentError(
+            f"argument 'example_inputs' is a {type(example_inputs).__name__}; accepted: a sequence of what the module "
+            "is called with"
+        )
+
+
+class DynamicModule:
+    """A module as `torch.export` exports it with dynamic dimensions; each set of shapes is exported of this graph.
 
     Args:
-        x: (n, c, ...), the images.
-        weight: (f, c, ...), of the extents of a patch.
-        bias: (f,), or None.
-        stride, padding, dilation, transposed, output_padding, groups: of `aten.convolution`.
+        program: the `torch.export.ExportedProgram`.
+        inputs: structure of the inputs.
+        examples: the tensors in it.
 
-    Returns:
-        (n, f, ...); `NotImplemented` for any other convolution.
+    Attributes:
+        arguments: the inputs, of which some dimensions may differ.
     """
-    patch = list(weight.shape[2:])
-    is_plain = not transposed and groups == 1 and x.dim() == weight.dim() and not any(padding)
-    is_apart = list(stride) == patch and all(step == 1 or extent == 1 for step, extent in zip(dilation, patch))
-    if not (is_plain and is_apart):
-        return NotImplemented
-    sizes = [extent // step for extent, step in zip(x.shape[2:], patch)]
-    for axis, (size, step) in enumerate(zip(sizes, patch), 2):
-        x = x.narrow(axis, 0, size * step)
-    images, channels = x.shape[:2]
-    x = x.reshape(images, channels, *(extent for pair in zip(sizes, patch) for extent in pair))
-    places = range(2, x.dim(), 2)
-    x = x.permute(0, 1, *(place + 1 for place in places), *places).reshape(images, weight[0].numel(), -1)
-    result = torch.matmul(weight.reshape(weight.shape[0], -1), x)
-    return (result if bias is None else result + bias[:, None]).reshape(images, -1, *sizes)
+
+    def __init__(self, program: Any, inputs: Structure, examples: Sequence[torch.Tensor]) -> None:  # noqa: ANN401
+        self._graph = program.module()
+        self._inputs = inputs
+        self._like = [(tensor.dtype, tensor.device) for tensor in examples]
+        names = program.graph_signature.user_inputs
+        values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
+        symbolic = [values[name] for name in names if isinstance(values.get(name), torch.Tensor)]
+        self.arguments = [
+            Argument(
+                f"input {number}",
+                view_of(f"input {number}", _signless(tensor.detach()), None).type,
+                tuple(extent if isinstance(extent, int) else None for extent in value.shape),
+            )
+            for number, (tensor, value) in enumerate(zip(examples, symbolic))
+        ]
+
+    def tensors(self, given: Sequence[object]) -> list[torch.Tensor]:
+        """Returns the tensors in the inputs of a call.
+
+        Args:
+            given: the inputs.
+
+        Raises:
+            ArgumentError: as `Structure.tensors_of`.
+        """
+        return [_signless(tensor) for tensor in self._inputs.tensors_of(given)]
+
+    def of(self, shapes: Sequence[tuple[int, ...]]) -> tuple[str, Module]:
+        """Returns the module for inputs of some shapes; result as of `export`.
+
+        Args:
+            shapes: of the tensors in the inputs.
+
+        Raises:
+            StepladderError: as `export`; shapes that the exported graph excludes.
+        """
+        made = (torch.empty(shape, dtype=type_, device=on) for shape, (type_, on) in zip(shapes, self._like))
+        return export(self._graph, self._inputs.filled(list(made)))
+
+
+def dynamic(module: torch.nn.Module, example_inputs: Sequence[object], dynamic_shapes: object) -> DynamicModule:
+    """Returns a module that is exported with dynamic dimensions.
+
+    Args:
+        module: computes tensors; what it becomes later does not matter, but for the numbers in its parameters.
+        example_inputs: what it is called with.
+        dynamic_shapes: as of `torch.export`.
+
+    Raises:
+        StepladderError: as `torch.export`, for shapes that do not fit the inputs or that the module fixes.
+    """
+    _check_examples(example_inputs)
+    if not isinstance(dynamic_shapes, (dict, tuple, list)):
+        raise ArgumentError(
+            f"argument 'dynamic_shapes' is a {type(dynamic_shapes).__name__}; accepted: for each input a dictionary of "
+            "its dynamic dimensions, or None, as torch.export takes them"
+        )
+    inputs, examples = Structure.of(tuple(example_inputs))
+    values = inputs.filled([item.detach() for item in examples])
+    try:
+        program = torch.export.export(module, values, dynamic_shapes=dynamic_shapes, strict=False)
+    except Exception as error:  # of torch.export, of many kinds
+        raise StepladderError(
+            f"the module is not exported with these dynamic_shapes: {_first(error)}",
+            notes=[line.strip() for line in str(error).splitlines()[1:] if line.strip().startswith("-")][:4],
+        ) from error
+    return DynamicModule(program, inputs, examples)
 
 
 def _check(program: Any, names: Sequence[str]) -> None:  # noqa: ANN401

@@ -206,6 +206,11 @@ def _view_of_torch(name: str, tensor: Any, torch: Any) -> View:  # noqa: ANN401
             f"argument '{name}' needs a gradient, which a kernel does not record",
             notes=["stepladder.pytorch.matmul records it; `.detach()` and `torch.no_grad()` do without"],
         )
+    if tensor.is_neg():
+        raise ArgumentError(
+            f"argument '{name}' is a negative view, whose memory has the opposite sign",
+            notes=["accepted: x.resolve_neg(), which is a copy"],
+        )
     try:
         address, strides = tensor.data_ptr(), tensor.stride()
     except RuntimeError as error:  # sparse tensors, and those of tracers, which have no memory

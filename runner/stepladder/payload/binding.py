@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from stepladder.mlir.bindings import ir, linalg, passmanager
+from stepladder.mlir.bindings import ir, linalg
 from stepladder.mlir.traverse import producer, walk
+from stepladder.mlir.types import is_number, name_of
+from stepladder.payload import shape_folding
 from stepladder.payload.refusal import refuse
 from stepladder.payload.selection import select
 from stepladder.runtime.errors import StepladderError
@@ -15,8 +17,6 @@ from stepladder.runtime.errors import StepladderError
 _LOOPS = {"linalg.matmul": ("M", "N", "K"), "linalg.batch_matmul": ("BATCH", "M", "N", "K")}
 _ARGUMENT = re.compile(r"arg(\d+)\.(\d+)")
 _ACCEPTED = "accepted: argN.D, dimension D of argument N; M, N, K and BATCH, extents of a linalg.matmul or batch_matmul"
-# Casts and sizes of tensors fold until shapes are static.
-_PASSES = "func.func(canonicalize,resolve-shaped-type-result-dims,canonicalize,cse)"
 
 
 def bind(module: ir.Module, sizes: Mapping[str, int], name: str | None = None) -> None:
@@ -42,7 +42,7 @@ def bind(module: ir.Module, sizes: Mapping[str, int], name: str | None = None) -
             _retype(function, argument, {axis: size for (owner, axis), size in bound.items() if owner == number})
     _set_type(function)
     try:
-        passmanager.PassManager.parse(_PASSES).run(function)
+        shape_folding.fold(function)
     except ir.MLIRError as error:
         raise refuse(function, f"the sizes do not fit the payload: {error.error_diagnostics[0].message}") from None
     for op in walk(function, "func.return", "bufferization.materialize_in_destination"):
@@ -51,13 +51,67 @@ def bind(module: ir.Module, sizes: Mapping[str, int], name: str | None = None) -
             if cast is not None and cast.name == "tensor.cast":
                 op.operands[place] = cast.operands[0]
     _set_type(function)
-    passmanager.PassManager.parse(_PASSES).run(function)
+    shape_folding.fold(function)
     for op in walk(function):
         for result in op.results:
             if isinstance(result.type, (ir.RankedTensorType, ir.MemRefType)) and not _is_static(result.type):
                 raise refuse(
                     op, f"{op.name} has a shape that does not follow from those of the arguments: {result.type}"
                 )
+
+
+def dynamic_shapes(module: ir.Module, name: str | None = None) -> list[tuple[str, tuple[int | None, ...]]] | None:
+    """Returns element types and shapes of a function's arguments; None where all shapes are static.
+
+    Args:
+        module: the payload; one that `select` refuses has none.
+        name: of the function that is compiled; None as for `select`.
+
+    Raises:
+        StepladderError: dynamic dimensions, and an argument that is no tensor of numbers.
+    """
+    try:
+        function = _function(module, name)
+    except StepladderError:
+        return None
+    arguments = list(function.regions[0].blocks[0].arguments)
+    shaped = [item for item in arguments if isinstance(item.type, (ir.RankedTensorType, ir.MemRefType))]
+    if all(map(_is_static, (item.type for item in shaped))):
+        return None
+    found: list[tuple[str, tuple[int | None, ...]]] = []
+    for argument in arguments:
+        type_ = argument.type
+        if not isinstance(type_, ir.RankedTensorType) or not is_number(type_.element_type):
+            raise refuse(
+                argument,
+                f"argument {argument.arg_number} is {type_}, in a function with dynamic dimensions",
+                "accepted: functions of tensors of numbers; of others the sizes are given before, as by --bind",
+            )
+        shape = tuple(None if type_.is_dynamic_dim(axis) else type_.shape[axis] for axis in range(type_.rank))
+        found.append((name_of(type_.element_type), shape))
+    return found
+
+
+def computes_shapes(module: ir.Module, name: str | None = None) -> bool:
+    """Tells whether a function computes shapes of tensors, though those of its arguments are static.
+
+    Args:
+        module: the payload; one that `select` refuses computes none.
+        name: of the function that is compiled; None as for `select`.
+    """
+    try:
+        function = _function(module, name)
+    except StepladderError:
+        return False
+    is_static = [
+        isinstance(item.type, ir.RankedTensorType) and _is_static(item.type)
+        for item in function.regions[0].blocks[0].arguments
+    ]
+    return all(is_static) and any(
+        isinstance(result.type, ir.RankedTensorType) and not _is_static(result.type)
+        for op in walk(function)
+        for result in op.results
+    )
 
 
 def _function(module: ir.Module, name: str | None) -> ir.Operation:

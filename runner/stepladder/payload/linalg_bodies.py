@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from stepladder.mlir.bindings import ir
 
 # Casts of A's and B's elements that linalg.matmul has, of numbers with a sign.
@@ -81,3 +83,30 @@ def _rounds(value: ir.Value, rounding: ir.Operation, end: ir.Operation) -> bool:
         and end.operands[0] == rounding.results[0]
         and (mode is None or ir.IntegerAttr(mode).value == 0)
     )
+
+
+def dependent(
+    ops: Sequence[ir.Operation], yields: Sequence[ir.Value], so_far: Sequence[ir.Value], places: Sequence[int]
+) -> tuple[list[int], list[ir.Operation]]:
+    """Returns the outputs of a body that some of them depend on.
+
+    Args:
+        ops: of the body, in order.
+        yields: what it yields for each output.
+        so_far: its arguments for the outputs.
+        places: numbers of the outputs that are wanted.
+
+    Returns:
+        The numbers of these and of those that they read, and the ops that make all of them, in order.
+    """
+    kept = set(places)
+    while True:
+        wanted, found = {yields[place] for place in kept}, []
+        for op in reversed(ops):
+            if wanted.intersection(op.results):
+                wanted.update(op.operands)
+                found.append(op)
+        more = {place for place, value in enumerate(so_far) if value in wanted} - kept
+        if not more:
+            return sorted(kept), found[::-1]
+        kept |= more

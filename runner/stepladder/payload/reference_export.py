@@ -14,6 +14,7 @@ from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.traverse import walk
 from stepladder.mlir.types import is_number, name_of
 from stepladder.payload.decomposition import decomposed
+from stepladder.payload.linalg_bodies import dependent
 from stepladder.payload.reference_views import VIEWS, BufferView, moved, view_of
 from stepladder.payload.selection import select
 from stepladder.runtime.errors import StepladderError
@@ -68,16 +69,6 @@ def _of_array(attribute: Iterable[int]) -> list[int]:
 
 def _is_tensor(value: ir.Value) -> bool:
     return isinstance(value.type, ir.RankedTensorType)
-
-
-def _needed(ops: Sequence[ir.Operation], values: Sequence[ir.Value]) -> list[ir.Operation]:
-    """Returns the ops of a body that values depend on, in order."""
-    wanted, found = set(values), []
-    for op in reversed(ops):
-        if wanted.intersection(op.results):
-            wanted.update(op.operands)
-            found.append(op)
-    return found[::-1]
 
 
 class _Export:
@@ -303,7 +294,7 @@ class _Export:
         # Of several tensors, those that nothing reads are not computed.
         kept = [place for place, result in enumerate(op.results) if list(result.uses)]
         kept = kept if kept and len(op.results) > 1 else list(range(len(outputs)))
-        inner = _needed(inner, [end.operands[place] for place in kept])
+        kept, inner = dependent(inner, list(end.operands), list(body.arguments)[len(inputs) :], kept)
         maps = [*maps[: len(inputs)], *(maps[len(inputs) + place] for place in kept)]
         outputs, start = [outputs[place] for place in kept], [start[place] for place in kept]
         every = [self._new(argument) for argument in body.arguments]

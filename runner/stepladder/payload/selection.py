@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from stepladder.mlir.bindings import ir, passmanager
+from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
-from stepladder.payload import identities, nibbles, shift_distances
+from stepladder.payload import expansions, identities, nibbles, shift_distances
 from stepladder.payload.constants import ConstantData, constants_of, lift
 from stepladder.payload.refusal import refuse
 from stepladder.payload.windows import pitched_arguments, spread
@@ -40,10 +40,10 @@ def select(module: ir.Module, name: str | None = None) -> Selection:
     """Returns the function of a payload that is compiled.
 
     Its name in the new module is one that PTX takes; characters that PTX does not take become underscores. Constants of
-    several numbers become arguments behind its own. Powers with constant integers become products, which all that
-    follows computes, buffers of i4 become buffers of i8 (`payload.nibbles`), constants that ops shift by arithmetic
-    (`payload.shift_distances`), and buffers with gaps windows of buffers without (`payload.windows`). Elementwise ops
-    that change nothing are left out (`payload.identities`).
+    several numbers become arguments behind its own. Functions such as powers with constant integers become ops that all
+    that follows computes (`payload.expansions`), buffers of i4 become buffers of i8 (`payload.nibbles`), constants that
+    ops shift by arithmetic (`payload.shift_distances`), and buffers with gaps windows of buffers without
+    (`payload.windows`). Elementwise ops that change nothing are left out (`payload.identities`).
 
     Args:
         module: the payload, which stays as it is but for powers, i4, shifts and identities, unless it holds the
@@ -77,7 +77,7 @@ def select(module: ir.Module, name: str | None = None) -> Selection:
     function = bodies[0]
     if walk(function, "gpu.launch_func"):  # with the kernels that it launches
         return Selection(module, _name_of(function))
-    _expand_powers(function)
+    expansions.expand(function)
     nibbles.unpack(function)
     shift_distances.compute(function)
     identities.forward(function)
@@ -94,12 +94,6 @@ def select(module: ir.Module, name: str | None = None) -> Selection:
     clone.attributes["sym_name"] = ir.StringAttr.get(entry)
     spread(clone.operation)
     return Selection(alone, name, others, lift(clone.operation))
-
-
-def _expand_powers(function: ir.Operation) -> None:
-    """Replaces `math.fpowi` with a constant exponent, which front ends write for x^2 and x^3, by multiplications."""
-    if walk(function, "math.fpowi"):
-        passmanager.PassManager.parse(f"{function.name}(math-expand-ops{{ops=fpowi}})").run(function)
 
 
 def _name_of(function: ir.Operation) -> str:

@@ -13,7 +13,7 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.nesting import check_nesting
 from stepladder.mlir.xetile import dialect as xetile
 from stepladder.payload import stablehlo
-from stepladder.payload.binding import bind
+from stepladder.payload.binding import bind, computes_shapes
 from stepladder.runtime.errors import StepladderError
 
 
@@ -78,7 +78,7 @@ def bound_text(text: str, name: str, sizes: Mapping[str, int], function: str | N
     """Returns a payload whose dynamic dimensions have sizes (`payload.binding`), with the locations of the given one.
 
     Args:
-        text: MLIR; it is returned as it is without sizes.
+        text: MLIR; it is returned as it is without sizes, unless it is on tensors whose shapes it computes.
         name: the file it came from, for messages.
         sizes: extents by the names of `--bind`.
         function: name of the function that is compiled, or None.
@@ -86,8 +86,10 @@ def bound_text(text: str, name: str, sizes: Mapping[str, int], function: str | N
     Raises:
         StepladderError: as `parse_payload` and `bind`.
     """
-    if not sizes:
+    if not sizes and "?" not in text:
         return text
     module = parse_payload(text, name)
+    if not sizes and not computes_shapes(module, function):
+        return text
     bind(module, sizes, function)
     return module.operation.get_asm(enable_debug_info=True, use_name_loc_as_prefix=True)

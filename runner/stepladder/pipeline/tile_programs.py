@@ -53,8 +53,9 @@ class TileProgram:
         Raises:
             StepladderError: the program is no matmul of whole matrices.
         """
-        if self.payload is None or self.matmul is None:
-            raise self.refusal or StepladderError("the program computes no matmul")
+        if self.refusal is not None:
+            raise self.refusal
+        assert self.payload is not None and self.matmul is not None  # of every program that is not refused
         return self.payload, self.matmul
 
 

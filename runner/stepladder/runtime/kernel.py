@@ -171,11 +171,14 @@ class Kernel:
         Args:
             grid, block, dependent: as for `launcher`.
             arguments: the kernel's parameters, in order: device addresses, TMA descriptors, and numbers.
-            stream: handle of the stream; for a default stream, the context must be current when the function is called.
+            stream: handle of the stream; for a default stream, the context must be current when the function is called,
+                as it is now.
         """
         driver = self.session.cuda.driver
         config = self._driver_config(grid, block, driver.CUstream(stream), dependent)
-        function = driver.CUfunction(int(self._kernel.handle))
+        # What the driver would otherwise look up in each launch: the kernel in the current context.
+        kernel = driver.CUkernel(int(self._kernel.handle))
+        function = driver.CUfunction(int(self.session.cuda.query("cuKernelGetFunction", kernel)))
         # The driver reads an array of the addresses of the parameters' values.
         words = [ctypes.c_uint64(0 if isinstance(item, _BY_VALUE) else item) for item in arguments]
         places = (ctypes.c_void_p * len(words))(

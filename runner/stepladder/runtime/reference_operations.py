@@ -6,6 +6,7 @@ The export of a payload checks its ops against these, and the evaluation compute
 from __future__ import annotations
 
 from stepladder.runtime.reference import Generic, Operation
+from stepladder.runtime.reference_extrema import indexed_extremum
 
 # Ops on numbers of one type.
 ARITHMETIC = frozenset(
@@ -84,15 +85,17 @@ def unsupported_reduction(generic: Generic) -> str | None:
         generic: op of a reference program.
     """
     inputs = len(generic.inputs)
+    extrema = [indexed_extremum(generic, output) for output, _ in enumerate(generic.yields)]
     for output, yielded in enumerate(generic.yields):
         loops = {loop for loop in generic.maps[inputs + output] if loop is not None}
-        if loops == {loop for loop, _ in enumerate(generic.sizes)}:
+        if loops == {loop for loop, _ in enumerate(generic.sizes)} or extrema[output] is not None:
             continue
         made = {op.result: op for op in generic.body}
         fold = made.get(yielded)
         sums = generic.arguments[inputs + output]
         if fold is None or fold_of(fold) is None or sums not in fold.operands:
             return "a reduction whose last op does not fold the values into the result"
-        if sum(op.operands.count(sums) for op in generic.body) + generic.yields.count(sums) > 1:
+        reads = sum(op.operands.count(sums) for op in generic.body) + generic.yields.count(sums)
+        if reads > 1 + sum(item is not None and item.extremum == output for item in extrema):
             return "a reduction that reads the result so far for more than to fold the next value into it"
     return None

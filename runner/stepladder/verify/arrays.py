@@ -250,6 +250,16 @@ class TorchArrays(NumPyArrays):
         return tuple(self.xp.nonzero(mask)[0].tolist())
 
 
+def on_host(array: Array) -> np.ndarray:
+    """Returns numbers that NumPy or PyTorch computed as float64 of NumPy.
+
+    Args:
+        array: of either library.
+    """
+    moved: Any = array
+    return np.asarray(moved.cpu() if hasattr(moved, "cpu") else moved).astype(np.float64)
+
+
 def choose(flops: int, ordinal: int) -> NumPyArrays:
     """Returns PyTorch on a GPU for large problems where it is there, else NumPy; both sum in float64.
 

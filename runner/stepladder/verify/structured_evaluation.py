@@ -10,6 +10,7 @@ import numpy as np
 
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.reference import Generic, Operation
+from stepladder.runtime.reference_extrema import IndexedExtremum, indexed_extremum
 from stepladder.runtime.reference_operations import FLOAT_CASTS, GATHER, fold_of, is_float
 from stepladder.verify.arrays import Array, NumPyArrays
 from stepladder.verify.scalar_operations import ARITHMETIC, PREDICATES
@@ -100,6 +101,9 @@ class StructuredOp:
         yielded = self.op.yields[self.output - len(self.op.inputs)]
         if not reductions:
             return self.ordered(self.value_of(yielded))
+        found = indexed_extremum(self.op, self.output - len(self.op.inputs))
+        if found is not None:
+            return self._kept_of(found, reductions[0])
         fold = self.made[yielded]
         sums = self.op.arguments[self.output]
         term = next(operand for operand in fold.operands if operand != sums)
@@ -110,6 +114,35 @@ class StructuredOp:
             folded = self._folded(term, reductions, name)
         start = self.ordered(self.value_of(sums))
         return self._typed(fold, ARITHMETIC[fold.name](self.arrays, start, self.ordered(folded)))
+
+    def spread(self, value: int, loop: int) -> Array:
+        """Returns a value of the body for all elements of the output, with the iterations of a loop as a last axis.
+
+        Args:
+            value: its number.
+            loop: one that reduces.
+        """
+        loops = (*self.order, loop)
+        sizes = [self.size_of(item) for item in loops]
+        self._check_size(loops)
+        return self.arrays.xp.broadcast_to(self.aligned(self.value_of(value), loops), sizes)
+
+    def _kept_of(self, found: IndexedExtremum, loop: int) -> Array:
+        """Returns what is kept of the iteration with the extremum; after a NaN, nothing takes its place."""
+        xp = self.arrays.xp
+        terms, kept = self.spread(found.term, loop), self.spread(found.kept, loop)
+        lowest = -math.inf if found.largest else math.inf
+        values = self.arrays.cast(terms, "float64")
+        values = xp.where(xp.cumsum(values != values, -1) > 0, lowest, values)
+        first = (xp.argmax if found.largest else xp.argmin)(values, -1)
+        places = self.arrays.load(np.arange(self.size_of(loop)), "int64")
+        chosen = first.reshape([*first.shape, 1]) == places
+        start = self.ordered(self.value_of(self.op.arguments[len(self.op.inputs) + found.extremum]))
+        start = start.reshape(first.shape)
+        best = (xp.amax if found.largest else xp.amin)(values, -1)
+        is_better = best > start if found.largest else best < start
+        before = self.ordered(self.value_of(self.op.arguments[self.output])).reshape(first.shape)
+        return xp.where(is_better, xp.sum(kept * chosen, -1), before).reshape(self.shape)
 
     def size_of(self, loop: int) -> int:
         """Returns how many iterations of a loop run.

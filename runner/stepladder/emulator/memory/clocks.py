@@ -8,6 +8,7 @@ which barriers, mbarriers, releases and waits have ordered x before w: an access
 
 from __future__ import annotations
 
+import bisect
 import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -198,7 +199,7 @@ class Clocks:
                     del lessons.times[:doubles], lessons.clocks[:doubles]
 
     def _known_by(self, group: int, warp: int) -> np.ndarray | None:
-        found = [(lessons, int(lessons.known(self.clocks, warp))) for lessons in self.learned.get(group, {}).values()]
+        found = [(lessons, lessons.known_to(self.clocks, warp)) for lessons in self.learned.get(group, {}).values()]
         return functools.reduce(together, [lessons.clocks[count - 1] for lessons, count in found if count], None)
 
     def known_by(self, warp: int) -> dict[int, np.ndarray]:
@@ -242,7 +243,11 @@ class _Lessons(NamedTuple):
     times: list[int]
     clocks: list[np.ndarray]
 
+    def known_to(self, clocks: np.ndarray, actor: int) -> int:
+        """Returns how many of them an actor with these clocks knows."""
+        return len(self.times) if actor == self.warp else bisect.bisect_right(self.times, clocks[actor, self.warp])
+
     def known(self, clocks: np.ndarray, actors: np.ndarray | int) -> np.ndarray:
-        """Returns how many of them actors with these clocks know."""
+        """Returns how many of them each of several actors with these clocks knows, as `known_to`."""
         reached = np.searchsorted(self.times, clocks[actors, self.warp], side="right")
         return np.where(np.asarray(actors) == self.warp, len(self.times), reached)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from stepladder.extension.lib.arithmetic import constant, index, integer, less_than, zero_of
 from stepladder.extension.lib.control_flow import body_of
 from stepladder.extension.lib.launches import BLOCK, launch_sizes
-from stepladder.extension.lib.xegpu_layouts import COLUMNS, ROWS, instruction, reaches
+from stepladder.extension.lib.xegpu_layouts import COLUMNS, ROWS, instruction, reaches, turns
 from stepladder.mlir.bindings import arith, gpu, ir, memref, scf, vector
 from stepladder.mlir.xetile.tile_type import is_tile, read_tile
 
@@ -169,7 +169,8 @@ class _Update:
 
 
 def is_by_element(op: ir.Operation) -> bool:
-    """Returns whether lanes access a tile by element: it has fewer columns than a block, or is updated atomically.
+    """Returns whether lanes access a tile by element: it has fewer columns than a block, or is updated atomically, or a
+    vector that is in lanes as it is becomes column-major.
 
     A prefetch has no vector, so that its block has as many columns as the tile has contiguous elements.
 
@@ -180,6 +181,8 @@ def is_by_element(op: ir.Operation) -> bool:
         return True
     tile = read_tile(next(operand.type for operand in op.operands if is_tile(operand.type)))
     axis = 0 if op.name == "xetile.prefetch_tile" and tile.is_transposed else 1
+    if op.name == "xetile.store_tile" and tile.is_transposed and tile.space == "global":
+        return not turns(op.operands[0])
     if tile.space != "global" or tile.shape[axis] >= COLUMNS:
         return False
     is_block = op.name == "xetile.load_tile" and reaches(op.results[0], "xetile.transpose", "xetile.tile_mma")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from stepladder.extension.lib.arithmetic import splat_of
 from stepladder.extension.lib.dialect import Refusal
 from stepladder.mlir.bindings import ir
-from stepladder.mlir.traverse import users_of
+from stepladder.mlir.traverse import producer, users_of
 from stepladder.mlir.types import byte_width
+from stepladder.mlir.xetile.tile_type import read_tile
 
 ROWS, COLUMNS = 8, 16  # of the block that an instruction computes
 _DEPTH = 32  # bytes of k
@@ -100,3 +102,25 @@ def becomes_operand(value: ir.Value, *places: int) -> bool:
     if any(value in [user.operands[place] for place in places] for user in products):
         return True
     return any(becomes_operand(user.results[0], *places) for user in others)
+
+
+def turns(value: ir.Value) -> bool:
+    """Returns whether lanes can hold the transpose of a vector: what is loaded from global memory for that only.
+
+    A load, a transpose and an elementwise op of such vectors have either layout. A product, a reduction, a broadcast
+    and a vector with another use have one.
+
+    Args:
+        value: a vector, whose transpose is used.
+    """
+    if splat_of(value) is not None:
+        return True
+    op = producer(value)
+    users = users_of(value)
+    if op is None or any(user != users[0] for user in users):
+        return False
+    if op.name == "xetile.load_tile":
+        return read_tile(op.operands[0].type).space == "global"
+    operands = [operand for operand in op.operands if isinstance(operand.type, ir.VectorType)]
+    is_open = op.name == "xetile.transpose" or op.name.partition(".")[0] in ("arith", "math")
+    return is_open and all(map(turns, operands))

@@ -8,6 +8,7 @@ from stepladder.extension.lib.launches import BLOCK, launch_sizes
 from stepladder.extension.lib.tile_exchange import exchange, exchange_transposed
 from stepladder.extension.lib.tiles import Owned, create, init_tile, load_tile, store_tile, tile_type
 from stepladder.extension.lib.translation import Translation
+from stepladder.extension.lib.xegpu_layouts import turns
 from stepladder.mlir.bindings import arith, gpu, ir
 from stepladder.mlir.traverse import attributes_of, walk
 from stepladder.mlir.xetile.derive import map_of
@@ -19,7 +20,7 @@ class DistributeTiles(Tc.Operation, name="distribute_tiles"):
     """Distributes the tiles of each work-group to its subgroups, by their `wg_map`.
 
     A tile or a vector becomes the blocks that a subgroup owns of it. `convert_layout`, and a `transpose` of blocks that
-    another subgroup owns, go through shared local memory, between two barriers.
+    another subgroup owns, or of vectors that lanes cannot turn, go through shared local memory, between two barriers.
 
     Operands: a handle to any op; the launches below with tiles of work-groups are rewritten.
     Attributes: the bytes of shared local memory that one exchange may take.
@@ -251,7 +252,8 @@ class _Distributor(Translation):
         source = self.owned(source_map, _shape(op.operands[0]))
         target = self.owned(wg, _shape(op.results[0]))
         blocks = self.of_vector(op, op.operands[0], source_map)
-        if not source_map.owns_alike(wg, source.shape, transposed=True) or source_map.sg_data != wg.transposed.sg_data:
+        owns_alike = source_map.owns_alike(wg, source.shape, transposed=True)
+        if not (owns_alike and source_map.sg_data == wg.transposed.sg_data and turns(op.operands[0])):
             self.values[op.results[0]] = exchange_transposed(op, self._begin(), source, target, blocks, self.limit)
             return
         type_ = ir.VectorType.get(list(wg.sg_data), ir.VectorType(op.results[0].type).element_type)

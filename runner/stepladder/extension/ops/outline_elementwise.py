@@ -1,11 +1,14 @@
 """`tc.outline_elementwise`: gives each linalg op that is left in a function a function of its own."""
 
+import itertools
+
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.stages import STARTS, VIEWS, is_structured, one_function, outline, with_producers
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import create_generic, create_named_op
 from stepladder.mlir.traverse import producer
+from stepladder.mlir.types import row_major_strides
 
 _SLICE = "tensor.extract_slice"
 _IN_FUNCTION = (*STARTS, *VIEWS, "func.call", "func.return")
@@ -31,6 +34,7 @@ def outline_elementwise(payload: ir.Operation, op: OutlineElementwise, rewriter:
     """Rewrites the function below `payload`; see the op."""
     body = one_function(payload).regions[0].blocks[0]
     _copy_results(operations_of(body)[-1])
+    _copy_collapsed_slices(body)
     _copy_slices(body)
     for item in operations_of(body):
         if is_structured(item):
@@ -40,7 +44,7 @@ def outline_elementwise(payload: ir.Operation, op: OutlineElementwise, rewriter:
                 outline(ops, results, "elementwise", rewriter)
     for item in reversed(operations_of(body)):
         is_dead = not any(list(result.uses) for result in item.results)
-        if is_dead and (item.name == _SLICE or item.name.startswith("linalg.")):
+        if is_dead and (item.name in (*VIEWS, _SLICE) or item.name.startswith("linalg.")):
             rewriter.erase_op(item)
         elif item.name not in _IN_FUNCTION:
             raise Refusal(
@@ -69,6 +73,32 @@ def _copy_slices(body: ir.Block) -> None:
                 source = producer(source.operands[0])
             if source is not None and source.name == _SLICE:
                 call.operands[place] = _copied(value, call)
+
+
+def _copy_collapsed_slices(body: ir.Block) -> None:
+    """Copies slices of which a view collapses dimensions that are apart in memory: a kernel reads no such view."""
+    for view in (item for item in operations_of(body) if item.name == "tensor.collapse_shape"):
+        source = producer(view.operands[0])
+        if source is None or source.name != _SLICE:
+            continue
+        shape, strides = _layout(source)
+        for group in view.attributes["reassociation"]:
+            axes = [axis.value for axis in group if shape[axis.value] > 1]
+            if any(strides[outer] != shape[inner] * strides[inner] for outer, inner in itertools.pairwise(axes)):
+                view.operands[0] = _copied(view.operands[0], view)
+                break
+
+
+def _layout(part: ir.Operation) -> tuple[list[int], list[int]]:
+    """Returns the extents of a slice of a row-major tensor, and its strides in elements."""
+    steps = row_major_strides(ir.RankedTensorType(part.operands[0].type).shape)
+    sizes = [int(size) for size in part.attributes["static_sizes"]]
+    strides = [int(stride) * step for stride, step in zip(part.attributes["static_strides"], steps)]
+    shape, kept = list(ir.RankedTensorType(part.results[0].type).shape), []
+    for size, stride in zip(sizes, strides):  # dimensions of one element may be left out
+        if len(kept) < len(shape) and size == shape[len(kept)]:
+            kept.append(stride)
+    return shape, kept
 
 
 def _copied(value: ir.Value, user: ir.Operation) -> ir.Value:

@@ -24,10 +24,10 @@ class TilesToSharedMemory(Tc.Operation, name="tiles_to_shared_memory"):
     one as well, which is copied to C. Else the matmul adds to C in memory. Where elementwise ops follow the product,
     the sums are in a tile in either case, of which a `linalg.generic` computes C.
 
-    Operands: a handle to any op; the launches below with tiles are rewritten.
+    Operands: a handle to any op; the launch below with tiles is rewritten.
     Attributes: extents of what a block computes, and of a step along k; whether tiles must be whole.
-    Refuses: what `TileProduct` does; where tiles must be whole, those that are not within their matrices, or that the
-        extents do not divide; else those that do not cover their matrices.
+    Refuses: several launches with tiles; what `TileProduct` does; where tiles must be whole, those that are not within
+        their matrices, or that the extents do not divide; else those that do not cover their matrices.
     """
 
     target: Handle
@@ -43,11 +43,15 @@ Extent = int | ir.Value
 
 @transform_op(TilesToSharedMemory)
 def tiles_to_shared_memory(payload: ir.Operation, op: TilesToSharedMemory, rewriter: Rewriter) -> None:
-    """Rewrites the launches below `payload`; see the op."""
-    for launch in walk(payload, "gpu.launch"):
-        if any(op.name.startswith("xetile.") for op in walk(launch)):
-            extents = (op.block_m.value, op.block_n.value, op.block_k.value)
-            _Staging(TileProduct(launch), extents, bool(op.whole_tiles.value)).write(rewriter)
+    """Rewrites the launch below `payload`; see the op."""
+    launches = [
+        launch for launch in walk(payload, "gpu.launch") if any(op.name.startswith("xetile.") for op in walk(launch))
+    ]
+    if len(launches) > 1:
+        raise Refusal(launches[1], f"{len(launches)} launches have tiles: one is accepted")
+    for launch in launches:
+        extents = (op.block_m.value, op.block_n.value, op.block_k.value)
+        _Staging(TileProduct(launch), extents, bool(op.whole_tiles.value)).write(rewriter)
 
 
 def _check_division(product: TileProduct, block: tuple[int, int, int]) -> None:

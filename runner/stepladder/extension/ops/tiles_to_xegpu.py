@@ -26,6 +26,7 @@ from stepladder.extension.lib.xegpu_layouts import (
     instruction,
     reaches,
     transposed_words,
+    turns,
 )
 from stepladder.extension.lib.xegpu_matrices import described, matrix_of
 from stepladder.extension.lib.xegpu_vectors import broadcasted, check_scalars, computed_by_column, reduced
@@ -226,11 +227,19 @@ class _Conversion(Translation):
             if not becomes_operand(op.results[0], 1):
                 attributes["layout"] = transposed_words(op, shape)
         loaded = _xegpu("load_nd", operands, [ir.VectorType.get(shape, tile.element)], attributes).results[0]
+        if tile.is_transposed:
+            loaded = vector.transpose(tile.vector, loaded, [1, 0])
         padding = padding_of(op, tile.element)
         if padding is not None:
-            sizes = described.sizes[::-1] if tile.is_transposed else described.sizes
-            loaded = padded(loaded, sizes, operands[1:], padding)
-        self.values[op.results[0]] = [vector.transpose(tile.vector, loaded, [1, 0]) if tile.is_transposed else loaded]
+            is_b = becomes_operand(op.results[0], 1)
+            if is_b and reaches(op.results[0], "xetile.transpose"):
+                raise Refusal(
+                    op,
+                    "the padding of a load that xetile.transpose makes B has no form in lanes: that of a tile of "
+                    "order [0, 1] has one",
+                )
+            loaded = padded(loaded, described.sizes, self.values[op.operands[0]], padding, is_b=is_b)
+        self.values[op.results[0]] = [loaded]
 
     def _within(self, op: ir.Operation, tile: ir.Value) -> tuple[list[ir.Value], dict[str, ir.Attribute]]:
         """Returns the operands of an access to shared local memory, which must be within it, and their attributes."""
@@ -316,6 +325,12 @@ class _Conversion(Translation):
     def _transpose(self, op: ir.Operation) -> None:
         if 1 in ir.VectorType(op.results[0].type).shape:
             raise Refusal(op, f"{op.name} of one row or one column has no form in lanes: one of several has")
+        if not turns(op.operands[0]):
+            raise Refusal(
+                op,
+                f"{op.name} of this vector has no form in lanes: one of a vector that is loaded from global memory "
+                "and has no other use has; a store to a tile of order [0, 1] transposes any",
+            )
         made = vector.transpose(op.results[0].type, self.whole(op, op.operands[0]), [1, 0])
         self.values[op.results[0]] = [made]
 

@@ -23,6 +23,7 @@ def unwrap_vectors(payload: ir.Operation, op: UnwrapVectors, rewriter: Rewriter)
     """Rewrites every function below `payload`; see the op."""
     for function in walk(payload, "llvm.func"):
         for shuffle in walk(function, "llvm.shufflevector"):
+            _restore_length(shuffle)
             if _is_one(shuffle.operands[0].type) or _is_one(shuffle.results[0].type):
                 _insert_instead(shuffle, rewriter)
         moves = [
@@ -61,6 +62,14 @@ def _retype_constant(op: ir.Operation) -> None:
         if not value.is_splat:
             raise Refusal(op, f"{op.name} of {value} is no number")
         op.attributes["value"] = value.get_splat_value()
+
+
+def _restore_length(shuffle: ir.Operation) -> None:
+    """Gives the result of a shuffle the length of its mask: bitcasts that MLIR moves in front of one lose it."""
+    type_ = ir.VectorType(shuffle.results[0].type)
+    length = len(ir.DenseI32ArrayAttr(shuffle.attributes["mask"]))
+    if type_.shape != [length]:
+        shuffle.results[0].set_type(ir.VectorType.get([length], type_.element_type))
 
 
 def _insert_instead(shuffle: ir.Operation, rewriter: Rewriter) -> None:

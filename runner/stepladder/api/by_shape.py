@@ -1,0 +1,180 @@
+"""Kernels of sources whose arguments have dynamic dimensions: one for each set of shapes, compiled on first use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from stepladder.api.building import exclusive
+from stepladder.api.errors import ArgumentError, shape_text
+from stepladder.api.function import Function
+from stepladder.api.kernel import Kernel
+from stepladder.api.memory import Memory
+from stepladder.api.views import View, view_of
+
+Shape = tuple[int, ...]
+# Sets of shapes whose kernels an object keeps.
+_KEPT = 128
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument of which some dimensions may differ from call to call.
+
+    Attributes:
+        name: for messages.
+        type: MLIR's name of the element type.
+        shape: extents; None for one that may differ.
+    """
+
+    name: str
+    type: str
+    shape: tuple[int | None, ...]
+
+    @property
+    def text(self) -> str:
+        """The shape as MLIR writes it, `?x32` for example."""
+        return "x".join("?" if extent is None else str(extent) for extent in self.shape)
+
+    def check(self, view: View) -> None:
+        """Checks what a call passes, before anything is compiled for it.
+
+        Args:
+            view: of the array.
+
+        Raises:
+            ArgumentError: another element type, another static extent, or no elements.
+        """
+        if view.type != self.type:
+            raise ArgumentError(f"argument '{self.name}' has elements of {view.type}; accepted: {self.type}")
+        is_like = len(view.shape) == len(self.shape) and all(
+            wanted in (None, extent) for extent, wanted in zip(view.shape, self.shape)
+        )
+        if not is_like or 0 in view.shape:
+            raise ArgumentError(
+                f"argument '{self.name}' is {shape_text(view.shape)}; accepted: {self.text}, of sizes of at least 1"
+            )
+
+
+class ByShape:
+    """Kernels of a function on tensors with dynamic dimensions, called on arrays of any sizes of these.
+
+    Made by `stepladder.compile`. The first call with a set of shapes compiles its kernel, or takes it from the cache.
+
+    Args:
+        arguments: of the function.
+        compiled: returns the kernel, or the function of several, for the shapes of the arguments.
+
+    Attributes:
+        arguments: as given.
+    """
+
+    def __init__(self, arguments: Sequence[Argument], compiled: Callable[[Sequence[Shape]], Kernel | Function]) -> None:
+        self.arguments = tuple(arguments)
+        self._compiled = compiled
+        self._made = Memory[Kernel | Function](_KEPT)
+
+    def __repr__(self) -> str:
+        shapes = ", ".join(
+            "x".join("?" if size is None else str(size) for size in item.shape) for item in self.arguments
+        )
+        return f"<stepladder.ByShape ({shapes}), {len(self._made.made)} compiled>"
+
+    def kernel(self, *arrays: object) -> Kernel | Function:
+        """Returns what computes the function for the shapes of some arrays; it is compiled where it is new.
+
+        Args:
+            arrays: of the function's arguments, in order.
+
+        Raises:
+            ArgumentError: an argument that the function does not take.
+            StepladderError: as `stepladder.compile`, for these shapes.
+        """
+        shapes = tuple(getattr(array, "shape", None) for array in arrays)
+        return self._made.find(shapes) or self._new(arrays, shapes)
+
+    def _new(self, arrays: Sequence[object], key: object) -> Kernel | Function:
+        if len(arrays) != len(self.arguments):
+            raise ArgumentError(f"{len(arrays)} arrays were passed, and the function takes {len(self.arguments)}")
+        views = [view_of(item.name, array, None) for item, array in zip(self.arguments, arrays)]
+        for item, view in zip(self.arguments, views):
+            item.check(view)
+        with self._made.only_one(key):
+            made = self._made.find(key)
+            if made is None:
+                made = self._compiled([view.shape for view in views])
+                self._made.keep(key, made)
+        return made
+
+    def __call__(self, *arrays: object, out: object = None, stream: object = None) -> Any:  # noqa: ANN401
+        """Runs the kernel for the shapes of the arrays; arguments and errors as of `kernel` and `Function.__call__`."""
+        return self.kernel(*arrays)(*arrays, out=out, stream=stream)
+
+
+def dynamic_arguments(text: str, name: str, function: str | None) -> list[Argument] | None:
+    """Returns the arguments of a payload on tensors with dynamic dimensions; None where all are static.
+
+    Args:
+        text: the payload.
+        name: its file, for messages.
+        function: name of the function that is compiled, or None.
+
+    Raises:
+        StepladderError: text that does not parse; or dynamic dimensions of buffers, whose results have no sizes.
+    """
+    from stepladder.payload.binding import dynamic_shapes
+    from stepladder.pipeline.context import mlir_context, parse_payload
+
+    with exclusive, mlir_context():
+        found = dynamic_shapes(parse_payload(text, name), function)
+    return None if found is None else [Argument(f"argument {number}", *each) for number, each in enumerate(found)]
+
+
+def sizes_of(arguments: Sequence[Argument], shapes: Sequence[Shape]) -> dict[str, int]:
+    """Returns the sizes of dynamic dimensions by the names of `payload.binding`.
+
+    Args:
+        arguments: of the function.
+        shapes: theirs in a call.
+    """
+    return {
+        f"arg{number}.{axis}": size
+        for number, (argument, shape) in enumerate(zip(arguments, shapes))
+        for axis, (wanted, size) in enumerate(zip(argument.shape, shape))
+        if wanted is None
+    }
+
+
+def sizes_in(bind: object) -> dict[str, int]:
+    """Returns the sizes that a caller gives dynamic dimensions.
+
+    Args:
+        bind: sizes by name; None for none.
+
+    Raises:
+        ArgumentError: no mapping of names to sizes of at least 1.
+    """
+    if bind is None:
+        return {}
+    if not isinstance(bind, Mapping):
+        raise ArgumentError(f"argument 'bind' is a {type(bind).__name__}; accepted: sizes by name, as {{'M': 256}}")
+    for name, size in bind.items():
+        if not isinstance(name, str) or not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            raise ArgumentError(f"argument 'bind' has {name!r}: {size!r}; accepted: names with sizes of at least 1")
+    return dict(bind)
+
+
+def static_text(text: str, name: str, sizes: Mapping[str, int], function: str | None) -> str:
+    """Returns a payload whose dynamic dimensions have sizes; errors as of `context.bound_text`.
+
+    Args:
+        text: MLIR.
+        name: its file, for messages.
+        sizes: by the names of `payload.binding`.
+        function: name of the function that is compiled, or None.
+    """
+    from stepladder.pipeline.context import bound_text, mlir_context
+
+    with exclusive, mlir_context():
+        return bound_text(text, name, sizes, function)

@@ -1,0 +1,66 @@
+"""What was compiled and used last, kept in memory."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+
+_Made = TypeVar("_Made")
+_KEPT = 512
+
+
+class Memory(Generic[_Made]):
+    """What was compiled and used last, and a lock for each that is being compiled.
+
+    Args:
+        limit: how many are kept.
+    """
+
+    def __init__(self, limit: int = _KEPT) -> None:
+        self.limit = limit
+        self.lock = threading.Lock()
+        self.made: OrderedDict[object, _Made] = OrderedDict()
+        self.running: dict[object, threading.Lock] = {}
+
+    def find(self, key: object) -> _Made | None:
+        """Returns what was made, or None.
+
+        Args:
+            key: of it.
+        """
+        with self.lock:
+            if key in self.made:
+                self.made.move_to_end(key)
+            return self.made.get(key)
+
+    def keep(self, key: object, made: _Made) -> None:
+        """Keeps what was made; beyond the limit, what was not used for longest goes.
+
+        Args:
+            key: of it.
+            made: the kernel or function.
+        """
+        with self.lock:
+            self.made[key] = made
+            while len(self.made) > self.limit:
+                self.made.popitem(last=False)
+
+    @contextlib.contextmanager
+    def only_one(self, key: object) -> Iterator[None]:
+        """Lets one thread at a time compile a kernel.
+
+        Args:
+            key: of it.
+
+        Returns:
+            A context manager, in which the others wait.
+        """
+        with self.lock:
+            own = self.running.setdefault(key, threading.Lock())
+        with own:
+            yield
+        with self.lock:
+            self.running.pop(key, None)

@@ -1,0 +1,117 @@
+"""Compiled modules of PyTorch, which are called as the modules are.
+
+PyTorch is an optional package; this module imports it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import torch  # pyright: ignore[reportMissingImports]
+
+from stepladder.api import building, signature
+from stepladder.api.building import Built, BuiltFunction, Job
+from stepladder.api.by_shape import ByShape, static_text
+from stepladder.api.function import Function
+from stepladder.api.kernel import Device, Kernel
+from stepladder.api.torch_export import DynamicModule, Module, dynamic, export
+
+
+class ModuleKernel(Kernel):
+    """A compiled `torch.nn.Module`: called as the module is; the parameters are read where they are.
+
+    Args:
+        built: the kernel of a function whose first arguments are the parameters and buffers.
+        module: how it is called.
+        device: as for `Kernel`.
+    """
+
+    def __init__(self, built: Built, module: Module, device: Device) -> None:
+        arguments = signature.of_bundle(built.bundle)
+        super().__init__(built, dataclasses.replace(arguments, inputs=module.named(arguments.inputs)), device)
+        self._module = module
+
+    def __call__(self, *arrays: object, out: object = None, stream: object = None) -> Any:  # noqa: ANN401
+        """Returns what the module returns of its inputs; arguments and errors as of `Kernel.__call__`."""
+        return self._module.returned(super().__call__(*self._module.arrays(arrays), out=out, stream=stream))
+
+
+class ModuleFunction(Function):
+    """A compiled `torch.nn.Module` of several kernels: called as the module is; the parameters are read where they are.
+
+    Args:
+        built: a function whose first arguments are the parameters and buffers.
+        module: how it is called.
+        device: as for `Function`.
+    """
+
+    def __init__(self, built: BuiltFunction, module: Module, device: Device) -> None:
+        super().__init__(built, device)
+        self.inputs = module.named(self.inputs)
+        self._module = module
+
+    def __call__(self, *arrays: object, out: object = None, stream: object = None) -> Any:  # noqa: ANN401
+        """Returns what the module returns of its inputs; arguments and errors as of `Function.__call__`."""
+        return self._module.returned(super().__call__(*self._module.arrays(arrays), out=out, stream=stream))
+
+
+class ModuleByShape(ByShape):
+    """A compiled `torch.nn.Module` whose inputs have dynamic dimensions: called as the module is.
+
+    Args:
+        module: as it was exported.
+        job: how it is compiled.
+        device: as for `Kernel`.
+    """
+
+    def __init__(self, module: DynamicModule, job: Job, device: Device) -> None:
+        super().__init__(module.arguments, lambda shapes: _compiled(*module.of(shapes), job, device))
+        self._module = module
+
+    def kernel(self, *inputs: object) -> Kernel | Function:
+        """Returns what computes the module for the shapes of some inputs; errors as of `ByShape.kernel`.
+
+        Args:
+            inputs: what the module is called with.
+        """
+        return super().kernel(*self._module.tensors(inputs))
+
+    def __call__(self, *inputs: object, out: object = None, stream: object = None) -> Any:  # noqa: ANN401
+        """Returns what the module returns of its inputs; arguments and errors as of `Function.__call__`."""
+        return self.kernel(*inputs)(*inputs, out=out, stream=stream)
+
+
+def compiled(
+    module: torch.nn.Module, example_inputs: Sequence[object], dynamic_shapes: object, job: Job, device: Device
+) -> Kernel | Function | ByShape:
+    """Compiles a module.
+
+    Args:
+        module: computes tensors.
+        example_inputs: what it is called with.
+        dynamic_shapes: as of `torch.export`; None where all shapes are those of the examples.
+        job: how it is compiled, without a payload.
+        device: as for `Kernel`.
+
+    Returns:
+        What is called as the module is.
+
+    Raises:
+        StepladderError: as `export` and `dynamic`, and as `building.build_any`.
+    """
+    if dynamic_shapes is not None:
+        return ModuleByShape(dynamic(module, example_inputs, dynamic_shapes), job, device)
+    return _compiled(*export(module, example_inputs), job, device)
+
+
+def _compiled(text: str, module: Module, job: Job, device: Device) -> ModuleKernel | ModuleFunction:
+    if "?" in text:  # shapes that ops compute, of a rolled tensor for example
+        text = static_text(text, job.name, {}, job.function)
+    built = building.build_any(dataclasses.replace(job, text=text))
+    return (
+        ModuleFunction(built, module, device)
+        if isinstance(built, BuiltFunction)
+        else ModuleKernel(built, module, device)
+    )

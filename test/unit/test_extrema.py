@@ -1,0 +1,130 @@
+"""Reductions that keep the index of the largest or smallest value, as argmax and argmin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import stepladder
+from stepladder.emulator.functions import EmulatedFunction
+from stepladder.payload import reference_export
+from stepladder.pipeline.context import mlir_context, parse_payload
+from stepladder.pipeline.functions import FunctionBuild, build_any
+from stepladder.pipeline.request import Request
+from stepladder.runtime.errors import StepladderError
+from stepladder.verify.arrays import NumPyArrays
+from stepladder.verify.function_check import check_function, compare_results
+from stepladder.verify.reference_evaluation import Evaluation
+
+# As front ends write argmax: the value and its index, or the index alone.
+TEXT = """func.func @f(%x: tensor<{m}x{k}xf16>, %w: tensor<{k}x{n}xf16>) -> {results} {{
+  %zero = arith.constant 0.0 : f32
+  %low = arith.constant {first} : f16
+  %none = arith.constant 0 : i64
+  %e = tensor.empty() : tensor<{m}x{n}xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<{m}x{n}xf32>) -> tensor<{m}x{n}xf32>
+  %s = linalg.matmul ins(%x, %w : tensor<{m}x{k}xf16>, tensor<{k}x{n}xf16>) outs(%z : tensor<{m}x{n}xf32>)
+    -> tensor<{m}x{n}xf32>
+  %h = tensor.empty() : tensor<{m}x{n}xf16>
+  %r = linalg.generic {{indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}}
+      ins(%s : tensor<{m}x{n}xf32>) outs(%h : tensor<{m}x{n}xf16>) {{
+  ^bb0(%a: f32, %o: f16):
+    %b = arith.truncf %a : f32 to f16
+    linalg.yield %b : f16
+  }} -> tensor<{m}x{n}xf16>
+  %f = tensor.empty() : tensor<{m}xf16>
+  %g = tensor.empty() : tensor<{m}xi64>
+  %v = linalg.fill ins(%low : f16) outs(%f : tensor<{m}xf16>) -> tensor<{m}xf16>
+  %i = linalg.fill ins(%none : i64) outs(%g : tensor<{m}xi64>) -> tensor<{m}xi64>
+  %best:2 = linalg.generic {{indexing_maps = [#all, #rows, #rows], iterator_types = ["parallel", "reduction"]}}
+      ins(%r : tensor<{m}x{n}xf16>) outs(%v, %i : tensor<{m}xf16>, tensor<{m}xi64>) {{
+  ^bb0(%a: f16, %most: f16, %at: i64):
+    %j = linalg.index 1 : index
+    %here = arith.index_cast %j : index to i64
+    %more = arith.{fold} %a, %most : f16
+    %is = arith.cmpf {predicate}, %a, %most : f16
+    %new = arith.select %is, %here, %at : i64
+    linalg.yield %more, %new : f16, i64
+  }} -> (tensor<{m}xf16>, tensor<{m}xi64>)
+  return {returned}
+}}
+"""
+MAPS = "#all = affine_map<(i, j) -> (i, j)>\n#rows = affine_map<(i, j) -> (i)>\n"
+LARGEST = {"fold": "maximumf", "predicate": "ogt", "first": "0xFC00"}
+SMALLEST = {"fold": "minimumf", "predicate": "olt", "first": "0x7C00"}
+
+
+def text_of(m: int, n: int, k: int, body: dict[str, str], *, both: bool = True) -> str:
+    types = f"tensor<{m}xf16>, tensor<{m}xi64>" if both else f"tensor<{m}xi64>"
+    results, returned = (f"({types})", "%best#0, %best#1") if both else (types, "%best#1")
+    returned = f"{returned} : {types}"
+    return MAPS + TEXT.format(m=m, n=n, k=k, results=results, returned=returned, **body)
+
+
+@pytest.mark.usefixtures("needs_ptxas")
+@pytest.mark.parametrize("body", [LARGEST, SMALLEST])
+def test_the_first_of_equal_ones(body: dict[str, str]) -> None:
+    rng = np.random.default_rng(0)
+    x, w = rng.integers(-1, 2, (5, 8)).astype(np.float16), rng.integers(-1, 2, (8, 40)).astype(np.float16)
+    x[1, 2] = np.nan
+    function = stepladder.compile(text_of(5, 40, 8, body, both=False), device="emulator", target="sm_80")
+    # NumPy takes the index of the first NaN; a NaN is neither larger nor smaller here, so that the first index stays.
+    choose = np.argmax if body is LARGEST else np.argmin
+    wanted = np.where(np.isnan(x @ w).any(-1), 0, choose(x @ w, -1))
+    assert np.array_equal(function(x, w), wanted)
+
+
+@pytest.mark.usefixtures("needs_ptxas")
+def test_either_of_nearly_equal_ones_is_right() -> None:
+    """The check accepts an index whose value is as large up to rounding, and no other."""
+    with mlir_context():
+        made = build_any(text_of(16, 300, 32, LARGEST), "argmax", Request("auto", {"target": "sm_80"}, tuned=True))
+    assert isinstance(made, FunctionBuild)
+    assert [
+        item.describe() for item in check_function(made.bundle, EmulatedFunction(made.bundle), 0) if not item.passed
+    ] == []
+    inputs = {0: np.ones((16, 32), np.float16), 1: np.ones((32, 300), np.float16)}
+    inputs[1][:, 200:] = np.float16(-1)
+    inputs[1][3, 7] = np.float16(1 + 2**-10)  # 32.0009765625, which f16 does not have
+
+    def verdicts(index: int) -> bool:
+        results = [np.full(16, 32, np.float16), np.full(16, index, np.int64)]
+        reports = compare_results(made.bundle.reference, inputs, results, NumPyArrays(), 1e-7)
+        return all(report.passed for report in reports)
+
+    assert [verdicts(index) for index in (7, 0, 199, 200, 300)] == [True, True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("cmpf ogt", "cmpf oge"),  # the last of equal ones
+        ("cmpf ogt", "cmpf olt"),
+        ("select %is, %here, %at", "select %is, %at, %here"),
+    ],
+)
+def test_other_bodies_have_no_reference(change: tuple[str, str]) -> None:
+    with mlir_context():
+        module = parse_payload(text_of(4, 8, 8, LARGEST).replace(*change), "payload.mlir")
+        with pytest.raises(StepladderError, match="a reduction that reads the result so far"):
+            reference_export.export(module, {})
+
+
+def test_the_reference_is_that_of_a_loop() -> None:
+    with mlir_context():
+        module = parse_payload(text_of(6, 9, 3, SMALLEST), "payload.mlir")
+        program = reference_export.export(module, {0: "argument0", 1: "argument1", 2: "result0", 3: "result1"})
+    rng = np.random.default_rng(1)
+    x, w = rng.integers(-1, 2, (6, 3)).astype(np.float16), rng.integers(-1, 2, (3, 9)).astype(np.float16)
+    x[0, 0], w[0, 5] = np.inf, -np.inf
+    with np.errstate(all="ignore"):
+        product = x.astype(np.float64) @ w.astype(np.float64)
+        exact = Evaluation(program, {0: x, 1: w}, NumPyArrays())
+        got = np.asarray(exact.whole(program.results[1].value))
+    for row, values in enumerate(product):
+        best, index = np.inf, 0
+        for column, value in enumerate(values):
+            if value < best:
+                best, index = value, column
+            best = value if np.isnan(value) else best
+        assert got[row] == index
