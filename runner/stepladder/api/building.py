@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Mapping
@@ -10,12 +11,8 @@ from typing import TYPE_CHECKING
 
 from stepladder.api import store
 from stepladder.api.errors import ArgumentError
-<<<<<<< HEAD
-from stepladder.pipeline.automatic import AUTO, WITHOUT_GPU, first_of, pipelines_for, with_reason
-=======
 from stepladder.api.memory import Memory
-from stepladder.pipeline.automatic import AUTO, WITHOUT_GPU, first_of, pipelines_for
->>>>>>> main
+from stepladder.pipeline.automatic import AUTO, WITHOUT_GPU, first_of, pipelines_for, with_reason
 from stepladder.runtime import targets
 from stepladder.runtime.bundle import Bundle, FunctionBundle
 from stepladder.runtime.errors import BAD_INPUT, FAILED, NOT_EXECUTED, StepladderError
@@ -26,14 +23,7 @@ if TYPE_CHECKING:
 
 KnobValue = str | int
 EMULATOR = "emulator"
-<<<<<<< HEAD
-# Kernels that are kept in memory.
-_KEPT = 512
-=======
-
-
 # Functions that are kept in memory.
->>>>>>> main
 _KEPT_FUNCTIONS = 64
 
 
