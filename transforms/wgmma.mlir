@@ -45,6 +45,10 @@ module attributes {transform.with_named_sequence} {
         // of setmaxnreg.
         consumer_registers = "160 if consumers > 2 else 240 if accumulator_registers > 160 else 232",
         producer_registers = "32 if consumers > 2 else 24 if accumulator_registers > 160 else 40",
+        // For operands of the epilogue that are loaded before the last MMA ends; addresses and the like take 40.
+        operand_registers = "consumer_registers - accumulator_registers - 40",
+        // A matrix that the epilogue reads is copied to boxes of C during the main loop, which takes registers too.
+        copies_operand = "operand_registers >= 32 and parts == 1",
 
         // The boxes of a tile, each as wide as the widest swizzle that divides a row, and their rows: blocks of a
         // cluster load whole boxes or slices of their rows.
@@ -63,7 +67,16 @@ module attributes {transform.with_named_sequence} {
         box_tile_bytes =
           "block_n * 64 * c_bits // 8 if c_layout == 'column' else block_m // tile_warpgroups * box_bytes",
         result_tile_bytes = "box_tile_bytes + (results - 1) * (block_m // tile_warpgroups) * 128",
-        epilogue_bytes = "consumers * epilogue_stages * result_tile_bytes if epilogue == 'tma' else 0",
+        // With epilogue = rows, each consumer warpgroup has 64 rows of columns_at_once columns, of the type of the sums
+        // where elementwise ops follow, padded against bank conflicts.
+        is_tma = "epilogue == 'tma'", is_rows = "epilogue == 'rows'",
+        row_bits = "acc_bits if has_elementwise else c_bits",
+        line_columns = "epilogue_stages * 1024 // (row_bits * products) // 8 * 8",
+        columns_at_once = "line_columns if line_columns < block_n else block_n",
+        held_columns = "columns_at_once * products",
+        row_buffer_bytes = "64 * (held_columns + (8 if held_columns % 16 == 0 else 16)) * row_bits // 8",
+        epilogue_bytes =
+          "consumers * (epilogue_stages * result_tile_bytes if is_tma else row_buffer_bytes if is_rows else 0)",
 
         // The split-K workspace: in shared memory one accumulator, its rows padded by 32 bytes against bank conflicts,
         // those of a transposed one by 16; in global memory one for each tile and split.
@@ -111,11 +124,11 @@ module attributes {transform.with_named_sequence} {
     %raster_group = transform.tune.knob<"raster_group"> = 8 from options = [1, 2, 4, 8, 16, 32]
       {description = "rows of tiles in a rasterization group, for reuse in the L2 cache; 1 is row-major order"}
       -> !transform.param<i64>
-    %epilogue = transform.tune.knob<"epilogue"> = "tma" from options = ["tma", "registers"]
-      {description = "tma: TMA stores of accumulators by way of shared memory; registers: direct stores"}
+    %epilogue = transform.tune.knob<"epilogue"> = "tma" from options = ["tma", "registers", "rows"]
+      {description = "tma: from shared memory by TMA; rows: from there, rows that begin anywhere; registers: direct"}
       -> !transform.any_param
     %epilogue_stages = transform.tune.knob<"epilogue_stages"> = 2 from options = [1, 2, 4]
-      {description = "shared-memory buffers of a consumer warpgroup for TMA stores, with epilogue = tma"}
+      {description = "buffers of a consumer warpgroup, with epilogue = tma; 128 bytes of a row in its one, with rows"}
       -> !transform.param<i64>
     %tile_scheduler = transform.tune.knob<"tile_scheduler"> = "data_parallel"
       from options = ["data_parallel", "stream_k"]
@@ -203,10 +216,18 @@ module attributes {transform.with_named_sequence} {
 
     // The epilogue.
     transform.tune.alternatives<"epilogue"> selected_region = 0
-        attributes {knobs = {selected_region_attr = "epilogue == 'registers'"}} {
+        attributes {knobs = {selected_region_attr = "0 if epilogue == 'tma' else 1 if epilogue == 'rows' else 2"}} {
       transform.include @tma_store_epilogue failures(propagate) (%module) : (!transform.any_op) -> ()
     }, {
+      transform.include @row_store_epilogue failures(propagate) (%module) : (!transform.any_op) -> ()
+    }, {
       transform.include @direct_store_epilogue failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
+    transform.include @hoist_operand_loads failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.tune.alternatives<"balance_reciprocals"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "math == 'fast' and approximates"}} {
+    }, {
+      transform.include @balance_reciprocals failures(propagate) (%module) : (!transform.any_op) -> ()
     }
 
     // The tail: the last wave, which has fewer tiles than blocks.

@@ -37,6 +37,63 @@ func.func @gelu(%p: tensor<8x8xf32>, %c: tensor<8x8xf16>) -> tensor<8x8xf16> {
 
 #all = affine_map<(i, j) -> (i, j)>
 
+// The argument of GELU, f (x + c x^3), becomes x (f + f c x^2).
+// CHECK-LABEL: func.func @cubic(
+// CHECK-DAG: [[f:%.+]] = arith.constant -2.30220819 : f32
+// CHECK-DAG: [[fc:%.+]] = arith.constant -0.10294{{[0-9]*}} : f32
+// CHECK: ^bb0([[x:%.+]]: f32, %{{.*}}: f16):
+// CHECK-NEXT: [[square:%.+]] = arith.mulf [[x]], [[x]]
+// CHECK-NEXT: [[scaled:%.+]] = arith.mulf [[square]], [[fc]]
+// CHECK-NEXT: [[factor:%.+]] = arith.addf [[scaled]], [[f]]
+// CHECK-NEXT: [[y:%.+]] = arith.mulf [[x]], [[factor]]
+// CHECK-NEXT: math.exp2 [[y]]
+// Another power than the third stays.
+// CHECK-LABEL: func.func @fourth(
+// CHECK: ^bb0([[x:%.+]]: f32, %{{.*}}: f16):
+// CHECK: [[sum:%.+]] = arith.addf [[x]], %{{.*}}
+// CHECK-NEXT: [[y:%.+]] = arith.mulf [[sum]], %{{.*}}
+// CHECK-NEXT: math.exp2 [[y]]
+func.func @cubic(%p: tensor<8x8xf32>, %c: tensor<8x8xf16>) -> tensor<8x8xf16> {
+  %one = arith.constant 1.0 : f32
+  %f = arith.constant 0.797884583 : f32
+  %cubic = arith.constant 4.471500e-02 : f32
+  %r = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%p : tensor<8x8xf32>) outs(%c : tensor<8x8xf16>) {
+  ^bb0(%x: f32, %o: f16):
+    %square = arith.mulf %x, %x : f32
+    %power = arith.mulf %square, %x : f32
+    %scaled = arith.mulf %cubic, %power : f32
+    %sum = arith.addf %x, %scaled : f32
+    %u = arith.mulf %sum, %f : f32
+    %t = math.tanh %u : f32
+    %s = arith.addf %t, %one : f32
+    %v = arith.truncf %s : f32 to f16
+    linalg.yield %v : f16
+  } -> tensor<8x8xf16>
+  return %r : tensor<8x8xf16>
+}
+func.func @fourth(%p: tensor<8x8xf32>, %c: tensor<8x8xf16>) -> tensor<8x8xf16> {
+  %one = arith.constant 1.0 : f32
+  %f = arith.constant 0.797884583 : f32
+  %r = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%p : tensor<8x8xf32>) outs(%c : tensor<8x8xf16>) {
+  ^bb0(%x: f32, %o: f16):
+    %square = arith.mulf %x, %x : f32
+    %power = arith.mulf %square, %square : f32
+    %sum = arith.addf %x, %power : f32
+    %u = arith.mulf %sum, %f : f32
+    %t = math.tanh %u : f32
+    %s = arith.addf %t, %one : f32
+    %v = arith.truncf %s : f32 to f16
+    linalg.yield %v : f16
+  } -> tensor<8x8xf16>
+  return %r : tensor<8x8xf16>
+}
+
+// -----
+
+#all = affine_map<(i, j) -> (i, j)>
+
 // CHECK-LABEL: func.func @silu(
 // CHECK-DAG: [[c:%.+]] = arith.constant -1.44269502 : f32
 // CHECK: ^bb0([[x:%.+]]: f32, %{{.*}}: bf16):

@@ -239,6 +239,92 @@ func.func @tall_f16(%C: memref<128x16xf16>) {
 
 // -----
 
+// A matrix that the epilogue adds is copied to both boxes in the second k step, and read from there.
+// CHECK-LABEL: func.func @copied(
+// CHECK: [[boxes:%.+]] = memref.alloc() {operand_c} : memref<2x2x64x64xf16,
+// CHECK: scf.for [[k:%.+]] = %c0 to %c192 step %c64
+// CHECK: [[second:%.+]] = arith.cmpi eq, [[k]], %c64 : index
+// CHECK-NEXT: scf.if [[second]] {
+// CHECK: nvvm.cp.async.bulk.wait_group 0 {read}
+// CHECK: nvvm.barrier id = %{{.*}} number_of_threads = %c128_i32
+// CHECK-COUNT-8: nvgpu.device_async_copy %D[%{{.*}}, %{{.*}}], %{{.*}}[%{{.*}}, %{{.*}}], 8 {bypassL1}
+// CHECK-NOT: nvgpu.device_async_copy
+// CHECK: nvvm.cp.async.commit.group
+// CHECK-NOT: nvvm.cp.async.bulk.wait_group
+// CHECK: nvvm.cp.async.wait.group 0
+// CHECK-NEXT: nvvm.barrier
+// CHECK-NOT: vector.load %D
+// CHECK-COUNT-32: vector.load %{{.*}} : memref<64x64xf16, strided<[64, 1], offset: ?>, #gpu.address_space<workgroup>>
+// CHECK-NOT: vector.load
+// CHECK: // -----
+#space = #gpu.address_space<workgroup>
+#same = affine_map<(i, j) -> (i, j)>
+!wide = !nvgpu.warpgroup.accumulator<fragmented = vector<64x128xf32>>
+func.func @copied(%C: memref<64x128xf16>, %D: memref<64x128xf16>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %c192 = arith.constant 192 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c128, %sy = %c1, %sz = %c1) {
+    %tile = memref.alloc() {operand_c} : memref<64x128xf32, #space>
+    %zeros = nvgpu.warpgroup.mma.init.accumulator -> !wide
+    %sums = scf.for %k = %c0 to %c192 step %c64 iter_args(%sum = %zeros) -> (!wide) {
+      scf.yield %sum : !wide
+    }
+    nvgpu.warpgroup.mma.store %sums, %tile : !wide to memref<64x128xf32, #space>
+    linalg.generic {indexing_maps = [#same, #same, #same], iterator_types = ["parallel", "parallel"]}
+        ins(%tile, %D : memref<64x128xf32, #space>, memref<64x128xf16>) outs(%C : memref<64x128xf16>) {
+    ^bb0(%sum: f32, %d: f16, %old: f16):
+      %wide = arith.extf %d : f16 to f32
+      %total = arith.addf %sum, %wide : f32
+      %rounded = arith.truncf %total : f32 to f16
+      linalg.yield %rounded : f16
+    }
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+// One step is too short: the matrix is read from memory.
+// CHECK-LABEL: func.func @one_step(
+// CHECK-NOT: nvgpu.device_async_copy
+// CHECK-COUNT-16: vector.load %D
+// CHECK: // -----
+#space = #gpu.address_space<workgroup>
+#same = affine_map<(i, j) -> (i, j)>
+!sums = !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>>
+func.func @one_step(%C: memref<64x64xf16>, %D: memref<64x64xf16>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c128, %sy = %c1, %sz = %c1) {
+    %tile = memref.alloc() {operand_c} : memref<64x64xf32, #space>
+    %zeros = nvgpu.warpgroup.mma.init.accumulator -> !sums
+    %sums = scf.for %k = %c0 to %c64 step %c64 iter_args(%sum = %zeros) -> (!sums) {
+      scf.yield %sum : !sums
+    }
+    nvgpu.warpgroup.mma.store %sums, %tile : !sums to memref<64x64xf32, #space>
+    linalg.generic {indexing_maps = [#same, #same, #same], iterator_types = ["parallel", "parallel"]}
+        ins(%tile, %D : memref<64x64xf32, #space>, memref<64x64xf16>) outs(%C : memref<64x64xf16>) {
+    ^bb0(%sum: f32, %d: f16, %old: f16):
+      %wide = arith.extf %d : f16 to f32
+      %total = arith.addf %sum, %wide : f32
+      %rounded = arith.truncf %total : f32 to f16
+      linalg.yield %rounded : f16
+    }
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
 // Of a transposed C, rows of C are columns of the tile: a box has the 24 rows and 64 of the columns, which `stmatrix`
 // writes transposed: two matrices of 8 rows, then one; the upper and the lower half of a warp's 16 rows are neighbours.
 // CHECK-DAG: #[[first_unit:.+]] = affine_map<()[s0] -> (((s0 mod 128) floordiv 32) * 2)>

@@ -168,6 +168,30 @@ def test_a_module_is_called_as_it_is(torch: ModuleType) -> None:
         compiled(inputs["image"], keep, 0.5)
 
 
+def test_modules_on_a_gpu_are_exported(torch: ModuleType) -> None:
+    """Their ops name the GPU; tensors without memory stand for its tensors."""
+    pytest.importorskip("torch_mlir.fx")
+    if torch.version.cuda is None:
+        pytest.skip("needs PyTorch with CUDA, and no GPU")
+    from torch._subclasses import FakeTensorMode
+
+    from stepladder.api import torch_export
+
+    class Layer(torch.nn.Module):
+        def forward(self, x: Tensor, keep: Tensor, weight: Tensor, classes: Tensor) -> tuple[Tensor, ...]:
+            later = torch.ones(16, 16, dtype=torch.bool, device=x.device).triu(1)
+            scores = torch.where(keep, x @ weight, -1.0).masked_fill(later, float("-inf"))
+            heads = torch.nn.functional.scaled_dot_product_attention(*[scores.softmax(-1)[None]] * 3)
+            return heads, torch.nn.functional.cross_entropy(x @ weight, classes)
+
+    with FakeTensorMode():
+        x, weight = (torch.empty(16, 16, device="cuda:0") for _ in range(2))
+        keep, classes = (torch.ones(*shape, device="cuda:0", dtype=torch.int64) for shape in ((16, 16), (16,)))
+        given = [x, keep.bool(), weight, classes]
+    text, module = torch_export.export(Layer(), given)
+    assert "linalg.matmul" in text and [item.device.type for item in module.arrays([x])] == ["cuda"]
+
+
 def test_a_loss_by_indices(torch: ModuleType) -> None:
     pytest.importorskip("torch_mlir.fx")
 
@@ -300,7 +324,8 @@ def test_the_backend_leaves_the_rest_to_pytorch(
         "elements of torch.float32; accepted: torch.float16, torch.bfloat16" in compiled(layer, torch.randn(8, 64))[1]
     )
     layer = layer.half()
-    names, text = compiled(layer, half(torch, 8, 64), dynamic=True)
+    wide = half(torch, 8, 64).requires_grad_()
+    names, text = compiled(layer, wide, dynamic=True)  # layers that record gradients are taken of static shapes
     assert "a dynamic shape, (s" in text and not [name for name in names if "stepladder" in name]
 
     class InPlace(torch.nn.Module):
@@ -324,6 +349,37 @@ def test_the_backend_leaves_the_rest_to_pytorch(
     assert names == ["stepladder_part_0"], text
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert "autocast is on" in compiled(layer.float(), torch.randn(8, 64))[1]
+
+
+def test_the_backend_compiles_for_each_size(
+    torch: ModuleType, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A graph with dynamic shapes, also with sizes as inputs of a part; beyond a number of sizes it runs eagerly."""
+    pytest.importorskip("torch_mlir.fx")
+    from stepladder.api import torch_backend, torch_part
+
+    caplog.set_level(logging.DEBUG, "stepladder.api.torch_backend")
+    monkeypatch.setattr(torch_part, "_MOST", 2)
+
+    class Heads(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer, self.out = torch.nn.Linear(32, 64), torch.nn.Linear(32, 16)
+
+        def forward(self, x: Tensor) -> Tensor:
+            batch, tokens, _ = x.shape
+            return self.out(torch.relu(self.layer(x)).view(batch, tokens, 2, 32)).reshape(batch * tokens, 32) * tokens
+
+    model = Heads().half()
+    torch.compiler.reset()
+    plan = functools.partial(torch_backend.backend, device=EMULATOR)
+    module = torch.compile(model, backend=plan, dynamic=True)
+    with torch.no_grad():
+        for shape in ((2, 3, 32), (3, 5, 32), (2, 3, 32), (4, 2, 32)):
+            x = half(torch, *shape)
+            close(module(x), model(x))
+    assert caplog.text.count("compiled for") == 2
+    assert "runs in eager mode: kernels of 2 sets of sizes are compiled" in caplog.text
 
 
 def test_the_backend_where_an_address_is_odd(

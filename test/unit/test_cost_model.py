@@ -189,6 +189,7 @@ def test_an_epilogue_grows_with_its_bytes() -> None:
         epilogues.epilogue_time(
             columns(TILE),
             size(4096, 4096, 4096, out_bytes=bytes_),
+            np.zeros(1),
             np.array([132.0]),
             H200,
             H200.constants[WARPGROUP],

@@ -17,9 +17,11 @@ from conftest import examples
 from pair_payloads import PairPayload, drawn
 from ptx_kernels import check as run_ptx
 from stepladder.payload.matmul import PayloadMatmul, find_matmul
+from stepladder.pipeline import knob_choice, library
 from stepladder.pipeline.build import Build, build
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.functions import FunctionBuild, build_any
+from stepladder.pipeline.knob_query import read_query
 from stepladder.pipeline.pair_choice import is_slower
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
@@ -170,6 +172,23 @@ def test_few_tiles_of_a_long_reduction_are_two_kernels() -> None:
     with mlir_context():
         assert is_slower([PairPayload(m=32, n=2048, k=8192).text()], request)
         assert not is_slower([PairPayload(m=2048, n=2048, k=2048).text()], request)
+        assert not is_slower([PairPayload(m=8, n=14336, k=4096).text()], request)
+
+
+@pytest.mark.parametrize("m", [8, 64])
+def test_few_rows_are_stored_from_registers(m: int) -> None:
+    """TMA's boxes have all rows of the tile: the activations of rows outside of C would be computed."""
+    with mlir_context():
+        query = read_query(
+            library.load("wgmma"),
+            Request("wgmma", {"target": "sm_90a"}, tuned=True),
+            PairPayload(m=m, n=14336, k=4096).text(),
+            "pair.mlir",
+        )
+        ranked = knob_choice.rank(query)
+    assert ranked is not None
+    knobs = ranked.first(1)[0].knobs
+    assert (knobs["epilogue"], knobs["cluster_n"] == 1) == (("registers", True) if m < 64 else ("tma", False))
 
 
 def test_pipelines_without_pairs_refuse_them(tmp_path: Path) -> None:

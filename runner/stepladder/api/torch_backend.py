@@ -20,7 +20,8 @@ from stepladder.api import pytorch  # noqa: F401 - defines the operators
 from stepladder.api.building import AUTO
 from stepladder.api.compiling import compile as compile_kernel
 from stepladder.api.spec import MatmulSpec
-from stepladder.api.torch_parts import LINEAR, MATMULS, TYPES, divide, tensor_of, untaken
+from stepladder.api.torch_part import TYPES, tensor_of
+from stepladder.api.torch_parts import LINEAR, MATMULS, divide, untaken
 from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
 
 # Functions of one argument, by the names that `linear` has for them.

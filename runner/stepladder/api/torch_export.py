@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
+from torch.export.passes import move_to_device_pass  # pyright: ignore[reportMissingImports]
 from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImports]
 
 from stepladder.api.by_shape import Argument
@@ -190,6 +191,8 @@ def export(module: torch.nn.Module, example_inputs: Sequence[object]) -> tuple[s
         # Of their own each: of one tensor for two inputs, `torch.export` makes one input.
         values = [item.detach() for item in (*state.values(), *examples)]
         program = torch.export.export(Functional(), tuple(values), strict=False)
+        # Ops name the GPU that they are traced on, and PyTorch has kernels of its own for it; torch-mlir knows neither.
+        program = move_to_device_pass(program, "cpu")
         table = {**fx.get_decomposition_table(), **TABLE}
         program = program.run_decompositions(table)
         _check(program, [*names, *(f"input {number}" for number in range(len(examples)))])

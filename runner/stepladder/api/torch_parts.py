@@ -11,7 +11,6 @@ import graphlib
 import logging
 import operator
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
@@ -22,19 +21,23 @@ from torch.fx.passes.infra.partitioner import (  # pyright: ignore[reportMissing
 from torch.fx.passes.operator_support import OperatorSupportBase  # pyright: ignore[reportMissingImports]
 
 from stepladder.api.building import EMULATOR
-from stepladder.api.compiling import compile as compile_module
-from stepladder.api.errors import ArgumentError
-from stepladder.api.function import Function
-from stepladder.api.kernel import Kernel
-from stepladder.api.signature import ALIGNMENT
+from stepladder.api.torch_part import (
+    TYPES,
+    VALUES,
+    Kernels,
+    Part,
+    is_contiguous,
+    is_size,
+    is_static,
+    kernels_of,
+    shape_of,
+    tensor_of,
+)
 from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
 
 _functional = torch.nn.functional
 LINEAR = _functional.linear
 MATMULS = (torch.matmul, torch.mm, torch.bmm, operator.matmul)
-# Operands of matmuls; what elementwise ops compute with.
-TYPES = {torch.float16: "f16", torch.bfloat16: "bf16"}
-_VALUES = {**TYPES, torch.float32: "f32"}
 
 _PRODUCTS = {LINEAR, *MATMULS, torch.addmm, torch.baddbmm, "matmul", "mm", "bmm"}
 _ELEMENTWISE = {
@@ -52,55 +55,16 @@ _VIEWS = {
 }
 
 
-class Part(torch.nn.Module):
-    """Kernels in place of a part of a graph.
-
-    Args:
-        name: of the part, for messages.
-        kernels: what computes it.
-        eager: the ops themselves, for calls while gradients are recorded.
-        log: for what a call is not taken for.
-    """
-
-    def __init__(self, name: str, kernels: Kernel | Function, eager: torch.nn.Module, log: logging.Logger) -> None:
-        super().__init__()
-        self._name = name
-        self._kernels = kernels
-        self._log = log
-        self.eager = eager
-
-    def forward(self, *inputs: torch.Tensor) -> Any:  # noqa: ANN401
-        """Returns what the ops return.
-
-        Args:
-            inputs: the tensors that the graph gives the part.
-        """
-        if torch.is_grad_enabled() and any(item.requires_grad for item in inputs):
-            return self.eager(*inputs)
-        try:
-            return self._kernels(*inputs)
-        except ArgumentError as error:  # an address that kernels do not take; a guard covers all else
-            self._log.debug("%s runs in eager mode: %s", self._name, error)
-            return self.eager(*inputs)
-
-
-def tensor_of(item: object) -> Any:  # noqa: ANN401
-    """Returns the tensor without data that stands for a node; None where there is none.
-
-    Args:
-        item: a node of a graph, or a number in one.
-    """
-    found = getattr(item, "meta", {}).get("example_value")
-    return found if isinstance(found, torch.Tensor) else None
-
-
-def untaken(tensors: Sequence[Any], device: str, types: dict[Any, str] = TYPES) -> str | None:
+def untaken(
+    tensors: Sequence[Any], device: str, types: dict[Any, str] = TYPES, *, takes_dynamic: bool = False
+) -> str | None:
     """Returns why tensors are not taken: their element types, shapes or devices; None where they are.
 
     Args:
         tensors: without data; None for a value that is no tensor.
         device: `emulator` for tensors in host memory.
         types: element types that are taken.
+        takes_dynamic: whether shapes may be dynamic.
     """
     where = "cpu" if device == EMULATOR else "cuda"
     for item in tensors:
@@ -112,9 +76,9 @@ def untaken(tensors: Sequence[Any], device: str, types: dict[Any, str] = TYPES) 
             return f"a tensor on '{item.device}'; accepted: on '{where}'"
         if item.device != tensors[0].device:
             return f"tensors on '{tensors[0].device}' and '{item.device}'; accepted: on one device"
-        if not all(type(extent) is int for extent in item.shape):
+        if not (takes_dynamic or is_static(item)):
             return f"a dynamic shape, {tuple(item.shape)}; accepted: static ones (dynamic=False)"
-        if 0 in item.shape:
+        if 0 in (shape_of(item) or (0,)):
             return f"a shape without elements, {tuple(item.shape)}"
     return None
 
@@ -146,7 +110,7 @@ def divide(graph_module: torch.fx.GraphModule, device: str, log: logging.Logger)
     fused = partitioner.fuse_partitions(_joined(graph_module, found), prefix="stepladder_part_")
     assert fused is graph_module
     left: list[torch.fx.GraphModule] = []
-    made: dict[object, Kernel | Function] = {}
+    made: dict[object, Kernels] = {}
     for node in list(graph_module.graph.nodes):
         if node.op != "call_module" or not str(node.target).startswith("stepladder_part_"):
             continue
@@ -154,7 +118,7 @@ def divide(graph_module: torch.fx.GraphModule, device: str, log: logging.Logger)
         part: Any = graph_module.get_submodule(name)
         try:
             key = _structure(part.graph)
-            kernels = made.get(key) or made.setdefault(key, _compiled(part, device))
+            kernels = made.get(key) or made.setdefault(key, kernels_of(part, device, log))
         except StepladderError as error:
             if error.status == NOT_EXECUTED:
                 raise
@@ -224,8 +188,9 @@ def _chosen(graph_module: torch.fx.GraphModule, device: str, log: logging.Logger
         kind = _kind(node)
         if kind is None:
             continue
-        operands = [tensor_of(item) for item in node.all_input_nodes]
-        reason = untaken([tensor_of(node), *operands], device, TYPES if kind is _PRODUCTS else _VALUES)
+        operands = [tensor_of(item) for item in node.all_input_nodes if not (kind is _VIEWS and is_size(item))]
+        types = TYPES if kind is _PRODUCTS else VALUES
+        reason = untaken([tensor_of(node), *operands], device, types, takes_dynamic=True)
         if reason is None and kind is _PRODUCTS and len({item.dtype for item in operands}) > 1:
             reason = "operands of several element types"
         if reason is None:
@@ -255,7 +220,7 @@ def _is_inside(view: torch.fx.Node, chosen: set[torch.fx.Node], computed: set[to
     """
     if any(user not in chosen for user in view.users):
         return False
-    return view in computed or all(tensor_of(item).is_contiguous() for item in view.all_input_nodes)
+    return view in computed or all(is_contiguous(tensor_of(item)) for item in view.all_input_nodes if not is_size(item))
 
 
 def _joined(graph_module: torch.fx.GraphModule, parts: Sequence[Partition]) -> list[Partition]:
@@ -308,49 +273,10 @@ def _structure(graph: torch.fx.Graph) -> object:
     found = []
     for node in graph.nodes:
         value = tensor_of(node) if node.op == "placeholder" else None
-        what = str(node.target) if node.op != "placeholder" else value is not None and (value.dtype, value.shape)
+        what = str(node.target) if node.op != "placeholder" else value is not None and (value.dtype, str(value.shape))
         found.append((node.op, what, repr(numbered(node.args)), repr(numbered(node.kwargs))))
     return tuple(found)
 
 
 def _ops(graph: torch.fx.Graph) -> str:
     return ", ".join(node.name for node in graph.nodes if node.op in ("call_function", "call_method"))
-
-
-def _compiled(part: torch.fx.GraphModule, device: str) -> Kernel | Function:
-    """Returns the kernels of a part.
-
-    Raises:
-        StepladderError: it is not lowered, not compiled, or has inputs or results that kernels do not have.
-    """
-    placeholders = [node for node in part.graph.nodes if node.op == "placeholder"]
-    inputs = [tensor_of(node) for node in placeholders]
-    for node, tensor in zip(placeholders, inputs):
-        if tensor.dim() == 0 or not tensor.is_contiguous() or tensor.storage_offset() * tensor.itemsize % ALIGNMENT:
-            raise ArgumentError(
-                f"'{node.name}' has the shape {tuple(tensor.shape)} and strides {tensor.stride()}; accepted: "
-                "contiguous tensors of one dimension and more"
-            )
-    (output,) = [node for node in part.graph.nodes if node.op == "output"]
-    results = [tensor_of(item) for item in output.all_input_nodes]
-    if any(item.dim() == 0 or not item.is_contiguous() for item in results):
-        raise ArgumentError("a result is no contiguous tensor of one dimension and more")
-    where: Any = device if device == EMULATOR else inputs[0].device.index
-    like = [(tuple(item.shape), item.dtype) for item in inputs]
-
-    def compile_part() -> Kernel | Function:
-        with torch.no_grad():
-            examples = [torch.empty(shape, dtype=dtype) for shape, dtype in like]
-            made = compile_module(part, examples, device=where)
-            assert isinstance(made, (Kernel, Function))
-            return made
-
-    # `torch.export` would find the state that `torch.compile` has in this thread.
-    with ThreadPoolExecutor(1) as thread:
-        kernels = thread.submit(compile_part).result()
-    made = kernels.outputs if isinstance(kernels, Function) else kernels.signature.results
-    got = [(item.type, item.shape) for item in made]
-    wanted = [(_VALUES[item.dtype], tuple(item.shape)) for item in results]
-    if got != wanted:
-        raise ArgumentError(f"the compiled part returns {got}, and PyTorch {wanted}")
-    return kernels

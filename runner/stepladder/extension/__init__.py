@@ -18,6 +18,7 @@ from stepladder.extension.lib.dialect import (
 )
 from stepladder.extension.ops import (
     approximate_math,
+    balance_reciprocals,
     compute_on_fragments,
     convert_to_warpgroup_mma,
     direct_store_epilogue,
@@ -30,6 +31,7 @@ from stepladder.extension.ops import (
     gather_products,
     group_matmuls,
     hoist_allocas,
+    hoist_operand_loads,
     hoist_prefetch,
     insert_barrier,
     interleave_copies,
@@ -71,6 +73,7 @@ from stepladder.extension.ops import (
     reinterpret_elements,
     repack_operands,
     rotate_loop,
+    row_store_epilogue,
     select_inserted_slices,
     separate_accumulation,
     separate_reductions,

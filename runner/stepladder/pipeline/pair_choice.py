@@ -15,8 +15,9 @@ from stepladder.pipeline.request import Request
 def is_slower(texts: Iterable[str], request: Request) -> bool:
     """Tells whether a pair is predicted to take longer in one kernel than in two, in the current MLIR context.
 
-    One kernel writes no product to memory, but split-K is for one product: a pair with few tiles and a long reduction
-    leaves multiprocessors idle. Where the model does not know the pipeline's kernels, one kernel is taken.
+    One kernel writes no product to memory, but split-K and a stream-K tail are for one product: a pair with few tiles
+    and a long reduction leaves multiprocessors idle. Where two kernels would have neither, or the model does not know
+    the pipeline's kernels, one kernel is taken.
 
     Args:
         texts: payloads of one matmul or one pair each.
@@ -37,6 +38,8 @@ def is_slower(texts: Iterable[str], request: Request) -> bool:
         pair, one = (knob_choice.rank(item) for item in (query, alone))
         if pair is None or one is None or not len(pair) or not len(one):
             continue
-        if pair.first(1)[0].microseconds > 2 * one.first(1)[0].microseconds:
+        first, second = pair.first(1)[0], one.first(1)[0]
+        splits = second.knobs.get("split_k", 1) != 1 or second.knobs.get("tile_scheduler") == "stream_k"
+        if splits and first.microseconds > 2 * second.microseconds:
             return True
     return False

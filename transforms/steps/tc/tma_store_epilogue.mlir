@@ -10,6 +10,11 @@
 // of C, which direct stores would write one by one. The box is written transposed instead, 16-bit elements by
 // `stmatrix.trans`.
 //
+// A matrix that the epilogue reads, such as that of a residual connection, is as large as C. It is copied by `cp.async`
+// to the boxes of C in the second k step, when TMA has read the previous tile from them, and arrives during the main
+// loop. Threads read their pairs from a box before they write C to it. With `epilogue_stages` less than the boxes of a
+// tile, the remaining ones are loaded to registers (`hoist_operand_loads`).
+//
 // Reductions of rows or columns are folded in registers before the stores, as in `convert_to_mma_sync`.
 //
 // Before:
@@ -38,8 +43,9 @@ module attributes {transform.with_named_sequence} {
         {condition = "results == 1 or block_n * result_bits % 256 == 0 and n * result_bits % 128 == 0",
          message = "with epilogue = tma, rows of each result must be a multiple of 16 bytes, of its tile of 32 bytes"}
       ]} {
-    "tc.tma_store_epilogue"(%module) {stages = 2 : i64, warpgroups = 2 : i64,
-      knobs = {stages = "epilogue_stages", warpgroups = "consumers"}} : (!transform.any_op) -> ()
+    "tc.tma_store_epilogue"(%module) {stages = 2 : i64, warpgroups = 2 : i64, copies_operand = 1 : i64,
+      knobs = {stages = "epilogue_stages", warpgroups = "consumers", copies_operand = "copies_operand"}}
+      : (!transform.any_op) -> ()
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()

@@ -3,12 +3,12 @@
 import contextlib
 from collections.abc import Callable, Iterator
 
-from stepladder.extension.lib import epilogue, memory, threads, tma
+from stepladder.extension.lib import epilogue, memory, operand_boxes, threads, tma
 from stepladder.extension.lib.arithmetic import apply, equal, index, integer, less_than, times
 from stepladder.extension.lib.control_flow import body_of, create_if
 from stepladder.extension.lib.dialect import Refusal
-from stepladder.extension.lib.elementwise import Position
-from stepladder.extension.lib.epilogue import MATRIX, PAIR, AccumulatorFragment, Epilogue
+from stepladder.extension.lib.epilogue import MATRIX, PAIR, AccumulatorFragment, ComputedFragment, Epilogue
+from stepladder.extension.lib.operand_boxes import UNIT, OperandBoxes
 from stepladder.extension.lib.threads import WARP, WARPGROUP
 from stepladder.extension.lib.tma_stores import reduce_add, store_matrices
 from stepladder.extension.lib.warpgroup_ops import MMA_ROWS
@@ -16,7 +16,6 @@ from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, ir, memref, nvgpu, nvvm
 from stepladder.mlir.traverse import defining_op
 
-_UNIT = 16  # bytes: the unit that the swizzle permutes
 _WAVEFRONT = 128  # bytes, one in each bank
 _FIRST_BARRIER = 1  # named barriers of the warpgroups; 0 is that of the whole block
 
@@ -28,6 +27,7 @@ class BoxStore:
         height, width: of a box, in elements; its rows have the bytes of `swizzle`.
         boxes: that a warpgroup writes, one after the other.
         parts: boxes of TMA that one of these consists of, one above the other in the buffer.
+        operand: a matrix that is in the first boxes before C is (`copy_operand`); None for none.
 
     Args:
         found: the epilogue.
@@ -40,6 +40,7 @@ class BoxStore:
     def __init__(self, found: Epilogue, launch: ir.Operation, stages: int, warpgroups: int, result: int = 0) -> None:
         self.found = found
         self.result = result
+        self.operand: OperandBoxes | None = None
         self.c_tile = found.c_tile if found.elementwise is None else found.elementwise.outputs[result]
         self.c_type = ir.MemRefType(self.c_tile.type).element_type
         self.rows, self.columns = found.shape
@@ -99,9 +100,13 @@ class BoxStore:
         coordinates = self._coordinates()
         for number in range(self.boxes):
             box = self._box(warpgroup, number, 2)
-            with create_if(is_leader):  # TMA has read what the buffer held before
-                nvvm.cp_async_bulk_wait_group(in_flight(self, number), read=True)
-            nvvm.barrier(barrier_id=barrier, number_of_threads=thread_count)
+            if self.operand is None or number >= self.operand.count:
+                with create_if(is_leader):  # TMA has read what the buffer held before
+                    nvvm.cp_async_bulk_wait_group(in_flight(self, number), read=True)
+                nvvm.barrier(barrier_id=barrier, number_of_threads=thread_count)
+            elif number == 0:  # all boxes of the operand are written
+                self.operand.create_wait()
+                nvvm.barrier(barrier_id=barrier, number_of_threads=thread_count)
             with self._if_in_c(number):
                 self._write(fragment, box, number, coordinates)
             nvvm.fence_proxy(
@@ -115,6 +120,21 @@ class BoxStore:
                     for part, (column, row) in enumerate(places):
                         self._issue(box if self.parts == 1 else None, warpgroup, number, part, column, row)
                 nvvm.cp_async_bulk_commit_group()
+
+    def copy_operand(self) -> None:
+        """Creates copies of a matrix that the elementwise op reads to the first boxes, during the main loop.
+
+        Nothing is created where no operand of the op is such a matrix (`operand_boxes.find_operand`), or the
+        accumulator comes from no loop of two steps at least.
+        """
+        operand, loop = operand_boxes.find_operand(self.found, self.bytes), operand_boxes.find_loop(self.found)
+        if operand is None or loop is None:
+            return
+        boxes = operand_boxes.Boxes(
+            self.height, self.width, self.bytes, self._permutation, lambda group, number: self._box(group, number, 2)
+        )
+        self.operand = OperandBoxes(self.found, operand, boxes, min(self.stages, self.boxes))
+        self.operand.create_copies(loop, _FIRST_BARRIER)
 
     @contextlib.contextmanager
     def _if_in_c(self, number: int) -> Iterator[None]:
@@ -193,20 +213,20 @@ class BoxStore:
             unit = apply(lambda x: ir.AffineExpr.get_floor_div(x, 16), lane)
             within = index(0)
         coordinates: list[tuple[ir.Value, ir.Value]] = []
-        for pair in range(self.swizzle // (2 * _UNIT)):
+        for pair in range(self.swizzle // (2 * UNIT)):
             swizzled = arith.xori(arith.addi(unit, index(2 * pair)), permutation)
-            coordinates.append((row, arith.addi(times(swizzled, _UNIT // self.bytes), within)))
+            coordinates.append((row, arith.addi(times(swizzled, UNIT // self.bytes), within)))
         return coordinates
 
     def _of_bytes(self, matrix: int, lane: ir.Value, permutation: ir.Value) -> ir.Value:
         """Returns the column of a thread's pair of a matrix, of which two are side by side in a unit."""
         unit = arith.xori(index(matrix // PAIR), permutation)
         within = apply(lambda x: ir.AffineExpr.get_mod(x, 4) * PAIR + matrix % PAIR * MATRIX, lane)
-        return arith.addi(times(unit, _UNIT), within)
+        return arith.addi(times(unit, UNIT), within)
 
     def _permutation(self, row: ir.Value) -> ir.Value:
         """Returns what the swizzle XORs the units of a row with: the same for rows in one wavefront."""
-        rows, units = _WAVEFRONT // self.swizzle, self.swizzle // _UNIT
+        rows, units = _WAVEFRONT // self.swizzle, self.swizzle // UNIT
         return apply(lambda x: ir.AffineExpr.get_mod(ir.AffineExpr.get_floor_div(x, rows), units), row)
 
     def _write(
@@ -218,7 +238,9 @@ class BoxStore:
     ) -> None:
         """Writes the elements of box `number` to its buffer."""
         matrices = self.width // MATRIX
-        source = fragment if self.found.elementwise is None else _Computed(fragment, self.found, self.result)
+        source = fragment
+        if self.found.elementwise is not None:
+            source = ComputedFragment(fragment, self.found, self.result, self.operand and self.operand.load)
         for block in range(self.rows // MMA_ROWS):
             for position, (row, column) in enumerate(coordinates):
                 if self.bytes != 2:
@@ -282,7 +304,7 @@ class TransposedBoxStore(BoxStore):
         )
         part = apply(lambda x: ir.AffineExpr.get_floor_div(x, self.width) * self.height, first)
         first_unit = apply(
-            lambda x: ir.AffineExpr.get_floor_div(ir.AffineExpr.get_mod(x, self.width) * self.bytes, _UNIT), first
+            lambda x: ir.AffineExpr.get_floor_div(ir.AffineExpr.get_mod(x, self.width) * self.bytes, UNIT), first
         )
         if self.bytes == 2:
             # Lane l provides the address of row l mod 8 of matrix l / 8: the upper and lower left, then the right ones.
@@ -291,17 +313,17 @@ class TransposedBoxStore(BoxStore):
             half = apply(lambda x: ir.AffineExpr.get_mod(ir.AffineExpr.get_floor_div(x, MATRIX), 2), lane)
             unit = arith.xori(arith.addi(first_unit, half), in_matrix)
             row = arith.addi(part, arith.addi(side, in_matrix))
-            return [(row, times(unit, _UNIT // self.bytes))]
+            return [(row, times(unit, UNIT // self.bytes))]
         coordinates: list[tuple[ir.Value, ir.Value]] = []
         column = apply(lambda x: ir.AffineExpr.get_floor_div(x, 4), lane)  # of C, a row of the matrix
-        within = apply(lambda x: ir.AffineExpr.get_mod(x, _UNIT // 4), column)
-        own_unit = apply(lambda x: ir.AffineExpr.get_floor_div(x, _UNIT // 4), column)
+        within = apply(lambda x: ir.AffineExpr.get_mod(x, UNIT // 4), column)
+        own_unit = apply(lambda x: ir.AffineExpr.get_floor_div(x, UNIT // 4), column)
         for half in (0, 1):
             for side in range(PAIR):
                 in_matrix = apply(lambda x, e=side: ir.AffineExpr.get_mod(x, 4) * PAIR + e, lane)
                 unit = arith.addi(first_unit, own_unit)
                 unit = arith.xori(arith.addi(unit, index(2 * half)) if half else unit, in_matrix)
-                coordinates.append((arith.addi(part, in_matrix), arith.addi(times(unit, _UNIT // 4), within)))
+                coordinates.append((arith.addi(part, in_matrix), arith.addi(times(unit, UNIT // 4), within)))
         return coordinates
 
     def _write(
@@ -328,36 +350,6 @@ class TransposedBoxStore(BoxStore):
                     element = memory.extract(pair, [side], self.c_type)
                     own = arith.addi(row, index(MATRIX * matrix))
                     ir.Operation.create("memref.store", operands=[element, box, own, column])
-
-
-class _Computed:
-    """A fragment of what an elementwise op makes of the accumulator, for the box that is being written.
-
-    Args:
-        fragment: of the accumulator.
-        found: the epilogue, with an elementwise op.
-        result: which of its results.
-    """
-
-    def __init__(self, fragment: AccumulatorFragment, found: Epilogue, result: int) -> None:
-        self.fragment, self.found, self.result = fragment, found, result
-        self.extents = epilogue.extents_of(found.c_tile, found.tile_shape)
-        self.first_row = arith.addi(found.first_row(), epilogue.thread_row())
-        self.first_column = epilogue.thread_column()
-
-    def pair(self, block: int, matrix: int, half: int) -> ir.Value:
-        """Returns two adjacent elements of a row, as a vector of C's type."""
-        assert self.found.elementwise is not None
-        row = arith.addi(self.first_row, index(MMA_ROWS * block + MATRIX * half))
-        column = arith.addi(self.first_column, index(MATRIX * matrix))
-        position = Position(_inside(row, self.extents[0], 1), _inside(column, self.extents[1], PAIR))
-        pairs = self.fragment.pairs(block, matrix, half)
-        return self.found.elementwise.compute(pairs, position, [self.result])[0]
-
-
-def _inside(number: ir.Value, extent: ir.Value | None, width: int) -> ir.Value:
-    """Returns `number`, or the last from which `width` elements are inside of an extent; None for one never left."""
-    return number if extent is None else arith.minui(number, arith.subi(extent, index(width)))
 
 
 def in_flight(stores: list[BoxStore]) -> Callable[[BoxStore, int], int]:

@@ -8,13 +8,13 @@ is never materialized.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from stepladder.extension.lib import memory, threads
 from stepladder.extension.lib.arithmetic import apply, index
 from stepladder.extension.lib.dialect import Refusal, Rewriter
-from stepladder.extension.lib.elementwise import Elementwise, computes, is_elementwise
+from stepladder.extension.lib.elementwise import Elementwise, Position, computes, is_elementwise
 from stepladder.extension.lib.threads import WARP, WARPGROUP
 from stepladder.extension.lib.warpgroup_ops import MMA_ROWS, STORES
 from stepladder.mlir.bindings import arith, builtin, ir
@@ -180,6 +180,46 @@ class AccumulatorFragment:
         return [self.pair(block, matrix + product * self.matrices, half) for product in range(self.products)]
 
 
+class ComputedFragment:
+    """A fragment of what an elementwise op makes of the accumulator.
+
+    Beyond the edges of C, operands are read at its last row and column.
+
+    Args:
+        fragment: of the accumulator.
+        found: the epilogue, with an elementwise op.
+        result: which of its results.
+        loaded: returns what is loaded already for a pair, by arguments of the op's body; None for nothing.
+    """
+
+    def __init__(
+        self,
+        fragment: AccumulatorFragment,
+        found: Epilogue,
+        result: int,
+        loaded: Callable[[int, int, int], dict[ir.Value, ir.Value]] | None = None,
+    ) -> None:
+        self.fragment, self.found, self.result, self.loaded = fragment, found, result, loaded
+        self.extents = extents_of(found.c_tile, found.tile_shape)
+        self.first_row = arith.addi(found.first_row(), thread_row())
+        self.first_column = thread_column()
+
+    def pair(self, block: int, matrix: int, half: int) -> ir.Value:
+        """Returns two adjacent elements of a row, as a vector of C's type.
+
+        Args:
+            block, matrix, half: as for `AccumulatorFragment.pair`.
+        """
+        assert self.found.elementwise is not None
+        row = arith.addi(self.first_row, index(MMA_ROWS * block + MATRIX * half))
+        column = arith.addi(self.first_column, index(MATRIX * matrix))
+        position = Position(inside(row, self.extents[0], 1), inside(column, self.extents[1], PAIR))
+        pairs = self.fragment.pairs(block, matrix, half)
+        known = self.loaded(block, matrix, half) if self.loaded else {}
+        operands = self.found.elementwise.load(position, PAIR, [self.result], known)
+        return self.found.elementwise.compute(pairs, position, [self.result], operands)[0]
+
+
 def thread_row() -> ir.Value:
     """Returns the row, of the 64 of an instruction, of the first pair that a thread holds."""
     return apply(
@@ -228,3 +268,14 @@ def extents_of(tile: ir.Value, whole: Sequence[int]) -> list[ir.Value | None]:
         else:
             extents.append(None if type_.shape[axis] == extent else index(type_.shape[axis]))
     return extents
+
+
+def inside(number: ir.Value, extent: ir.Value | None, width: int) -> ir.Value:
+    """Returns a number, or the last from which some elements are inside of an extent, at the current insertion point.
+
+    Args:
+        number: of a row or a column of a tile.
+        extent: of the tile inside of C; None for one that is never left.
+        width: how many elements.
+    """
+    return number if extent is None else arith.minui(number, arith.subi(extent, index(width)))

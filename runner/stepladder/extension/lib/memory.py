@@ -95,6 +95,16 @@ def alloc_of(view: ir.Value) -> ir.Operation | None:
     return source
 
 
+def viewed(value: ir.Value) -> ir.Value:
+    """Returns the buffer that a value is a chain of views of, or the value itself.
+
+    Args:
+        value: a buffer, or a view of one.
+    """
+    source = producer(value)
+    return viewed(source.operands[0]) if source is not None and source.name in VIEWS else value
+
+
 def shared_tile_of(op: ir.Operation, view: ir.Value) -> ir.Operation:
     """Returns the `memref.alloc` of the buffer in shared memory that an operand of `op` views.
 

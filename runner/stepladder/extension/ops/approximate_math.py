@@ -36,6 +36,7 @@ _LOG2_E = 1 / math.log(2)
 _ERFC_SCALE = 0.43
 _ERFC = (0.24328222, 0.23224684, 0.28241652, -0.01275682, 0.40878831, -0.1539725)
 _LEAST_SCALE, _LARGEST_SCALE = 2.0**-20, 2.0**20  # of constants that are folded into the exponent
+_CUBE = 3
 
 
 def _constant_of(value: ir.Value) -> float | None:
@@ -70,8 +71,46 @@ def _scaled(value: ir.Value, factor: float) -> ir.Value:
         for operand in source.operands:
             number = _constant_of(operand)
             if number is not None and _LEAST_SCALE <= abs(number) <= _LARGEST_SCALE:
-                return arith.mulf(_other(source, operand), _number(number * factor))
-    return arith.mulf(value, _number(factor))
+                return _scaled_sum(_other(source, operand), number * factor)
+    return _scaled_sum(value, factor)
+
+
+def _scaled_sum(value: ir.Value, factor: float) -> ir.Value:
+    """Creates a product with a number; that of x + c x^3, the argument of GELU, as x (f + f c x^2)."""
+    found = _factored(value)
+    if found is None:
+        return arith.mulf(value, _number(factor))
+    x, cubic = found
+    return arith.mulf(x, arith.addf(arith.mulf(arith.mulf(x, x), _number(factor * cubic)), _number(factor)))
+
+
+def _factors(value: ir.Value) -> tuple[float, list[ir.Value]]:
+    """Returns a number and values whose product a value is: those of nested products and powers."""
+    source, number = producer(value), _constant_of(value)
+    if number is not None:
+        return number, []
+    if source is not None and source.name == "math.fpowi":
+        exponent = producer(source.operands[1])
+        power = ir.IntegerAttr(exponent.attributes["value"]).value if exponent is not None else 0
+        if power == _CUBE:
+            return 1.0, [source.operands[0]] * power
+    if source is not None and source.name == "arith.mulf":
+        (left, values), (right, others) = map(_factors, source.operands)
+        return left * right, values + others
+    return 1.0, [value]
+
+
+def _factored(value: ir.Value) -> tuple[ir.Value, float] | None:
+    """Returns x and c where a value is x + c x^3; None for another value."""
+    source = producer(value)
+    if source is None or source.name != "arith.addf":
+        return None
+    for operand in source.operands:
+        x = _other(source, operand)
+        number, values = _factors(operand)
+        if len(values) == _CUBE and all(factor == x for factor in values):
+            return x, number
+    return None
 
 
 def _reciprocal_of_one_plus_exp2(exponent: ir.Value) -> ir.Value:

@@ -21,9 +21,11 @@ class TmaStoreEpilogue(Tc.Operation, name="tma_store_epilogue"):
     buffer holds 64 rows of the tile, transposed, as 16-bit elements by `stmatrix` with `.trans`.
     Results that are reductions are folded in registers, as by `tc.direct_store_epilogue`.
     The last stores are waited for before the block exits, not before the next tile.
+    With `copies_operand`, a matrix of C's shape and type that the elementwise op reads is copied to the boxes while the
+    main loop runs (`cp.async`), as many boxes as there are buffers, and read from there before C is written to them.
 
     Operands: a handle to any op with one `gpu.launch` below.
-    Attributes: stages, of each warpgroup; warpgroups, that store.
+    Attributes: stages, of each warpgroup; warpgroups, that store; copies_operand, whether an operand is copied.
     Refuses: accumulators that reach C in another way than by a copy, an elementwise op or an addition; a matrix whose
         rows are not a multiple of 16 bytes; a tile whose rows are not a multiple of 32 bytes; an elementwise op on the
         product of a transposed C.
@@ -32,6 +34,7 @@ class TmaStoreEpilogue(Tc.Operation, name="tma_store_epilogue"):
     target: Handle
     stages: ir.IntegerAttr
     warpgroups: ir.IntegerAttr
+    copies_operand: ir.IntegerAttr
 
 
 @transform_op(TmaStoreEpilogue)
@@ -43,6 +46,8 @@ def tma_store_epilogue(payload: ir.Operation, op: TmaStoreEpilogue, rewriter: Re
         kind = TransposedBoxStore if memory.is_transposed(found.c_tile) else BoxStore
         # C last: the other results may be computed from what it held.
         stores = [kind(found, launch, op.stages.value, op.warpgroups.value, result) for result in reversed(outputs)]
+        if op.copies_operand.value and len(stores) == 1:
+            stores[0].copy_operand()
         loops = enclosing_loops(found.consumer)
         with ir.InsertionPoint(found.consumer), found.consumer.location:
             # Before the stores: a reduction may read the previous value of C.

@@ -330,7 +330,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     edge = (step(filled) - inner) * steps * np.where(at_edge > 0, np.maximum(1.0, waves * at_edge), 0.0)
 
     persistent = knobs.floats("persistent_blocks", 0) > 0
-    epilogue = epilogue_time(knobs, size, at_once, gpu, constants)
+    epilogue = epilogue_time(knobs, size, np.maximum(0.0, block_m - tiles.mean_rows), at_once, gpu, constants)
     loop = steps * inner
     # In the ping-pong schedule the epilogue of one warpgroup overlaps the main loop of the other.
     hidden = np.where(pingpong, join(loop, (loop + epilogue) / 2) - loop, epilogue)

@@ -1,0 +1,35 @@
+// Loads the operands of an epilogue while the last MMAs of a tile run.
+//
+// The epilogue loads a bias or a matrix where it uses them, between barriers, across which neither LLVM nor ptxas moves
+// loads: each box of C waits for memory, while the tensor cores are idle. The addresses depend on the tile's
+// coordinates alone. This step moves the loads before the wait for the last MMA, which is a k step long, and keeps the
+// values in registers that the accumulators leave. Without enough registers for all, the loads of the first boxes are
+// moved. Before the main loop the loads would cost more: ptxas waits for them before the first MMA.
+//
+// Source: CUTLASS, whose epilogues load C and auxiliary matrices ahead of their use; buffers in shared memory take the
+// place of these registers there.
+//
+// Before:
+//   scf.for ... { nvgpu.warpgroup.mma ... }
+//   nvvm.wgmma.wait.group.sync.aligned 0
+//   nvvm.barrier id = %warpgroup number_of_threads = 128
+//   %b = vector.load %bias[%column] : memref<4096xf16>, vector<2xf16>
+// After:
+//   scf.for ... { nvgpu.warpgroup.mma ... }
+//   %b = vector.load %bias[%column] : memref<4096xf16>, vector<2xf16>
+//   nvvm.wgmma.wait.group.sync.aligned 0
+//   nvvm.barrier id = %warpgroup number_of_threads = 128
+
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
+
+  transform.named_sequence @hoist_operand_loads(%module: !transform.any_op {transform.readonly})
+      attributes {optimization} {
+    "tc.hoist_operand_loads"(%module) {registers = 64 : i64, knobs = {registers = "operand_registers"}}
+      : (!transform.any_op) -> ()
+
+    %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()
+    transform.yield
+  }
+}
