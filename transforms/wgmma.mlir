@@ -26,7 +26,9 @@ module attributes {transform.with_named_sequence} {
           "block_n if b_layout == 'column' else (block_n * a_bits + load_bits - 1) // load_bits * load_bits // a_bits",
         // Each stage has the large and the small parts of tiles of f32; see `split_into_tf32`.
         splits_f32 = "1", parts = "2 if is_f32 and not allow_tf32 else 1",
-        stages_bytes = "stages * parts * (block_m + load_n * products) * block_k * a_bits / 8",
+        // Bits in shared memory for an element of A: where A is in registers, of what elementwise ops make it from.
+        held_bits = "(a_source_bits or a_bits) if producers == 'registers' else a_bits",
+        stages_bytes = "stages * parts * (block_m * held_bits + load_n * products * a_bits) * block_k / 8",
         k_steps = "(k + block_k - 1) // block_k",
 
         // Ping-pong has two consumer warpgroups, each with a tile of its own; cooperative consumers share one tile.
@@ -76,7 +78,16 @@ module attributes {transform.with_named_sequence} {
         box_tile_bytes =
           "block_n * 64 * c_bits // 8 if c_layout == 'column' else block_m // tile_warpgroups * box_bytes",
         result_tile_bytes = "box_tile_bytes + (results - 1) * (block_m // tile_warpgroups) * 128",
-        epilogue_bytes = "consumers * epilogue_stages * result_tile_bytes if epilogue == 'tma' else 0",
+        // With epilogue = rows, each consumer warpgroup has 64 rows of columns_at_once columns, of the type of the sums
+        // where elementwise ops follow, padded against bank conflicts.
+        is_tma = "epilogue == 'tma'", is_rows = "epilogue == 'rows'",
+        row_bits = "acc_bits if has_elementwise else c_bits",
+        line_columns = "epilogue_stages * 1024 // (row_bits * products) // 8 * 8",
+        columns_at_once = "line_columns if line_columns < block_n else block_n",
+        held_columns = "columns_at_once * products",
+        row_buffer_bytes = "64 * (held_columns + (8 if held_columns % 16 == 0 else 16)) * row_bits // 8",
+        epilogue_bytes =
+          "consumers * (epilogue_stages * result_tile_bytes if is_tma else row_buffer_bytes if is_rows else 0)",
 
         // The split-K workspace: in shared memory one accumulator, its rows padded by 32 bytes against bank conflicts,
         // those of a transposed one by 16; in global memory one for each tile and split.
@@ -124,11 +135,11 @@ module attributes {transform.with_named_sequence} {
     %raster_group = transform.tune.knob<"raster_group"> = 8 from options = [1, 2, 4, 8, 16, 32]
       {description = "rows of tiles in a rasterization group, for reuse in the L2 cache; 1 is row-major order"}
       -> !transform.param<i64>
-    %epilogue = transform.tune.knob<"epilogue"> = "tma" from options = ["tma", "registers"]
-      {description = "tma: TMA stores of accumulators by way of shared memory; registers: direct stores"}
+    %epilogue = transform.tune.knob<"epilogue"> = "tma" from options = ["tma", "registers", "rows"]
+      {description = "tma: from shared memory by TMA; rows: from there, rows that begin anywhere; registers: direct"}
       -> !transform.any_param
     %epilogue_stages = transform.tune.knob<"epilogue_stages"> = 2 from options = [1, 2, 4]
-      {description = "shared-memory buffers of a consumer warpgroup for TMA stores, with epilogue = tma"}
+      {description = "buffers of a consumer warpgroup, with epilogue = tma; 128 bytes of a row in its one, with rows"}
       -> !transform.param<i64>
     %tile_scheduler = transform.tune.knob<"tile_scheduler"> = "data_parallel"
       from options = ["data_parallel", "stream_k"]
@@ -148,6 +159,9 @@ module attributes {transform.with_named_sequence} {
     %allow_tf32 = transform.tune.knob<"allow_tf32"> = false from options = [false, true]
       {description = "multiply f32 as tf32, which keeps 10 of 23 bits of the fraction; else by three products of tf32"}
       -> !transform.any_param
+    %producers = transform.tune.knob<"producers"> = "kernels" from options = ["kernels", "registers"]
+      {description = "where elementwise ops that make A (of exchanged operands, B) are computed"}
+      -> !transform.any_param
     %math = transform.tune.knob<"math"> = "fast" from options = ["fast", "libdevice"]
       {description = "fast: sigmoid and GELU are approximated where all results have 16 bits; libdevice: never"}
       -> !transform.any_param
@@ -156,6 +170,11 @@ module attributes {transform.with_named_sequence} {
 
     // Tensors: tile C for the grid and the reduction for shared memory. Tiles at the edges are padded to whole ones.
     transform.include @normalize_payload failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.tune.alternatives<"producers"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "producers == 'registers'"}} {
+    }, {
+      transform.include @outline_producer failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
     transform.include @prepare_operands failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @fuse_consumers failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.tune.alternatives<"approximate_math"> selected_region = 0
@@ -206,6 +225,11 @@ module attributes {transform.with_named_sequence} {
     }, {
       transform.include @split_into_tf32 failures(propagate) (%module) : (!transform.any_op) -> ()
     }
+    transform.tune.alternatives<"register_operand"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "producers == 'registers'"}} {
+    }, {
+      transform.include @prepare_in_registers failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
     transform.include @specialize_warps failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.tune.alternatives<"schedule"> selected_region = 0
         attributes {knobs = {selected_region_attr = "is_pingpong"}} {
@@ -228,8 +252,10 @@ module attributes {transform.with_named_sequence} {
 
     // The epilogue.
     transform.tune.alternatives<"epilogue"> selected_region = 0
-        attributes {knobs = {selected_region_attr = "epilogue == 'registers'"}} {
+        attributes {knobs = {selected_region_attr = "0 if epilogue == 'tma' else 1 if epilogue == 'rows' else 2"}} {
       transform.include @tma_store_epilogue failures(propagate) (%module) : (!transform.any_op) -> ()
+    }, {
+      transform.include @row_store_epilogue failures(propagate) (%module) : (!transform.any_op) -> ()
     }, {
       transform.include @direct_store_epilogue failures(propagate) (%module) : (!transform.any_op) -> ()
     }
