@@ -66,7 +66,7 @@ def epilogue_time(
     or from registers; or in which all blocks write theirs, in whole lines of L2 where the boxes of TMA are narrower.
     With split-K each block writes a share of the tile. Source: fitted.
 
-    Of a pair of products, elements outside of C are computed for boxes of TMA, and skipped by stores from registers.
+    Of a pair of products, elements outside of C are computed for shared memory, and skipped by stores from registers.
 
     Args:
         knobs: with the tile, the epilogue and the schedule.
@@ -95,7 +95,7 @@ def epilogue_time(
     lines = lines * np.where(by_rows, 1 + _ROW_ENDS * LINE_BYTES / row_bytes, 1.0)
     together = lines * (at_once / gpu.multiprocessors) / (constants["store_together"] * 10)
     is_pair = np.asarray(size.products) > 1
-    computed = np.where(is_pair & by_tma, outside * knobs.floats("block_n") / writers * _PAIR_ELEMENT, 0.0)
+    computed = np.where(is_pair & (by_tma | by_rows), outside * knobs.floats("block_n") / writers * _PAIR_ELEMENT, 0.0)
     return constants["tile"] + (join(bytes_ / writers / rate * waits, together) + computed) * 1e-3
 
 
