@@ -230,7 +230,7 @@ ONE = "tensor<16x16xf32>"
     ("text", "location", "message"),
     [
         (
-            HEAD.format(more=", %n: i32", result=ONE) + f"  return %y : {ONE}\n}}\n",
+            HEAD.format(more=", %n: memref<?xi32>", result=ONE) + f"  return %y : {ONE}\n}}\n",
             r":7:8$",
             r"\d linalg.matmul ops in the payload|a second contraction",
         ),
