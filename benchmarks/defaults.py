@@ -119,8 +119,9 @@ def tuned_entries(results: list[dict]) -> list[dict]:
 
 
 def fused_entries(measured: dict) -> list[dict]:
-    """Returns an entry for each size at which other knobs than those of the matmul are faster for it in all cases whose
-    epilogue has an operand: the best of them, by the mean of their ratios.
+    """Returns an entry for each size, with the knobs whose ratios have the largest mean over the cases with an operand.
+
+    None where knobs of the matmul were measured beside, and are as fast.
 
     Args:
         measured: what `fused_tiles.py` measured, of f16.
@@ -128,12 +129,10 @@ def fused_entries(measured: dict) -> list[dict]:
     entries = []
     for size in dict.fromkeys(problem["size"] for problem in measured["problems"]):
         cases = [problem for problem in measured["problems"] if problem["size"] == size and problem["case"] != "plain"]
-        medians = [{name: median(kernel["ratios"]) for name, kernel in problem["kernels"].items()} for problem in cases]
-        better = [
-            name for name in medians[0] if all(case[name] >= _FUSED_GAIN * case["of the matmul"] for case in medians)
-        ]
-        if better:
-            best = max(better, key=lambda name: mean(case[name] for case in medians))
+        names = [name for name in cases[0]["kernels"] if all(name in case["kernels"] for case in cases)]
+        means = {name: mean(median(case["kernels"][name]["ratios"]) for case in cases) for name in names}
+        best = max(means, key=lambda name: means[name])
+        if means[best] >= _FUSED_GAIN * means.get("of the matmul", 0):
             problem = {"m": size, "n": size, "k": size, "a_type": "f16", "c_type": "f16"}
             entries.append({**_entry(problem, cases[0]["kernels"][best]), "operands": 1})
     return entries
@@ -178,7 +177,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         card = result["card"]["name"]
         tuned.setdefault(_TUNING.fullmatch(path.stem)[1], []).append(result)
     pipelines |= {pipeline: tuned_entries(measured) for pipeline, measured in tuned.items()}
-    pipelines["wgmma"] += fused_entries(json.loads((results / "fused_tiles.json").read_text()))
+    for path in sorted(results.glob("fused_tiles*.json")):
+        pipelines["wgmma"] += fused_entries(json.loads(path.read_text()))
     for pipeline, problems in pipelines.items():
         target = ROOT / "transforms" / "defaults" / f"{pipeline}.json"
         target.parent.mkdir(exist_ok=True)

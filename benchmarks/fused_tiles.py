@@ -1,8 +1,8 @@
 """Measures tiles of fused matmuls beside cuBLAS' matmul alone, on a GPU.
 
-The matmul alone, bias + GELU and the addition of a matrix, of `fused_epilogues.py`, each by the default kernel of the
-matmul and by tiles and schedules that may hide more of an epilogue. `defaults.py` takes default knobs of matmuls whose
-epilogue has an operand from the result.
+The matmul alone, bias + GELU, bias + ReLU and the addition of a matrix, of `fused_epilogues.py`, each by the default
+kernel of the matmul and by tiles and schedules that may hide more of an epilogue. `defaults.py` takes default knobs of
+matmuls whose epilogue has an operand from the result.
 
 Needs PyTorch, MLIR and ptxas on the machine with the GPU:
 
@@ -28,25 +28,33 @@ from stepladder.runtime.launch import MatmulBuffers
 
 SIZES = (2048, 4096, 8192)
 # Cases of `fused_epilogues.py`, and the matmul alone.
-MEASURED = {"bias_gelu": CASES["bias_gelu"], "add": CASES["add"], "plain": None}
+MEASURED = {**{name: CASES[name] for name in ("bias_gelu", "bias_relu", "add")}, "plain": None}
 # Length of a run and the pause before it, in seconds.
 RUN = Mode(0.02, 0.02)
 _COMMON = {"block_k": 64, "persistent_blocks": 132, "epilogue": "tma", "tile_scheduler": "data_parallel", "split_k": 1}
 _PINGPONG = {**_COMMON, "schedule": "pingpong", "consumer_warpgroups": 1}
 _COOPERATIVE = {**_COMMON, "schedule": "cooperative", "consumer_warpgroups": 2}
-# By name: schedule, tile, stages, and blocks of a cluster along m.
+# By name: schedule, tile, stages, buffers of C of a warpgroup, and blocks of a cluster along m and n.
 TILES: dict[str, dict[str, int | str]] = {
-    name: {**schedule, "block_m": block_m, "block_n": block_n, "stages": stages, "cluster_m": cluster_m}
-    for name, schedule, block_m, block_n, stages, cluster_m in (
-        ("pingpong 128x192", _PINGPONG, 128, 192, 4, 1),
-        ("pingpong 128x160", _PINGPONG, 128, 160, 5, 1),
-        ("pingpong 128x128, cluster 2x1", _PINGPONG, 128, 128, 5, 2),
-        ("pingpong 64x256, cluster 2x1", _PINGPONG, 64, 256, 4, 2),
-        ("pingpong 128x192, cluster 2x1", _PINGPONG, 128, 192, 4, 2),
-        ("cooperative 128x128", _COOPERATIVE, 128, 128, 6, 1),
-        ("cooperative 128x192", _COOPERATIVE, 128, 192, 4, 1),
-        ("cooperative 256x128", _COOPERATIVE, 256, 128, 3, 1),
-        ("cooperative 128x256, cluster 2x1", _COOPERATIVE, 128, 256, 4, 2),
+    name: {
+        **schedule,
+        "block_m": block_m,
+        "block_n": block_n,
+        "stages": stages,
+        "epilogue_stages": buffers,
+        "cluster_m": cluster_m,
+        "cluster_n": cluster_n,
+    }
+    for name, schedule, block_m, block_n, stages, buffers, cluster_m, cluster_n in (
+        ("cooperative 128x256", _COOPERATIVE, 128, 256, 4, 2, 1, 1),
+        ("cooperative 128x256, 3 stages, 4 buffers", _COOPERATIVE, 128, 256, 3, 4, 1, 1),
+        ("cooperative 256x128", _COOPERATIVE, 256, 128, 3, 2, 1, 1),
+        ("pingpong 128x128", _PINGPONG, 128, 128, 5, 2, 1, 1),
+        ("pingpong 128x128, cluster 2x1", _PINGPONG, 128, 128, 5, 2, 2, 1),
+        ("pingpong 128x128, 6 stages, 1 buffer", _PINGPONG, 128, 128, 6, 1, 1, 1),
+        ("cooperative 128x256, cluster 2x1", _COOPERATIVE, 128, 256, 4, 2, 2, 1),
+        ("cooperative 128x256, cluster 1x2", _COOPERATIVE, 128, 256, 4, 2, 1, 2),
+        ("pingpong 128x192", _PINGPONG, 128, 192, 4, 2, 1, 1),
     )
 }
 DEFAULT = "of the matmul"
@@ -65,17 +73,8 @@ def measure(device: Device, case: str, size: int, rounds: int, folder: Path) -> 
     Returns:
         The entry of the result.
     """
-    knobs: dict[str, dict[str, int | str]] = {**TILES}
-    if size == SIZES[0]:  # three warpgroups, for a problem of one wave
-        knobs["cooperative 192x128"] = {
-            **_COOPERATIVE,
-            "consumer_warpgroups": 3,
-            "block_m": 192,
-            "block_n": 128,
-            "stages": 4,
-        }
     plain = build_bundle(payload(None, size), folder / f"default_{case}_{size}", {})
-    knobs = {DEFAULT: dict(plain.manifest.knobs), **knobs}
+    knobs = {DEFAULT: dict(plain.manifest.knobs), **TILES}
     text = payload(MEASURED[case], size)
     bundles = {
         name: build_bundle(text, folder / f"{case}_{size}_{number}", chosen)

@@ -13,7 +13,10 @@ from stepladder.pipeline.cost_model import gpu
 TYPES = ("bf16-bf16", "f16-f32")
 KINDS = ("large", "eights", "layers")
 # Places of measured settings: what `compile` takes, and the model's first four.
+# Blocks of the kernels that only read: two on each multiprocessor of an H200.
+_READING_BLOCKS = 264
 _DECODE_BYTES = 2  # of an element
+_FEW_SPILLS = 100  # bytes of a thread, which show in no time
 CHOICES = {"default": (-1,), "best of four": range(4)}
 
 
@@ -75,6 +78,28 @@ def odd_pitches_table() -> str:
     )
 
 
+def odd_epilogues_table() -> str:
+    """Returns the epilogues of products whose rows of C are no multiple of 16 bytes, tile by tile."""
+    data = result("odd_epilogues")
+    rows: dict[tuple[str, ...], dict[str, str]] = {}
+    for measured in data["results"]:
+        kernels, times = measured["kernels"], measured["modes"]["burst"]["kernels"]
+        size = " x ".join(str(measured["problem"][name]) for name in "mnk")
+        for name in sorted(times, key=lambda name: (kernels[name]["knobs"]["epilogue"], name)):
+            knobs, spills = kernels[name]["knobs"], kernels[name]["spills"]
+            tile = f"{knobs['block_m']}x{knobs['block_n']}"
+            row = rows.setdefault(
+                (size, tile, knobs["schedule"]), {"m x n x k": size, "tile": tile, "schedule": knobs["schedule"]}
+            )
+            lines = knobs["epilogue_stages"]
+            title = "registers" if knobs["epilogue"] == "registers" else f"rows, {lines * 128} bytes at a time"
+            mark = "*" if spills["stores"] > _FEW_SPILLS else ""
+            row[title] = f"{times[name]['tflops_spread']['median']:.0f}{mark}"
+    titles = list(dict.fromkeys(title for row in rows.values() for title in row))
+    cells = [{title: row.get(title, "") for title in titles} for row in rows.values()]
+    return table(cells) + f"\nTFLOP/s, bf16 -> bf16; the kernels with * spilled. {where(data)}.\n"
+
+
 def decode_table() -> str:
     """Returns how default choices for few rows compare with cuBLAS and with the rate of HBM, by the number of rows."""
     data = result("decode_row")
@@ -104,6 +129,45 @@ def decode_table() -> str:
     return table(rows) + f"\nDefault choices, bf16 -> bf16; geometric means. {where(data)}.\n"
 
 
+def reads_table() -> str:
+    """Returns how long kernels take that only read as many bytes as weights have."""
+    data = result("decode_limits")
+    sheet = gpu.load("h200").hbm_bytes_per_us
+    rows: dict[tuple[int, int], dict[str, str]] = {}
+    for entry in data["reads"]:
+        size = entry["n"] * entry["k"] * _DECODE_BYTES
+        if entry["blocks"] != _READING_BLOCKS:
+            continue
+        row = rows.setdefault((entry["n"], entry["k"]), {"weights": f"{entry['n']} x {entry['k']}"})
+        time = entry["microseconds"]
+        row[entry["read"]] = f"{time:.2f} us ({size / time / sheet:.2f})"
+    return (
+        table(list(rows.values()))
+        + f"\n{_READING_BLOCKS} blocks; in brackets, of HBM's rate by the data sheet. {where(data)}.\n"
+    )
+
+
+def prefetches_table() -> str:
+    """Returns the times of products of few rows with and without prefetches, beside cuBLAS and the rate of HBM."""
+    data = result("decode_limits")
+    rows = []
+    for entry in data["settings"]:
+        m, n, k = (entry[name] for name in "mnk")
+        bytes_ = (m * k + k * n + m * n) * _DECODE_BYTES
+        rows.append(
+            {
+                "m x n x k": f"{m} x {n} x {k}",
+                "min_blocks_per_sm": str(entry["min_blocks_per_sm"]),
+                "stages": str(entry["stages"]),
+                "prefetch_steps": str(entry["prefetch_steps"]),
+                "us": f"{entry['microseconds']:.2f}",
+                "of cuBLAS": f"{entry['cublas_microseconds'] / entry['microseconds']:.3f}",
+                "of HBM's rate": f"{bytes_ / entry['microseconds'] / gpu.load('h200').hbm_bytes_per_us:.3f}",
+            }
+        )
+    return table(rows) + f"\nbf16 -> bf16, operands exchanged, tiles of 64 rows, steps of 128. {where(data)}.\n"
+
+
 def fit_table() -> str:
     """Returns how well fitted constants choose among measured settings."""
     fitted = json.loads(gpu.path_of("h200").read_text())["fitted"]
@@ -128,6 +192,9 @@ def fit_table() -> str:
 REGIONS: dict[str, Callable[[], str]] = {
     "held out": held_out_table,
     "decode": decode_table,
+    "decode reads": reads_table,
+    "decode prefetches": prefetches_table,
     "odd pitches": odd_pitches_table,
+    "odd epilogues": odd_epilogues_table,
     "fit": fit_table,
 }

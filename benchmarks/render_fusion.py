@@ -35,21 +35,44 @@ def fused_table() -> str:
     )
 
 
-def fused_tiles_table() -> str:
-    """Returns the throughput of matmuls with and without an epilogue by tile, as ratios to cuBLAS' matmul alone."""
-    measured = result("fused_tiles")
+def _case_title(problem: dict) -> str:
+    """Returns the title of the column of a case at a size."""
+    return f"{problem['case'].replace('_', ' + ').replace('plain', 'matmul alone')}, {problem['size']}"
+
+
+def fused_tiles_table(name: str = "fused_tiles") -> str:
+    """Returns the throughput of matmuls with and without an epilogue by tile, as ratios to cuBLAS' matmul alone.
+
+    Args:
+        name: of the result.
+    """
+    measured = result(name)
     rows: dict[str, dict[str, str]] = {}
-    titles = [
-        f"{problem['case'].replace('_', ' + ').replace('plain', 'matmul alone')}, {problem['size']}"
-        for problem in measured["problems"]
-    ]
+    titles = [_case_title(problem) for problem in measured["problems"]]
     for problem, title in zip(measured["problems"], titles):
-        for name, kernel in problem["kernels"].items():
-            row = rows.setdefault(name, {"tile": name, **dict.fromkeys(titles, "")})
+        for tile, kernel in problem["kernels"].items():
+            row = rows.setdefault(tile, {"tile": tile, **dict.fromkeys(titles, "")})
             row[title] = f"{statistics.median(kernel['ratios']):.3f}"
     return (
         table(list(rows.values())) + "\nThroughput as a ratio to cuBLAS' matmul without the epilogue, median of "
         f"{measured['rounds']} rounds; f16 with f32 accumulators. {where(measured)}.\n"
+    )
+
+
+def fused_steps_table() -> str:
+    """Returns the throughput of fused matmuls by where their operands come from, as ratios to cuBLAS' matmul alone."""
+    measured = result("fused_steps")
+    rows: dict[str, dict[str, str]] = {}
+    kernels = [kernel for kernel in measured["kernels"] if kernel["case"] != "plain"]
+    titles = dict.fromkeys(sorted(map(_case_title, kernels)), "")
+    for kernel in kernels:
+        row = rows.setdefault(kernel["operands"], {"operands": kernel["operands"], **titles})
+        row[_case_title(kernel)] = f"{kernel['ratio']:.3f}"
+    rounds = sorted({run["rounds"] for run in measured["runs"].values()})
+    return (
+        table(list(rows.values())) + "\nThroughput as a ratio to cuBLAS' matmul without the epilogue, tile "
+        f"{measured['tile']}; medians of {' or '.join(map(str, rounds))} rounds, in {len(measured['runs'])} processes. "
+        f"{where(measured)}.\n"
     )
 
 
@@ -73,6 +96,8 @@ def batches_table() -> str:
 
 REGIONS: dict[str, Callable[[], str]] = {
     "fused": fused_table,
+    "fused steps": fused_steps_table,
     "fused tiles": fused_tiles_table,
+    "fused tiles 8192": lambda: fused_tiles_table("fused_tiles_8192"),
     "batches": batches_table,
 }

@@ -149,7 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: of the command line; those of the process unless told.
 
     Raises:
-        StepladderError: a pipeline refuses a case that is timed.
+        StepladderError: a kernel that is timed is refused.
     """
     args = make_parser().parse_args(arguments)
     checked, timed = checked_cases(), [case for size in args.sizes for case in timed_cases(size)]

@@ -44,9 +44,18 @@ module attributes {transform.with_named_sequence} {
         //   40 + 2 x 232 = 24 + 2 x 240 = 504 = 3 x 168
         //   32 + 3 x 160 = 512 = 4 x 128
         // With an accumulator of more than 160 registers a consumer takes 240, and the producer 24, the smallest count
-        // of setmaxnreg.
-        consumer_registers = "160 if consumers > 2 else 240 if accumulator_registers > 160 else 232",
-        producer_registers = "32 if consumers > 2 else 24 if accumulator_registers > 160 else 40",
+        // of setmaxnreg. Of two blocks on a multiprocessor, each has half as many:
+        //   40 + 216 = 256 = 2 x 128
+        //   24 + 2 x 104 = 232 < 3 x 80
+        //   24 + 3 x 72 = 240 < 4 x 64
+        threads = "(consumers + 1) * 128",
+        is_alone = "min_blocks_per_sm < 2",
+        consumers_of_one = "160 if consumers > 2 else 240 if accumulator_registers > 160 else 232",
+        producer_of_one = "32 if consumers > 2 else 24 if accumulator_registers > 160 else 40",
+        consumers_of_two = "72 if consumers > 2 else 104 if consumers > 1 else 216",
+        producer_of_two = "24 if consumers > 1 else 40",
+        consumer_registers = "consumers_of_one if is_alone else consumers_of_two",
+        producer_registers = "producer_of_one if is_alone else producer_of_two",
         // For operands of the epilogue that are loaded before the last MMA ends; addresses and the like take 40.
         operand_registers = "consumer_registers - accumulator_registers - 40",
         // A matrix that the epilogue reads is copied to boxes of C during the main loop, which takes registers too.
@@ -69,7 +78,16 @@ module attributes {transform.with_named_sequence} {
         box_tile_bytes =
           "block_n * 64 * c_bits // 8 if c_layout == 'column' else block_m // tile_warpgroups * box_bytes",
         result_tile_bytes = "box_tile_bytes + (results - 1) * (block_m // tile_warpgroups) * 128",
-        epilogue_bytes = "consumers * epilogue_stages * result_tile_bytes if epilogue == 'tma' else 0",
+        // With epilogue = rows, each consumer warpgroup has 64 rows of columns_at_once columns, of the type of the sums
+        // where elementwise ops follow, padded against bank conflicts.
+        is_tma = "epilogue == 'tma'", is_rows = "epilogue == 'rows'",
+        row_bits = "acc_bits if has_elementwise else c_bits",
+        line_columns = "epilogue_stages * 1024 // (row_bits * products) // 8 * 8",
+        columns_at_once = "line_columns if line_columns < block_n else block_n",
+        held_columns = "columns_at_once * products",
+        row_buffer_bytes = "64 * (held_columns + (8 if held_columns % 16 == 0 else 16)) * row_bits // 8",
+        epilogue_bytes =
+          "consumers * (epilogue_stages * result_tile_bytes if is_tma else row_buffer_bytes if is_rows else 0)",
 
         // The split-K workspace: in shared memory one accumulator, its rows padded by 32 bytes against bank conflicts,
         // those of a transposed one by 16; in global memory one for each tile and split.
@@ -117,11 +135,11 @@ module attributes {transform.with_named_sequence} {
     %raster_group = transform.tune.knob<"raster_group"> = 8 from options = [1, 2, 4, 8, 16, 32]
       {description = "rows of tiles in a rasterization group, for reuse in the L2 cache; 1 is row-major order"}
       -> !transform.param<i64>
-    %epilogue = transform.tune.knob<"epilogue"> = "tma" from options = ["tma", "registers"]
-      {description = "tma: TMA stores of accumulators by way of shared memory; registers: direct stores"}
+    %epilogue = transform.tune.knob<"epilogue"> = "tma" from options = ["tma", "registers", "rows"]
+      {description = "tma: from shared memory by TMA; rows: from there, rows that begin anywhere; registers: direct"}
       -> !transform.any_param
     %epilogue_stages = transform.tune.knob<"epilogue_stages"> = 2 from options = [1, 2, 4]
-      {description = "shared-memory buffers of a consumer warpgroup for TMA stores, with epilogue = tma"}
+      {description = "buffers of a consumer warpgroup, with epilogue = tma; 128 bytes of a row in its one, with rows"}
       -> !transform.param<i64>
     %tile_scheduler = transform.tune.knob<"tile_scheduler"> = "data_parallel"
       from options = ["data_parallel", "stream_k"]
@@ -130,6 +148,12 @@ module attributes {transform.with_named_sequence} {
     %dependent_launch = transform.tune.knob<"dependent_launch"> = true from options = [true, false]
       {description = "programmatic dependent launch: the prologue overlaps the end of the previous kernel"}
       -> !transform.any_param
+    %prefetch_steps = transform.tune.knob<"prefetch_steps"> = 0 from options = [0, 2, 4, 8, 12, 16, 24, 32]
+      {description = "k steps whose tiles of the larger operand are prefetched to L2 before the previous kernel ends"}
+      -> !transform.param<i64>
+    %min_blocks_per_sm = transform.tune.knob<"min_blocks_per_sm"> = 1 from options = [1, 2]
+      {description = "blocks that fit on a multiprocessor at the same time, with their registers and shared memory"}
+      -> !transform.param<i64>
     %swap_operands = transform.tune.knob<"swap_operands"> = false from options = [false, true]
       {description = "compute C^T = B^T A^T, for problems with few rows"} -> !transform.any_param
     %allow_tf32 = transform.tune.knob<"allow_tf32"> = false from options = [false, true]
@@ -220,10 +244,18 @@ module attributes {transform.with_named_sequence} {
       transform.include @enable_dependent_launch failures(propagate) (%module) : (!transform.any_op) -> ()
     }
 
+    transform.tune.alternatives<"prefetch_to_l2"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "prefetch_steps > 0"}} {
+    }, {
+      transform.include @prefetch_to_l2 failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
+
     // The epilogue.
     transform.tune.alternatives<"epilogue"> selected_region = 0
-        attributes {knobs = {selected_region_attr = "epilogue == 'registers'"}} {
+        attributes {knobs = {selected_region_attr = "0 if epilogue == 'tma' else 1 if epilogue == 'rows' else 2"}} {
       transform.include @tma_store_epilogue failures(propagate) (%module) : (!transform.any_op) -> ()
+    }, {
+      transform.include @row_store_epilogue failures(propagate) (%module) : (!transform.any_op) -> ()
     }, {
       transform.include @direct_store_epilogue failures(propagate) (%module) : (!transform.any_op) -> ()
     }
@@ -247,6 +279,7 @@ module attributes {transform.with_named_sequence} {
     %kernels = transform.include @outline_kernel failures(propagate) (%module)
       : (!transform.any_op) -> !transform.any_op
     transform.include @lower_to_wgmma failures(propagate) (%kernels) : (!transform.any_op) -> ()
+    transform.include @set_min_blocks_per_sm failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @pass_descriptors_by_value failures(propagate) (%kernels) : (!transform.any_op) -> ()
     transform.include @narrow_indices failures(propagate) (%kernels) : (!transform.any_op) -> ()
     %nvvm = transform.include @lower_to_nvvm failures(propagate) (%kernels, %target)

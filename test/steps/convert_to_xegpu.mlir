@@ -467,7 +467,7 @@ func.func @refused(%A: memref<64x64xf32>) {
   %c16 = arith.constant 16 : index
   gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
-    // expected-error @+1 {{only a block tile of a subgroup has an XeGPU descriptor here}}
+    // expected-error @+1 {{only a tile of a subgroup has an XeGPU form here}}
     %t = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x64xf32>, index, index) -> !t
     gpu.terminator
   }
@@ -595,6 +595,91 @@ func.func @padded_b(%A: memref<64x64xf16>, %B: memref<40x40xf16>, %C: memref<64x
     %b = "xetile.load_tile"(%tb) {padding = 1.0 : f16} : (!xetile.tile<vector<16x16xf16>, unit>) -> vector<16x16xf16>
     %d = "xetile.tile_mma"(%a, %b) : (vector<8x16xf16>, vector<16x16xf16>) -> vector<8x16xf32>
     "xetile.store_tile"(%d, %tc) : (vector<8x16xf32>, !c) -> ()
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+func.func @refused(%A: memref<64xf32>, %o: vector<16xindex>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
+    // expected-error @+1 {{a scatter tile of vector<16xf32> has no form in lanes: one of rows of a multiple of 16 has}}
+    %t = "xetile.init_tile"(%A, %o) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (memref<64xf32>, vector<16xindex>) -> !xetile.tile<vector<16xf32>, #xetile.scatter>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+func.func @refused(%A: memref<64xi8>, %o: vector<4x16xindex>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
+    // expected-error @+1 {{xetile.init_tile of i8 has no form in lanes: integers of 16 and 32 bits, f16 and f32 have one}}
+    %t = "xetile.init_tile"(%A, %o) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (memref<64xi8>, vector<4x16xindex>) -> !xetile.tile<vector<4x16xi8>, #xetile.scatter>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+func.func @refused(%A: memref<?xf32>, %o: vector<4x16xindex>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
+    // expected-error @+1 {{the base is memref<?xf32>: a scatter tile in lanes is of a static memref of global memory, without gaps}}
+    %t = "xetile.init_tile"(%A, %o) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (memref<?xf32>, vector<4x16xindex>) -> !xetile.tile<vector<4x16xf32>, #xetile.scatter>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+func.func @refused(%A: memref<64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %o = arith.constant dense<[[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]]> : vector<1x16xindex>
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
+    // expected-error @+1 {{xetile.init_tile of a constant of several numbers has no form in lanes: constants of one number have one}}
+    %t = "xetile.init_tile"(%A, %o) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (memref<64xf32>, vector<1x16xindex>) -> !xetile.tile<vector<1x16xf32>, #xetile.scatter>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+// Elements that are masked, or beyond the memref, are the padding.
+// CHECK-LABEL: func.func @scattered(
+// CHECK: [[within:%.+]] = arith.cmpi ult, [[at:%.+]], %{{.*}} : vector<4x16xindex>
+// CHECK: [[mask:%.+]] = arith.andi [[within]], %{{.*}} : vector<4x16xi1>
+// CHECK: [[loaded:%.+]] = xegpu.load %A{{\[}}[[at]]], [[mask]] <{layout = #xegpu.layout<inst_data = [1, 16]>}>
+// CHECK: [[padded:%.+]] = arith.select [[mask]], [[loaded]], %{{.*}}
+// CHECK: xegpu.store [[padded]], %A{{\[}}%{{.*}}], %{{.*}} <{layout = #xegpu.layout<inst_data = [1, 16]>}>
+!t = !xetile.tile<vector<4x16xf32>, #xetile.scatter>
+func.func @scattered(%A: memref<64xf32>, %o: vector<4x16xindex>, %m: vector<4x16xi1>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
+    %t = "xetile.init_tile"(%A, %o) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (memref<64xf32>, vector<4x16xindex>) -> !t
+    %v = "xetile.load_gather"(%t, %m) {padding = 1.0 : f32} : (!t, vector<4x16xi1>) -> vector<4x16xf32>
+    "xetile.store_scatter"(%v, %m, %t) : (vector<4x16xf32>, vector<4x16xi1>, !t) -> ()
     gpu.terminator
   }
   return

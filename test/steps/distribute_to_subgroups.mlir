@@ -168,3 +168,50 @@ func.func @turned_product(%A: memref<16x32xf16>, %B: memref<32x64xf16>, %C: memr
   } {intel_reqd_sub_group_size = 16 : i32}
   return
 }
+
+// -----
+
+#map = #xetile.wg_map<{sg_layout = [1, 1], sg_data = [8, 16]}>
+!t = !xetile.tile<vector<16x16xi32>, #xetile.tile_attr<{wg = #map}>>
+!s = !xetile.tile<vector<16x16xf32>, #xetile.scatter>
+func.func @refused(%A: memref<16x16xi32>, %B: memref<64xf32>, %m: vector<16x16xi1>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
+    %t = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<16x16xi32>, index, index) -> !t
+    %v = "xetile.load_tile"(%t) : (!t) -> vector<16x16xi32>
+    %o = arith.index_cast %v : vector<16x16xi32> to vector<16x16xindex>
+    %s = "xetile.init_tile"(%B, %o) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (memref<64xf32>, vector<16x16xindex>) -> !s
+    // expected-error @+1 {{xetile.load_gather: the offsets are distributed by #xetile.wg_map<{sg_layout = [1, 1], sg_data = [8, 16]}>, and the vector must be as well}}
+    %g = "xetile.load_gather"(%s, %m) : (!s, vector<16x16xi1>) -> vector<16x16xf32>
+    gpu.terminator
+  } {intel_reqd_sub_group_size = 16 : i32}
+  return
+}
+
+// -----
+
+#map = #xetile.wg_map<{sg_layout = [1, 1], sg_data = [8, 16]}>
+!t = !xetile.tile<vector<16x16xi32>, #xetile.tile_attr<{wg = #map}>>
+!s = !xetile.tile<vector<16x16xf32>, #xetile.scatter>
+func.func @refused(%A: memref<16x16xi32>, %B: memref<64xf32>, %m: vector<16x16xi1>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
+    %t = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<16x16xi32>, index, index) -> !t
+    %v = "xetile.load_tile"(%t) : (!t) -> vector<16x16xi32>
+    %o = arith.index_cast %v : vector<16x16xi32> to vector<16x16xindex>
+    %s = "xetile.init_tile"(%B, %o) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (memref<64xf32>, vector<16x16xindex>) -> !s
+    // expected-error @+1 {{scf.for carries a scatter tile of a work-group: xetile.init_tile makes one inside}}
+    %last = scf.for %k = %c0 to %c16 step %c1 iter_args(%at = %s) -> (!s) {
+      %g = "xetile.load_gather"(%at, %m) : (!s, vector<16x16xi1>) -> vector<16x16xf32>
+      scf.yield %at : !s
+    }
+    gpu.terminator
+  } {intel_reqd_sub_group_size = 16 : i32}
+  return
+}

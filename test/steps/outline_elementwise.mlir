@@ -100,6 +100,24 @@ func.func @asserted(%x: tensor<8xi64>) -> tensor<8xi64> {
 
 // -----
 
+// A fill that is returned is a kernel too.
+//
+// CHECK-LABEL: func.func @zeros(
+// CHECK-NEXT: [[zeros:%.+]] = call @zeros_elementwise_0() : () -> tensor<8xf32>
+// CHECK-NEXT: return [[zeros]]
+// CHECK: func.func private @zeros_elementwise_0(
+// CHECK: [[zero:%.+]] = arith.constant 0.0
+// CHECK: linalg.generic
+// CHECK: linalg.yield [[zero]]
+func.func @zeros() -> tensor<8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %0 = tensor.empty() : tensor<8xf32>
+  %y = linalg.fill ins(%zero : f32) outs(%0 : tensor<8xf32>) -> tensor<8xf32>
+  return %y : tensor<8xf32>
+}
+
+// -----
+
 // The columns of a part are apart in memory: a kernel copies it before they collapse. Whole rows are one after another.
 //
 // CHECK-LABEL: func.func @parts(

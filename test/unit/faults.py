@@ -80,6 +80,7 @@ BASES = {
     "wgmma, one box a tile": Base("wgmma", (128, 32, 96), {**_ROLES, "block_n": 32}),
     "wgmma, two consumers": Base("wgmma", (256, 64, 96), {**_ROLES, "block_m": 128, "consumer_warpgroups": 2}),
     "wgmma, C of f16": Base("wgmma", (128, 64, 96), _ROLES, c_type="f16"),
+    "wgmma, odd rows of C": Base("wgmma", (128, 45, 96), {**_ROLES, "block_n": 32, "epilogue": "rows"}),
     "wgmma, pingpong": Base("wgmma", (256, 64, 96), {**_ROLES, "schedule": "pingpong"}),
     "wgmma, cluster": Base("wgmma", (256, 64, 96), {**_ROLES, "persistent_blocks": 2, "cluster_m": 2}),
     "wgmma, split reduction": Base(
@@ -300,6 +301,14 @@ FAULTS = [
         ("stage free when a third has read it", {"deadlock"}, become("nvgpu.mbarrier.init", 1, 1, 3)),
         ("one barrier for both warpgroups", {"order"}, become("nvvm.barrier", 1, 0, 1)),
         ("both warpgroups write the same box", {"race"}, become("memref.subview", 5, 1, 0)),
+    ),
+    *_faults(
+        "wgmma, odd rows of C",
+        "row_store_epilogue",
+        ("rows stored before the warp has written them", {"race"}, drop("nvvm.bar.warp.sync", 1)),
+        ("rows written before the warp has read the last ones", {"race"}, drop("nvvm.bar.warp.sync", 0)),
+        ("unit from the row above", {"numbers"}, become("vector.load", 1, 1, 0)),
+        ("unit stored beside where it begins", {"misaligned"}, become("vector.store", -1, 3, 0)),
     ),
     *_faults(
         "wgmma, C of f16",

@@ -1,4 +1,4 @@
-"""PyTorch on the CPU, with kernels on the emulator: operators with gradients, and modules through torch-mlir."""
+"""PyTorch on the CPU, with kernels on the emulator: operators with gradients, and the backend of `torch.compile`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import functools
 import importlib.util
 import logging
 from collections.abc import Callable
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
@@ -48,42 +48,6 @@ def test_gradients_of_matmul(torch: ModuleType) -> None:
         stepladder.matmul(a, b, device=EMULATOR)
 
 
-@pytest.mark.parametrize("guards", [True, False])
-def test_tensors_that_are_known(torch: ModuleType, monkeypatch: pytest.MonkeyPatch, guards: bool) -> None:
-    """Tensors of another form, at another address, or on another stream are not launched on without the checks."""
-    from stepladder.api import tensors
-
-    if not guards:
-        monkeypatch.setattr(tensors, "_guards", lambda torch: None)
-    launches = []
-    loaded = SimpleNamespace(launcher=lambda addresses, stream: functools.partial(launches.append, stream))
-    known = tensors.KnownTensors()
-    a, b, out, other = torch.zeros(4, 8, 8)
-    known.remember([a, b], [out], False, loaded, (), 5)
-    for first in (a, a.view(8, 8)):
-        assert known.launch((first, b), (out,), 5) == (out,)
-    changed = a.view(8, 8)
-    changed.resize_(4, 8)
-    moved = a.view(8, 8)
-    moved.data = other
-    forms = [a.t(), a[:4], a[None], a.view(torch.int32), torch._neg_view(a), torch.nn.Parameter(a, False), changed]
-    forms += [a.to_sparse(), a.to("meta"), a.numpy(), None, torch.zeros(8, 8), other, moved]
-    for number, first in enumerate(forms):
-        assert known.launch((first, b), (out,), 5) is None, number
-    assert known.launch((a, b), (other,), 5) is None and known.launch((a, b), (out,), 6) is None
-    assert known.launch((a, b), None, 5) is None and known.launch((a,), (b, out), 5) == (b, out)
-    assert known.launch((a,), (out,), 5) is None and known.launch((a, a), (out,), 5) is None
-    known.remember([a, a], [out], False, loaded, (), 5)  # one tensor twice
-    weight = a.clone().requires_grad_()
-    known.remember([weight, b], [out], False, loaded, (), 5)
-    assert known.launch((a, a), (out,), 5) == (out,) and known.launch((weight, b), (out,), 5) is None
-    with torch.no_grad():
-        assert known.launch((weight, b), (out,), 5) == (out,)
-    assert launches == [5] * 5
-    with pytest.raises(stepladder.ArgumentError, match="argument 'a' is a negative view"):
-        stepladder.matmul(torch._neg_view(a), b, device=EMULATOR)
-
-
 def test_linear_and_its_gradients(torch: ModuleType) -> None:
     x = torch.randn(2, 32, 64, dtype=torch.float16)
     layer = torch.nn.Linear(64, 64, dtype=torch.float16)
@@ -101,6 +65,14 @@ def test_linear_and_its_gradients(torch: ModuleType) -> None:
         stepladder.pytorch.linear(x, layer.weight, activation="swish", device=EMULATOR)
 
 
+def test_operands_that_are_no_tensors(torch: ModuleType) -> None:
+    x = torch.ones(4, 8).half()
+    with pytest.raises(stepladder.ArgumentError, match="argument 'b' is a int; accepted: tensors of PyTorch"):
+        stepladder.pytorch.matmul(x, 3, device=EMULATOR)
+    with pytest.raises(stepladder.ArgumentError, match="argument 'bias' is a list; accepted: tensors of PyTorch"):
+        stepladder.pytorch.linear(x, x, [1.0], device=EMULATOR)
+
+
 def test_the_operators_are_kept_by_tracers(torch: ModuleType) -> None:
     fake = torch.library.opcheck(
         torch.ops.stepladder.matmul.default,
@@ -108,120 +80,6 @@ def test_the_operators_are_kept_by_tracers(torch: ModuleType) -> None:
         test_utils=("test_schema", "test_faketensor", "test_autograd_registration"),
     )
     assert set(fake.values()) == {"SUCCESS"}
-
-
-def test_a_module_is_compiled(torch: ModuleType) -> None:
-    pytest.importorskip("torch_mlir.fx")
-
-    class Layer(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.linear = torch.nn.Linear(64, 64, dtype=torch.float16)
-
-        def forward(self, x: Tensor) -> Tensor:
-            return torch.nn.functional.silu(self.linear(x))
-
-    layer, x = Layer(), torch.randn(64, 64, dtype=torch.float16)
-    with pytest.raises(stepladder.ArgumentError, match="argument 'example_inputs' is missing"):
-        stepladder.compile(layer)
-    kernel = stepladder.compile(layer, [x], device=EMULATOR, target="sm_90a")
-    with torch.no_grad():
-        close(kernel(x), layer(x))
-        layer.linear.weight.mul_(0.5)  # parameters are read where they are
-        close(kernel(x), layer(x))
-    with pytest.raises(stepladder.StepladderError, match=r"the module is not lowered by torch\.export"):
-        stepladder.compile(layer, [torch.randn(8, 3)], device=EMULATOR, target="sm_90a")
-
-
-def test_a_module_is_called_as_it_is(torch: ModuleType) -> None:
-    """Containers of inputs and results, constants among the inputs, weights of uint8, and a convolution of patches."""
-    pytest.importorskip("torch_mlir.fx")
-
-    class Layer(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.register_buffer("packed", torch.randint(0, 256, (16, 12), dtype=torch.uint8))
-            self.patches = torch.nn.Conv2d(3, 16, 2, stride=2, dtype=torch.float16)
-
-        def forward(self, inputs: dict[str, Tensor], keep: Tensor, scale: float) -> dict[str, object]:
-            x = self.patches(inputs["image"]).flatten(2).transpose(1, 2).reshape(-1, 16)
-            weight = torch.stack((self.packed & 15, self.packed >> 4), -1).reshape(16, 24).to(x.dtype) - 8
-            y = (x @ weight).masked_fill(~keep, 0) * scale
-            return {"y": y, "rest": [None, keep.any(), 3]}
-
-    layer, keep = Layer(), torch.rand(8, 24) < 0.5
-    inputs = {"image": torch.randn(2, 3, 4, 5).half()}
-    compiled = stepladder.compile(layer, [inputs, keep, 0.5], device=EMULATOR, target="sm_90a")
-    with torch.no_grad():
-        got, wanted = compiled(inputs, keep, 0.5), layer(inputs, keep, 0.5)
-    close(got["y"], wanted["y"])
-    assert got["rest"] == wanted["rest"] == [None, True, 3]
-    assert [item.name for item in compiled.inputs] == ["patches.weight", "patches.bias", "packed", "input 0", "input 1"]
-    with (
-        torch.no_grad(),
-        pytest.raises(stepladder.ArgumentError, match=r"input 2 is 0\.25, and the module"),
-    ):
-        compiled(inputs, keep, 0.25)
-    with torch.no_grad(), pytest.raises(stepladder.ArgumentError, match="'input 1' has elements of i8; accepted: i1"):
-        compiled(inputs, keep.to(torch.int8), 0.5)
-    with torch.no_grad(), pytest.raises(stepladder.ArgumentError, match="in other containers"):
-        compiled(inputs["image"], keep, 0.5)
-
-
-def test_a_loss_by_indices(torch: ModuleType) -> None:
-    pytest.importorskip("torch_mlir.fx")
-
-    class Loss(torch.nn.Module):
-        def forward(self, x: Tensor, weight: Tensor, classes: Tensor) -> Tensor:
-            return torch.nn.functional.cross_entropy(x @ weight, classes)
-
-    given = torch.randn(8, 16), torch.randn(16, 12), torch.randint(0, 12, (8,))
-    close(stepladder.compile(Loss(), given, device=EMULATOR, target="sm_90a")(*given), Loss()(*given), 1e-4)
-
-
-@pytest.mark.parametrize(
-    ("form", "message"),
-    [
-        (lambda torch, x: x.add_(1) @ x, "the module writes 'input 0' in place"),
-        (lambda torch, x: torch.nn.functional.dropout(x @ x), "the module has random numbers"),
-        (
-            lambda torch, x: torch.sort(x @ x),
-            r"the module has 'aten\.sort\.default', an op that is neither elementwise",
-        ),
-        (lambda torch, x: None, "the module returns no tensor"),
-    ],
-)
-def test_modules_that_are_refused(torch: ModuleType, form: Callable[..., object], message: str) -> None:
-    pytest.importorskip("torch_mlir.fx")
-
-    class Layer(torch.nn.Module):
-        def forward(self, x: Tensor) -> object:
-            return form(torch, x)
-
-    with pytest.raises(stepladder.StepladderError, match=message):
-        stepladder.compile(Layer(), [torch.randn(16, 16)], device=EMULATOR, target="sm_90a")
-
-
-@pytest.mark.parametrize(
-    "form",
-    [
-        # patches that overlap, in groups, along one axis
-        lambda f, x: f.conv2d(x[:, :4], x.reshape(-1)[:72].reshape(4, 2, 3, 3), stride=2, padding=1, groups=2),
-        lambda f, x: f.conv1d(x[..., 0], x.reshape(-1)[:48].reshape(3, 4, 4), x[0, 0, :3, 0], padding=2, dilation=2),
-        lambda f, x: (x[0, :, :, 0] > 0).cumsum(-1) - x[1, :, :, 0].cumsum(0),
-        lambda f, x: x[0].roll((1, -2), (0, 1)).flip(-1),
-        lambda f, x: f.pad(x[0], (2, 1), mode="reflect").abs().argmax(-1),
-    ],
-)
-def test_ops_by_others(torch: ModuleType, form: Callable[..., object]) -> None:
-    pytest.importorskip("torch_mlir.fx")
-
-    class Layer(torch.nn.Module):
-        def forward(self, x: Tensor) -> object:
-            return form(torch.nn.functional, x)
-
-    x = torch.randn(2, 4, 6, 5)
-    close(stepladder.compile(Layer(), [x], device=EMULATOR, target="sm_80")(x), Layer()(x), 1e-5)
 
 
 @pytest.fixture

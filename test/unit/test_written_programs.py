@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import written_chains
 import written_layouts
 import written_products
+import written_scatters
 import written_vectors
 from combinations import sample
 from stepladder.emulator.core.emulation import Emulation
@@ -19,11 +21,12 @@ from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
 from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.resources import transforms_dir
 from stepladder.verify import opencl
 from tile_writer import PROGRAMS
-from xetile_programs import small_integers
+from xetile_programs import FOLDER, small_integers
 
-WRITERS = (written_products, written_chains, written_vectors, written_layouts)
+WRITERS = (written_products, written_chains, written_vectors, written_layouts, written_scatters)
 REQUEST = Request("xetile", start="distribute_to_subgroups")
 # What has no form in lanes, with a part of the reason.
 REFUSED = {
@@ -38,6 +41,7 @@ REFUSED = {
     "transpose_of_product_one_subgroup_wg": "are 32 bytes apart, and 2D block operations need",
     "pad_b_transposed": "the padding of a load that xetile.transpose makes B has no form in lanes",
     "eight_bit_store": "elements of i8 are loaded as operands of products only",
+    "constant_offsets": "xetile.init_tile of a constant of several numbers has no form in lanes",
     "f64_tile": "a tile of 64 contiguous elements of f64 has no 2D block operations",
 }
 
@@ -93,3 +97,18 @@ def test_what_lanes_do_not_do_is_refused_at_the_op(name: str) -> None:
 def test_each_writer_adds_its_programs() -> None:
     modules = {write.__module__ for write in PROGRAMS.values()}
     assert modules == {module.__name__ for module in WRITERS}
+
+
+def test_the_table_of_the_rfc_names_programs_and_messages() -> None:
+    """docs/xetile.md says which test has each point of the RFC."""
+    root = transforms_dir().parent
+    page = (root / "docs" / "xetile.md").read_text()
+    wrong = (root / "test" / "xetile" / "wrong.mlir").read_text()
+    known = {*PROGRAMS, *(path.stem for path in FOLDER.rglob("*.mlir"))}
+    section = page[page.index("## The RFC, point by point") :].partition("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")][2:]
+    assert len(rows) > 40
+    for row in rows:
+        names = set(re.findall(r"`(\w+)`", row[1]))
+        assert names and names <= known, row[0]
+        assert all(message in wrong for message in re.findall(r'"([^"]+)"', row[2] if len(row) > 2 else "")), row[0]

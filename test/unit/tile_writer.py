@@ -236,6 +236,21 @@ class Writer:
         """Writes an `atomic_rmw`."""
         return self.vector_of("xetile.atomic_rmw", [value, tile], value.shape, value.element, kind=f'"{kind}"')
 
+    def scatter(self, base: str, offsets: Value, shape: Shape, element: str) -> Value:
+        """Writes an `init_tile` of a scatter tile."""
+        made = Value(self.name(), f"!xetile.tile<{vector(shape, element)}, #xetile.scatter>", shape, element)
+        sizes = "array<i32: 1, 1, 0, 0>"
+        return self.op("xetile.init_tile", [self.arguments[base], offsets], made, operandSegmentSizes=sizes)
+
+    def gather(self, tile: Value, mask: Value, padding: str | None = None) -> Value:
+        """Writes a `load_gather`."""
+        more = {"padding": padding} if padding else {}
+        return self.vector_of("xetile.load_gather", [tile, mask], tile.shape, tile.element, **more)
+
+    def scattered(self, value: Value, mask: Value, tile: Value) -> None:
+        """Writes a `store_scatter`."""
+        self.op("xetile.store_scatter", [value, mask, tile])
+
     def barrier(self) -> None:
         """Writes a barrier of the work-group."""
         self.lines.append("gpu.barrier")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 from stepladder.api import store
 from stepladder.api.errors import ArgumentError
 from stepladder.api.memory import Memory
-from stepladder.pipeline.automatic import AUTO, WITHOUT_GPU, first_of, pipelines_for
+from stepladder.pipeline.automatic import AUTO, WITHOUT_GPU, first_of, pipelines_for, with_reason
 from stepladder.runtime import targets
 from stepladder.runtime.bundle import Bundle, FunctionBundle
 from stepladder.runtime.errors import BAD_INPUT, FAILED, NOT_EXECUTED, StepladderError
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
 KnobValue = str | int
 EMULATOR = "emulator"
-
-
 # Functions that are kept in memory.
 _KEPT_FUNCTIONS = 64
 
@@ -264,13 +263,28 @@ def build_any(job: Job) -> Built | BuiltFunction:
 
 
 def _compile_any(job: Job) -> Built | BuiltFunction:
-    """Compiles a kernel, or, where the payload is refused as one matmul, a function."""
+    """Compiles a kernel, or, where the payload is refused as one matmul, a function; one on buffers as on tensors."""
     try:
         return build(job)
     except StepladderError as refusal:
         if refusal.status not in (BAD_INPUT, FAILED):
             raise
-        return _build_function(job, refusal)
+        if (text := _on_tensors(job)) is None:
+            return _build_function(job, refusal)
+        try:
+            return _compile_any(replace(job, text=text, function=None))
+        except StepladderError as error:
+            raise with_reason(refusal, error) from None
+
+
+def _on_tensors(job: Job) -> str | None:
+    """Returns a payload on buffers and numbers as one on tensors; None for one that is not raised."""
+    from stepladder.pipeline import functions
+    from stepladder.pipeline.context import mlir_context
+
+    with exclusive, mlir_context(), contextlib.suppress(StepladderError):
+        return functions.raised_text(job.text, job.name, job.function)
+    return None
 
 
 def with_dumps(function: BuiltFunction) -> BuiltFunction:

@@ -14,6 +14,7 @@ from stepladder.api.by_shape import ByShape, dynamic_arguments, sizes_in, sizes_
 from stepladder.api.errors import ArgumentError
 from stepladder.api.function import Function
 from stepladder.api.kernel import Device, Kernel
+from stepladder.api.options import check_options
 from stepladder.api.spec import MatmulSpec
 from stepladder.api.views import torch_module
 from stepladder.runtime.bundle import FunctionBundle, read_any
@@ -62,6 +63,16 @@ def compile(
         StepladderError: the payload, the pipeline, a knob or the target is not acceptable, or a step fails; `render()`
             is the message of the command line.
     """
+    check_options(
+        {
+            "pipeline": pipeline,
+            "target": target,
+            "device": device,
+            "function": function,
+            "without": without,
+            "plugins": plugins,
+        }
+    )
     job = Job(
         "",
         "matmul",

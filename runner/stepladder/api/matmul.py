@@ -248,9 +248,14 @@ def precompile(
         The kernels, in order.
 
     Raises:
+        ArgumentError: what is no list of matmuls, or no number of threads.
         StepladderError: as for `compile`.
     """
-    with ThreadPoolExecutor(max_workers=max(1, workers)) as pool:
+    if isinstance(specs, MatmulSpec) or not isinstance(specs, Iterable):
+        raise ArgumentError(f"argument 'specs' is a {type(specs).__name__}; accepted: several of MatmulSpec")
+    if not isinstance(workers, int) or workers < 1:
+        raise ArgumentError(f"argument 'workers' is {workers!r}; accepted: numbers of at least 1")
+    with ThreadPoolExecutor(max_workers=workers) as pool:
 
         def compile_one(spec: MatmulSpec) -> Kernel:
             kernel = compile_kernel(spec, pipeline=pipeline, target=target, **dict[str, Any](knobs))

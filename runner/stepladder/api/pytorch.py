@@ -47,6 +47,12 @@ def _check_activation(activation: str) -> None:
         raise ArgumentError(f"activation = '{activation}'; accepted: {', '.join(_ACTIVATIONS)}, and '' for none")
 
 
+def _check_tensors(**given: object) -> None:
+    for name, value in given.items():
+        if not isinstance(value, torch.Tensor):
+            raise ArgumentError(f"argument '{name}' is a {type(value).__name__}; accepted: tensors of PyTorch")
+
+
 @torch.library.custom_op("stepladder::matmul", mutates_args=())
 def _matmul(a: torch.Tensor, b: torch.Tensor, device: str = "auto") -> torch.Tensor:
     return _fused(False, "", device)(a.detach(), b.detach())
@@ -136,6 +142,7 @@ def matmul(a: torch.Tensor, b: torch.Tensor, *, device: str = "auto") -> torch.T
     Raises:
         StepladderError: as `stepladder.matmul`.
     """
+    _check_tensors(a=a, b=b)
     return _matmul(a, b, device)
 
 
@@ -161,4 +168,5 @@ def linear(
         StepladderError: no pipeline compiles this matmul.
     """
     _check_activation(activation)
+    _check_tensors(x=x, weight=weight, **({} if bias is None else {"bias": bias}))
     return _linear(x, weight, bias, activation, device)

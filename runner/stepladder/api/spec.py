@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass
 
+from stepladder.api.errors import ArgumentError
 from stepladder.api.recording import Epilogue, Op
+from stepladder.runtime.element_types import ELEMENT_TYPES
 from stepladder.runtime.errors import StepladderError
 
 _LOOPS = "i, j"
@@ -53,8 +56,10 @@ class MatmulSpec:
         """Returns the payload.
 
         Raises:
+            ArgumentError: a value that is no size, element type, layout or epilogue.
             StepladderError: sizes or types that no matmul has.
         """
+        self._check()
         in_place = self.accumulate and self.sums != self.stored
         if self.epilogue is None and not in_place:
             from stepladder.payload.writing import matmul_text  # with it come MLIR's bindings
@@ -79,6 +84,24 @@ class MatmulSpec:
                 notes=["accepted: an epilogue where B is one matrix, and A's batch is part of m"],
             )
         return _Writer(self).text()
+
+    def _check(self) -> None:
+        """Refuses values that a payload cannot be written of."""
+        sizes = {"m": self.m, "n": self.n, "k": self.k, **({} if self.batch is None else {"batch": self.batch})}
+        for name, size in sizes.items():
+            if not isinstance(size, numbers.Integral) or isinstance(size, bool):
+                raise ArgumentError(f"{name} = {size!r} of a MatmulSpec; accepted: whole numbers")
+        for name in ("a_type", "c_type", "acc_type"):
+            type_ = getattr(self, name)
+            if type_ not in ELEMENT_TYPES and (type_ is not None or name == "a_type"):
+                raise ArgumentError(f"{name} = {type_!r} of a MatmulSpec; accepted: {', '.join(ELEMENT_TYPES)}")
+        for name, layout in (("a_layout", self.a_layout), ("b_layout", self.b_layout)):
+            if layout not in ("row", "column"):
+                raise ArgumentError(f"{name} = {layout!r} of a MatmulSpec; accepted: 'row' and 'column'")
+        if self.epilogue is not None and not isinstance(self.epilogue, Epilogue):
+            raise ArgumentError(
+                f"epilogue = {self.epilogue!r} of a MatmulSpec; accepted: a traced one; functions are for `matmul`"
+            )
 
 
 class _Writer:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
+from torch.export.passes import move_to_device_pass  # pyright: ignore[reportMissingImports]
 from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImports]
 
 from stepladder.api.by_shape import Argument
@@ -22,6 +23,7 @@ from stepladder.api.views import view_of
 from stepladder.runtime.errors import StepladderError
 
 _DIAGNOSTIC = re.compile(r"^.*?\berror: (?P<message>.+)$", re.MULTILINE)
+_AHEAD = " with the following diagnostics:"
 # What torch-mlir writes of ops that linalg does not have, and why no kernel computes them.
 _FOREIGN = {
     "tm_tensor": "an op that is neither elementwise nor a reduction",
@@ -190,6 +192,8 @@ def export(module: torch.nn.Module, example_inputs: Sequence[object]) -> tuple[s
         # Of their own each: of one tensor for two inputs, `torch.export` makes one input.
         values = [item.detach() for item in (*state.values(), *examples)]
         program = torch.export.export(Functional(), tuple(values), strict=False)
+        # Ops name the GPU that they are traced on, and PyTorch has kernels of its own for it; torch-mlir knows neither.
+        program = move_to_device_pass(program, "cpu")
         table = {**fx.get_decomposition_table(), **TABLE}
         program = program.run_decompositions(table)
         _check(program, [*names, *(f"input {number}" for number in range(len(examples)))])
@@ -332,4 +336,7 @@ def _first(error: Exception) -> str:
     """Returns the first error of a message of many lines."""
     text = str(error).strip()
     found = _DIAGNOSTIC.search(text)
-    return found["message"] if found else (text.splitlines() or [type(error).__name__])[0]
+    if found:
+        return found["message"]
+    first = (text.splitlines() or [type(error).__name__])[0]
+    return first.replace(_AHEAD, "; torch-mlir wrote its diagnostics to the standard error")

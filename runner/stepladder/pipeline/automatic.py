@@ -60,3 +60,15 @@ def first_of(pipelines: tuple[str, ...], compile_by: Callable[[str], _T]) -> _T:
         location=first.location,
         notes=[f"{pipeline}: {error.message}" for pipeline, error in refusals],
     )
+
+
+def with_reason(refusal: StepladderError, error: StepladderError) -> StepladderError:
+    """Returns the refusal of a payload, with a note why it is refused on tensors too.
+
+    Args:
+        refusal: of the payload as it is.
+        error: of the payload on tensors.
+    """
+    if error.message != refusal.message:
+        refusal.notes = (*refusal.notes, f"as a function on tensors: {error.message}")
+    return refusal

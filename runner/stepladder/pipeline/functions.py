@@ -15,14 +15,14 @@ from pathlib import Path
 from stepladder.extension.lib.products import is_product
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
-from stepladder.mlir.traverse import walk
+from stepladder.mlir.traverse import symbol_of, walk
 from stepladder.mlir.types import is_number
-from stepladder.payload import reference_export
+from stepladder.payload import raising, reference_export
 from stepladder.payload.matmul import find_matmul
 from stepladder.payload.selection import Selection, select
 from stepladder.pipeline import build as builds
 from stepladder.pipeline import library
-from stepladder.pipeline.automatic import AUTO, WITHOUT_GPU, first_of, pipelines_for
+from stepladder.pipeline.automatic import AUTO, WITHOUT_GPU, first_of, pipelines_for, with_reason
 from stepladder.pipeline.codegen.toolchain import find_tool, tool_versions
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.library import pipeline_file
@@ -33,7 +33,7 @@ from stepladder.pipeline.stages import Compiler, Plan, is_matmul, stage_texts, t
 from stepladder.pipeline.tile_programs import read_text
 from stepladder.runtime import bundle, targets
 from stepladder.runtime.element_types import FP8_TYPES
-from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.errors import BAD_INPUT, FAILED, StepladderError
 
 # Knobs that are set of the division of a function; the others are of its matmuls.
 _OWN = ("groups",)
@@ -96,9 +96,63 @@ def refusal_of_matmul(text: str, name: str, function: str | None = None) -> Step
     return None
 
 
+def raised_text(text: str, name: str, function: str | None = None) -> str | None:
+    """Returns a payload on buffers and numbers as one on tensors (`payload.raising`); None for one that is on tensors.
+
+    Args:
+        text: the payload; `name`: its file.
+        function: the one to compile, of several.
+
+    Raises:
+        StepladderError: text that does not parse, no such function, or as `raising.raised`.
+    """
+    chosen = _selected(text, name, function).function
+    module = parse_payload(text, name)
+    functions = [op for op in walk(module, "func.func") if symbol_of(op) == chosen]
+    if len(functions) != 1 or not raising.is_raisable(functions[0]):
+        return None
+    # With the places of ops in the file, for messages.
+    return raising.raised(functions[0]).operation.get_asm(enable_debug_info=True)
+
+
 def build_any(text: str, name: str, request: Request, *, use_cache: bool = True) -> builds.Build | FunctionBuild:
-    """Compiles a payload in the current MLIR context: one matmul, or a XeTile program, to a kernel, another function on
-    tensors to several.
+    """Compiles a payload in the current MLIR context: one matmul, or a XeTile program, to a kernel, another function to
+    several. One on buffers that is no single kernel is compiled as one on tensors.
+
+    Args:
+        text: the payload; `name`: its file, for messages.
+        request: pipeline, or `auto` for the first that accepts each matmul; its knobs; the function of several.
+        use_cache: reuse machine code made before from the same LLVM IR.
+
+    Returns:
+        What was built: of one kernel, or of a function of several.
+
+    Raises:
+        StepladderError: as `build.build` and `build_function`. Of a function with one matmul that is refused both ways,
+            the refusal of the matmul.
+    """
+    try:
+        return _build_any(text, name, request, use_cache=use_cache)
+    except StepladderError as refusal:
+        if refusal.status not in (BAD_INPUT, FAILED) or (on_tensors := _raised(text, name, request, refusal)) is None:
+            raise
+        try:
+            return _build_any(on_tensors, name, dataclasses.replace(request, function=None), use_cache=use_cache)
+        except StepladderError as error:
+            raise with_reason(refusal, error) from None
+
+
+def _raised(text: str, name: str, request: Request, refusal: StepladderError) -> str | None:
+    """Returns a refused payload on tensors; a reason why it is not raised is a note of the refusal."""
+    try:
+        return raised_text(text, name, request.function)
+    except StepladderError as error:
+        with_reason(refusal, error)
+        return None
+
+
+def _build_any(text: str, name: str, request: Request, *, use_cache: bool) -> builds.Build | FunctionBuild:
+    """Compiles a payload as it is.
 
     Args:
         text: the payload; `name`: its file, for messages.

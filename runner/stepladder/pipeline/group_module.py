@@ -33,13 +33,8 @@ def group_module(
         function = _function(module, name, types, written)
     body = function.regions[0].blocks[0]
     kernels: dict[ir.Module, str] = {}
-    shared: set[str] = set()
     for member, numbers in members:
         own = walk(member, "func.func")[0].regions[0].blocks[0]
-        for op in walk(member, "memref.global"):
-            if op.parent == member.operation and str(op) not in shared:
-                shared.add(str(op))
-                op.clone(ir.InsertionPoint(function))
         if member not in kernels:
             kernels[member] = f"{name}_{len(kernels)}"
             holder = walk(member, "gpu.module")[0].clone(ir.InsertionPoint.after(function))

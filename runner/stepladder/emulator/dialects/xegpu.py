@@ -255,3 +255,31 @@ def dpas(fiber: Fiber, op: Instruction, a: Value, b: Value, *c: Value) -> Value:
 def convert_layout(fiber: Fiber, op: Instruction, source: Value) -> Value:
     """The same vector: layouts are not part of the value."""
     return source
+
+
+@executes("xegpu.load")
+def load(fiber: Fiber, op: Instruction, view: MemRef, offsets: Value, mask: Value) -> Value:
+    """Elements with offsets of their own, of a subgroup or of lanes; those that the mask leaves out are zeros."""
+    shape = op.result_types[0].static_shape
+    narrow, leader = _scattered(fiber, op, view, [offsets, mask], len(shape))
+    found = memory.read(narrow, op, view, [offsets], shape, np.asarray(mask), 0)
+    return found if leader is None or values.is_uniform(found, len(shape)) else found[leader]
+
+
+@executes("xegpu.store")
+def store(fiber: Fiber, op: Instruction, value: Value, view: MemRef, offsets: Value, mask: Value) -> None:
+    """Writes the elements that the mask has, at offsets of their own."""
+    shape = op.operand_types[0].static_shape
+    narrow, _ = _scattered(fiber, op, view, [value, offsets, mask], len(shape))
+    memory.write(narrow, op, view, [offsets], value, shape, np.asarray(mask))
+
+
+def _scattered(
+    fiber: Fiber, op: Instruction, view: MemRef, given: list[Value], rank: int
+) -> tuple[Fiber, np.ndarray | None]:
+    """Returns the lanes that access scattered elements: all for vectors of lanes, one a subgroup for its vectors."""
+    if not isinstance(view, MemRef) or view.rank != 1 or op.attributes.get("chunk_size", 1) != 1:
+        raise Unsupported(op, "but of single elements of a memref")
+    if rank == 1:
+        return fiber, None
+    return once_a_warp(fiber, varying(fiber, [view], [value for value in given if not values.is_uniform(value, rank)]))

@@ -26,10 +26,16 @@ _ROW, _COLUMN = 0, 1  # loops of the op
 
 @dataclass(frozen=True)
 class Position:
-    """Where the elements of a vector are in the tile: `column`, and those after it, of `row`."""
+    """Where the elements of a vector are in the tile: `column`, and those after it, of `row`.
+
+    Attributes:
+        residues: of row and column, both modulo the elements of the vector; None for a column that is a multiple of
+            them, in any row.
+    """
 
     row: ir.Value
     column: ir.Value
+    residues: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -346,7 +352,7 @@ def _load(operand: ir.Value, map_: ir.AffineMap, position: Position, width: int 
         return element(position.column)
     if _COLUMN not in loops:
         return _repeated(element(position.column), width)
-    if loops[-1] == _COLUMN and _rows_are_aligned(type_, width):
+    if loops[-1] == _COLUMN and _is_aligned(type_, width, loops, position.residues):
         places = {_ROW: position.row, _COLUMN: position.column}
         indices = [index(0) if loop is None else places[loop] for loop in loops]
         return memory.load_vector(ir.VectorType.get([width], type_.element_type), operand, *indices)
@@ -363,12 +369,20 @@ def _repeated(number: ir.Value, width: int) -> ir.Value:
     return ir.Operation.create("vector.broadcast", results=[vector], operands=[number]).results[0]
 
 
-def _rows_are_aligned(type_: ir.MemRefType, width: int) -> bool:
-    """Tells whether the rows of a view begin at multiples of a vector of `width` elements, whatever its first row.
+def _is_aligned(
+    type_: ir.MemRefType, width: int, loops: Sequence[int | None], residues: tuple[int, int] | None
+) -> bool:
+    """Tells whether a vector of `width` elements of a view begins at a multiple of them.
 
-    A tile begins at a multiple of its columns, which are a multiple of `width`.
+    A tile begins at multiples of its rows and columns, which are multiples of `width`. Where nothing is known of the
+    vector's place in it (`residues`), rows must begin at multiples of `width`, whatever the first one.
     """
     strides, _ = type_.get_strides_and_offset()
     unknown = ir.ShapedType.get_dynamic_stride_or_offset()
     is_vector = types.byte_width(type_.element_type) * width in (4, 8, 16, 32)
-    return is_vector and strides[-1] == 1 and all(stride != unknown and stride % width == 0 for stride in strides[:-1])
+    if not is_vector or strides[-1] != 1 or unknown in strides:
+        return False
+    if residues is None:
+        return all(stride % width == 0 for stride in strides[:-1])
+    places = (0 if loop is None else residues[loop] * stride for loop, stride in zip(loops, strides))
+    return sum(places) % width == 0

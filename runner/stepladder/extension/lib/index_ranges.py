@@ -65,7 +65,27 @@ def divisor_of(value: ir.Value) -> int:
         return math.gcd(divisor_of(owner.operands[0]), divisor_of(owner.operands[2])) if is_induction else 1
     if op.name in ("arith.addi", "arith.subi"):
         return math.gcd(*map(divisor_of, op.operands))
+    if op.name == "affine.apply":
+        (result,) = ir.AffineMapAttr(op.attributes["map"]).value.results
+        return _divisor_of_expression(result, op)
     return math.prod(map(divisor_of, op.operands)) if op.name == "arith.muli" else 1
+
+
+def _divisor_of_expression(expression: ir.AffineExpr, op: ir.Operation) -> int:
+    """Returns a number that divides an expression of an `affine.apply`, as `divisor_of` does."""
+    if isinstance(expression, ir.AffineConstantExpr):
+        return abs(expression.value)
+    if isinstance(expression, ir.AffineDimExpr):
+        return divisor_of(op.operands[expression.position])
+    if isinstance(expression, ir.AffineSymbolExpr):
+        dimensions = ir.AffineMapAttr(op.attributes["map"]).value.n_dims
+        return divisor_of(op.operands[dimensions + expression.position])
+    assert isinstance(expression, ir.AffineBinaryExpr)  # there are no others
+    left, right = (_divisor_of_expression(side, op) for side in (expression.lhs, expression.rhs))
+    if isinstance(expression, ir.AffineMulExpr):
+        return left * right
+    # A remainder differs from its dividend by a multiple of its divisor.
+    return math.gcd(left, right) if isinstance(expression, (ir.AffineAddExpr, ir.AffineModExpr)) else 1
 
 
 def _of_argument(argument: ir.BlockArgument, launch: ir.Operation) -> Range | None:

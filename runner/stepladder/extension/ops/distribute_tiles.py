@@ -10,7 +10,7 @@ from stepladder.extension.lib.tiles import Owned, create, init_tile, load_tile, 
 from stepladder.extension.lib.translation import Translation
 from stepladder.extension.lib.xegpu_layouts import turns
 from stepladder.mlir.bindings import arith, gpu, ir
-from stepladder.mlir.traverse import attributes_of, walk
+from stepladder.mlir.traverse import attributes_of, producer, walk
 from stepladder.mlir.xetile.derive import map_of
 from stepladder.mlir.xetile.tile_type import TileType, is_tile, map_attribute, read_tile, segments
 from stepladder.mlir.xetile.wg_map import WgMap, Wrong
@@ -93,7 +93,12 @@ class _Distributor(Translation):
     def expanded(self, op: ir.Operation, like: ir.Value, value: ir.Value) -> list[ir.Value]:
         """Returns the blocks of a value where it becomes `like`, a value that a loop or a branch carries."""
         if is_tile(like.type):
-            return self.values.get(value, [value])
+            blocks = self.values.get(value, [value])
+            if read_tile(like.type).scatter and blocks[0].type != value.type:
+                raise Refusal(
+                    op, f"{op.name} carries a scatter tile of a work-group: xetile.init_tile makes one inside"
+                )
+            return blocks
         wg = _map(like)
         return [self.one(value)] if wg is None else self.of_vector(op, value, wg)
 
@@ -151,7 +156,7 @@ class _Distributor(Translation):
     def _init_tile(self, op: ir.Operation) -> None:
         tile = read_tile(op.results[0].type)
         if tile.wg is None:
-            self.clone(op)
+            self._init_scatter_tile(op, tile) if tile.scatter else self.clone(op)
             return
         parts = [[self.one(value) for value in part] for part in segments(op)]
         (base,), offsets, shape, strides = parts
@@ -193,11 +198,49 @@ class _Distributor(Translation):
             for value, tile in self._pairs(op)
         ]
 
+    def _init_scatter_tile(self, op: ir.Operation, tile: TileType) -> None:
+        """The blocks of a scatter tile are those of its offsets."""
+        base, offsets = op.operands
+        wg = map_of(offsets)
+        if wg is None:
+            self.clone(op)
+            return
+        block = tile_type(TileType(wg.sg_data, tile.element, scatter=True))
+        self.values[op.results[0]] = [
+            create("init_tile", [self.one(base), part], [block], attributes_of(op)).results[0]
+            for part in self.values[offsets]
+        ]
+
+    def _scattered(self, op: ir.Operation, tile: ir.Value, mask: ir.Value) -> list[tuple[ir.Value, ir.Value]] | None:
+        """Returns the blocks of a scatter tile with those of a mask; None for a tile without a map."""
+        init = producer(tile)
+        wg = None if init is None else map_of(init.operands[1])
+        if wg is None:
+            return None
+        found = map_attribute(op) if op.results else map_of(op.operands[0])
+        if found != wg:
+            raise Refusal(op, f"{op.name}: the offsets are distributed by {wg}, and the vector must be as well")
+        return list(zip(self.values[tile], self.of_vector(op, mask, wg)))
+
     def _load_gather(self, op: ir.Operation) -> None:
-        self.clone(op)
+        pairs = self._scattered(op, *op.operands)
+        if pairs is None:
+            self.clone(op)
+            return
+        element = ir.VectorType(op.results[0].type).element_type
+        self.values[op.results[0]] = [
+            create("load_gather", [tile, mask], [_like(mask, element)], self._kept(op)).results[0]
+            for tile, mask in pairs
+        ]
 
     def _store_scatter(self, op: ir.Operation) -> None:
-        self.clone(op)
+        value, mask, tile = op.operands
+        pairs = self._scattered(op, tile, mask)
+        if pairs is None:
+            self.clone(op)
+            return
+        for part, (block, inside) in zip(self.values[value], pairs):
+            create("store_scatter", [part, inside, block], [], self._kept(op))
 
     # Vectors.
 
@@ -284,6 +327,10 @@ def _map(value: ir.Value) -> WgMap | None:
 
 def _shape(value: ir.Value) -> tuple[int, ...]:
     return read_tile(value.type).shape if is_tile(value.type) else tuple(ir.VectorType(value.type).shape)
+
+
+def _like(value: ir.Value, element: ir.Type) -> ir.VectorType:
+    return ir.VectorType.get(list(ir.VectorType(value.type).shape), element)
 
 
 def _block_of(tile: TileType) -> TileType:

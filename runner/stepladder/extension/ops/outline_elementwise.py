@@ -6,7 +6,7 @@ from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.stages import STARTS, VIEWS, is_structured, one_function, outline, with_producers
 from stepladder.mlir.bindings import ir
-from stepladder.mlir.linalg_ops import create_named_op
+from stepladder.mlir.linalg_ops import create_generic, create_named_op
 from stepladder.mlir.traverse import producer
 from stepladder.mlir.types import row_major_strides
 
@@ -17,9 +17,10 @@ _IN_FUNCTION = (*STARTS, *VIEWS, "func.call", "func.return")
 class OutlineElementwise(Tc.Operation, name="outline_elementwise"):
     """Moves each linalg op that is left in a function on tensors to a private function, with the views of its operands.
 
-    A value that is returned and that no linalg op makes, such as a reshape or an argument, is copied, and so is one
-    that is returned twice, and a slice that a matmul reads: the operands of its kernel are whole buffers. A linalg op
-    that nothing reads goes: fusion leaves the assertions of one, which the ops that it is fused with have too.
+    A value that is returned and that no linalg op makes, such as a reshape, a fill or an argument, is copied, and
+    so is one that is returned twice, and a slice that a matmul reads: the operands of its kernel are whole buffers.
+    A linalg op that nothing reads goes: fusion leaves the assertions of one, which the ops that it is fused with
+    have too.
 
     Operands: a handle to a module with one public function. Refuses ops that are neither linalg ops nor views, and
     results that are not tensors.
@@ -101,7 +102,14 @@ def _layout(part: ir.Operation) -> tuple[list[int], list[int]]:
 
 
 def _copied(value: ir.Value, user: ir.Operation) -> ir.Value:
-    """Returns a copy of a tensor, made in front of an op."""
+    """Returns a copy of a tensor, made in front of an op; of a fill, which no kernel alone computes, an op like it."""
+    source = producer(value)
     with ir.InsertionPoint(user), user.location:
-        empty = ir.Operation.create("tensor.empty", results=[value.type])
-        return create_named_op("linalg.copy", [value], empty.results[0]).results[0]
+        empty = ir.Operation.create("tensor.empty", results=[value.type]).results[0]
+        if source is None or source.name != "linalg.fill":
+            return create_named_op("linalg.copy", [value], empty).results[0]
+        identity = ir.AffineMap.get_identity(ir.RankedTensorType(value.type).rank)
+        generic, body = create_generic([], [empty], [identity])
+        with ir.InsertionPoint(body):
+            ir.Operation.create("linalg.yield", operands=[source.operands[0]])
+        return generic.results[0]

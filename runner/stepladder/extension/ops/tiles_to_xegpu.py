@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from stepladder.extension.lib.arithmetic import zero_of
+from stepladder.extension.lib.arithmetic import splat_of, zero_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.index_ranges import divisor_of
 from stepladder.extension.lib.lane_updates import (
@@ -15,6 +15,7 @@ from stepladder.extension.lib.lane_updates import (
     make_scratch,
     update_elements,
 )
+from stepladder.extension.lib.scattered import Scattered, offsets_type, scattered_base
 from stepladder.extension.lib.shared_matrices import allocate_attributions, check_within, describe
 from stepladder.extension.lib.tile_padding import padded, padding_of
 from stepladder.extension.lib.tiles import uses_of
@@ -32,7 +33,7 @@ from stepladder.extension.lib.xegpu_matrices import described, matrix_of
 from stepladder.extension.lib.xegpu_vectors import broadcasted, check_scalars, computed_by_column, reduced
 from stepladder.mlir.bindings import arith, ir, memref, vector
 from stepladder.mlir.printed import ATOMIC_KINDS
-from stepladder.mlir.traverse import users_of, walk
+from stepladder.mlir.traverse import producer, users_of, walk
 from stepladder.mlir.types import byte_width
 from stepladder.mlir.xetile.tile_type import TileType, is_tile, read_tile, segments
 
@@ -42,13 +43,14 @@ class TilesToXegpu(Tc.Operation, name="tiles_to_xegpu"):
 
     A column-major tile becomes the block of the row-major matrix, transposed in registers. Elements beyond the matrix
     are zero by the hardware's bounds; another padding takes their place by a mask. Tiles with fewer columns than a
-    block, and atomic updates, are accessed by element. Shared local memory has descriptors of its own.
+    block, atomic updates and scatter tiles are accessed by element. Shared local memory has descriptors of its own.
 
     Operands: a handle to any op; the launches below are rewritten.
     Refuses: tiles of work-groups; bases whose shape or strides are not constants, or whose rows are not those of a 2D
-        block operation (at least 64 bytes, a pitch that is a multiple of 16); scatter tiles; tiles of shared local
-        memory that may not be within it; atomic updates of other types; products and reductions that blocks of an
-        instruction do not divide; 16-bit elements that are transposed from an odd offset.
+        block operation (at least 64 bytes, a pitch that is a multiple of 16); scatter tiles of one dimension, or of a
+        memref without a static size; constants of several numbers; tiles of shared local memory that may not be within
+        it; atomic updates of other types; products and reductions that blocks of an instruction do not divide; 16-bit
+        elements that are transposed from an odd offset; transposes of other vectors than loaded ones.
     """
 
     target: Handle
@@ -121,11 +123,18 @@ class _Conversion(Translation):
 
     def types_of(self, like: ir.Value) -> list[ir.Type]:
         """Returns the types of what stands for a carried value."""
-        return [ir.IndexType.get()] * 2 if is_tile(like.type) else [like.type]
+        if not is_tile(like.type):
+            return [like.type]
+        tile = read_tile(like.type)
+        return [offsets_type(tile)] if tile.scatter else [ir.IndexType.get()] * 2
 
     def operation(self, op: ir.Operation) -> bool:
         """Creates what an op of `xetile` becomes."""
         dialect, _, name = op.name.partition(".")
+        if any(map(_is_table, op.operands)):
+            raise Refusal(
+                op, f"{op.name} of a constant of several numbers has no form in lanes: constants of one number have one"
+            )
         if dialect in ("arith", "math"):
             return self._by_column(op)
         if dialect != "xetile":
@@ -159,8 +168,13 @@ class _Conversion(Translation):
     def _init_tile(self, op: ir.Operation) -> None:
         tile = read_tile(op.results[0].type)
         (base,), offsets, sizes, strides = segments(op)
-        if tile.wg is not None or tile.scatter:
-            raise Refusal(op, "only a block tile of a subgroup has an XeGPU descriptor here")
+        if tile.wg is not None:
+            raise Refusal(op, "only a tile of a subgroup has an XeGPU form here")
+        if tile.scatter:
+            source = scattered_base(op, tile, self.one(base))
+            self.described[op.results[0]] = _Described(tile, tuple(ir.MemRefType(source.type).shape), None, source)
+            self.values[op.results[0]] = [self.whole(op, offsets[0])]
+            return
         places = [self.one(offset) for offset in offsets]
         self.values[op.results[0]] = places[-2:]
         source = self.one(base)
@@ -303,6 +317,19 @@ class _Conversion(Translation):
             raise Refusal(op, f"xetile.atomic_rmw by {kind} of {tile.element} has no form in lanes: {accepted} have")
         self._update(op, lambda number, base, at: memref.atomic_rmw(ATOMIC_KINDS.index(kind), number, base, at))
 
+    def _scattered(self, op: ir.Operation, tile: ir.Value, mask: ir.Value) -> Scattered:
+        described = self.described[tile]
+        assert described.matrix is not None  # of every scatter tile
+        return Scattered(described.type, described.matrix, self.one(tile), self.whole(op, mask))
+
+    def _load_gather(self, op: ir.Operation) -> None:
+        access = self._scattered(op, op.operands[0], op.operands[1])
+        self.values[op.results[0]] = [access.load(padding_of(op, access.tile.element))]
+
+    def _store_scatter(self, op: ir.Operation) -> None:
+        value, mask, tile = op.operands
+        self._scattered(op, tile, mask).store(self.whole(op, value))
+
     def _prefetch_tile(self, op: ir.Operation) -> None:
         if self.described[op.operands[0]].type.space != "global":
             raise Refusal(op, "a prefetch of shared local memory has no XeGPU form: one of global memory has")
@@ -352,6 +379,8 @@ _FORMS = (
     "transpose",
     "broadcast",
     "reduction",
+    "load_gather",
+    "store_scatter",
 )
 
 
@@ -359,3 +388,10 @@ def _atomic_kind(op: ir.Operation) -> str:
     """Returns the kind of an atomic update by its name."""
     kind = op.attributes["kind"]
     return kind.value if isinstance(kind, ir.StringAttr) else ATOMIC_KINDS[ir.IntegerAttr(kind).value]
+
+
+def _is_table(value: ir.Value) -> bool:
+    """Returns whether a vector is a constant of several numbers."""
+    source = producer(value)
+    is_constant = source is not None and source.name == "arith.constant"
+    return is_constant and isinstance(value.type, ir.VectorType) and splat_of(value) is None

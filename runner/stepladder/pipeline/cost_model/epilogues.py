@@ -18,9 +18,15 @@ from stepladder.pipeline.cost_model.terms import (
 _WARPGROUP_THREADS = 128
 # Rate of stores from registers, as a fraction of that by TMA: 5106 to 7631 clocks of a tile at 2048^3, f32.
 _FROM_REGISTERS = 0.67
+# Of rows of 16 bits with an odd number of elements from registers, one by one, as a fraction of that; and of stores by
+# whole rows, as a fraction of the rate by TMA: docs/results/odd_epilogues.json.
+_SINGLY = 0.1
+_BY_ROWS = 0.625
 # Nanoseconds of a warpgroup for an element of a pair of products, which at least an activation is computed of.
 # Measured on an H200: 9 us of 56 rows of 112 columns.
 _PAIR_ELEMENT = 1.2
+# Splits of a tile in global memory for which no block waits longer than for its own.
+_FEW_SPLITS = 12
 # The fraction that an epilogue takes longer with one stage, which waits for its store before the next box.
 _ONE_BUFFER = 0.1
 
@@ -38,14 +44,27 @@ def writes_elements(knobs: Columns, size: Size) -> Array:
     return np.asarray((size.c_layout == "column") & ~by_tma & ~((knobs.floats("split_k", 1) > 1) & in_cluster))
 
 
+def _store_rate(knobs: Columns, size: Size) -> Array:
+    """Returns the rate at which a warpgroup stores its rows, as a fraction of that by TMA, but for elements of a
+    transposed C. Stores by whole rows have a part of each row that the buffer holds to begin and to end: as much as
+    another line."""
+    epilogue = np.asarray(knobs.column("epilogue", "registers"))
+    is_single = size.c_layout == "row" and size.out_bytes == 2 and size.n % 2 == 1
+    run = np.minimum(knobs.floats("block_n") * size.out_bytes, knobs.floats("epilogue_stages", 2) * LINE_BYTES)
+    from_registers = _FROM_REGISTERS * np.where(is_single, _SINGLY, 1.0)
+    return np.where(
+        epilogue == "tma", 1.0, np.where(epilogue == "rows", _BY_ROWS / (1 + LINE_BYTES / run), from_registers)
+    )
+
+
 def epilogue_time(
     knobs: Columns, size: Size, outside: Array, at_once: Array, gpu: Gpu, constants: dict[str, float]
 ) -> Array:
-    """Returns the time in which a block writes its tile: each warpgroup its rows, by TMA or, more slowly, from
-    registers; or in which all blocks write theirs, in whole lines of L2 where the boxes of TMA are narrower. With
-    split-K each block writes a share of the tile. Source: fitted.
+    """Returns the time in which a block writes its tile: each warpgroup its rows, by TMA or, more slowly, by whole rows
+    or from registers; or in which all blocks write theirs, in whole lines of L2 where the boxes of TMA are narrower.
+    With split-K each block writes a share of the tile. Source: fitted.
 
-    Of a pair of products, elements outside of C are computed for boxes of TMA, and skipped by stores from registers.
+    Of a pair of products, elements outside of C are computed for shared memory, and skipped by stores from registers.
 
     Args:
         knobs: with the tile, the epilogue and the schedule.
@@ -58,31 +77,32 @@ def epilogue_time(
     Returns:
         Microseconds.
     """
-    by_tma = np.asarray(knobs.column("epilogue", "registers")) == "tma"
+    by_tma, by_rows = (np.asarray(knobs.column("epilogue", "registers")) == kind for kind in ("tma", "rows"))
     pingpong = np.asarray(knobs.column("schedule", "cooperative")) == "pingpong"
     writers = np.where(pingpong, 1.0, knobs.floats("consumer_warpgroups", 1))
     bytes_ = knobs.floats("block_m") * knobs.floats("block_n") * size.out_bytes * (2 if size.accumulate else 1)
     bytes_ = bytes_ / knobs.floats("split_k", 1)
     elements = writes_elements(knobs, size)
-    rate = (
-        constants["store"] * np.where(by_tma, 1.0, _FROM_REGISTERS) * np.where(elements, constants["column_store"], 1)
-    )
+    rate = constants["store"] * _store_rate(knobs, size) * np.where(elements, constants["column_store"], 1)
     waits = np.where(by_tma & (knobs.floats("epilogue_stages", 2) < 2), 1 + _ONE_BUFFER, 1.0)
     # A box of a transposed C has 64 rows of the tile.
     columns = np.asarray(float(INSTRUCTION_ROWS)) if size.c_layout == "column" else knobs.floats("block_n")
     row_bytes = columns * size.out_bytes
     lines = bytes_ * np.where(by_tma, np.maximum(1.0, LINE_BYTES / widest_box(row_bytes)), 1.0)
     lines = lines * np.where(elements, constants["column_write"], 1.0)
+    # A row of a tile that begins and ends within lines writes parts of two.
+    lines = lines * np.where(by_rows, 1 + LINE_BYTES / row_bytes, 1.0)
     together = lines * (at_once / gpu.multiprocessors) / (constants["store_together"] * 10)
     is_pair = np.asarray(size.products) > 1
-    computed = np.where(is_pair & by_tma, outside * knobs.floats("block_n") / writers * _PAIR_ELEMENT, 0.0)
+    computed = np.where(is_pair & (by_tma | by_rows), outside * knobs.floats("block_n") / writers * _PAIR_ELEMENT, 0.0)
     return constants["tile"] + (join(bytes_ / writers / rate * waits, together) + computed) * 1e-3
 
 
 def reduction_time(knobs: Columns, constants: dict[str, float]) -> Array:
     """Returns the time of the reduction of splits: in a cluster, in global memory, or in C with stream-K. Every block
     writes its partial accumulator and reads as many elements. A thread reduces four adjacent elements over all splits
-    in a pass; passes do not overlap. Source: fitted.
+    in a pass; passes do not overlap. A block waits until all splits of its tile have arrived in global memory, which
+    shows beyond twelve of them. Source: fitted.
 
     Args:
         knobs: with the tile, the splits and the scheduler.
@@ -102,5 +122,6 @@ def reduction_time(knobs: Columns, constants: dict[str, float]) -> Array:
 
     shared = np.asarray(knobs.column("tile_scheduler", "data_parallel")) == "stream_k"
     in_c = constants["reduce_memory"] + bytes_ / constants["reduce_memory_rate"]
-    times = np.where(in_cluster, reduction("reduce_cluster"), reduction("reduce_memory"))
+    waiting = np.maximum(0.0, split - _FEW_SPLITS) * constants["reduce_memory_many"]
+    times = np.where(in_cluster, reduction("reduce_cluster"), reduction("reduce_memory") + waiting)
     return np.where(split > 1, times, np.where(shared, in_c, 0.0))

@@ -215,8 +215,15 @@ _USEFUL_WARPGROUP = (
     # fill. Tiles of 16 columns of both B took half as long again as predicted. Measured on an H200.
     "products == 1 or cluster_n == 1 or m >= block_m",
     "products == 1 or block_n >= 32 or m >= block_m or tiles <= persistent_blocks",
-    "epilogue == 'tma' or epilogue_stages == 2",
-    "epilogue_stages <= 2",
+    # Rows of C that TMA does not take are stored as whole rows, where these can begin anywhere.
+    "epilogue != 'rows' or n * result_bits % 128",
+    (
+        "epilogue != 'registers' or split_k > 1 or n * result_bits % 128 == 0 or c_layout == 'column' "
+        "or batch > 1 and m * n * result_bits % 128"
+    ),
+    "epilogue != 'registers' or epilogue_stages == 2",
+    "epilogue_stages <= 2 or epilogue == 'rows'",
+    "epilogue != 'rows' or epilogue_stages == 1 or block_n * row_bits * products > epilogue_stages * 512",
     "tile_scheduler == 'data_parallel' or tiles > persistent_blocks and tiles % persistent_blocks != 0",
 )
 # A thread's registers: its accumulators, two sets of fragments, or one and tiles on their way through registers, and 40

@@ -1,0 +1,39 @@
+"""Checks of the arguments that say how a payload is compiled."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from stepladder.api.errors import ArgumentError
+
+_PATH = (str, os.PathLike)
+# What each argument may be, and how a message says it.
+_ONE = {
+    "pipeline": (_PATH, "the name or the file of a pipeline"),
+    "target": (str, "the name of a GPU architecture, such as 'sm_90a'"),
+    "device": ((str, int), "'auto', 'emulator', and the ordinal of a GPU"),
+    "function": ((str, type(None)), "the name of a function, or None"),
+}
+_SEVERAL = {"without": (str, "a sequence of names of steps"), "plugins": (_PATH, "a sequence of files")}
+
+
+def check_options(given: Mapping[str, object]) -> None:
+    """Checks the types of arguments.
+
+    Args:
+        given: values by name, of arguments of `stepladder.compile`.
+
+    Raises:
+        ArgumentError: a value of another type; names the argument.
+    """
+    for name, value in given.items():
+        if name in _SEVERAL:
+            types, accepted = _SEVERAL[name]
+            is_sequence = isinstance(value, (list, tuple))
+            if not is_sequence or not all(isinstance(item, types) for item in value):
+                raise ArgumentError(f"argument '{name}' is {value!r}; accepted: {accepted}")
+        else:
+            types, accepted = _ONE[name]
+            if not isinstance(value, types) or isinstance(value, bool):
+                raise ArgumentError(f"argument '{name}' is {value!r}; accepted: {accepted}")

@@ -1,0 +1,268 @@
+"""Raises a function on buffers and numbers to one on tensors, which may become several kernels.
+
+A buffer becomes the tensor that it holds: an argument where an op reads what the caller put there, and a result where
+an op writes it. Numbers become tensors of one element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.cloning import clone_ops
+from stepladder.mlir.linalg_ops import create_generic, indexing_maps
+from stepladder.mlir.traverse import attributes_of, producer, walk
+from stepladder.mlir.types import is_number
+from stepladder.payload.raised_views import VIEWS, element_order, read_view, tensor_of, write_view
+from stepladder.payload.refusal import refuse
+from stepladder.payload.signature import set_signature
+
+_ACCEPTED = (
+    "accepted: linalg ops, memref.alloc, memref.copy, reshapes, casts, transposes and static memref.subview of "
+    "buffers, bufferization.to_tensor, bufferization.materialize_in_destination, ops on tensors, constants"
+)
+_ALLOCATIONS = ("memref.alloc", "memref.alloca")
+_NOTHING = ("memref.dealloc",)
+_OF_NUMBERS = "accepted: linalg.fill, and the bodies of linalg.generic and linalg.map"
+
+
+def is_raisable(function: ir.Operation) -> bool:
+    """Tells whether a function has arguments that raising changes: static buffers, or numbers; its other arguments and
+    its results are tensors.
+
+    Args:
+        function: a `func.func`.
+    """
+    if len(function.regions[0].blocks) != 1:
+        return False
+    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    changes = [_is_buffer(item) or is_number(item) for item in type_.inputs]
+    others = [item for item, is_changed in zip(type_.inputs, changes) if not is_changed]
+    return any(changes) and all(isinstance(item, ir.RankedTensorType) for item in [*others, *type_.results])
+
+
+def _is_buffer(type_: ir.Type) -> bool:
+    if not isinstance(type_, ir.MemRefType) or not type_.has_static_shape or not is_number(type_.element_type):
+        return False
+    return type_.affine_map == ir.AffineMap.get_identity(type_.rank)
+
+
+def raised(function: ir.Operation) -> ir.Module:
+    """Returns a module with a function on tensors that computes what a function on buffers does.
+
+    Its arguments are those that are read, in their order. Its results are those of the function, and then what each
+    buffer holds that is written, in the order of the arguments.
+
+    Args:
+        function: for which `is_raisable` holds; it stays as it is.
+
+    Raises:
+        StepladderError: an op on buffers that has no counterpart on tensors, or one that reads elements of a buffer
+            that it writes at other places.
+    """
+    with function.location:
+        module = ir.Module.create()
+        types = [argument.type for argument in function.regions[0].blocks[0].arguments]
+        with ir.InsertionPoint(module.body):
+            new = ir.Operation.create(
+                "func.func",
+                attributes={
+                    "sym_name": function.attributes["sym_name"],
+                    "function_type": ir.TypeAttr.get(ir.FunctionType.get([], [])),
+                },
+                regions=1,
+            )
+        locations = [argument.location for argument in function.regions[0].blocks[0].arguments]
+        block = new.regions[0].blocks.append(*map(_raised_type, types), arg_locs=locations)
+    _Raising(function, block).run()
+    set_signature(new, [value.type for value in _terminator(block).operands])
+    assert module.operation.verify()
+    return module
+
+
+def _terminator(block: ir.Block) -> ir.Operation:
+    """Returns the last op of a block.
+
+    Args:
+        block: with one op at least.
+    """
+    return block.operations[len(block.operations) - 1].operation
+
+
+def _raised_type(type_: ir.Type) -> ir.Type:
+    if isinstance(type_, ir.MemRefType):
+        return tensor_of(type_)
+    return ir.RankedTensorType.get([], type_) if is_number(type_) else type_
+
+
+class _Raising:
+    """Writes the function on tensors.
+
+    Args:
+        function: on buffers.
+        block: of the new function, with an argument for each of the function's.
+    """
+
+    def __init__(self, function: ir.Operation, block: ir.Block) -> None:
+        self.old = function.regions[0].blocks[0]
+        self.block = block
+        arguments = list(zip(self.old.arguments, block.arguments))
+        # What buffers hold so far, numbers as tensors, and other values.
+        self.held: dict[ir.Value, ir.Value] = {old: new for old, new in arguments if _is_memory(old)}
+        self.numbers: dict[ir.Value, ir.Value] = {old: new for old, new in arguments if is_number(old.type)}
+        self.known: dict[ir.Value, ir.Value] = dict(arguments)
+        self.written: set[ir.Value] = set()
+
+    def run(self) -> None:
+        """Raises all ops, and leaves out the arguments that nothing reads."""
+        *ops, end = (op.operation for op in self.old.operations)
+        for op in ops:
+            with ir.InsertionPoint(self.block), op.location:
+                self._raise(op)
+        results = [self.known[value] for value in end.operands]
+        results += [self.held[value] for value in self.old.arguments if value in self.written]
+        with ir.InsertionPoint(self.block), end.location:
+            ir.Operation.create("func.return", operands=results)
+        for old, new in reversed(list(zip(self.old.arguments, list(self.block.arguments)))):
+            if _is_memory(old) and not list(new.uses):
+                self.block.erase_argument(new.arg_number)
+
+    def _raise(self, op: ir.Operation) -> None:
+        """Creates the counterpart of an op."""
+        nested = [value for inner in walk(op) for value in inner.operands]
+        if op.name in _ALLOCATIONS:
+            type_ = ir.MemRefType(op.results[0].type)
+            if not type_.has_static_shape or len(op.operands):
+                raise refuse(op, "a buffer whose size is not static", _ACCEPTED)
+            self.held[op.results[0]] = ir.Operation.create("tensor.empty", results=[tensor_of(type_)]).results[0]
+        elif op.name in _NOTHING or op.name in VIEWS:
+            return
+        elif op.name == "memref.copy":
+            self._write(op.operands[1], self._read(op.operands[0], op), op)
+        elif op.name == "bufferization.to_tensor":
+            self.known[op.results[0]] = self._read(op.operands[0], op)
+        elif op.name == "bufferization.materialize_in_destination" and _is_memory(op.operands[1]):
+            self._write(op.operands[1], self.known[op.operands[0]], op)
+        elif op.name.startswith("linalg.") and any(_is_memory(value) or value in self.numbers for value in nested):
+            self._raise_linalg(op, [value for value in dict.fromkeys(nested) if value in self.numbers])
+        elif any(_is_memory(value) for value in (*nested, *op.results)):
+            raise refuse(op, f"'{op.name}' in a function on buffers that is no single kernel", _ACCEPTED)
+        elif any(value in self.numbers for value in nested):
+            raise refuse(
+                op, f"'{op.name}' of a number that is an argument, in a function of several kernels", _OF_NUMBERS
+            )
+        else:
+            self.known |= clone_ops([op], self.known, ir.InsertionPoint(self.block))
+
+    def _raise_linalg(self, op: ir.Operation, numbers: Sequence[ir.Value]) -> None:
+        """Creates a linalg op on tensors, and stores what it writes to buffers; numbers become its first operands."""
+        outputs = [number for number in range(len(op.operands)) if _is_output(op, number)]
+        self._check_aliases(op, outputs)
+        operands = list(op.operands)
+        values = [self._operand(op, number, number in outputs) for number in range(len(operands))]
+        if numbers:
+            new, block = self._with_numbers(op, numbers, values, outputs)
+        else:
+            new = ir.Operation.create(
+                op.name,
+                results=[values[number].type for number in outputs],
+                operands=values,
+                attributes=attributes_of(op),
+                regions=1,
+            )
+            types = [argument.type for argument in op.regions[0].blocks[0].arguments]
+            block = new.regions[0].blocks.append(*types, arg_locs=[op.location] * len(types))
+        if op.name == "linalg.fill" and numbers:
+            with ir.InsertionPoint(block):
+                ir.Operation.create("linalg.yield", operands=[block.arguments[0]])
+        else:
+            inner = op.regions[0].blocks[0]
+            known = {**self.known, **dict(zip([*numbers, *inner.arguments], block.arguments))}
+            clone_ops([item.operation for item in inner.operations], known, ir.InsertionPoint(block))
+        for number, result in zip(outputs, new.results):
+            if _is_memory(operands[number]):
+                self._write(operands[number], result, op)
+        self.known |= dict(zip(op.results, new.results))
+
+    def _operand(self, op: ir.Operation, number: int, is_output: bool) -> ir.Value:
+        """Returns the tensor, or the number, for an operand of a linalg op; an empty one if it only writes it."""
+        value = op.operands[number]
+        if not _is_memory(value):
+            return self.known[value]
+        if is_output and not _reads(op, number):
+            return ir.Operation.create("tensor.empty", results=[tensor_of(value.type)]).results[0]
+        return self._read(value, op)
+
+    def _with_numbers(
+        self, op: ir.Operation, numbers: Sequence[ir.Value], values: Sequence[ir.Value], outputs: Sequence[int]
+    ) -> tuple[ir.Operation, ir.Block]:
+        """Creates a `linalg.generic` for an op that takes numbers; its body is empty."""
+        if op.name not in ("linalg.generic", "linalg.fill", "linalg.map"):
+            raise refuse(op, f"'{op.name}' takes a number that is an argument", _OF_NUMBERS)
+        maps = element_order(op) if op.name == "linalg.map" else indexing_maps(op)
+        kept = [number for number in range(len(values)) if number not in outputs and op.name != "linalg.fill"]
+        constant = ir.AffineMap.get(maps[-1].n_dims, 0, [])
+        return create_generic(
+            [*(self.numbers[number] for number in numbers), *(values[number] for number in kept)],
+            [values[number] for number in outputs],
+            [*[constant] * len(numbers), *(maps[number] for number in (*kept, *outputs))],
+            {"iterator_types": op.attributes["iterator_types"]} if op.name == "linalg.generic" else {},
+        )
+
+    def _check_aliases(self, op: ir.Operation, outputs: Sequence[int]) -> None:
+        """Refuses an op that reads a buffer that it writes, but for each element where it is written."""
+        maps = indexing_maps(op)
+        for number, value in enumerate(op.operands):
+            for output in outputs:
+                target = op.operands[output]
+                is_alike = number == output or (value, maps[number]) == (target, maps[output])
+                if _is_memory(value) and _is_memory(target) and not is_alike and _root(value) == _root(target):
+                    raise refuse(op, f"{op.name} reads the buffer that it writes, at other elements", _ACCEPTED)
+
+    def _read(self, buffer: ir.Value, user: ir.Operation) -> ir.Value:
+        """Returns the tensor that a buffer or a view holds, created where it is a view."""
+        source = producer(buffer)
+        if source is not None and source.name in VIEWS:
+            return read_view(source, self._read(source.operands[0], user))
+        if buffer not in self.held:
+            raise refuse(user, f"a buffer of type {buffer.type} that is no argument and no allocation", _ACCEPTED)
+        return self.held[buffer]
+
+    def _write(self, buffer: ir.Value, value: ir.Value, user: ir.Operation) -> None:
+        """Notes what a buffer holds; of a view, the buffer that it is of changes."""
+        source = producer(buffer)
+        if source is not None and source.name in VIEWS:
+            whole = self._read(source.operands[0], user)
+            self._write(source.operands[0], write_view(source, value, whole), user)
+            return
+        self._read(buffer, user)
+        self.held[buffer] = value
+        self.written.add(buffer)
+
+
+def _is_output(op: ir.Operation, number: int) -> bool:
+    """Tells whether an operand of a linalg op is an output."""
+    if "operandSegmentSizes" in op.attributes:
+        return number >= list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))[0]
+    if op.name in ("linalg.map", "linalg.transpose", "linalg.broadcast"):
+        return number == len(op.operands) - 1
+    return number >= len(op.operands) // 2  # of linalg.reduce
+
+
+def _root(buffer: ir.Value) -> ir.Value:
+    """Returns the buffer that a view is of."""
+    source = producer(buffer)
+    while source is not None and source.name in VIEWS:
+        buffer = source.operands[0]
+        source = producer(buffer)
+    return buffer
+
+
+def _reads(op: ir.Operation, number: int) -> bool:
+    """Tells whether a linalg op uses the elements of an operand, and not only its shape, as that of an output."""
+    elements = list(op.regions[0].blocks[0].arguments)
+    return number < len(elements) and bool(list(elements[number].uses))
+
+
+def _is_memory(value: ir.Value) -> bool:
+    return isinstance(value.type, ir.MemRefType)

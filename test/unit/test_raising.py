@@ -1,0 +1,132 @@
+"""Functions on buffers and numbers that are no single kernel: raised to tensors, executed and compiled."""
+
+import os
+import random
+
+import numpy as np
+import pytest
+
+import stepladder
+from conftest import PROFILE
+from random_buffers import program
+from stepladder.emulator.core.emulation import Emulation
+from stepladder.emulator.functions import EmulatedFunction
+from stepladder.mlir.text import text_of
+from stepladder.mlir.traverse import walk
+from stepladder.payload.raising import raised
+from stepladder.pipeline.build import Build
+from stepladder.pipeline.context import mlir_context, parse_payload
+from stepladder.pipeline.functions import FunctionBuild, build_any
+from stepladder.pipeline.request import Request
+from stepladder.runtime.errors import StepladderError
+from stepladder.verify.function_check import check_function
+
+SEED = int(os.environ.get("STEPLADDER_TEST_SEED", "0"))
+COUNT = 200 if PROFILE == "random" else 8
+COMPILED = 40 if PROFILE == "random" else 2
+TARGET = Request("auto", {"target": "sm_90a"}, tuned=True)
+
+
+def built(text: str) -> Build | FunctionBuild:
+    with mlir_context():
+        return build_any(text, "f.mlir", TARGET)
+
+
+def executed(text: str, seed: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Returns what the buffers of a function hold after it, and what the function on tensors returns for them."""
+    with mlir_context():
+        module = parse_payload(text, "f.mlir")
+        on_tensors = raised(walk(module, "func.func")[0])
+        emulation = Emulation(module, name="f.mlir")
+        rng = np.random.default_rng(seed)
+        given = []
+        for type_ in emulation.function.argument_types:
+            shape = getattr(type_, "static_shape", ())
+            given.append(rng.integers(-3, 4, shape).astype(getattr(type_, "element", type_).dtype))
+        outcome = emulation.run([array.copy() for array in given], count=False)
+        assert outcome.findings == []
+        after = [np.asarray(array) for array in outcome.arguments]
+        tensors = Emulation(parse_payload(text_of(on_tensors), "raised.mlir"), name="raised.mlir")
+        kept = [number for number, name in enumerate("abcdefgh"[: len(given)]) if f"%{name}:" in text_of(on_tensors)]
+        assert len(kept) == len(tensors.function.argument_types)
+        results = tensors.run([given[number] for number in kept], count=False).results
+        written = [array for array, before in zip(after, given) if array.tobytes() != before.tobytes()]
+    return written, [np.asarray(result) for result in results]
+
+
+@pytest.mark.parametrize("number", range(COUNT))
+def test_the_same_on_buffers_and_on_tensors(number: int) -> None:
+    text = program(random.Random(SEED * 1_000_003 + number))
+    try:
+        written, results = executed(text, number)
+    except StepladderError as error:
+        raise AssertionError(f"{error.render()}\n{text}") from error
+    for array in written:
+        assert any(array.shape == result.shape and np.array_equal(array, result) for result in results), text
+
+
+@pytest.mark.parametrize("number", range(COMPILED))
+def test_compiled(number: int) -> None:
+    text = program(random.Random(SEED * 1_000_003 + number))
+    try:
+        made = built(text)
+    except StepladderError as error:  # of a function that writes none of its arguments
+        assert "linalg.matmul" in error.message and "raised" not in error.message, f"{error.render()}\n{text}"
+        return
+    if isinstance(made, FunctionBuild):
+        function = EmulatedFunction(made.bundle)
+        assert [item.describe() for item in check_function(made.bundle, function, number) if not item.passed] == [], (
+            text
+        )
+        assert function.findings == []
+
+
+HEAD = "func.func @f(%a: memref<33x67xf16>, %b: memref<64x48xf16>, %c: memref<33x51xf32>, %s: f32) {\n"
+UNALIGNED = (
+    HEAD
+    + """  %x = memref.subview %a[1, 3] [32, 64] [1, 1]
+    : memref<33x67xf16> to memref<32x64xf16, strided<[67, 1], offset: 70>>
+  %y = memref.subview %c[1, 3] [32, 48] [1, 1] : memref<33x51xf32> to memref<32x48xf32, strided<[51, 1], offset: 54>>
+  linalg.fill ins(%s : f32) outs(%y : memref<32x48xf32, strided<[51, 1], offset: 54>>)
+  linalg.matmul ins(%x, %b : memref<32x64xf16, strided<[67, 1], offset: 70>>, memref<64x48xf16>)
+    outs(%y : memref<32x48xf32, strided<[51, 1], offset: 54>>)
+  return
+}
+"""
+)
+
+
+def test_parts_that_are_not_aligned_and_a_number() -> None:
+    function = stepladder.compile(UNALIGNED, device="emulator", target="sm_90a")
+    assert isinstance(function, stepladder.Function)
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((33, 67), (64, 48)))
+    c = rng.standard_normal((33, 51)).astype(np.float32)
+    got = function(a, b, c, np.array(0.5, np.float32))
+    wanted = c.astype(np.float64)
+    wanted[1:33, 3:51] = 0.5 + a[1:33, 3:67].astype(np.float64) @ b.astype(np.float64)
+    assert np.abs(got - wanted).max() < 1e-2
+    assert (got[0] == c[0]).all() and (got[:, :3] == c[:, :3]).all()
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("linalg.transpose ins(%t : memref<8x8xf32>) outs(%t : memref<8x8xf32>) permutation = [1, 0]", "at other"),
+        ("%v = memref.load %t[%i, %i] : memref<8x8xf32>", "'memref.load' in a function on buffers"),
+        ("memref.store %s, %t[%i, %i] : memref<8x8xf32>", "'memref.store' in a function on buffers"),
+        ("%v = arith.mulf %s, %s : f32", "'arith.mulf' of a number that is an argument"),
+        ("%v = memref.subview %t[%i, 0] [4, 8] [1, 1] : memref<8x8xf32> to "
+         "memref<4x8xf32, strided<[8, 1], offset: ?>>\n  linalg.fill ins(%s : f32) "
+         "outs(%v : memref<4x8xf32, strided<[8, 1], offset: ?>>)", "not static"),
+    ],
+)  # fmt: skip
+def test_refusals(line: str, message: str) -> None:
+    text = f"func.func @f(%t: memref<8x8xf32>, %s: f32) {{\n  %i = arith.constant 0 : index\n  {line}\n  return\n}}\n"
+    with mlir_context(), pytest.raises(StepladderError) as caught:
+        module = parse_payload(text, "f.mlir")
+        raised(walk(module, "func.func")[0])
+    assert message in caught.value.message and (caught.value.location or "").startswith("f.mlir:")
+    with mlir_context(), pytest.raises(StepladderError) as refused:
+        build_any(text, "f.mlir", TARGET)
+    assert "\n" not in refused.value.message and "raised" not in refused.value.message

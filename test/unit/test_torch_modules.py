@@ -1,0 +1,202 @@
+"""Modules of PyTorch on the CPU, compiled through torch-mlir, with kernels on the emulator."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import pytest
+
+import stepladder
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs PyTorch")
+
+EMULATOR = "emulator"
+
+
+@pytest.fixture(scope="module")
+def torch(needs_ptxas: None) -> ModuleType:
+    import torch
+
+    torch.manual_seed(0)
+    return torch
+
+
+def close(got: Tensor, wanted: Tensor, tolerance: float = 1e-2) -> None:
+    assert got.shape == wanted.shape
+    assert (got.double() - wanted.double()).abs().max() <= tolerance * max(1.0, wanted.abs().max().item())
+
+
+def test_a_module_is_compiled(torch: ModuleType) -> None:
+    pytest.importorskip("torch_mlir.fx")
+
+    class Layer(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = torch.nn.Linear(64, 64, dtype=torch.float16)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.nn.functional.silu(self.linear(x))
+
+    layer, x = Layer(), torch.randn(64, 64, dtype=torch.float16)
+    with pytest.raises(stepladder.ArgumentError, match="argument 'example_inputs' is missing"):
+        stepladder.compile(layer)
+    kernel = stepladder.compile(layer, [x], device=EMULATOR, target="sm_90a")
+    with torch.no_grad():
+        close(kernel(x), layer(x))
+        layer.linear.weight.mul_(0.5)  # parameters are read where they are
+        close(kernel(x), layer(x))
+    with pytest.raises(stepladder.StepladderError, match=r"the module is not lowered by torch\.export"):
+        stepladder.compile(layer, [torch.randn(8, 3)], device=EMULATOR, target="sm_90a")
+
+
+def test_a_module_is_called_as_it_is(torch: ModuleType) -> None:
+    """Containers of inputs and results, constants among the inputs, weights of uint8, and a convolution of patches."""
+    pytest.importorskip("torch_mlir.fx")
+
+    class Layer(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("packed", torch.randint(0, 256, (16, 12), dtype=torch.uint8))
+            self.patches = torch.nn.Conv2d(3, 16, 2, stride=2, dtype=torch.float16)
+
+        def forward(self, inputs: dict[str, Tensor], keep: Tensor, scale: float) -> dict[str, object]:
+            x = self.patches(inputs["image"]).flatten(2).transpose(1, 2).reshape(-1, 16)
+            weight = torch.stack((self.packed & 15, self.packed >> 4), -1).reshape(16, 24).to(x.dtype) - 8
+            y = (x @ weight).masked_fill(~keep, 0) * scale
+            return {"y": y, "rest": [None, keep.any(), 3]}
+
+    layer, keep = Layer(), torch.rand(8, 24) < 0.5
+    inputs = {"image": torch.randn(2, 3, 4, 5).half()}
+    compiled = stepladder.compile(layer, [inputs, keep, 0.5], device=EMULATOR, target="sm_90a")
+    with torch.no_grad():
+        got, wanted = compiled(inputs, keep, 0.5), layer(inputs, keep, 0.5)
+    close(got["y"], wanted["y"])
+    assert got["rest"] == wanted["rest"] == [None, True, 3]
+    assert [item.name for item in compiled.inputs] == ["patches.weight", "patches.bias", "packed", "input 0", "input 1"]
+    with (
+        torch.no_grad(),
+        pytest.raises(stepladder.ArgumentError, match=r"input 2 is 0\.25, and the module"),
+    ):
+        compiled(inputs, keep, 0.25)
+    with torch.no_grad(), pytest.raises(stepladder.ArgumentError, match="'input 1' has elements of i8; accepted: i1"):
+        compiled(inputs, keep.to(torch.int8), 0.5)
+    with torch.no_grad(), pytest.raises(stepladder.ArgumentError, match="in other containers"):
+        compiled(inputs["image"], keep, 0.5)
+
+
+def test_modules_on_a_gpu_are_exported(torch: ModuleType) -> None:
+    """Their ops name the GPU; tensors without memory stand for its tensors."""
+    pytest.importorskip("torch_mlir.fx")
+    if torch.version.cuda is None:
+        pytest.skip("needs PyTorch with CUDA, and no GPU")
+    from torch._subclasses import FakeTensorMode
+
+    from stepladder.api import torch_export
+
+    class Layer(torch.nn.Module):
+        def forward(self, x: Tensor, keep: Tensor, weight: Tensor, classes: Tensor) -> tuple[Tensor, ...]:
+            later = torch.ones(16, 16, dtype=torch.bool, device=x.device).triu(1)
+            scores = torch.where(keep, x @ weight, -1.0).masked_fill(later, float("-inf"))
+            heads = torch.nn.functional.scaled_dot_product_attention(*[scores.softmax(-1)[None]] * 3)
+            return heads, torch.nn.functional.cross_entropy(x @ weight, classes)
+
+    with FakeTensorMode():
+        x, weight = (torch.empty(16, 16, device="cuda:0") for _ in range(2))
+        keep, classes = (torch.ones(*shape, device="cuda:0", dtype=torch.int64) for shape in ((16, 16), (16,)))
+        given = [x, keep.bool(), weight, classes]
+    text, module = torch_export.export(Layer(), given)
+    assert "linalg.matmul" in text and [item.device.type for item in module.arrays([x])] == ["cuda"]
+
+
+def test_a_loss_by_indices(torch: ModuleType) -> None:
+    pytest.importorskip("torch_mlir.fx")
+
+    class Loss(torch.nn.Module):
+        def forward(self, x: Tensor, weight: Tensor, classes: Tensor) -> Tensor:
+            return torch.nn.functional.cross_entropy(x @ weight, classes)
+
+    given = torch.randn(8, 16), torch.randn(16, 12), torch.randint(0, 12, (8,))
+    close(stepladder.compile(Loss(), given, device=EMULATOR, target="sm_90a")(*given), Loss()(*given), 1e-4)
+
+
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        (lambda torch, x: x.add_(1) @ x, "the module writes 'input 0' in place"),
+        (lambda torch, x: torch.nn.functional.dropout(x @ x), "the module has random numbers"),
+        (
+            lambda torch, x: torch.sort(x @ x),
+            r"the module has 'aten\.sort\.default', an op that is neither elementwise",
+        ),
+        (lambda torch, x: None, "the module returns no tensor"),
+    ],
+)
+def test_modules_that_are_refused(torch: ModuleType, form: Callable[..., object], message: str) -> None:
+    pytest.importorskip("torch_mlir.fx")
+
+    class Layer(torch.nn.Module):
+        def forward(self, x: Tensor) -> object:
+            return form(torch, x)
+
+    with pytest.raises(stepladder.StepladderError, match=message):
+        stepladder.compile(Layer(), [torch.randn(16, 16)], device=EMULATOR, target="sm_90a")
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        # patches that overlap, in groups, along one axis
+        lambda f, x: f.conv2d(x[:, :4], x.reshape(-1)[:72].reshape(4, 2, 3, 3), stride=2, padding=1, groups=2),
+        lambda f, x: f.conv1d(x[..., 0], x.reshape(-1)[:48].reshape(3, 4, 4), x[0, 0, :3, 0], padding=2, dilation=2),
+        lambda f, x: (x[0, :, :, 0] > 0).cumsum(-1) - x[1, :, :, 0].cumsum(0),
+        lambda f, x: x[0].roll((1, -2), (0, 1)).flip(-1),
+        lambda f, x: f.pad(x[0], (2, 1), mode="reflect").abs().argmax(-1),
+    ],
+)
+def test_ops_by_others(torch: ModuleType, form: Callable[..., object]) -> None:
+    pytest.importorskip("torch_mlir.fx")
+
+    class Layer(torch.nn.Module):
+        def forward(self, x: Tensor) -> object:
+            return form(torch.nn.functional, x)
+
+    x = torch.randn(2, 4, 6, 5)
+    close(stepladder.compile(Layer(), [x], device=EMULATOR, target="sm_80")(x), Layer()(x), 1e-5)
+
+
+def test_a_step_of_training(torch: ModuleType) -> None:
+    """The gradients of an MLP as autograd computes them: transposed operands, and sums over the rows for the biases."""
+    pytest.importorskip("torch_mlir.fx")
+
+    class Gradients(torch.nn.Module):
+        def forward(self, x: Tensor, w: Tensor, b: Tensor, v: Tensor, target: Tensor) -> tuple[Tensor, ...]:
+            sums = x @ w.t() + b
+            hidden = torch.relu(sums)
+            of_result = 2 * (hidden @ v.t() - target) / target.numel()
+            of_sums = (of_result @ v) * (sums > 0)
+            return of_sums.t() @ x, of_sums.sum(0), of_result.t() @ hidden
+
+    x, target = torch.randn(16, 24), torch.randn(16, 8)
+    parameters = [torch.randn(shape).requires_grad_() for shape in ((32, 24), (32,), (8, 32))]
+    w, b, v = parameters
+    torch.nn.functional.mse_loss(torch.relu(x @ w.t() + b) @ v.t(), target).backward()
+    given = x, w.detach(), b.detach(), v.detach(), target
+    got = stepladder.compile(Gradients(), given, device=EMULATOR, target="sm_80")(*given)
+    for mine, parameter in zip(got, parameters):
+        close(mine, parameter.grad, 1e-4)
+
+
+def test_a_state_of_zeros(torch: ModuleType) -> None:
+    pytest.importorskip("torch_mlir.fx")
+    layer, x = torch.nn.RNN(16, 16, batch_first=True).half(), torch.randn(2, 2, 16).half()
+    with torch.no_grad():
+        got, last = stepladder.compile(layer, [x], device=EMULATOR, target="sm_80")(x)
+        wanted = layer(x)
+    close(got, wanted[0])
+    close(last, wanted[1])

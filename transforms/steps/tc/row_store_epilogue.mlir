@@ -1,0 +1,51 @@
+// Stores C through shared memory by whole rows, which may begin at any element (epilogue).
+//
+// TMA stores rows that are multiples of 16 bytes. Other rows, as of 4095 elements of 16 bits, begin at any even
+// address, and direct stores write them element by element: 2 bytes at a time, to eight rows at once. This epilogue
+// collects the rows of a warp in shared memory and stores them along rows, a thread 16 bytes that are aligned in C.
+// Only the elements before the first such unit of a row and behind the last one, eight or none of 16 bits, are stored
+// one by one.
+//
+// Where units begin in a row repeats after at most eight rows of 16-bit elements. A thread stores the units of rows
+// that follow each other: the shift of each from the aligned vectors of the buffer is a constant, a shuffle of two
+// vectors. Each warp has a buffer of 16 rows, those that it holds sums of. It synchronizes with no other, and in the
+// ping-pong schedule all of it overlaps the main loop of the other warpgroup. Rows of a tile that reaches beyond C are
+// stored element by element, adjacent threads adjacent elements.
+//
+// C = AB + C, and elementwise ops, whose buffer holds the sums, read C and matrices like it in the same units.
+//
+// Before:
+//   nvgpu.warpgroup.mma.store %acc, %buffer
+//   linalg.copy ins(%buffer : ...) outs(%c_tile : memref<?x?xbf16, strided<[4095, 1], offset: ?>>)
+// After, for each pass over 16 rows:
+//   nvvm.stmatrix %row_address, %sums ...
+//   nvvm.bar.warp.sync
+//   scf.if %is_inside {
+//     %held = memref.subview %rows[%row, %column] [8, 16] [1, 1]
+//     %own = memref.subview %c_tile[%row, %column] [8, 15] [1, 1]
+//     %left = vector.load %held[%c1, %c0] : vector<8xbf16>
+//     %right = vector.load %held[%c1, %c8] : vector<8xbf16>
+//     %unit = vector.shuffle %left, %right [1, 2, 3, 4, 5, 6, 7, 8]
+//     vector.store %unit, %own[%c1, %c1]
+//     ...
+//   } else {
+//     scf.for %row = 0 to 16 step 1 { scf.if %column < %columns { memref.store ... } }
+//   }
+
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
+
+  transform.named_sequence @row_store_epilogue(%module: !transform.any_op {transform.readonly})
+      attributes {requires = [
+        {condition = "c_layout == 'row'", message = "with epilogue = rows, C must not be transposed"},
+        {condition = "batch == 1 or m * n * result_bits % 128 == 0",
+         message = "with epilogue = rows, matrices of a batch must be multiples of 16 bytes apart"}
+      ]} {
+    "tc.row_store_epilogue"(%module) {lines = 2 : i64, warpgroups = 2 : i64,
+      knobs = {lines = "epilogue_stages", warpgroups = "consumers"}} : (!transform.any_op) -> ()
+
+    %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()
+    transform.yield
+  }
+}
