@@ -13,6 +13,8 @@ from stepladder.pipeline.cost_model import gpu
 TYPES = ("bf16-bf16", "f16-f32")
 KINDS = ("large", "eights", "layers")
 # Places of measured settings: what `compile` takes, and the model's first four.
+# Blocks of the kernels that only read: two on each multiprocessor of an H200.
+_READING_BLOCKS = 264
 _DECODE_BYTES = 2  # of an element
 _FEW_SPILLS = 100  # bytes of a thread, which show in no time
 CHOICES = {"default": (-1,), "best of four": range(4)}
@@ -127,6 +129,45 @@ def decode_table() -> str:
     return table(rows) + f"\nDefault choices, bf16 -> bf16; geometric means. {where(data)}.\n"
 
 
+def reads_table() -> str:
+    """Returns how long kernels take that only read as many bytes as weights have."""
+    data = result("decode_limits")
+    sheet = gpu.load("h200").hbm_bytes_per_us
+    rows: dict[tuple[int, int], dict[str, str]] = {}
+    for entry in data["reads"]:
+        size = entry["n"] * entry["k"] * _DECODE_BYTES
+        if entry["blocks"] != _READING_BLOCKS:
+            continue
+        row = rows.setdefault((entry["n"], entry["k"]), {"weights": f"{entry['n']} x {entry['k']}"})
+        time = entry["microseconds"]
+        row[entry["read"]] = f"{time:.2f} us ({size / time / sheet:.2f})"
+    return (
+        table(list(rows.values()))
+        + f"\n{_READING_BLOCKS} blocks; in brackets, of HBM's rate by the data sheet. {where(data)}.\n"
+    )
+
+
+def prefetches_table() -> str:
+    """Returns the times of products of few rows with and without prefetches, beside cuBLAS and the rate of HBM."""
+    data = result("decode_limits")
+    rows = []
+    for entry in data["settings"]:
+        m, n, k = (entry[name] for name in "mnk")
+        bytes_ = (m * k + k * n + m * n) * _DECODE_BYTES
+        rows.append(
+            {
+                "m x n x k": f"{m} x {n} x {k}",
+                "min_blocks_per_sm": str(entry["min_blocks_per_sm"]),
+                "stages": str(entry["stages"]),
+                "prefetch_steps": str(entry["prefetch_steps"]),
+                "us": f"{entry['microseconds']:.2f}",
+                "of cuBLAS": f"{entry['cublas_microseconds'] / entry['microseconds']:.3f}",
+                "of HBM's rate": f"{bytes_ / entry['microseconds'] / gpu.load('h200').hbm_bytes_per_us:.3f}",
+            }
+        )
+    return table(rows) + f"\nbf16 -> bf16, operands exchanged, tiles of 64 rows, steps of 128. {where(data)}.\n"
+
+
 def fit_table() -> str:
     """Returns how well fitted constants choose among measured settings."""
     fitted = json.loads(gpu.path_of("h200").read_text())["fitted"]
@@ -151,6 +192,8 @@ def fit_table() -> str:
 REGIONS: dict[str, Callable[[], str]] = {
     "held out": held_out_table,
     "decode": decode_table,
+    "decode reads": reads_table,
+    "decode prefetches": prefetches_table,
     "odd pitches": odd_pitches_table,
     "odd epilogues": odd_epilogues_table,
     "fit": fit_table,

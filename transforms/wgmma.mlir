@@ -26,7 +26,9 @@ module attributes {transform.with_named_sequence} {
           "block_n if b_layout == 'column' else (block_n * a_bits + load_bits - 1) // load_bits * load_bits // a_bits",
         // Each stage has the large and the small parts of tiles of f32; see `split_into_tf32`.
         splits_f32 = "1", parts = "2 if is_f32 and not allow_tf32 else 1",
-        stages_bytes = "stages * parts * (block_m + load_n * products) * block_k * a_bits / 8",
+        // Bits in shared memory for an element of A: where A is in registers, of what elementwise ops make it from.
+        held_bits = "(a_source_bits or a_bits) if producers == 'registers' else a_bits",
+        stages_bytes = "stages * parts * (block_m * held_bits + load_n * products * a_bits) * block_k / 8",
         k_steps = "(k + block_k - 1) // block_k",
 
         // Ping-pong has two consumer warpgroups, each with a tile of its own; cooperative consumers share one tile.
@@ -42,9 +44,18 @@ module attributes {transform.with_named_sequence} {
         //   40 + 2 x 232 = 24 + 2 x 240 = 504 = 3 x 168
         //   32 + 3 x 160 = 512 = 4 x 128
         // With an accumulator of more than 160 registers a consumer takes 240, and the producer 24, the smallest count
-        // of setmaxnreg.
-        consumer_registers = "160 if consumers > 2 else 240 if accumulator_registers > 160 else 232",
-        producer_registers = "32 if consumers > 2 else 24 if accumulator_registers > 160 else 40",
+        // of setmaxnreg. Of two blocks on a multiprocessor, each has half as many:
+        //   40 + 216 = 256 = 2 x 128
+        //   24 + 2 x 104 = 232 < 3 x 80
+        //   24 + 3 x 72 = 240 < 4 x 64
+        threads = "(consumers + 1) * 128",
+        is_alone = "min_blocks_per_sm < 2",
+        consumers_of_one = "160 if consumers > 2 else 240 if accumulator_registers > 160 else 232",
+        producer_of_one = "32 if consumers > 2 else 24 if accumulator_registers > 160 else 40",
+        consumers_of_two = "72 if consumers > 2 else 104 if consumers > 1 else 216",
+        producer_of_two = "24 if consumers > 1 else 40",
+        consumer_registers = "consumers_of_one if is_alone else consumers_of_two",
+        producer_registers = "producer_of_one if is_alone else producer_of_two",
         // For operands of the epilogue that are loaded before the last MMA ends; addresses and the like take 40.
         operand_registers = "consumer_registers - accumulator_registers - 40",
         // A matrix that the epilogue reads is copied to boxes of C during the main loop, which takes registers too.
@@ -137,10 +148,19 @@ module attributes {transform.with_named_sequence} {
     %dependent_launch = transform.tune.knob<"dependent_launch"> = true from options = [true, false]
       {description = "programmatic dependent launch: the prologue overlaps the end of the previous kernel"}
       -> !transform.any_param
+    %prefetch_steps = transform.tune.knob<"prefetch_steps"> = 0 from options = [0, 2, 4, 8, 12, 16, 24, 32]
+      {description = "k steps whose tiles of the larger operand are prefetched to L2 before the previous kernel ends"}
+      -> !transform.param<i64>
+    %min_blocks_per_sm = transform.tune.knob<"min_blocks_per_sm"> = 1 from options = [1, 2]
+      {description = "blocks that fit on a multiprocessor at the same time, with their registers and shared memory"}
+      -> !transform.param<i64>
     %swap_operands = transform.tune.knob<"swap_operands"> = false from options = [false, true]
       {description = "compute C^T = B^T A^T, for problems with few rows"} -> !transform.any_param
     %allow_tf32 = transform.tune.knob<"allow_tf32"> = false from options = [false, true]
       {description = "multiply f32 as tf32, which keeps 10 of 23 bits of the fraction; else by three products of tf32"}
+      -> !transform.any_param
+    %producers = transform.tune.knob<"producers"> = "kernels" from options = ["kernels", "registers"]
+      {description = "where elementwise ops that make A (of exchanged operands, B) are computed"}
       -> !transform.any_param
     %math = transform.tune.knob<"math"> = "fast" from options = ["fast", "libdevice"]
       {description = "fast: sigmoid and GELU are approximated where all results have 16 bits; libdevice: never"}
@@ -150,6 +170,11 @@ module attributes {transform.with_named_sequence} {
 
     // Tensors: tile C for the grid and the reduction for shared memory. Tiles at the edges are padded to whole ones.
     transform.include @normalize_payload failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.tune.alternatives<"producers"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "producers == 'registers'"}} {
+    }, {
+      transform.include @outline_producer failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
     transform.include @prepare_operands failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @fuse_consumers failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.tune.alternatives<"approximate_math"> selected_region = 0
@@ -200,6 +225,11 @@ module attributes {transform.with_named_sequence} {
     }, {
       transform.include @split_into_tf32 failures(propagate) (%module) : (!transform.any_op) -> ()
     }
+    transform.tune.alternatives<"register_operand"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "producers == 'registers'"}} {
+    }, {
+      transform.include @prepare_in_registers failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
     transform.include @specialize_warps failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.tune.alternatives<"schedule"> selected_region = 0
         attributes {knobs = {selected_region_attr = "is_pingpong"}} {
@@ -212,6 +242,12 @@ module attributes {transform.with_named_sequence} {
         attributes {knobs = {selected_region_attr = "dependent_launch"}} {
     }, {
       transform.include @enable_dependent_launch failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
+
+    transform.tune.alternatives<"prefetch_to_l2"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "prefetch_steps > 0"}} {
+    }, {
+      transform.include @prefetch_to_l2 failures(propagate) (%module) : (!transform.any_op) -> ()
     }
 
     // The epilogue.
@@ -243,6 +279,7 @@ module attributes {transform.with_named_sequence} {
     %kernels = transform.include @outline_kernel failures(propagate) (%module)
       : (!transform.any_op) -> !transform.any_op
     transform.include @lower_to_wgmma failures(propagate) (%kernels) : (!transform.any_op) -> ()
+    transform.include @set_min_blocks_per_sm failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @pass_descriptors_by_value failures(propagate) (%kernels) : (!transform.any_op) -> ()
     transform.include @narrow_indices failures(propagate) (%kernels) : (!transform.any_op) -> ()
     %nvvm = transform.include @lower_to_nvvm failures(propagate) (%kernels, %target)

@@ -252,3 +252,39 @@ gpu.module @kernels {
     gpu.return
   }
 }
+
+// -----
+
+// A in registers: four of 32 bits for each 64 rows and 16 steps of k, and the second 16 rows of B's tile.
+// CHECK-LABEL: gpu.func @registers(
+// CHECK: nvvm.wgmma.fence.aligned
+// CHECK: [[r0:%.+]] = llvm.bitcast %{{.*}} : vector<2xf16> to i32
+// CHECK: [[r1:%.+]] = llvm.bitcast
+// CHECK: [[r2:%.+]] = llvm.bitcast
+// CHECK: [[r3:%.+]] = llvm.bitcast
+// CHECK: [[b:%.+]] = arith.addi %{{.*}}, %c2_i64
+// CHECK: llvm.inline_asm has_side_effects asm_dialect = att
+// CHECK-SAME: "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {$0, $1, $2, $3}, {$8, $9, $10, $11}, $12, 1, 1, 1, 0;",
+// CHECK-SAME: "=f,=f,=f,=f,0,1,2,3,r,r,r,r,l" %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, [[r0]], [[r1]], [[r2]], [[r3]], [[b]]
+// CHECK: nvvm.wgmma.commit.group.sync.aligned
+// CHECK-NOT: nvvm.wgmma.wait
+#space = #gpu.address_space<workgroup>
+#b_view = strided<[256, 32, 1], offset: ?>
+!b_map = !nvgpu.tensormap.descriptor<tensor = memref<8x32xf16, 3>, swizzle = swizzle_64b, l2promo = none, oob = zero,
+                                     interleave = none>
+!sums = !nvgpu.warpgroup.accumulator<fragmented = vector<64x8xf32>>
+gpu.module @kernels {
+  gpu.func @registers(%a: vector<1x4x2xf16>, %b_tile: memref<1x8x32xf16, #b_view, #space>, %b_map: !b_map,
+                      %C: memref<4xvector<2xf32>>) kernel {
+    %c0 = arith.constant 0 : index
+    %zero = nvgpu.warpgroup.mma.init.accumulator -> !sums
+    %b = "tc.warpgroup_generate_descriptor"(%b_tile, %b_map) : (memref<1x8x32xf16, #b_view, #space>, !b_map)
+      -> !nvgpu.warpgroup.descriptor<tensor = memref<32x8xf16, #space>>
+    %sums = "tc.warpgroup_mma_registers"(%a, %b, %zero) {step = 1 : i64}
+      : (vector<1x4x2xf16>, !nvgpu.warpgroup.descriptor<tensor = memref<32x8xf16, #space>>, !sums) -> !sums
+    %registers = builtin.unrealized_conversion_cast %sums : !sums to vector<1x1x2x2xf32>
+    %pair = vector.extract %registers[0, 0, 1] : vector<2xf32> from vector<1x1x2x2xf32>
+    memref.store %pair, %C[%c0] : memref<4xvector<2xf32>>
+    gpu.return
+  }
+}

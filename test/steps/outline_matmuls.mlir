@@ -177,6 +177,23 @@ func.func @widened_operand(%x: tensor<8x16xf16>, %w: tensor<16x16xf16>) -> tenso
 
 // -----
 
+// An A of one number, such as the first state of a recurrent layer, is written by a kernel of its own.
+//
+// CHECK-LABEL: func.func @first_state(
+// CHECK: [[state:%.+]] = linalg.copy
+// CHECK: call @first_state_matmul_0([[state]], %w)
+func.func @first_state(%w: tensor<16x8xf16>) -> tensor<4x8xf32> {
+  %ones = arith.constant dense<1.0> : tensor<4x16xf16>
+  %zero = arith.constant 0.0 : f32
+  %0 = tensor.empty() : tensor<4x8xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%0 : tensor<4x8xf32>) -> tensor<4x8xf32>
+  %y = linalg.matmul ins(%ones, %w : tensor<4x16xf16>, tensor<16x8xf16>) outs(%zeros : tensor<4x8xf32>)
+    -> tensor<4x8xf32>
+  return %y : tensor<4x8xf32>
+}
+
+// -----
+
 func.func @dynamic(%a: tensor<?x16xf16>, %b: tensor<16x8xf16>, %c: tensor<?x8xf32>) -> tensor<?x8xf32> {
   // expected-error@+1 {{tc.outline_matmuls: linalg.matmul has dynamic shapes; sizes must be static}}
   %sums = linalg.matmul ins(%a, %b : tensor<?x16xf16>, tensor<16x8xf16>) outs(%c : tensor<?x8xf32>) -> tensor<?x8xf32>

@@ -60,20 +60,22 @@ def test_power_slows_down_what_keeps_the_matrix_units_busy() -> None:
     assert predicted(idle, card)["total"][0] == predicted(idle, cool)["total"][0]
 
 
+def reduction_times(split_k: list[int], consumer_warpgroups: list[int], **constants: float) -> np.ndarray:
+    """Times of reductions in global memory that take none but for `constants`."""
+    free = {"reduce_memory_pass": 0.0, "reduce_memory_rate": 1e9, "reduce_memory": 0.0, "reduce_memory_many": 0.0}
+    settings = {"block_m": 128, "block_n": 128, "split_k_workspace": "memory"}
+    found = columns(TILE, **settings, split_k=split_k, consumer_warpgroups=consumer_warpgroups)
+    return epilogues.reduction_time(found, H200.constants[WARPGROUP] | free | constants)
+
+
 def test_more_splits_and_more_threads_reduce_a_tile_in_fewer_passes() -> None:
-    constants = H200.constants[WARPGROUP] | {"reduce_memory_pass": 1.0, "reduce_memory_rate": 1e9, "reduce_memory": 0.0}
-    time = epilogues.reduction_time(
-        columns(
-            TILE,
-            block_m=128,
-            block_n=128,
-            split_k=[2, 8, 8, 32],
-            consumer_warpgroups=[2, 2, 1, 2],
-            split_k_workspace="memory",
-        ),
-        constants,
-    )
-    assert time == pytest.approx([8, 2, 4, 1], abs=1e-3)
+    times = reduction_times([2, 8, 8, 32], [2, 2, 1, 2], reduce_memory_pass=1.0)
+    assert times == pytest.approx([8, 2, 4, 1], abs=1e-3)
+
+
+def test_blocks_wait_for_many_splits() -> None:
+    times = reduction_times([2, 12, 14, 16], [2, 2, 2, 2], reduce_memory_many=0.5)
+    assert times == pytest.approx([0, 0, 1, 2], abs=1e-3)
 
 
 def test_a_width_that_was_not_measured_has_to_be_faster_by_more() -> None:

@@ -1,6 +1,7 @@
 """Functions with several matmuls: modules as torch-mlir lowers them, compiled whole, on the emulator."""
 
 import json
+import math
 import re
 import subprocess
 import sys
@@ -310,6 +311,31 @@ def test_stablehlo_as_jax_writes_it() -> None:
     broken = JAX.replace("dot_general %4", "dot_generous %4")
     with pytest.raises(StepladderError, match="StableHLO is not lowered to linalg"):
         stepladder.compile(broken, device="emulator", target="sm_90a")
-    with pytest.raises(StepladderError, match=r"'chlo\.square' is an op of CHLO") as caught:
-        stepladder.compile(JAX.replace("stablehlo.maximum", "chlo.square"), device="emulator", target="sm_90a")
+    with pytest.raises(StepladderError, match=r"'chlo\.erfc' is an op of CHLO") as caught:
+        stepladder.compile(JAX.replace("stablehlo.maximum", "chlo.erfc"), device="emulator", target="sm_90a")
     assert (caught.value.location or "").endswith(":18")
+
+
+def test_concatenations_of_stablehlo() -> None:
+    """A rotary embedding as JAX writes it, and ops of CHLO that others compute."""
+    text = """module @jit_rope {
+  func.func public @main(%arg0: tensor<8x16xf16>, %arg1: tensor<16x16xf16>) -> (tensor<8x16xf16>, tensor<8x16xf16>) {
+    %0 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0]
+      : (tensor<8x16xf16>, tensor<16x16xf16>) -> tensor<8x16xf16>
+    %1 = stablehlo.slice %0 [0:8, 0:8] : (tensor<8x16xf16>) -> tensor<8x8xf16>
+    %2 = stablehlo.slice %0 [0:8, 8:16] : (tensor<8x16xf16>) -> tensor<8x8xf16>
+    %3 = stablehlo.negate %2 : tensor<8x8xf16>
+    %4 = stablehlo.concatenate %3, %1, dim = 1 : (tensor<8x8xf16>, tensor<8x8xf16>) -> tensor<8x16xf16>
+    %5 = chlo.square %0 : tensor<8x16xf16> -> tensor<8x16xf16>
+    %6 = chlo.erf %5 : tensor<8x16xf16> -> tensor<8x16xf16>
+    return %4, %6 : tensor<8x16xf16>, tensor<8x16xf16>
+  }
+}
+"""
+    function = stepladder.compile(text, device="emulator", target="sm_80")
+    x, w = (np.random.default_rng(0).integers(-2, 3, shape).astype(np.float16) for shape in ((8, 16), (16, 16)))
+    product = (x @ w / 16).astype(np.float16)
+    rotated, errors = function(x, (w / 16).astype(np.float16))
+    assert np.array_equal(rotated, np.concatenate([-product[:, 8:], product[:, :8]], 1))
+    wanted = [math.erf(float(value)) for value in np.square(product.astype(np.float64)).ravel()]
+    assert np.abs(errors.ravel() - wanted).max() < 1e-3

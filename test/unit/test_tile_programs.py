@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
+import written_chains
 from combinations import combinations, sample
 from stepladder.emulator import matmul
 from stepladder.pipeline import build, library, tile_programs
@@ -231,3 +232,18 @@ def test_a_program_around_its_launch(more: str, message: str) -> None:
         assert found is not None
         with pytest.raises(StepladderError, match=message):
             found.understood()
+
+
+def test_cooperative_loads_become_those_of_the_pipeline() -> None:
+    """What the program stores in shared local memory, and loads behind a barrier, is the tile of global memory."""
+    text = written_chains.cooperative_loads()[0].text()
+    with mlir_context():
+        for pipeline in ("xetile_mma_sync", "xetile_wgmma"):
+            assert not failing(text, pipeline)
+        for edited in (
+            text.replace("gpu.barrier", "", 1),
+            text.replace("(%v3, %n0, %n0)", "(%v3, %n0, %n32)", 1),
+        ):
+            assert edited != text
+            with pytest.raises(StepladderError, match="stored once, and loaded as it is behind a barrier, is accepted"):
+                run_pipeline(edited, "edited.mlir", Request("xetile_wgmma"))

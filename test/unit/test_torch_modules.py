@@ -168,3 +168,35 @@ def test_ops_by_others(torch: ModuleType, form: Callable[..., object]) -> None:
 
     x = torch.randn(2, 4, 6, 5)
     close(stepladder.compile(Layer(), [x], device=EMULATOR, target="sm_80")(x), Layer()(x), 1e-5)
+
+
+def test_a_step_of_training(torch: ModuleType) -> None:
+    """The gradients of an MLP as autograd computes them: transposed operands, and sums over the rows for the biases."""
+    pytest.importorskip("torch_mlir.fx")
+
+    class Gradients(torch.nn.Module):
+        def forward(self, x: Tensor, w: Tensor, b: Tensor, v: Tensor, target: Tensor) -> tuple[Tensor, ...]:
+            sums = x @ w.t() + b
+            hidden = torch.relu(sums)
+            of_result = 2 * (hidden @ v.t() - target) / target.numel()
+            of_sums = (of_result @ v) * (sums > 0)
+            return of_sums.t() @ x, of_sums.sum(0), of_result.t() @ hidden
+
+    x, target = torch.randn(16, 24), torch.randn(16, 8)
+    parameters = [torch.randn(shape).requires_grad_() for shape in ((32, 24), (32,), (8, 32))]
+    w, b, v = parameters
+    torch.nn.functional.mse_loss(torch.relu(x @ w.t() + b) @ v.t(), target).backward()
+    given = x, w.detach(), b.detach(), v.detach(), target
+    got = stepladder.compile(Gradients(), given, device=EMULATOR, target="sm_80")(*given)
+    for mine, parameter in zip(got, parameters):
+        close(mine, parameter.grad, 1e-4)
+
+
+def test_a_state_of_zeros(torch: ModuleType) -> None:
+    pytest.importorskip("torch_mlir.fx")
+    layer, x = torch.nn.RNN(16, 16, batch_first=True).half(), torch.randn(2, 2, 16).half()
+    with torch.no_grad():
+        got, last = stepladder.compile(layer, [x], device=EMULATOR, target="sm_80")(x)
+        wanted = layer(x)
+    close(got, wanted[0])
+    close(last, wanted[1])

@@ -26,6 +26,7 @@ from stepladder.verify.check import check_matmul
 
 COLUMNS = {"a_layout": "column", "b_layout": "column"}
 ROUNDED = {"accumulate": False}
+ODD = ROUNDED | {"c_type": "f16"}
 TF32 = {"block_k": 32, "allow_tf32": True}
 EXCHANGED = {"swap_operands": True, "block_m": 64, "consumer_warpgroups": 1}
 SPLIT_IN_MEMORY = {"split_k_workspace": "memory", "persistent_blocks": 0, "epilogue": "registers", "block_n": 128}
@@ -61,6 +62,15 @@ CASES = {
         (),
     ),
     "cooperative_registers": ("wgmma", (1000, 1000, 520), ROUNDED, {"epilogue": "registers", "cluster_n": 2}, ()),
+    "cooperative_rows": ("wgmma", (1000, 1003, 520), COLUMNS | ODD, {"epilogue": "rows", "cluster_n": 2}, ()),
+    "cooperative_rows_added": ("wgmma", (300, 262, 520), COLUMNS, {"epilogue": "rows", "block_n": 128}, ()),
+    "pingpong_rows": (
+        "wgmma",
+        (1000, 1001, 520),
+        COLUMNS | ODD,
+        {"schedule": "pingpong", "block_n": 128, "persistent_blocks": 3, "epilogue": "rows", "stages": 4},
+        (),
+    ),
     "cooperative_square_cluster": ("wgmma", (1024, 1024, 1024), {}, {"cluster_m": 2, "cluster_n": 2, "stages": 2}, ()),
     "cooperative_cluster_of_eight": ("wgmma", (1024, 1024, 512), COLUMNS, {"cluster_m": 2, "cluster_n": 4}, ()),
     "cooperative_cluster_one_slot": ("wgmma", (512, 512, 512), {}, {"cluster_m": 2, "stages": 1}, ()),

@@ -303,3 +303,27 @@ def transpose_of_product_one_subgroup_wg() -> Written:
     )
     w.store(w.transpose(s, wt), w.tile("c", [0, 0], (16, 16), "f32", wg=wt))
     return w, lambda a, b, c: [(wide(a) @ wide(b)).T]
+
+
+@program
+def cooperative_loads() -> Written:
+    """Each step of k goes through shared local memory: subgroups load and store other parts than they multiply."""
+    stored_a, stored_b = ((4, 1), (16, 32)), ((4, 1), (8, 64))
+    a_map, b_map, c_map = ((2, 2), (32, 32)), ((2, 2), (32, 32)), ((2, 2), (32, 32))
+    w = Writer({"a": "memref<64x96xf16>", "b": "memref<96x128xf16>", "c": "memref<64x128xf32>"}, (2, 1, 1), 4)
+    i, j, zero = w.times("%wy", 64), w.times("%wx", 64), w.number(0)
+    a, b = w.shared((64, 32), "f16"), w.shared((32, 64), "f16")
+    ta, tb = w.tile("a", [i, zero], (64, 32), "f16", wg=stored_a), w.tile("b", [zero, j], (32, 64), "f16", wg=stored_b)
+    with w.loop(0, 96, 32, [w.full("0.0", (64, 64), "f32"), ta, tb]) as loop:
+        s, ta, tb = loop.carried
+        w.store(w.load(ta), w.tile(a, [0, 0], (64, 32), "f16", wg=stored_a, shared=True))
+        w.store(w.load(tb), w.tile(b, [0, 0], (32, 64), "f16", wg=stored_b, shared=True))
+        w.barrier()
+        va = w.load(w.tile(a, [0, 0], (64, 32), "f16", wg=a_map, shared=True))
+        vb = w.load(w.tile(b, [0, 0], (32, 64), "f16", wg=b_map, shared=True))
+        s = w.mma(va, vb, s, c_map)
+        w.barrier()
+        loop.next = [s, w.move(ta, 0, 32), w.move(tb, 32, 0)]
+    rows = ((4, 1), (16, 64))
+    w.store(w.convert(loop.results[0], rows), w.tile("c", [i, j], (64, 64), "f32", wg=rows))
+    return w, lambda a, b, c: [wide(a) @ wide(b)]

@@ -136,7 +136,7 @@ class Function:
             CudaError: the driver refuses a launch, or, for NumPy arrays, a kernel fails.
         """
         given = None if out is None else (out,) if len(self.outputs) == 1 else out
-        if given is None or isinstance(given, (list, tuple)):
+        if given is None or (isinstance(given, (list, tuple)) and len(given) == len(self.outputs)):
             launched = self._tensors.launch(arrays, None if given is None else tuple(given), stream)
             if launched is not None:
                 return launched[0] if len(launched) == 1 else tuple(launched)

@@ -23,6 +23,7 @@ from stepladder.api.views import view_of
 from stepladder.runtime.errors import StepladderError
 
 _DIAGNOSTIC = re.compile(r"^.*?\berror: (?P<message>.+)$", re.MULTILINE)
+_AHEAD = " with the following diagnostics:"
 # What torch-mlir writes of ops that linalg does not have, and why no kernel computes them.
 _FOREIGN = {
     "tm_tensor": "an op that is neither elementwise nor a reduction",
@@ -335,4 +336,7 @@ def _first(error: Exception) -> str:
     """Returns the first error of a message of many lines."""
     text = str(error).strip()
     found = _DIAGNOSTIC.search(text)
-    return found["message"] if found else (text.splitlines() or [type(error).__name__])[0]
+    if found:
+        return found["message"]
+    first = (text.splitlines() or [type(error).__name__])[0]
+    return first.replace(_AHEAD, "; torch-mlir wrote its diagnostics to the standard error")

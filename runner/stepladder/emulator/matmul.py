@@ -258,7 +258,7 @@ def small_problem(found: Problem, knobs: Mapping[str, int | str]) -> Problem:
         found: the problem of a payload.
         knobs: of the pipeline that is to be run; without numbers `block_m`, `block_n` and `block_k` nothing changes.
     """
-    if found.has_epilogue:
+    if found.has_epilogue or found.is_prepared:
         return found
 
     def small(size: int, tile: int, tiles: int) -> int:

@@ -16,7 +16,7 @@ from stepladder.payload.approximations import approximates, module_approximates
 from stepladder.payload.consumers import NAMED
 from stepladder.payload.linalg_bodies import rounds
 from stepladder.payload.reductions import is_reduction
-from stepladder.runtime.problem import Problem
+from stepladder.runtime.problem import EpilogueOperand, Problem
 
 Facts = dict[str, int | str | list]
 
@@ -41,6 +41,8 @@ FACTS = (
     "acc_type",
     "a_bits",
     "b_bits",
+    "a_source_bits",
+    "b_source_bits",
     "c_bits",
     "acc_bits",
     "a_layout",
@@ -97,6 +99,8 @@ def problem_facts(problem: Problem) -> Facts:
         "windows": int(problem.has_windows),
         "windows_aligned": int(_windows_are_aligned(problem)),
         "is_i8": int(problem.a_type == "i8"),
+        "a_source_bits": _source_bits(problem.a_source, problem.m * problem.k),
+        "b_source_bits": _source_bits(problem.b_source, problem.k * problem.n),
     }
     for role in ("a", "b", "c", "acc"):
         name = getattr(problem, f"{role}_type")
@@ -105,6 +109,11 @@ def problem_facts(problem: Problem) -> Facts:
     types = [problem.c_type, *(result.element_type for result in matrices)]
     facts["result_bits"] = min(map(bits_of_name, types))
     return facts
+
+
+def _source_bits(source: EpilogueOperand | None, elements: int) -> int:
+    """Returns the bits that elementwise ops make an element of an operand from; 0 where they do not make it."""
+    return 0 if source is None else math.prod(source.shape) * bits_of_name(source.element_type) // elements
 
 
 def _windows_are_aligned(problem: Problem) -> bool:
@@ -147,6 +156,8 @@ def type_facts(module: ir.Module) -> Facts:
         "has_consumer": int(bool(consumers)),
         "has_elementwise": int(not all(map(rounds, consumers))),
         "has_producer": int(bool(producers)),
+        "a_source_bits": 0,
+        "b_source_bits": 0,
         "batched": 0,
         **noted,
         "results": 1,

@@ -16,6 +16,11 @@ from stepladder.runtime.errors import StepladderError
 
 _OP = re.compile(r"^\s*(?:%\S+(?:, %\S+)* = )?\"?stablehlo\.", re.MULTILINE)
 _CHLO = re.compile(r"\bchlo\.\w+")
+# Ops of CHLO that others compute, as lines of text, since the bindings do not parse CHLO.
+_EXPANDED = {
+    re.compile(r"\bchlo\.square (%\S+) : (tensor<\S+>) -> \2(?!\S)"): r"stablehlo.multiply \1, \1 : \2",
+    re.compile(r"\bchlo\.erf (%\S+) : (tensor<\S+>) -> \2(?!\S)"): r"math.erf \1 : \2",
+}
 _LOADS = "builtin.module(func.func(convert-torch-to-stablehlo))"
 _LOWERS = "builtin.module(inline,symbol-dce,stablehlo-legalize-to-linalg,canonicalize,cse)"
 # Attributes of JAX, of dialects that are not there.
@@ -42,12 +47,14 @@ def lowered(text: str, name: str) -> str:
     """
     if not is_stablehlo(text):
         return text
+    for pattern, replacement in _EXPANDED.items():
+        text = pattern.sub(replacement, text)
     chlo = _CHLO.search(text)
     if chlo is not None:
         raise StepladderError(
             f"'{chlo[0]}' is an op of CHLO, which the bindings have no passes for",
             location=f"{name}:{text.count(chr(10), 0, chlo.start()) + 1}",
-            notes=["accepted: ops of StableHLO, such as those of x * x and tanh in place of square and erf"],
+            notes=["accepted: ops of StableHLO, and of CHLO square and erf; GELU by tanh has no erfc"],
         )
     try:
         torch = importlib.import_module(f"{PREFIX}.dialects.torch")
@@ -61,6 +68,7 @@ def lowered(text: str, name: str) -> str:
         try:
             passmanager.PassManager.parse(_LOADS).run(ir.Module.create().operation)
             module = ir.Module.parse(text)
+            _concatenate(module)
             passmanager.PassManager.parse(_LOWERS).run(module.operation)
         except ir.MLIRError as error:
             found = from_error(error)
@@ -73,3 +81,17 @@ def lowered(text: str, name: str) -> str:
                 if attribute.startswith(_FOREIGN) or attribute in ("arg_attrs", "res_attrs"):
                     del op.attributes[attribute]
         return str(module)
+
+
+def _concatenate(module: ir.Module) -> None:
+    """Replaces concatenations by those of tensors: upstream's lowering writes a branch for each element."""
+    for op in walk(module, "stablehlo.concatenate"):
+        types = [op.results[0].type, *(operand.type for operand in op.operands)]
+        if all(ir.RankedTensorType(type_).has_static_shape for type_ in types):
+            attributes: dict[str, ir.Attribute] = {"dim": op.attributes["dimension"]}
+            with ir.InsertionPoint(op), op.location:
+                made = ir.Operation.create(
+                    "tensor.concat", results=types[:1], operands=list(op.operands), attributes=attributes
+                )
+            op.results[0].replace_all_uses_with(made.results[0])
+            op.erase()

@@ -158,8 +158,11 @@ def tma_descriptor(role: str, parameter: Parameter, map_: TensorMap, problem: Pr
         problem: that has the operand.
     """
     buffer = _argument(role, problem, None)
-    shape = buffer.shape if parameter.window is None else parameter.shape
-    return _described(role, buffer.element_type, shape, buffer.shape, map_, parameter.window)
+    # What an operand is made from may have any number of dimensions, and is described as a matrix.
+    is_source = {"a": problem.a_source, "b": problem.b_source}.get(role) is not None
+    extents = parameter.shape if is_source else buffer.shape
+    shape = extents if parameter.window is None else parameter.shape
+    return _described(role, buffer.element_type, shape, extents, map_, parameter.window)
 
 
 def _workspace_argument(

@@ -3,8 +3,11 @@
 // ptxas gives a thread up to 255 registers, so that registers often limit the number of resident blocks. The second
 // argument of CUDA's `__launch_bounds__` bounds them: with n blocks of t threads, a thread gets at most 65536 / (n * t)
 // registers. More resident blocks hide more latency; a bound below the registers of the accumulator and the fragments
-// causes spills. With min_blocks_per_sm = 0, ptxas chooses. Kernels on `wgmma` do not include this step: their blocks
-// take a multiprocessor alone, and `lower_to_wgmma` sets 1.
+// causes spills. With min_blocks_per_sm = 0, ptxas chooses.
+//
+// On `wgmma`, `lower_to_wgmma` sets 1: a block has a multiprocessor alone, and most of its shared memory for stages.
+// With min_blocks_per_sm = 2, the blocks of the next kernel start while those of the previous one end, which pays for
+// products of few rows (`prefetch_to_l2`).
 //
 // Upstream has no op that checks the kernel and its block size, without which ptxas ignores the number.
 //
@@ -16,6 +19,8 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @set_min_blocks_per_sm(%module: !transform.any_op {transform.readonly})
       attributes {optimization, left_out = {min_blocks_per_sm = 0}, requires = [
+        {condition = "min_blocks_per_sm * (shared_bytes + 1024) <= shared_memory_limit + 1024",
+         message = "min_blocks_per_sm blocks of shared_bytes, and 1024 bytes each, must fit on a multiprocessor"},
         {condition = "min_blocks_per_sm * threads <= max_threads_per_sm",
          message = "the threads of min_blocks_per_sm blocks must fit on a multiprocessor (max_threads_per_sm)"}
       ]} {

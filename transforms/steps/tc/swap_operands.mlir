@@ -28,6 +28,7 @@ module attributes {transform.with_named_sequence} {
         a_layout = "'row' if b_layout == 'column' else 'column'",
         b_layout = "'row' if a_layout == 'column' else 'column'",
         a_type = "b_type", b_type = "a_type", a_bits = "b_bits", b_bits = "a_bits",
+        a_source_bits = "b_source_bits", b_source_bits = "a_source_bits",
         c_layout = "'column'"
       }, requires = [
         {condition = "tile_scheduler == 'data_parallel'",

@@ -105,6 +105,36 @@ def warpgroup_mma(fiber: Fiber, op: Instruction, a: Value, b: Value, sums: Accum
     return result
 
 
+@executes("tc.warpgroup_mma_registers")
+def warpgroup_mma_registers(
+    fiber: Fiber, op: Instruction, a: np.ndarray, b: Value, sums: AccumulatorRegisters
+) -> Value:
+    """Begins a product of A in registers by 16 rows of B's tile, as a group of its own."""
+    columns = warpgroup_tile(op.operand_types[1].text)[1]
+    step = op.attributes["step"]
+    result = sums.after()
+    groups = asynchronous.warpgroups(fiber, op)
+    warpgroups.fence(groups)
+    for warpgroup in groups:
+        lane = warpgroup.lanes.start
+        for block in range(a.shape[1]):
+            held = np.ascontiguousarray(a[warpgroup.lanes, block])
+            matrix = warpgroups.matrix_of(held.view(np.int32)[..., 0], b.type)
+            warpgroups.multiply(
+                warpgroup,
+                op,
+                fiber,
+                result,
+                columns,
+                Operand(None, b.type, True, values=matrix),
+                b.at(lane, along_k="transposeB" not in op.attributes, block=0, step=step),
+                dtype=sums.dtype,
+                number=block,
+            )
+        warpgroup.commit()
+    return result
+
+
 @executes("tc.warpgroup_mma_3xtf32")
 def warpgroup_mma_3xtf32(
     fiber: Fiber,

@@ -66,6 +66,22 @@ def extract(vector: ir.Value, position: Sequence[int], type_: ir.Type) -> ir.Val
     ).results[0]
 
 
+def insert(value: ir.Value, vector: ir.Value, position: Sequence[int]) -> ir.Value:
+    """Returns a vector with a value at a position.
+
+    Args:
+        value: of the vector's element type, or a vector of its inner dimensions.
+        vector: of one dimension or more.
+        position: an index for each outer dimension.
+    """
+    return ir.Operation.create(
+        "vector.insert",
+        results=[vector.type],
+        operands=[value, vector],
+        attributes={"static_position": ir.DenseI64ArrayAttr.get(position)},
+    ).results[0]
+
+
 def linalg_uses(tile: ir.Value) -> list[tuple[ir.Operation, int]]:
     """Returns (op, operand number) for the linalg ops that use a tile, directly or through views.
 

@@ -9,9 +9,12 @@ from __future__ import annotations
 from stepladder.extension.lib import tma
 from stepladder.extension.lib.control_flow import enclosing_loops, operations_of
 from stepladder.extension.lib.dialect import Refusal
-from stepladder.extension.lib.warpgroup_ops import MMAS
+from stepladder.extension.lib.warpgroup_ops import MMAS, WarpgroupMmaRegisters
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import users_of, walk
+
+# Multiplies a part of a k step, so that a step has several.
+_OF_A_PART = WarpgroupMmaRegisters.OPERATION_NAME
 
 
 def _branches_with(root: ir.Operation, name: str) -> list[ir.Operation]:
@@ -67,13 +70,14 @@ def main_loop(root: ir.Operation) -> ir.Operation | None:
         root: a launch, or an op in one.
 
     Raises:
-        Refusal: no warpgroup MMA below `root`, or more than one.
+        Refusal: no warpgroup MMA below `root`, or more than those of one k step.
     """
     mmas = mmas_below(root)
-    if len(mmas) != 1:
+    last = mmas[-1] if mmas else root
+    if not mmas or any(mma.block != last.block or mma.name != _OF_A_PART for mma in mmas[:-1]):
         raise Refusal(root, f"expected one warpgroup MMA, found {len(mmas)}")
-    loops = enclosing_loops(mmas[0])
-    is_carried = any(user.name == "scf.yield" for user in users_of(mmas[0].results[0]))
+    loops = enclosing_loops(last)
+    is_carried = any(user.name == "scf.yield" for user in users_of(last.results[0]))
     return loops[-1] if loops and is_carried else None
 
 

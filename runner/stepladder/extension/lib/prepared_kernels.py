@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from stepladder.extension.lib import memory, narrow_floats, threads
+from stepladder.extension.lib import memory, threads
 from stepladder.extension.lib.arithmetic import apply, digits, equal, index, less_than
 from stepladder.extension.lib.control_flow import create_if, operations_of
 from stepladder.extension.lib.dialect import Refusal
-from stepladder.extension.lib.elementwise import create_scalar_op
+from stepladder.extension.lib.element_ops import created, repeated
 from stepladder.extension.lib.folds import Fold, fold_of
 from stepladder.extension.lib.partial_results import lane_id, over_lanes
 from stepladder.mlir import types
@@ -202,7 +202,7 @@ class ElementsKernel:
         if self.vector == 1:
             memref.store(value, output, loops)
         else:
-            memory.store_vector(_broadcast(value, self.vector), output, *loops)
+            memory.store_vector(repeated(value, self.vector), output, *loops)
 
     def _computed(self, generic: _Generic, first: ir.Value, width: int) -> ir.Value:
         """Returns elements of an op's result from a given one on, or the number that all of them are."""
@@ -226,8 +226,8 @@ class ElementsKernel:
             operands = [self._outside(generic, value, values) for value in inner.operands]
             widened = width if any(isinstance(value.type, ir.VectorType) for value in operands) else None
             if widened is not None:
-                operands = [_broadcast(value, widened) for value in operands]
-            values[inner.results[0]] = _created(inner, operands, widened)
+                operands = [repeated(value, widened) for value in operands]
+            values[inner.results[0]] = created(inner, operands, widened)
         raise Refusal(generic.op, "expected a body that ends in linalg.yield")
 
     def _read(self, generic: _Generic, operand: _Operand, loops: Sequence[ir.Value], width: int) -> ir.Value:
@@ -359,14 +359,6 @@ def prepared_kernel(generic: ir.Operation, output: ir.Value) -> ElementsKernel:
     return (SumsKernel if written.n_dims > len(written.results) else ElementsKernel)(generic, output)
 
 
-def _created(op: ir.Operation, operands: Sequence[ir.Value], width: int | None) -> ir.Value:
-    """Returns the result of a scalar op of a body on numbers, or on vectors of `width` elements."""
-    if op.name == "arith.extf" and narrow_floats.is_fp8(operands[0]):
-        type_ = op.results[0].type
-        return narrow_floats.extended(operands[0], type_ if width is None else ir.VectorType.get([width], type_))
-    return create_scalar_op(op, operands, width)
-
-
 def _bytes(buffer: ir.Value) -> int:
     return int(types.byte_width(ir.MemRefType(buffer.type).element_type))
 
@@ -383,10 +375,3 @@ def _linear(indices: Sequence[ir.Value], shape: Sequence[int]) -> ir.Value:
         return found
 
     return apply(total, *indices)
-
-
-def _broadcast(value: ir.Value, width: int) -> ir.Value:
-    if isinstance(value.type, ir.VectorType):
-        return value
-    type_ = ir.VectorType.get([width], value.type)
-    return ir.Operation.create("vector.broadcast", results=[type_], operands=[value]).results[0]

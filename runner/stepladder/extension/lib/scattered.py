@@ -81,7 +81,7 @@ class Scattered:
             The vector.
         """
         inside, type_ = self._inside(), self.tile.vector
-        loaded = _xegpu("load", [self.base, self.offsets, inside], [type_])
+        loaded = _xegpu("load", [self.base, self.offsets, inside], [type_]).results[0]
         filler = ir.DenseElementsAttr.get_splat(type_, padding) if padding is not None else zero_of(type_)
         return arith.select(inside, loaded, arith.constant(type_, filler))
 
@@ -94,8 +94,8 @@ class Scattered:
         _xegpu("store", [value, self.base, self.offsets, self._inside()], [])
 
 
-def _xegpu(name: str, operands: list[ir.Value], results: list[ir.Type]) -> ir.Value:
+def _xegpu(name: str, operands: list[ir.Value], results: list[ir.Type]) -> ir.Operation:
     """Creates an access of rows of 16 elements."""
     layout = ir.Attribute.parse(f"#xegpu.layout<inst_data = [1, {COLUMNS}]>")
-    made = ir.Operation.create(f"xegpu.{name}", results=results, operands=operands, attributes={"layout": layout})
-    return made.results[0] if results else made
+    attributes = {"layout": layout}
+    return ir.Operation.create(f"xegpu.{name}", results=results, operands=operands, attributes=attributes).operation

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from stepladder.extension.lib.arithmetic import constant_value
 from stepladder.extension.lib.control_flow import BOUNDS, body_of, operations_of, terminator_of
 from stepladder.extension.lib.dialect import Refusal
+from stepladder.extension.lib.forwarded_tiles import forward_tiles
 from stepladder.extension.lib.launches import GRID, launch_sizes
 from stepladder.extension.lib.tile_epilogues import Epilogue
 from stepladder.extension.lib.tile_matrices import Operand, Start, matrix_of
@@ -26,7 +27,15 @@ _TILES = (
     "xetile.broadcast",
 )
 _CONTROL = ("scf.for", "scf.if", "scf.yield", "gpu.barrier")
-_AROUND = ("gpu.block_id", "memref.transpose", "gpu.terminator", "xetile.store_tile", *_TILES, *_CONTROL)
+_AROUND = (
+    "gpu.block_id",
+    "memref.transpose",
+    "memref.alloc",
+    "gpu.terminator",
+    "xetile.store_tile",
+    *_TILES,
+    *_CONTROL,
+)
 
 
 class TileProduct:
@@ -46,11 +55,13 @@ class TileProduct:
         reach: m, n and k that the tiles of all blocks reach.
 
     Raises:
-        Refusal: the launch is not of this form: one loop along k, or one step of k, with loads of A and B and one
-            `tile_mma`, whose sums start at zero or at C and are stored to C, by blocks with tiles of C side by side.
+        Refusal: the launch is not of this form: one loop along k, or one step of k, with loads of A and B, also by way
+            of shared local memory, and one `tile_mma`, whose sums start at zero or at C and are stored to C, by blocks
+            with tiles of C side by side.
     """
 
     def __init__(self, launch: ir.Operation) -> None:
+        forward_tiles(launch)
         self.launch = launch
         self._body = body_of(launch)
         loops = [op for op in operations_of(self._body) if op.name == "scf.for"]
@@ -78,7 +89,9 @@ class TileProduct:
                 )
             if op.name == "xetile.init_tile" and read_tile(op.results[0].type).space != "global":
                 raise Refusal(
-                    op, "a tile of shared local memory has no form here: stages of shared memory take its place"
+                    op,
+                    "a tile of shared local memory has no form here, as stages of shared memory take its place: one "
+                    "that is stored once, and loaded as it is behind a barrier, is accepted",
                 )
         stores = walk(self.launch, "xetile.store_tile")
         if len(stores) > 1:

@@ -52,6 +52,20 @@ class WarpgroupMma3xtf32(Tc.Operation, name="warpgroup_mma_3xtf32"):
     matrix_d: ext.Result[typing.Any]
 
 
+class WarpgroupMmaRegisters(Tc.Operation, name="warpgroup_mma_registers"):
+    """An accumulator plus the product of 16 columns of A, in registers, and as many rows of B's tile.
+
+    A is a vector of 64 rows x registers x 2 elements of 16 bits, as `wgmma` takes them. The attribute `step` tells
+    which 16 rows of B are read, and `transposeB` whether B is read transposed. The product is a group of its own, which
+    may be in flight after the op.
+    """
+
+    fragment_a: ext.Operand[typing.Any]
+    descriptor_b: ext.Operand[typing.Any]
+    matrix_c: ext.Operand[typing.Any]
+    matrix_d: ext.Result[typing.Any]
+
+
 class WarpgroupMmaStore(Tc.Operation, name="warpgroup_mma_store"):
     """`nvgpu.warpgroup.mma.store` for accumulators of any element type, to a destination of each warpgroup's own.
 
@@ -69,7 +83,12 @@ MMA_ROWS = 64
 INIT_ACCUMULATORS = ("nvgpu.warpgroup.mma.init.accumulator", InitAccumulator.OPERATION_NAME)
 DESCRIPTORS = ("nvgpu.warpgroup.generate.descriptor", MatrixDescriptor.OPERATION_NAME)
 # In all of them operand 2 is the accumulator.
-MMAS = ("nvgpu.warpgroup.mma", WarpgroupMma.OPERATION_NAME, WarpgroupMma3xtf32.OPERATION_NAME)
+MMAS = (
+    "nvgpu.warpgroup.mma",
+    WarpgroupMma.OPERATION_NAME,
+    WarpgroupMma3xtf32.OPERATION_NAME,
+    WarpgroupMmaRegisters.OPERATION_NAME,
+)
 STORES = ("nvgpu.warpgroup.mma.store", WarpgroupMmaStore.OPERATION_NAME)
 
 
@@ -130,6 +149,15 @@ def multiply_accumulate(
     ).results[0]
 
 
+def in_flight(mma: ir.Operation) -> int:
+    """Returns how many MMAs may still run after one; 1 is the attribute's default.
+
+    Args:
+        mma: the op.
+    """
+    return ir.IntegerAttr(mma.attributes["waitGroup"]).value if "waitGroup" in mma.attributes else 1
+
+
 def multiply_split(large: Sequence[ir.Value], small: Sequence[ir.Value], accumulator: ir.Value) -> ir.Value:
     """Returns an accumulator plus the product of two tiles of f32, each the sum of two of tf32.
 
@@ -140,6 +168,29 @@ def multiply_split(large: Sequence[ir.Value], small: Sequence[ir.Value], accumul
     """
     return ir.Operation.create(
         WarpgroupMma3xtf32.OPERATION_NAME, results=[accumulator.type], operands=[*large, accumulator, *small]
+    ).results[0]
+
+
+def multiply_registers(
+    fragment: ir.Value, b: ir.Value, accumulator: ir.Value, *, step: int, transpose_b: bool
+) -> ir.Value:
+    """Returns an accumulator plus the product of A in registers and rows of a tile.
+
+    Args:
+        fragment: of A.
+        b: matrix descriptor of B's tile.
+        accumulator: of the warpgroup.
+        step: which 16 rows of the tile.
+        transpose_b: whether the tile is read transposed.
+    """
+    attributes: dict[str, ir.Attribute] = {"step": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), step)}
+    if transpose_b:
+        attributes["transposeB"] = ir.UnitAttr.get()
+    return ir.Operation.create(
+        WarpgroupMmaRegisters.OPERATION_NAME,
+        results=[accumulator.type],
+        operands=[fragment, b, accumulator],
+        attributes=attributes,
     ).results[0]
 
 

@@ -206,9 +206,9 @@ class _Distributor(Translation):
             self.clone(op)
             return
         block = tile_type(TileType(wg.sg_data, tile.element, scatter=True))
-        sizes = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1, 0, 0])}
         self.values[op.results[0]] = [
-            create("init_tile", [self.one(base), part], [block], sizes).results[0] for part in self.values[offsets]
+            create("init_tile", [self.one(base), part], [block], attributes_of(op)).results[0]
+            for part in self.values[offsets]
         ]
 
     def _scattered(self, op: ir.Operation, tile: ir.Value, mask: ir.Value) -> list[tuple[ir.Value, ir.Value]] | None:

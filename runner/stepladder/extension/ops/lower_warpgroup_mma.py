@@ -1,10 +1,19 @@
 """`tc.lower_warpgroup_mma`: lowers warpgroup MMA ops to `wgmma` instructions, and accumulators to registers."""
 
+from collections.abc import Callable
+
 from stepladder.extension.lib.arithmetic import index, integer
 from stepladder.extension.lib.control_flow import body_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.extension.lib.memory import extract, strided_metadata
-from stepladder.extension.lib.warpgroup_ops import INIT_ACCUMULATORS, MMA_ROWS, MMAS, WarpgroupMma3xtf32
+from stepladder.extension.lib.warpgroup_ops import (
+    INIT_ACCUMULATORS,
+    MMA_ROWS,
+    MMAS,
+    WarpgroupMma3xtf32,
+    WarpgroupMmaRegisters,
+    in_flight,
+)
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, ir, llvm, memref, nvvm, vector
 from stepladder.mlir.traverse import defining_op, walk
@@ -28,6 +37,7 @@ class LowerWarpgroupMma(Tc.Operation, name="lower_warpgroup_mma"):
     target: Handle
 
 
+_A_REGISTERS = 4  # of a thread, for 64 rows of A in registers
 STEP_BYTES = 32  # of one instruction along k, for every element type
 _ADDRESS_MASK = 0x3FFFF  # of a shared address in a matrix descriptor
 _UNIT = 16  # bytes: descriptors count addresses and offsets in them
@@ -106,11 +116,6 @@ class _Operand:
         return arith.addi(self.value, integer(offset, 64)) if offset else self.value
 
 
-def _in_flight(mma: ir.Operation) -> int:
-    """Returns how many MMAs may still run after this one; 1 is the attribute's default."""
-    return ir.IntegerAttr(mma.attributes["waitGroup"]).value if "waitGroup" in mma.attributes else 1
-
-
 def _attribute(text: str) -> ir.Attribute:
     return ir.Attribute.parse(f"#nvvm.{text}")
 
@@ -173,7 +178,7 @@ def _lower_mma(mma: ir.Operation) -> None:
             member = product.add_to(llvm.extractvalue(product.registers, accumulator, [block]), block)
             result = llvm.insertvalue(result, member, [block])
         nvvm.wgmma_commit_group_sync_aligned()
-        nvvm.wgmma_wait_group_sync_aligned(_in_flight(mma))
+        nvvm.wgmma_wait_group_sync_aligned(in_flight(mma))
     mma.results[0].replace_all_uses_with(result)
 
 
@@ -203,6 +208,56 @@ def _lower_split_mma(mma: ir.Operation) -> None:
     mma.results[0].replace_all_uses_with(result)
 
 
+def _inline_product(registers: ir.Type, columns: int, element: str, *, transposed: bool) -> str:
+    """Returns the PTX of a product with A in registers: NVVM's op takes both operands from shared memory.
+
+    Source: PTX ISA, wgmma.mma_async: the first operand may be a vector of four registers.
+    """
+    count = str(registers).count(",") + 1
+    sums = "f16" if "i32" in str(registers) else "f32"
+    names = [f"${number}" for number in range(count)]
+    a = [f"${2 * count + number}" for number in range(_A_REGISTERS)]
+    return (
+        f"wgmma.mma_async.sync.aligned.m{MMA_ROWS}n{columns}k{STEP_BYTES // 2}.{sums}.{element}.{element} "
+        f"{{{', '.join(names)}}}, {{{', '.join(a)}}}, ${2 * count + _A_REGISTERS}, 1, 1, 1, {int(transposed)};"
+    )
+
+
+def _lower_register_mma(mma: ir.Operation) -> None:
+    """Lowers an MMA with A in registers, which are fenced: other instructions have written them."""
+    b = _Operand(mma.operands[1], "transposeB" in mma.attributes)
+    step = ir.IntegerAttr(mma.attributes["step"]).value
+    struct, registers = registers_type(mma.results[0].type)
+    fragment = ir.VectorType(mma.operands[0].type)
+    _, columns = types.accumulator_vector(mma.results[0].type).shape
+    element = (
+        _TYPES[types.name_of(fragment.element_type)] if not isinstance(fragment.element_type, ir.BF16Type) else "bf16"
+    )
+    text = _inline_product(registers, columns, element, transposed=not b.along_k)
+    register = "r" if "i32" in str(registers) else "f"
+    count = columns // 4 if register == "r" else columns // 2
+    held = ir.IntegerType.get_signless(32) if register == "r" else ir.F32Type.get()
+    constraints = [f"={register}"] * count + [str(number) for number in range(count)] + ["r"] * _A_REGISTERS + ["l"]
+    pair, i32 = ir.VectorType.get([2], fragment.element_type), ir.IntegerType.get_signless(32)
+    with ir.InsertionPoint(mma), mma.location:
+        nvvm.wgmma_fence_aligned()
+        result = llvm.mlir_undef(struct)
+        for block in range(fragment.shape[0]):
+            sums = [llvm.extractvalue(held, mma.operands[2], [block, number]) for number in range(count)]
+            a = [llvm.bitcast(i32, extract(mma.operands[0], [block, number], pair)) for number in range(_A_REGISTERS)]
+            member = llvm.inline_asm(
+                registers,
+                [*sums, *a, b.at(0, step)],
+                text,
+                ",".join(constraints),
+                has_side_effects=True,
+                asm_dialect=ir.Attribute.parse("0 : i64"),
+            )
+            result = llvm.insertvalue(result, member, [block])
+        nvvm.wgmma_commit_group_sync_aligned()
+    mma.results[0].replace_all_uses_with(result)
+
+
 def _lower_extracts(cast: ir.Operation, rewriter: Rewriter) -> None:
     """Replaces the extracts from an accumulator fragment, a cast of the accumulator to a vector, by register reads.
 
@@ -229,6 +284,13 @@ def _lower_extracts(cast: ir.Operation, rewriter: Rewriter) -> None:
     rewriter.erase_op(cast)
 
 
+# What lowers an op, and the numbers of its operands that are matrix descriptors.
+_LOWERINGS: dict[str, tuple[Callable[[ir.Operation], None], tuple[int, ...]]] = {
+    WarpgroupMma3xtf32.OPERATION_NAME: (_lower_split_mma, (0, 1, 3, 4)),
+    WarpgroupMmaRegisters.OPERATION_NAME: (_lower_register_mma, (1,)),
+}
+
+
 @transform_op(LowerWarpgroupMma)
 def lower_warpgroup_mma(payload: ir.Operation, op: LowerWarpgroupMma, rewriter: Rewriter) -> None:
     """Lowers all warpgroup MMA ops below `payload`; see the op."""
@@ -245,12 +307,9 @@ def lower_warpgroup_mma(payload: ir.Operation, op: LowerWarpgroupMma, rewriter: 
             if types.is_accumulator(value.type):
                 value.set_type(registers_type(value.type)[0])
     for mma in walk(payload, *MMAS):
-        is_split = mma.name == WarpgroupMma3xtf32.OPERATION_NAME
-        generators = [defining_op(mma.operands[number]) for number in ((0, 1, 3, 4) if is_split else (0, 1))]
-        if is_split:
-            _lower_split_mma(mma)
-        else:
-            _lower_mma(mma)
+        lower, descriptors = _LOWERINGS.get(mma.name, (_lower_mma, (0, 1)))
+        generators = dict.fromkeys(defining_op(mma.operands[number]) for number in descriptors)
+        lower(mma)
         rewriter.erase_op(mma)
         for generate in generators:
             if not list(generate.results[0].uses):

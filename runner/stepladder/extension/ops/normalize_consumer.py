@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.elementwise import zeros_of
+from stepladder.extension.lib.outlined_producers import is_in_producer
 from stepladder.extension.lib.workspaces import is_workspace
 from stepladder.mlir.bindings import arith, bufferization, ir
 from stepladder.mlir.linalg_ops import create_generic
@@ -241,7 +242,8 @@ def _summand(matmul: ir.Operation, consumer: _Consumer) -> int | None:
 @transform_op(NormalizeConsumer)
 def normalize_consumer(payload: ir.Operation, op: NormalizeConsumer, rewriter: Rewriter) -> None:
     """Rewrites the consumers of the one matmul, or of a pair, below `payload`; see the op."""
-    matmuls, generics = walk(payload, *MATMULS), walk(payload, "linalg.generic")
+    matmuls = walk(payload, *MATMULS)
+    generics = [generic for generic in walk(payload, "linalg.generic") if not is_in_producer(generic)]
     stores = _stores(payload)
     if stores and not matmuls:
         raise Refusal(stores[0], "expected results that depend on a product; fusion has folded those of this function")

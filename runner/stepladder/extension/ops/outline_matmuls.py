@@ -50,7 +50,8 @@ class OutlineMatmuls(Tc.Operation, name="outline_matmuls"):
     is 1 and nothing else reads what it makes.
 
     Roundings of constants are folded first, as no epilogue rounds from f64, in which front ends write numbers. Zero
-    points become corrections of the products (`payload.zero_points`), whose sums are kernels of their own.
+    points become corrections of the products (`payload.zero_points`), whose sums are kernels of their own. An A or B
+    that is one number is copied to a buffer, which another kernel writes.
 
     Operands: a handle to a module with one public function, which gets the attribute `has_stages`. Refuses a matmul
     that is no payload even alone.
@@ -75,6 +76,7 @@ def outline_matmuls(payload: ir.Operation, op: OutlineMatmuls, rewriter: Rewrite
         )
         if product is None:
             return
+        _store_constants(product)
         ops, results = _stage(product, *smallest(_from_zeros(product)), with_pairs=bool(op.pairs.value))
         outline(ops, results, "matmul", rewriter)
 
@@ -91,6 +93,19 @@ def _narrow_constants(function: ir.Operation, rewriter: Rewriter) -> None:
             with ir.InsertionPoint(source), source.location:
                 constant = ir.Operation.create("arith.constant", results=[type_], attributes={"value": value})
             rewriter.replace_op(op, constant.results)
+
+
+def _store_constants(product: ir.Operation) -> None:
+    """Has a kernel write an A or B that is one number, such as the first state of a recurrent layer, to a buffer."""
+    for place, value in enumerate(list(product.operands)[:2]):
+        sources = layout_sources(product, [value])
+        first = producer(sources[-1].operands[0] if sources else value)
+        if first is None or first.name == "tensor.empty" or not is_start(first):
+            continue
+        type_ = ir.RankedTensorType(value.type)
+        with ir.InsertionPoint(product), product.location:
+            empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
+            product.operands[place] = create_named_op("linalg.copy", [value], empty).results[0]
 
 
 def _from_zeros(product: ir.Operation) -> ir.Operation:

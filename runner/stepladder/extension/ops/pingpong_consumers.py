@@ -72,7 +72,7 @@ def pingpong_consumers(payload: ir.Operation, op: PingpongConsumers, rewriter: R
     launch = launches.find_launch(payload)
     stages = op.stages.value
     loop = pipeline.main_loop(launch)
-    mma = pipeline.mmas_below(launch)[0]
+    mma = pipeline.mmas_below(launch)[-1]
     loops = enclosing_loops(mma if loop is None else loop)
     roles = _roles(launch)
     thread_count = launches.launch_sizes(launch, launches.BLOCK)[0]

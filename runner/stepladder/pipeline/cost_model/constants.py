@@ -80,6 +80,7 @@ CONSTANTS: dict[str, dict[str, Constant]] = {
         "reduce_memory": Constant(0.1, 5.0, "us of synchronizing a reduction in global memory"),
         "reduce_memory_rate": Constant(10.0, 300.0, "bytes a ns of partial accumulators there, a block"),
         "reduce_memory_pass": Constant(0.0, 1.5, "us in which each thread reduces four elements there"),
+        "reduce_memory_many": Constant(0.0, 2.0, "us of each split beyond twelve there, for which a block waits"),
         "warpgroup": Constant(0.0, 0.5, "us of starting a block for every consumer warpgroup"),
         "launch": Constant(0.0, 2.0, "us from one launch to the next, of an empty kernel"),
         "launch_by_itself": Constant(0.0, 2.0, "us that it takes longer without dependent launch"),

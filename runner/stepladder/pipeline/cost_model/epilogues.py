@@ -25,6 +25,8 @@ _BY_ROWS = 0.625
 # Nanoseconds of a warpgroup for an element of a pair of products, which at least an activation is computed of.
 # Measured on an H200: 9 us of 56 rows of 112 columns.
 _PAIR_ELEMENT = 1.2
+# Splits of a tile in global memory for which no block waits longer than for its own.
+_FEW_SPLITS = 12
 # The fraction that an epilogue takes longer with one stage, which waits for its store before the next box.
 _ONE_BUFFER = 0.1
 
@@ -62,7 +64,7 @@ def epilogue_time(
     or from registers; or in which all blocks write theirs, in whole lines of L2 where the boxes of TMA are narrower.
     With split-K each block writes a share of the tile. Source: fitted.
 
-    Of a pair of products, elements outside of C are computed for boxes of TMA, and skipped by stores from registers.
+    Of a pair of products, elements outside of C are computed for shared memory, and skipped by stores from registers.
 
     Args:
         knobs: with the tile, the epilogue and the schedule.
@@ -92,14 +94,15 @@ def epilogue_time(
     lines = lines * np.where(by_rows, 1 + LINE_BYTES / row_bytes, 1.0)
     together = lines * (at_once / gpu.multiprocessors) / (constants["store_together"] * 10)
     is_pair = np.asarray(size.products) > 1
-    computed = np.where(is_pair & by_tma, outside * knobs.floats("block_n") / writers * _PAIR_ELEMENT, 0.0)
+    computed = np.where(is_pair & (by_tma | by_rows), outside * knobs.floats("block_n") / writers * _PAIR_ELEMENT, 0.0)
     return constants["tile"] + (join(bytes_ / writers / rate * waits, together) + computed) * 1e-3
 
 
 def reduction_time(knobs: Columns, constants: dict[str, float]) -> Array:
     """Returns the time of the reduction of splits: in a cluster, in global memory, or in C with stream-K. Every block
     writes its partial accumulator and reads as many elements. A thread reduces four adjacent elements over all splits
-    in a pass; passes do not overlap. Source: fitted.
+    in a pass; passes do not overlap. A block waits until all splits of its tile have arrived in global memory, which
+    shows beyond twelve of them. Source: fitted.
 
     Args:
         knobs: with the tile, the splits and the scheduler.
@@ -119,5 +122,6 @@ def reduction_time(knobs: Columns, constants: dict[str, float]) -> Array:
 
     shared = np.asarray(knobs.column("tile_scheduler", "data_parallel")) == "stream_k"
     in_c = constants["reduce_memory"] + bytes_ / constants["reduce_memory_rate"]
-    times = np.where(in_cluster, reduction("reduce_cluster"), reduction("reduce_memory"))
+    waiting = np.maximum(0.0, split - _FEW_SPLITS) * constants["reduce_memory_many"]
+    times = np.where(in_cluster, reduction("reduce_cluster"), reduction("reduce_memory") + waiting)
     return np.where(split > 1, times, np.where(shared, in_c, 0.0))

@@ -1,0 +1,36 @@
+"""Scalar ops of what makes an operand, on numbers and on vectors of adjacent elements, at the insertion point."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stepladder.extension.lib import narrow_floats
+from stepladder.extension.lib.elementwise import create_scalar_op
+from stepladder.mlir.bindings import ir
+
+
+def created(op: ir.Operation, operands: Sequence[ir.Value], width: int | None) -> ir.Value:
+    """Returns the result of a scalar op of a body on numbers, or on vectors of `width` elements.
+
+    Args:
+        op: of a body.
+        operands: in place of its own.
+        width: None for numbers.
+    """
+    if op.name == "arith.extf" and narrow_floats.is_fp8(operands[0]):
+        type_ = op.results[0].type
+        return narrow_floats.extended(operands[0], type_ if width is None else ir.VectorType.get([width], type_))
+    return create_scalar_op(op, operands, width)
+
+
+def repeated(value: ir.Value, width: int) -> ir.Value:
+    """Returns a vector as it is, and a number as a vector of copies.
+
+    Args:
+        value: a vector, or a number.
+        width: elements of the vector.
+    """
+    if isinstance(value.type, ir.VectorType):
+        return value
+    type_ = ir.VectorType.get([width], value.type)
+    return ir.Operation.create("vector.broadcast", results=[type_], operands=[value]).results[0]

@@ -1,0 +1,185 @@
+"""Tiles of what elementwise ops make the register operand of `wgmma` from: loaded by TMA, and read by threads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from stepladder.extension.lib import memory, tma
+from stepladder.extension.lib.arithmetic import apply
+from stepladder.extension.lib.dialect import Refusal
+from stepladder.extension.lib.mixed_radix import Index, NoDigits, linear
+from stepladder.mlir import types
+from stepladder.mlir.bindings import arith, ir, memref, nvgpu
+from stepladder.mlir.traverse import defining_op
+from stepladder.payload.front.rewrite import reshaped
+
+_UNIT = 16  # bytes: the unit that the swizzle permutes
+_WAVEFRONT = 128  # bytes: rows in them have one permutation
+
+
+def together(numbers: Sequence[ir.Value]) -> ir.Value:
+    """Returns numbers as a vector, at the insertion point; one number as it is.
+
+    Args:
+        numbers: one at least.
+    """
+    if len(numbers) == 1:
+        return numbers[0]
+    type_ = ir.VectorType.get([len(numbers)], numbers[0].type)
+    return ir.Operation.create("vector.from_elements", results=[type_], operands=list(numbers)).results[0]
+
+
+class Source:
+    """A buffer that holds what the elements of an operand, m x k, are made from.
+
+    Args:
+        op: which messages name.
+        buffer: in global memory.
+        extents: m and k.
+
+    Attributes:
+        rows, steps: how many rows, or steps of k, share a number; one of both is 1.
+        along_k: whether the neighbours of a number are of the same row.
+
+    Raises:
+        Refusal: numbers for parts of several rows.
+    """
+
+    def __init__(self, op: ir.Operation, buffer: ir.Value, extents: tuple[int, int]) -> None:
+        self.op = op
+        self.buffer = buffer
+        self.extents = extents
+        self.type = ir.MemRefType(buffer.type).element_type
+        self.bytes = types.byte_width(self.type)
+        self.rows = self.steps = 1
+        self.along_k = True
+
+    def find_layout(self, row: Index, k: Index, number: Index) -> None:
+        """Finds which elements share a number, and the order of numbers.
+
+        Args:
+            row, k: of an element.
+            number: that the element is made from.
+
+        Raises:
+            Refusal: neither rows nor columns of numbers.
+        """
+        count = math.prod(ir.MemRefType(self.buffer.type).shape)
+        share = max(1, math.prod(self.extents) // count)
+        for self.rows, self.steps in ((1, share), (share, 1)):
+            if self.extents[0] % self.rows or self.extents[1] % self.steps:
+                continue
+            place = [_quotient(row, self.rows), _quotient(k, self.steps)]
+            for self.along_k in (True, False):
+                if None not in place and number == linear(self._in_order(place), self.shape):
+                    return
+        raise Refusal(self.op, "an operand in registers is made from numbers in another order than its rows or columns")
+
+    def _in_order(self, pair: Sequence) -> list:
+        return list(pair) if self.along_k else [pair[1], pair[0]]
+
+    @property
+    def shape(self) -> list[int]:
+        """Rows and columns of the buffer as a matrix."""
+        return self._in_order([self.extents[0] // self.rows, self.extents[1] // self.steps])
+
+
+def _shared(place: ir.Value, share: int) -> ir.Value:
+    """Returns the number for a place, of as many that share one."""
+    return apply(lambda x: ir.AffineExpr.get_floor_div(x, share), place) if share > 1 else place
+
+
+def _quotient(number: Index, divisor: int) -> Index | None:
+    try:
+        return number.divided(divisor)[0]
+    except NoDigits:
+        return None
+
+
+class SourceTile:
+    """The stages of tiles of a source in shared memory, as TMA writes them.
+
+    Args:
+        source: what is loaded.
+        tile: rows and k of the operand's tile.
+        stages: of the pipeline.
+        alloc: of the tiles of the operand, which these replace.
+
+    Raises:
+        Refusal: rows that TMA does not swizzle, or parts of numbers.
+    """
+
+    def __init__(self, source: Source, tile: tuple[int, int], stages: int, alloc: ir.Operation) -> None:
+        self.source = source
+        rows, steps = tile[0] // source.rows, tile[1] // source.steps
+        self.rows, columns = (rows, steps) if source.along_k else (steps, rows)
+        swizzle = tma.row_swizzle(columns * source.bytes)
+        if tile[1] % source.steps or tile[0] % source.rows or swizzle is None:
+            raise Refusal(
+                source.op,
+                f"rows of the tile of {source.type} are {columns * source.bytes} bytes, and TMA swizzles multiples of "
+                "32: choose another block_k or block_m",
+            )
+        self.swizzle = swizzle
+        self.columns = swizzle // source.bytes
+        self.boxes = columns // self.columns
+        self.bytes = self.rows * columns * source.bytes
+        space = ir.MemRefType(alloc.results[0].type).memory_space
+        with ir.InsertionPoint(alloc), alloc.location:
+            shape = [stages, self.boxes, self.rows, self.columns]
+            self.buffer: ir.Value = memref.alloc(ir.MemRefType.get(shape, source.type, memory_space=space), [], [])
+            defining_op(self.buffer).attributes["operand_a"] = ir.UnitAttr.get()
+
+    def describe(self) -> ir.Value:
+        """Returns the TMA descriptor, created at the insertion point on the host."""
+        matrix = reshaped(self.source.buffer, self.source.shape)
+        tma.check_buffer(self.source.op, matrix, "what the operand in registers is made from")
+        type_ = types.tensor_map(self.rows, self.columns, self.source.type, self.swizzle)
+        return tma.create_descriptor(matrix, type_, self.rows, self.columns)
+
+    def load(self, like: ir.Operation, descriptor: ir.Value, row: ir.Value, k: ir.Value) -> None:
+        """Creates the loads of a stage, in front of one of the operand's.
+
+        Args:
+            like: a load of the operand's tile.
+            descriptor: of the source.
+            row, k: where the operand's tile begins.
+        """
+        _, full, _, *rest = like.operands
+        stage = rest[-1]
+        with ir.InsertionPoint(like), like.location:
+            numbers = [_shared(row, self.source.rows), _shared(k, self.source.steps)]
+            row, column = numbers if self.source.along_k else numbers[::-1]
+            for box in range(self.boxes):
+                sizes = [1, 1, self.rows, self.columns]
+                destination = memory.subview(self.buffer, [stage, box, 0, 0], sizes, drop=2)
+                begin = apply(lambda x, box=box: x + box * self.columns, column) if box else column
+                nvgpu.tma_async_load(destination, full, descriptor, [begin, row], stage)
+
+    def read(self, stage: ir.Value, row: Index, steps: Sequence[Index], bases: Mapping[str, ir.Value]) -> ir.Value:
+        """Returns the numbers that elements of a row are made from, at the insertion point: one where they share it.
+
+        Args:
+            stage: of the pipeline.
+            row: in the tile.
+            steps: of k for each of two elements, in the tile.
+            bases: what the row and the steps depend on.
+        """
+        row = row.divided(self.source.rows)[0]
+        first, *others = dict.fromkeys(step.divided(self.source.steps)[0] for step in steps)
+        if self.source.along_k and others == [first + 1] and self.source.bytes * 2 <= _UNIT:
+            type_ = ir.VectorType.get([2], self.source.type)
+            return memory.load_vector(type_, self.buffer, *self._place(stage, row, first, bases))
+        return together([memref.load(self.buffer, self._place(stage, row, each, bases)) for each in (first, *others)])
+
+    def _place(self, stage: ir.Value, row: Index, step: Index, bases: Mapping[str, ir.Value]) -> list[ir.Value]:
+        """Returns the indices of a number in the stages: TMA permutes the units of 16 bytes within a row of a box."""
+        row, column = (row, step) if self.source.along_k else (step, row)
+        box, inside = column.divided(self.columns)
+        per_unit = _UNIT // self.source.bytes
+        unit, within = inside.divided(per_unit)
+        _, permutation = row.divided(_WAVEFRONT // self.swizzle)[0].divided(self.swizzle // _UNIT)
+        permuted = arith.xori(unit.value(bases), permutation.value(bases))
+        place = apply(lambda u, w: u * per_unit + w, permuted, within.value(bases))
+        return [stage, box.value(bases), row.value(bases), place]

@@ -1,0 +1,158 @@
+"""Elementwise ops that wgmma's register operand is made by: right at every step, exact conversions, no spills.
+
+STEPLADDER_TEST_PROFILE=random runs many more payloads.
+"""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from combinations import SEED, combinations
+from conftest import PROFILE
+from emulator_ops import run
+from producer_payloads import ProducerPayload
+from stepladder.emulator.matmul import check_steps
+from stepladder.extension.lib import narrow_integers
+from stepladder.extension.lib.mixed_radix import Index, NoDigits, digits, linear
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.traverse import walk
+from stepladder.pipeline.build import build
+from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.request import Request
+from stepladder.runtime.bundle import read_bundle
+from stepladder.runtime.errors import StepladderError
+from weight_payloads import KINDS, weights
+
+KNOBS = {"block_m": 64, "block_n": 32, "consumer_warpgroups": 1, "producers": "registers"}
+FORMS = {
+    "cooperative": {"block_m": 128, "consumer_warpgroups": 2, "epilogue": "tma", "persistent_blocks": 2},
+    "ping-pong": {"schedule": "pingpong", "epilogue": "tma", "persistent_blocks": 2},
+    "two rows of products": {"block_m": 128, "epilogue": "registers", "stages": 2},
+    "split-K": {"split_k": 2, "persistent_blocks": 0, "epilogue": "registers"},
+    "one stage": {"stages": 1, "epilogue": "registers"},
+}
+COUNT = 60 if PROFILE == "random" else 1
+STEPS = range(100)
+
+
+def wrong_steps(text: str, knobs: dict, first: int = 0) -> list:
+    """Returns the reports of what is wrong: of every fourth step, from `first` on, or of all."""
+    reports = []
+    chosen = STEPS if PROFILE == "random" else STEPS[first % 4 :: 4]
+    with mlir_context():
+        check_steps(text, "f.mlir", Request("wgmma", knobs), reports.append, chosen=chosen.__contains__)
+    assert len(reports) > 6
+    return [report for report in reports if report.passed is not True or report.findings]
+
+
+@pytest.mark.parametrize("kind, form, layout, type_", combinations(KINDS, FORMS, ("nk", "kn"), ("f16", "bf16")))
+def test_weights_are_right_at_every_step(kind: str, form: str, layout: str, type_: str) -> None:
+    text = weights(kind, 24, 160, 128, layout=layout, type_=type_)
+    knobs = {**KNOBS, "block_k": 64, "swap_operands": True, **FORMS[form]}
+    assert wrong_steps(text, knobs, SEED + list(KINDS).index(kind)) == []
+
+
+@pytest.mark.parametrize("number", range(COUNT))
+def test_random_payloads_are_right_or_refused(number: int) -> None:
+    payload = ProducerPayload(1000 * SEED + number)
+    drawn = random.Random(number)
+    knobs = {
+        **KNOBS,
+        "block_k": drawn.choice((16, 32)),
+        "persistent_blocks": 2,
+        "epilogue": drawn.choice(("registers", "tma")),
+        "schedule": drawn.choice(("cooperative", "pingpong")),
+        "swap_operands": drawn.random() < 0.5,
+        "stages": drawn.choice((2, 3)),
+    }
+    try:
+        wrong = wrong_steps(payload.text, knobs, SEED + number)
+    except StepladderError as error:
+        assert "raised" not in error.message and "step '" in error.message, error.render()
+        return
+    assert wrong == [], f"{payload.text}\n{knobs}"
+
+
+def test_what_cannot_be_in_registers_is_refused() -> None:
+    """Groups that steps of k do not divide, and a k that is no multiple of them."""
+    for block_k, message in ((128, "block_k"), (64, "k must be a multiple of block_k")):
+        text = weights("i8 by group", 40, 160, 192 if block_k == 128 else 208, group=48 if block_k == 128 else 16)
+        with pytest.raises(StepladderError, match=message) as caught:
+            wrong_steps(text, {**KNOBS, "block_k": block_k, "swap_operands": True})
+        assert caught.value.location
+
+
+@pytest.mark.parametrize("kind", ["i8 by column", "i4 with zero points"])
+def test_the_kernel_converts_by_bits_and_does_not_spill(kind: str, tmp_path: Path) -> None:
+    text = weights(kind, 16, 1024, 1024, group=128)
+    knobs = {**KNOBS, **FORMS["cooperative"], "block_n": 16, "block_k": 128, "swap_operands": True}
+    with mlir_context():
+        try:
+            build(text, "f.mlir", Request("wgmma", knobs)).write(str(tmp_path / "f"))
+        except StepladderError as error:
+            pytest.skip(error.message)
+    bundle = read_bundle(tmp_path / "f")
+    ptx = (tmp_path / "f" / "kernel.ptx").read_text()
+    assert set(bundle.manifest.spills.values()) == {0}
+    assert not bundle.manifest.front and not bundle.manifest.workspaces
+    assert ptx.count("wgmma.mma_async") == 8 and "cvt.rn.f16.s" not in ptx and "cvt.rn.f16.u" not in ptx
+
+
+def converted(cast: str, name: str, bits: int) -> str | None:
+    """Returns a function that converts bytes, or their low bits, by the bits of the result; None where a cast does."""
+    narrow = "%n = arith.trunci %a : vector<2xi8> to vector<2xi4>" if bits == 4 else ""
+    text = f"""func.func @f(%a: vector<2xi8>, %b: i{bits}) -> vector<2x{name}> {{
+      {narrow}
+      %x = arith.{cast} {"%n" if narrow else "%a"} : vector<2xi{bits}> to vector<2x{name}>
+      %y = arith.{cast} %b : i{bits} to {name}
+      return %x : vector<2x{name}> }}"""
+    with mlir_context():
+        module = ir.Module.parse(text)
+        op, scalar = walk(module, f"arith.{cast}")
+        operand = op.operands[0]
+        with ir.InsertionPoint(op), op.location:
+            found = narrow_integers.converted(scalar, operand, narrow_integers.IntegerBounds().of(operand))
+        if found is None:
+            return None
+        op.results[0].replace_all_uses_with(found)
+        return str(module)
+
+
+@pytest.mark.parametrize("name, bits, cast", [("f16", 8, "sitofp"), ("f16", 8, "uitofp"), ("bf16", 4, "sitofp")])
+def test_integers_by_their_bits_are_exact(name: str, bits: int, cast: str) -> None:
+    text = converted(cast, name, bits)
+    assert text is not None
+    numbers = np.arange(256, dtype=np.uint8).view(np.int8)
+    low = numbers.astype(np.int64) & (1 << bits) - 1
+    expected = np.where(low >> (bits - 1), low - (1 << bits), low) if cast == "sitofp" else low
+    for pair, wanted in zip(numbers.reshape(-1, 2), expected.reshape(-1, 2)):
+        np.testing.assert_array_equal(np.asarray(run(text, pair, 0)[0]).astype(np.int64), wanted)
+
+
+def test_bf16_has_no_room_for_bytes() -> None:
+    assert converted("sitofp", "bf16", 8) is None
+
+
+def test_digits_are_quotients_and_remainders() -> None:
+    """Of all rows and steps of k of a matrix with groups, as NumPy has them."""
+    rows, steps, lane = (Index.of(*item) for item in (("row", 6), ("step", 8), ("lane", 4)))
+    k = steps * 16 + lane * 2 + 9
+    place = digits(linear([rows, k], [6, 128]), [6, 4, 32])
+    again = linear([place[0], linear(place[1:], [4, 32])], [6, 128])
+    assert again == linear([rows, k], [6, 128])
+    for row in range(6):
+        for step in range(8):
+            for number in range(4):
+                values = {"row": row, "step": step, "lane": number}
+                got = [
+                    part.constant + sum(values[each.base] // each.divisor % each.size * f for each, f in part.terms)
+                    for part in place
+                ]
+                column = 16 * step + 2 * number + 9
+                assert got == [row, column // 32, column % 32]
+    with pytest.raises(NoDigits):
+        (lane * 2 + 7).divided(8)

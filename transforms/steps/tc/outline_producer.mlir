@@ -1,0 +1,55 @@
+// Moves the elementwise ops that make the register operand of `wgmma` to a function, which computes them in front of
+// the matmul until `prepare_in_registers` computes them in the matmul's kernel.
+//
+// `prepare_operands` makes a kernel of each producer, which writes the operand to a workspace. The operand that `wgmma`
+// takes from registers needs neither: A, or B where operands are exchanged (`swap_operands`). Its ops stay as they are
+// here, in a function on buffers. Steps between this one and `prepare_in_registers` see a matmul that reads a buffer,
+// and a call that writes it.
+//
+// Before:
+//   %weights = linalg.generic {...} ins(%q, %scales : tensor<4096x4096xi8>, tensor<4096xf16>) outs(%0 : ...) { ... }
+//   bufferization.materialize_in_destination %weights in restrict writable %w
+//   %b = bufferization.to_tensor %w restrict : ...
+//   %d = linalg.matmul ins(%a, %b : ...) outs(%c : ...)
+// After:
+//   call @producer(%Q, %Scales, %w) {producer}
+//   %b = bufferization.to_tensor %w restrict : ...
+//   %d = linalg.matmul ins(%a, %b : ...) outs(%c : ...)
+//
+//   func.func private @producer(%Q: memref<4096x4096xi8>, %Scales: memref<4096xf16>, %w: memref<4096x4096xf16>) {
+//     linalg.generic {...} ins(%Q, %Scales : ...) outs(%w : ...) { ... }
+//   }
+
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence private @generalize_elementwise(!transform.any_op {transform.readonly})
+  transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
+
+  transform.named_sequence @outline_producer(%module: !transform.any_op {transform.readonly})
+      attributes {requires = [
+        {condition = "not batched", message = "a batch must have producers = kernels"},
+        {condition = "a_type in ['f16', 'bf16']",
+         message = "the register operand must be of f16 or bf16 (producers = kernels otherwise)"},
+        {condition = "k % block_k == 0", message = "k must be a multiple of block_k for an operand in registers"},
+        {condition = "tile_scheduler == 'data_parallel'",
+         message = "an operand in registers must have tile_scheduler = data_parallel"},
+        {condition = "products == 1 or not swap_operands",
+         message = "the operands of a pair of products cannot be exchanged for an operand in registers"}
+      ]} {
+    transform.include @generalize_elementwise failures(propagate) (%module) : (!transform.any_op) -> ()
+    %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    %fused = transform.apply_registered_pass "linalg-fuse-elementwise-ops" to %func
+      : (!transform.any_op) -> !transform.any_op
+    transform.apply_cse to %fused : !transform.any_op
+    "tc.outline_producer"(%module) {operand = 1 : i64, knobs = {operand = "1 if swap_operands else 0"}}
+      : (!transform.any_op) -> ()
+
+    %outlined = transform.structured.match ops{["func.func"]} attributes {producer} in %module
+      : (!transform.any_op) -> !transform.any_op
+    transform.structured.eliminate_empty_tensors %outlined : !transform.any_op
+    %buffers = transform.bufferization.one_shot_bufferize %outlined : (!transform.any_op) -> !transform.any_op
+    transform.include @canonicalize failures(propagate) (%buffers) : (!transform.any_op) -> ()
+    %host = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    transform.include @canonicalize failures(propagate) (%host) : (!transform.any_op) -> ()
+    transform.yield
+  }
+}
