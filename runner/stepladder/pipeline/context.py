@@ -78,7 +78,7 @@ def bound_text(text: str, name: str, sizes: Mapping[str, int], function: str | N
     """Returns a payload whose dynamic dimensions have sizes (`payload.binding`), with the locations of the given one.
 
     Args:
-        text: MLIR; it is returned as it is without sizes, unless it is on tensors whose shapes it computes and they fold.
+        text: MLIR; without sizes it is returned as it is, unless it computes shapes of tensors that fold.
         name: the file it came from, for messages.
         sizes: extents by the names of `--bind`.
         function: name of the function that is compiled, or None.
