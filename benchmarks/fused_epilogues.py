@@ -4,7 +4,7 @@ Each case is C = f(AB) in f16 with f32 accumulators, for square problems; docs/r
 results. The contestants of a case, timed in turn in one process:
 
   cublas     the matmul alone, by cuBLAS: the baseline between any two others
-  plain      the matmul alone, by our kernel with the same knobs as `fused`
+  plain      the matmul alone, by our kernel with its own default knobs
   fused      our kernel with the elementwise ops in its epilogue
   lt         cuBLASLt with the same epilogue, where PyTorch reaches it: bias + ReLU, bias + GELU, add matrix
   eager      cuBLAS and PyTorch's elementwise kernels, one by one
@@ -182,12 +182,13 @@ class _Views:
         return self.further[0] if self.further else None
 
 
-def libraries(case: Case, views: _Views) -> dict[str, Callable[[], Any]]:
+def libraries(case: Case, views: _Views, compiles: bool) -> dict[str, Callable[[], Any]]:
     """Returns the implementations of a case in PyTorch, by the names of the contestants.
 
     Args:
         case: the epilogue.
         views: PyTorch tensors of the operands.
+        compiles: whether torch.compile is one of them.
     """
     torch = views.torch
     a, b, d = views.a, views.b, views.operand
@@ -203,6 +204,8 @@ def libraries(case: Case, views: _Views) -> dict[str, Callable[[], Any]]:
     lt = case.lt
     if lt is not None:
         made["lt"] = on_stream(lambda: lt(a, b, d))
+    if not compiles:
+        return made
     try:
         compiled = torch.compile(lambda x, y, z: case.eager(torch.mm(x, y), z))
         made["compiled"] = on_stream(lambda: compiled(a, b, d))
@@ -232,7 +235,9 @@ def differences(views: _Views, made: dict[str, Callable[[], Any]]) -> dict[str, 
     return found
 
 
-def measure(device: Device, name: str, size: int, mode: str, rounds: int, folder: Path) -> dict[str, Any]:
+def measure(
+    device: Device, name: str, size: int, mode: str, rounds: int, folder: Path, compiles: bool
+) -> dict[str, Any]:
     """Builds, checks and measures a case at a size.
 
     Args:
@@ -242,6 +247,7 @@ def measure(device: Device, name: str, size: int, mode: str, rounds: int, folder
         mode: "burst" or "sustained".
         rounds: of the measurement.
         folder: of the bundles.
+        compiles: whether torch.compile is a contestant.
 
     Returns:
         The entry of the result.
@@ -251,7 +257,7 @@ def measure(device: Device, name: str, size: int, mode: str, rounds: int, folder
     """
     case = CASES[name]
     fused = build_bundle(payload(case, size), folder / f"fused_{name}_{size}", {})
-    plain = build_bundle(payload(None, size), folder / f"plain_{name}_{size}", fused.manifest.knobs)
+    plain = build_bundle(payload(None, size), folder / f"plain_{name}_{size}", {})
     with MatmulBuffers(device, fused.manifest.problem) as buffers:
         launches = {
             "fused": buffers.launcher(device.load(fused), fused),
@@ -264,7 +270,7 @@ def measure(device: Device, name: str, size: int, mode: str, rounds: int, folder
             raise StepladderError(f"the fused kernel of {name} at {size} is wrong: {report.describe()}")
         prepare_data(buffers)
         views = _Views(buffers)
-        made = libraries(case, views)
+        made = libraries(case, views, compiles)
         launches["fused"]()
         device.synchronize()
         agree = differences(views, made)
@@ -296,6 +302,7 @@ def measure(device: Device, name: str, size: int, mode: str, rounds: int, folder
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
     parser = measurement_parser(__doc__ or "", SIZES, "fused_epilogues", 11)
+    parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
     parser.add_argument("--cases", nargs="+", default=list(CASES), choices=list(CASES), help="epilogues")
     return parser
 
@@ -312,7 +319,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         result |= {"pipeline": PIPELINE, "mode": args.mode, "rounds": args.rounds, "problems": []}
         for size in args.sizes:
             for name in args.cases:
-                result["problems"].append(measure(device, name, size, args.mode, args.rounds, Path(folder)))
+                entry = measure(device, name, size, args.mode, args.rounds, Path(folder), not args.no_compile)
+                result["problems"].append(entry)
                 write_result(args.out, result)
 
 

@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Callable
 
 from common import median, result, table, where
+from model_report import geometric_mean
 
 FUSED = ("fused_epilogues",)
 # Column titles of the contestants of `fused_epilogues.py`, in the order of the table.
@@ -94,10 +95,34 @@ def batches_table() -> str:
     )
 
 
+def drawn_forms_table() -> str:
+    """Returns the speed of drawn problems by kind, as ratios to the fastest library call of each."""
+    measured = result("drawn_forms")
+    problems = measured["problems"]
+    rows = []
+    for kind in (*dict.fromkeys(problem["kind"] for problem in problems), ""):
+        ratios = sorted(problem["ratio"] for problem in problems if kind in ("", problem["kind"]))
+        rows.append(
+            {
+                "kind": kind or "all",
+                "problems": str(len(ratios)),
+                "geometric mean": f"{geometric_mean(ratios):.3f}",
+                "lowest tenth": f"{ratios[len(ratios) // 10]:.3f}",
+                "least": f"{ratios[0]:.3f}",
+                "at least 1": str(sum(ratio >= 1 for ratio in ratios)),
+            }
+        )
+    return (
+        table(rows) + "\nSpeed as a ratio to the fastest library call, default knobs, f16, f32 accumulators, median of "
+        f"{measured['rounds']} rounds of bursts. {where(measured)}.\n"
+    )
+
+
 REGIONS: dict[str, Callable[[], str]] = {
     "fused": fused_table,
     "fused steps": fused_steps_table,
     "fused tiles": fused_tiles_table,
     "fused tiles 8192": lambda: fused_tiles_table("fused_tiles_8192"),
     "batches": batches_table,
+    "drawn forms": drawn_forms_table,
 }
