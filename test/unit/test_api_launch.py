@@ -219,6 +219,10 @@ def test_kernels_of_a_function_are_launched_in_order_on_a_workspace_of_the_strea
     prepared.launch(addresses, STREAM)
     assert len(fake.called("load")) == 6  # a capture has a workspace of its own
     assert len(fake.called("cuGraphLaunch")) == 14
+    fake.contexts.capture = (0, 0)
+    prepared.launch(addresses, 0)  # the default stream is that of the context
+    assert len(fake.called("cuCtxPushCurrent")) == len(fake.called("cuCtxPopCurrent")) > 0
+    assert fake.contexts.current == OTHER and launches(fake)[-1][0].hStream == 0
 
 
 def test_threads_prepare_a_launch_once(fake: FakeGpu, tma_bundle: Path) -> None:

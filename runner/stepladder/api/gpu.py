@@ -96,14 +96,11 @@ class OpenGpu:
         """Returns the number of the capture that a stream is in, or None.
 
         Args:
-            stream: its handle.
+            stream: its handle; for one of the driver's own, the context must be current.
 
         Raises:
             CudaError: the driver does not know the stream.
         """
-        if stream in _DEFAULT_STREAMS and not self.is_current():
-            with self.current():
-                return self.capture_of(stream)
         cuda = self.cuda
         active = cuda.driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE
         error, status = cuda.driver.cuStreamIsCapturing(stream)  # of the two, the cheap one
@@ -195,7 +192,7 @@ class LoadedKernel:
         Raises:
             CudaError: the driver refuses the launch.
         """
-        self._find(addresses, stream)()
+        self.launcher(addresses, stream)()
 
     def launcher(self, addresses: tuple[int, ...], stream: int) -> Callable[[], None]:
         """Returns a function that launches on these addresses and this stream, any number of times.
@@ -204,12 +201,15 @@ class LoadedKernel:
             addresses, stream: as for `launch`.
         """
         if self._has_workspace:  # which one depends on whether the stream is captured
-            return functools.partial(self.launch, addresses, stream)
-        return self._find(addresses, stream)
+            return self.gpu.on_stream(functools.partial(self._launch, addresses, stream), stream)
+        return self.gpu.on_stream(self._find(addresses, stream, None), stream)
 
-    def _find(self, addresses: tuple[int, ...], stream: int) -> Callable[[], None]:
+    def _launch(self, addresses: tuple[int, ...], stream: int) -> None:
+        """Enqueues a launch of a kernel with a workspace."""
+        self._find(addresses, stream, self.gpu.capture_of(stream))()
+
+    def _find(self, addresses: tuple[int, ...], stream: int, capture: int | None) -> Callable[[], None]:
         """Returns the prepared launch for a set of addresses, which is made where there is none yet."""
-        capture = self.gpu.capture_of(stream) if self._has_workspace else None
         key = addresses, stream, capture
         found = self._prepared.get(key)
         if found is not None:
@@ -218,7 +218,7 @@ class LoadedKernel:
             found = self._prepared.get(key)
             if found is None:
                 copy = self._copy((stream, capture) if self._has_workspace else None)
-                found = self._prepared[key] = self.gpu.on_stream(self._launches(copy, addresses, stream), stream)
+                found = self._prepared[key] = self._launches(copy, addresses, stream)
                 while len(self._prepared) > KEPT:
                     self._prepared.popitem(last=False)
             return found

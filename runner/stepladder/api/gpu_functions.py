@@ -73,13 +73,7 @@ class PreparedFunction:
         Raises:
             CudaError: the driver refuses a launch.
         """
-        capture = None if self._is_one and not self._has_workspace else self.gpu.capture_of(stream)
-        found = self._prepared.get((addresses, stream, capture)) or self._prepare(addresses, stream, capture)
-        found.enqueue()
-        if found.count < _BEFORE_GRAPH and capture is None and not self._is_one:
-            found.count += 1
-            if found.count == _BEFORE_GRAPH and self._graphs < _GRAPHS:
-                self._make_graph(found, addresses, stream)
+        self.launcher(addresses, stream)()
 
     def launcher(self, addresses: tuple[int, ...], stream: int) -> Callable[[], None]:
         """Returns a function that launches on these addresses and this stream, any number of times.
@@ -88,25 +82,38 @@ class PreparedFunction:
             addresses, stream: as for `launch`.
         """
         if self._is_one and not self._has_workspace:
-            return self._prepare(addresses, stream, None).enqueue
+            return self.gpu.on_stream(self._find(addresses, stream, None).enqueue, stream)
         # Whether the stream is captured decides on the workspace and on the graph.
-        return functools.partial(self.launch, addresses, stream)
+        return self.gpu.on_stream(functools.partial(self._launch, addresses, stream), stream)
+
+    def _launch(self, addresses: tuple[int, ...], stream: int) -> None:
+        capture = self.gpu.capture_of(stream)
+        found = self._find(addresses, stream, capture)
+        found.enqueue()
+        if found.count < _BEFORE_GRAPH and capture is None and not self._is_one:
+            found.count += 1
+            if found.count == _BEFORE_GRAPH and self._graphs < _GRAPHS:
+                self._make_graph(found, addresses, stream)
 
     def _make_graph(self, found: _Launches, addresses: tuple[int, ...], stream: int) -> None:
         with self._lock, self.gpu.current(), self.gpu.relaxed_capture():
             found.graph = found.loaded.graph(dict(zip(self._places, addresses)), stream)
             if found.graph is not None:
                 self._graphs += 1
-                found.enqueue = self.gpu.on_stream(found.graph, stream)
+                found.enqueue = found.graph
 
-    def _prepare(self, addresses: tuple[int, ...], stream: int, capture: int | None) -> _Launches:
+    def _find(self, addresses: tuple[int, ...], stream: int, capture: int | None) -> _Launches:
+        """Returns what is launched on a set of addresses, which is prepared where there is none yet."""
+        found = self._prepared.get((addresses, stream, capture))
+        if found is not None:
+            return found
         user = (stream, capture) if self._has_workspace else None
         with self._lock, self.gpu.current(), self.gpu.relaxed_capture():
             if user not in self._loaded:
                 self._loaded[user] = LoadedFunction(self.gpu.device, self.bundle)
             loaded = self._loaded[user]
             launches = loaded.launchers(dict(zip(self._places, addresses)), stream)
-            found = _Launches(loaded, self.gpu.on_stream(in_order(launches), stream))
+            found = _Launches(loaded, in_order(launches))
             self._prepared[addresses, stream, capture] = found
             while len(self._prepared) > KEPT:
                 dropped = self._prepared.popitem(last=False)[1].graph
