@@ -144,7 +144,7 @@ class Gpu:
                 libraries[-1]()
                 self.device.synchronize()
                 expected.append(self._result(buffers))
-            reference = Runner(self.device, Contestant("cublas", problem.flops, _in_turn(libraries)))
+            reference = Runner(self.device, Contestant("cublas", problem.flops, _in_turn(libraries), cycle=count))
             for one in built:
                 try:
                     bundle = read_bundle(one.path)
@@ -158,7 +158,7 @@ class Gpu:
                     if wrong:
                         print(f"{one.title}: WRONG by {wrong[0]}", flush=True)
                         continue
-                    own = Runner(self.device, Contestant("own", problem.flops, _in_turn(launches)))
+                    own = Runner(self.device, Contestant("own", problem.flops, _in_turn(launches), cycle=count))
                     yield one, *self._times(own, reference, mode)
                     own.free()
                 except StepladderError as error:

@@ -37,6 +37,7 @@ class Base:
     knobs: dict[str, int | str]
     accumulate: bool = False
     c_type: str = "f32"
+    b_layout: str = "row"
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,9 @@ BASES = {
     "wgmma, one box a tile": Base("wgmma", (128, 32, 96), {**_ROLES, "block_n": 32}),
     "wgmma, two consumers": Base("wgmma", (256, 64, 96), {**_ROLES, "block_m": 128, "consumer_warpgroups": 2}),
     "wgmma, C of f16": Base("wgmma", (128, 64, 96), _ROLES, c_type="f16"),
-    "wgmma, odd rows of C": Base("wgmma", (128, 45, 96), {**_ROLES, "block_n": 32, "epilogue": "rows"}),
+    "wgmma, odd rows of C": Base(
+        "wgmma", (128, 45, 96), {**_ROLES, "block_n": 32, "epilogue": "rows"}, b_layout="column"
+    ),
     "wgmma, pingpong": Base("wgmma", (256, 64, 96), {**_ROLES, "schedule": "pingpong"}),
     "wgmma, cluster": Base("wgmma", (256, 64, 96), {**_ROLES, "persistent_blocks": 2, "cluster_m": 2}),
     "wgmma, split reduction": Base(

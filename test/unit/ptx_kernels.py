@@ -101,7 +101,7 @@ def compiled(base: str) -> Build:
     found = BASES[base]
     with mlir_context():
         return build(
-            matmul_text(*found.size, c_type=found.c_type, accumulate=found.accumulate),
+            matmul_text(*found.size, b_layout=found.b_layout, c_type=found.c_type, accumulate=found.accumulate),
             "payload.mlir",
             Request(found.pipeline, found.knobs),
         )

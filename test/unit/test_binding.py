@@ -173,3 +173,7 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     command = ["explain", str(payload), "--pipeline", "wgmma", "--bind", "M=512", "--bind", "K=256", "--top", "1"]
     assert main(command) == 0
     assert "512 x 32 x 256" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as ended:
+        main([*command, "--bind", "M=256"])
+    assert ended.value.code == 2
+    assert "argument --bind: M is given twice, as 512 and as 256" in capsys.readouterr().err

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cost_model_settings import H200, TILE, columns, facts_of, pipeline_space, predicted, size
-from stepladder.pipeline.cost_model import epilogues, ranking
+from stepladder.pipeline.cost_model import epilogues, ranking, warpgroup
 from stepladder.pipeline.cost_model.constants import WARPGROUP
 from stepladder.pipeline.cost_model.gpu import Gpu
 
@@ -122,3 +122,12 @@ def test_launches_by_themselves_are_chosen_where_the_cache_holds_operands_in_par
         pipeline_space("wgmma"), facts_of("wgmma", 24, 18432, 1024), False, card, {"dependent_launch": True}
     )
     assert fixed is not None and "dependent_launch" not in fixed.first(1)[0].knobs
+
+
+def test_a_launch_by_itself_needs_a_cache_that_holds_half_of_the_operands() -> None:
+    """Settings keep their order: that of 16 x 5120 x 5120 was measured with both launches."""
+    facts = facts_of("wgmma", 5120, 16, 5120, c_type="bf16")
+    ranked = ranking.rank(pipeline_space("wgmma"), facts, False, H200, {})
+    assert ranked is not None
+    assert {bool(candidate.knobs.get("dependent_launch", True)) for candidate in ranked.first(3)} == {True}
+    assert [warpgroup.is_kept_in_place(size(16, n, 5120), H200) for n in (2048, 5120)] == [True, False]

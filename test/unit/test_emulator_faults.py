@@ -44,7 +44,7 @@ def made(base: str) -> Run:
     m, n, k = found.size
     with mlir_context():
         return run_pipeline(
-            matmul_text(m, n, k, c_type=found.c_type, accumulate=found.accumulate),
+            matmul_text(m, n, k, b_layout=found.b_layout, c_type=found.c_type, accumulate=found.accumulate),
             "payload.mlir",
             Request(found.pipeline, found.knobs),
         )
@@ -58,7 +58,7 @@ def base_text(base: str, step: str) -> str:
 def check(text: str, base: str) -> tuple[set[str], list[Finding]]:
     """Returns the kinds of findings of a run, "numbers" where the result is wrong, and the findings."""
     found = BASES[base]
-    problem = Problem(*found.size, "f16", "f16", "f32", found.c_type, found.accumulate)
+    problem = Problem(*found.size, "f16", "f16", "f32", found.c_type, found.accumulate, b_layout=found.b_layout)
     with mlir_context():
         executor = _Executor(text, made(base).matmul.roles)
         report = check_exact(problem, matmul_program(problem), executor, seed=0)

@@ -56,6 +56,12 @@ def test_the_measured_problem_itself_comes_first(pipeline: Callable[..., object]
         assert measured_knobs.candidates(path, problem(*size))[0]["raster_group"] == number
 
 
+def test_what_fills_a_tile_by_half_has_knobs_of_its_own(pipeline: Callable[..., object]) -> None:
+    path = pipeline(entry(128, 8192, 8192, block_m=128, block_n=128))
+    assert [len(measured_knobs.near(path, problem(rows, 8192, 8192))) for rows in (64, 65, 128)] == [0, 1, 1]
+    assert [len(measured_knobs.near(path, problem(128, 8192, k))) for k in (8192, 8000)] == [1, 0]
+
+
 def test_the_width_of_c_decides_among_problems_of_one_size(pipeline: Callable[..., object]) -> None:
     path = pipeline(
         entry(1024, 1024, 1024, block_m=64),

@@ -41,7 +41,8 @@ def backend(
 ) -> Callable[..., Any]:
     """Returns a graph in which matmuls, with the elementwise ops behind them, are kernels.
 
-    Matmuls of f16 and bf16 of static shapes on a GPU are taken; what no pipeline compiles stays as it is.
+    Matmuls of f16 and bf16 on a GPU are taken, those of dynamic shapes in parts alone; what no pipeline compiles stays
+    as it is.
 
     Args:
         graph_module: of `torch.compile`.

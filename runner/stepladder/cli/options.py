@@ -106,6 +106,25 @@ def seed(text: str) -> int:
     return int(text)
 
 
+class _Sizes(argparse.Action):
+    """Appends the size of a dimension to those given before; two sizes of one dimension are refused."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        assert isinstance(values, tuple)  # by its type, `binding`
+        before = getattr(namespace, self.dest)
+        name, size = values
+        known = dict(before).get(name, size)
+        if known != size:
+            raise argparse.ArgumentError(self, f"{name} is given twice, as {known} and as {size}")
+        setattr(namespace, self.dest, [*before, values])
+
+
 def add_pipeline_options(parser: argparse.ArgumentParser, *, required: bool, default: str | None = None) -> None:
     """Adds --pipeline, --set and --without.
 
@@ -148,7 +167,7 @@ def add_pipeline_options(parser: argparse.ArgumentParser, *, required: bool, def
         "--bind",
         metavar="NAME=SIZE",
         dest="sizes",
-        action="append",
+        action=_Sizes,
         type=binding,
         default=[],
         help="give a dynamic dimension of the payload a size: M, N, K or BATCH of its matmul, or argN.D, dimension D "

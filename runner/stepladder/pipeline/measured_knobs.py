@@ -166,12 +166,16 @@ def _of_epilogue(entries: list[dict], problem: Problem) -> list[dict]:
 
 # How far k of a problem may be from that of a measured one whose knobs it takes: a part of it.
 _NEAR = 0.02
+# The part of a measured problem's rows and columns that a problem must exceed: a tile of 128 rows is not for 32 rows,
+# though both are one tile. That of 128 x 8192 x 8192 took 2% to 6% longer for 1 to 64 rows than what the cost model
+# chooses there (docs/results/decode_row.json).
+_FILLED = 0.5
 
 
 def near(pipeline: Path, problem: Problem) -> list[Entry]:
     """Returns the measured problems that are as good as this one: of the same types' widths, with as many tiles along
-    both sides of C, and almost the same k; the most alike first, and before all those whose epilogue has an operand
-    where that of the problem has one. None were measured of batches.
+    both sides of C, which it fills more than half as much, and almost the same k; the most alike first, and before all
+    those whose epilogue has an operand where that of the problem has one. None were measured of batches.
 
     Args:
         pipeline: the pipeline's file, as for `candidates`.
@@ -192,6 +196,8 @@ def near(pipeline: Path, problem: Problem) -> list[Entry]:
         if (
             (entry["a_bits"], entry["c_bits"]) == (facts["a_bits"], facts["c_bits"])
             and all(own == other for own, other in tiles)
+            and problem.m > _FILLED * entry["m"]
+            and problem.n > _FILLED * entry["n"]
             and abs(entry["k"] / problem.k - 1) <= _NEAR
         ):
             found.append(entry)

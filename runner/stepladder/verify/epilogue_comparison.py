@@ -112,12 +112,14 @@ def compare_epilogue(
 
     def summed(product: int) -> Bound:
         def bound(region: Region) -> Array:
-            rounding = abs(bounded.part(product, region, keep=False)) * once
-            rounding = rounding + of_factors(product, region)
+            sums = bounded.part(product, region, keep=False)
+            rounding = abs(sums) * once + of_factors(product, region)
             if is_exact:
                 return rounding
-            root = xp.sqrt(squares[product].part(product, region, keep=False))
-            return rounding + backend.cast(root, "float64") * tolerance.element
+            root = backend.cast(xp.sqrt(squares[product].part(product, region, keep=False)), "float64")
+            return rounding + (
+                tolerance.of_sum(root, sums, backend) if problem.is_prepared else root * tolerance.element
+            )
 
         return bound
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from stepladder.runtime.element_types import FP8_TYPES, element_type
 from stepladder.runtime.problem import Problem
+from stepladder.verify.arrays import Array, NumPyArrays
 
 # Bits that Hopper's tensor cores keep below the leading one of the largest term when they sum products of fp8.
 FP8_BITS = 13
@@ -36,6 +37,16 @@ class Tolerance:
     u^2/3 sum(W_i^2), of which the mean is u^2/3 n s2/2. Its tail is exponential: exp(-pi t/2) at t times u/sqrt(3)
     sqrt(n s2); t = 25 leaves 1e-17 an element: |error| <= 15 u sqrt(n s2). Over the matrix the expected
     norm(error)/norm(reference) is at most u sqrt(n/6); u sqrt(n/2) is allowed.
+
+    Sums with a mean. Operands that elementwise ops make, such as weights of 0 to 15 or the positive part of a matrix,
+    may have a mean far from 0, and the walk then has a drift: given the sum S, W_i is i/n S plus a bridge, for products
+    in a random order. The error is normal with the variance u^2/3 sum(W_i^2), whose root is at most that of the bridge,
+    bounded above, plus u |S| sqrt(n)/3 (Minkowski). 8.5 deviations of the latter leave 1e-17 an element, as above:
+    8.5/3 u sqrt(n) |S|, below 3 u sqrt(n) |S|. The bound above has room for |S| up to 4 sqrt(s2), which a walk without
+    a drift does not leave either but in 6e-5 of elements: at 4, the drift takes 11.3 of its 15, and the bridge, whose
+    deviation is sqrt(1/6), 8.5 sqrt(1/6), 3.5. Behind, 3 u sqrt(n) for each sqrt(s2) is added, which is more than the
+    drift takes: |error| <= u sqrt(n) (15 sqrt(s2) + 3 max(0, |S| - 4 sqrt(s2))). Where sums are cut off, the largest
+    partial sum decides: beyond 8 sqrt(s2), it is |S|, and each of K/8 steps loses 5 units of it.
 
     tf32 products. The tensor core reads 10 of the 23 stored bits of an f32 significand, after rounding to nearest
     (cvt.rna) or by cutting the others off. So a product is off by e_k = d_a + d_b of itself, 0 <= d < 2^-10 at worst,
@@ -75,11 +86,27 @@ class Tolerance:
         element: factor of sqrt(s2) in the bound of an element's error.
         norm: bound of norm(error)/norm(reference), Frobenius.
         stored: unit roundoff of C's type.
+        drift: factor of what |S| exceeds `free` times sqrt(s2) by, in the bound of an element's error.
+        free: see `drift`.
     """
 
     element: float
     norm: float
     stored: float
+    drift: float = 0.0
+    free: float = 4.0
+
+    def of_sum(self, root: Array, total: Array, backend: NumPyArrays) -> Array:
+        """Returns the bounds of the errors of elements whose products have a mean, without that of C's type.
+
+        Args:
+            root: sqrt(s2) of each element.
+            total: the element.
+            backend: of the arrays.
+        """
+        xp = backend.xp
+        beyond = xp.abs(total) - root * self.free
+        return root * self.element + xp.where(beyond > 0, beyond, xp.zeros_like(beyond)) * self.drift
 
     @classmethod
     def of(cls, problem: Problem) -> Tolerance:
@@ -94,16 +121,17 @@ class Tolerance:
             return cls(16 * cut + 6 * problem.k * truncation, 1.5 * cut + problem.k * truncation + stored, stored)
         if problem.acc_type == "f64":
             rounding = 2.0**-52 * math.sqrt(problem.k)
-            return cls(15 * rounding, rounding, stored)
+            return cls(15 * rounding, rounding, stored, 3 * rounding)
         if problem.compute_type == "f32":
             rounding = 2.0**-24 * math.sqrt(problem.k)
-            return cls(2.0**-17 + 15 * rounding, 2.0**-21 + rounding / math.sqrt(2) + stored, stored)
+            return cls(2.0**-17 + 15 * rounding, 2.0**-21 + rounding / math.sqrt(2) + stored, stored, 3 * rounding)
         if problem.compute_type in FP8_TYPES and problem.acc_type == "f32":
             cut = 2.0**-FP8_BITS
             return cls(15 * cut * math.sqrt(problem.k), cut * math.sqrt(problem.k / 2) + stored, stored)
         if problem.acc_type == "f32":
             truncation = 2.0**-23
-            return cls(5 * problem.k * truncation, problem.k * truncation + stored, stored)
+            drift = 5 * problem.k / 8 * truncation
+            return cls(5 * problem.k * truncation, problem.k * truncation + stored, stored, drift, free=8.0)
         rounding = element_type(problem.acc_type).unit_roundoff
-        steps = math.ceil(problem.k / 4)
-        return cls(15 * rounding * math.sqrt(steps), rounding * math.sqrt(steps / 2) + stored, stored)
+        each = rounding * math.sqrt(math.ceil(problem.k / 4))
+        return cls(15 * each, each / math.sqrt(2) + stored, stored, 3 * each)

@@ -19,8 +19,6 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @set_min_blocks_per_sm(%module: !transform.any_op {transform.readonly})
       attributes {optimization, left_out = {min_blocks_per_sm = 0}, requires = [
-        {condition = "min_blocks_per_sm * (shared_bytes + 1024) <= shared_memory_limit + 1024",
-         message = "min_blocks_per_sm blocks of shared_bytes, and 1024 bytes each, must fit on a multiprocessor"},
         {condition = "min_blocks_per_sm * threads <= max_threads_per_sm",
          message = "the threads of min_blocks_per_sm blocks must fit on a multiprocessor (max_threads_per_sm)"}
       ]} {

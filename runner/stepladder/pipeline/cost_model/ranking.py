@@ -35,6 +35,10 @@ _TILE, _OF_A_TILE, _FEW = ("block_m", "block_n", "split_k"), 2, 4
 _CAUTION = 0.04
 # As _CAUTION, for a setting whose tiles extend beyond the problem before one whose tiles divide it.
 _EDGES = 0.1
+# As _CAUTION, for tiles of so many rows whose splits of k global memory reduces, of products with _FEW_ROWS rows or
+# columns at most. With this, first choices are nearer to the fastest measured setting of docs/results/decode_row.json,
+# and of drawn problems with few rows.
+_FEW_ROWS, _UNEVEN_ROWS, _UNEVEN = 64, 192, 0.08
 # What may bound a main loop, by the names of the predicted times.
 LIMITS = ("matrix unit", "shared memory", "TMA", "L2", "latency", "HBM", "writes")
 # What a predicted time is made up of.
@@ -316,21 +320,25 @@ def _ordered(
 
 def _launched(columns: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> tuple[Columns, dict[str, Array]]:
     """Returns every setting with the launch that is predicted to be faster: dependent, or by itself, where the L2 cache
-    keeps more of the operands from launch to launch."""
+    keeps more of the operands from launch to launch. Where it keeps little of them even so, launches stay dependent,
+    and only the order of the settings, which was measured, is that of the faster launch."""
     by_itself = Columns({**columns.values, _LAUNCH: False}, columns.derived, columns.count)
     other = warpgroup.predict(by_itself, size, gpu)
     faster = other["total"] < times["total"] * (1 - _LAUNCH_CAUTION)
-    chosen = Columns({**columns.values, _LAUNCH: ~faster}, columns.derived, columns.count)
+    dependent = ~(faster & warpgroup.is_kept_in_place(size, gpu))
+    chosen = Columns({**columns.values, _LAUNCH: dependent}, columns.derived, columns.count)
     return chosen, {name: np.where(faster, other[name], time) for name, time in times.items()}
 
 
-def _caution(family: str, columns: Columns, gpu: Gpu) -> Array:
-    """Returns what predicted times are multiplied by for their order: more for tile widths that were not measured, and
-    for kernels of warps whose tiles do not divide the problem."""
+def _caution(family: str, columns: Columns, size: Size, gpu: Gpu) -> Array:
+    """Returns what predicted times are multiplied by for their order: more for tile widths that were not measured, for
+    kernels of warps whose tiles do not divide the problem, and for some splits of few rows."""
     known = gpu.measured_widths.get(family, ())
     widths = _CAUTION * ~np.isin(columns.floats("block_n"), known) if known else np.zeros(columns.count)
     edges = _EDGES * columns.floats("has_edges", 0.0) if family == WARP else 0.0
-    return 1.0 + widths + edges
+    in_memory = np.asarray(columns.column("split_k_workspace", "cluster")) == "memory"
+    uneven = in_memory & (columns.floats("block_m") == _UNEVEN_ROWS) & (np.minimum(size.m, size.n) <= _FEW_ROWS)
+    return 1.0 + widths + edges + _UNEVEN * uneven
 
 
 def rank(
@@ -359,7 +367,7 @@ def rank(
     if launches and warpgroup.launches_differ(size, gpu):
         columns, times = _launched(columns, times, size, gpu)
     # Of settings that take equally long, the first in the order of the knobs' options.
-    order = np.argsort(times["total"] * _caution(family, columns, gpu), kind="stable")
+    order = np.argsort(times["total"] * _caution(family, columns, size, gpu), kind="stable")
     searched = tuple(
         name
         for name in (*search.order, search.most, _RASTER, _LAUNCH)

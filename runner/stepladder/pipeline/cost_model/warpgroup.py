@@ -34,6 +34,8 @@ _SECTOR_BYTES = 32  # of a line of the L2 cache, which are read at once
 _PITCH_BYTES = 16  # that TMA takes multiples of
 # Lanes of a multiprocessor that add in f32, and the microseconds from the last product of a step to its sum. Measured.
 _ADDING_LANES, _DRAIN = 128, 0.06
+# What part of the operands a kernel by itself may read from HBM, to be chosen before a dependent one.
+_MOST_EVICTED = 0.5
 # What HBM traffic costs where it is hidden: a little, since it takes power. It decides between orders of tiles.
 _HIDDEN_TRAFFIC = 0.02
 
@@ -225,6 +227,14 @@ def launches_differ(size: Size, gpu: Gpu) -> bool:
     constants = gpu.constants[WARPGROUP]
     parts = [uncached(size, gpu, constants[name], constants["evicted"]) for name in ("cached", "cached_in_place")]
     return bool(np.any(parts[0] > parts[1]))
+
+
+def is_kept_in_place(size: Size, gpu: Gpu) -> bool:
+    """Tells whether the L2 cache keeps half of a problem's operands at least where launches are not dependent. Where it
+    keeps less, a dependent launch is faster: 16 x 5120 x 5120 reaches 0.97 of cuBLAS, by itself 0.93. Source: measured,
+    docs/results/decode_limits.json and decode_row.json."""
+    constants = gpu.constants[WARPGROUP]
+    return bool(np.all(uncached(size, gpu, constants["cached_in_place"], constants["evicted"]) <= _MOST_EVICTED))
 
 
 def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:

@@ -1,0 +1,72 @@
+"""Bounds of sums: they hold for products with a mean, are exceeded by wrong sums, and stay as they are without one."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from combinations import SEED
+from stepladder.runtime.problem import Problem
+from stepladder.verify import arrays
+from stepladder.verify.tolerance import Tolerance
+
+K, ELEMENTS, STEP = 1024, 400, 4
+PROBLEM = Problem(m=1, n=1, k=K, a_type="f16", b_type="f16", acc_type="f16", c_type="f16", accumulate=False)
+
+
+def products(mean: float) -> np.ndarray:
+    """Returns products of positive numbers, or of both signs, whose sums f16 can hold."""
+    generator = np.random.default_rng(SEED)
+    numbers = generator.uniform(0, 15, (ELEMENTS, K)) * np.maximum(generator.standard_normal((ELEMENTS, K)), mean - 1)
+    if not mean:
+        numbers = numbers * generator.choice((-1, 1), numbers.shape)
+    return numbers / 64
+
+
+def sums_in_f16(numbers: np.ndarray) -> np.ndarray:
+    """Returns the sums as the first tensor cores have them: four products, and a rounding."""
+    total = np.zeros(ELEMENTS, np.float16)
+    for step in range(0, K, STEP):
+        total = (total + numbers[:, step : step + STEP].sum(1)).astype(np.float16)
+    return total.astype(np.float64)
+
+
+def ratio(numbers: np.ndarray, got: np.ndarray) -> float:
+    """Returns the largest error in units of the bound."""
+    tolerance = Tolerance.of(PROBLEM)
+    expected = numbers.sum(1)
+    bound = tolerance.of_sum(np.sqrt((numbers**2).sum(1)), expected, arrays.NumPyArrays())
+    return float((np.abs(got - expected) / bound).max())
+
+
+def test_sums_with_a_mean_are_within_the_bound() -> None:
+    numbers = products(1.0)
+    tolerance, root = Tolerance.of(PROBLEM), np.sqrt((numbers**2).sum(1))
+    got = sums_in_f16(numbers)
+    error = np.abs(got - numbers.sum(1))
+    assert (error > tolerance.element * root / 3).any(), "errors of a walk without a drift are far smaller"
+    assert 0.05 < ratio(numbers, got) < 1
+
+
+@pytest.mark.parametrize("mean", [0.0, 1.0])
+def test_wrong_sums_are_beyond_the_bound(mean: float) -> None:
+    """Of which a 16th of the products is left out, or partial sums are rounded to three bits less."""
+    numbers = products(mean)
+    left_out = np.where(np.arange(K) < K // 16, 0, numbers)
+    assert ratio(numbers, sums_in_f16(left_out)) > 1
+    if mean:
+        coarse = np.zeros(ELEMENTS, ml_dtypes.bfloat16)
+        for step in range(0, K, STEP):
+            coarse = (coarse.astype(float) + numbers[:, step : step + STEP].sum(1)).astype(ml_dtypes.bfloat16)
+        assert ratio(numbers, coarse.astype(np.float64)) > 1
+
+
+def test_sums_without_a_mean_keep_their_bound() -> None:
+    numbers = products(0.0)
+    tolerance, root, total = Tolerance.of(PROBLEM), np.sqrt((numbers**2).sum(1)), numbers.sum(1)
+    usual = np.abs(total) < 4 * root
+    assert usual.mean() > 0.99
+    np.testing.assert_array_equal(
+        tolerance.of_sum(root, total, arrays.NumPyArrays())[usual], (tolerance.element * root)[usual]
+    )
