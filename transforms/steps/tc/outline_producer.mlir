@@ -33,7 +33,7 @@ module attributes {transform.with_named_sequence} {
         {condition = "tile_scheduler == 'data_parallel'",
          message = "an operand in registers must have tile_scheduler = data_parallel"},
         {condition = "products == 1 or not swap_operands",
-         message = "the operands of a pair of products cannot be exchanged for an operand in registers"}
+         message = "with producers = registers, swap_operands must be false for a pair of products"}
       ]} {
     transform.include @generalize_elementwise failures(propagate) (%module) : (!transform.any_op) -> ()
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op

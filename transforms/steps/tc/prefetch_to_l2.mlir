@@ -39,7 +39,7 @@ module attributes {transform.with_named_sequence} {
          message = "with prefetch_steps above 0, tile_scheduler must be data_parallel"},
         {condition = "dependent_launch", message = "with prefetch_steps above 0, dependent_launch must be true"},
         {condition = "min_blocks_per_sm * (shared_bytes + 1024) <= shared_memory_limit + 1024",
-         message = "with prefetch_steps above 0, min_blocks_per_sm blocks of shared_bytes + 1024 bytes must fit"}
+         message = "with prefetch_steps above 0, min_blocks_per_sm blocks of shared_bytes and 1024 bytes each must fit"}
       ]} {
     "tc.prefetch_to_l2"(%module) {steps = 8 : i64, knobs = {steps = "prefetch_steps"}} : (!transform.any_op) -> ()
 
