@@ -8,7 +8,6 @@ from collections.abc import Callable
 from common import median, result, table, where
 from model_report import geometric_mean
 
-FUSED = ("fused_epilogues",)
 # Column titles of the contestants of `fused_epilogues.py`, in the order of the table.
 CONTESTANTS = {
     "plain": "own matmul alone",
@@ -19,20 +18,26 @@ CONTESTANTS = {
 }
 
 
-def fused_table() -> str:
-    """Returns the throughput of each fused matmul and its alternatives, as ratios to cuBLAS' matmul alone."""
-    measured = [result(name) for name in FUSED]
-    problems = [problem for one in measured for problem in one["problems"]]
+def fused_table(name: str = "fused_epilogues") -> str:
+    """Returns the throughput of each fused matmul and its alternatives, as ratios to cuBLAS' matmul alone.
+
+    Args:
+        name: of the result.
+    """
+    measured = result(name)
+    problems = measured["problems"]
+    present = {key for problem in problems for key in problem["measured"]["kernels"]}
     rows = []
     for problem in sorted(problems, key=lambda problem: (problem["size"], problem["case"])):
         row = {"epilogue": problem["case"].replace("_", " + "), "m = n = k": str(problem["size"])}
         kernels = problem["measured"]["kernels"]
-        for name, title in CONTESTANTS.items():
-            row[title] = f"{kernels[name]['ratio_spread']['median']:.3f}" if name in kernels else ""
+        for key, title in CONTESTANTS.items():
+            if key in present:
+                row[title] = f"{kernels[key]['ratio_spread']['median']:.3f}" if key in kernels else ""
         rows.append(row)
     return (
         table(rows) + "\nThroughput as a ratio to cuBLAS' matmul without the epilogue, which ran in turn with each; "
-        f"f16 with f32 accumulators, median of {measured[0]['rounds']} rounds of bursts. {where(measured[0])}.\n"
+        f"f16 with f32 accumulators, median of {measured['rounds']} rounds of bursts. {where(measured)}.\n"
     )
 
 
@@ -120,6 +125,7 @@ def drawn_forms_table() -> str:
 
 REGIONS: dict[str, Callable[[], str]] = {
     "fused": fused_table,
+    "fused 8192": lambda: fused_table("fused_epilogues_8192"),
     "fused steps": fused_steps_table,
     "fused tiles": fused_tiles_table,
     "fused tiles 8192": lambda: fused_tiles_table("fused_tiles_8192"),

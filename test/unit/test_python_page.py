@@ -1,5 +1,7 @@
 """The Python blocks of docs/python.md run, in order, from the top of a copy of the checkout."""
 
+import ast
+import builtins
 import importlib.util
 import os
 import subprocess
@@ -45,11 +47,32 @@ def test_blocks_run_without_a_gpu(tmp_path: Path) -> None:
     run(codes, tmp_path)
 
 
+def gpu_blocks() -> list[str]:
+    """Returns the code of the blocks that need PyTorch and a GPU, after those whose names they may use."""
+    codes = [code for code in blocks("torch", "gpu") if "import" in code.splitlines()[0] or "torch" in code]
+    return ["from stepladder import functions as F\n", *codes]
+
+
+def test_blocks_for_a_gpu_use_names_of_earlier_ones() -> None:
+    names = set(vars(builtins))
+    for code in gpu_blocks():
+        tree = ast.parse(code)
+        inner = {argument.arg for node in ast.walk(tree) if isinstance(node, ast.arguments) for argument in node.args}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.alias):
+                names.add(node.asname or node.name.split(".")[0])
+            elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                names.add(node.name)
+        used = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+        names |= {node.id for node in used if isinstance(node.ctx, ast.Store)}
+        assert {node.id for node in used} <= names | inner, code
+
+
 @pytest.mark.gpu
 def test_blocks_run_on_a_gpu(tmp_path: Path) -> None:
     assert not NO_GPU
     if importlib.util.find_spec("torch") is None:
         pytest.skip("needs PyTorch")
-    codes = [code for code in blocks("torch", "gpu") if "import" in code.splitlines()[0] or "torch" in code]
-    assert len(codes) > 1
-    run(["from stepladder import functions as F\n", *codes], tmp_path)
+    codes = gpu_blocks()
+    assert len(codes) > 2
+    run(codes, tmp_path)
