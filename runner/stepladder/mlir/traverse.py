@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from stepladder.mlir.bindings import ir
 
 
@@ -51,6 +53,21 @@ def defining_op(value: ir.Value) -> ir.Operation:
     op = producer(value)
     assert op is not None, "expected the result of an op"
     return op
+
+
+def origin(value: ir.Value, names: Collection[str]) -> ir.Value:
+    """Returns the value that another one is made of by ops of some names, views for example: each makes a value of its
+    first operand.
+
+    Args:
+        value: returned itself where no such op makes it.
+        names: of the ops.
+    """
+    made = producer(value)
+    while made is not None and made.name in names:
+        value = made.operands[0]
+        made = producer(value)
+    return value
 
 
 def users_of(value: ir.Value) -> list[ir.Operation]:

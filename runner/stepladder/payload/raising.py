@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.linalg_ops import create_generic, indexing_maps
-from stepladder.mlir.traverse import attributes_of, producer, walk
+from stepladder.mlir.traverse import attributes_of, origin, producer, walk
 from stepladder.mlir.types import is_number
 from stepladder.payload.raised_views import VIEWS, element_order, read_view, tensor_of, write_view
 from stepladder.payload.refusal import refuse
@@ -216,7 +216,9 @@ class _Raising:
             for output in outputs:
                 target = op.operands[output]
                 is_alike = number == output or (value, maps[number]) == (target, maps[output])
-                if _is_memory(value) and _is_memory(target) and not is_alike and _root(value) == _root(target):
+                if not _is_memory(value) or not _is_memory(target) or is_alike:
+                    continue
+                if origin(value, VIEWS) == origin(target, VIEWS):
                     raise refuse(op, f"{op.name} reads the buffer that it writes, at other elements", _ACCEPTED)
 
     def _read(self, buffer: ir.Value, user: ir.Operation) -> ir.Value:
@@ -247,15 +249,6 @@ def _is_output(op: ir.Operation, number: int) -> bool:
     if op.name in ("linalg.map", "linalg.transpose", "linalg.broadcast"):
         return number == len(op.operands) - 1
     return number >= len(op.operands) // 2  # of linalg.reduce
-
-
-def _root(buffer: ir.Value) -> ir.Value:
-    """Returns the buffer that a view is of."""
-    source = producer(buffer)
-    while source is not None and source.name in VIEWS:
-        buffer = source.operands[0]
-        source = producer(buffer)
-    return buffer
 
 
 def _reads(op: ir.Operation, number: int) -> bool:

@@ -13,7 +13,7 @@ from stepladder.extension.lib.stages import as_payload, group_of, is_private
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.text import text_of
-from stepladder.mlir.traverse import producer, symbol_of, walk
+from stepladder.mlir.traverse import origin, producer, symbol_of, walk
 from stepladder.mlir.types import name_of
 from stepladder.payload.selection import Selection
 from stepladder.pipeline import build as builds
@@ -309,10 +309,8 @@ class Plan:
     def _number(self, value: ir.Value) -> int:
         """Returns the number of the buffer of a value."""
         type_ = ir.MemRefType(value.type)
+        value = origin(value, _VIEWS)
         source = producer(value)
-        while source is not None and source.name in _VIEWS:
-            value = source.operands[0]
-            source = producer(value)
         shape = tuple(ir.MemRefType(value.type).shape)
         element = name_of(type_.element_type)
         if source is None:

@@ -15,7 +15,7 @@ from stepladder.extension.lib.mixed_radix import Index, NoDigits, digits, linear
 from stepladder.extension.lib.narrow_integers import IntegerBounds, converted
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import indexing_maps
-from stepladder.mlir.traverse import producer, users_of, walk
+from stepladder.mlir.traverse import origin, producer, users_of, walk
 
 # The attribute of such a function, and of its call in front of the matmul.
 PRODUCER = "producer"
@@ -63,15 +63,6 @@ def _shape(buffer: ir.Value) -> list[int]:
     return list(ir.MemRefType(buffer.type).shape)
 
 
-def _root(buffer: ir.Value) -> ir.Value:
-    """Returns the buffer that another one is a reshape of."""
-    maker = producer(buffer)
-    while maker is not None and maker.name in _RESHAPES:
-        buffer = maker.operands[0]
-        maker = producer(buffer)
-    return buffer
-
-
 class Producer:
     """The ops of a function, by which an element of its result depends on elements of its arguments.
 
@@ -89,7 +80,7 @@ class Producer:
         self._writers: dict[ir.Value, ir.Operation] = {}
         for op in operations_of(body):
             if op.name in ("linalg.generic", "linalg.fill", "memref.copy"):
-                self._writers[_root(op.operands[len(op.operands) - 1])] = op
+                self._writers[origin(op.operands[len(op.operands) - 1], _RESHAPES)] = op
             elif op.name not in (*_RESHAPES, "memref.alloc", "arith.constant", "func.return"):
                 raise Refusal(op, f"{op.name} makes an operand in registers")
             if op.name == "linalg.generic":
@@ -113,7 +104,7 @@ class Producer:
         return repeated(self._value(self.result, numbers, read), _PAIR)
 
     def _reads(self, buffer: ir.Value, numbers: Numbers) -> Iterator[tuple[int, Numbers]]:
-        root = _root(buffer)
+        root = origin(buffer, _RESHAPES)
         writer = self._writers.get(root)
         if writer is None:
             yield ir.BlockArgument(root).arg_number, numbers
@@ -126,7 +117,7 @@ class Producer:
 
     def _value(self, buffer: ir.Value, numbers: Numbers, read: Read) -> ir.Value:
         """Returns elements of a buffer: a vector, or the number that all of them are."""
-        root = _root(buffer)
+        root = origin(buffer, _RESHAPES)
         writer = self._writers.get(root)
         if writer is None:
             return read(ir.BlockArgument(root).arg_number, numbers)

@@ -15,7 +15,7 @@ from stepladder.extension.lib.partial_results import lane_id, over_lanes
 from stepladder.mlir import types
 from stepladder.mlir.bindings import affine, gpu, ir, memref, scf
 from stepladder.mlir.linalg_ops import indexing_maps
-from stepladder.mlir.traverse import defining_op, producer, walk
+from stepladder.mlir.traverse import defining_op, origin, producer, walk
 from stepladder.payload.front.rewrite import reshaped
 
 _WIDEST = 16  # bytes of a load or a store
@@ -37,11 +37,7 @@ def unshaped(value: ir.Value) -> ir.Value:
     Args:
         value: a tensor.
     """
-    maker = producer(value)
-    while maker is not None and maker.name in _RESHAPES:
-        value = maker.operands[0]
-        maker = producer(value)
-    return value
+    return origin(value, _RESHAPES)
 
 
 def number_of(maker: ir.Operation) -> ir.Operation | None:

@@ -9,7 +9,7 @@ from stepladder.extension.lib.dialect import Refusal
 from stepladder.extension.lib.workspaces import is_matrix_of_workspace, is_workspace
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, ir, memref, nvgpu
-from stepladder.mlir.traverse import producer
+from stepladder.mlir.traverse import origin, producer
 from stepladder.mlir.windows import CAST
 
 LOAD = "nvgpu.tma.async.load"
@@ -171,9 +171,7 @@ def _strides(view: ir.Value) -> list[int]:
 def _is_matrix(view: ir.Operation) -> bool:
     """Tells whether an op makes a matrix of a function argument, all of it or a window, as `payload.front` does, or of
     a workspace."""
-    source: ir.Operation | None = view
-    while source is not None and source.name in ("memref.collapse_shape", "memref.expand_shape", CAST):
-        source = producer(source.operands[0])
+    source = producer(origin(view.results[0], ("memref.collapse_shape", "memref.expand_shape", CAST)))
     return source is None or is_workspace(source.results[0]) or is_matrix_of_workspace(view)
 
 

@@ -10,7 +10,7 @@ from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, tran
 from stepladder.extension.lib.folds import Fold, fold_of
 from stepladder.mlir.bindings import ir, scf
 from stepladder.mlir.linalg_ops import indexing_maps
-from stepladder.mlir.traverse import producer, walk
+from stepladder.mlir.traverse import origin, walk
 
 _WARP = 32
 _SMALLEST = 16  # bits of a floating-point type that a thread computes in
@@ -107,12 +107,12 @@ class _Nest:
 
     def _initial(self, number: int) -> _Initial:
         """Returns what an output holds before the op, of which the last fill or copy says it."""
-        root = _root(self.generic.operands[self.inputs + number])
+        root = origin(self.generic.operands[self.inputs + number], _VIEWS)
         found = _Initial()
         for item in operations_of(self.generic.block):
             if item == self.generic:
                 break
-            if item.name in ("linalg.fill", "memref.copy") and _root(item.operands[1]) == root:
+            if item.name in ("linalg.fill", "memref.copy") and origin(item.operands[1], _VIEWS) == root:
                 is_whole = item.operands[1] == self.generic.operands[self.inputs + number]
                 if item.name == "memref.copy" and not is_whole:
                     raise Refusal(item, "a copy to another view of the result")
@@ -264,14 +264,6 @@ def _loops(generic: ir.Operation, map_: ir.AffineMap) -> list[int | None]:
         else:
             raise Refusal(generic, f"the indexing map {map_}; accepted: projected permutations")
     return found
-
-
-def _root(buffer: ir.Value) -> ir.Value:
-    source = producer(buffer)
-    while source is not None and source.name in _VIEWS:
-        buffer = source.operands[0]
-        source = producer(buffer)
-    return buffer
 
 
 def _load(buffer: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:

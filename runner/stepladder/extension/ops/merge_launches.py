@@ -7,7 +7,7 @@ from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, tran
 from stepladder.extension.lib.lowered_kernels import Code, Launch, launches_of
 from stepladder.extension.lib.merged_kernel import Member, write_kernel
 from stepladder.mlir.bindings import arith, ir
-from stepladder.mlir.traverse import producer
+from stepladder.mlir.traverse import origin
 
 _ACCESS = "bufferization.access"
 _VIEWS = ("memref.cast", "memref.reinterpret_cast", "nvgpu.tma.create.descriptor", "builtin.unrealized_conversion_cast")
@@ -83,7 +83,7 @@ def _check_independent(launches: Sequence[Launch]) -> None:
     """Refuses launches that share a buffer which one of them may write."""
     seen: dict[ir.Value, Launch] = {}
     for launch in launches:
-        for buffer in dict.fromkeys(map(_buffer, launch.arguments)):
+        for buffer in dict.fromkeys(origin(argument, _VIEWS) for argument in launch.arguments):
             if buffer in seen and not _is_read_only(buffer):
                 raise Refusal(
                     launch.op,
@@ -91,15 +91,6 @@ def _check_independent(launches: Sequence[Launch]) -> None:
                     'bufferization.access = "read"',
                 )
             seen[buffer] = launch
-
-
-def _buffer(value: ir.Value) -> ir.Value:
-    """Returns the buffer that an operand of a launch is a view or a descriptor of."""
-    view = producer(value)
-    while view is not None and view.name in _VIEWS:
-        value = view.operands[0]
-        view = producer(value)
-    return value
 
 
 def _is_read_only(buffer: ir.Value) -> bool:

@@ -7,7 +7,7 @@ from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, tran
 from stepladder.extension.lib.stages import STARTS, VIEWS, is_structured, one_function, outline, with_producers
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import create_generic, create_named_op
-from stepladder.mlir.traverse import producer
+from stepladder.mlir.traverse import origin, producer
 from stepladder.mlir.types import row_major_strides
 
 _SLICE = "tensor.extract_slice"
@@ -68,9 +68,7 @@ def _copy_slices(body: ir.Block) -> None:
     """Has calls take copies of slices, and of views of slices."""
     for call in (item for item in operations_of(body) if item.name == "func.call"):
         for place, value in enumerate(call.operands):
-            source = producer(value)
-            while source is not None and source.name in VIEWS:
-                source = producer(source.operands[0])
+            source = producer(origin(value, VIEWS))
             if source is not None and source.name == _SLICE:
                 call.operands[place] = _copied(value, call)
 

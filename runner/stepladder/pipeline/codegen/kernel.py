@@ -9,7 +9,7 @@ from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.printed import chip_of
 from stepladder.mlir.tensor_maps import TensorMap, read_tensor_map
-from stepladder.mlir.traverse import defining_op, producer, walk
+from stepladder.mlir.traverse import defining_op, origin, walk
 from stepladder.mlir.windows import window_of
 from stepladder.runtime.errors import FAILED, StepladderError
 from stepladder.runtime.problem import Window
@@ -198,11 +198,7 @@ def _constant(value: ir.Value) -> int:
 
 def _whole_buffer(buffer: ir.Value) -> ir.Value:
     """Follows casts, reshapes and windows of a buffer back to the buffer: bare pointers are of its first element."""
-    view = producer(buffer)
-    while view is not None and view.name in _VIEWS:
-        buffer = view.operands[0]
-        view = producer(buffer)
-    return buffer
+    return origin(buffer, _VIEWS)
 
 
 def _parameter(operand: ir.Value, launch: ir.Operation, workspaces: list[ir.Value]) -> Parameter:
