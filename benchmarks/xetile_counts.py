@@ -8,6 +8,7 @@ The programs of test/inputs/xetile that the pipeline lowers to XeVM, and the ker
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import sys
 from collections.abc import Sequence
@@ -39,6 +40,15 @@ COUNTED = {
     "loads": "xevm.blockload2d",
     "prefetches": "xevm.blockprefetch2d",
     "stores": "xevm.blockstore2d",
+}
+# Of the GEMM of work-groups among LLVM's integration tests, XeGPU/WG/simple_gemm.mlir, 256 x 256 of C and 32 of k: the
+# subgroups along rows and columns, the part of each, and what an instruction has of it.
+UPSTREAM = {
+    "a": ((8, 4), (32, 32), (8, 16)),
+    "b": ((8, 4), (32, 64), (16, 16)),
+    "c": ((8, 4), (32, 64), (8, 16)),
+    "a_prefetch": ((32, 1), (8, 32), (8, 16)),
+    "b_prefetch": ((4, 8), (8, 32), (8, 16)),
 }
 _SIZED = re.compile(r"(?:memref|tensor)<[^>]*>|output_shape \[[^]]*\]")
 _WRITTEN = re.compile(r"(?<!\d)(512|768|160)(?!\d)")  # m, n and k of the files
@@ -106,6 +116,34 @@ def counts(text: str, name: str, request: Request) -> dict:
     }
 
 
+def upstream_counts() -> dict:
+    """Returns the counts of LLVM's GEMM of work-groups, as its layouts give them: an instruction for each block of a
+    subgroup's part. Nothing is lowered."""
+
+    def blocks(name: str) -> int:
+        _, part, block = UPSTREAM[name]
+        return (part[0] // block[0]) * (part[1] // block[1])
+
+    (rows, columns), c_part, _ = UPSTREAM["c"]
+    (_, a_part, a_block), (_, b_part, _) = UPSTREAM["a"], UPSTREAM["b"]
+    tile = rows * c_part[0] * columns * c_part[1]
+    return {
+        "subgroups": rows * columns,
+        "work_groups": SIZE * SIZE // tile,
+        "step": {
+            "dpas": blocks("c") * (a_part[1] // a_block[1]),
+            "loads": blocks("a") + blocks("b"),
+            "prefetches": blocks("a_prefetch") + blocks("b_prefetch"),
+            "stores": 0,
+        },
+        "outside": {"stores": blocks("c")},
+        "shared_local_memory": 0,
+        "accumulator_bytes": 4 * math.prod(c_part),
+        "operand_bytes": 2 * (math.prod(a_part) + math.prod(b_part)),
+        "register_bytes": REGISTER_BYTES,
+    }
+
+
 def roofline(target: str, tile: int = 256) -> dict:
     """Returns a roofline estimate of a product of SIZE^3, f16 with sums in f32; nothing is measured.
 
@@ -162,6 +200,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             "tool_versions": tool_versions(),
             "size": SIZE,
             "kernels": kernels,
+            "upstream": upstream_counts(),
             "roofline_estimate": {target: roofline(target) for target in PEAKS},
         },
     )
