@@ -109,11 +109,20 @@ def test_buffers_of_a_group_are_apart() -> None:
     assert apart.manifest.workspace > shared.manifest.workspace
 
 
-def test_matmuls_that_one_kernel_cannot_take_are_launches_of_their_own() -> None:
+def test_matmuls_that_one_kernel_cannot_take_are_launches_of_their_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Rows of 6 bytes are repacked by kernels of their own on `wgmma`; `mma_sync` has none."""
     text = EXPERTS.replace("32", "3").replace("f3>", "f32>").replace(": f3\n", ": f32\n")
     text = re.sub(r"\bf3\b", "f32", text)
-    assert groups_of(built(text, "wgmma")) == [0] * 6
+    source, folder = tmp_path / "layers.mlir", tmp_path / "layers.bundle"
+    source.write_text(text)
+    options = ["--pipeline", "wgmma", "--target", "sm_90a", "--set", "groups=true"]
+    assert main(["compile", str(source), *options, "-o", str(folder)]) == 0
+    notes = [line for line in capsys.readouterr().err.splitlines() if line.startswith("note: ")]
+    assert len(notes) == 2 and all(" are a launch each: " in note for note in notes), notes
+    alone = read_any(folder)
+    assert isinstance(alone, FunctionBundle) and groups_of(alone) == [0] * 6
     bundle = built(text)
     assert groups_of(bundle) == [3, 3] and wrong(bundle) == []
 

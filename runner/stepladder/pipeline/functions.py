@@ -8,7 +8,7 @@ buffers). The functions of matmuls are payloads of their own, compiled as any ot
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,11 +47,13 @@ class FunctionBuild:
         bundle: of the function, in memory.
         dumps: the function after each step, by file name.
         stages: the same of each matmul's kernel, by folder.
+        notes: for people, what was asked for and could not be done.
     """
 
     bundle: bundle.FunctionBundle
     dumps: Mapping[str, str]
     stages: Mapping[str, Mapping[str, str]]
+    notes: Sequence[str] = ()
 
     def write(self, path: str) -> None:
         """Writes the bundle, with the IR after every step.
@@ -347,7 +349,8 @@ def _build_function(text: str, name: str, request: Request, *, use_cache: bool, 
     codes = {folder: stage.code for folder, stage in compiler.stages.items()}
     made = bundle.FunctionBundle(Path(name), manifest, codes, reference, data)
     bundle.check_function(made)
-    return FunctionBuild(made, run.dumps(), {folder: stage.dumps for folder, stage in compiler.stages.items()})
+    dumps = {folder: stage.dumps for folder, stage in compiler.stages.items()}
+    return FunctionBuild(made, run.dumps(), dumps, compiler.notes)
 
 
 def _location(selection: Selection) -> str:

@@ -10,7 +10,7 @@ from stepladder.mlir.text import text_of
 from stepladder.mlir.traverse import walk
 from stepladder.payload.matmul import PayloadMatmul
 from stepladder.pipeline.build import argument_of, tma_descriptor, triple
-from stepladder.pipeline.codegen.kernel import Kernel, find_kernel
+from stepladder.pipeline.codegen.kernel import Kernel, find_kernel, find_program
 from stepladder.pipeline.codegen.machine_code import MachineCode, check_resources, generate
 from stepladder.pipeline.group_knobs import requests_of
 from stepladder.pipeline.group_module import group_module
@@ -57,7 +57,10 @@ def build_group(name: str, texts: Sequence[str], request: Request, *, use_cache:
     runs = {text: run_pipeline(text, f"stage {name}", requests[text]) for text in dict.fromkeys(texts)}
     members = [runs[text] for text in texts]
     for run in runs.values():
-        find_kernel(run.module)
+        if find_program(run.module).front:
+            raise StepladderError(
+                "operands of a matmul are prepared by kernels before it, and those of a group have one kernel each"
+            )
     # Arguments of the group's function: those of each of its matmuls, one behind the other.
     places = [(run, number) for run in members for number in range(len(_types(run)))]
     starts = [sum(len(_types(run)) for run in members[:place]) for place in range(len(members))]

@@ -87,6 +87,7 @@ class Compiler:
 
     Attributes:
         stages: by folder.
+        notes: groups of matmuls that no pipeline made one kernel of, and why.
     """
 
     def __init__(
@@ -103,6 +104,7 @@ class Compiler:
         self.stages: dict[str, Stage] = {}
         self._folders: dict[str, str] = {}
         self._groups: dict[tuple[str, ...], str | None] = {}
+        self.notes: list[str] = []
 
     def stage(self, name: str) -> tuple[str, Stage]:
         """Returns the folder of a stage and the stage, compiled.
@@ -137,8 +139,9 @@ class Compiler:
 
             try:
                 stage = first_of(pipelines_for(self.request.pipeline, self.target), by)
-            except StepladderError:
+            except StepladderError as error:
                 self._groups[texts] = None
+                self.notes.append(f"{', '.join(names)} are a launch each: {error.message}")
             else:
                 self._groups[texts] = f"kernels/{len(self.stages):02}-{_group_name(names[0])}"
                 self.stages[self._groups[texts] or ""] = stage

@@ -182,6 +182,8 @@ def main(args: argparse.Namespace) -> int:
         print(f"{args.output}: {built.bundle.manifest.describe()}, for {built.bundle.manifest.target}")
         for line in _launch_lines(built.bundle):
             print(line)
+        for note in built.notes:
+            print(f"note: {note}", file=sys.stderr)
         return OK
     manifest = built.manifest
     shared = manifest.static_shared_memory + manifest.dynamic_shared_memory
