@@ -16,16 +16,14 @@ import statistics
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 import stepladder
-from common import command_line, new_parser, run, write_result
-from stepladder.runtime.device import Device
-from torch_rounds import captured, in_turn
+from common import run
+from torch_rounds import captured, in_turn, measure_cases, rounds_parser
 
 
 @dataclass(frozen=True)
@@ -137,10 +135,7 @@ def measure(case: Case) -> dict[str, Any]:
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    parser = new_parser(__doc__ or "")
-    parser.add_argument("--json", metavar="FILE", type=Path, help="write the result")
-    parser.add_argument("--dry-run", action="store_true", help="compile small sizes, without times")
-    return parser
+    return rounds_parser(__doc__ or "")
 
 
 def main() -> int:
@@ -150,16 +145,7 @@ def main() -> int:
         for case in SMALL:
             print(described(case, compiled(case, True, device="emulator", target="sm_90a")))
         return 0
-    with Device() as device:
-        card = device.describe()
-    cases = []
-    for case in CASES:
-        cases.append(measure(case))
-        print(cases[-1]["name"], cases[-1]["error"], cases[-1].get("tflops"), flush=True)
-    if args.json:
-        date = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        write_result(args.json, {"date": date, "command": command_line(), "card": card, "cases": cases})
-    return 0 if all(case["passed"] for case in cases) else 1
+    return measure_cases(CASES, measure, ("name", "error", "tflops"), args.json)
 
 
 if __name__ == "__main__":

@@ -15,16 +15,14 @@ import argparse
 import statistics
 import sys
 from collections.abc import Callable
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 import stepladder
-from common import command_line, new_parser, run, write_result
-from stepladder.runtime.device import Device
-from torch_rounds import captured, in_turn
+from common import run
+from torch_rounds import captured, in_turn, measure_cases, rounds_parser
 
 SIZES = ((2048, 14336, 4096), (8, 14336, 4096))  # m, n and k
 SMALL = ((128, 128, 128),)
@@ -121,10 +119,7 @@ def measure(size: tuple[int, int, int]) -> dict[str, Any]:
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    parser = new_parser(__doc__ or "")
-    parser.add_argument("--json", metavar="FILE", type=Path, help="write the result")
-    parser.add_argument("--dry-run", action="store_true", help="compile small sizes, without times")
-    return parser
+    return rounds_parser(__doc__ or "")
 
 
 def main() -> int:
@@ -135,16 +130,7 @@ def main() -> int:
             kernels = compiled(size, device="emulator", target="sm_90a")
             print(size, f"{len(kernels)} kernels")
         return 0
-    with Device() as device:
-        card = device.describe()
-    cases = []
-    for size in SIZES:
-        cases.append(measure(size))
-        print(size, cases[-1]["errors"], cases[-1].get("median"), flush=True)
-    if args.json:
-        date = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        write_result(args.json, {"date": date, "command": command_line(), "card": card, "cases": cases})
-    return 0 if all(case["passed"] for case in cases) else 1
+    return measure_cases(SIZES, measure, ("m", "n", "k", "errors", "median"), args.json)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,19 @@
-"""Times of calls beside PyTorch's: contestants in turn, and CUDA graphs of calls."""
+"""Times of calls beside PyTorch's: contestants in turn, CUDA graphs of calls, and the command line of such scripts."""
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, TypeVar
+
+from common import command_line, new_parser, write_result
+from stepladder.runtime.device import Device
+
+Case = TypeVar("Case")
 
 ROUNDS = 7
 SECONDS = 0.05  # of a contestant in a round
@@ -62,3 +70,38 @@ def in_turn(torch: Any, calls: dict[str, Callable[[], object]]) -> dict[str, lis
             torch.cuda.synchronize()
             times[name].append(begin.elapsed_time(end) / counts[name] * 1e3)
     return times
+
+
+def rounds_parser(description: str) -> argparse.ArgumentParser:
+    """Returns the parser of a script that measures cases in turn, and can compile small ones without a GPU.
+
+    Args:
+        description: the script's docstring.
+    """
+    parser = new_parser(description)
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write the result")
+    parser.add_argument("--dry-run", action="store_true", help="compile small sizes, without times")
+    return parser
+
+
+def measure_cases(
+    cases: Iterable[Case], measure: Callable[[Case], dict[str, Any]], shown: tuple[str, ...], file: Path | None
+) -> int:
+    """Measures cases, prints a line for each, and writes the result; returns the exit status.
+
+    Args:
+        cases: what is measured.
+        measure: returns the result of a case, which tells in `passed` whether its numbers are right.
+        shown: fields of a result that are printed.
+        file: of the result; None for none.
+    """
+    with Device() as device:
+        card = device.describe()
+    found = []
+    for case in cases:
+        found.append(measure(case))
+        print(*(found[-1].get(name) for name in shown), flush=True)
+    if file:
+        date = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        write_result(file, {"date": date, "command": command_line(), "card": card, "cases": found})
+    return 0 if all(case["passed"] for case in found) else 1

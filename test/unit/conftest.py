@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
@@ -195,6 +196,15 @@ def needs_ptxas() -> None:
         toolchain.find_tool("ptxas")
     except StepladderError as error:
         pytest.skip(error.message)
+
+
+@pytest.fixture(scope="module")
+def torch(needs_ptxas: None) -> ModuleType:
+    """PyTorch, with a seed."""
+    import torch
+
+    torch.manual_seed(0)
+    return torch
 
 
 def assert_right_at_each_step(text: str, pipeline: str, knobs: dict[str, bool | int | str]) -> None:

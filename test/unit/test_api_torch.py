@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import stepladder
+from torch_values import close
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -20,19 +21,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs PyTorch")
 
 EMULATOR = "emulator"
-
-
-@pytest.fixture(scope="module")
-def torch(needs_ptxas: None) -> ModuleType:
-    import torch
-
-    torch.manual_seed(0)
-    return torch
-
-
-def close(got: Tensor, wanted: Tensor, tolerance: float = 1e-2) -> None:
-    assert got.shape == wanted.shape
-    assert (got.double() - wanted.double()).abs().max() <= tolerance * max(1.0, wanted.abs().max().item())
 
 
 def test_gradients_of_matmul(torch: ModuleType) -> None:

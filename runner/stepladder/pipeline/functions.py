@@ -154,20 +154,7 @@ def _raised(text: str, name: str, request: Request, refusal: StepladderError) ->
 
 
 def _build_any(text: str, name: str, request: Request, *, use_cache: bool) -> builds.Build | FunctionBuild:
-    """Compiles a payload as it is.
-
-    Args:
-        text: the payload; `name`: its file, for messages.
-        request: pipeline, or `auto` for the first that accepts each matmul; its knobs; the function of several.
-        use_cache: reuse machine code made before from the same LLVM IR.
-
-    Returns:
-        What was built: of one kernel, or of a function of several.
-
-    Raises:
-        StepladderError: as `build.build` and `build_function`. Of a function with one matmul that is refused both ways,
-            the refusal of the matmul.
-    """
+    """Compiles a payload as it is; arguments, result and errors as of `build_any`."""
     if request.pipeline != AUTO and read_text(text, name, request) is not None:
         return builds.build(text, name, request, use_cache=use_cache)
     refusal = refusal_of_matmul(text, name, request.function)

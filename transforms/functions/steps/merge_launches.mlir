@@ -1,8 +1,8 @@
 // Makes one launch of the launches of a group of matmuls: a grouped GEMM.
 //
-// Kernels that are launched one behind the other leave multiprocessors idle at the end of each, and wholly where a
-// kernel has fewer tiles than the GPU has multiprocessors, as the experts of a mixture have. In one launch their tiles
-// are computed at the same time. Each kernel becomes a range of the blocks of the merged one, with its own parameters;
+// Of kernels that are launched one after the other, each leaves multiprocessors idle in its last wave of tiles, and one
+// with fewer tiles than the GPU has multiprocessors, such as an expert of a mixture, in its only wave. In one launch
+// the tiles of all are computed at the same time. Each kernel becomes a range of the blocks of the merged one, with its own parameters;
 // launches of one kernel share its code. A persistent block loops over the tiles of its range.
 //
 // Upstream has no op that merges kernels.

@@ -1,8 +1,9 @@
 // Computes half of the reciprocals of an epilogue's sigmoids by multiplications and additions.
 //
 // `ex2.approx` and `rcp.approx` are instructions of the special function unit, which computes 16 results a cycle and
-// multiprocessor; other instructions on f32 have 128. The two of a GELU or SiLU take 16 of 128 lanes' cycles, its other
-// instructions about 9. Without half of the reciprocals they take 12, and the others about as many. `approximate_math`
+// multiprocessor; other instructions on f32 have a throughput of 128. One of them takes as long as eight others: the
+// two of a GELU or SiLU as long as 16, and its other instructions are about 9. Without half of the reciprocals, the
+// former take as long as 12, and there are about as many of the latter. `approximate_math`
 // has made the quotients, with error bounds of their own; `tc.balance_reciprocals` lists those of its reciprocals.
 //
 // Source: Moroz et al., "Modified fast inverse square root and reciprocal approximations" (integer estimates and tuned

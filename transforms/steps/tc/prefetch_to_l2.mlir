@@ -1,11 +1,11 @@
 // Prefetches the first tiles of the larger operand to the L2 cache before the previous kernel has ended.
 //
-// A product of few rows reads each weight once: the rate of HBM bounds it. Between two such kernels HBM is idle: the
-// last tiles are multiplied and summed, the first kernel ends, the second one starts, and its first loads take a
-// latency. With dependent launch, a block of the second kernel that waits for the end of the first one has nothing to
-// do. It cannot load: the previous kernel may still write what it would read. It can prefetch: a prefetch delivers no
-// data, and the previous kernel writes to the same L2 cache that the loads read later. The first `prefetch_steps` k
-// steps of a block then come from L2, and HBM is busy all the time.
+// A product of few rows reads each weight once, so that the bandwidth of HBM bounds it. Between two such kernels HBM is
+// idle, from the last load of the first kernel to the first load of the second: the MMAs of the last k steps, the
+// epilogue, and the launch. With dependent launch, blocks of the second kernel wait for the end of the first one. They
+// cannot load, because the first kernel may still write what they read. They can prefetch: a prefetch delivers no data,
+// and the first kernel writes to the same L2 cache that the loads read later. The loads of the first `prefetch_steps`
+// k steps of a block then hit L2.
 //
 // The next kernel is allowed to begin when the producers have issued their last loads, and no longer after the
 // prologue: its prefetches queue behind these loads and not before them. Blocks of both kernels are on a multiprocessor

@@ -3,8 +3,8 @@
 // TMA stores rows that are multiples of 16 bytes. Other rows, as of 4095 elements of 16 bits, begin at any even
 // address, and direct stores write them element by element: 2 bytes at a time, to eight rows at once. This epilogue
 // collects the rows of a warp in shared memory and stores them along rows, a thread 16 bytes that are aligned in C.
-// Only the elements before the first such unit of a row and behind the last one, eight or none of 16 bits, are stored
-// one by one.
+// Only the elements before the first such unit of a row and after the last one are stored one by one: none, or as many
+// as a unit has.
 //
 // Where units begin in a row repeats after at most eight rows of 16-bit elements. A thread stores the units of rows
 // that follow each other: the shift of each from the aligned vectors of the buffer is a constant, a shuffle of two

@@ -31,7 +31,7 @@ class Row:
     Attributes:
         name: of its number in the matrix, in indices.
         in_tile: its number in the tile.
-        in_matrix: in the matrix, the last one for rows behind it.
+        in_matrix: in the matrix; the last one for rows beyond it.
     """
 
     name: str
