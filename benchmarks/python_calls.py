@@ -11,6 +11,7 @@ run in turn; a time is the least mean of nine batches of 300 calls. --dry-run co
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import sys
 import time
@@ -164,9 +165,14 @@ def measured() -> dict[str, Any]:
     return found
 
 
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
+    return rounds_parser(__doc__ or "")
+
+
 def main() -> int:
     """Measures all calls; returns the exit status."""
-    args = rounds_parser(__doc__ or "").parse_args()
+    args = make_parser().parse_args()
     if args.dry_run:
         matmul_kernel(target="sm_90a")
         for kind in KINDS:
