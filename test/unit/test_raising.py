@@ -13,7 +13,7 @@ from stepladder.emulator.core.emulation import Emulation
 from stepladder.emulator.functions import EmulatedFunction
 from stepladder.mlir.text import text_of
 from stepladder.mlir.traverse import walk
-from stepladder.payload.raising import raised
+from stepladder.payload.raising import is_raisable, raised
 from stepladder.pipeline.build import Build
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.functions import FunctionBuild, build_any
@@ -94,6 +94,13 @@ UNALIGNED = (
 }
 """
 )
+
+
+@pytest.mark.parametrize(("space", "accepted"), [("1", True), ("#gpu.address_space<global>", True), ("3", False)])
+def test_memory_spaces(space: str, accepted: bool) -> None:
+    with mlir_context():
+        module = parse_payload(f"func.func @f(%t: memref<8x8xf32, {space}>) {{\n  return\n}}\n", "f.mlir")
+        assert is_raisable(walk(module, "func.func")[0]) == accepted
 
 
 def test_parts_that_are_not_aligned_and_a_number() -> None:

@@ -178,7 +178,7 @@ def type_facts(module: ir.Module) -> Facts:
         # Reductions of workspaces: the op makes what they reduce, too.
         separate = len(walk(module, "linalg.reduce"))
         facts |= {"results": max(1, len(types) - separate), "result_bits": min(map(bits_of_name, types))}
-    matmuls = walk(module, *MATMULS) or walk(module, "vector.contract")
+    matmuls = [op for op in walk(module, *MATMULS) if _is_of_matrices(op)] or walk(module, "vector.contract")
     if not matmuls:
         return facts | _tile_facts(module)
     # A contraction of vectors is one of many fragments.
@@ -205,6 +205,12 @@ def type_facts(module: ir.Module) -> Facts:
         a, _, c = (ir.ShapedType(operand.type).shape for operand in matmuls[0].operands)
         facts |= {"is_sized": 1, "m": c[-2], "n": c[-1], "k": a[-1 if facts["a_layout"] == "row" else -2]}
     return facts
+
+
+def _is_of_matrices(op: ir.Operation) -> bool:
+    """Tells whether a contraction is of matrices, or batches of them: one in a function that is not divided yet may be
+    of tensors of any rank."""
+    return all(len(ir.ShapedType(operand.type).shape) in (2, 3) for operand in op.operands)
 
 
 def _operand_types(module: ir.Module) -> set[str]:

@@ -23,6 +23,8 @@ _ACCEPTED = (
 )
 _ALLOCATIONS = ("memref.alloc", "memref.alloca")
 _NOTHING = ("memref.dealloc",)
+# Numbers of generic and of global memory in NVVM.
+_GLOBAL_SPACES = (0, 1)
 _OF_NUMBERS = "accepted: linalg.fill, and the bodies of linalg.generic and linalg.map"
 
 
@@ -44,7 +46,14 @@ def is_raisable(function: ir.Operation) -> bool:
 def _is_buffer(type_: ir.Type) -> bool:
     if not isinstance(type_, ir.MemRefType) or not type_.has_static_shape or not is_number(type_.element_type):
         return False
-    return type_.affine_map == ir.AffineMap.get_identity(type_.rank)
+    return _is_global(type_.memory_space) and type_.affine_map == ir.AffineMap.get_identity(type_.rank)
+
+
+def _is_global(space: ir.Attribute | None) -> bool:
+    """Tells whether a memory space is global memory, in which the caller's buffers are."""
+    if isinstance(space, ir.IntegerAttr):
+        return space.value in _GLOBAL_SPACES
+    return space is None or str(space) == "#gpu.address_space<global>"
 
 
 def raised(function: ir.Operation) -> ir.Module:
