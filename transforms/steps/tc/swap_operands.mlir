@@ -6,9 +6,10 @@
 // holds for a number of rows just above a multiple of 64.
 //
 // No matrix is copied: TMA and `wgmma` read row-major and column-major operands alike, which the indexing maps of the
-// matmul state, and C is written through a transposed view, whose columns are contiguous. Elementwise ops on the product
-// are exchanged with it: a bias of the rows of C is one of columns, a matrix is read in transposed order, and each result
-// has a transposed view of its own. Expressions of all steps use the sizes and layouts of the exchanged product (`facts`).
+// matmul state, and C is written through a transposed view, whose columns are contiguous. Elementwise ops on the
+// product are exchanged with it: a bias of the rows of C is one of columns, a matrix is read in transposed order, and
+// each result has a transposed view of its own. Expressions of all steps use the sizes and layouts of the exchanged
+// product (`facts`).
 //
 // Source: the identity. cuBLAS runs kernels with tiles of 64x8 and 64x24 for such problems, by their names in a
 // profile.
