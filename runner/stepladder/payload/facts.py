@@ -50,6 +50,7 @@ FACTS = (
     "has_consumer",
     "has_elementwise",
     "has_producer",
+    "read_matrices",
     "c_layout",
     "results",
     "result_bits",
@@ -90,6 +91,7 @@ def problem_facts(problem: Problem) -> Facts:
         # C that is added before the sums are rounded counts: an elementwise op reads it.
         "has_elementwise": int(problem.has_epilogue or (problem.accumulate and problem.acc_type != problem.c_type)),
         "has_producer": int(problem.is_prepared),
+        "read_matrices": _read_matrices(problem),
         "c_layout": "row",
         "results": 1 + len(problem.results) - problem.reductions,
         "reductions": problem.reductions,
@@ -109,6 +111,13 @@ def problem_facts(problem: Problem) -> Facts:
     types = [problem.c_type, *(result.element_type for result in matrices)]
     facts["result_bits"] = min(map(bits_of_name, types))
     return facts
+
+
+def _read_matrices(problem: Problem) -> int:
+    """Returns how many matrices with the rows of C its elementwise ops read, C among them."""
+    others = (item for number, item in enumerate(problem.epilogue_operands) if number != problem.second_b)
+    reads_c = problem.accumulate and (problem.has_epilogue or problem.acc_type != problem.c_type)
+    return sum(item.shape == problem.c_shape for item in others) + reads_c
 
 
 def _source_bits(source: EpilogueOperand | None, elements: int) -> int:
