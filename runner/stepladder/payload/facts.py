@@ -176,7 +176,7 @@ def type_facts(module: ir.Module) -> Facts:
         ),
         "result_bits": 32,
         "windows": int(bool(walk(module, CAST))),
-        "approximates": int(module_approximates(module)),
+        "approximates": int(module_approximates(module, consumers)),
         "is_f32": int(not types.isdisjoint(("f32", "tf32"))),
         "is_i8": int("i8" in (*types, noted.get("a_type"))),
     }
