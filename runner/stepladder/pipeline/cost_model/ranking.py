@@ -211,7 +211,14 @@ _USEFUL_WARPGROUP = (
     "schedule == 'cooperative' or consumer_warpgroups == 1",
     "block_k * a_bits >= 1024 or block_k >= k",
     "split_k > 1 or split_k_workspace == 'cluster'",
-    "split_k > 1 or persistent_blocks > 0",
+    "split_k > 1 or persistent_blocks > 0 or min_blocks_per_sm > 1",
+    # Two blocks on a multiprocessor, for the small matmuls of a batch: each hides what the other waits for, so that
+    # neither loops over tiles. Their shared memory must fit, and ptxas refuses a wgmma whose accumulators take nearly
+    # all registers of a thread.
+    "min_blocks_per_sm < 2 or batch > 1 and persistent_blocks == 0 and schedule == 'cooperative' and products == 1",
+    "min_blocks_per_sm < 2 or min_blocks_per_sm * (shared_bytes + 1024) <= shared_memory_limit + 1024",
+    "min_blocks_per_sm < 2 or block_n // 2 + 26 <= 32768 // threads // 8 * 8",
+    "min_blocks_per_sm < 2 or accumulator_registers * tile_warpgroups <= 144",
     (
         "split_k > 1 or epilogue == 'tma' or (m * c_bits % 128 if c_layout == 'column' else "
         "block_n * c_bits % 256 or n * c_bits % 128) or products > 1 and m < block_m "
@@ -268,6 +275,7 @@ def _search(family: str, size: Size, gpu: Gpu) -> Search:
                 "cluster_n",
                 "split_k",
                 "split_k_workspace",
+                "min_blocks_per_sm",
                 "persistent_blocks",
                 "epilogue",
                 "tile_scheduler",
