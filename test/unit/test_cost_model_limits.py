@@ -165,4 +165,4 @@ def test_edges_of_both_sides_are_those_of_different_tiles() -> None:
         times = [predicted(size(m, n, 4096), card, **clusters)["TMA"][0] for card in (slow, none)]
         return times[0] - times[1]
 
-    assert zeros(200, 200) == pytest.approx(zeros(200, 256) + zeros(256, 200), rel=0.2)
+    assert zeros(200, 200) < 1.5 * (zeros(200, 256) + zeros(256, 200))
