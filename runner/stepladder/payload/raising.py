@@ -154,7 +154,7 @@ class _Raising:
             self._write(op.operands[1], self.known[op.operands[0]], op)
         elif op.name.startswith("linalg.") and any(_is_memory(value) or value in self.numbers for value in nested):
             self._raise_linalg(op, [value for value in dict.fromkeys(nested) if value in self.numbers])
-        elif any(_is_memory(value) for value in (*nested, *op.results)):
+        elif any(_is_memory(value) for value in (*nested, *op.results)) or any(map(_names_a_symbol, walk(op))):
             raise refuse(op, f"'{op.name}' in a function on buffers that is no single kernel", _ACCEPTED)
         elif any(value in self.numbers for value in nested):
             raise refuse(
@@ -264,6 +264,11 @@ def _reads(op: ir.Operation, number: int) -> bool:
     """Tells whether a linalg op uses the elements of an operand, and not only its shape, as that of an output."""
     elements = list(op.regions[0].blocks[0].arguments)
     return number < len(elements) and bool(list(elements[number].uses))
+
+
+def _names_a_symbol(op: ir.Operation) -> bool:
+    """Tells whether an op refers to another function or a global of the payload, as a call does."""
+    return any(isinstance(value, (ir.FlatSymbolRefAttr, ir.SymbolRefAttr)) for value in attributes_of(op).values())
 
 
 def _is_memory(value: ir.Value) -> bool:
