@@ -51,6 +51,7 @@ FACTS = (
     "has_consumer",
     "has_elementwise",
     "has_producer",
+    "read_matrices",
     "c_layout",
     "results",
     "result_bits",
@@ -93,6 +94,7 @@ def problem_facts(problem: Problem) -> Facts:
         # C that is added before the sums are rounded counts: an elementwise op reads it.
         "has_elementwise": int(problem.has_epilogue or (problem.accumulate and problem.acc_type != problem.c_type)),
         "has_producer": int(problem.is_prepared),
+        "read_matrices": _read_matrices(problem),
         "c_layout": "row",
         "results": 1 + len(problem.results) - problem.reductions,
         "reductions": problem.reductions,
@@ -115,6 +117,13 @@ def problem_facts(problem: Problem) -> Facts:
     types = [problem.c_type, *(result.element_type for result in matrices)]
     facts["result_bits"] = min(map(bits_of_name, types))
     return facts
+
+
+def _read_matrices(problem: Problem) -> int:
+    """Returns how many matrices with the rows of C its elementwise ops read, C among them."""
+    others = (item for number, item in enumerate(problem.epilogue_operands) if number != problem.second_b)
+    reads_c = problem.accumulate and (problem.has_epilogue or problem.acc_type != problem.c_type)
+    return sum(item.shape == problem.c_shape for item in others) + reads_c
 
 
 def _source_bits(source: EpilogueOperand | None, elements: int) -> int:
@@ -173,7 +182,7 @@ def type_facts(module: ir.Module) -> Facts:
         ),
         "result_bits": 32,
         "windows": int(bool(walk(module, CAST))),
-        "approximates": int(module_approximates(module)),
+        "approximates": int(module_approximates(module, consumers)),
         "is_f32": int(not types.isdisjoint(("f32", "tf32"))),
         "is_i8": int("i8" in (*types, noted.get("a_type"))),
         "has_private_tiles": int(has_private_tiles(module)),
@@ -186,7 +195,7 @@ def type_facts(module: ir.Module) -> Facts:
         # Reductions of workspaces: the op makes what they reduce, too.
         separate = len(walk(module, "linalg.reduce"))
         facts |= {"results": max(1, len(types) - separate), "result_bits": min(map(bits_of_name, types))}
-    matmuls = walk(module, *MATMULS) or walk(module, "vector.contract")
+    matmuls = [op for op in walk(module, *MATMULS) if _is_of_matrices(op)] or walk(module, "vector.contract")
     if not matmuls:
         return facts | _tile_facts(module)
     # A contraction of vectors is one of many fragments.
@@ -213,6 +222,12 @@ def type_facts(module: ir.Module) -> Facts:
         a, _, c = (ir.ShapedType(operand.type).shape for operand in matmuls[0].operands)
         facts |= {"is_sized": 1, "m": c[-2], "n": c[-1], "k": a[-1 if facts["a_layout"] == "row" else -2]}
     return facts
+
+
+def _is_of_matrices(op: ir.Operation) -> bool:
+    """Tells whether a contraction is of matrices, or batches of them: one in a function that is not divided yet may be
+    of tensors of any rank."""
+    return all(len(ir.ShapedType(operand.type).shape) in (2, 3) for operand in op.operands)
 
 
 def _operand_types(module: ir.Module) -> set[str]:

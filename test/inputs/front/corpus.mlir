@@ -2047,3 +2047,34 @@ func.func @main(%arg0: tensor<3x32x96xf16>, %arg1: tensor<3x64x96xf16>) -> tenso
   return %3 : tensor<3x32x64xf16>
 }
 }
+
+// -----
+
+// rows of A that overlap
+func.func @f(%A: memref<3072xf16>, %B: memref<96x64xf16>, %C: memref<32x64xf32>) {
+  // refused: memref.reinterpret_cast takes a part of a buffer that is no argument, or that is no dense rows at a static place
+  %a = memref.reinterpret_cast %A to offset: [0], sizes: [32, 96], strides: [48, 1] : memref<3072xf16> to memref<32x96xf16, strided<[48, 1]>>
+  linalg.matmul ins(%a, %B : memref<32x96xf16, strided<[48, 1]>>, memref<96x64xf16>) outs(%C : memref<32x64xf32>)
+  return
+}
+
+// -----
+
+// a part of A behind its buffer
+func.func @f(%A: memref<3072xf16>, %B: memref<96x64xf16>, %C: memref<32x64xf32>) {
+  // refused: memref.reinterpret_cast takes a part that ends behind its buffer, which has 3072 elements
+  %a = memref.reinterpret_cast %A to offset: [0], sizes: [32, 96], strides: [104, 1] : memref<3072xf16> to memref<32x96xf16, strided<[104, 1]>>
+  linalg.matmul ins(%a, %B : memref<32x96xf16, strided<[104, 1]>>, memref<96x64xf16>) outs(%C : memref<32x64xf32>)
+  return
+}
+
+// -----
+
+// A is overwritten by one number
+func.func @f(%A: memref<32x96xf16>, %B: memref<96x64xf16>, %C: memref<32x64xf32>) {
+  %two = arith.constant 2.0 : f16
+  // refused: linalg.fill makes an operand, or overwrites a result, with copies of one number: 2.0
+  linalg.fill ins(%two : f16) outs(%A : memref<32x96xf16>)
+  linalg.matmul ins(%A, %B : memref<32x96xf16>, memref<96x64xf16>) outs(%C : memref<32x64xf32>)
+  return
+}
