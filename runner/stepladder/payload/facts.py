@@ -10,7 +10,7 @@ import math
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
 from stepladder.mlir.traverse import producer, walk
-from stepladder.mlir.types import matrix_descriptor_tile
+from stepladder.mlir.types import OF_BF16, matrix_descriptor_tile
 from stepladder.mlir.windows import CAST
 from stepladder.payload.approximations import approximates, module_approximates
 from stepladder.payload.consumers import NAMED
@@ -199,7 +199,7 @@ def type_facts(module: ir.Module) -> Facts:
     maps = attributes.get("indexing_maps", None)
     for number, role in enumerate("abc"):
         element_type = ir.ShapedType(matmuls[0].operands[number].type).element_type
-        name = str(element_type)
+        name = "bf16" if OF_BF16 in attributes and role != "c" else str(element_type)
         facts |= {f"{role}_type": name, f"{role}_bits": bits_of_name(name)}
         if role == "c":  # the matmul does not determine the type that the accumulators are rounded to
             facts |= {"acc_type": name, "acc_bits": bits_of_name(name)}

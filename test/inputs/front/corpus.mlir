@@ -101,7 +101,7 @@ func.func @f(%A: tensor<32x64xi8>, %B: tensor<64x64xi8>) -> tensor<32x64xi32> {
 // -----
 
 // matmul of bf16
-// computes: C = AB, 32 x 64 x 96, bf16 x bf16 -> f32 (f32 accumulation); on mma_sync, wgmma
+// computes: C = AB, 32 x 64 x 96, bf16 x bf16 -> f32 (f32 accumulation); on wmma, mma_sync, wgmma
 func.func @f(%A: tensor<32x96xbf16>, %B: tensor<96x64xbf16>) -> tensor<32x64xf32> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<32x64xf32>

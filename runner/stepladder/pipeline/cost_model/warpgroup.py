@@ -323,9 +323,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
         return join(matrix, shared, filling, l2, pipeline_latency(filling)) + constants["step"] * boxes + added
 
     # Tiles with rows of zeros: those of the last row, of A, and of the last column, of B. One tile has both.
-    edges = [
-        np.where(part.zero_rows > 0, 1 / count, 0.0) for part, count in zip(parts, (tiles.rows, tiles.columns))
-    ]
+    edges = [np.where(part.zero_rows > 0, 1 / count, 0.0) for part, count in zip(parts, (tiles.rows, tiles.columns))]
     at_edge = np.minimum(edges[0] + edges[1], 1.0)
     crowd = [(at_once / gpu.multiprocessors * edge) ** constants["zero_sharing"] for edge in edges]
     zeros = parts[0].zero_rows * crowd[0] + parts[1].zero_rows * crowd[1]
