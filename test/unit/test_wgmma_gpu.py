@@ -297,7 +297,8 @@ def build_case(name: str, folder: Path) -> Build:
     with mlir_context():
         made = build.build(matmul_text(*sizes, **payload), f"{name}.mlir", Request(pipeline, knobs, without=without))
         # Without the IR of every step: the bundles travel to where the GPU is.
-        write_bundle(folder, made.manifest, made.code.cubin, made.code.ptx, {}, reference=made.reference)
+        code = made.code
+        write_bundle(folder, made.manifest, code.cubin, code.ptx, {}, reference=made.reference, data=made.data())
     return made
 
 

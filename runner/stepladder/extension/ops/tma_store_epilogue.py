@@ -27,8 +27,8 @@ class TmaStoreEpilogue(Tc.Operation, name="tma_store_epilogue"):
     Operands: a handle to any op with one `gpu.launch` below.
     Attributes: stages, of each warpgroup; warpgroups, that store; copies_operand, whether an operand is copied.
     Refuses: accumulators that reach C in another way than by a copy, an elementwise op or an addition; a matrix whose
-        rows are not a multiple of 16 bytes; a tile whose rows are not a multiple of 32 bytes; an elementwise op on the
-        product of a transposed C.
+        rows are not a multiple of 16 bytes; a tile whose rows are not a multiple of 32 bytes; a transposed C of other
+        elements than of 16 or 32 bits.
     """
 
     target: Handle

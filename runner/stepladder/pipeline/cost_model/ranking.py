@@ -186,6 +186,8 @@ def size_of(facts: Mapping[str, Value], accumulate: bool, *, in_registers: bool 
         b_source_bytes=b_source,
         a_cost=float(_number(facts, "producer_cost")) if "producer_cost" in facts else 0.0,
         in_registers=in_registers and a_source > 0,
+        has_elementwise=bool(facts.get("has_elementwise", False)),
+        read_matrices=float(_number(facts, "read_matrices")) if "read_matrices" in facts else 0.0,
     )
 
 

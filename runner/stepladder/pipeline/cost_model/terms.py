@@ -42,6 +42,8 @@ class Size:
         a_source_bytes, b_source_bytes: of what elementwise ops make an element of A or B from; 0 where none do.
         a_cost: what the ops that make an element of A cost, in instructions of arithmetic.
         in_registers: whether blocks load what A is made from, and make it in registers; else a kernel in front does.
+        has_elementwise: whether elementwise ops on the product do more than to round it.
+        read_matrices: matrices with the rows of C that they read.
     """
 
     m: Number
@@ -62,6 +64,8 @@ class Size:
     b_source_bytes: float = 0.0
     a_cost: float = 0.0
     in_registers: bool = False
+    has_elementwise: bool = False
+    read_matrices: Number = 0.0
 
     @property
     def a_bytes(self) -> Number:
