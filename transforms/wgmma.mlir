@@ -77,7 +77,8 @@ module attributes {transform.with_named_sequence} {
         // rows. Results beside C have boxes of their own, of at most 128 bytes.
         box_tile_bytes =
           "block_n * 64 * c_bits // 8 if c_layout == 'column' else block_m // tile_warpgroups * box_bytes",
-        result_tile_bytes = "box_tile_bytes + (results - 1) * (block_m // tile_warpgroups) * 128",
+        result_box_bytes = "block_n * 64 * 4 if c_layout == 'column' else block_m // tile_warpgroups * 128",
+        result_tile_bytes = "box_tile_bytes + (results - 1) * result_box_bytes",
         // With epilogue = rows, each consumer warpgroup has 64 rows of columns_at_once columns, of the type of the sums
         // where elementwise ops follow, padded against bank conflicts.
         is_tma = "epilogue == 'tma'", is_rows = "epilogue == 'rows'",

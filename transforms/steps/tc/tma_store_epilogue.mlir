@@ -43,8 +43,12 @@ module attributes {transform.with_named_sequence} {
          message = "with epilogue = tma, rows of the tile of C, block_n elements, must be a multiple of 32 bytes"},
         {condition = "(m if c_layout == 'column' else n) * c_bits % 128 == 0",
          message = "with epilogue = tma, rows of C, n elements, must be a multiple of 16 bytes"},
-        {condition = "results == 1 or block_n * result_bits % 256 == 0 and n * result_bits % 128 == 0",
-         message = "with epilogue = tma, rows of each result must be a multiple of 16 bytes, of its tile of 32 bytes"},
+        {condition = "results == 1 or c_layout == 'column' or block_n * result_bits % 256 == 0",
+         message = "with epilogue = tma, rows of the tile of each result must be a multiple of 32 bytes"},
+        {condition = "results == 1 or (m if c_layout == 'column' else n) * result_bits % 128 == 0",
+         message = "with epilogue = tma, rows of each result must be a multiple of 16 bytes"},
+        {condition = "c_layout == 'row' or result_bits > 8",
+         message = "with epilogue = tma and swap_operands, elements of results must have 16 bits or more"},
         {condition = "store_threads == 128 or c_layout == 'row'",
          message = "with store_threads = 32, C must be row-major, as warps have its rows"}
       ]} {

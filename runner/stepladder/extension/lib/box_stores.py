@@ -160,13 +160,23 @@ class BoxStore:
         Beyond the edges the op reads its operands at the last row and column of C. Where it reads C, these are elements
         that this warpgroup writes, if the box has any; of a box without, others may write them at the same time.
         """
-        starts = (self.found.first_row, lambda: index(number * self.width))
+        starts = self._starts(number)
         extents = epilogue.extents_of(self.found.c_tile, self.found.tile_shape) if self.found.elementwise else ()
         with contextlib.ExitStack() as conditions:
             for start, extent in zip(starts, extents):
                 if extent is not None:
                     conditions.enter_context(create_if(less_than(start(), extent)))
             yield
+
+    def _starts(self, number: int) -> tuple[Callable[[], ir.Value], Callable[[], ir.Value]]:
+        """Returns what creates the row and the column of the tile at which box `number` begins."""
+        return self.found.first_row, lambda: index(number * self.width)
+
+    def _source(self, fragment: AccumulatorFragment) -> AccumulatorFragment | ComputedFragment:
+        """Returns the fragment that is stored: of the accumulator, or of what an elementwise op makes of it."""
+        if self.found.elementwise is None:
+            return fragment
+        return ComputedFragment(fragment, self.found, self.result, self.operand and self.operand.load)
 
     def _begin(self) -> ir.Value:
         """Returns the row of C at which the warpgroup's rows of the tile begin."""
@@ -269,9 +279,7 @@ class BoxStore:
     ) -> None:
         """Writes the elements of box `number` to its buffer."""
         matrices = self.width // MATRIX
-        source = fragment
-        if self.found.elementwise is not None:
-            source = ComputedFragment(fragment, self.found, self.result, self.operand and self.operand.load)
+        source = self._source(fragment)
         for block in range(self.rows // MMA_ROWS):
             for position, (row, column) in enumerate(coordinates):
                 if self.bytes != 2:
@@ -295,8 +303,6 @@ class TransposedBoxStore(BoxStore):
 
     def _swizzle(self) -> int:
         """Returns the bytes of a row of a box."""
-        if self.found.elementwise is not None:
-            raise Refusal(self.found.consumer, "an elementwise op on the product of a transposed C")
         if self.group != WARPGROUP:
             raise Refusal(self.found.consumer, "a transposed C whose rows warps store: rows of several warps are a box")
         if self.bytes not in (2, 4):
@@ -306,6 +312,13 @@ class TransposedBoxStore(BoxStore):
     def _divide(self) -> tuple[int, int, int]:
         """Returns the rows of a box, the boxes of a warpgroup, and the parts of each."""
         return self.columns, self.rows // MMA_ROWS, MMA_ROWS // self.width
+
+    def copy_operand(self) -> None:
+        """Creates no copies: threads read operands in another order than they write transposed boxes."""
+
+    def _starts(self, number: int) -> tuple[Callable[[], ir.Value], Callable[[], ir.Value]]:
+        """Returns what creates the row and the column of the tile at which box `number` begins."""
+        return lambda: arith.addi(self.found.first_row(), index(MMA_ROWS * number)), lambda: index(0)
 
     def _tile(self) -> ir.Value:
         """Returns the view of C that the block writes."""
@@ -367,17 +380,17 @@ class TransposedBoxStore(BoxStore):
         coordinates: list[tuple[ir.Value, ir.Value]],
     ) -> None:
         """Writes 64 rows of the tile to the buffer of box `number`, transposed."""
-        matrices = self.columns // MATRIX
+        matrices, source = self.columns // MATRIX, self._source(fragment)
         if self.bytes == 2:
             ((row, column),) = coordinates
             for first in range(0, matrices, 2):
                 sides = range(first, min(first + 2, matrices))
-                pairs = [fragment.pair(number, matrix, half) for matrix in sides for half in (0, 1)]
+                pairs = [source.pair(number, matrix, half) for matrix in sides for half in (0, 1)]
                 store_matrices(box, arith.addi(row, index(MATRIX * first)), column, pairs, transposed=True)
             return
         for matrix in range(matrices):
             for half in (0, 1):
-                pair = fragment.pair(number, matrix, half)
+                pair = source.pair(number, matrix, half)
                 for side in range(PAIR):
                     row, column = coordinates[PAIR * half + side]
                     element = memory.extract(pair, [side], self.c_type)

@@ -31,8 +31,8 @@ class TmaStoreEpilogue(Tc.Operation, name="tma_store_epilogue"):
     Attributes: stages, of each warpgroup; warpgroups, that store; copies_operand, whether an operand is copied;
         group, the threads that store together, those of a warpgroup or of a warp.
     Refuses: accumulators that reach C in another way than by a copy, an elementwise op or an addition; a matrix whose
-        rows are not a multiple of 16 bytes; a tile whose rows are not a multiple of 32 bytes; an elementwise op on the
-        product of a transposed C, and such a C with a group of 32.
+        rows are not a multiple of 16 bytes; a tile whose rows are not a multiple of 32 bytes; a transposed C of other
+        elements than of 16 or 32 bits, or with a group of 32.
     """
 
     target: Handle

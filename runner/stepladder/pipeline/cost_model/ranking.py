@@ -176,6 +176,8 @@ def size_of(facts: Mapping[str, Value], accumulate: bool) -> Size:
         *(float(_number(facts, name)) for name in ("batch", "a_matrices", "b_matrices") if name in facts),
         c_layout=str(facts.get("c_layout", "row")),
         products=float(_number(facts, "products")) if "products" in facts else 1.0,
+        has_elementwise=bool(facts.get("has_elementwise", False)),
+        read_matrices=float(_number(facts, "read_matrices")) if "read_matrices" in facts else 0.0,
     )
 
 

@@ -39,6 +39,8 @@ class Size:
         a_matrices, b_matrices: of A and B that the matmuls read: 1 of an operand that is broadcast, else `batch`.
         c_layout: "row", or "column" where the transpose of C is computed.
         products: of one A that elementwise ops combine to C: 1, or 2 of a pair, each with a B of its own.
+        has_elementwise: whether elementwise ops on the product do more than to round it.
+        read_matrices: matrices with the rows of C that they read.
     """
 
     m: Number
@@ -55,6 +57,8 @@ class Size:
     b_matrices: Number = 1.0
     c_layout: str = "row"
     products: Number = 1.0
+    has_elementwise: bool = False
+    read_matrices: Number = 0.0
 
     @property
     def operand_bytes(self) -> Number:

@@ -12,7 +12,7 @@ import numpy as np
 
 from stepladder.pipeline.cost_model.columns import Array, Columns
 from stepladder.pipeline.cost_model.constants import WARPGROUP
-from stepladder.pipeline.cost_model.epilogues import epilogue_time, reduction_time, writes_elements
+from stepladder.pipeline.cost_model.epilogues import elementwise_time, epilogue_time, reduction_time, writes_elements
 from stepladder.pipeline.cost_model.gpu import Gpu
 from stepladder.pipeline.cost_model.terms import (
     BOX_BYTES,
@@ -322,25 +322,18 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     def step(filling: Array) -> Array:
         return join(matrix, shared, filling, l2, pipeline_latency(filling)) + constants["step"] * boxes + added
 
-    # Tiles with rows of zeros: those of the last row and column.
-    at_edge = np.minimum(
-        np.where(parts[0].zero_rows > 0, 1 / tiles.rows, 0.0)
-        + np.where(parts[1].zero_rows > 0, 1 / tiles.columns, 0.0),
-        1.0,
-    )
-    zero_rows = parts[0].zero_rows + parts[1].zero_rows
-    filled = (
-        fill
-        + constants["zero_row"]
-        * 1e-3
-        * zero_rows
-        * (at_once / gpu.multiprocessors * at_edge) ** constants["zero_sharing"]
-    )
+    # Tiles with rows of zeros: those of the last row, of A, and of the last column, of B. One tile has both.
+    edges = [np.where(part.zero_rows > 0, 1 / count, 0.0) for part, count in zip(parts, (tiles.rows, tiles.columns))]
+    at_edge = np.minimum(edges[0] + edges[1], 1.0)
+    crowd = [(at_once / gpu.multiprocessors * edge) ** constants["zero_sharing"] for edge in edges]
+    zeros = parts[0].zero_rows * crowd[0] + parts[1].zero_rows * crowd[1]
+    filled = fill + constants["zero_row"] * 1e-3 * zeros
     inner = step(fill)
     edge = (step(filled) - inner) * steps * np.where(at_edge > 0, np.maximum(1.0, waves * at_edge), 0.0)
 
     persistent = knobs.floats("persistent_blocks", 0) > 0
     epilogue = epilogue_time(knobs, size, np.maximum(0.0, block_m - tiles.mean_rows), at_once, gpu, constants)
+    epilogue = epilogue + elementwise_time(knobs, size)
     loop = steps * inner
     # In the ping-pong schedule the epilogue of one warpgroup overlaps the main loop of the other.
     hidden = np.where(pingpong, join(loop, (loop + epilogue) / 2) - loop, epilogue)
