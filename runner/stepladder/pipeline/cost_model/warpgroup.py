@@ -14,6 +14,7 @@ from stepladder.pipeline.cost_model.columns import Array, Columns
 from stepladder.pipeline.cost_model.constants import WARPGROUP
 from stepladder.pipeline.cost_model.epilogues import elementwise_time, epilogue_time, reduction_time, writes_elements
 from stepladder.pipeline.cost_model.gpu import Gpu
+from stepladder.pipeline.cost_model.preparation import preparing_time, register_step
 from stepladder.pipeline.cost_model.terms import (
     BOX_BYTES,
     INSTRUCTION_ROWS,
@@ -124,12 +125,15 @@ def shared_step(
     """Returns the time of shared memory for a k step: every 64 rows of A are read with all of B's tile, and TMA writes
     both. Source: PTX ISA, wgmma.mma_async: both operands from shared memory.
 
+    What A is made from in registers is read once.
+
     Args:
         split: parts of an operand, 2 of one that is split; see `products_of`.
     """
-    read = block_m / INSTRUCTION_ROWS * (INSTRUCTION_ROWS + block_n) * products_of(split)
-    written = 0.5 * (block_m + block_n) * split
-    return gpu.microseconds((read + written) * block_k * size.in_bytes / (gpu.shared_bytes_per_clock * fraction))
+    rows = block_m / INSTRUCTION_ROWS * products_of(split)
+    read = rows * (INSTRUCTION_ROWS * size.a_bytes + block_n * size.in_bytes)
+    written = 0.5 * (block_m * size.a_bytes + block_n * size.in_bytes) * split
+    return gpu.microseconds((read + written) * block_k / (gpu.shared_bytes_per_clock * fraction))
 
 
 def fill_step(parts: list[Loads], shared: list[Array], gpu: Gpu, constants: dict[str, float]) -> Array:
@@ -261,10 +265,11 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     steps = ceil_divide(ceil_divide(size.k, block_k), knobs.floats("split_k", 1))
     split = knobs.floats("parts", 1)
 
+    loaded = replace(size, in_bytes=size.a_bytes)
     # A pair of products multiplies tiles of A by tiles of both B side by side.
     columns = block_n * size.products
     parts = [
-        loads(size.a_layout == "row", size.m, block_m, tiles.mean_rows, tiles.last_rows, cluster_n, block_k, size),
+        loads(size.a_layout == "row", size.m, block_m, tiles.mean_rows, tiles.last_rows, cluster_n, block_k, loaded),
         loads(
             size.b_layout == "column",
             size.n,
@@ -306,6 +311,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     )
 
     boxes = np.maximum(1.0, block_k * size.in_bytes / BOX_BYTES)
+    computed = register_step(knobs, size, matrix) if size.in_registers else 0.0
 
     # The loads of the first stages are issued at once: the prologue waits for them.
     stages = knobs.floats("stages", 1)
@@ -323,7 +329,9 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     )
 
     def step(filling: Array) -> Array:
-        return join(matrix, shared, filling, l2, pipeline_latency(filling)) + constants["step"] * boxes + added
+        return (
+            join(matrix, shared, filling, l2, pipeline_latency(filling), computed) + constants["step"] * boxes + added
+        )
 
     # Tiles with rows of zeros: those of the last row, of A, and of the last column, of B. One tile has both.
     edges = [np.where(part.zero_rows > 0, 1 / count, 0.0) for part, count in zip(parts, (tiles.rows, tiles.columns))]
@@ -360,7 +368,8 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     written = size.result_bytes / (constants["write"] * 1e6) * straddles
     total = join(kernel, hbm + constants["prologue"], written + constants["prologue"]) + _HIDDEN_TRAFFIC * hbm + launch
     repacking = repacking_time(size, gpu, constants, split)
-    total = total + repacking
+    preparing = preparing_time(size, gpu, constants)
+    total = total + repacking + preparing
     times = {
         "total": total,
         "main loop": main_loop,
@@ -369,6 +378,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
         "reduction": reduction,
         "launch": launch,
         **({"repacking": repacking} if np.any(repacking) else {}),
+        **({"preparing": preparing} if preparing else {}),
         "matrix unit": rounds * steps * matrix,
         "shared memory": rounds * steps * shared,
         "TMA": rounds * steps * fill + edge,
