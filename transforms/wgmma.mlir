@@ -27,7 +27,7 @@ module attributes {transform.with_named_sequence} {
         // Each stage has the large and the small parts of tiles of f32; see `split_into_tf32`.
         splits_f32 = "1", parts = "2 if is_f32 and not allow_tf32 else 1",
         // Bits in shared memory for an element of A: where A is in registers, of what elementwise ops make it from.
-        held_bits = "(a_source_bits or a_bits) if producers == 'registers' else a_bits",
+        held_bits = "register_source_bits if register_source_bits > 0 else a_bits",
         stages_bytes = "stages * parts * (block_m * held_bits + load_n * products * a_bits) * block_k / 8",
         k_steps = "(k + block_k - 1) // block_k",
 
