@@ -100,9 +100,8 @@ def batches_table(name: str = "batches") -> str:
             row[title] = f"{median(times, kernel):.0f} ({ratio:.2f})"
         rows.append(row)
     return (
-        table(rows)
-        + "\nIn parentheses: the ratio to cuBLAS' strided-batched product. `cost model` is its first choice, "
-        "`default` the fastest kernel where that is 1% faster at least. f16, f32 accumulators, bursts. "
+        table(rows) + "\nIn parentheses: the ratio to cuBLAS' strided-batched product. `cost model` is its first "
+        "choice, `default` the fastest kernel where that is 1% faster at least. f16, f32 accumulators, bursts. "
         f"{where(measured)}.\n"
     )
 
