@@ -110,7 +110,7 @@ def _less_zero_point(
         return number, ZeroPoint(zero, ())
     if zero not in inputs or isinstance(known[zero], int):
         return value, None
-    place = inputs.index(zero)
+    place = next(number for number, each in enumerate(inputs) if each == zero)
     loops = tuple(item.maps[place])
     if not {loop for loop in loops if loop is not None} <= set(item.maps[-1]):
         return value, None
