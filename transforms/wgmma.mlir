@@ -142,6 +142,9 @@ module attributes {transform.with_named_sequence} {
     %epilogue_stages = transform.tune.knob<"epilogue_stages"> = 2 from options = [1, 2, 4]
       {description = "buffers of a consumer warpgroup, with epilogue = tma; 128 bytes of a row in its one, with rows"}
       -> !transform.param<i64>
+    %store_threads = transform.tune.knob<"store_threads"> = 128 from options = [128, 32]
+      {description = "with epilogue = tma, the threads that store a part of C together: a warpgroup, or a warp"}
+      -> !transform.param<i64>
     %tile_scheduler = transform.tune.knob<"tile_scheduler"> = "data_parallel"
       from options = ["data_parallel", "stream_k"]
       {description = "data_parallel: whole tiles; stream_k: the last, partial wave is split along k over all blocks"}

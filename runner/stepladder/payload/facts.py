@@ -14,6 +14,7 @@ from stepladder.mlir.types import OF_BF16, matrix_descriptor_tile
 from stepladder.mlir.windows import CAST
 from stepladder.payload.approximations import approximates, module_approximates
 from stepladder.payload.consumers import NAMED
+from stepladder.payload.launched_tiles import has_copied_tiles, has_private_tiles
 from stepladder.payload.linalg_bodies import rounds
 from stepladder.payload.reductions import is_reduction
 from stepladder.runtime.problem import EpilogueOperand, Problem
@@ -63,6 +64,8 @@ FACTS = (
     "windows",
     "windows_aligned",
     "is_i8",
+    "has_private_tiles",
+    "has_copied_tiles",
 )
 
 # Functions of `math` that are an instruction or two, and the instructions of the others and of a division.
@@ -106,6 +109,9 @@ def problem_facts(problem: Problem) -> Facts:
         "windows": int(problem.has_windows),
         "windows_aligned": int(_windows_are_aligned(problem)),
         "is_i8": int(problem.a_type == "i8"),
+        # Of dumps alone: steps make the tiles that they need.
+        "has_private_tiles": 0,
+        "has_copied_tiles": 0,
         "a_source_bits": _source_bits(problem.a_source, problem.m * problem.k),
         "b_source_bits": _source_bits(problem.b_source, problem.k * problem.n),
         "register_source_bits": 0,
@@ -195,6 +201,8 @@ def type_facts(module: ir.Module) -> Facts:
         "approximates": int(module_approximates(module, consumers)),
         "is_f32": int(not types.isdisjoint(("f32", "tf32"))),
         "is_i8": int("i8" in (*types, noted.get("a_type"))),
+        "has_private_tiles": int(has_private_tiles(module)),
+        "has_copied_tiles": int(has_copied_tiles(module)),
     }
     generics = (op for op in consumers if op.name == "linalg.generic")
     outputs = [found for op in generics if (found := list(op.operands)[_inputs(op) :])]

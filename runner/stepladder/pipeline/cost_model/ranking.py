@@ -41,6 +41,8 @@ _EDGES = 0.1
 # columns at most. With this, first choices are nearer to the fastest measured setting of docs/results/decode_row.json,
 # and of drawn problems with few rows.
 _FEW_ROWS, _UNEVEN_ROWS, _UNEVEN = 64, 192, 0.08
+# As _CAUTION, for two blocks on a multiprocessor, of which few kernels were measured.
+_TWO_BLOCKS = 0.05
 # What may bound a main loop, by the names of the predicted times.
 LIMITS = ("matrix unit", "shared memory", "TMA", "L2", "latency", "HBM", "writes")
 # What a predicted time is made up of.
@@ -221,7 +223,14 @@ _USEFUL_WARPGROUP = (
     "schedule == 'cooperative' or consumer_warpgroups == 1",
     "block_k * a_bits >= 1024 or block_k >= k",
     "split_k > 1 or split_k_workspace == 'cluster'",
-    "split_k > 1 or persistent_blocks > 0",
+    "split_k > 1 or persistent_blocks > 0 or min_blocks_per_sm > 1",
+    # Two blocks on a multiprocessor, for the small matmuls of a batch: each hides what the other waits for, so that
+    # neither loops over tiles. Their shared memory must fit, and ptxas refuses a wgmma whose accumulators take nearly
+    # all registers of a thread.
+    "min_blocks_per_sm < 2 or batch > 1 and persistent_blocks == 0 and schedule == 'cooperative' and products == 1",
+    "min_blocks_per_sm < 2 or min_blocks_per_sm * (shared_bytes + 1024) <= shared_memory_limit + 1024",
+    "min_blocks_per_sm < 2 or block_n // 2 + 26 <= 32768 // threads // 8 * 8",
+    "min_blocks_per_sm < 2 or accumulator_registers * tile_warpgroups <= 144",
     (
         "split_k > 1 or epilogue == 'tma' or (m * c_bits % 128 if c_layout == 'column' else "
         "block_n * c_bits % 256 or n * c_bits % 128) or products > 1 and m < block_m "
@@ -284,6 +293,7 @@ def _search(family: str, size: Size, gpu: Gpu) -> Search:
                 "cluster_n",
                 "split_k",
                 "split_k_workspace",
+                "min_blocks_per_sm",
                 "persistent_blocks",
                 "epilogue",
                 "tile_scheduler",
@@ -350,13 +360,15 @@ def _launched(columns: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -
 
 def _caution(family: str, columns: Columns, size: Size, gpu: Gpu) -> Array:
     """Returns what predicted times are multiplied by for their order: more for tile widths that were not measured, for
-    kernels of warps whose tiles do not divide the problem, and for some splits of few rows."""
+    kernels of warps whose tiles do not divide the problem, for some splits of few rows, and for two blocks on a
+    multiprocessor."""
     known = gpu.measured_widths.get(family, ())
     widths = _CAUTION * ~np.isin(columns.floats("block_n"), known) if known else np.zeros(columns.count)
     edges = _EDGES * columns.floats("has_edges", 0.0) if family == WARP else 0.0
     in_memory = np.asarray(columns.column("split_k_workspace", "cluster")) == "memory"
     uneven = in_memory & (columns.floats("block_m") == _UNEVEN_ROWS) & (np.minimum(size.m, size.n) <= _FEW_ROWS)
-    return 1.0 + widths + edges + _UNEVEN * uneven
+    twice = (columns.floats("min_blocks_per_sm", 1) > 1) & (family == WARPGROUP)
+    return 1.0 + widths + edges + _UNEVEN * uneven + _TWO_BLOCKS * twice
 
 
 def rank(

@@ -172,13 +172,14 @@ def l2_step(
         missing: fraction of the operands that L2 does not hold.
     """
     part_of_gpu = at_once / gpu.multiprocessors
+    sharing = np.maximum(1.0, part_of_gpu)
     together = missing / constants["l2_misses"]
     port: Number = 0.0
     every: Number = 0.0
     for part, blocks, is_alone in zip(parts, shared, alone):
         bytes_ = part.rows * part.row_bytes / blocks * (1 + np.where(part.is_odd, constants["odd_sectors"], 0.0))
         lines = part.rows * np.maximum(part.row_bytes, LINE_BYTES) / blocks
-        port = port + bytes_ / constants["l2"]
+        port = port + bytes_ * sharing / constants["l2"]
         every = every + part_of_gpu * np.where(is_alone, lines / constants["l2_alone"], bytes_ * together)
     return gpu.microseconds(join(port, every) / gpu.l2_bytes_per_clock)
 
@@ -193,7 +194,7 @@ def waves_of(tiles: Tiles, knobs: Columns, gpu: Gpu) -> tuple[Array, Array, Arra
     split = knobs.floats("split_k", 1)
     in_cluster = np.where(np.asarray(knobs.column("split_k_workspace", "cluster")) == "cluster", split, 1.0)
     cluster = knobs.floats("cluster_m", 1) * knobs.floats("cluster_n", 1) * in_cluster
-    room = blocks_that_fit(cluster, gpu)
+    room = blocks_that_fit(cluster, gpu) * knobs.floats("min_blocks_per_sm", 1)
     blocks = tiles.count * split
     wanted = np.asarray(knobs.floats("persistent_blocks", 0))
     persistent = wanted > 0
@@ -286,12 +287,14 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     ]
     # Source: measured, where rows of B lie along n: those of a tile begin within a sector of the L2 cache.
     odd = np.where((np.asarray(block_n) % 16 == 8) & (size.b_layout == "row"), constants["odd_eights"], 1.0)
-    matrix = matrix_step(block_m, columns, block_k, size, gpu, constants["matrix"]) * odd * products_of(split)
-    shared = shared_step(block_m, columns, block_k, size, gpu, constants["shared"], split) * odd
+    # Blocks on one multiprocessor share what a step takes of it, but not its latency.
+    sharing = np.maximum(1.0, at_once / gpu.multiprocessors)
+    matrix = matrix_step(block_m, columns, block_k, size, gpu, constants["matrix"]) * odd * products_of(split) * sharing
+    shared = shared_step(block_m, columns, block_k, size, gpu, constants["shared"], split) * odd * sharing
     shared = shared * (constants["shared_columns"] if size.a_layout == "column" else 1.0)
     # The multiprocessors share the memory system that TMA loads from: loads are faster where some of them are idle.
-    idle = 1 - at_once / gpu.multiprocessors
-    fill = fill_step(parts, [cluster_n, cluster_m], gpu, constants) * (1 - constants["fill_idle"] * idle)
+    idle = np.maximum(0.0, 1 - at_once / gpu.multiprocessors)
+    fill = fill_step(parts, [cluster_n, cluster_m], gpu, constants) * (1 - constants["fill_idle"] * idle) * sharing
     # Operands that a block reads alone, and that L2 does not hold, arrive with the latency of HBM.
     alone = (size.m < 1.5 * block_m) | (size.n < 1.5 * block_n)
     by_itself = ~np.asarray(knobs.column("dependent_launch", True), bool)
