@@ -37,6 +37,7 @@ from stepladder.extension.ops import (
     interleave_copies,
     load_by_tma,
     load_fragments_as_integers,
+    load_weights_early,
     lower_lane_matrices,
     lower_masked_copies,
     lower_warpgroup_mma,
