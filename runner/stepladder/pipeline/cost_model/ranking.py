@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stepladder.pipeline.cost_model import warp, warpgroup
+from stepladder.pipeline.cost_model import early_weights, warp, warpgroup
 from stepladder.pipeline.cost_model.columns import Array, Columns
 from stepladder.pipeline.cost_model.constants import WARP, WARPGROUP
 from stepladder.pipeline.cost_model.gpu import Gpu
@@ -26,8 +26,9 @@ _RASTER = "raster_group"
 # The knob of whether blocks start before the kernel in front has ended; what it has to be predicted to gain to be off,
 # since kernels that other work separates gain nothing.
 _LAUNCH, _LAUNCH_CAUTION = "dependent_launch", 0.03
+_PERSISTENT = "persistent_blocks"
 # Knobs that make a small difference between settings that agree in the others.
-_DETAILS = ("block_k", "stages", "epilogue_stages", "persistent_blocks", "consumer_warpgroups", _RASTER, _LAUNCH)
+_DETAILS = ("block_k", "stages", "epilogue_stages", _PERSISTENT, "consumer_warpgroups", _RASTER, _LAUNCH)
 # Of few candidates, so many have one tile: if the model errs about a tile, it does so in all its forms.
 _TILE, _OF_A_TILE, _FEW = ("block_m", "block_n", "split_k"), 2, 4
 # How much faster than a setting of a measured tile width one of another width has to be predicted, to be chosen before
@@ -330,6 +331,20 @@ def _launched(columns: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -
     return chosen, {name: np.where(faster, other[name], time) for name, time in times.items()}
 
 
+def _early(columns: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> tuple[Columns, dict[str, Array]]:
+    """Returns every setting that can load weights early with the knob set, and with the time of such a kernel."""
+    early = early_weights.accepted(columns, size, gpu)
+    persistent = np.asarray(columns.column(_PERSISTENT, 0))
+    values = {
+        **columns.values,
+        early_weights.KNOB: early,
+        _PERSISTENT: np.where(early, early_weights.persistent_blocks(columns, size, gpu), persistent),
+    }
+    chosen = Columns(values, columns.derived, columns.count)
+    total = np.where(early, early_weights.predict(chosen, size, gpu), early_weights.late(times["total"]))
+    return chosen, {**times, "total": total}
+
+
 def _caution(family: str, columns: Columns, size: Size, gpu: Gpu) -> Array:
     """Returns what predicted times are multiplied by for their order: more for tile widths that were not measured, for
     kernels of warps whose tiles do not divide the problem, and for some splits of few rows."""
@@ -364,13 +379,18 @@ def rank(
     columns = _ordered(space, feasible(space, facts, fixed, search), size, gpu, family, fixed)
     times = predict(family, space, columns, size, gpu)
     launches = family == WARPGROUP and _LAUNCH in space.options and _LAUNCH not in fixed
-    if launches and warpgroup.launches_differ(size, gpu):
+    is_early = fixed.get(early_weights.KNOB)
+    if is_early is None and launches and early_weights.KNOB in space.options and early_weights.applies(size, gpu):
+        columns, times = _early(columns, times, size, gpu)
+    elif launches and not is_early and warpgroup.launches_differ(size, gpu):
         columns, times = _launched(columns, times, size, gpu)
     # Of settings that take equally long, the first in the order of the knobs' options.
     order = np.argsort(times["total"] * _caution(family, columns, size, gpu), kind="stable")
     searched = tuple(
         name
-        for name in (*search.order, search.most, _RASTER, _LAUNCH)
-        if name in space.options and name not in fixed and (name != _LAUNCH or isinstance(columns.values[name], Array))
+        for name in (*search.order, search.most, _RASTER, _LAUNCH, early_weights.KNOB)
+        if name in space.options
+        and name not in fixed
+        and (name not in (_LAUNCH, early_weights.KNOB) or isinstance(columns.values[name], Array))
     )
     return Ranking(family, searched, columns, times, order)
