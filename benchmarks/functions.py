@@ -5,21 +5,25 @@
     python benchmarks/functions.py --dry-run
 
 For 2048 tokens (prefill) and 1, 8 and 32 (decode), in bf16. Each function is one bundle, called on PyTorch's tensors,
-beside eager PyTorch and `torch.compile(mode="max-autotune")`. Contestants run in turn, in one process, on the same
-data; every number is the median of the rounds. `calls` is the time of a call among many, with the host's work; `graph`
-that of a CUDA graph of the same work, for which `torch.compile` leaves its own graphs out. The numbers of each function
-are compared with PyTorch's in f32 first. Cases of the file that are not measured again are kept. --dry-run compares on
-the emulator, at small sizes, with NumPy.
+beside eager PyTorch and `torch.compile(mode="max-autotune")`, of a module with the weights as parameters. Contestants
+run in turn, in one process, on the same data; every number is the median of the rounds. `calls` is the time of a call
+among many, with the host's work; `graph` that of a CUDA graph of the same work, for which `torch.compile` leaves its
+own graphs out. The numbers of each function are compared with PyTorch's in f32 first. Cases of the file that are not
+measured again are kept. --graphs-only leaves out the calls of `torch.compile`, which take it another compilation.
+--dry-run compares on the emulator, at small sizes, with NumPy.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import itertools
 import json
 import statistics
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -32,136 +36,13 @@ import numpy as np
 import duel
 import stepladder
 from common import new_parser, run, write_result
+from model_functions import MODELS, SMALL, Model, payload
 from stepladder.runtime.device import Device
 from torch_rounds import captured, in_turn
 
-
-@dataclass(frozen=True)
-class Model:
-    """Widths of a model's layers: hidden, of the MLP, of all query heads, of all key or value heads."""
-
-    name: str
-    hidden: int
-    mlp: int
-    query: int
-    key: int
-
-
-MODELS = (
-    Model("Llama-3-8B", 4096, 14336, 4096, 1024),
-    Model("Qwen2.5-7B", 3584, 18944, 3584, 512),
-    Model("GPT-NeoX-20B", 6144, 24576, 6144, 6144),
-)
-SMALL = (Model("small", 64, 96, 64, 32),)
 TOKENS = (2048, 1, 8, 32)
+TARGET = "sm_90a"
 TOLERANCE = 2e-2  # norm of the error, of that of the result
-
-
-class Text:
-    """Linalg on tensors of bf16, written op by op."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.arguments: list[str] = []
-        self.count = 0
-
-    def argument(self, *shape: int) -> str:
-        """Adds an argument and returns its name.
-
-        Args:
-            shape: of the tensor.
-        """
-        self.arguments.append(f"%a{len(self.arguments)}: {_type(shape)}")
-        return f"%a{len(self.arguments) - 1}"
-
-    def _new(self, text: str) -> str:
-        self.count += 1
-        self.lines.append(f"  %v{self.count} = {text}")
-        return f"%v{self.count}"
-
-    def elementwise(self, shape: tuple[int, int], operands: dict[str, str], body: Sequence[str]) -> str:
-        """Returns the result of an elementwise op.
-
-        Args:
-            shape: of the result and the operands.
-            operands: value -> element type.
-            body: ops on %x0, %x1 and so on that make %y, of bf16.
-        """
-        empty = self._new(f"tensor.empty() : {_type(shape)}")
-        same = ", ".join(["affine_map<(i, j) -> (i, j)>"] * (len(operands) + 1))
-        types = ", ".join(_type(shape, element) for element in operands.values())
-        names = ", ".join(f"%x{number}: {element}" for number, element in enumerate(operands.values()))
-        return self._new(
-            f'linalg.generic {{indexing_maps = [{same}], iterator_types = ["parallel", "parallel"]}} '
-            f"ins({', '.join(operands)} : {types}) outs({empty} : {_type(shape)}) {{\n  ^bb0({names}, %out: bf16):"
-            + "".join(f"\n    {line}" for line in body)
-            + f"\n    linalg.yield %y : bf16\n  }} -> {_type(shape)}"
-        )
-
-    def linear(self, x: str, m: int, k: int, n: int) -> str:
-        """Adds x W^T with a new weight, rounded to bf16, and returns its name.
-
-        Args:
-            x: the name of the input, m x k.
-            m, k, n: sizes; the weight is n x k.
-        """
-        weight = self.argument(n, k)
-        empty = self._new(f"tensor.empty() : {_type((k, n))}")
-        transposed = self._new(
-            f"linalg.transpose ins({weight} : {_type((n, k))}) outs({empty} : {_type((k, n))}) permutation = [1, 0]"
-        )
-        begin = self._new(f"tensor.empty() : {_type((m, n), 'f32')}")
-        out = _type((m, n), "f32")
-        zeros = self._new(f"linalg.fill ins(%zero : f32) outs({begin} : {out}) -> {out}")
-        sums = self._new(
-            f"linalg.matmul ins({x}, {transposed} : {_type((m, k))}, {_type((k, n))}) outs({zeros} : {out}) -> {out}"
-        )
-        return self.elementwise((m, n), {sums: "f32"}, ["%y = arith.truncf %x0 : f32 to bf16"])
-
-    def function(self, name: str, results: dict[str, tuple[int, int]]) -> str:
-        """Returns the text of the function.
-
-        Args:
-            name: of the function.
-            results: the names of the values that it returns, with their shapes.
-        """
-        types = ", ".join(_type(shape) for shape in results.values())
-        return (
-            f"func.func @{name}({', '.join(self.arguments)}) -> ({types}) {{\n  %zero = arith.constant 0.0 : f32\n"
-            "  %one = arith.constant 1.0 : bf16\n"
-            + "\n".join(self.lines)
-            + f"\n  return {', '.join(results)} : {types}\n}}\n"
-        )
-
-
-def _type(shape: tuple[int, ...], element: str = "bf16") -> str:
-    return f"tensor<{'x'.join(map(str, shape))}x{element}>"
-
-
-def payload(kind: str, model: Model, m: int) -> str:
-    """Returns the text of a function.
-
-    Args:
-        kind: `mlp` (ReLU), `gated_mlp` (SiLU) or `projections`.
-        model: its widths.
-        m: rows of the input.
-    """
-    text = Text()
-    x = text.argument(m, model.hidden)
-    wide = (m, model.mlp)
-    if kind == "projections":
-        results = {text.linear(x, m, model.hidden, n): (m, n) for n in (model.query, model.key, model.key)}
-        return text.function(kind, results)
-    h = text.linear(x, m, model.hidden, model.mlp)
-    if kind == "mlp":
-        zero = "%z = arith.constant 0.0 : bf16"
-        h = text.elementwise(wide, {h: "bf16"}, [zero, "%y = arith.maximumf %x0, %z : bf16"])
-    else:
-        sigmoid = ["%n = arith.negf %x0 : bf16", "%e = math.exp %n : bf16", "%d = arith.addf %e, %one : bf16"]
-        h = text.elementwise(wide, {h: "bf16"}, [*sigmoid, "%y = arith.divf %x0, %d : bf16"])
-        up = text.linear(x, m, model.hidden, model.mlp)
-        h = text.elementwise(wide, {h: "bf16", up: "bf16"}, ["%y = arith.mulf %x0, %x1 : bf16"])
-    return text.function(kind, {text.linear(h, m, model.mlp, model.hidden): (m, model.hidden)})
 
 
 def expected(kind: str, x: Any, weights: Sequence[Any], linear: Callable, silu: Callable, relu: Callable) -> tuple:  # noqa: ANN401
@@ -212,7 +93,7 @@ def compiled(kind: str, model: Model, m: int, **options: Any) -> stepladder.Func
         model, m: widths of the model, and rows of the input.
         options: of `stepladder.compile`.
     """
-    function = stepladder.compile(payload(kind, model, m), **options)
+    function = stepladder.compile(payload(kind, model, m), target=TARGET, **options)
     assert isinstance(function, stepladder.Function)
     return function
 
@@ -224,7 +105,7 @@ def dry_run(kind: str, model: Model, m: int) -> dict[str, Any]:
         kind: of the function.
         model, m: widths of the model, and rows of the input.
     """
-    function = compiled(kind, model, m, device="emulator", target="sm_90a")
+    function = compiled(kind, model, m, device="emulator")
     arrays = random_arrays(function)
     got = function(*arrays)
     got = got if isinstance(got, tuple) else (got,)
@@ -253,13 +134,50 @@ def described(function: stepladder.Function, error: float) -> dict[str, Any]:
     }
 
 
-def measure(kind: str, model: Model, m: int, eager_only: bool) -> dict[str, Any]:
+def compile_all(cases: Sequence[tuple[str, Model, int]], workers: int) -> None:
+    """Compiles functions in several processes, to the cache on disk; what is refused is reported when it is measured.
+
+    Args:
+        cases: kind, model and rows of each.
+        workers: processes.
+    """
+    with ProcessPoolExecutor(workers) as pool:
+        list(pool.map(_try_to_compile, cases))
+
+
+def _try_to_compile(case: tuple[str, Model, int]) -> None:
+    with contextlib.suppress(stepladder.StepladderError):
+        compiled(*case)
+
+
+def tuned(torch: Any, call: Callable[..., tuple], weights: Sequence[Any], mode: str) -> Callable[[Any], tuple]:  # noqa: ANN401
+    """Returns what `torch.compile` makes of a function, with its weights as parameters of a module.
+
+    Args:
+        torch: the module.
+        call: the function, of the input and the weights.
+        weights: tensors.
+        mode: of `torch.compile`.
+    """
+
+    class Layers(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weights = torch.nn.ParameterList(weights)
+
+        def forward(self, x: Any) -> tuple:  # noqa: ANN401
+            return call(x, *self.weights)
+
+    return torch.compile(Layers(), mode=mode)
+
+
+def measure(kind: str, model: Model, m: int, others: Collection[str]) -> dict[str, Any]:
     """Returns the result of a function, measured beside PyTorch on the GPU.
 
     Args:
         kind: of the function.
         model, m: widths of the model, and rows of the input.
-        eager_only: whether it is measured beside eager mode alone.
+        others: of `graph` and `calls`, what is measured of `torch.compile` beside eager mode.
     """
     import torch  # pyright: ignore[reportMissingImports]
     from torch.nn import functional  # pyright: ignore[reportMissingImports]
@@ -292,11 +210,13 @@ def measure(kind: str, model: Model, m: int, eager_only: bool) -> dict[str, Any]
         calls: dict[str, Callable[[], object]] = {"stepladder": lambda: function(*tensors, out=out)}
         calls["eager"] = lambda: eager(*tensors)
         graphs = {name: captured(torch, call) for name, call in calls.items()}
-        if not eager_only:
-            tuned = torch.compile(eager, mode="max-autotune")
-            calls["max-autotune"] = lambda: tuned(*tensors)
-            without = torch.compile(eager, mode="max-autotune-no-cudagraphs")
-            graphs["max-autotune"] = captured(torch, lambda: without(*tensors))
+        x, *weights = tensors
+        if "graph" in others:
+            without = tuned(torch, eager, weights, "max-autotune-no-cudagraphs")
+            graphs["max-autotune"] = captured(torch, lambda: without(x))
+        if "calls" in others:
+            whole = tuned(torch, eager, weights, "max-autotune")
+            calls["max-autotune"] = lambda: whole(x)
         result["us"] = {
             "calls": in_turn(torch, calls),
             "graph": in_turn(torch, {name: graph for name, graph in graphs.items() if graph is not None}),
@@ -318,6 +238,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the results; standard output if not given")
     parser.add_argument("--dry-run", action="store_true", help="small sizes on the emulator, without times")
     parser.add_argument("--eager-only", action="store_true", help="beside eager PyTorch alone, which compiles nothing")
+    parser.add_argument("--graphs-only", action="store_true", help="`torch.compile` in CUDA graphs alone")
+    parser.add_argument("--workers", type=int, default=14, help="processes that compile the functions")
     parser.add_argument("--models", default="", help="beginning of the names of models")
     parser.add_argument("--kinds", default="mlp,gated_mlp,projections", help="functions, separated by commas")
     parser.add_argument("--tokens", help="numbers of tokens, separated by commas")
@@ -333,10 +255,12 @@ def main() -> int:
     args = make_parser().parse_args()
     tokens = tuple(map(int, args.tokens.split(","))) if args.tokens else (16,) if args.dry_run else TOKENS
     result: dict[str, Any] = {"dry_run": args.dry_run}
+    models = SMALL if args.dry_run else [model for model in MODELS if model.name.startswith(args.models)]
     if not args.dry_run:
+        compile_all(list(itertools.product(args.kinds.split(","), models, tokens)), args.workers)
         with Device() as device:
             result |= duel.header(device)
-    models = SMALL if args.dry_run else [model for model in MODELS if model.name.startswith(args.models)]
+    others = () if args.eager_only else ("graph",) if args.graphs_only else ("graph", "calls")
     before = json.loads(args.json.read_text())["cases"] if args.json and args.json.is_file() else []
     cases: list[dict[str, Any]] = []
     for model in models:
@@ -345,7 +269,7 @@ def main() -> int:
                 case: dict[str, Any] = {"model": asdict(model), "kind": kind, "tokens": m}
                 case["date"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
                 try:
-                    case |= dry_run(kind, model, m) if args.dry_run else measure(kind, model, m, args.eager_only)
+                    case |= dry_run(kind, model, m) if args.dry_run else measure(kind, model, m, others)
                 except stepladder.StepladderError as error:  # the other cases are measured all the same
                     case |= {"passed": False, "refused": error.render()}
                 cases.append(case)

@@ -5,8 +5,9 @@
 
 In bf16, on one stream, in CUDA graphs of 20 launches; contestants run in turn, and every number is the median of five
 rounds. The weights of a model are larger than the L2 cache, so that each launch reads them from memory. The knobs are
-those that are chosen by default, and combinations of tiles, clusters, schedules and epilogues. The numbers of each
-kernel are compared with PyTorch's in f32 first. --dry-run compiles some of the kernels, for sm_90a.
+those that are chosen by default, and combinations of tiles, clusters, schedules and epilogues, which --default-knobs
+leaves out. The numbers of each kernel are compared with PyTorch's in f32 first. --dry-run compiles some of the kernels,
+for sm_90a.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 import stepladder
 from common import command_line, new_parser, run, write_result
-from functions import MODELS, TOLERANCE, Model, Text
+from functions import TOLERANCE
+from model_functions import MODELS, Model, Text
 from stepladder.runtime.device import Device
 from stepladder.runtime.errors import StepladderError
 
@@ -66,16 +68,19 @@ def down(model: Model, m: int) -> str:
     return text.function("down", {text.linear(x, m, model.mlp, model.hidden): (m, model.hidden)})
 
 
-def jobs(model: Model, tokens: list[int]) -> list[Job]:
+def jobs(model: Model, tokens: list[int], by_knobs: bool = True) -> list[Job]:
     """Returns the kernels of a model: which, rows, text, knobs.
 
     Args:
         model: its widths.
         tokens: numbers of rows.
+        by_knobs: whether the combinations of knobs are among them.
     """
     found: list[Job] = []
     for m in tokens:
         found += [("down", m, down(model, m), {}), ("pair", m, pair(model, m), {})]
+        if not by_knobs:
+            continue
         settings = itertools.product(_TILES, (1, 2), ("cooperative", "pingpong"), ("registers", "tma"))
         for (block_n, stages), cluster_n, schedule, epilogue in settings:
             knobs = {"block_n": block_n, "stages": stages, "cluster_n": cluster_n, "schedule": schedule}
@@ -181,6 +186,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--dry-run", action="store_true", help="compile four kernels of the first model")
     parser.add_argument("--models", default="", help="beginning of the names of models")
     parser.add_argument("--tokens", default="1,8,32", help="numbers of tokens, separated by commas")
+    parser.add_argument("--default-knobs", action="store_true", help="the knobs that are chosen by default alone")
     parser.add_argument("--workers", type=int, default=14, help="processes that compile")
     return parser
 
@@ -198,7 +204,7 @@ def main() -> int:
         return 0 if all(map(_is_compiled, jobs(models[0], tokens)[:4])) else 1
     cases: list[dict[str, Any]] = []
     for model in models:
-        every = jobs(model, tokens)
+        every = jobs(model, tokens, not args.default_knobs)
         with ProcessPoolExecutor(args.workers) as pool:
             made = [job for job, is_made in zip(every, pool.map(_is_compiled, every)) if is_made]
         for m in tokens:

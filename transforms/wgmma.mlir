@@ -27,7 +27,7 @@ module attributes {transform.with_named_sequence} {
         // Each stage has the large and the small parts of tiles of f32; see `split_into_tf32`.
         splits_f32 = "1", parts = "2 if is_f32 and not allow_tf32 else 1",
         // Bits in shared memory for an element of A: where A is in registers, of what elementwise ops make it from.
-        held_bits = "(a_source_bits or a_bits) if producers == 'registers' else a_bits",
+        held_bits = "register_source_bits if register_source_bits > 0 else a_bits",
         stages_bytes = "stages * parts * (block_m * held_bits + load_n * products * a_bits) * block_k / 8",
         k_steps = "(k + block_k - 1) // block_k",
 
@@ -77,7 +77,8 @@ module attributes {transform.with_named_sequence} {
         // rows. Results beside C have boxes of their own, of at most 128 bytes.
         box_tile_bytes =
           "block_n * 64 * c_bits // 8 if c_layout == 'column' else block_m // tile_warpgroups * box_bytes",
-        result_tile_bytes = "box_tile_bytes + (results - 1) * (block_m // tile_warpgroups) * 128",
+        result_box_bytes = "block_n * 64 * 4 if c_layout == 'column' else block_m // tile_warpgroups * 128",
+        result_tile_bytes = "box_tile_bytes + (results - 1) * result_box_bytes",
         // With epilogue = rows, each consumer warpgroup has 64 rows of columns_at_once columns, of the type of the sums
         // where elementwise ops follow, padded against bank conflicts.
         is_tma = "epilogue == 'tma'", is_rows = "epilogue == 'rows'",
@@ -140,6 +141,9 @@ module attributes {transform.with_named_sequence} {
       -> !transform.any_param
     %epilogue_stages = transform.tune.knob<"epilogue_stages"> = 2 from options = [1, 2, 4]
       {description = "buffers of a consumer warpgroup, with epilogue = tma; 128 bytes of a row in its one, with rows"}
+      -> !transform.param<i64>
+    %store_threads = transform.tune.knob<"store_threads"> = 128 from options = [128, 32]
+      {description = "with epilogue = tma, the threads that store a part of C together: a warpgroup, or a warp"}
       -> !transform.param<i64>
     %tile_scheduler = transform.tune.knob<"tile_scheduler"> = "data_parallel"
       from options = ["data_parallel", "stream_k"]

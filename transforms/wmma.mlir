@@ -1,9 +1,10 @@
 // Compiles a matmul to a tensor-core kernel with WMMA, by the steps of Katel, Khandelwal and Bondhugula (CC'22).
 //
 // The pipeline takes C = AB + C, C = AB, or an elementwise function of a pair of products of one A, with f16 inputs and
-// f32 or f16 accumulators, or i8 and i32, for sm_75 and later. It has two levels of tiling (thread-block tiles, warp
-// tiles), stages operands in padded shared memory by 128-bit copies, keeps accumulators in registers, and hides global
-// latency by prefetching: the next tile to registers during the current one, or several tiles by `cp.async`.
+// f32 or f16 accumulators, bf16 and f32 (from sm_80), or i8 and i32, for sm_75 and later. It has two levels of tiling
+// (thread-block tiles, warp tiles), stages operands in padded shared memory by 128-bit copies, keeps accumulators in
+// registers, and hides global latency by prefetching: the next tile to registers during the current one, or several
+// tiles by `cp.async`.
 //
 // Every step is a file in steps/, whose head comment describes it. The runner supplies the declarations of the included
 // steps.
@@ -173,6 +174,7 @@ module attributes {transform.with_named_sequence} {
 
     // WMMA instructions, and software pipelining of the k loop.
     transform.include @extend_integers failures(propagate) (%kernels) : (!transform.any_op) -> ()
+    transform.include @load_bf16_as_f16 failures(propagate) (%kernels) : (!transform.any_op) -> ()
     transform.include @convert_to_wmma failures(propagate) (%kernels) : (!transform.any_op) -> ()
     transform.tune.alternatives<"prefetch"> selected_region = 0
         attributes {knobs = {selected_region_attr = "prefetch == 'cp_async'"}} {
@@ -186,6 +188,7 @@ module attributes {transform.with_named_sequence} {
       transform.include @rotate_loop failures(propagate) (%kernels) : (!transform.any_op) -> ()
       transform.include @interleave_copies failures(propagate) (%kernels) : (!transform.any_op) -> ()
     }
+    transform.include @multiply_as_bf16 failures(propagate) (%kernels) : (!transform.any_op) -> ()
     transform.tune.alternatives<"masks"> selected_region = 0
         attributes {knobs = {selected_region_attr = "has_edges"}} {
     }, {

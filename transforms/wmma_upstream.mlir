@@ -41,7 +41,7 @@ module attributes {transform.with_named_sequence} {
         // Tiles divide the problem, and C has the type of the accumulator: no edge code, no conversion in the epilogue.
         whole_tiles = "1", rounds_c = "0", normalizes = "0", prepares = "0",
         // The sign of i8 fragments takes a tc op.
-        extend_integers = "0",
+        extend_integers = "0", load_bf16_as_f16 = "0",
         // One warp of 32 threads a warp tile.
         threads = "block_m / warp_m * (block_n / warp_n) * 32",
         // A thread copies `run` elements, 16 bytes, of a row; rows of the stored tiles have a_width and b_width

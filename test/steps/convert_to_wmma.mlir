@@ -98,29 +98,51 @@ gpu.module @kernels {
 
 // -----
 
-// expected-error@unknown {{A and B must be of f16 or i8, both the same}}
+// Products whose elements are of bf16 stay marked.
+// CHECK-LABEL: gpu.func @marked(
+// CHECK: gpu.subgroup_mma_compute %{{.*}} {of_bf16}
+#a = affine_map<(i, j, k) -> (i, k)>
+#b = affine_map<(i, j, k) -> (k, j)>
+#c = affine_map<(i, j, k) -> (i, j)>
+gpu.module @kernels {
+  gpu.func @marked(%A: memref<16x16xf16>, %B: memref<16x16xf16>, %C: memref<16x16xf32>) kernel {
+    %zero = arith.constant 0.0 : f16
+    %zeros = arith.constant dense<0.0> : vector<16x16xf32>
+    %c0 = arith.constant 0 : index
+    %0 = vector.transfer_read %A[%c0, %c0], %zero {in_bounds = [true, true]} : memref<16x16xf16>, vector<16x16xf16>
+    %1 = vector.transfer_read %B[%c0, %c0], %zero {in_bounds = [true, true]} : memref<16x16xf16>, vector<16x16xf16>
+    %2 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"],
+        kind = #vector.kind<add>} %0, %1, %zeros {of_bf16} : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf32>
+    vector.transfer_write %2, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x16xf32>, memref<16x16xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+// expected-error@unknown {{A and B must be of f16, bf16 or i8, both the same}}
 #space = #gpu.address_space<workgroup>
 #a = affine_map<(i, j, k) -> (i, k)>
 #b = affine_map<(i, j, k) -> (k, j)>
 #c = affine_map<(i, j, k) -> (i, j)>
 gpu.module @kernels {
-  gpu.func @bf16(%C: memref<32x16xf32>, %A: memref<2x16x40xbf16, #space>, %B: memref<2x16x24xbf16, #space>,
-                 %x: vector<8xbf16>) kernel {
-    %zero = arith.constant 0.0 : bf16
+  gpu.func @f32(%C: memref<32x16xf32>, %A: memref<2x16x40xf32, #space>, %B: memref<2x16x24xf32, #space>,
+                 %x: vector<8xf32>) kernel {
+    %zero = arith.constant 0.0 : f32
     %zero_c = arith.constant 0.0 : f32
     %c0 = arith.constant 0 : index
     %c16 = arith.constant 16 : index
     %c64 = arith.constant 64 : index
     %c = vector.transfer_read %C[%c16, %c0], %zero_c {in_bounds = [true, true]} : memref<32x16xf32>, vector<16x16xf32>
     %d = scf.for %k = %c0 to %c64 step %c16 iter_args(%sum = %c) -> (vector<16x16xf32>) {
-      vector.transfer_write %x, %A[%c0, %c0, %c0] {in_bounds = [true]} : vector<8xbf16>, memref<2x16x40xbf16, #space>
+      vector.transfer_write %x, %A[%c0, %c0, %c0] {in_bounds = [true]} : vector<8xf32>, memref<2x16x40xf32, #space>
       gpu.barrier
       %0 = vector.transfer_read %A[%c0, %c0, %c0], %zero {in_bounds = [true, true]}
-          : memref<2x16x40xbf16, #space>, vector<16x16xbf16>
+          : memref<2x16x40xf32, #space>, vector<16x16xf32>
       %1 = vector.transfer_read %B[%c0, %c0, %c0], %zero {in_bounds = [true, true]}
-          : memref<2x16x24xbf16, #space>, vector<16x16xbf16>
+          : memref<2x16x24xf32, #space>, vector<16x16xf32>
       %2 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"],
-          kind = #vector.kind<add>} %0, %1, %sum : vector<16x16xbf16>, vector<16x16xbf16> into vector<16x16xf32>
+          kind = #vector.kind<add>} %0, %1, %sum : vector<16x16xf32>, vector<16x16xf32> into vector<16x16xf32>
       scf.yield %2 : vector<16x16xf32>
     }
     vector.transfer_write %d, %C[%c16, %c0] {in_bounds = [true, true]} : vector<16x16xf32>, memref<32x16xf32>

@@ -194,6 +194,26 @@ func.func @first_state(%w: tensor<16x8xf16>) -> tensor<4x8xf32> {
 
 // -----
 
+// What the sums start from is added behind the matmul, if it is a number other than 0.
+//
+// CHECK-LABEL: func.func @from_ones(
+// CHECK: call @from_ones_matmul_0(%a, %b)
+// CHECK: func.func private @from_ones_matmul_0(
+// CHECK: [[zero:%.+]] = arith.constant 0.000000e+00 : f32
+// CHECK: [[zeros:%.+]] = linalg.fill ins([[zero]] : f32)
+// CHECK: linalg.matmul {{.*}} outs([[zeros]] :
+// CHECK: linalg.add
+func.func @from_ones(%a: tensor<4x16xf16>, %b: tensor<16x8xf16>) -> tensor<4x8xf32> {
+  %one = arith.constant 1.0 : f32
+  %0 = tensor.empty() : tensor<4x8xf32>
+  %ones = linalg.fill ins(%one : f32) outs(%0 : tensor<4x8xf32>) -> tensor<4x8xf32>
+  %y = linalg.matmul ins(%a, %b : tensor<4x16xf16>, tensor<16x8xf16>) outs(%ones : tensor<4x8xf32>)
+    -> tensor<4x8xf32>
+  return %y : tensor<4x8xf32>
+}
+
+// -----
+
 func.func @dynamic(%a: tensor<?x16xf16>, %b: tensor<16x8xf16>, %c: tensor<?x8xf32>) -> tensor<?x8xf32> {
   // expected-error@+1 {{tc.outline_matmuls: linalg.matmul has dynamic shapes; sizes must be static}}
   %sums = linalg.matmul ins(%a, %b : tensor<?x16xf16>, tensor<16x8xf16>) outs(%c : tensor<?x8xf32>) -> tensor<?x8xf32>

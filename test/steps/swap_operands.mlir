@@ -65,6 +65,51 @@ func.func @accumulated(%A: memref<8x128xf16>, %B: memref<256x128xf16>, %C: memre
 
 // -----
 
+// Two results of an elementwise op: its loops are exchanged, and each result has a transposed view. The bias of columns
+// is read along rows, and the matrix in transposed order.
+// CHECK-DAG: #[[same:.+]] = affine_map<(d0, d1) -> (d0, d1)>
+// CHECK-DAG: #[[bias:.+]] = affine_map<(d0, d1) -> (d0)>
+// CHECK-DAG: #[[turned:.+]] = affine_map<(d0, d1) -> (d1, d0)>
+// CHECK-LABEL: func.func @two_results(
+// CHECK-SAME: [[C:%[^:]+]]: memref<8x256xf32>, [[R:%[^:]+]]: memref<8x256xf16>)
+// CHECK-DAG: [[view:%.+]] = memref.transpose [[C]]
+// CHECK-DAG: [[other:%.+]] = memref.transpose [[R]]
+// CHECK: [[product:%.+]] = linalg.matmul {{.*}} -> tensor<256x8xf32>
+// CHECK: [[results:%.+]]:2 = linalg.generic {indexing_maps = [#[[same]], #[[bias]], #[[turned]], #[[same]], #[[same]]]
+// CHECK-SAME: ins([[product]], %{{.+}}, %{{.+}} : tensor<256x8xf32>, tensor<256xf32>, tensor<8x256xf32>)
+// CHECK-SAME: outs(%{{.+}}, %{{.+}} : tensor<256x8xf32>, tensor<256x8xf16>)
+// CHECK-DAG: materialize_in_destination [[results]]#0 in restrict writable [[view]]
+// CHECK-DAG: materialize_in_destination [[results]]#1 in restrict writable [[other]]
+#same = affine_map<(i, j) -> (i, j)>
+#columns = affine_map<(i, j) -> (j)>
+func.func @two_results(%A: memref<8x128xf16>, %B: memref<128x256xf16>, %D: tensor<256xf32>, %E: tensor<8x256xf32>,
+                       %C: memref<8x256xf32>, %R: memref<8x256xf16>) {
+  %a = bufferization.to_tensor %A restrict : memref<8x128xf16> to tensor<8x128xf16>
+  %b = bufferization.to_tensor %B restrict : memref<128x256xf16> to tensor<128x256xf16>
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<8x256xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<8x256xf32>) -> tensor<8x256xf32>
+  %product = linalg.matmul ins(%a, %b : tensor<8x128xf16>, tensor<128x256xf16>)
+                           outs(%start : tensor<8x256xf32>) -> tensor<8x256xf32>
+  %c = bufferization.to_tensor %C restrict writable : memref<8x256xf32> to tensor<8x256xf32>
+  %r = bufferization.to_tensor %R restrict writable : memref<8x256xf16> to tensor<8x256xf16>
+  %both:2 = linalg.generic {indexing_maps = [#same, #columns, #same, #same, #same],
+                            iterator_types = ["parallel", "parallel"]}
+      ins(%product, %D, %E : tensor<8x256xf32>, tensor<256xf32>, tensor<8x256xf32>)
+      outs(%c, %r : tensor<8x256xf32>, tensor<8x256xf16>) {
+  ^bb0(%x: f32, %d: f32, %e: f32, %y: f32, %z: f16):
+    %s = arith.addf %x, %d : f32
+    %t = arith.mulf %s, %e : f32
+    %u = arith.truncf %t : f32 to f16
+    linalg.yield %t, %u : f32, f16
+  } -> (tensor<8x256xf32>, tensor<8x256xf16>)
+  bufferization.materialize_in_destination %both#0 in restrict writable %C : (tensor<8x256xf32>, memref<8x256xf32>) -> ()
+  bufferization.materialize_in_destination %both#1 in restrict writable %R : (tensor<8x256xf16>, memref<8x256xf16>) -> ()
+  return
+}
+
+// -----
+
 func.func @inserted_on_the_way(%A: memref<8x128xf16>, %B: memref<128x8xf16>, %C: memref<8x8xf32>) {
   %a = bufferization.to_tensor %A restrict : memref<8x128xf16> to tensor<8x128xf16>
   %b = bufferization.to_tensor %B restrict : memref<128x8xf16> to tensor<128x8xf16>
@@ -75,7 +120,7 @@ func.func @inserted_on_the_way(%A: memref<8x128xf16>, %B: memref<128x8xf16>, %C:
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<4x8xf32>) -> tensor<4x8xf32>
   %product = linalg.matmul ins(%rows, %b : tensor<4x128xf16>, tensor<128x8xf16>)
                            outs(%start : tensor<4x8xf32>) -> tensor<4x8xf32>
-  // expected-error @below {{expected a matmul, a fill or a rounding between the operands and C}}
+  // expected-error @below {{expected a matmul, a fill or an elementwise op between the operands and C}}
   %inserted = tensor.insert_slice %product into %c[0, 0] [4, 8] [1, 1] : tensor<4x8xf32> into tensor<8x8xf32>
   bufferization.materialize_in_destination %inserted in restrict writable %C : (tensor<8x8xf32>, memref<8x8xf32>) -> ()
   return
@@ -104,7 +149,7 @@ func.func @argument(%D: tensor<16x8xf32>, %C: memref<16x8xf32>) {
 
 // -----
 
-// expected-error @below {{expected one bufferization.materialize_in_destination, found 0}}
+// expected-error @below {{expected a bufferization.materialize_in_destination, found none}}
 module {
   func.func @unwritten(%A: memref<8x128xf16>) {
     return

@@ -16,6 +16,36 @@ from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
 from test_epilogues import DIRECT, PIPELINES, SIZES, check
 
+# A sigmoid that is rounded to f16, and a result of f32 that is made of it.
+SIGMOID_BETWEEN = """
+#id = affine_map<(i, j) -> (i, j)>
+func.func @f(%a: tensor<40x40xf16>, %b: tensor<40x72xf16>) -> tensor<40x72xf32> {
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f32
+  %e = tensor.empty() : tensor<40x72xf32>
+  %h = tensor.empty() : tensor<40x72xf16>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<40x72xf32>) -> tensor<40x72xf32>
+  %p = linalg.matmul ins(%a, %b : tensor<40x40xf16>, tensor<40x72xf16>) outs(%z : tensor<40x72xf32>)
+    -> tensor<40x72xf32>
+  %s = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%p : tensor<40x72xf32>) outs(%h : tensor<40x72xf16>) {
+  ^bb0(%x: f32, %o: f16):
+    %n = arith.negf %x : f32
+    %x1 = math.exp %n : f32
+    %x2 = arith.addf %x1, %one : f32
+    %y = arith.divf %one, %x2 : f32
+    %t = arith.truncf %y : f32 to f16
+    linalg.yield %t : f16
+  } -> tensor<40x72xf16>
+  %r = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%s : tensor<40x72xf16>) outs(%e : tensor<40x72xf32>) {
+  ^bb0(%x: f16, %o: f32):
+    %y = arith.extf %x : f16 to f32
+    linalg.yield %y : f32
+  } -> tensor<40x72xf32>
+  return %r : tensor<40x72xf32>
+}
+"""
 F32 = np.float32
 UNIT = 2.0**-24
 FUSION = (Path(__file__).resolve().parents[2] / "docs" / "fusion.md").read_text()
@@ -123,6 +153,26 @@ def ops_of(kind: str, stored: str, **knobs: str) -> str:
     with mlir_context():
         run = run_pipeline(payload(kind, *SIZES["wgmma"], stored=stored), "p.mlir", Request("wgmma", DIRECT | knobs))
     return next(step.text for step in run.steps if step.name == "direct_store_epilogue")
+
+
+@pytest.mark.parametrize(
+    ("text", "is_approximated"),
+    [(payload("silu", 40, 72, 40, stored="f16"), True), (SIGMOID_BETWEEN, False)],
+    ids=["at the end", "between"],
+)
+def test_a_dump_is_approximated_as_its_payload(text: str, is_approximated: bool) -> None:
+    """What is rounded between the ops does not count, and what the last one rounds to does."""
+    knobs = {"block_m": 32, "block_n": 32, "block_k": 32, "warp_m": 16, "warp_n": 32}
+    with mlir_context():
+        steps = run_pipeline(text, "p.mlir", Request("mma_sync", knobs)).steps
+    names = [step.name for step in steps]
+    assert ("approximate_math" in names) == is_approximated
+    place = names.index("fuse_consumers")
+    with mlir_context():
+        request = Request("mma_sync", knobs, start="fuse_consumers", through=names[place + 2])
+        continued = run_pipeline(steps[place - 1].text, "dump.mlir", request).steps
+    assert [step.name for step in continued] == names[place : place + 3]
+    assert continued[-1].text == steps[place + 2].text
 
 
 def test_where_functions_are_approximated() -> None:

@@ -258,7 +258,7 @@ def test_random_chains(part: int) -> None:
         size = [drawn.choice([32, 64, 96]) for _ in "mnk"]
         if pipeline == "wgmma":
             size = [drawn.choice([8, 24, 64, 72, 136]) for _ in "mnk"]
-        inputs = drawn.choice(["f16", "bf16", "f16"] if pipeline != "wmma" else ["f16"])
+        inputs = drawn.choice(["f16", "bf16", "f16"])
         columns = drawn.choice(["", "a", "b", "ab"])
         writer = Writer(*size, inputs=inputs, stored=drawn.choice(["f32", "f16", "bf16"]), columns=columns)
         text = writer.text(random_chain(writer, drawn))

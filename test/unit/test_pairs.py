@@ -65,11 +65,6 @@ KINDS = [
 ]
 
 
-def of_pipeline(kind: PairPayload, pipeline: str) -> PairPayload:
-    """Returns a payload of the types that a pipeline multiplies: WMMA has no bf16 here."""
-    return replace(kind, inputs="f16") if pipeline == "wmma" else kind
-
-
 def found(text: str) -> PayloadMatmul:
     with mlir_context():
         return find_matmul(parse_payload(text, "pair.mlir"))
@@ -79,7 +74,7 @@ def found(text: str) -> PayloadMatmul:
 def test_right_on_every_pipeline(kind: PairPayload, setting: tuple[str, dict[str, int | str | None]]) -> None:
     pipeline, knobs = setting
     knobs = {name: value for name, value in knobs.items() if value is not None}
-    check(of_pipeline(kind, pipeline).text(), pipeline, knobs, levels="last")
+    check(kind.text(), pipeline, knobs, levels="last")
 
 
 @pytest.mark.parametrize("number", range(COUNT))
@@ -87,7 +82,7 @@ def test_random_pairs(number: int) -> None:
     generator = random.Random(f"{SEED} {number}")
     kind = drawn(generator)
     pipeline, knobs = generator.choice(SETTINGS[:7])
-    check(of_pipeline(kind, pipeline).text(), pipeline, knobs, levels="last")
+    check(kind.text(), pipeline, knobs, levels="last")
 
 
 @pytest.mark.parametrize("kind, knobs", sample(OTHERS, 2))

@@ -63,6 +63,7 @@ def test_other_knobs(base: str) -> None:
 # Types of operands, sums and C, layouts of A and B, and knobs.
 TYPES = [
     ("wmma", ("f16", "f16", "f16"), ("row", "row"), {}),
+    ("wmma", ("bf16", "f32", "bf16"), ("row", "column"), {}),
     ("mma_sync", ("bf16", "f32", "f32"), ("row", "row"), {}),
     ("mma_sync", ("f16", "f32", "f32"), ("column", "row"), {}),
     ("mma_sync", ("f16", "f32", "f32"), ("row", "column"), {}),

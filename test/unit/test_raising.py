@@ -13,7 +13,7 @@ from stepladder.emulator.core.emulation import Emulation
 from stepladder.emulator.functions import EmulatedFunction
 from stepladder.mlir.text import text_of
 from stepladder.mlir.traverse import walk
-from stepladder.payload.raising import raised
+from stepladder.payload.raising import is_raisable, raised
 from stepladder.pipeline.build import Build
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.functions import FunctionBuild, build_any
@@ -96,6 +96,13 @@ UNALIGNED = (
 )
 
 
+@pytest.mark.parametrize(("space", "accepted"), [("1", True), ("#gpu.address_space<global>", True), ("3", False)])
+def test_memory_spaces(space: str, accepted: bool) -> None:
+    with mlir_context():
+        module = parse_payload(f"func.func @f(%t: memref<8x8xf32, {space}>) {{\n  return\n}}\n", "f.mlir")
+        assert is_raisable(walk(module, "func.func")[0]) == accepted
+
+
 def test_parts_that_are_not_aligned_and_a_number() -> None:
     function = stepladder.compile(UNALIGNED, device="emulator", target="sm_90a")
     assert isinstance(function, stepladder.Function)
@@ -115,6 +122,7 @@ def test_parts_that_are_not_aligned_and_a_number() -> None:
         ("linalg.transpose ins(%t : memref<8x8xf32>) outs(%t : memref<8x8xf32>) permutation = [1, 0]", "at other"),
         ("%v = memref.load %t[%i, %i] : memref<8x8xf32>", "'memref.load' in a function on buffers"),
         ("memref.store %s, %t[%i, %i] : memref<8x8xf32>", "'memref.store' in a function on buffers"),
+        ("func.call @other() : () -> ()", "'func.call' in a function on buffers"),
         ("%v = arith.mulf %s, %s : f32", "'arith.mulf' of a number that is an argument"),
         ("%v = memref.subview %t[%i, 0] [4, 8] [1, 1] : memref<8x8xf32> to "
          "memref<4x8xf32, strided<[8, 1], offset: ?>>\n  linalg.fill ins(%s : f32) "
@@ -123,6 +131,7 @@ def test_parts_that_are_not_aligned_and_a_number() -> None:
 )  # fmt: skip
 def test_refusals(line: str, message: str) -> None:
     text = f"func.func @f(%t: memref<8x8xf32>, %s: f32) {{\n  %i = arith.constant 0 : index\n  {line}\n  return\n}}\n"
+    text += "func.func private @other()\n"
     with mlir_context(), pytest.raises(StepladderError) as caught:
         module = parse_payload(text, "f.mlir")
         raised(walk(module, "func.func")[0])

@@ -17,12 +17,14 @@ from refused import refusal
 from stepladder.cli.main import main
 from stepladder.payload.matmul import find_matmul
 from stepladder.pipeline.context import mlir_context, parse_payload
-from stepladder.pipeline.request import Request
-from stepladder.pipeline.run import run_pipeline
-from stepladder.runtime.errors import StepladderError
 from test_epilogues import PIPELINES, SIZES, SPLIT, TILES, check
 
-WHERE = {**PIPELINES, "wgmma, split-K": ("wgmma", SPLIT), "ping-pong": ("wgmma", {**TILES, "schedule": "pingpong"})}
+WHERE = {
+    **PIPELINES,
+    "wgmma, split-K": ("wgmma", SPLIT),
+    "ping-pong": ("wgmma", {**TILES, "schedule": "pingpong"}),
+    "exchanged": ("wgmma", {**TILES, "swap_operands": True}),
+}
 
 
 @pytest.mark.parametrize("where, stored", sample(list(itertools.product(WHERE, range(4))), 5))
@@ -102,9 +104,3 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused_with_one_message(name: str) -> None:
     refusal(*REFUSED[name])
-
-
-def test_swapped_operands_are_refused() -> None:
-    knobs = {**TILES, "epilogue": "registers", "swap_operands": True}
-    with mlir_context(), pytest.raises(StepladderError, match="elementwise ops on the product must be left out"):
-        run_pipeline(results_payload(64, 64, 64, ["f32", "f32"]), "payload.mlir", Request("wgmma", knobs))

@@ -1,8 +1,13 @@
 """C^T = B^T A^T on the emulator: the epilogues and the reduction of splits that write a transposed C."""
 
+import itertools
+
 import pytest
 
 from combinations import sample
+from epilogue_payloads import KINDS, payload
+from pair_payloads import PairPayload
+from reduction_payloads import FOLDS, Reduced, reduction_payload
 from stepladder.emulator.core.emulation import Emulation
 from stepladder.emulator.matmul import EmulatedExecutor
 from stepladder.payload import reference_export
@@ -12,6 +17,7 @@ from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
 from stepladder.runtime.errors import StepladderError
 from stepladder.verify.check import check_exact
+from test_epilogues import check
 
 KNOBS = {"block_m": 64, "block_n": 32, "block_k": 32, "consumer_warpgroups": 1, "stages": 2, "swap_operands": True}
 DIRECT = {**KNOBS, "epilogue": "registers"}
@@ -47,6 +53,34 @@ def test_transposed_c_is_right(
         report = check_exact(run.matmul.problem, expected, executor, 0)
     assert report.passed, report.describe()
     assert not executor.findings, executor.findings[0].render()
+
+
+# Tiles beyond both edges; 33 rows of C are an odd number of columns of the exchanged product.
+EPILOGUES = {
+    "registers": DIRECT,
+    "tma": {**KNOBS, "block_n": 24, "persistent_blocks": 2},
+    "pingpong": {**KNOBS, "block_m": 128, "block_n": 40, "schedule": "pingpong"},
+    "cluster": SPLIT,
+    "memory": {**SPLIT, "split_k_workspace": "memory"},
+}
+
+
+@pytest.mark.parametrize("kind, rows, where", sample(list(itertools.product(KINDS, (33, 40), EPILOGUES)), 6))
+def test_epilogues_are_right(kind: str, rows: int, where: str) -> None:
+    stored = "f16" if rows % 2 else "f32"
+    check(payload(kind, rows, 72, 80, stored=stored), "wgmma", EPILOGUES[where], levels="last")
+
+
+REFUSED = {
+    "must not be reductions of the product": reduction_payload(64, 64, 64, [Reduced(next(iter(FOLDS)), 1)]),
+    "there must be one product, and not a pair": PairPayload().text(),
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_epilogues_that_are_refused(message: str) -> None:
+    with mlir_context(), pytest.raises(StepladderError, match=f"with swap_operands, .*{message}"):
+        run_pipeline(REFUSED[message], "payload.mlir", Request("wgmma", KNOBS))
 
 
 def test_stream_k_is_refused() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -11,10 +13,14 @@ from stepladder.emulator.core.emulation import Emulation
 from stepladder.emulator.matmul import ROLES, EmulatedExecutor, check_steps
 from stepladder.emulator.step_report import StepReport
 from stepladder.payload.writing import matmul_text
+from stepladder.pipeline.build import build
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
+from stepladder.runtime.bundle import read_bundle
+from stepladder.runtime.device import Device
 from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.launch import DeviceExecutor, MatmulBuffers
 from stepladder.runtime.problem import Problem
 from stepladder.runtime.reference import matmul_program
 from stepladder.verify.check import check_matmul
@@ -196,10 +202,46 @@ def test_types_in_all_layouts_on_mma_sync(
     check_numbers(typed(64, 32, 128, types[0], layouts), Request("mma_sync", types[1]))
 
 
-@pytest.mark.parametrize("layouts, knobs", combinations(LAYOUTS[::3], [{"prefetch": "cp_async", "stages": 3}, {}]))
-def test_i8_on_wmma(layouts: tuple[str, str], knobs: dict[str, int | str]) -> None:
-    knobs = {**WARPS, "block_k": 64, **knobs}
-    check_numbers(typed(64, 32, 128, ("i8", "i8", "i32", "i32"), layouts), Request("wmma", knobs))
+ON_WMMA = [("i8", "i8", "i32", "i32"), ("bf16", "bf16", "f32", "f32"), ("bf16", "bf16", "f32", "bf16")]
+
+
+@pytest.mark.parametrize(
+    "types, layouts, knobs", combinations(ON_WMMA, LAYOUTS, [{"prefetch": "cp_async", "stages": 3}, {}])
+)
+def test_types_in_all_layouts_on_wmma(
+    types: tuple[str, str, str, str], layouts: tuple[str, str], knobs: dict[str, int | str]
+) -> None:
+    check_numbers(typed(64, 32, 128, types, layouts), Request("wmma", {**WARPS, "block_k": 64, **knobs}))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("types, layouts, size", combinations(ON_WMMA, LAYOUTS, [(256, 256, 128), (100, 76, 89)]))
+def test_wmma_on_a_gpu(
+    types: tuple[str, str, str, str], layouts: tuple[str, str], size: tuple[int, int, int], tmp_path: Path
+) -> None:
+    with mlir_context():
+        build(typed(*size, types, layouts), "payload.mlir", Request("wmma", tuned=True)).write(str(tmp_path / "bundle"))
+    bundle = read_bundle(tmp_path / "bundle")
+    problem = bundle.manifest.problem
+    with Device() as device, MatmulBuffers(device, problem) as buffers:
+        executor = DeviceExecutor(buffers, buffers.launcher(device.load(bundle), bundle))
+        for report in check_matmul(problem, bundle.expected(), executor, SEED):
+            assert report.passed, report.describe()
+
+
+def test_bf16_of_a_dump_of_wmma() -> None:
+    """A pipeline that begins between the mark and the instructions makes the same of it, and sm_75 has none."""
+    text = typed(64, 32, 64, ("bf16", "bf16", "f32", "f32"), ("row", "row"))
+    with mlir_context():
+        whole = run_pipeline(text, "payload.mlir", Request("wmma", WARPS))
+        steps = {step.name: step.text for step in whole.steps}
+        for first in ("load_bf16_as_f16", "convert_to_wmma", "multiply_as_bf16"):
+            before = list(steps)[list(steps).index(first) - 1]
+            rest = run_pipeline(steps[before], "dump.mlir", Request("wmma", WARPS, start=first))
+            assert rest.steps[-1].text == whole.steps[-1].text
+        with pytest.raises(StepladderError, match="with bf16, target must be sm_80 or later"):
+            run_pipeline(text, "payload.mlir", Request("wmma", {**WARPS, "target": "sm_75"}))
+    assert "wmma.m16n16k16.mma.row.row.bf16" in whole.steps[-1].text
 
 
 @pytest.mark.parametrize(
@@ -208,7 +250,7 @@ def test_i8_on_wmma(layouts: tuple[str, str], knobs: dict[str, int | str]) -> No
         ("mma_sync", ("f8E4M3FN", "f8E4M3FN", "f32", "f32"), {}, "with fp8, target must be sm_89 or later"),
         ("mma_sync", ("f8E5M2", "f8E4M3FN", "f32", "f32"), {"target": "sm_90"}, "wgmma also multiplies one fp8 by the"),
         ("mma_sync", ("f64", "f64", "f64", "f64"), {"allow_tf32": True}, None),
-        ("wmma", ("bf16", "bf16", "f32", "f32"), {}, "A and B must be of f16 or i8, both the same"),
+        ("wmma", ("f32", "f32", "f32", "f32"), {}, "A and B must be of f16, bf16 or i8, both the same"),
         ("wgmma", ("f64", "f64", "f64", "f64"), {}, "A must be of f16, bf16, f32, f8E4M3FN, f8E5M2 or i8"),
         ("wgmma", ("i8", "i8", "i32", "i32"), {"block_n": 40}, "a multiple of 8 up to 32, or of 16 above"),
     ],

@@ -18,12 +18,14 @@ module attributes {transform.with_named_sequence} {
 
   transform.named_sequence @convert_to_wmma(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
-        {condition = "a_type == b_type and a_type in ['f16', 'i8']",
-         message = "A and B must be of f16 or i8, both the same"},
-        {condition = "a_type == 'f16' or extend_integers",
+        {condition = "a_type == b_type and a_type in ['f16', 'bf16', 'i8']",
+         message = "A and B must be of f16, bf16 or i8, both the same"},
+        {condition = "a_type != 'i8' or extend_integers",
          message = "with i8, the step extend_integers must run before"},
-        {condition = "acc_type in (['f16', 'f32'] if a_type == 'f16' else ['i32'])",
-         message = "accumulators must be of f16 or f32 with f16, and of i32 with i8"},
+        {condition = "a_type != 'bf16' or load_bf16_as_f16",
+         message = "with bf16, the step load_bf16_as_f16 must run before"},
+        {condition = "acc_type in (['f16', 'f32'] if a_type == 'f16' else ['f32'] if a_type == 'bf16' else ['i32'])",
+         message = "accumulators must be of f16 or f32 with f16, of f32 with bf16, and of i32 with i8"},
         {condition = "accumulator_registers < 255",
          message = "accumulators must take fewer than 255 registers a thread (accumulator_registers)"},
         {condition = "accumulator_registers * threads < 65536",
@@ -33,6 +35,14 @@ module attributes {transform.with_named_sequence} {
     // Converts the k loop as a whole: accumulators carried by iter_args become `!gpu.mma_matrix` values.
     %wmma = transform.apply_registered_pass "convert-vector-to-gpu" to %kernel
       : (!transform.any_op) -> !transform.any_op
+    // The conversion drops the mark of products whose elements are of bf16 (`load_bf16_as_f16`).
+    %all = transform.structured.match ops{["gpu.subgroup_mma_compute"]} in %module
+      : (!transform.any_op) -> !transform.any_op
+    transform.tune.alternatives<"of_bf16"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "a_type == 'bf16'"}} {
+    }, {
+      transform.annotate %all "of_bf16" : !transform.any_op
+    }
     // Upstream loads the fragments of a column-major operand as such. Which registers hold which elements depends on
     // the layout, and a product must name that of its operands.
     %products = transform.structured.match ops{["gpu.subgroup_mma_compute"]} in %module

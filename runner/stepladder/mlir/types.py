@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from stepladder.mlir.bindings import ir
 
 WORKGROUP, GLOBAL = "workgroup", "global"
+# Marks a contraction or a product of fragments of f16 whose bits are elements of bf16.
+OF_BF16 = "of_bf16"
 # The number of the shared address space of a GPU, which some types of nvgpu are written with.
 _SHARED_SPACE_NUMBER = 3
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from stepladder.mlir.bindings import ir
@@ -59,16 +60,38 @@ def window(buffer: ir.Value, offset: int, sizes: Sequence[int], strides: Sequenc
     return ir.Operation.create(CAST, results=[result], operands=[buffer], attributes=attributes).results[0]
 
 
+def span_of(type_: ir.MemRefType, offset: int, strides: Sequence[int]) -> int:
+    """Returns the elements of the shortest buffer that a view is in.
+
+    Args:
+        type_: of the view.
+        offset: of its first element, in elements.
+        strides: of each dimension, in elements.
+    """
+    return offset + sum((size - 1) * stride for size, stride in zip(type_.shape, strides)) + 1
+
+
+def is_window(cast: ir.Operation) -> bool:
+    """Tells whether a view is dense rows that do not overlap, and within its buffer.
+
+    Args:
+        cast: a `memref.reinterpret_cast` of a row-major buffer.
+    """
+    type_ = ir.MemRefType(cast.results[0].type)
+    place = place_of(type_)
+    return place is not None and span_of(type_, *place) <= math.prod(ir.MemRefType(cast.operands[0].type).shape)
+
+
 def window_of(view: ir.Value) -> Window | None:
     """Returns what part of an argument a buffer is; None for an argument.
 
     Args:
-        view: an argument, or a view that `window` made of one, maybe reshaped.
+        view: an argument, or a view that is a window of one, maybe reshaped.
     """
     while not isinstance(view.owner, ir.Block) and view.owner.name != CAST:
         view = view.owner.operands[0]
     if isinstance(view.owner, ir.Block):
         return None
     place = place_of(ir.MemRefType(view.type))
-    assert place is not None  # `window` makes no other
+    assert place is not None  # of a window
     return Window(tuple(ir.MemRefType(view.owner.operands[0].type).shape), *place)

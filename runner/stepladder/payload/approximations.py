@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from stepladder.mlir.bindings import ir
-from stepladder.mlir.traverse import walk
+from stepladder.mlir.traverse import users_of, walk
 from stepladder.runtime.problem import Problem
 
 _FUNCTIONS = ("math.erf", "math.tanh", "math.exp", "math.exp2")
@@ -33,21 +33,35 @@ def rounds_results_to_16_bits(generic: ir.Operation) -> bool:
     Args:
         generic: the op.
     """
-    inputs = list(ir.DenseI32ArrayAttr(generic.attributes["operandSegmentSizes"]))[0]
-    results = [str(ir.ShapedType(output.type).element_type) for output in list(generic.operands)[inputs:]]
-    return all(result in _TYPES for result in results)
+    return all(result in _TYPES for result in map(_element, _outputs(generic)))
 
 
-def module_approximates(module: ir.Module) -> bool:
+def module_approximates(module: ir.Module, consumers: Sequence[ir.Operation]) -> bool:
     """Tells whether a dump has functions that may be approximated, or are already.
 
     Args:
         module: the IR after any step.
+        consumers: the elementwise ops on the product, which may not be one op yet.
     """
-    for op in walk(module):
-        body = op.regions[0].blocks[0].operations if op.name == "linalg.generic" else ()
-        if any(inner.operation.name in _FUNCTIONS for inner in body) and rounds_results_to_16_bits(op):
-            return True
-        if any(name in op.attributes and "afn" in str(op.attributes[name]) for name in _FLAGS):
-            return True
-    return False
+    if any(name in op.attributes and "afn" in str(op.attributes[name]) for op in walk(module) for name in _FLAGS):
+        return True
+    names = [inner.operation.name for op in consumers for inner in op.regions[0].blocks[0].operations]
+    outputs = [value for op in consumers for value in _outputs(op) if not _is_between(value, consumers)]
+    return _may_approximate(names, map(_element, outputs))
+
+
+def _outputs(op: ir.Operation) -> list[ir.Value]:
+    """Returns what a linalg op makes: tensors, or what it writes to buffers."""
+    if len(op.results):
+        return list(op.results)
+    return list(op.operands)[list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))[0] :]
+
+
+def _element(value: ir.Value) -> str:
+    return str(ir.ShapedType(value.type).element_type)
+
+
+def _is_between(value: ir.Value, consumers: Sequence[ir.Operation]) -> bool:
+    """Tells whether only elementwise ops read a value."""
+    users = users_of(value)
+    return bool(users) and all(user in consumers for user in users)

@@ -10,10 +10,11 @@ import math
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
 from stepladder.mlir.traverse import producer, walk
-from stepladder.mlir.types import matrix_descriptor_tile
+from stepladder.mlir.types import OF_BF16, matrix_descriptor_tile
 from stepladder.mlir.windows import CAST
 from stepladder.payload.approximations import approximates, module_approximates
 from stepladder.payload.consumers import NAMED
+from stepladder.payload.launched_tiles import has_copied_tiles, has_private_tiles
 from stepladder.payload.linalg_bodies import rounds
 from stepladder.payload.reductions import is_reduction
 from stepladder.runtime.problem import EpilogueOperand, Problem
@@ -43,6 +44,8 @@ FACTS = (
     "b_bits",
     "a_source_bits",
     "b_source_bits",
+    "register_source_bits",
+    "producer_cost",
     "c_bits",
     "acc_bits",
     "a_layout",
@@ -50,6 +53,7 @@ FACTS = (
     "has_consumer",
     "has_elementwise",
     "has_producer",
+    "read_matrices",
     "c_layout",
     "results",
     "result_bits",
@@ -60,8 +64,13 @@ FACTS = (
     "windows",
     "windows_aligned",
     "is_i8",
+    "has_private_tiles",
+    "has_copied_tiles",
 )
 
+# Functions of `math` that are an instruction or two, and the instructions of the others and of a division.
+_SHORT_FUNCTIONS = ("math.absf", "math.absi", "math.fma", "math.floor", "math.ceil", "math.roundeven")
+_FUNCTION_COST = 20
 # Bits that the rows of operands that are parts of buffers begin at multiples of.
 _ROW_BITS = 128
 
@@ -90,6 +99,7 @@ def problem_facts(problem: Problem) -> Facts:
         # C that is added before the sums are rounded counts: an elementwise op reads it.
         "has_elementwise": int(problem.has_epilogue or (problem.accumulate and problem.acc_type != problem.c_type)),
         "has_producer": int(problem.is_prepared),
+        "read_matrices": _read_matrices(problem),
         "c_layout": "row",
         "results": 1 + len(problem.results) - problem.reductions,
         "reductions": problem.reductions,
@@ -99,8 +109,13 @@ def problem_facts(problem: Problem) -> Facts:
         "windows": int(problem.has_windows),
         "windows_aligned": int(_windows_are_aligned(problem)),
         "is_i8": int(problem.a_type == "i8"),
+        # Of dumps alone: steps make the tiles that they need.
+        "has_private_tiles": 0,
+        "has_copied_tiles": 0,
         "a_source_bits": _source_bits(problem.a_source, problem.m * problem.k),
         "b_source_bits": _source_bits(problem.b_source, problem.k * problem.n),
+        "register_source_bits": 0,
+        "producer_cost": sum(map(_cost, problem.producers)),
     }
     for role in ("a", "b", "c", "acc"):
         name = getattr(problem, f"{role}_type")
@@ -109,6 +124,20 @@ def problem_facts(problem: Problem) -> Facts:
     types = [problem.c_type, *(result.element_type for result in matrices)]
     facts["result_bits"] = min(map(bits_of_name, types))
     return facts
+
+
+def _cost(name: str) -> int:
+    """Returns about how many instructions of arithmetic on floating-point numbers a scalar op takes, by its name."""
+    if (name.startswith("math.") and name not in _SHORT_FUNCTIONS) or name == "arith.divf":
+        return _FUNCTION_COST
+    return int(name.endswith("f") or name in ("arith.sitofp", "arith.uitofp"))
+
+
+def _read_matrices(problem: Problem) -> int:
+    """Returns how many matrices with the rows of C its elementwise ops read, C among them."""
+    others = (item for number, item in enumerate(problem.epilogue_operands) if number != problem.second_b)
+    reads_c = problem.accumulate and (problem.has_epilogue or problem.acc_type != problem.c_type)
+    return sum(item.shape == problem.c_shape for item in others) + reads_c
 
 
 def _source_bits(source: EpilogueOperand | None, elements: int) -> int:
@@ -157,6 +186,8 @@ def type_facts(module: ir.Module) -> Facts:
         "has_elementwise": int(not all(map(rounds, consumers))),
         "has_producer": int(bool(producers)),
         "a_source_bits": 0,
+        "register_source_bits": 0,
+        "producer_cost": 0,
         "b_source_bits": 0,
         "batched": 0,
         **noted,
@@ -167,9 +198,11 @@ def type_facts(module: ir.Module) -> Facts:
         ),
         "result_bits": 32,
         "windows": int(bool(walk(module, CAST))),
-        "approximates": int(module_approximates(module)),
+        "approximates": int(module_approximates(module, consumers)),
         "is_f32": int(not types.isdisjoint(("f32", "tf32"))),
         "is_i8": int("i8" in (*types, noted.get("a_type"))),
+        "has_private_tiles": int(has_private_tiles(module)),
+        "has_copied_tiles": int(has_copied_tiles(module)),
     }
     generics = (op for op in consumers if op.name == "linalg.generic")
     outputs = [found for op in generics if (found := list(op.operands)[_inputs(op) :])]
@@ -178,7 +211,7 @@ def type_facts(module: ir.Module) -> Facts:
         # Reductions of workspaces: the op makes what they reduce, too.
         separate = len(walk(module, "linalg.reduce"))
         facts |= {"results": max(1, len(types) - separate), "result_bits": min(map(bits_of_name, types))}
-    matmuls = walk(module, *MATMULS) or walk(module, "vector.contract")
+    matmuls = [op for op in walk(module, *MATMULS) if _is_of_matrices(op)] or walk(module, "vector.contract")
     if not matmuls:
         return facts | _tile_facts(module)
     # A contraction of vectors is one of many fragments.
@@ -190,7 +223,7 @@ def type_facts(module: ir.Module) -> Facts:
     maps = attributes.get("indexing_maps", None)
     for number, role in enumerate("abc"):
         element_type = ir.ShapedType(matmuls[0].operands[number].type).element_type
-        name = str(element_type)
+        name = "bf16" if OF_BF16 in attributes and role != "c" else str(element_type)
         facts |= {f"{role}_type": name, f"{role}_bits": bits_of_name(name)}
         if role == "c":  # the matmul does not determine the type that the accumulators are rounded to
             facts |= {"acc_type": name, "acc_bits": bits_of_name(name)}
@@ -205,6 +238,12 @@ def type_facts(module: ir.Module) -> Facts:
         a, _, c = (ir.ShapedType(operand.type).shape for operand in matmuls[0].operands)
         facts |= {"is_sized": 1, "m": c[-2], "n": c[-1], "k": a[-1 if facts["a_layout"] == "row" else -2]}
     return facts
+
+
+def _is_of_matrices(op: ir.Operation) -> bool:
+    """Tells whether a contraction is of matrices, or batches of them: one in a function that is not divided yet may be
+    of tensors of any rank."""
+    return all(len(ir.ShapedType(operand.type).shape) in (2, 3) for operand in op.operands)
 
 
 def _operand_types(module: ir.Module) -> set[str]:

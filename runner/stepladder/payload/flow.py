@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
+from stepladder.mlir.windows import is_window
 from stepladder.payload import consumers, linalg_bodies, reductions
 from stepladder.payload.arguments import check_attributes, check_operand, check_unused, is_memref
 from stepladder.payload.contents import Contents
 from stepladder.payload.form import PRODUCT, READ, Content, Form, Kind
-from stepladder.payload.refusal import refuse
+from stepladder.payload.refusal import refuse, refuse_fill
 from stepladder.payload.results import Results
 from stepladder.runtime.problem import EpilogueOperand, epilogue_role
 
@@ -90,6 +91,8 @@ class Flow(Contents):
                 self.values[op.results[0]] = Content(Kind.EMPTY)
             case "bufferization.to_tensor":
                 self.note_read(op)
+            case "memref.reinterpret_cast" if not is_window(op):
+                raise refuse(op, f"{op.name} makes rows that overlap, or that are not all in the buffer")
             # `front.rewrite` makes matrices of arguments.
             case "memref.collapse_shape" | "memref.expand_shape" | "memref.reinterpret_cast":
                 self.views[op.results[0]] = self.number_of(op.operands[0], op)
@@ -122,12 +125,7 @@ class Flow(Contents):
         constant = None if isinstance(value, ir.Block) or value.name != "arith.constant" else value.attributes["value"]
         number = getattr(constant, "value", None)
         if number != 0 or math.copysign(1, number) < 0:
-            found = f": {number}" if isinstance(number, (int, float)) else ""
-            raise refuse(
-                op,
-                f"linalg.fill starts the accumulator from something other than the constant 0{found}",
-                "C = AB starts from zero, C = AB + C from C itself",
-            )
+            raise refuse_fill(op, number)
         target = self.content_of(op.operands[1], op)
         if target.kind not in (Kind.ARGUMENT, Kind.EMPTY):
             raise refuse(op, f"linalg.fill overwrites {target.kind.value}")

@@ -23,6 +23,8 @@ _ACCEPTED = (
 )
 _ALLOCATIONS = ("memref.alloc", "memref.alloca")
 _NOTHING = ("memref.dealloc",)
+# Numbers of generic and of global memory in NVVM.
+_GLOBAL_SPACES = (0, 1)
 _OF_NUMBERS = "accepted: linalg.fill, and the bodies of linalg.generic and linalg.map"
 
 
@@ -44,7 +46,14 @@ def is_raisable(function: ir.Operation) -> bool:
 def _is_buffer(type_: ir.Type) -> bool:
     if not isinstance(type_, ir.MemRefType) or not type_.has_static_shape or not is_number(type_.element_type):
         return False
-    return type_.affine_map == ir.AffineMap.get_identity(type_.rank)
+    return _is_global(type_.memory_space) and type_.affine_map == ir.AffineMap.get_identity(type_.rank)
+
+
+def _is_global(space: ir.Attribute | None) -> bool:
+    """Tells whether a memory space is global memory, in which the caller's buffers are."""
+    if isinstance(space, ir.IntegerAttr):
+        return space.value in _GLOBAL_SPACES
+    return space is None or str(space) == "#gpu.address_space<global>"
 
 
 def raised(function: ir.Operation) -> ir.Module:
@@ -145,7 +154,7 @@ class _Raising:
             self._write(op.operands[1], self.known[op.operands[0]], op)
         elif op.name.startswith("linalg.") and any(_is_memory(value) or value in self.numbers for value in nested):
             self._raise_linalg(op, [value for value in dict.fromkeys(nested) if value in self.numbers])
-        elif any(_is_memory(value) for value in (*nested, *op.results)):
+        elif any(_is_memory(value) for value in (*nested, *op.results)) or any(map(_names_a_symbol, walk(op))):
             raise refuse(op, f"'{op.name}' in a function on buffers that is no single kernel", _ACCEPTED)
         elif any(value in self.numbers for value in nested):
             raise refuse(
@@ -255,6 +264,11 @@ def _reads(op: ir.Operation, number: int) -> bool:
     """Tells whether a linalg op uses the elements of an operand, and not only its shape, as that of an output."""
     elements = list(op.regions[0].blocks[0].arguments)
     return number < len(elements) and bool(list(elements[number].uses))
+
+
+def _names_a_symbol(op: ir.Operation) -> bool:
+    """Tells whether an op refers to another function or a global of the payload, as a call does."""
+    return any(isinstance(value, (ir.FlatSymbolRefAttr, ir.SymbolRefAttr)) for value in attributes_of(op).values())
 
 
 def _is_memory(value: ir.Value) -> bool:

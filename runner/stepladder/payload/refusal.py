@@ -33,3 +33,31 @@ def refuse(op: Located, message: str, *notes: str) -> StepladderError:
         notes: what is accepted; ACCEPTED unless given.
     """
     return StepladderError(message, location=diagnostics.location_text(op.location), notes=notes or (ACCEPTED,))
+
+
+def refuse_fill(op: ir.Operation, number: object) -> StepladderError:
+    """Returns the refusal of a `linalg.fill` with something other than the constant 0.
+
+    Args:
+        op: the fill.
+        number: that it writes; None if it is no constant.
+    """
+    found = f": {number}" if isinstance(number, (int, float)) else ""
+    if not _starts_sums(op):
+        return refuse(op, f"linalg.fill makes an operand, or overwrites a result, with copies of one number{found}")
+    return refuse(
+        op,
+        f"linalg.fill starts the accumulator from something other than the constant 0{found}",
+        "C = AB starts from zero, C = AB + C from C itself",
+    )
+
+
+def _starts_sums(fill: ir.Operation) -> bool:
+    """Tells whether a linalg op behind a fill has what is filled as its output."""
+    target = fill.results[0] if len(fill.results) else fill.operands[1]
+    ops = [op.operation for op in fill.block.operations]
+    return any(
+        op.name.startswith("linalg.") and op.name != fill.name and op.operands[len(op.operands) - 1] == target
+        for op in ops[ops.index(fill) + 1 :]
+        if len(op.operands)
+    )

@@ -10,6 +10,7 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
 from stepladder.payload import expansions, identities, nibbles, shift_distances
 from stepladder.payload.constants import ConstantData, constants_of, lift
+from stepladder.payload.inlining import entries, inlined
 from stepladder.payload.refusal import refuse
 from stepladder.payload.windows import pitched_arguments, spread
 from stepladder.runtime.errors import StepladderError
@@ -43,12 +44,13 @@ def select(module: ir.Module, name: str | None = None) -> Selection:
     several numbers become arguments behind its own. Functions such as powers with constant integers become ops that all
     that follows computes (`payload.expansions`), buffers of i4 become buffers of i8 (`payload.nibbles`), constants that
     ops shift by arithmetic (`payload.shift_distances`), and buffers with gaps windows of buffers without
-    (`payload.windows`). Elementwise ops that change nothing are left out (`payload.identities`).
+    (`payload.windows`). Elementwise ops that change nothing are left out (`payload.identities`). The functions that it
+    calls are part of it (`payload.inlining`).
 
     Args:
         module: the payload, which stays as it is but for powers, i4, shifts and identities, unless it holds the
             function alone.
-        name: of the function; None for the only one with a body, or with a contraction in it.
+        name: of the function; None for the only one with a body that no other one calls, or with a contraction in it.
 
     Raises:
         StepladderError: no function of that name, several with a contraction and no name, a constant without data, or
@@ -65,6 +67,12 @@ def select(module: ir.Module, name: str | None = None) -> Selection:
             )
     if not bodies:
         return Selection(module)
+    if name is None:
+        bodies = entries(bodies)
+    copy = inlined(module, bodies)
+    if copy is not None:
+        wanted = [_name_of(function) for function in bodies]
+        bodies = [function for function in walk(copy, "func.func") if _name_of(function) in wanted]
     if len(bodies) > 1:
         bodies = [function for function in bodies if _has_product(function)] or bodies
     if len(bodies) > 1:
@@ -82,7 +90,7 @@ def select(module: ir.Module, name: str | None = None) -> Selection:
     shift_distances.compute(function)
     identities.forward(function)
     name = _name_of(function)
-    others = tuple(_name_of(other) for other in functions if other != function)
+    others = tuple(_name_of(other) for other in functions if _name_of(other) != name)
     entry = name if _ENTRY.fullmatch(name) else _entry(name)
     is_alone = not others and function.parent == module.operation and _holds_nothing_else(module)
     if is_alone and entry == name and not constants_of(function) and not pitched_arguments(function):

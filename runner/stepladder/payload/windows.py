@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import defining_op
-from stepladder.mlir.windows import place_of, window
+from stepladder.mlir.windows import place_of, span_of, window
 from stepladder.payload.signature import set_signature
-
-
-def _span(type_: ir.MemRefType, offset: int, strides: Sequence[int]) -> int:
-    """Returns the elements of the shortest buffer that a view is in."""
-    return offset + sum((size - 1) * stride for size, stride in zip(type_.shape, strides)) + 1
 
 
 def pitched_arguments(function: ir.Operation) -> list[ir.Value]:
@@ -43,7 +36,7 @@ def spread(function: ir.Operation) -> None:
         type_ = ir.MemRefType(argument.type)
         place = place_of(type_)
         assert place is not None  # it is one of those with gaps
-        plain = ir.MemRefType.get([_span(type_, *place)], type_.element_type, memory_space=type_.memory_space)
+        plain = ir.MemRefType.get([span_of(type_, *place)], type_.element_type, memory_space=type_.memory_space)
         argument.set_type(plain)
         with ir.InsertionPoint.at_block_begin(body), function.location:
             view = window(argument, place[0], type_.shape, place[1])

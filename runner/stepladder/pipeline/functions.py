@@ -18,6 +18,7 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import symbol_of, walk
 from stepladder.mlir.types import is_number
 from stepladder.payload import raising, reference_export
+from stepladder.payload.inlining import inlined
 from stepladder.payload.matmul import find_matmul
 from stepladder.payload.selection import Selection, select
 from stepladder.pipeline import build as builds
@@ -111,6 +112,9 @@ def raised_text(text: str, name: str, function: str | None = None) -> str | None
     chosen = _selected(text, name, function).function
     module = parse_payload(text, name)
     functions = [op for op in walk(module, "func.func") if symbol_of(op) == chosen]
+    copy = inlined(module, functions)
+    if copy is not None:
+        functions = [op for op in walk(copy, "func.func") if symbol_of(op) == chosen]
     if len(functions) != 1 or not raising.is_raisable(functions[0]):
         return None
     # With the places of ops in the file, for messages.

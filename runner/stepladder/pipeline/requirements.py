@@ -17,6 +17,8 @@ from stepladder.pipeline.expressions import (
 )
 from stepladder.runtime.errors import StepladderError, suggest
 
+_TARGET = "target"  # a knob that is given, not chosen
+
 
 def check_requirements(pipeline: Pipeline, steps: Sequence[Step], scope: Scope, location: str | None) -> None:
     """Checks what the steps of a run require of knobs, payload and target.
@@ -32,11 +34,20 @@ def check_requirements(pipeline: Pipeline, steps: Sequence[Step], scope: Scope, 
 
     Raises:
         StepladderError: the first requirement that fails, in its words, with the values in it and the options that
-            would satisfy it; or a condition that cannot be evaluated.
+            would satisfy it; or a condition that cannot be evaluated. Requirements of the payload and the target come
+            before those of knobs: no choice of knobs satisfies them.
     """
-    for step in steps:
-        for requirement in step.requires:
-            _check(pipeline, step, requirement, scope, location)
+    requirements = [(step, requirement) for step in steps for requirement in step.requires]
+    for step, requirement in sorted(requirements, key=lambda each: _depends_on_choices(pipeline, each[1], scope)):
+        _check(pipeline, step, requirement, scope, location)
+
+
+def _depends_on_choices(pipeline: Pipeline, requirement: Requirement, scope: Scope) -> bool:
+    """Tells whether a condition has knobs beside the target."""
+    try:
+        return not pipeline.knobs.keys().isdisjoint({*scope.roots(requirement.condition)} - {_TARGET})
+    except ExpressionError:
+        return True
 
 
 def accepted_values(pipeline: Pipeline, scope: Scope, condition: str) -> list[str]:

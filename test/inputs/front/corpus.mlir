@@ -101,7 +101,7 @@ func.func @f(%A: tensor<32x64xi8>, %B: tensor<64x64xi8>) -> tensor<32x64xi32> {
 // -----
 
 // matmul of bf16
-// computes: C = AB, 32 x 64 x 96, bf16 x bf16 -> f32 (f32 accumulation); on mma_sync, wgmma
+// computes: C = AB, 32 x 64 x 96, bf16 x bf16 -> f32 (f32 accumulation); on wmma, mma_sync, wgmma
 func.func @f(%A: tensor<32x96xbf16>, %B: tensor<96x64xbf16>) -> tensor<32x64xf32> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<32x64xf32>
@@ -2046,4 +2046,35 @@ func.func @main(%arg0: tensor<3x32x96xf16>, %arg1: tensor<3x64x96xf16>) -> tenso
   } -> tensor<3x32x64xf16>
   return %3 : tensor<3x32x64xf16>
 }
+}
+
+// -----
+
+// rows of A that overlap
+func.func @f(%A: memref<3072xf16>, %B: memref<96x64xf16>, %C: memref<32x64xf32>) {
+  // refused: memref.reinterpret_cast takes a part of a buffer that is no argument, or that is no dense rows at a static place
+  %a = memref.reinterpret_cast %A to offset: [0], sizes: [32, 96], strides: [48, 1] : memref<3072xf16> to memref<32x96xf16, strided<[48, 1]>>
+  linalg.matmul ins(%a, %B : memref<32x96xf16, strided<[48, 1]>>, memref<96x64xf16>) outs(%C : memref<32x64xf32>)
+  return
+}
+
+// -----
+
+// a part of A behind its buffer
+func.func @f(%A: memref<3072xf16>, %B: memref<96x64xf16>, %C: memref<32x64xf32>) {
+  // refused: memref.reinterpret_cast takes a part that ends behind its buffer, which has 3072 elements
+  %a = memref.reinterpret_cast %A to offset: [0], sizes: [32, 96], strides: [104, 1] : memref<3072xf16> to memref<32x96xf16, strided<[104, 1]>>
+  linalg.matmul ins(%a, %B : memref<32x96xf16, strided<[104, 1]>>, memref<96x64xf16>) outs(%C : memref<32x64xf32>)
+  return
+}
+
+// -----
+
+// A is overwritten by one number
+func.func @f(%A: memref<32x96xf16>, %B: memref<96x64xf16>, %C: memref<32x64xf32>) {
+  %two = arith.constant 2.0 : f16
+  // refused: linalg.fill makes an operand, or overwrites a result, with copies of one number: 2.0
+  linalg.fill ins(%two : f16) outs(%A : memref<32x96xf16>)
+  linalg.matmul ins(%A, %B : memref<32x96xf16>, memref<96x64xf16>) outs(%C : memref<32x64xf32>)
+  return
 }

@@ -6,8 +6,10 @@
 // holds for a number of rows just above a multiple of 64.
 //
 // No matrix is copied: TMA and `wgmma` read row-major and column-major operands alike, which the indexing maps of the
-// matmul state, and C is written through a transposed view, whose columns are contiguous. Expressions of all steps use
-// the sizes and layouts of the exchanged product (`facts`).
+// matmul state, and C is written through a transposed view, whose columns are contiguous. Elementwise ops on the
+// product are exchanged with it: a bias of the rows of C is one of columns, a matrix is read in transposed order, and
+// each result has a transposed view of its own. Expressions of all steps use the sizes and layouts of the exchanged
+// product (`facts`).
 //
 // Source: the identity. cuBLAS runs kernels with tiles of 64x8 and 64x24 for such problems, by their names in a
 // profile.
@@ -20,6 +22,13 @@
 //   %product = linalg.matmul indexing_maps = [(m, n, k) -> (k, m), (m, n, k) -> (n, k), (m, n, k) -> (m, n)]
 //     ins(%b, %a : tensor<128x256xf16>, tensor<8x128xf16>) outs(%c : tensor<256x8xf32>)
 //   bufferization.materialize_in_destination %product in restrict writable %C_T
+//
+// Before, with an elementwise op:
+//   %c = linalg.generic {indexing_maps = [(i, j) -> (i, j), (i, j) -> (j), (i, j) -> (i, j)], ...}
+//     ins(%product, %bias : tensor<8x256xf32>, tensor<256xf32>) outs(%c_in : tensor<8x256xf32>)
+// After:
+//   %c = linalg.generic {indexing_maps = [(i, j) -> (i, j), (i, j) -> (i), (i, j) -> (i, j)], ...}
+//     ins(%product, %bias : tensor<256x8xf32>, tensor<256xf32>) outs(%c_in : tensor<256x8xf32>)
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @swap_operands(%module: !transform.any_op {transform.readonly})
@@ -35,8 +44,9 @@ module attributes {transform.with_named_sequence} {
          message = "with swap_operands, tile_scheduler must be data_parallel"},
         {condition = "windows == 0", message = "with swap_operands, A, B and C must be whole buffers"},
         {condition = "not batched", message = "with swap_operands, the payload must be one matmul, not a batch"},
-        {condition = "not has_elementwise",
-         message = "with swap_operands, elementwise ops on the product must be left out"}
+        {condition = "products == 1", message = "with swap_operands, there must be one product, and not a pair"},
+        {condition = "reductions == 0",
+         message = "with swap_operands, results must not be reductions of the product"}
       ]} {
     "tc.swap_operands"(%module) : (!transform.any_op) -> ()
     transform.yield

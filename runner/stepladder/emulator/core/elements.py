@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import ml_dtypes
 import numpy as np
 
 from stepladder.emulator.core import values
 from stepladder.emulator.core.types import Scalar
+from stepladder.mlir.types import OF_BF16
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.values import Value
@@ -125,6 +128,17 @@ def factor(value: Value, element: Scalar, dtype: np.dtype) -> np.ndarray:
         bits = value.astype(np.float32).view(np.int32) >> _TF32_DROPPED << _TF32_DROPPED
         return bits.view(np.float32).astype(dtype)
     return value
+
+
+def multiplied(value: Value, attributes: Mapping[str, object]) -> np.ndarray:
+    """Returns what a product multiplies: the elements, or their bits as bf16 where it is marked so.
+
+    Args:
+        value: elements of an operand, of any shape.
+        attributes: of the product.
+    """
+    elements = np.asarray(value)
+    return elements.view(ml_dtypes.bfloat16) if attributes.get(OF_BF16) else elements
 
 
 def _to_odd(value: np.ndarray) -> np.ndarray:

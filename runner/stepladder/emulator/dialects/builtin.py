@@ -9,6 +9,8 @@ from stepladder.emulator.core.program import Builder, Instruction
 from stepladder.emulator.core.registry import executes, lowers
 from stepladder.emulator.core.types import Buffer, Opaque
 from stepladder.emulator.core.values import MemRef, Value, lanes
+from stepladder.emulator.dialects import nvvm_wmma
+from stepladder.emulator.dialects.gpu_mma import WarpMatrix
 from stepladder.emulator.dialects.llvm import Struct
 from stepladder.emulator.hardware.accumulators import AccumulatorRegisters
 from stepladder.emulator.memory import pointers
@@ -18,9 +20,16 @@ from stepladder.mlir.printed import chips_of
 
 @executes("builtin.unrealized_conversion_cast")
 def cast(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
-    """Passes the value on: between a memref and its descriptor, or an accumulator of a warpgroup and its vector."""
+    """Passes the value on: between a memref and its descriptor, or one of another type of as many bits, between an
+    accumulator of a warpgroup and its vector, or a fragment of a warp and its registers."""
     if len(operands) == 1 and len(op.result_types) == 1:
         value, target = operands[0], op.result_types[0]
+        if isinstance(value, MemRef) and isinstance(target, Buffer) and value.element.bytes == target.element.bytes:
+            return MemRef(value.memory, target.element, value.start, value.offset, value.sizes, value.strides)
+        if isinstance(value, WarpMatrix):
+            return nvvm_wmma.registers_of(fiber, op, value)
+        if isinstance(value, AccumulatorRegisters) and isinstance(target, Opaque):
+            return nvvm_wmma.matrix_of(fiber, op, value)
         if isinstance(value, MemRef) and isinstance(target, Opaque) and target.text.startswith("!llvm.struct"):
             return _as_descriptor(value, fiber.count)
         if isinstance(value, MemRef) and isinstance(target, Opaque) and target.text.startswith("!llvm.ptr"):

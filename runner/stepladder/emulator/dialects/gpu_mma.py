@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepladder.emulator.core import values
+from stepladder.emulator.core.elements import multiplied
 from stepladder.emulator.core.fibers import Fiber, Unsupported
 from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
@@ -149,7 +150,7 @@ def compute(fiber: Fiber, op: Instruction, a: Value, b: Value, c: Value) -> Valu
             # The instruction would take the elements of a fragment for elements of the other layout.
             loaded = "with" if matrix.by_columns else "without"
             group.sanitizer.report("layout", f"its matrix was loaded {loaded} transpose, and {name} says otherwise", op)
-    left, right = a.array, b.array
+    left, right = (multiplied(matrix.array, op.attributes) for matrix in (a, b))
     # The order within one instruction is not specified; products are exact in float32, and are summed in it.
     exact = np.int32 if left.dtype == np.int8 else np.float64 if left.dtype == np.float64 else np.float32
     product = np.matmul(left.astype(exact), right.astype(exact))

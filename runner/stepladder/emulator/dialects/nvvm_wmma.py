@@ -18,12 +18,14 @@ from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.types import Opaque, Scalar
 from stepladder.emulator.core.values import Value, is_uniform, lanes
 from stepladder.emulator.dialects import nvgpu
-from stepladder.emulator.dialects.gpu_mma import ROW_ALIGNMENT, matrix_alignment
+from stepladder.emulator.dialects.gpu_mma import ROW_ALIGNMENT, WarpMatrix, matrix_alignment
 from stepladder.emulator.dialects.llvm import Struct
 from stepladder.emulator.hardware import warpgroups
 from stepladder.emulator.hardware.accumulators import AccumulatorRegisters
+from stepladder.emulator.hardware.fragments import WARP
 from stepladder.emulator.memory import memory, pointers
 from stepladder.mlir.printed import keyword
+from stepladder.mlir.types import mma_matrix
 
 _REGISTER_BYTES = 4
 _F16_REGISTERS = 8  # of A and B, for every shape
@@ -199,3 +201,38 @@ def mma(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
     if fiber.group.counters is not None:
         fiber.group.counters.products(fiber, op, math.prod(op.attributes[name] for name in "mnk"))
     return _registers(fiber, fragments[2], fragments[2].divide(total), threads)
+
+
+def _sums(op: Instruction, type_: Opaque) -> _Fragment:
+    """Returns the fragment that a `!gpu.mma_matrix` is of; those of C alone are cast to registers and back."""
+    rows, columns, element, operand = mma_matrix(type_.text)
+    if (operand, element) != ("COp", "f32"):
+        raise Unsupported(op, f"of {type_.text}")
+    return _Fragment(rows, columns, element, rows * columns // WARP, by_columns=False)
+
+
+def registers_of(fiber: Fiber, op: Instruction, matrix: WarpMatrix) -> Value:
+    """Returns what threads hold of a matrix of the gpu dialect.
+
+    Args:
+        fiber: the threads.
+        op: a cast of the matrix.
+        matrix: of f32, of C.
+    """
+    fragment = _sums(op, op.operand_types[0])
+    return _registers(fiber, fragment, fragment.divide(matrix.array[fiber.warps]), nvgpu.warps_of(fiber, op))
+
+
+def matrix_of(fiber: Fiber, op: Instruction, registers: AccumulatorRegisters) -> WarpMatrix:
+    """Returns a matrix of the gpu dialect that threads hold.
+
+    Args:
+        fiber: the threads.
+        op: a cast to the matrix.
+        registers: of f32, of C.
+    """
+    fragment = _sums(op, op.result_types[0])
+    array = np.zeros((fiber.group.warps, fragment.rows, fragment.columns), fragment.dtype)
+    held = _held(fiber, fragment, registers.read(fiber, op).T, nvgpu.warps_of(fiber, op))
+    array[fiber.warps] = fragment.join(held)
+    return WarpMatrix(array, fiber.group)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from stepladder.emulator.core.elements import factor, plain, rounded, wrapped
+from stepladder.emulator.core.elements import factor, multiplied, plain, rounded, wrapped
 from stepladder.emulator.core.fibers import Fiber, Unsupported
 from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
@@ -171,7 +171,10 @@ def contract(fiber: Fiber, op: Instruction, left: Value, right: Value, initial: 
     left_type, right_type, type_ = op.operand_types
     element = type_.element
     dtype = element.dtype if not element.is_float or element.name == "f64" else np.dtype(np.float32)
-    left, right = factor(left, left_type.element, dtype), factor(right, right_type.element, dtype)
+    left, right = (
+        factor(multiplied(side, op.attributes), type_.element, dtype)
+        for side, type_ in ((left, left_type), (right, right_type))
+    )
     kind = kind_of(op)
     if kind != "add" or not how.is_matmul or element.width == 1:
         return _contract_in_order(how, kind, element, left, right, initial)

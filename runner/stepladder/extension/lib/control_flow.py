@@ -40,6 +40,16 @@ def create_if_below(
     return contextlib.nullcontext() if extent is None else create_if(less_than(value, extent))
 
 
+def behind(value: ir.Value) -> ir.InsertionPoint:
+    """Returns the insertion point where a value is first known: after its op, or at the begin of its block.
+
+    Args:
+        value: the result of an op, or an argument of a block.
+    """
+    owner = value.owner
+    return ir.InsertionPoint.at_block_begin(owner) if isinstance(owner, ir.Block) else ir.InsertionPoint.after(owner)
+
+
 def body_of(loop: ir.Operation) -> ir.Block:
     """Returns the only block of an `scf.for`, or of another op with one region of one block.
 

@@ -12,7 +12,7 @@ from stepladder.extension.lib.dialect import Refusal, Rewriter
 from stepladder.extension.lib.reduced_results import find_reduced
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, ir
-from stepladder.mlir.linalg_ops import create_named_op
+from stepladder.mlir.linalg_ops import create_named_op, with_exchanged_loops
 from stepladder.mlir.traverse import attributes_of, producer, walk
 
 # The attribute of the op, and of the buffers of the product.
@@ -209,6 +209,17 @@ class Elementwise:
         self.reduced = find_reduced(self.outputs)
         reduced = {item.output for item in self.reduced}
         self.stored = [number for number in range(len(self.outputs)) if number not in reduced]
+
+    def transposed(self, outputs: Sequence[ir.Value]) -> Elementwise:
+        """Returns the op on the transposed product: positions are those of its results' transposes.
+
+        Args:
+            outputs: the buffers of the results, of which those of the op are transposes.
+        """
+        inputs = len(self.operands) - len(outputs)
+        found = Elementwise(self.op, [*self.operands[:inputs], *outputs])
+        found.maps[:inputs] = map(with_exchanged_loops, self.maps[:inputs])
+        return found
 
     def stores(self, sums: ir.Value | Sequence[ir.Value], position: Position) -> list[tuple[ir.Value, ir.Value]]:
         """Returns what is stored for a vector of the product, or an element, each with the output that it goes to.

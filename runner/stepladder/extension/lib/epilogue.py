@@ -183,7 +183,8 @@ class AccumulatorFragment:
 class ComputedFragment:
     """A fragment of what an elementwise op makes of the accumulator.
 
-    Beyond the edges of C, operands are read at its last row and column.
+    Beyond the edges of C, operands are read at its last row and column. The columns of a transposed C may be odd, and
+    its last pair have one element of C: each element of a pair is computed by itself there.
 
     Args:
         fragment: of the accumulator.
@@ -201,6 +202,7 @@ class ComputedFragment:
     ) -> None:
         self.fragment, self.found, self.result, self.loaded = fragment, found, result, loaded
         self.extents = extents_of(found.c_tile, found.tile_shape)
+        self.has_odd_rows = memory.has_odd_rows(found.c_tile)
         self.first_row = arith.addi(found.first_row(), thread_row())
         self.first_column = thread_column()
 
@@ -210,14 +212,28 @@ class ComputedFragment:
         Args:
             block, matrix, half: as for `AccumulatorFragment.pair`.
         """
-        assert self.found.elementwise is not None
         row = arith.addi(self.first_row, index(MMA_ROWS * block + MATRIX * half))
         column = arith.addi(self.first_column, index(MATRIX * matrix))
-        position = Position(inside(row, self.extents[0], 1), inside(column, self.extents[1], PAIR))
-        pairs = self.fragment.pairs(block, matrix, half)
+        sums = self.fragment.pairs(block, matrix, half)
         known = self.loaded(block, matrix, half) if self.loaded else {}
-        operands = self.found.elementwise.load(position, PAIR, [self.result], known)
-        return self.found.elementwise.compute(pairs, position, [self.result], operands)[0]
+        if not self.has_odd_rows:
+            return self._computed(sums, known, row, column, PAIR)
+        elements = []
+        for side in range(PAIR):
+            own = [memory.extract(pair, [side], ir.VectorType(pair.type).element_type) for pair in sums]
+            elements.append(self._computed(own, known, row, arith.addi(column, index(side)), 1))
+        vector = ir.VectorType.get([PAIR], elements[0].type)
+        return ir.Operation.create("vector.from_elements", results=[vector], operands=elements).results[0]
+
+    def _computed(
+        self, sums: list[ir.Value], known: dict[ir.Value, ir.Value], row: ir.Value, column: ir.Value, width: int
+    ) -> ir.Value:
+        """Returns the result for adjacent elements of a row of each product, from a row and a column of the tile on."""
+        elementwise = self.found.elementwise
+        assert elementwise is not None
+        position = Position(inside(row, self.extents[0], 1), inside(column, self.extents[1], width))
+        operands = elementwise.load(position, width if width > 1 else None, [self.result], known)
+        return elementwise.compute(sums, position, [self.result], operands)[0]
 
 
 def thread_row() -> ir.Value:

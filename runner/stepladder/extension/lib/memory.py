@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stepladder.extension.lib.arithmetic import index
+from stepladder.extension.lib.arithmetic import add, index
 from stepladder.extension.lib.dialect import Refusal
 from stepladder.mlir import types
 from stepladder.mlir.bindings import ir
@@ -48,6 +48,26 @@ def store_vector(value: ir.Value, buffer: ir.Value, *indices: ir.Value) -> None:
     """
     attributes = vector_alignment(ir.VectorType(value.type))
     ir.Operation.create("vector.store", operands=[value, buffer, *indices], attributes=attributes)
+
+
+def write(value: ir.Value, buffer: ir.Value, place: Sequence[ir.Value], accumulates: bool) -> None:
+    """Stores an element, or a vector to an aligned address, or adds it, at the current insertion point.
+
+    Args:
+        value: a number, or a vector of rank 1.
+        buffer: of its element type.
+        place: of the first element, an index for each dimension of the buffer.
+        accumulates: whether to add.
+    """
+    dialect, attributes = "memref", {}
+    if isinstance(value.type, ir.VectorType):
+        dialect, attributes = "vector", vector_alignment(value.type)
+    if accumulates:
+        old = ir.Operation.create(
+            f"{dialect}.load", results=[value.type], operands=[buffer, *place], attributes=attributes
+        )
+        value = add(old.results[0], value)
+    ir.Operation.create(f"{dialect}.store", operands=[value, buffer, *place], attributes=attributes)
 
 
 def extract(vector: ir.Value, position: Sequence[int], type_: ir.Type) -> ir.Value:
@@ -149,16 +169,31 @@ def offsets_of(view: ir.Operation) -> list[ir.Value]:
     return [dynamic.pop(0) if offset == unknown else index(offset) for offset in static]
 
 
+def _transpose_of(view: ir.Value) -> ir.Operation | None:
+    """Returns the `memref.transpose` that a value is a view of; None where it is of none."""
+    op = producer(view)
+    while op is not None and op.name == "memref.subview":
+        op = producer(op.operands[0])
+    return op if op is not None and op.name == "memref.transpose" else None
+
+
 def is_transposed(view: ir.Value) -> bool:
     """Tells whether a value is a view of a `memref.transpose`.
 
     Args:
         view: a buffer, or a view of one; slices are looked through.
     """
-    op = producer(view)
-    while op is not None and op.name == "memref.subview":
-        op = producer(op.operands[0])
-    return op is not None and op.name == "memref.transpose"
+    return _transpose_of(view) is not None
+
+
+def has_odd_rows(view: ir.Value) -> bool:
+    """Tells whether a value is a view of a `memref.transpose` whose rows have an odd number of elements.
+
+    Args:
+        view: a buffer, or a view of one; slices are looked through.
+    """
+    op = _transpose_of(view)
+    return op is not None and ir.MemRefType(op.results[0].type).shape[-1] % 2 == 1
 
 
 def source_of_transpose(view: ir.Value) -> ir.Value | None:

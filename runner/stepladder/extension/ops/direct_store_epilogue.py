@@ -1,7 +1,9 @@
 """`tc.direct_store_epilogue`: stores the accumulators from registers to C."""
 
+from collections.abc import Mapping
+
 from stepladder.extension.lib import epilogue, fragment_order, launches, memory, warpgroup_reductions
-from stepladder.extension.lib.arithmetic import add, index
+from stepladder.extension.lib.arithmetic import index
 from stepladder.extension.lib.control_flow import create_if_below
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.extension.lib.elementwise import Position
@@ -36,19 +38,6 @@ def _rows_take_pairs(tile: ir.Value) -> bool:
     return strides[0] % PAIR == 0
 
 
-def _write(value: ir.Value, found: Epilogue, c_tile: ir.Value, row: ir.Value, column: ir.Value) -> None:
-    """Writes a pair or one element to a row-major tile of C, or adds it to C."""
-    dialect, attributes = "memref", {}
-    if isinstance(value.type, ir.VectorType):
-        dialect, attributes = "vector", memory.vector_alignment(value.type)
-    if found.accumulates:
-        old = ir.Operation.create(
-            f"{dialect}.load", results=[value.type], operands=[c_tile, row, column], attributes=attributes
-        ).results[0]
-        value = add(old, value)
-    ir.Operation.create(f"{dialect}.store", operands=[value, c_tile, row, column], attributes=attributes)
-
-
 def _store_row_major(found: Epilogue) -> None:
     """Writes a row-major tile of C, or of its transpose."""
     rows, columns = found.shape
@@ -56,20 +45,21 @@ def _store_row_major(found: Epilogue) -> None:
     fragment = found.fragment()
     first_row = arith.addi(found.first_row(), epilogue.thread_row())
     first_column = epilogue.thread_column()
-    transposed = memory.source_of_transpose(found.c_tile)
+    tiles = [found.c_tile] if found.elementwise is None else found.elementwise.outputs
+    sources = {tile: source for tile in tiles if (source := memory.source_of_transpose(tile)) is not None}
     column_of = [arith.addi(first_column, index(MATRIX * matrix)) for matrix in range(columns // MATRIX)]
     for block in range(rows // MMA_ROWS):
         for half in (0, 1):
             row = arith.addi(first_row, index(MMA_ROWS * block + MATRIX * half))
             with create_if_below(row, rows_of_tile):
                 for matrix, column in enumerate(column_of):
-                    _store_at(fragment, found, transposed, (block, matrix, half), row, column, columns_of_tile)
+                    _store_at(fragment, found, sources, (block, matrix, half), row, column, columns_of_tile)
 
 
 def _store_at(
     fragment: AccumulatorFragment,
     found: Epilogue,
-    transposed: ir.Value | None,
+    sources: Mapping[ir.Value, ir.Value],
     position: tuple[int, int, int],
     row: ir.Value,
     column: ir.Value,
@@ -77,13 +67,13 @@ def _store_at(
 ) -> None:
     """Writes the pair at `position` of a fragment to `row` and `column` of the tile.
 
-    Elements from `columns`, the tile's extent inside C, on are left out; None: the tile is inside C. `transposed` is
-    the view of C whose transpose the tile is; None for a tile of C.
+    Elements from `columns`, the tile's extent inside C, on are left out; None: the tile is inside C. `sources` has, by
+    tile of a transposed result, the view whose transpose it is.
     """
     if _rows_take_pairs(found.c_tile):
         with create_if_below(column, columns):
             for value, tile in _computed(fragment.pairs(*position), found, row, column):
-                _write(value, found, tile, row, column)
+                memory.write(value, tile, [row, column], found.accumulates)
         return
     for side in range(PAIR):
         own = arith.addi(column, index(side)) if side else column
@@ -93,10 +83,10 @@ def _store_at(
                 for pair in fragment.pairs(*position)
             ]
             for value, tile in _computed(elements, found, row, own):
-                if transposed is None:
-                    _write(value, found, tile, row, own)
+                if tile in sources:
+                    memory.write(value, sources[tile], [own, row], found.accumulates)
                 else:
-                    _write(value, found, transposed, own, row)
+                    memory.write(value, tile, [row, own], found.accumulates)
 
 
 def _computed(

@@ -1,5 +1,6 @@
 """`tc.extend_integers`: writes out the extension of the integers that a contraction multiplies."""
 
+from stepladder.extension.lib.control_flow import behind
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.traverse import walk
@@ -16,13 +17,6 @@ class ExtendIntegers(Tc.Operation, name="extend_integers"):
     target: Handle
 
 
-def _behind(value: ir.Value) -> ir.InsertionPoint:
-    owner = value.owner
-    if isinstance(owner, ir.Block):
-        return ir.InsertionPoint.at_block_begin(owner)
-    return ir.InsertionPoint.after(owner)
-
-
 @transform_op(ExtendIntegers)
 def extend_integers(payload: ir.Operation, op: ExtendIntegers, rewriter: Rewriter) -> None:
     """Rewrites the contractions below `payload`; see the op."""
@@ -35,6 +29,6 @@ def extend_integers(payload: ir.Operation, op: ExtendIntegers, rewriter: Rewrite
             if not isinstance(type_.element_type, ir.IntegerType) or type_.element_type == wide:
                 continue
             if operand not in extended:
-                with _behind(operand), contraction.location:
+                with behind(operand), contraction.location:
                     extended[operand] = arith.extsi(ir.VectorType.get(type_.shape, wide), operand)
             contraction.operands[number] = extended[operand]

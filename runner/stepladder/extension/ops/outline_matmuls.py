@@ -108,11 +108,21 @@ def _store_constants(product: ir.Operation) -> None:
             product.operands[place] = create_named_op("linalg.copy", [value], empty).results[0]
 
 
+def _is_other_number(start: ir.Operation) -> bool:
+    """Tells whether what a matmul starts from is copies of a constant number other than 0."""
+    source = producer(start.operands[0]) if start.name == "linalg.fill" else start
+    if source is None or source.name != "arith.constant":
+        return False
+    value = source.attributes["value"]
+    number = value.get_splat_value() if isinstance(value, ir.DenseElementsAttr) and value.is_splat else value
+    return getattr(number, "value", 0) != 0
+
+
 def _from_zeros(product: ir.Operation) -> ir.Operation:
     """Returns the matmul, from zeros, with what it starts from added behind it: a kernel writes a buffer of its own."""
     initial = product.operands[2]
     source = producer(initial)
-    if source is not None and source.name in STARTS:
+    if source is not None and source.name in STARTS and not _is_other_number(source):
         return product
     type_ = ir.RankedTensorType(initial.type)
     with ir.InsertionPoint(product), product.location:

@@ -1,5 +1,7 @@
 """`tc.split_k`: splits the reduction of a tile among several blocks (split-K)."""
 
+from dataclasses import dataclass
+
 from stepladder.extension.lib import launches, memory, threads
 from stepladder.extension.lib.arithmetic import add, apply, index
 from stepladder.extension.lib.control_flow import bounds_over_k, create_if_below, enclosing_loops
@@ -139,14 +141,15 @@ def _reduce_splits(workspace: Workspace, accumulator: ir.Value, thread_count: in
         workspace.store(accumulator)
         workspace.arrive_and_wait()
         rows_of_c, columns_of_c = extents_of(c_tile, (rows, columns))
-        transposed = memory.source_of_transpose(c_tile)
-        if transposed is not None and elementwise is not None:
-            raise Refusal(writer, "an elementwise op on the product of a transposed C")
-        by_elements = transposed
-        if transposed is not None and workspace.transposed:
-            rows_of_c, columns_of_c, c_tile = columns_of_c, rows_of_c, transposed
-            if ir.MemRefType(c_tile.type).get_strides_and_offset()[0][0] % WIDTH == 0:
-                by_elements = None
+        tiles = [c_tile] if elementwise is None else elementwise.outputs
+        sources = [source for tile in tiles if (source := memory.source_of_transpose(tile)) is not None]
+        by_elements, along_row = bool(sources), not sources or workspace.transposed
+        if sources and workspace.transposed:
+            rows_of_c, columns_of_c = columns_of_c, rows_of_c
+            elementwise = elementwise and elementwise.transposed(sources)
+            pitches = [ir.MemRefType(source.type).get_strides_and_offset()[0][0] for source in sources]
+            by_elements = any(pitch % WIDTH for pitch in pitches)
+        writes = _Writes(elementwise, sources or tiles, accumulates, along_row, by_elements)
         # Adjacent threads, then adjacent blocks, reduce adjacent vectors.
         first = apply(lambda s, t: s * thread_count + t, workspace.split, threads.thread_id())
         loop = scf.ForOp(first, index(workspace.vectors), index(workspace.splits * thread_count))
@@ -159,18 +162,7 @@ def _reduce_splits(workspace: Workspace, accumulator: ir.Value, thread_count: in
                     total = _rounded(total, c_tile)
                 length = WIDTH // len(column_of_run)
                 for run, column in enumerate(column_of_run):
-                    own = _slice(total, run * length, length)
-                    if by_elements is not None:
-                        along_row = workspace.transposed
-                        _write_elements(own, by_elements, row, column, columns_of_c, accumulates, along_row)
-                        continue
-                    with create_if_below(column, columns_of_c):
-                        if elementwise is not None:
-                            computed = elementwise.compute(own, Position(row, column))
-                            for result, output in zip(computed, elementwise.outputs):
-                                _write(result, output, row, column, accumulates)
-                        else:
-                            _write(own, c_tile, row, column, accumulates)
+                    writes.create(_slice(total, run * length, length), Position(row, column), columns_of_c)
             scf.yield_([])
         workspace.release()
     rewriter.erase_op(writer)
@@ -195,40 +187,45 @@ def _slice(total: ir.Value, first: int, length: int) -> ir.Value:
     return total if length == WIDTH else vector.shuffle(total, total, list(range(first, first + length)))
 
 
-def _write(value: ir.Value, c_tile: ir.Value, row: ir.Value, column: ir.Value, accumulates: bool) -> None:
-    """Writes a vector to C, or adds it to C."""
-    if accumulates:
-        value = add(memory.load_vector(ir.VectorType(value.type), c_tile, row, column), value)
-    memory.store_vector(value, c_tile, row, column)
+@dataclass(frozen=True)
+class _Writes:
+    """How reduced elements are written to C, or added to it.
 
-
-def _write_elements(
-    value: ir.Value,
-    c: ir.Value,
-    row: ir.Value,
-    column: ir.Value,
-    columns: ir.Value | None,
-    accumulates: bool,
-    along_row: bool,
-) -> None:
-    """Writes a vector of a row of a tile to C, or adds it to C, where C is the transpose of the tile's matrix or has
-    rows in which vectors are not aligned.
-
-    Args:
-        value: the vector.
-        c: the view of C: the tile, or what the tile is the transpose of.
-        row, column: of the first element in the tile.
-        columns: of the tile inside C; None for all.
+    Attributes:
+        elementwise: the op on them; None for none.
+        tiles: the views of C, and of the results beside it, that are written.
         accumulates: whether to add.
-        along_row: whether `c` is the tile.
+        along_row: whether adjacent elements of a vector are in a row of these views, and not in a column.
+        by_elements: whether elements are written one by one: vectors of a row are not aligned, or not in a row.
     """
-    type_ = ir.VectorType(value.type)
-    for number in range(type_.shape[0]):
-        own = arith.addi(column, index(number)) if number else column
-        place = [row, own] if along_row else [own, row]
-        with create_if_below(own, columns):
-            element = memory.extract(value, [number], type_.element_type)
-            if accumulates:
-                old = ir.Operation.create("memref.load", results=[type_.element_type], operands=[c, *place])
-                element = add(old.results[0], element)
-            ir.Operation.create("memref.store", operands=[element, c, *place])
+
+    elementwise: Elementwise | None
+    tiles: list[ir.Value]
+    accumulates: bool
+    along_row: bool
+    by_elements: bool
+
+    def create(self, value: ir.Value, position: Position, columns: ir.Value | None) -> None:
+        """Writes a vector, at the current insertion point.
+
+        Args:
+            value: the vector.
+            position: of its first element in the tile.
+            columns: of the tile inside C; None for all.
+        """
+        if not self.by_elements:
+            with create_if_below(position.column, columns):
+                self._write(value, position)
+            return
+        type_ = ir.VectorType(value.type)
+        for number in range(type_.shape[0]):
+            own = arith.addi(position.column, index(number)) if number else position.column
+            with create_if_below(own, columns):
+                self._write(memory.extract(value, [number], type_.element_type), Position(position.row, own))
+
+    def _write(self, value: ir.Value, position: Position) -> None:
+        """Writes what is computed of a vector or an element."""
+        computed = [value] if self.elementwise is None else self.elementwise.compute(value, position)
+        place = [position.row, position.column] if self.along_row else [position.column, position.row]
+        for result, tile in zip(computed, self.tiles):
+            memory.write(result, tile, place, self.accumulates)

@@ -1,8 +1,10 @@
 """`tc.swap_operands`: computes the transpose of C, with A and B exchanged."""
 
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+from stepladder.extension.lib.elementwise import is_elementwise
 from stepladder.extension.lib.memory import transpose
 from stepladder.mlir.bindings import bufferization, ir
+from stepladder.mlir.linalg_ops import with_exchanged_loops
 from stepladder.mlir.traverse import attributes_of, defining_op, producer, walk
 
 
@@ -11,18 +13,21 @@ class SwapOperands(Tc.Operation, name="swap_operands"):
 
     No matrix is copied. The indexing maps of the matmul express that A and B are stored transposed, and the view of C
     is a `memref.transpose`, whose rows have a stride of one element. The ops between the matmul and C, which initialize
-    the accumulator and round it, are transposed as well.
+    the accumulator and compute the results, are transposed as well: the loops of an elementwise op are exchanged, so
+    that it reads a bias of rows along columns, and a matrix in transposed order, from the same buffers as before.
 
-    Operands: a handle to the module, which has one function in the form that `tc.normalize_payload` creates.
-    Refuses: another number of results than one; an op between the matmul and C that is neither a fill, nor a rounding
-        by a `linalg.generic` with identity maps.
+    Operands: a handle to the module, which has one function in the form that `tc.normalize_payload` creates, with
+        elementwise ops as `tc.normalize_consumer` leaves them.
+    Refuses: no result, or one that is not stored as a row-major matrix; an op between the matmul and the results that
+        is neither a fill, nor an elementwise `linalg.generic` whose results have its shape.
     """
 
     target: Handle
 
 
-def _transposed_view(store: ir.Operation, buffer: ir.Value) -> ir.Value:
+def _transposed_view(store: ir.Operation) -> ir.Value:
     """Returns the transposed view of the row-major matrix that an op writes, at the current insertion point."""
+    buffer = store.operands[1]
     type_ = ir.MemRefType(buffer.type)
     if type_.get_strides_and_offset() != ([type_.shape[1], 1], 0):
         raise Refusal(store, f"expected a row-major C, found {type_}")
@@ -34,23 +39,16 @@ def _transposed_type(type_: ir.Type) -> ir.RankedTensorType:
     return ir.RankedTensorType.get(list(reversed(tensor.shape)), tensor.element_type)
 
 
-def _with_exchanged_loops(map_: ir.AffineMap) -> ir.AffineMap:
-    """Returns an indexing map of the matmul with the loops over m and n exchanged."""
-    m, n, k = (ir.AffineExpr.get_dim(number) for number in range(3))
-    return ir.AffineMap.get(3, 0, [n if loop == m else m if loop == n else k for loop in map_.results])
-
-
-def _matmul_maps(matmul: ir.Operation) -> list[ir.AffineMap]:
-    """Returns the indexing maps of A, B and C, over the loops m, n and k."""
-    if "indexing_maps" in matmul.attributes:
-        return [ir.AffineMapAttr(attribute).value for attribute in matmul.attributes["indexing_maps"]]
+def _maps_of(op: ir.Operation) -> list[ir.AffineMap]:
+    """Returns the indexing maps of a linalg op; those of a matmul without any over the loops m, n and k."""
+    if "indexing_maps" in op.attributes:
+        return [ir.AffineMapAttr(attribute).value for attribute in op.attributes["indexing_maps"]]
     m, n, k = (ir.AffineExpr.get_dim(number) for number in range(3))
     return [ir.AffineMap.get(3, 0, results) for results in ([m, k], [k, n], [m, n])]
 
 
-def _is_elementwise(generic: ir.Operation) -> bool:
-    maps = [ir.AffineMapAttr(attribute).value for attribute in generic.attributes["indexing_maps"]]
-    return all(map_ == ir.AffineMap.get_identity(2) for map_ in maps)
+def _indexing_maps(maps: list[ir.AffineMap]) -> dict[str, ir.Attribute]:
+    return {"indexing_maps": ir.ArrayAttr.get([ir.AffineMapAttr.get(map_) for map_ in maps])}
 
 
 def _exchange_factors(body: ir.Block) -> None:
@@ -68,33 +66,34 @@ class _Transposer:
     """Creates the transposed ops, at the current insertion point.
 
     Attributes:
-        view: the transposed view of C.
-        replaced: the ops that have a transposed counterpart, producers first.
+        views: by store, the transposed view of the buffer that it writes.
+        created: by op, its transposed counterpart, producers first.
 
     Args:
-        store: the op that writes the result to C.
+        stores: the ops that write the results.
     """
 
-    def __init__(self, store: ir.Operation) -> None:
-        self.buffer = store.operands[1]
-        self.view = _transposed_view(store, self.buffer)
-        self._store = store
-        self.replaced: list[ir.Operation] = []
+    def __init__(self, stores: list[ir.Operation]) -> None:
+        self.views = {store: _transposed_view(store) for store in stores}
+        self.created: dict[ir.Operation, ir.Operation] = {}
+        self._stores = stores
 
     def value(self, value: ir.Value) -> ir.Value:
-        """Returns the transpose of a tensor."""
+        """Returns the transpose of a tensor that an op makes."""
         op = producer(value)
         if op is None:
-            raise Refusal(self._store, "expected a result that a matmul computes")
-        created = self._op(op)
-        if op not in self.replaced:
-            self.replaced.append(op)
-        return created
+            raise Refusal(self._stores[0], "expected a result that a matmul computes")
+        if op not in self.created:
+            made = self._op(op)
+            self.created[op] = made
+        return self.created[op].results[ir.OpResult(value).result_number]
 
-    def _op(self, op: ir.Operation) -> ir.Value:
-        if op.name == "bufferization.to_tensor" and op.operands[0] == self.buffer:
-            return bufferization.to_tensor(
-                _transposed_type(op.results[0].type), self.view, restrict=True, writable="writable" in op.attributes
+    def _op(self, op: ir.Operation) -> ir.Operation:
+        view = self._view_of(op)
+        if view is not None:
+            type_ = _transposed_type(op.results[0].type)
+            return defining_op(
+                bufferization.to_tensor(type_, view, restrict=True, writable="writable" in op.attributes)
             )
         if op.name == "tensor.empty" and not op.operands:
             return self._created(op, [])
@@ -102,24 +101,38 @@ class _Transposer:
             return self._created(op, [op.operands[0], self.value(op.operands[1])])
         if op.name == "linalg.matmul":
             a, b, start = op.operands
-            map_a, map_b, map_c = _matmul_maps(op)
+            map_a, map_b, map_c = _maps_of(op)
             result = ir.AffineMap.get(3, 0, list(reversed(map_c.results)))
-            maps = [_with_exchanged_loops(map_) for map_ in (map_b, map_a, result)]
-            attribute: ir.Attribute = ir.ArrayAttr.get([ir.AffineMapAttr.get(map_) for map_ in maps])
-            created = self._created(op, [b, a, self.value(start)], {"indexing_maps": attribute})
-            _exchange_factors(defining_op(created).regions[0].blocks[0])
+            maps = [with_exchanged_loops(map_) for map_ in (map_b, map_a, result)]
+            created = self._created(op, [b, a, self.value(start)], _indexing_maps(maps))
+            _exchange_factors(created.regions[0].blocks[0])
             return created
-        if op.name == "linalg.generic" and len(op.operands) == 2 and _is_elementwise(op):
-            return self._created(op, [self.value(operand) for operand in op.operands])
-        raise Refusal(op, "expected a matmul, a fill or a rounding between the operands and C")
+        if op.name == "linalg.generic" and is_elementwise(op):
+            return self._elementwise(op)
+        raise Refusal(op, "expected a matmul, a fill or an elementwise op between the operands and C")
+
+    def _view_of(self, op: ir.Operation) -> ir.Value | None:
+        """Returns the transposed view of the buffer that an op reads, where a result is stored there."""
+        if op.name != "bufferization.to_tensor":
+            return None
+        return next((view for store, view in self.views.items() if store.operands[1] == op.operands[0]), None)
+
+    def _elementwise(self, op: ir.Operation) -> ir.Operation:
+        """Returns an elementwise op with exchanged loops: the product and the results are transposed, and the other
+        operands are read from where they are."""
+        maps = _maps_of(op)
+        is_transposed = [number == 0 or number >= len(maps) - len(op.results) for number in range(len(maps))]
+        operands = [self.value(operand) if own else operand for operand, own in zip(op.operands, is_transposed)]
+        exchanged = [map_ if own else with_exchanged_loops(map_) for map_, own in zip(maps, is_transposed)]
+        return self._created(op, operands, _indexing_maps(exchanged))
 
     def _created(
         self, op: ir.Operation, operands: list[ir.Value], changed: dict[str, ir.Attribute] | None = None
-    ) -> ir.Value:
-        """Creates an op like another one on other operands, and moves its region; returns the result."""
+    ) -> ir.Operation:
+        """Returns an op like another one on other operands, to which the region of that one is moved."""
         created = ir.Operation.create(
             op.name,
-            results=[_transposed_type(op.results[0].type)],
+            results=[_transposed_type(result.type) for result in op.results],
             operands=operands,
             attributes={**attributes_of(op), **(changed or {})},
             regions=len(op.regions),
@@ -127,21 +140,24 @@ class _Transposer:
         )
         for old, new in zip(op.regions, created.regions):
             old.blocks[0].append_to(new)
-        return created.results[0]
+        return created
 
 
 @transform_op(SwapOperands)
 def swap_operands(payload: ir.Operation, op: SwapOperands, rewriter: Rewriter) -> None:
     """Rewrites the one function below `payload`; see the op."""
     stores = walk(payload, "bufferization.materialize_in_destination")
-    if len(stores) != 1:
-        raise Refusal(payload, f"expected one bufferization.materialize_in_destination, found {len(stores)}")
-    store = stores[0]
-    with ir.InsertionPoint(store), store.location:
-        transposer = _Transposer(store)
-        result = transposer.value(store.operands[0])
-        bufferization.materialize_in_destination(None, result, transposer.view, restrict=True, writable=True)
-    rewriter.erase_op(store)
-    for replaced in reversed(transposer.replaced):
+    if not stores:
+        raise Refusal(payload, "expected a bufferization.materialize_in_destination, found none")
+    with ir.InsertionPoint(stores[0]), stores[0].location:
+        transposer = _Transposer(stores)
+        results = [transposer.value(store.operands[0]) for store in stores]
+    for store, result in zip(stores, results):
+        with ir.InsertionPoint(store), store.location:
+            bufferization.materialize_in_destination(
+                None, result, transposer.views[store], restrict=True, writable=True
+            )
+        rewriter.erase_op(store)
+    for replaced in reversed(transposer.created):
         if not any(list(value.uses) for value in replaced.results):
             rewriter.erase_op(replaced)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.traverse import producer
 from stepladder.mlir.types import row_major_strides
-from stepladder.mlir.windows import has_gaps, place_of
+from stepladder.mlir.windows import has_gaps, place_of, span_of
 from stepladder.payload.front.bodies import shape_of
 from stepladder.payload.front.digits import flat
 from stepladder.payload.front.views import Origin, Part, Place, View, new_view
@@ -69,6 +71,12 @@ class Parts:
                 f"{op.name} takes a part of a buffer that is no argument, or that is no dense rows at a static place",
                 "accepted: parts of arguments, with static offsets, sizes and pitches of rows, and steps of 1",
             )
+        if span_of(type_, *place) > _elements(op.operands[0]):
+            raise refuse(
+                op,
+                f"{op.name} takes a part that ends behind its buffer, which has {_elements(op.operands[0])} elements",
+                "accepted: parts whose elements are all in the buffer",
+            )
         key = view.place.argument, place[0], tuple(type_.shape), place[1]
         if key not in self.numbers:
             self.numbers[key] = self.first + len(self.numbers)
@@ -100,6 +108,13 @@ class Parts:
         offset = sum(first * stride for first, stride in zip(offsets, strides))
         kept = [strides[axis] for axis in _kept(sizes, shape_of(op.results[0], op))]
         return replace(_part(op, view.place.argument, offset, kept), read_only=view.read_only)
+
+
+def _elements(view: ir.Value) -> int:
+    """Returns the elements of the argument that a view is of."""
+    while (made := producer(view)) is not None:
+        view = made.operands[0]
+    return math.prod(ir.ShapedType(view.type).shape)
 
 
 def _part(op: ir.Operation, argument: int, offset: int, strides: Sequence[int]) -> View:

@@ -13,7 +13,7 @@ from stepladder.payload.front import bodies
 from stepladder.payload.front.digits import Digits, axis, equate, split
 from stepladder.payload.front.parts import VIEWS, Parts, takes_part
 from stepladder.payload.front.views import Origin, Place, View, new_view
-from stepladder.payload.refusal import refuse
+from stepladder.payload.refusal import refuse, refuse_fill
 
 ACCEPTED = (
     "accepted: one contraction of two arguments, by any linalg op that multiplies and adds; around it views "
@@ -243,13 +243,7 @@ class Trace:
         constant = producer(op.operands[0])
         attribute = constant.attributes["value"] if constant is not None and constant.name == "arith.constant" else None
         if not _is_zero(attribute):
-            number = getattr(attribute, "value", None)
-            raise refuse(
-                op,
-                "linalg.fill starts the accumulator from something other than the constant 0"
-                + (f": {number}" if isinstance(number, (int, float)) else ""),
-                "C = AB starts from zero, C = AB + C from C itself",
-            )
+            raise refuse_fill(op, getattr(attribute, "value", None))
         target = self._view(op.operands[1], op)
         _check_writable(target)
         self._write(op, op.operands[1], replace(target, origin=Origin.ZEROS, op=op))

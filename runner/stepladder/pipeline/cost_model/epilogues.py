@@ -27,6 +27,10 @@ _ROW_ENDS = 6.0
 # Nanoseconds of a warpgroup for an element of a pair of products, which at least an activation is computed of.
 # Measured on an H200: 9 us of 56 rows of 112 columns.
 _PAIR_ELEMENT = 1.2
+# Microseconds of elementwise ops: until operands arrive, of a box of TMA, of an element of a thread, and of one whose
+# operand is a matrix and whose C is transposed. Measured on an H200, of six problems with settings of both
+# orientations.
+_OPERANDS, _BOX, _ELEMENT, _TURNED_ELEMENT = 0.5, 0.15, 0.005, 0.015
 # Splits of a tile in global memory for which no block waits longer than for its own.
 _FEW_SPLITS = 12
 # The fraction that an epilogue takes longer with one stage, which waits for its store before the next box.
@@ -44,6 +48,12 @@ def writes_elements(knobs: Columns, size: Size) -> Array:
     by_tma = np.asarray(knobs.column("epilogue", "registers")) == "tma"
     in_cluster = np.asarray(knobs.column("split_k_workspace", "cluster")) == "cluster"
     return np.asarray((size.c_layout == "column") & ~by_tma & ~((knobs.floats("split_k", 1) > 1) & in_cluster))
+
+
+def _rows_of_warpgroup(knobs: Columns) -> Array:
+    """Returns how many rows of a tile a warpgroup writes."""
+    pingpong = np.asarray(knobs.column("schedule", "cooperative")) == "pingpong"
+    return knobs.floats("block_m") / np.where(pingpong, 1.0, knobs.floats("consumer_warpgroups", 1))
 
 
 def _store_rate(knobs: Columns, size: Size) -> Array:
@@ -97,6 +107,29 @@ def epilogue_time(
     is_pair = np.asarray(size.products) > 1
     computed = np.where(is_pair & (by_tma | by_rows), outside * knobs.floats("block_n") / writers * _PAIR_ELEMENT, 0.0)
     return constants["tile"] + (join(bytes_ / writers / rate * waits, together) + computed) * 1e-3
+
+
+def elementwise_time(knobs: Columns, size: Size) -> Array:
+    """Returns how much longer an epilogue takes that computes elementwise ops: until their operands arrive, for the
+    elements of a thread, and for each box of TMA, since a warpgroup computes one box after the other. Elements of a
+    matrix that a transposed C is combined with are loaded one by one.
+
+    Args:
+        knobs: with the tile, the epilogue and the schedule.
+        size: of the product, with what its elementwise ops read.
+
+    Returns:
+        Microseconds; 0 where there are none, and for pairs of products, which `epilogue_time` counts.
+    """
+    if not size.has_elementwise or size.products > 1:
+        return np.zeros(1)
+    rows, is_column = _rows_of_warpgroup(knobs), size.c_layout == "column"
+    row_bytes = knobs.floats("block_n") * size.out_bytes
+    boxes = np.where(is_column, rows / INSTRUCTION_ROWS, row_bytes / widest_box(row_bytes))
+    boxes = np.where(np.asarray(knobs.column("epilogue", "registers")) == "tma", boxes, 0.0)
+    elements = rows * knobs.floats("block_n") / _WARPGROUP_THREADS / knobs.floats("split_k", 1)
+    turned = size.read_matrices * (_TURNED_ELEMENT if is_column else 0.0)
+    return _OPERANDS + _BOX * boxes + (_ELEMENT + turned) * elements
 
 
 def reduction_time(knobs: Columns, constants: dict[str, float]) -> Array:

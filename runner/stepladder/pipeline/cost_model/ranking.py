@@ -26,9 +26,11 @@ _RASTER = "raster_group"
 # The knob of whether blocks start before the kernel in front has ended; what it has to be predicted to gain to be off,
 # since kernels that other work separates gain nothing.
 _LAUNCH, _LAUNCH_CAUTION = "dependent_launch", 0.03
-_PERSISTENT = "persistent_blocks"
+# The knob of where elementwise ops that make A are computed, and its value for registers.
+PRODUCERS, IN_REGISTERS = "producers", "registers"
+_LAST = (_LAUNCH, early_weights.KNOB)  # knobs that are chosen after the others
 # Knobs that make a small difference between settings that agree in the others.
-_DETAILS = ("block_k", "stages", "epilogue_stages", _PERSISTENT, "consumer_warpgroups", _RASTER, _LAUNCH)
+_DETAILS = ("block_k", "stages", "epilogue_stages", "persistent_blocks", "consumer_warpgroups", _RASTER, _LAUNCH)
 # Of few candidates, so many have one tile: if the model errs about a tile, it does so in all its forms.
 _TILE, _OF_A_TILE, _FEW = ("block_m", "block_n", "split_k"), 2, 4
 # How much faster than a setting of a measured tile width one of another width has to be predicted, to be chosen before
@@ -40,10 +42,12 @@ _EDGES = 0.1
 # columns at most. With this, first choices are nearer to the fastest measured setting of docs/results/decode_row.json,
 # and of drawn problems with few rows.
 _FEW_ROWS, _UNEVEN_ROWS, _UNEVEN = 64, 192, 0.08
+# As _CAUTION, for two blocks on a multiprocessor, of which few kernels were measured.
+_TWO_BLOCKS = 0.05
 # What may bound a main loop, by the names of the predicted times.
 LIMITS = ("matrix unit", "shared memory", "TMA", "L2", "latency", "HBM", "writes")
 # What a predicted time is made up of.
-PARTS = ("main loop", "prologue", "epilogue", "reduction", "launch", "repacking")
+PARTS = ("main loop", "prologue", "epilogue", "reduction", "launch", "repacking", "preparing")
 
 
 @dataclass(frozen=True)
@@ -156,13 +160,17 @@ def _number(facts: Mapping[str, Value], name: str) -> int:
     return value
 
 
-def size_of(facts: Mapping[str, Value], accumulate: bool) -> Size:
+def size_of(facts: Mapping[str, Value], accumulate: bool, *, in_registers: bool = False) -> Size:
     """Returns a problem's size from the facts that expressions use.
 
     Args:
         facts: with `m`, `n`, `k`, `a_bits`, `c_bits`, `acc_type`, `a_layout` and `b_layout`.
         accumulate: whether C is added to.
+        in_registers: whether elementwise ops that make A are computed in registers.
     """
+    a_source, b_source = (
+        _number(facts, name) / 8 if name in facts else 0.0 for name in ("a_source_bits", "b_source_bits")
+    )
     m, n, k, a_bits, c_bits = (_number(facts, name) for name in ("m", "n", "k", "a_bits", "c_bits"))
     return Size(
         m,
@@ -177,6 +185,12 @@ def size_of(facts: Mapping[str, Value], accumulate: bool) -> Size:
         *(float(_number(facts, name)) for name in ("batch", "a_matrices", "b_matrices") if name in facts),
         c_layout=str(facts.get("c_layout", "row")),
         products=float(_number(facts, "products")) if "products" in facts else 1.0,
+        a_source_bytes=a_source,
+        b_source_bytes=b_source,
+        a_cost=float(_number(facts, "producer_cost")) if "producer_cost" in facts else 0.0,
+        in_registers=in_registers and a_source > 0,
+        has_elementwise=bool(facts.get("has_elementwise", False)),
+        read_matrices=float(_number(facts, "read_matrices")) if "read_matrices" in facts else 0.0,
     )
 
 
@@ -210,7 +224,14 @@ _USEFUL_WARPGROUP = (
     "schedule == 'cooperative' or consumer_warpgroups == 1",
     "block_k * a_bits >= 1024 or block_k >= k",
     "split_k > 1 or split_k_workspace == 'cluster'",
-    "split_k > 1 or persistent_blocks > 0",
+    "split_k > 1 or persistent_blocks > 0 or min_blocks_per_sm > 1",
+    # Two blocks on a multiprocessor, for the small matmuls of a batch: each hides what the other waits for, so that
+    # neither loops over tiles. Their shared memory must fit, and ptxas refuses a wgmma whose accumulators take nearly
+    # all registers of a thread.
+    "min_blocks_per_sm < 2 or batch > 1 and persistent_blocks == 0 and schedule == 'cooperative' and products == 1",
+    "min_blocks_per_sm < 2 or min_blocks_per_sm * (shared_bytes + 1024) <= shared_memory_limit + 1024",
+    "min_blocks_per_sm < 2 or block_n // 2 + 26 <= 32768 // threads // 8 * 8",
+    "min_blocks_per_sm < 2 or accumulator_registers * tile_warpgroups <= 144",
     (
         "split_k > 1 or epilogue == 'tma' or (m * c_bits % 128 if c_layout == 'column' else "
         "block_n * c_bits % 256 or n * c_bits % 128) or products > 1 and m < block_m "
@@ -220,6 +241,12 @@ _USEFUL_WARPGROUP = (
     # fill. Tiles of 16 columns of both B took half as long again as predicted. Measured on an H200.
     "products == 1 or cluster_n == 1 or m >= block_m",
     "products == 1 or block_n >= 32 or m >= block_m or tiles <= persistent_blocks",
+    # Fragments of A in registers, and what they are made from, beside the sums.
+    (
+        "producers == 'kernels' or block_m * block_n * products * acc_bits // 4096 + block_m * block_k // 128 "
+        "<= (120 if schedule == 'cooperative' and consumer_warpgroups > 2 else 192) "
+        "* (1 if schedule == 'pingpong' else consumer_warpgroups)"
+    ),
     # Rows of C that TMA does not take are stored as whole rows, where these can begin anywhere.
     "epilogue != 'rows' or n * result_bits % 128",
     (
@@ -267,6 +294,7 @@ def _search(family: str, size: Size, gpu: Gpu) -> Search:
                 "cluster_n",
                 "split_k",
                 "split_k_workspace",
+                "min_blocks_per_sm",
                 "persistent_blocks",
                 "epilogue",
                 "tile_scheduler",
@@ -331,29 +359,17 @@ def _launched(columns: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -
     return chosen, {name: np.where(faster, other[name], time) for name, time in times.items()}
 
 
-def _early(columns: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> tuple[Columns, dict[str, Array]]:
-    """Returns every setting that can load weights early with the knob set, and with the time of such a kernel."""
-    early = early_weights.accepted(columns, size, gpu)
-    persistent = np.asarray(columns.column(_PERSISTENT, 0))
-    values = {
-        **columns.values,
-        early_weights.KNOB: early,
-        _PERSISTENT: np.where(early, early_weights.persistent_blocks(columns, size, gpu), persistent),
-    }
-    chosen = Columns(values, columns.derived, columns.count)
-    total = np.where(early, early_weights.predict(chosen, size, gpu), early_weights.late(times["total"]))
-    return chosen, {**times, "total": total}
-
-
 def _caution(family: str, columns: Columns, size: Size, gpu: Gpu) -> Array:
     """Returns what predicted times are multiplied by for their order: more for tile widths that were not measured, for
-    kernels of warps whose tiles do not divide the problem, and for some splits of few rows."""
+    kernels of warps whose tiles do not divide the problem, for some splits of few rows, and for two blocks on a
+    multiprocessor."""
     known = gpu.measured_widths.get(family, ())
     widths = _CAUTION * ~np.isin(columns.floats("block_n"), known) if known else np.zeros(columns.count)
     edges = _EDGES * columns.floats("has_edges", 0.0) if family == WARP else 0.0
     in_memory = np.asarray(columns.column("split_k_workspace", "cluster")) == "memory"
     uneven = in_memory & (columns.floats("block_m") == _UNEVEN_ROWS) & (np.minimum(size.m, size.n) <= _FEW_ROWS)
-    return 1.0 + widths + edges + _UNEVEN * uneven
+    twice = (columns.floats("min_blocks_per_sm", 1) > 1) & (family == WARPGROUP)
+    return 1.0 + widths + edges + _UNEVEN * uneven + _TWO_BLOCKS * twice
 
 
 def rank(
@@ -374,23 +390,22 @@ def rank(
     family = family_of(space)
     if family is None:
         return None
-    size = size_of(facts, accumulate)
+    size = size_of(facts, accumulate, in_registers=fixed.get(PRODUCERS) == IN_REGISTERS)
     search = _search(family, size, gpu)
     columns = _ordered(space, feasible(space, facts, fixed, search), size, gpu, family, fixed)
     times = predict(family, space, columns, size, gpu)
     launches = family == WARPGROUP and _LAUNCH in space.options and _LAUNCH not in fixed
-    is_early = fixed.get(early_weights.KNOB)
-    if is_early is None and launches and early_weights.KNOB in space.options and early_weights.applies(size, gpu):
-        columns, times = _early(columns, times, size, gpu)
-    elif launches and not is_early and warpgroup.launches_differ(size, gpu):
+    if launches and early_weights.KNOB in space.options and early_weights.applies(size, gpu, fixed):
+        columns, times = early_weights.choose(columns, times, size, gpu)
+    elif launches and not fixed.get(early_weights.KNOB) and warpgroup.launches_differ(size, gpu):
         columns, times = _launched(columns, times, size, gpu)
     # Of settings that take equally long, the first in the order of the knobs' options.
     order = np.argsort(times["total"] * _caution(family, columns, size, gpu), kind="stable")
     searched = tuple(
         name
-        for name in (*search.order, search.most, _RASTER, _LAUNCH, early_weights.KNOB)
+        for name in (*search.order, search.most, _RASTER, *_LAST)
         if name in space.options
         and name not in fixed
-        and (name not in (_LAUNCH, early_weights.KNOB) or isinstance(columns.values[name], Array))
+        and (name not in _LAST or isinstance(columns.values[name], Array))
     )
     return Ranking(family, searched, columns, times, order)

@@ -1,0 +1,132 @@
+"""Functions of public models as linalg on tensors of bf16: MLPs, gated MLPs and attention projections."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Model:
+    """Widths of a model's layers: hidden, of the MLP, of all query heads, of all key or value heads."""
+
+    name: str
+    hidden: int
+    mlp: int
+    query: int
+    key: int
+
+
+MODELS = (
+    Model("Llama-3-8B", 4096, 14336, 4096, 1024),
+    Model("Qwen2.5-7B", 3584, 18944, 3584, 512),
+    Model("GPT-NeoX-20B", 6144, 24576, 6144, 6144),
+)
+SMALL = (Model("small", 64, 96, 64, 32),)
+
+
+class Text:
+    """Linalg on tensors of bf16, written op by op."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.arguments: list[str] = []
+        self.count = 0
+
+    def argument(self, *shape: int) -> str:
+        """Adds an argument and returns its name.
+
+        Args:
+            shape: of the tensor.
+        """
+        self.arguments.append(f"%a{len(self.arguments)}: {_type(shape)}")
+        return f"%a{len(self.arguments) - 1}"
+
+    def _new(self, text: str) -> str:
+        self.count += 1
+        self.lines.append(f"  %v{self.count} = {text}")
+        return f"%v{self.count}"
+
+    def elementwise(self, shape: tuple[int, int], operands: dict[str, str], body: Sequence[str]) -> str:
+        """Returns the result of an elementwise op.
+
+        Args:
+            shape: of the result and the operands.
+            operands: value -> element type.
+            body: ops on %x0, %x1 and so on that make %y, of bf16.
+        """
+        empty = self._new(f"tensor.empty() : {_type(shape)}")
+        same = ", ".join(["affine_map<(i, j) -> (i, j)>"] * (len(operands) + 1))
+        types = ", ".join(_type(shape, element) for element in operands.values())
+        names = ", ".join(f"%x{number}: {element}" for number, element in enumerate(operands.values()))
+        return self._new(
+            f'linalg.generic {{indexing_maps = [{same}], iterator_types = ["parallel", "parallel"]}} '
+            f"ins({', '.join(operands)} : {types}) outs({empty} : {_type(shape)}) {{\n  ^bb0({names}, %out: bf16):"
+            + "".join(f"\n    {line}" for line in body)
+            + f"\n    linalg.yield %y : bf16\n  }} -> {_type(shape)}"
+        )
+
+    def linear(self, x: str, m: int, k: int, n: int) -> str:
+        """Adds x W^T with a new weight, rounded to bf16, and returns its name.
+
+        Args:
+            x: the name of the input, m x k.
+            m, k, n: sizes; the weight is n x k.
+        """
+        weight = self.argument(n, k)
+        empty = self._new(f"tensor.empty() : {_type((k, n))}")
+        transposed = self._new(
+            f"linalg.transpose ins({weight} : {_type((n, k))}) outs({empty} : {_type((k, n))}) permutation = [1, 0]"
+        )
+        begin = self._new(f"tensor.empty() : {_type((m, n), 'f32')}")
+        out = _type((m, n), "f32")
+        zeros = self._new(f"linalg.fill ins(%zero : f32) outs({begin} : {out}) -> {out}")
+        sums = self._new(
+            f"linalg.matmul ins({x}, {transposed} : {_type((m, k))}, {_type((k, n))}) outs({zeros} : {out}) -> {out}"
+        )
+        return self.elementwise((m, n), {sums: "f32"}, ["%y = arith.truncf %x0 : f32 to bf16"])
+
+    def function(self, name: str, results: dict[str, tuple[int, int]]) -> str:
+        """Returns the text of the function.
+
+        Args:
+            name: of the function.
+            results: the names of the values that it returns, with their shapes.
+        """
+        types = ", ".join(_type(shape) for shape in results.values())
+        return (
+            f"func.func @{name}({', '.join(self.arguments)}) -> ({types}) {{\n  %zero = arith.constant 0.0 : f32\n"
+            "  %one = arith.constant 1.0 : bf16\n"
+            + "\n".join(self.lines)
+            + f"\n  return {', '.join(results)} : {types}\n}}\n"
+        )
+
+
+def _type(shape: tuple[int, ...], element: str = "bf16") -> str:
+    return f"tensor<{'x'.join(map(str, shape))}x{element}>"
+
+
+def payload(kind: str, model: Model, m: int) -> str:
+    """Returns the text of a function.
+
+    Args:
+        kind: `mlp` (ReLU), `gated_mlp` (SiLU) or `projections`.
+        model: its widths.
+        m: rows of the input.
+    """
+    text = Text()
+    x = text.argument(m, model.hidden)
+    wide = (m, model.mlp)
+    if kind == "projections":
+        results = {text.linear(x, m, model.hidden, n): (m, n) for n in (model.query, model.key, model.key)}
+        return text.function(kind, results)
+    h = text.linear(x, m, model.hidden, model.mlp)
+    if kind == "mlp":
+        zero = "%z = arith.constant 0.0 : bf16"
+        h = text.elementwise(wide, {h: "bf16"}, [zero, "%y = arith.maximumf %x0, %z : bf16"])
+    else:
+        sigmoid = ["%n = arith.negf %x0 : bf16", "%e = math.exp %n : bf16", "%d = arith.addf %e, %one : bf16"]
+        h = text.elementwise(wide, {h: "bf16"}, [*sigmoid, "%y = arith.divf %x0, %d : bf16"])
+        up = text.linear(x, m, model.hidden, model.mlp)
+        h = text.elementwise(wide, {h: "bf16", up: "bf16"}, ["%y = arith.mulf %x0, %x1 : bf16"])
+    return text.function(kind, {text.linear(h, m, model.mlp, model.hidden): (m, model.hidden)})
