@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stepladder.pipeline.cost_model import warp, warpgroup
+from stepladder.pipeline.cost_model import early_weights, warp, warpgroup
 from stepladder.pipeline.cost_model.columns import Array, Columns
 from stepladder.pipeline.cost_model.constants import WARP, WARPGROUP
 from stepladder.pipeline.cost_model.gpu import Gpu
@@ -23,6 +23,7 @@ _RASTER = "raster_group"
 _LAUNCH, _LAUNCH_CAUTION = "dependent_launch", 0.03
 # The knob of where elementwise ops that make A are computed, and its value for registers.
 PRODUCERS, IN_REGISTERS = "producers", "registers"
+_LAST = (_LAUNCH, early_weights.KNOB)  # knobs that are chosen after the others
 # Knobs that make a small difference between settings that agree in the others.
 _DETAILS = ("block_k", "stages", "epilogue_stages", "persistent_blocks", "consumer_warpgroups", _RASTER, _LAUNCH)
 # Of few candidates, so many have one tile: if the model errs about a tile, it does so in all its forms.
@@ -276,13 +277,17 @@ def rank(
     columns = _ordered(space, feasible(space, facts, fixed, search), size, gpu, family, fixed)
     times = predict(family, space, columns, size, gpu)
     launches = family == WARPGROUP and _LAUNCH in space.options and _LAUNCH not in fixed
-    if launches and warpgroup.launches_differ(size, gpu):
+    if launches and early_weights.KNOB in space.options and early_weights.applies(size, gpu, fixed):
+        columns, times = early_weights.choose(columns, times, size, gpu)
+    elif launches and not fixed.get(early_weights.KNOB) and warpgroup.launches_differ(size, gpu):
         columns, times = _launched(columns, times, size, gpu)
     # Of settings that take equally long, the first in the order of the knobs' options.
     order = np.argsort(times["total"] * _caution(family, columns, size, gpu), kind="stable")
     searched = tuple(
         name
-        for name in (*search.order, search.most, _RASTER, _LAUNCH)
-        if name in space.options and name not in fixed and (name != _LAUNCH or isinstance(columns.values[name], Array))
+        for name in (*search.order, search.most, _RASTER, *_LAST)
+        if name in space.options
+        and name not in fixed
+        and (name not in _LAST or isinstance(columns.values[name], Array))
     )
     return Ranking(family, searched, columns, times, order)
