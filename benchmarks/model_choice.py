@@ -62,6 +62,7 @@ KNOBS = (
     "epilogue_stages",
     "tile_scheduler",
     "dependent_launch",
+    "early_weights",
     "swap_operands",
 )
 COLUMNS = (
@@ -116,7 +117,9 @@ def build_one(job: Job) -> Built:
 
     try:
         with mlir_context():
-            request = Request(PIPELINE, {**(job.knobs or {}), "target": TARGET}, tuned=job.knobs is None)
+            request = Request(
+                PIPELINE, {**(job.knobs or {}), "target": TARGET}, tuned=job.knobs is None, constant_weights=True
+            )
             built = build.build(payload(job.problem, job.types), job.problem.name, request, use_cache=False)
             bundle.write_bundle(job.path, built.manifest, built.code.cubin, built.code.ptx, {})
     except StepladderError as error:

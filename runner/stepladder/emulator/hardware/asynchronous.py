@@ -30,9 +30,9 @@ def bytes_touched(group: Group, space: Allocation, actor: int, starts: np.ndarra
     """Returns the Touch of one actor and the bytes of an allocation; None without the sanitizer.
 
     Args:
-        group: of the actor.
+        group: with the sanitizer.
         space: the allocation.
-        actor: the warp or agent.
+        actor: of the sanitizer.
         starts: int array of bytes from the allocation's first, of pieces that do not overlap.
         size: bytes of each piece.
     """
@@ -165,7 +165,7 @@ def copy(fiber: Fiber, op: Instruction, source: Access, target: Access) -> None:
 
     Args:
         fiber: the threads.
-        op: the instruction.
+        op: the copy, for findings.
         source: of global memory, (L, elements) for the L active lanes.
         target: of shared memory, of the same shape.
     """
@@ -247,14 +247,11 @@ class Warpgroup:
         self.is_fenced = False
 
     def begin(self, op: Instruction, touches: Sequence[Touch | None]) -> Product:
-        """Begins a product, as `agent`.
+        """Returns a product that has begun, which reads as `agent`.
 
         Args:
-            op: the instruction.
-            touches: what it reads; None for nothing.
-
-        Returns:
-            The product.
+            op: the product.
+            touches: what it reads; None without the sanitizer.
         """
         tell_common(self.group, self.agent, self.warps)
         touches = [touch for touch in touches if touch is not None]

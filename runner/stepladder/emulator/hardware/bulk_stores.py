@@ -93,8 +93,8 @@ def begin(fiber: Fiber, lane: int, store: BulkStore) -> None:
 
     Args:
         fiber: the threads.
-        lane: the thread.
-        store: of it.
+        lane: the one that begins it.
+        store: what it stores.
     """
     fiber.group.begins("TMA stores", store.op, store)
     _bulk(fiber, lane).open.append(store)

@@ -49,13 +49,15 @@ class Allocation:
         shadow: what the sanitizer knows about it, or None.
         freed: the op that freed it, or None.
         is_array: whether it is data that launches share, and no parameters or constants of one.
+        is_kept: whether the program states that the launches before one do not write it (`read_early`).
+        recently_written: whether a launch has written it that may not have ended when a dependent launch begins.
         written: which bytes are, where that is noted (`initialized`): bool array, else None.
         ever_written: for each granule of the sanitizer, whether a launch has written it; None where none has.
     """
 
     __slots__ = (
-        *("address", "copies", "data", "ever_written", "freed", "is_array", "name", "shadow", "size", "space"),
-        "written",
+        *("address", "copies", "data", "ever_written", "freed", "is_array", "is_kept", "name", "recently_written"),
+        *("shadow", "size", "space", "written"),
     )
 
     def __init__(self, size: int, *, copies: int = 1, space: str = "global", address: int = 0, name: str = "") -> None:
@@ -71,6 +73,8 @@ class Allocation:
         self.freed: Instruction | None = None
         self.ever_written: np.ndarray | None = None
         self.is_array = True
+        self.is_kept = False
+        self.recently_written = False
         self.written: np.ndarray | None = None
 
     def typed(self, dtype: np.dtype) -> np.ndarray:
@@ -104,11 +108,18 @@ class Heap:
             None,
         )
 
-    def forget(self) -> None:
-        """Drops the records of accesses, but not whether anything has been written."""
+    def forget(self, *, dependent: bool = False) -> None:
+        """Drops the records of accesses, but not whether anything has been written.
+
+        Args:
+            dependent: whether the launch that made them began before the one before had ended: that one may not have
+                ended when the next one begins.
+        """
         for allocation in self.allocations:
+            allocation.recently_written &= dependent
             if allocation.shadow is not None:
                 written = allocation.shadow.written
+                allocation.recently_written |= bool(written.any())
                 before = allocation.ever_written
                 allocation.ever_written = written if before is None else before | written
             allocation.shadow = None
