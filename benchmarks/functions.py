@@ -150,25 +150,27 @@ def _try_to_compile(case: tuple[str, Model, int]) -> None:
         compiled(*case)
 
 
-def tuned(torch: Any, call: Callable[..., tuple], weights: Sequence[Any], mode: str) -> Callable[[Any], tuple]:  # noqa: ANN401
-    """Returns what `torch.compile` makes of a function, with its weights as parameters of a module.
+def tuned(torch: Any, call: Callable[..., tuple], weights: Sequence[Any]) -> Callable[[Any], tuple]:  # noqa: ANN401
+    """Returns what `torch.compile` makes of a function with max-autotune, with its weights as parameters of a module:
+    its graphs do not copy those.
 
     Args:
         torch: the module.
         call: the function, of the input and the weights.
         weights: tensors.
-        mode: of `torch.compile`.
     """
+    names = [f"weight{number}" for number in range(len(weights))]
 
     class Layers(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.weights = torch.nn.ParameterList(weights)
+            for name, weight in zip(names, weights):
+                self.register_parameter(name, torch.nn.Parameter(weight, requires_grad=False))
 
         def forward(self, x: Any) -> tuple:  # noqa: ANN401
-            return call(x, *self.weights)
+            return call(x, *(getattr(self, name) for name in names))
 
-    return torch.compile(Layers(), mode=mode)
+    return torch.compile(Layers(), mode="max-autotune")
 
 
 def measure(kind: str, model: Model, m: int, others: Collection[str]) -> dict[str, Any]:
@@ -212,10 +214,10 @@ def measure(kind: str, model: Model, m: int, others: Collection[str]) -> dict[st
         graphs = {name: captured(torch, call) for name, call in calls.items()}
         x, *weights = tensors
         if "graph" in others:
-            without = tuned(torch, eager, weights, "max-autotune-no-cudagraphs")
-            graphs["max-autotune"] = captured(torch, lambda: without(x))
+            without = torch.compile(eager, mode="max-autotune-no-cudagraphs")
+            graphs["max-autotune"] = captured(torch, lambda: without(*tensors))
         if "calls" in others:
-            whole = tuned(torch, eager, weights, "max-autotune")
+            whole = tuned(torch, eager, weights)
             calls["max-autotune"] = lambda: whole(x)
         result["us"] = {
             "calls": in_turn(torch, calls),

@@ -27,7 +27,7 @@ module attributes {transform.with_named_sequence} {
         // Each stage has the large and the small parts of tiles of f32; see `split_into_tf32`.
         splits_f32 = "1", parts = "2 if is_f32 and not allow_tf32 else 1",
         // Bits in shared memory for an element of A: where A is in registers, of what elementwise ops make it from.
-        held_bits = "(a_source_bits or a_bits) if producers == 'registers' else a_bits",
+        held_bits = "register_source_bits if register_source_bits > 0 else a_bits",
         stages_bytes = "stages * parts * (block_m * held_bits + load_n * products * a_bits) * block_k / 8",
         k_steps = "(k + block_k - 1) // block_k",
 
@@ -141,6 +141,9 @@ module attributes {transform.with_named_sequence} {
       -> !transform.any_param
     %epilogue_stages = transform.tune.knob<"epilogue_stages"> = 2 from options = [1, 2, 4]
       {description = "buffers of a consumer warpgroup, with epilogue = tma; 128 bytes of a row in its one, with rows"}
+      -> !transform.param<i64>
+    %store_threads = transform.tune.knob<"store_threads"> = 128 from options = [128, 32]
+      {description = "with epilogue = tma, the threads that store a part of C together: a warpgroup, or a warp"}
       -> !transform.param<i64>
     %tile_scheduler = transform.tune.knob<"tile_scheduler"> = "data_parallel"
       from options = ["data_parallel", "stream_k"]

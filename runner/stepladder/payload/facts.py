@@ -44,6 +44,8 @@ FACTS = (
     "b_bits",
     "a_source_bits",
     "b_source_bits",
+    "register_source_bits",
+    "producer_cost",
     "c_bits",
     "acc_bits",
     "a_layout",
@@ -66,6 +68,9 @@ FACTS = (
     "has_copied_tiles",
 )
 
+# Functions of `math` that are an instruction or two, and the instructions of the others and of a division.
+_SHORT_FUNCTIONS = ("math.absf", "math.absi", "math.fma", "math.floor", "math.ceil", "math.roundeven")
+_FUNCTION_COST = 20
 # Bits that the rows of operands that are parts of buffers begin at multiples of.
 _ROW_BITS = 128
 
@@ -109,6 +114,8 @@ def problem_facts(problem: Problem) -> Facts:
         "has_copied_tiles": 0,
         "a_source_bits": _source_bits(problem.a_source, problem.m * problem.k),
         "b_source_bits": _source_bits(problem.b_source, problem.k * problem.n),
+        "register_source_bits": 0,
+        "producer_cost": sum(map(_cost, problem.producers)),
     }
     for role in ("a", "b", "c", "acc"):
         name = getattr(problem, f"{role}_type")
@@ -117,6 +124,13 @@ def problem_facts(problem: Problem) -> Facts:
     types = [problem.c_type, *(result.element_type for result in matrices)]
     facts["result_bits"] = min(map(bits_of_name, types))
     return facts
+
+
+def _cost(name: str) -> int:
+    """Returns about how many instructions of arithmetic on floating-point numbers a scalar op takes, by its name."""
+    if (name.startswith("math.") and name not in _SHORT_FUNCTIONS) or name == "arith.divf":
+        return _FUNCTION_COST
+    return int(name.endswith("f") or name in ("arith.sitofp", "arith.uitofp"))
 
 
 def _read_matrices(problem: Problem) -> int:
@@ -172,6 +186,8 @@ def type_facts(module: ir.Module) -> Facts:
         "has_elementwise": int(not all(map(rounds, consumers))),
         "has_producer": int(bool(producers)),
         "a_source_bits": 0,
+        "register_source_bits": 0,
+        "producer_cost": 0,
         "b_source_bits": 0,
         "batched": 0,
         **noted,
