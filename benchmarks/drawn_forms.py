@@ -6,21 +6,24 @@ and checked before it is timed. Libraries are called through PyTorch: cuBLAS by 
 `einsum` for contractions, and for epilogues cuBLASLt where PyTorch reaches it, and cuBLAS with PyTorch's elementwise
 kernels. The ratio is to the fastest of those calls.
 
-Needs PyTorch, MLIR and ptxas on the machine with the GPU:
+Needs PyTorch on the machine with the GPU, and MLIR and ptxas where kernels are built, there or elsewhere:
 
     python benchmarks/drawn_forms.py --count 80
+    python benchmarks/drawn_forms.py --count 60 --seed 7 --build kernels
+    python benchmarks/drawn_forms.py --count 60 --seed 7 --built kernels
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import os
 import random
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +31,7 @@ import duel
 import stepladder
 from common import result_parser, run, write_result
 from draw import MOST_BYTES, MOST_OPERATIONS, log_uniform
+from form_libraries import libraries
 from fused_epilogues import CASES, PIPELINE, TARGET
 from stepladder.measure.timing import Contestant, Mode
 from stepladder.runtime.device import Device
@@ -42,6 +46,8 @@ LEAST, MOST, MOST_OF_BATCH = 64, 8192, 2048
 LARGEST_DIFFERENCE = 2.0**-10
 # Shorter than that of other benchmarks: most of these problems are small.
 BURST = Mode(0.01, 0.03)
+# In a folder of built kernels: why others cannot be built, by name of the problem.
+_REFUSED = "refused.json"
 
 # Dimensions of A, B and C, as `einsum` writes them: m, n, k and b, and the parts of a dimension of a contraction.
 _TRANSPOSED = ("km,kn->mn", "mk,nk->mn", "km,nk->mn")
@@ -229,51 +235,6 @@ def _difference(form: Form, operands: Sequence[torch.Tensor]) -> float:
     return math.inf if difference.isnan() else float(difference)
 
 
-def _arranged(view: torch.Tensor, dimensions: str, wanted: str) -> torch.Tensor:
-    """Returns a view with other orders of dimensions, and an extent of one for a dimension that it lacks."""
-    view = view.permute([dimensions.index(letter) for letter in wanted if letter in dimensions])
-    for place, letter in enumerate(wanted):
-        view = view if letter in dimensions else view.unsqueeze(place)
-    return view
-
-
-def libraries(
-    form: Form, operands: Sequence[torch.Tensor], stream: torch.cuda.Stream
-) -> dict[str, Callable[[], torch.Tensor]]:
-    """Returns library calls that compute a problem, by name.
-
-    Args:
-        form: the problem.
-        operands: A, B, C and what the epilogue reads.
-        stream: that calls are enqueued on.
-    """
-    import torch
-
-    a, b, c, *rest = operands
-    d = rest[0] if rest else None
-    a_dimensions, b_dimensions, c_dimensions = form.dimensions
-    if form.kind == "contraction":
-        calls = {"einsum": lambda: torch.einsum(form.spec, a, b)}
-    else:
-        outer = "b" if "b" in c_dimensions else ""
-        left, right = _arranged(a, a_dimensions, f"{outer}mk"), _arranged(b, b_dimensions, f"{outer}kn")
-        calls = {"cublas": lambda: torch.matmul(left, right, out=c)}
-        if form.epilogue:
-            case = CASES[form.epilogue]
-            calls = {"eager": lambda: case.eager(torch.mm(left, right), d)}
-            if (fused := case.lt) is not None:
-                calls["lt"] = lambda: fused(left, right, d)
-
-    def on_stream(call: Callable[[], torch.Tensor]) -> Callable[[], torch.Tensor]:
-        def enqueue() -> torch.Tensor:
-            with torch.cuda.stream(stream):
-                return call()
-
-        return enqueue
-
-    return {name: on_stream(call) for name, call in calls.items()}
-
-
 def _build(number: int, form: Form, folder: Path) -> str:
     """Builds the bundle of a problem; returns why it cannot be built, or an empty string."""
     from stepladder.pipeline.context import mlir_context
@@ -289,7 +250,21 @@ def _build(number: int, form: Form, folder: Path) -> str:
     return ""
 
 
-def measure(device: Device, form: Form, path: Path, rounds: int) -> dict[str, Any]:
+def build(forms: Sequence[Form], folder: Path) -> None:
+    """Builds the bundles of problems, by number, and writes why others cannot be built.
+
+    Args:
+        forms: the problems.
+        folder: of the bundles and of `_REFUSED`.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with ProcessPoolExecutor(max_workers=os.cpu_count()) as executor:
+        reasons = list(executor.map(_build, range(len(forms)), forms, [folder] * len(forms)))
+    refused = {form.name: why for form, why in zip(forms, reasons) if why}
+    (folder / _REFUSED).write_text(json.dumps(refused, indent=1) + "\n")
+
+
+def measure(device: Device, form: Form, path: Path, rounds: int, mode: Mode = BURST) -> dict[str, Any]:
     """Checks and times the kernels of a problem.
 
     Args:
@@ -297,6 +272,7 @@ def measure(device: Device, form: Form, path: Path, rounds: int) -> dict[str, An
         form: the problem.
         path: of its bundle.
         rounds: of the measurement.
+        mode: length of each run and of the pause before it.
 
     Returns:
         The entry of the result.
@@ -328,7 +304,7 @@ def measure(device: Device, form: Form, path: Path, rounds: int) -> dict[str, An
     contestants = [Contestant(name, form.flops, call) for name, call in made.items()]
     contest = duel.Duel(device, contestants[0], [Contestant("own", form.flops, enqueue), *contestants[1:]])
     try:
-        measured = contest.run(BURST, rounds)
+        measured = contest.run(mode, rounds)
     finally:
         contest.free()
     kernels = measured["kernels"]
@@ -349,6 +325,14 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, default=5, help="rounds, of which medians are taken (default: 5)")
     parser.add_argument("--count", type=int, default=COUNT, help=f"problems (default: {COUNT})")
     parser.add_argument("--seed", type=int, default=SEED, help=f"of the draw (default: {SEED})")
+    parser.add_argument(
+        "--pause",
+        type=float,
+        default=BURST.pause_seconds,
+        help=f"seconds before a run (default: {BURST.pause_seconds})",
+    )
+    parser.add_argument("--build", type=Path, metavar="FOLDER", help="build the kernels there, and measure nothing")
+    parser.add_argument("--built", type=Path, metavar="FOLDER", help="measure the kernels that were built there")
     return parser
 
 
@@ -360,17 +344,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     args = make_parser().parse_args(arguments)
     forms = draw(args.count, args.seed)
+    if args.build:
+        build(forms, args.build)
+        return
+    mode = replace(BURST, pause_seconds=args.pause)
     with tempfile.TemporaryDirectory(prefix="stepladder-") as name:
-        folder = Path(name)
-        with ProcessPoolExecutor(max_workers=os.cpu_count()) as executor:
-            reasons = list(executor.map(_build, range(len(forms)), forms, [folder] * len(forms)))
+        folder = args.built or Path(name)
+        if not args.built:
+            build(forms, folder)
+        refused = json.loads((folder / _REFUSED).read_text())
         with Device() as device:
             result = duel.header(device)
-            result |= {"pipeline": PIPELINE, "mode": asdict(BURST), "rounds": args.rounds, "seed": args.seed}
-            result |= {"problems": [], "refused": {form.name: why for form, why in zip(forms, reasons) if why}}
-            for number, (form, why) in enumerate(zip(forms, reasons)):
-                if not why:
-                    result["problems"].append(measure(device, form, folder / str(number), args.rounds))
+            result |= {"pipeline": PIPELINE, "mode": asdict(mode), "rounds": args.rounds, "seed": args.seed}
+            result |= {"problems": [], "refused": refused}
+            for number, form in enumerate(forms):
+                if form.name not in refused:
+                    result["problems"].append(measure(device, form, folder / str(number), args.rounds, mode))
                     print(f"{form.kind} {form.name}: {result['problems'][-1]['ratio']:.3f}", flush=True)
                     write_result(args.result, result)
 

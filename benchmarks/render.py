@@ -23,6 +23,7 @@ import render_emulator
 import render_fusion
 import render_hopper
 import render_hopper_checks
+import render_producers
 import render_python
 import render_steps
 import render_warp
@@ -72,6 +73,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     **render_choice.REGIONS,
     **render_emulator.REGIONS,
     **render_fusion.REGIONS,
+    **render_producers.REGIONS,
     **render_steps.REGIONS,
     **render_hopper.REGIONS,
     **render_hopper_checks.REGIONS,

@@ -27,7 +27,7 @@ module attributes {transform.with_named_sequence} {
         // Each stage has the large and the small parts of tiles of f32; see `split_into_tf32`.
         splits_f32 = "1", parts = "2 if is_f32 and not allow_tf32 else 1",
         // Bits in shared memory for an element of A: where A is in registers, of what elementwise ops make it from.
-        held_bits = "(a_source_bits or a_bits) if producers == 'registers' else a_bits",
+        held_bits = "register_source_bits if register_source_bits > 0 else a_bits",
         stages_bytes = "stages * parts * (block_m * held_bits + load_n * products * a_bits) * block_k / 8",
         k_steps = "(k + block_k - 1) // block_k",
 
@@ -142,6 +142,9 @@ module attributes {transform.with_named_sequence} {
     %epilogue_stages = transform.tune.knob<"epilogue_stages"> = 2 from options = [1, 2, 4]
       {description = "buffers of a consumer warpgroup, with epilogue = tma; 128 bytes of a row in its one, with rows"}
       -> !transform.param<i64>
+    %store_threads = transform.tune.knob<"store_threads"> = 128 from options = [128, 32]
+      {description = "with epilogue = tma, the threads that store a part of C together: a warpgroup, or a warp"}
+      -> !transform.param<i64>
     %tile_scheduler = transform.tune.knob<"tile_scheduler"> = "data_parallel"
       from options = ["data_parallel", "stream_k"]
       {description = "data_parallel: whole tiles; stream_k: the last, partial wave is split along k over all blocks"}
@@ -152,6 +155,9 @@ module attributes {transform.with_named_sequence} {
     %prefetch_steps = transform.tune.knob<"prefetch_steps"> = 0 from options = [0, 2, 4, 8, 12, 16, 24, 32]
       {description = "k steps whose tiles of the larger operand are prefetched to L2 before the previous kernel ends"}
       -> !transform.param<i64>
+    %early_weights = transform.tune.knob<"early_weights"> = false from options = [false, true]
+      {description = "load the first stages of the larger operand before the previous kernel has ended"}
+      -> !transform.any_param
     %min_blocks_per_sm = transform.tune.knob<"min_blocks_per_sm"> = 1 from options = [1, 2]
       {description = "blocks that fit on a multiprocessor at the same time, with their registers and shared memory"}
       -> !transform.param<i64>
@@ -249,6 +255,12 @@ module attributes {transform.with_named_sequence} {
         attributes {knobs = {selected_region_attr = "prefetch_steps > 0"}} {
     }, {
       transform.include @prefetch_to_l2 failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
+
+    transform.tune.alternatives<"load_weights_early"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "early_weights"}} {
+    }, {
+      transform.include @load_weights_early failures(propagate) (%module) : (!transform.any_op) -> ()
     }
 
     // The epilogue.

@@ -49,6 +49,7 @@ module attributes {transform.with_named_sequence} {
         // The bytes of a row of a TMA store box; each consumer has epilogue_stages boxes, as high as its rows.
         box_bytes = "128 if block_n * c_bits % 1024 == 0 else 64 if block_n * c_bits % 512 == 0 else 32",
         copies_operand = "0",
+        store_threads = "128",
         epilogue_bytes = "block_m * box_bytes * epilogue_stages if epilogue == 'tma' else 0",
         // 1024 more bytes cover the mbarriers, in static shared memory, and the gap to the dynamic array after them,
         // which starts at a multiple of 1024: the period of the 128-byte swizzle, 8 rows of 128 bytes.

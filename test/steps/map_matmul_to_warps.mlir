@@ -1,7 +1,7 @@
 // Each warp takes warp_m x warp_n of the block's tile of C, and a fill of C is cut the same way. A second barrier
 // stands behind the matmul.
 //
-// DEFINE: %{opt} = %stepladder-opt %s --pipeline wmma --step map_matmul_to_warps --split-input-file
+// DEFINE: %{opt} = %stepladder-opt %s --pipeline wmma --step map_matmul_to_warps --split-input-file --verify-diagnostics
 // DEFINE: %{sizes} = --set block_m=64 --set block_n=64 --set warp_n=32
 // RUN: %{opt} %{sizes} --set warp_m=32 | FileCheck %s
 // RUN: %{opt} %{sizes} --set warp_m=16 --without stage_in_shared_memory,prefetch_to_registers \
@@ -60,6 +60,22 @@ func.func @from_zero(%A: memref<64x16xf16>, %B: memref<16x64xf16>, %C: memref<64
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
     linalg.fill ins(%zero : f32) outs(%C : memref<64x64xf32>)
     linalg.matmul ins(%A, %B : memref<64x16xf16>, memref<16x64xf16>) outs(%C : memref<64x64xf32>)
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+// A thread would have a tile of its own, which others do not copy to.
+// expected-error@unknown {{tiles that linalg.matmul takes must be arguments or in shared memory}}
+func.func @private(%A: memref<64x16xf16>, %B: memref<16x64xf16>, %C: memref<64x64xf32>) {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %tile = memref.alloc() : memref<64x16xf16>
+    linalg.copy ins(%A : memref<64x16xf16>) outs(%tile : memref<64x16xf16>)
+    linalg.matmul ins(%tile, %B : memref<64x16xf16>, memref<16x64xf16>) outs(%C : memref<64x64xf32>)
     gpu.terminator
   }
   return

@@ -112,7 +112,7 @@ def test_launches_by_themselves_are_chosen_where_the_cache_holds_operands_in_par
 
     def launches(m: int, n: int, k: int) -> set[bool]:
         facts = facts_of("wgmma", m, n, k, c_type="f16")
-        ranked = ranking.rank(pipeline_space("wgmma"), facts, False, card, {})
+        ranked = ranking.rank(pipeline_space("wgmma"), facts, False, card, {"early_weights": False})
         assert ranked is not None
         return {bool(candidate.knobs.get("dependent_launch", True)) for candidate in ranked.first(3)}
 
@@ -131,3 +131,38 @@ def test_a_launch_by_itself_needs_a_cache_that_holds_half_of_the_operands() -> N
     assert ranked is not None
     assert {bool(candidate.knobs.get("dependent_launch", True)) for candidate in ranked.first(3)} == {True}
     assert [warpgroup.is_kept_in_place(size(16, n, 5120), H200) for n in (2048, 5120)] == [True, False]
+
+
+def test_two_blocks_of_a_multiprocessor_share_it_and_hide_what_each_waits_for() -> None:
+    small = {"block_m": 64, "block_n": 64, "consumer_warpgroups": 1, "persistent_blocks": 0}
+    times = predicted(size(64 * 264, 64, 1024), min_blocks_per_sm=[1, 2], **small)
+    assert list(times["waves"]) == [2, 1]
+    assert times["matrix unit"][0] == times["matrix unit"][1]
+    assert times["prologue"][0] == 2 * times["prologue"][1]
+    assert times["total"][1] < times["total"][0]
+    few = predicted(size(64 * 100, 64, 1024), min_blocks_per_sm=[1, 2], **small)["total"]
+    assert few[0] == few[1]
+
+
+def test_elementwise_ops_take_longer_in_narrow_boxes_and_for_matrices_of_a_transposed_c() -> None:
+    plain = size(4096, 4096, 256)
+    ops = replace(plain, has_elementwise=True)
+    widths = [112, 128]  # boxes of 32 and of 128 bytes
+    knobs = columns(TILE, block_n=widths)
+    narrow, wide = epilogues.elementwise_time(knobs, ops)
+    assert narrow > wide > 0 and not epilogues.elementwise_time(knobs, plain).any()
+    turned = replace(ops, c_layout="column")
+    added = epilogues.elementwise_time(knobs, replace(turned, read_matrices=1.0))
+    assert (added > epilogues.elementwise_time(knobs, turned)).all()
+
+
+def test_edges_of_both_sides_are_those_of_different_tiles() -> None:
+    """Half of the tiles have rows of zeros of A, and half of B: as much as both, not as if all tiles had either."""
+    clusters = {"block_m": 128, "block_n": 128, "cluster_m": 2, "cluster_n": 2}
+
+    def zeros(m: int, n: int) -> float:
+        slow, none = (with_constants(zero_row=time) for time in (1000.0, 0.0))
+        times = [predicted(size(m, n, 4096), card, **clusters)["TMA"][0] for card in (slow, none)]
+        return times[0] - times[1]
+
+    assert zeros(200, 200) < 1.5 * (zeros(200, 256) + zeros(256, 200))

@@ -163,12 +163,12 @@ def check_first_choices(
             check_requirements(pipeline, steps, scope, asked.location)
 
 
-def _orientations(m: int, n: int, k: int, **fixed: bool) -> tuple[Ranking | Orientations, list[Candidate]]:
+def _orientations(m: int, n: int, k: int, **fixed: int) -> tuple[Ranking | Orientations, list[Candidate]]:
     """The ranking of a problem on wgmma, with its first candidates."""
     with mlir_context():
         pipeline = library.load("wgmma")
         types = {"a_type": "bf16", "b_type": "bf16", "c_type": "bf16"}
-        text = matmul_text(m, n, k, **types, accumulate=fixed.pop("accumulate", False))
+        text = matmul_text(m, n, k, **types, accumulate=fixed.pop("accumulate", False), batch=fixed.pop("batch", None))
         query = read_query(pipeline, Request("wgmma", {"target": "sm_90a", **fixed}, tuned=True), text, "matmul.mlir")
         ranked = knob_choice.rank(query)
     assert ranked is not None
@@ -199,9 +199,21 @@ def test_a_square_stays_as_it_is() -> None:
 
 
 def test_an_orientation_that_is_refused_is_not_ranked() -> None:
-    """The exchanged product adds no C before it is rounded."""
-    _, first = _orientations(528, 5944, 9112, accumulate=True)
+    """The matmuls of a batch are not exchanged; C is added before it is rounded in either orientation."""
+    _, first = _orientations(528, 5944, 9112, batch=2)
     assert first and all("swap_operands" not in candidate.knobs for candidate in first)
+    _, first = _orientations(528, 5944, 9112, accumulate=True)
+    assert any("swap_operands" in candidate.knobs for candidate in first)
+
+
+def test_two_blocks_share_a_multiprocessor_in_a_batch_only() -> None:
+    """Nine matmuls of 96 x 1808 have 261 tiles of 128 x 64: nearly as many as two blocks a multiprocessor."""
+    _, first = _orientations(96, 1808, 112, batch=9)
+    assert first[0].knobs["min_blocks_per_sm"] == 2 and first[0].knobs["persistent_blocks"] == 0
+    _, alone = _orientations(96, 1808, 112, batch=9, min_blocks_per_sm=1)
+    assert first[0].microseconds < alone[0].microseconds
+    _, single = _orientations(576, 576, 1048)
+    assert all(candidate.knobs["min_blocks_per_sm"] == 1 for candidate in single)
 
 
 def test_settings_are_within_a_factor_of_the_first_in_either_orientation() -> None:

@@ -69,10 +69,15 @@ STMATRIX = "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r4], {%t};"
         (f"{WRITE} bar.warp.sync -1; {LDMATRIX}", set()),
         (f"{WRITE} bar.warp.sync -1; {LDMATRIX} {WRITE}", set()),
         (f"{WRITE} bar.warp.sync -1; ld.shared.b32 %r6, [%r3]; {STMATRIX}", set()),
+        (f"{STMATRIX} ld.shared.b32 %r6, [%r3];", {"race"}),
+        (f"{STMATRIX} {WRITE}", {"race"}),
+        (f"{STMATRIX} bar.warp.sync -1; ld.shared.b32 %r6, [%r3];", set()),
+        (f"{STMATRIX} bar.sync 0; {WRITE}", set()),
     ],
 )
 def test_matrices_of_a_warp(body: str, found: set[str]) -> None:
-    """The threads of a warp wait for each other at ldmatrix and stmatrix, but what they wrote needs a barrier."""
+    """The threads of a warp wait for each other at ldmatrix and stmatrix, but what they wrote needs a barrier,
+    and so does what stmatrix wrote."""
     _, outcome = ptx_kernels.run(ptx_kernels.kernel(_MATRIX.format(body=body), shared=_S))
     assert ptx_kernels.kinds(outcome) == found
 

@@ -311,6 +311,9 @@ def test_stablehlo_as_jax_writes_it() -> None:
     broken = JAX.replace("dot_general %4", "dot_generous %4")
     with pytest.raises(StepladderError, match="StableHLO is not lowered to linalg"):
         stepladder.compile(broken, device="emulator", target="sm_90a")
+    unsigned = JAX.replace("f16>", "ui8>").replace("0.000000e+00", "0")
+    with pytest.raises(StepladderError, match=r"a cast of tensor<24x16xui8> to tensor<24x16xi8> is left"):
+        stepladder.compile(unsigned, device="emulator", target="sm_90a")
     with pytest.raises(StepladderError, match=r"'chlo\.erfc' is an op of CHLO") as caught:
         stepladder.compile(JAX.replace("stablehlo.maximum", "chlo.erfc"), device="emulator", target="sm_90a")
     assert (caught.value.location or "").endswith(":18")

@@ -19,6 +19,7 @@ CASES = {
     "first of two": ({**TILES, "block_n": 64, "epilogue_stages": 1}, (128, 128, 96), "f32"),
     "edges": ({**TILES, "consumer_warpgroups": 2, "block_m": 128, "block_n": 64}, (200, 88, 72), "bf16"),
     "ping-pong": ({**TILES, "schedule": "pingpong"}, (256, 64, 64), "f32"),
+    "stores by warps": ({**TILES, "block_m": 128, "store_threads": 32, "epilogue_stages": 1}, (200, 88, 72), "f32"),
 }
 KINDS = {"bf16": "add_matrix_bf16", "f32": "add_matrix"}
 
@@ -52,7 +53,12 @@ def test_right_from_boxes(case: str) -> None:
 
 @pytest.mark.parametrize(
     "case, without",
-    [("both boxes", "nvvm.cp.async.wait.group 0"), ("ping-pong", "nvvm.cp.async.bulk.wait_group 0 {read}")],
+    [
+        ("both boxes", "nvvm.cp.async.wait.group 0"),
+        ("ping-pong", "nvvm.cp.async.bulk.wait_group 0 {read}"),
+        ("stores by warps", "nvvm.cp.async.bulk.wait_group 0 {read}"),
+        ("stores by warps", "nvvm.bar.warp.sync"),
+    ],
 )
 def test_a_wait_that_is_left_out_is_found(case: str, without: str) -> None:
     _, found = checked(case, without)

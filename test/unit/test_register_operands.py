@@ -6,6 +6,7 @@ STEPLADDER_TEST_PROFILE=random runs many more payloads.
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,7 @@ from stepladder.mlir.traverse import walk
 from stepladder.pipeline.build import build
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import run_pipeline
 from stepladder.runtime.bundle import read_bundle
 from stepladder.runtime.errors import StepladderError
 from weight_payloads import KINDS, weights
@@ -86,7 +88,15 @@ def test_what_cannot_be_in_registers_is_refused() -> None:
         assert caught.value.location
 
 
-@pytest.mark.parametrize("kind", ["i8 by column", "i4 with zero points"])
+# Kinds of weights, and how many instructions a thread has for its 32 pairs in a step of k.
+INSTRUCTIONS = {
+    "i8 by column": {"mul.wide.u16": 32, "add.rn.f16x2": 32},
+    "i4 with zero points": {"mul.wide.u16": 32, "add.rn.f16x2": 32, "shr.s16": 0, "shl.b16": 0},
+    "fp8 by column": {"cvt.rn.f16x2.e4m3x2": 32, "selp.b16": 0},
+}
+
+
+@pytest.mark.parametrize("kind", INSTRUCTIONS)
 def test_the_kernel_converts_by_bits_and_does_not_spill(kind: str, tmp_path: Path) -> None:
     text = weights(kind, 16, 1024, 1024, group=128)
     knobs = {**KNOBS, **FORMS["cooperative"], "block_n": 16, "block_k": 128, "swap_operands": True}
@@ -99,6 +109,7 @@ def test_the_kernel_converts_by_bits_and_does_not_spill(kind: str, tmp_path: Pat
     ptx = (tmp_path / "f" / "kernel.ptx").read_text()
     assert set(bundle.manifest.spills.values()) == {0}
     assert not bundle.manifest.front and not bundle.manifest.workspaces
+    assert {name: len(re.findall(rf"\t{name}[ \t]", ptx)) for name in INSTRUCTIONS[kind]} == INSTRUCTIONS[kind]
     assert ptx.count("wgmma.mma_async") == 8 and "cvt.rn.f16.s" not in ptx and "cvt.rn.f16.u" not in ptx
 
 
@@ -156,3 +167,33 @@ def test_digits_are_quotients_and_remainders() -> None:
                 assert got == [row, column // 32, column % 32]
     with pytest.raises(NoDigits):
         (lane * 2 + 7).divided(8)
+
+
+def chosen(text: str, **given: object) -> dict:
+    """Returns the knobs that `compile` takes, of which some are given."""
+    with mlir_context():
+        return run_pipeline(text, "f.mlir", Request("wgmma", {"target": "sm_90a", **given}, tuned=True)).knobs
+
+
+def test_compile_chooses_registers_for_weights_alone() -> None:
+    """Of weights in any order that registers take; an activation is made again for each tile along n."""
+    knobs = chosen(weights("i4 by group", 16, 4096, 4096, group=128))
+    assert (knobs["producers"], knobs["swap_operands"]) == ("registers", True)
+    activation = """func.func @f(%X: tensor<4096x4096xf16>, %B: tensor<4096x4096xf16>) -> tensor<4096x4096xf32> {
+      %e = tensor.empty() : tensor<4096x4096xf16>
+      %A = linalg.tanh ins(%X : tensor<4096x4096xf16>) outs(%e : tensor<4096x4096xf16>) -> tensor<4096x4096xf16>
+      %zero = arith.constant 0.0 : f32
+      %c = tensor.empty() : tensor<4096x4096xf32>
+      %z = linalg.fill ins(%zero : f32) outs(%c : tensor<4096x4096xf32>) -> tensor<4096x4096xf32>
+      %p = linalg.matmul ins(%A, %B : tensor<4096x4096xf16>, tensor<4096x4096xf16>) outs(%z : tensor<4096x4096xf32>)
+          -> tensor<4096x4096xf32>
+      return %p : tensor<4096x4096xf32> }"""
+    assert chosen(activation)["producers"] == "kernels"
+
+
+def test_compile_takes_a_kernel_in_front_where_a_step_refuses_registers() -> None:
+    """Packed numbers of which a tile has rows that TMA does not swizzle."""
+    text = ProducerPayload(60).text
+    assert chosen(text)["producers"] == "kernels"
+    with pytest.raises(StepladderError, match="prepare_in_registers"):
+        chosen(text, producers="registers", swap_operands=True)

@@ -39,6 +39,7 @@ from stepladder.extension.ops import (
     load_bf16_as_f16,
     load_by_tma,
     load_fragments_as_integers,
+    load_weights_early,
     lower_lane_matrices,
     lower_masked_copies,
     lower_warpgroup_mma,

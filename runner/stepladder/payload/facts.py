@@ -14,6 +14,7 @@ from stepladder.mlir.types import OF_BF16, matrix_descriptor_tile
 from stepladder.mlir.windows import CAST
 from stepladder.payload.approximations import approximates, module_approximates
 from stepladder.payload.consumers import NAMED
+from stepladder.payload.launched_tiles import has_copied_tiles, has_private_tiles
 from stepladder.payload.linalg_bodies import rounds
 from stepladder.payload.reductions import is_reduction
 from stepladder.runtime.problem import EpilogueOperand, Problem
@@ -43,6 +44,8 @@ FACTS = (
     "b_bits",
     "a_source_bits",
     "b_source_bits",
+    "register_source_bits",
+    "producer_cost",
     "c_bits",
     "acc_bits",
     "a_layout",
@@ -61,8 +64,13 @@ FACTS = (
     "windows",
     "windows_aligned",
     "is_i8",
+    "has_private_tiles",
+    "has_copied_tiles",
 )
 
+# Functions of `math` that are an instruction or two, and the instructions of the others and of a division.
+_SHORT_FUNCTIONS = ("math.absf", "math.absi", "math.fma", "math.floor", "math.ceil", "math.roundeven")
+_FUNCTION_COST = 20
 # Bits that the rows of operands that are parts of buffers begin at multiples of.
 _ROW_BITS = 128
 
@@ -101,8 +109,13 @@ def problem_facts(problem: Problem) -> Facts:
         "windows": int(problem.has_windows),
         "windows_aligned": int(_windows_are_aligned(problem)),
         "is_i8": int(problem.a_type == "i8"),
+        # Of dumps alone: steps make the tiles that they need.
+        "has_private_tiles": 0,
+        "has_copied_tiles": 0,
         "a_source_bits": _source_bits(problem.a_source, problem.m * problem.k),
         "b_source_bits": _source_bits(problem.b_source, problem.k * problem.n),
+        "register_source_bits": 0,
+        "producer_cost": sum(map(_cost, problem.producers)),
     }
     for role in ("a", "b", "c", "acc"):
         name = getattr(problem, f"{role}_type")
@@ -111,6 +124,13 @@ def problem_facts(problem: Problem) -> Facts:
     types = [problem.c_type, *(result.element_type for result in matrices)]
     facts["result_bits"] = min(map(bits_of_name, types))
     return facts
+
+
+def _cost(name: str) -> int:
+    """Returns about how many instructions of arithmetic on floating-point numbers a scalar op takes, by its name."""
+    if (name.startswith("math.") and name not in _SHORT_FUNCTIONS) or name == "arith.divf":
+        return _FUNCTION_COST
+    return int(name.endswith("f") or name in ("arith.sitofp", "arith.uitofp"))
 
 
 def _read_matrices(problem: Problem) -> int:
@@ -166,6 +186,8 @@ def type_facts(module: ir.Module) -> Facts:
         "has_elementwise": int(not all(map(rounds, consumers))),
         "has_producer": int(bool(producers)),
         "a_source_bits": 0,
+        "register_source_bits": 0,
+        "producer_cost": 0,
         "b_source_bits": 0,
         "batched": 0,
         **noted,
@@ -179,6 +201,8 @@ def type_facts(module: ir.Module) -> Facts:
         "approximates": int(module_approximates(module, consumers)),
         "is_f32": int(not types.isdisjoint(("f32", "tf32"))),
         "is_i8": int("i8" in (*types, noted.get("a_type"))),
+        "has_private_tiles": int(has_private_tiles(module)),
+        "has_copied_tiles": int(has_copied_tiles(module)),
     }
     generics = (op for op in consumers if op.name == "linalg.generic")
     outputs = [found for op in generics if (found := list(op.operands)[_inputs(op) :])]

@@ -9,7 +9,7 @@ from typing import Any
 from stepladder.pipeline import knob_choice, library
 from stepladder.pipeline.cost_model.gpu import Found
 from stepladder.pipeline.cost_model.ranking import Candidate
-from stepladder.pipeline.knob_query import accepted_choice, make_query, read_payload
+from stepladder.pipeline.knob_query import make_query, read_payload, tried_choice
 from stepladder.pipeline.request import Request
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.problem import Problem
@@ -93,7 +93,7 @@ def explain(text: str, name: str, request: Request, count: int) -> Explanation:
             location=query.location,
             notes=["`stepladder compile` says which requirement fails first"],
         )
-    accepted = accepted_choice(query, request, matmul)
+    accepted = tried_choice(query, request, module, matmul)
     chosen = accepted[1] if accepted is not None else knob_choice.Choice({}, knob_choice.FROM_SCRIPT)
     return Explanation(
         query.problem,

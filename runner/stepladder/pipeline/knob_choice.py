@@ -158,7 +158,7 @@ def choices(query: Query, database: Path | None) -> Iterator[Choice]:
     if database is not None and not query.changes_facts:
         yield from _tuned(query, database)
     found = query.found_gpu()
-    source = None if query.changes_facts else query.measured.source
+    source = None if query.changes_facts or _in_registers(query) else query.measured.source
     for entry in measured_knobs.near(source, query.problem) if source else []:
         if entry.measured_on == found.gpu.name:
             yield Choice(entry.knobs, Source(MEASURED, f"measured on {entry.measured_on} at {entry.describe()}"))
@@ -172,6 +172,17 @@ def choices(query: Query, database: Path | None) -> Iterator[Choice]:
     for candidate in ranked.first(_TRIED):
         text = f"the cost model for {found.gpu.name}: {candidate.microseconds:.1f} us predicted{note}"
         yield Choice(candidate.knobs, Source(MODEL, text))
+
+
+def _in_registers(query: Query) -> bool:
+    """Tells whether the model's first setting makes an operand in registers: what was measured of products whose
+    operands are in memory does not count then."""
+    if not query.problem.is_prepared:
+        return False
+    from stepladder.pipeline.cost_model.ranking import IN_REGISTERS, PRODUCERS
+
+    ranked = rank(query)
+    return ranked is not None and any(item.knobs.get(PRODUCERS) == IN_REGISTERS for item in ranked.first(1))
 
 
 # Candidates of the model that are tried until the pipeline accepts one.

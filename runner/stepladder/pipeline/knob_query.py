@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Mapping
 
 from stepladder.mlir.bindings import ir
@@ -10,8 +11,9 @@ from stepladder.payload.constants import check_constants
 from stepladder.payload.matmul import PayloadMatmul, find_matmul
 from stepladder.payload.selection import Selection, select
 from stepladder.pipeline.context import parse_payload
-from stepladder.pipeline.definition import Knobs, KnobValue, Pipeline
-from stepladder.pipeline.expressions import Value
+from stepladder.pipeline.cost_model import early_weights
+from stepladder.pipeline.definition import Condition, Knobs, KnobValue, Pipeline, Step
+from stepladder.pipeline.expressions import Scope, Value, evaluate
 from stepladder.pipeline.knob_choice import FROM_SCRIPT, MEASURED, Choice, Query, Source, choices
 from stepladder.pipeline.knobs import (
     changes_facts,
@@ -24,6 +26,7 @@ from stepladder.pipeline.measured_knobs import Measured, find_measured
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.requirements import check_requirements
 from stepladder.pipeline.step_selection import active_steps
+from stepladder.pipeline.trial import continued, is_refused
 from stepladder.runtime import targets
 from stepladder.runtime.errors import StepladderError
 
@@ -80,9 +83,10 @@ def make_query(pipeline: Pipeline, request: Request, module: ir.Module, matmul: 
     knobs = choose_knobs(pipeline, request)
     given = {knob for name in request.without for knob in pipeline.step(name).left_out}
     given |= {"target", *request.settings}
+    if not request.constant_weights:
+        given |= {early_weights.KNOB}
     fixed = {name: value for name, value in knobs.items() if name in given}
-    scope = evaluation_scope(pipeline, knobs, matmul.facts(), request.without)
-    facts = {name: scope[name] for name in scope if name not in pipeline.knobs and name not in pipeline.derived}
+    facts = _facts_of(pipeline, request, knobs, matmul)
     return Query(
         pipeline,
         request.without,
@@ -101,17 +105,42 @@ def make_query(pipeline: Pipeline, request: Request, module: ir.Module, matmul: 
 def _alternatives(
     pipeline: Pipeline, request: Request, knobs: Knobs, fixed: Mapping[str, KnobValue], matmul: PayloadMatmul
 ) -> tuple[tuple[dict[str, int | str], dict[str, Value]], ...]:
-    """Returns the knobs that are not given and let a step run that changes facts, with the facts that follow."""
-    found = []
-    for step in changing_steps(pipeline, request.without):
-        name = step.condition.expression if step.condition is not None else ""
-        if name not in pipeline.knobs or not pipeline.knobs[name].is_boolean or name in fixed:
-            continue
-        value = bool(step.condition and step.condition.region)
-        scope = evaluation_scope(pipeline, {**knobs, name: value}, matmul.facts(), request.without)
-        facts = {key: scope[key] for key in scope if key not in pipeline.knobs and key not in pipeline.derived}
-        found.append(({name: value}, facts))
+    """Returns the knobs that are not given and let steps run that change facts, with the facts that follow: each alone,
+    then all combinations of them."""
+    switches = [_switch(pipeline, step, fixed) for step in changing_steps(pipeline, request.without)]
+    known = [switch for switch in switches if switch]
+    found: list[tuple[dict[str, int | str], dict[str, Value]]] = []
+    seen = [_facts_of(pipeline, request, knobs, matmul)]
+    for count in range(1, len(known) + 1):
+        for chosen in itertools.combinations(known, count):
+            values = {name: value for switch in chosen for name, value in switch.items()}
+            facts = _facts_of(pipeline, request, {**knobs, **values}, matmul)
+            if facts not in seen:
+                seen.append(facts)
+                found.append((values, facts))
     return tuple(found)
+
+
+def _facts_of(pipeline: Pipeline, request: Request, knobs: Knobs, matmul: PayloadMatmul) -> dict[str, Value]:
+    """Returns the facts that expressions of steps see with the values of knobs."""
+    scope = evaluation_scope(pipeline, knobs, matmul.facts(), request.without)
+    return {name: scope[name] for name in scope if name not in pipeline.knobs and name not in pipeline.derived}
+
+
+def _switch(pipeline: Pipeline, step: Step, fixed: Mapping[str, KnobValue]) -> dict[str, int | str]:
+    """Returns the value of the one knob that decides whether a step runs, with which it runs; none if it is given."""
+    condition = step.condition
+    names = Scope(dict.fromkeys(pipeline.knobs, 0), pipeline.derived).roots(condition.expression) if condition else []
+    if condition is None or len(names) != 1 or names[0] not in pipeline.knobs or names[0] in fixed:
+        return {}
+    knob = pipeline.knobs[names[0]]
+    options = [option for option in knob.options if option != knob.default]
+    chosen = next((option for option in options if _selects(condition, knob.name, option)), None)
+    return {} if chosen is None else {knob.name: chosen}
+
+
+def _selects(condition: Condition, name: str, value: KnobValue) -> bool:
+    return evaluate(condition.expression, Scope({name: value}, {})) == condition.region
 
 
 def read_query(pipeline: Pipeline, request: Request, text: str, name: str) -> Query:
@@ -183,7 +212,7 @@ def complete_request(
     if not request.tuned or matmul is None or "target" not in pipeline.knobs or _is_for_xe(pipeline):
         return request, FROM_SCRIPT, None
     query = make_query(pipeline, request, module, matmul)
-    accepted = accepted_choice(query, request, matmul)
+    accepted = tried_choice(query, request, module, matmul)
     if accepted is None:
         return request, FROM_SCRIPT, query.measured
     attempt, choice = accepted
@@ -208,6 +237,34 @@ def accepted_choice(query: Query, request: Request, matmul: PayloadMatmul) -> tu
         if accepts(pipeline, attempt, matmul, is_measured=choice.source.kind == MEASURED):
             return attempt, choice
     return None
+
+
+def tried_choice(
+    query: Query, request: Request, module: ir.Module, matmul: PayloadMatmul
+) -> tuple[Request, Choice] | None:
+    """Returns what `accepted_choice` does, of choices that no step refuses: a step that another one needs, such as
+    `outline_producer`, leaves work for that one, which refuses more than requirements say.
+
+    Args:
+        query: as `make_query` returns it for the request.
+        request: the knobs whose values are given.
+        module: the payload.
+        matmul: that of the payload.
+    """
+    accepted = accepted_choice(query, request, matmul)
+    if accepted is None:
+        return None
+    attempt, choice = accepted
+    steps = changing_steps(query.pipeline, query.without)
+    switches = {step.name: _switch(query.pipeline, step, query.fixed) for step in steps}
+    taken = {name: knobs for name, knobs in switches.items() if knobs and knobs.items() <= choice.knobs.items()}
+    last = continued(query.pipeline, list(taken))
+    if last is None or not is_refused(attempt, last, module, matmul):
+        return accepted
+    needed = query.pipeline.step(last).needs
+    refused = [item for name, knobs in taken.items() if name in needed for item in knobs.items()]
+    others = tuple(item for item in query.alternatives if not set(refused).intersection(item[0].items()))
+    return accepted_choice(dataclasses.replace(query, alternatives=others), request, matmul)
 
 
 def accepts(pipeline: Pipeline, request: Request, matmul: PayloadMatmul, *, is_measured: bool = False) -> bool:

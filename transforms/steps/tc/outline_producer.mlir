@@ -25,7 +25,9 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
 
   transform.named_sequence @outline_producer(%module: !transform.any_op {transform.readonly})
-      attributes {requires = [
+      attributes {facts = {
+        register_source_bits = "b_source_bits if swap_operands else a_source_bits"
+      }, requires = [
         {condition = "not batched", message = "a batch must have producers = kernels"},
         {condition = "a_type in ['f16', 'bf16']",
          message = "the register operand must be of f16 or bf16 (producers = kernels otherwise)"},

@@ -15,6 +15,9 @@
 // loop. Threads read their pairs from a box before they write C to it. With `epilogue_stages` less than the boxes of a
 // tile, the remaining ones are loaded to registers (`hoist_operand_loads`).
 //
+// With `store_threads = 32`, each warp stores its 16 rows of a box by itself: the barriers below become those of a
+// warp, which waits for no other one of its warpgroup. The whole warpgroup still copies an operand.
+//
 // Reductions of rows or columns are folded in registers before the stores, as in `convert_to_mma_sync`.
 //
 // Before:
@@ -45,10 +48,14 @@ module attributes {transform.with_named_sequence} {
         {condition = "results == 1 or (m if c_layout == 'column' else n) * result_bits % 128 == 0",
          message = "with epilogue = tma, rows of each result must be a multiple of 16 bytes"},
         {condition = "c_layout == 'row' or result_bits > 8",
-         message = "with epilogue = tma and swap_operands, elements of results must have 16 bits or more"}
+         message = "with epilogue = tma and swap_operands, elements of results must have 16 bits or more"},
+        {condition = "store_threads == 128 or c_layout == 'row'",
+         message = "with store_threads = 32, C must be row-major, as warps have its rows"}
       ]} {
     "tc.tma_store_epilogue"(%module) {stages = 2 : i64, warpgroups = 2 : i64, copies_operand = 1 : i64,
-      knobs = {stages = "epilogue_stages", warpgroups = "consumers", copies_operand = "copies_operand"}}
+      group = 128 : i64,
+      knobs = {stages = "epilogue_stages", warpgroups = "consumers", copies_operand = "copies_operand",
+               group = "store_threads"}}
       : (!transform.any_op) -> ()
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op

@@ -12,7 +12,15 @@ from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.types import Scalar
 from stepladder.emulator.core.values import Value, lanes
 from stepladder.emulator.dialects import nvgpu, nvgpu_tma
-from stepladder.emulator.hardware import asynchronous, dependent_launch, mbarriers, registers, synchronization, tma
+from stepladder.emulator.hardware import (
+    asynchronous,
+    bulk_stores,
+    dependent_launch,
+    mbarriers,
+    registers,
+    synchronization,
+    tma,
+)
 from stepladder.emulator.memory import alignment, memory, pointers
 from stepladder.emulator.memory.memory import RANK_SHIFT
 from stepladder.mlir.printed import keyword
@@ -136,13 +144,13 @@ def cp_async_wait_all(fiber: Fiber, op: Instruction) -> None:
 @executes("nvvm.cp.async.bulk.commit.group")
 def cp_async_bulk_commit_group(fiber: Fiber, op: Instruction) -> None:
     """Makes a group of stores by TMA."""
-    asynchronous.commit_bulk(fiber)
+    bulk_stores.commit(fiber)
 
 
 @executes("nvvm.cp.async.bulk.wait_group")
 def cp_async_bulk_wait_group(fiber: Fiber, op: Instruction) -> None:
     """Waits for all groups of stores by TMA but the latest: until they have read their source, or are done."""
-    asynchronous.wait_for_bulk(fiber, op.attributes["group"], read="read" in op.attributes)
+    bulk_stores.wait(fiber, op.attributes["group"], read="read" in op.attributes)
 
 
 # mbarriers and TMA.

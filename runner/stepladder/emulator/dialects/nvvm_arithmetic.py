@@ -84,6 +84,14 @@ def dot_accumulate(fiber: Fiber, op: Instruction, left: Value, right: Value, tot
     return plain((products.sum(axis=-1) + np.asarray(total)).astype(np.int32))
 
 
+@executes("nvvm.convert.f8x2.to.f16x2")
+def convert_fp8(fiber: Fiber, op: Instruction, bits: Value) -> Value:
+    """Two numbers of fp8, as bytes, in f16, which has them all."""
+    if op.attributes.get("relu"):
+        raise Unsupported(op, "with relu")
+    return np.asarray(bits).view(op.attributes["srcType"].dtype).astype(np.float16)
+
+
 @executes("nvvm.prmt")
 def prmt(fiber: Fiber, op: Instruction, low: Value, selector: Value, *high: Value) -> Value:
     """Bytes of two numbers, each chosen by four bits; the highest of the four repeats the byte's sign."""

@@ -1,4 +1,4 @@
-"""Asynchronous operations: copies by `cp.async`, stores by TMA, products by wgmma.
+"""Asynchronous operations: copies by `cp.async`, products by wgmma.
 
 Each kind is committed in groups, and a wait states how many of the latest groups may be pending. An operation takes
 effect at the wait for its group and not before, so that IR without the wait reads old data.
@@ -7,7 +7,6 @@ effect at the wait for its group and not before, so that IR without the wait rea
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,6 +30,9 @@ def bytes_touched(group: Group, space: Allocation, actor: int, starts: np.ndarra
     """Returns the Touch of one actor and the bytes of an allocation; None without the sanitizer.
 
     Args:
+        group: with the sanitizer.
+        space: the allocation.
+        actor: of the sanitizer.
         starts: int array of bytes from the allocation's first, of pieces that do not overlap.
         size: bytes of each piece.
     """
@@ -143,8 +145,14 @@ def _report_unwaited(group: Group, ops: Sequence, text: str) -> None:
         group.sanitizer.report("unwaited", text, op)
 
 
-def _kept(group: Group, kind: str, make: Callable) -> Value:
-    """Returns what a group of blocks keeps of a kind, made when it is first asked for."""
+def kept_by(group: Group, kind: str, make: Callable) -> Value:
+    """Returns what a group of blocks keeps of a kind, made when it is first asked for.
+
+    Args:
+        group: of blocks.
+        kind: such as "cp.async".
+        make: makes it for the group.
+    """
     if kind not in group.state:
         group.state[kind] = make(group)
     return group.state[kind]
@@ -156,6 +164,8 @@ def copy(fiber: Fiber, op: Instruction, source: Access, target: Access) -> None:
     Both have a dimension of lanes; elements of `source` that are not valid become zero.
 
     Args:
+        fiber: the threads.
+        op: the copy, for findings.
         source: of global memory, (L, elements) for the L active lanes.
         target: of shared memory, of the same shape.
     """
@@ -165,13 +175,17 @@ def copy(fiber: Fiber, op: Instruction, source: Access, target: Access) -> None:
     if touch is not None:
         group.sanitizer.begin_write(op, touch)
     begun = _Copy(fiber, op, source, target)
-    _kept(group, "cp.async", _Copies).waiting.append(begun)
+    kept_by(group, "cp.async", _Copies).waiting.append(begun)
     group.begins("cp.async", op, begun, f"{len(fiber.lanes)} threads")
 
 
 def commit_copies(fiber: Fiber) -> None:
-    """Makes a group of what each active thread has copied since its last one."""
-    copies = _kept(fiber.group, "cp.async", _Copies)
+    """Makes a group of what each active thread has copied since its last one.
+
+    Args:
+        fiber: the threads.
+    """
+    copies = kept_by(fiber.group, "cp.async", _Copies)
     active = fiber.active
     for begun in copies.waiting:
         mine = active & begun.pending & (begun.number == _UNCOMMITTED)
@@ -186,7 +200,7 @@ def wait_for_copies(fiber: Fiber, latest: int | None) -> None:
         fiber: the threads that wait.
         latest: groups that may be in flight; None waits for all copies, committed or not.
     """
-    copies = _kept(fiber.group, "cp.async", _Copies)
+    copies = kept_by(fiber.group, "cp.async", _Copies)
     active = fiber.active
     for begun in copies.waiting:
         mine = active & begun.pending
@@ -195,95 +209,6 @@ def wait_for_copies(fiber: Fiber, latest: int | None) -> None:
         if mine.any():
             begun.land(fiber, mine)
     copies.waiting = [begun for begun in copies.waiting if begun.pending.any()]
-
-
-# Stores by TMA.
-
-
-@dataclass
-class BulkStore:
-    """A store by TMA: `read` takes its data from shared memory, `write` puts them to global memory, each once."""
-
-    op: Instruction
-    read: Callable[[], None]
-    write: Callable[[], None]
-    has_read: bool = False
-
-    def finish_reading(self) -> None:
-        """Lets it have read."""
-        if not self.has_read:
-            self.has_read = True
-            self.read()
-
-    def finish(self) -> None:
-        """Lets it be done."""
-        self.finish_reading()
-        self.write()
-
-
-@dataclass
-class _Bulk:
-    """The stores of a thread: those not committed, and groups, the oldest first."""
-
-    open: list[BulkStore] = field(default_factory=list)
-    groups: list[list[BulkStore]] = field(default_factory=list)
-
-
-class _BulkStores:
-    """The stores by TMA of a group of blocks, by thread."""
-
-    def __init__(self, group: Group) -> None:
-        self.group = group
-        self.of_lane: dict[int, _Bulk] = {}
-        group.at_end.append(self.end)
-
-    def end(self) -> None:
-        """The blocks end: pending operations are written, unless their shared memory ends before it was read."""
-        for bulk in self.of_lane.values():
-            for store in [store for stores in [*bulk.groups, bulk.open] for store in stores]:
-                if not store.has_read:
-                    self.group.sanitizer.report(
-                        "unwaited", "still reads shared memory when the block ends: nothing has waited for it", store.op
-                    )
-                store.finish()
-                self.group.ends(store)
-
-
-def _bulk(fiber: Fiber, lane: int | np.integer) -> _Bulk:
-    return _kept(fiber.group, "bulk", _BulkStores).of_lane.setdefault(int(lane), _Bulk())
-
-
-def store_in_bulk(fiber: Fiber, lane: int, store: BulkStore) -> None:
-    """Lets a thread begin a store by TMA."""
-    fiber.group.begins("TMA stores", store.op, store)
-    _bulk(fiber, lane).open.append(store)
-
-
-def commit_bulk(fiber: Fiber) -> None:
-    """Makes a group of what each active thread has begun to store since its last one."""
-    for lane in fiber.lanes:
-        bulk = _bulk(fiber, lane)
-        bulk.groups.append(bulk.open)
-        bulk.open = []
-
-
-def wait_for_bulk(fiber: Fiber, latest: int, *, read: bool) -> None:
-    """Waits until all but the latest groups of bulk stores of each active thread are complete.
-
-    Args:
-        fiber: the threads that wait.
-        latest: groups that may be in flight.
-        read: wait only until their sources in shared memory are read.
-    """
-    for lane in fiber.lanes:
-        bulk = _bulk(fiber, lane)
-        done = bulk.groups[: max(0, len(bulk.groups) - latest)]
-        for store in (store for stores in done for store in stores):
-            store.finish_reading() if read else store.finish()
-            if not read:
-                fiber.group.ends(store)
-        if not read:
-            bulk.groups = bulk.groups[len(done) :]
 
 
 # Products of warpgroups.
@@ -322,7 +247,12 @@ class Warpgroup:
         self.is_fenced = False
 
     def begin(self, op: Instruction, touches: Sequence[Touch | None]) -> Product:
-        """Begins a product that reads what `touches` says, as `agent`."""
+        """Returns a product that has begun, which reads as `agent`.
+
+        Args:
+            op: the product.
+            touches: what it reads; None without the sanitizer.
+        """
         tell_common(self.group, self.agent, self.warps)
         touches = [touch for touch in touches if touch is not None]
         for touch in touches:
@@ -338,7 +268,11 @@ class Warpgroup:
         self.is_fenced = False
 
     def wait(self, latest: int) -> None:
-        """Waits until all but the `latest` groups are done."""
+        """Waits until all but the latest groups are done.
+
+        Args:
+            latest: groups that may be in flight.
+        """
         sanitizer = self.group.sanitizer
         done = self.groups[: max(0, len(self.groups) - latest)]
         self.groups = self.groups[len(done) :]
@@ -379,7 +313,7 @@ def warpgroups(fiber: Fiber, op: Instruction) -> list[Warpgroup]:
     if fiber.warpgroups is not None:
         return fiber.warpgroups
     group = fiber.group
-    known = _kept(group, "warpgroups", _Warpgroups).of_number
+    known = kept_by(group, "warpgroups", _Warpgroups).of_number
     found = []
     numbers, sizes = np.unique(fiber.lanes // WARPGROUP, return_counts=True)
     for number, size in zip(numbers.tolist(), sizes):

@@ -12,8 +12,9 @@ import numpy as np
 
 from stepladder.emulator.core.fibers import Fiber
 from stepladder.emulator.core.program import Instruction
-from stepladder.emulator.hardware import asynchronous, shared_memory_layouts
-from stepladder.emulator.hardware.asynchronous import BulkStore, bytes_touched, granules_of
+from stepladder.emulator.hardware import bulk_stores, shared_memory_layouts
+from stepladder.emulator.hardware.asynchronous import bytes_touched, granules_of
+from stepladder.emulator.hardware.bulk_stores import BulkStore
 from stepladder.emulator.hardware.mbarriers import mbarriers
 from stepladder.emulator.memory import initialized
 from stepladder.emulator.memory.memory import Allocation
@@ -365,10 +366,12 @@ def store(
     if not box.fits(op):
         return
     warp, block = group.warp_of_lane[lane], int(group.block_of_lane[lane])
-    source, target = box.in_shared(warp, block, lane), box.in_global(warp)
+    agent = bulk_stores.agent_of(fiber, lane)
+    source, target = box.in_shared(warp, block, lane), box.in_global(agent)
     if source is not None:
         sanitizer.begin_read(op, source)
     if target is not None:
+        sanitizer.acquire([agent], sanitizer.release([warp]))
         sanitizer.begin_write(op, target, updates=combine is not None)
     if group.counters is not None:
         group.counters.bulk(op, "shared", "load", descriptor.bytes)
@@ -382,7 +385,6 @@ def store(
 
     def write() -> None:
         box.write_global(data[0], combine)
-        if target is not None:
-            sanitizer.end_write(op, target, updates=combine is not None)
 
-    asynchronous.store_in_bulk(fiber, lane, BulkStore(op, read, write))
+    known = sanitizer.release([agent]) if target is not None else None
+    bulk_stores.begin(fiber, lane, BulkStore(op, read, write, known))

@@ -95,13 +95,13 @@ def once_a_block(fiber: Fiber) -> Fiber:
 
 
 def together(fiber: Fiber) -> Fiber:
-    """Returns a fiber of the same threads, in which each warp has one lane.
+    """Returns a fiber of the same threads, in which those of each warp move matrices together.
 
     Args:
         fiber: the threads.
     """
     made = narrowed(fiber, fiber.active)
-    made.acts_for = "warp"
+    made.acts_for = "matrix"
     return made
 
 

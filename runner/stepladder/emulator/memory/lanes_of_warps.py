@@ -1,7 +1,7 @@
 """Races between the threads of a warp: which lane wrote and read each granule of shared memory.
 
-The threads of a warp are one actor of the sanitizer. What one of them has written since they last met at a barrier or a
-`bar.warp.sync` (`Clocks.met`), another one may not read or write, nor let TMA read or write.
+The threads of a warp are one actor of the sanitizer. What one of them, or `stmatrix` of all, has written since they
+last met at a barrier or a `bar.warp.sync` (`Clocks.met`), another one may not read or write, nor let TMA read or write.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepladder.emulator.memory.shadow import SharedShadow
-from stepladder.emulator.memory.touches import SEVERAL, Touch
+from stepladder.emulator.memory.touches import SEVERAL, TOGETHER, Touch
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.fibers import Fiber
@@ -34,8 +34,8 @@ def touching(fiber: Fiber, access: Access) -> np.ndarray | None:
     if fiber.acts_for == "others" or access.memory.space != "shared":
         return None
     positions = access.positions
-    if fiber.acts_for == "warp":
-        lanes = np.full(positions.shape, SEVERAL)
+    if fiber.acts_for in ("warp", "matrix"):
+        lanes = np.full(positions.shape, SEVERAL if fiber.acts_for == "warp" else TOGETHER)
     else:
         lanes = np.broadcast_to(fiber.lanes.reshape(-1, *(1,) * (positions.ndim - 1)), positions.shape)
     return lanes.reshape(-1) if access.valid is None else lanes[access.valid]
@@ -74,12 +74,12 @@ def check(sanitizer: Reports, op: Instruction, touch: Touch, shadow: SharedShado
         writes: whether the access is a write.
     """
     lanes = touch.lanes
-    if lanes is None or (writes and (lanes == SEVERAL).any()):
+    if lanes is None or (writes and (lanes < 0).any()):
         return
     met = sanitizer.met[touch.actors]
     other = touch.of(shadow.writing_lane)
     verb = "writes" if writes else "reads"
-    wrong = (other != SEVERAL) & (other != lanes)
+    wrong = ((other >= 0) & (other != lanes)) | ((other == TOGETHER) & (lanes >= 0))
     if wrong.any():
         wrong &= (touch.of(shadow.writer) == touch.actors) & (touch.of(shadow.written_at) >= met)
         wrong &= touch.of(shadow.busy_writing) < 0
@@ -88,7 +88,7 @@ def check(sanitizer: Reports, op: Instruction, touch: Touch, shadow: SharedShado
         )
     if writes:
         other = touch.of(shadow.reading_lane)
-        wrong = (other != SEVERAL) & (other != lanes)
+        wrong = (other >= 0) & (other != lanes)
         if wrong.any():
             wrong &= shadow.read_at[touch.actors, touch.shared_index] >= met
             wrong &= sanitizer.group.warp_of_lane[other] == touch.actors
@@ -101,5 +101,7 @@ def _report(
     if wrong.any():
         first = int(wrong.argmax())
         place = int(touch.places[first])
-        did = text.format(sanitizer.where(touch.memory, place), sanitizer.group.thread_name(int(other[first])))
+        lane = int(other[first])
+        who = "stmatrix" if lane == TOGETHER else sanitizer.group.thread_name(lane)
+        did = text.format(sanitizer.where(touch.memory, place), who)
         sanitizer.add("race", f"a thread {did}, and no barrier or bar.warp.sync is between them", op, int(by[place]))

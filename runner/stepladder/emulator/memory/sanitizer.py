@@ -309,7 +309,8 @@ class Sanitizer(GlobalChecks):
     # Accesses of what runs on its own: copies, and products of wgmma.
 
     def begin_write(self, op: Instruction, touch: Touch, *, updates: bool = False) -> None:
-        """An asynchronous copy by these threads begins to write: until `end_write` no thread may access these bytes.
+        """An asynchronous copy begins to write: until `end_write` no thread may access these bytes of shared memory;
+        those of global memory may be accessed by who knows what the actor of `touch` has done.
 
         With `updates` it combines what it brings with what global memory holds: it is in no race with other updates.
         """
@@ -319,6 +320,10 @@ class Sanitizer(GlobalChecks):
             self.check(op, touch, writes=True)
         if touch.memory.space == "global":
             proxies.check_global(self, op, touch, "writes")
+            self.through_proxy.add(op.number)
+            self.note(op, touch, writes=True, asynchronously=True)
+            if updates:
+                touch.put(self.shadow_of(touch.memory).atomically, True)
         else:
             shadow = self.shadow_of_shared(touch.memory)
             shadow.pages.begin_write(touch)
@@ -337,17 +342,12 @@ class Sanitizer(GlobalChecks):
         if updated.places.size:
             self.check_global(op, updated, shadow.read, True, "read")
 
-    def end_write(self, op: Instruction, touch: Touch, *, proxy: bool = True, updates: bool = False) -> None:
-        """An asynchronous copy has written, as the actors of `touch`; `updates` as for `begin_write`."""
-        if touch.memory.space != "global":
-            shadow = self.shadow_of_shared(touch.memory)
-            shadow.pages.end_write(touch)
-            touch.put(shadow.busy_writing, -1)
-        else:
-            self.through_proxy.add(op.number)
+    def end_write(self, op: Instruction, touch: Touch, *, proxy: bool = True) -> None:
+        """An asynchronous copy has written shared memory, as the actors of `touch`."""
+        shadow = self.shadow_of_shared(touch.memory)
+        shadow.pages.end_write(touch)
+        touch.put(shadow.busy_writing, -1)
         self.note(op, touch, writes=True, asynchronously=proxy)
-        if updates:
-            touch.put(self.shadow_of(touch.memory).atomically, True)
 
     def begin_read(self, op: Instruction, touch: Touch, *, proxy: bool = True) -> None:
         """An operation in flight begins to read (each byte once): until `end_read` no thread may write these bytes.

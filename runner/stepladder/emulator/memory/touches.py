@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from stepladder.emulator.memory.memory import Allocation
 
 SEVERAL = -1  # lanes, or one that does what others would do as well
+TOGETHER = -2  # all lanes of a warp: each has a part of a matrix, and an element is of any of them
 PAGE_BYTES = 1024  # of shared memory (`pages`)
 
 

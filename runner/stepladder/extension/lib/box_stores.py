@@ -17,7 +17,11 @@ from stepladder.mlir.bindings import arith, ir, memref, nvgpu, nvvm
 from stepladder.mlir.traverse import defining_op
 
 _WAVEFRONT = 128  # bytes, one in each bank
+WARP_ROWS = MMA_ROWS * WARP // WARPGROUP  # of an instruction's rows, those that a warp has
 _FIRST_BARRIER = 1  # named barriers of the warpgroups; 0 is that of the whole block
+
+# The number of a part of a box, which may depend on the warp.
+Part = int | ir.Value
 
 
 class BoxStore:
@@ -27,6 +31,7 @@ class BoxStore:
         height, width: of a box, in elements; its rows have the bytes of `swizzle`.
         boxes: that a warpgroup writes, one after the other.
         parts: boxes of TMA that one of these consists of, one above the other in the buffer.
+        group: threads that store together: a warpgroup, or a warp.
         operand: a matrix that is in the first boxes before C is (`copy_operand`); None for none.
 
     Args:
@@ -34,11 +39,15 @@ class BoxStore:
         launch: the `gpu.launch`.
         stages: buffers of each warpgroup.
         warpgroups: that store.
+        group: the attribute; 128 or 32.
         result: which result of the elementwise op is stored; 0 is C.
     """
 
-    def __init__(self, found: Epilogue, launch: ir.Operation, stages: int, warpgroups: int, result: int = 0) -> None:
+    def __init__(
+        self, found: Epilogue, launch: ir.Operation, stages: int, warpgroups: int, group: int, result: int = 0
+    ) -> None:
         self.found = found
+        self.group = group
         self.result = result
         self.operand: OperandBoxes | None = None
         self.c_tile = found.c_tile if found.elementwise is None else found.elementwise.outputs[result]
@@ -78,7 +87,8 @@ class BoxStore:
 
     def _divide(self) -> tuple[int, int, int]:
         """Returns the rows of a box, the boxes of a warpgroup, and the parts of each."""
-        return self.rows, self.columns // self.width, 1
+        height = self.rows if self.group == WARPGROUP else WARP_ROWS
+        return height, self.columns // self.width, self.rows // height
 
     def _tile(self) -> ir.Value:
         """Returns the view of C that the block writes."""
@@ -93,9 +103,16 @@ class BoxStore:
         i32 = ir.IntegerType.get_signless(32)
         fragment = self.found.fragment()
         warpgroup = threads.warpgroup_id()
-        is_leader = equal(threads.thread_in_warpgroup(), index(0))
+        is_leader = self._is_leader()
         barrier = arith.addi(arith.index_cast(i32, warpgroup), integer(_FIRST_BARRIER, 32))
         thread_count = integer(WARPGROUP, 32)
+
+        def meet() -> None:
+            if self.group == WARP:
+                nvvm.bar_warp_sync(integer(-1, 32))
+            else:
+                nvvm.barrier(barrier_id=barrier, number_of_threads=thread_count)
+
         begin = self._begin()
         coordinates = self._coordinates()
         for number in range(self.boxes):
@@ -103,7 +120,7 @@ class BoxStore:
             if self.operand is None or number >= self.operand.count:
                 with create_if(is_leader):  # TMA has read what the buffer held before
                     nvvm.cp_async_bulk_wait_group(in_flight(self, number), read=True)
-                nvvm.barrier(barrier_id=barrier, number_of_threads=thread_count)
+                meet()
             elif number == 0:  # all boxes of the operand are written
                 self.operand.create_wait()
                 nvvm.barrier(barrier_id=barrier, number_of_threads=thread_count)
@@ -113,11 +130,11 @@ class BoxStore:
                 ir.Attribute.parse("#nvvm.proxy_kind<async.shared>"),
                 space=ir.Attribute.parse("#nvvm.shared_space<cta>"),
             )
-            nvvm.barrier(barrier_id=barrier, number_of_threads=thread_count)
+            meet()
             places = self._places(begin, number)
             with create_if(is_leader):
                 with self._if_in_c(number):
-                    for part, (column, row) in enumerate(places):
+                    for part, column, row in places:
                         self._issue(box if self.parts == 1 else None, warpgroup, number, part, column, row)
                 nvvm.cp_async_bulk_commit_group()
 
@@ -131,10 +148,10 @@ class BoxStore:
         if operand is None or loop is None:
             return
         boxes = operand_boxes.Boxes(
-            self.height, self.width, self.bytes, self._permutation, lambda group, number: self._box(group, number, 2)
+            self.rows, self.width, self.bytes, self._permutation, lambda group, number: self._box(group, number, 2)
         )
         self.operand = OperandBoxes(self.found, operand, boxes, min(self.stages, self.boxes))
-        self.operand.create_copies(loop, _FIRST_BARRIER)
+        self.operand.create_copies(loop, _FIRST_BARRIER, self._is_leader)
 
     @contextlib.contextmanager
     def _if_in_c(self, number: int) -> Iterator[None]:
@@ -165,15 +182,28 @@ class BoxStore:
         """Returns the row of C at which the warpgroup's rows of the tile begin."""
         return arith.addi(self.origin.row, self.found.first_row())
 
-    def _places(self, begin: ir.Value, number: int) -> list[tuple[ir.Value, ir.Value]]:
-        """Returns column and row of C at which each part of box `number` begins."""
+    def _is_leader(self) -> ir.Value:
+        """Returns whether a thread is the one of its group that issues stores."""
+        if self.group == WARPGROUP:
+            return equal(threads.thread_in_warpgroup(), index(0))
+        return equal(apply(lambda t: ir.AffineExpr.get_mod(t, WARP), threads.thread_id()), index(0))
+
+    def _places(self, begin: ir.Value, number: int) -> list[tuple[Part, ir.Value, ir.Value]]:
+        """Returns the parts of box `number` that a leader stores, with column and row of C at which each begins."""
         column = self.origin.column
         if number:
             column = arith.addi(column, index(number * self.width))
-        return [(column, begin)]
+        if self.group == WARPGROUP:
+            return [(0, column, begin)]
+        own = apply(
+            lambda t: ir.AffineExpr.get_floor_div(ir.AffineExpr.get_mod(t, WARPGROUP), WARP), threads.thread_id()
+        )
+        warps = WARPGROUP // WARP
+        parts = [arith.addi(own, index(first)) if first else own for first in range(0, self.parts, warps)]
+        return [(part, column, arith.addi(begin, times(part, self.height))) for part in parts]
 
     def _issue(
-        self, box: ir.Value | None, warpgroup: ir.Value, number: int, part: int, column: ir.Value, row: ir.Value
+        self, box: ir.Value | None, warpgroup: ir.Value, number: int, part: Part, column: ir.Value, row: ir.Value
     ) -> None:
         """Creates the TMA store of a part of box `number`, or the TMA reduction that adds it to C; `box` is a view of
         the part, None where there is none yet."""
@@ -185,15 +215,16 @@ class BoxStore:
             box = self._box(warpgroup, number, self.origin.rank, part)
         nvgpu.tma_async_store(box, self.descriptor, coordinates)
 
-    def _box(self, warpgroup: ir.Value, number: int, rank: int, part: int | None = None) -> ir.Value:
+    def _box(self, warpgroup: ir.Value, number: int, rank: int, part: Part | None = None) -> ir.Value:
         """Returns the buffer of store `number`, or a part of it, as a view of a rank, whose outer dimensions are 1."""
         height = self.height * (self.parts if part is None else 1)
-        offsets = [warpgroup, number % self.stages, self.height * (part or 0), 0]
+        row = times(part, self.height) if isinstance(part, ir.Value) else self.height * (part or 0)
+        offsets = [warpgroup, number % self.stages, row, 0]
         return memory.subview(self.buffers, offsets, [1, 1, height, self.width], drop=4 - rank)
 
     def create_final_wait(self) -> None:
         """Creates the wait for the last stores, at the current insertion point."""
-        with create_if(equal(threads.thread_in_warpgroup(), index(0))):
+        with create_if(self._is_leader()):
             nvvm.cp_async_bulk_wait_group(0, read=True)
 
     def _coordinates(self) -> list[tuple[ir.Value, ir.Value]]:
@@ -272,6 +303,8 @@ class TransposedBoxStore(BoxStore):
 
     def _swizzle(self) -> int:
         """Returns the bytes of a row of a box."""
+        if self.group != WARPGROUP:
+            raise Refusal(self.found.consumer, "a transposed C whose rows warps store: rows of several warps are a box")
         if self.bytes not in (2, 4):
             raise Refusal(self.found.consumer, f"a transposed C of {self.c_type}: elements of 16 or 32 bits are stored")
         return max(tma.SWIZZLES)
@@ -297,11 +330,11 @@ class TransposedBoxStore(BoxStore):
         """Returns the column of C at which the warpgroup's rows of the tile begin."""
         return arith.addi(self.origin.column, self.found.first_row())
 
-    def _places(self, begin: ir.Value, number: int) -> list[tuple[ir.Value, ir.Value]]:
-        """Returns column and row of C at which each part of box `number` begins."""
+    def _places(self, begin: ir.Value, number: int) -> list[tuple[Part, ir.Value, ir.Value]]:
+        """Returns the parts of box `number` that a leader stores, with column and row of C at which each begins."""
         distances = [MMA_ROWS * number + self.width * part for part in range(self.parts)]
         columns = [arith.addi(begin, index(distance)) if distance else begin for distance in distances]
-        return [(column, self.origin.row) for column in columns]
+        return [(part, column, self.origin.row) for part, column in enumerate(columns)]
 
     def _coordinates(self) -> list[tuple[ir.Value, ir.Value]]:
         """Returns the row and the column of a buffer that a thread accesses, in the first matrices.
@@ -363,29 +396,3 @@ class TransposedBoxStore(BoxStore):
                     element = memory.extract(pair, [side], self.c_type)
                     own = arith.addi(row, index(MATRIX * matrix))
                     ir.Operation.create("memref.store", operands=[element, box, own, column])
-
-
-def in_flight(stores: list[BoxStore]) -> Callable[[BoxStore, int], int]:
-    """Returns a function that tells how many stores were issued after the previous store from a box's buffer.
-
-    The boxes of all results are stored in turn, tile by tile. Each result uses its buffers in turn. Where the number of
-    its boxes is no multiple of that of its buffers, the last store of a tile and the first of the next may use the same
-    buffer.
-
-    Args:
-        stores: of all results of a tile, in the order in which they are issued.
-
-    Returns:
-        A function of a store and the number of its box.
-    """
-    order = [(store, number, number % store.stages) for store in stores for number in range(store.boxes)]
-
-    def count(store: BoxStore, number: int) -> int:
-        own = next(place for place, (other, box, _) in enumerate(order) if other is store and box == number)
-        for distance in range(1, len(order) + 1):
-            other, _, buffer = order[own - distance]  # of the tile before where it is negative
-            if other is store and buffer == number % store.stages:
-                return distance - 1
-        raise AssertionError("a box uses its own buffer a tile before")
-
-    return count

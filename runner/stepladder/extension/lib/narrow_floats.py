@@ -22,6 +22,20 @@ def is_fp8(value: ir.Value) -> bool:
     return str(_element(value.type)) in TYPES
 
 
+def extended_pair(value: ir.Value, type_: ir.Type) -> ir.Value:
+    """Returns two numbers of fp8 in a wider type, by the conversion instruction of sm_89 and later.
+
+    Args:
+        value: a vector of two.
+        type_: a vector of two of f16, bf16 or f32.
+    """
+    i8, f16 = (_like(value.type, ir.Type.parse(name)) for name in ("i8", "f16"))
+    attributes = {"srcType": ir.TypeAttr.get(_element(value.type))}
+    bits = arith.bitcast(i8, value)
+    found = ir.Operation.create("nvvm.convert.f8x2.to.f16x2", results=[f16], operands=[bits], attributes=attributes)
+    return _widened(found.results[0], type_)
+
+
 def extended(value: ir.Value, type_: ir.Type) -> ir.Value:
     """Returns numbers of fp8 in a wider type, which has them all, at the insertion point.
 
@@ -44,10 +58,15 @@ def extended(value: ir.Value, type_: ir.Type) -> ir.Value:
         is_number = arith.cmpi(arith.CmpIPredicate.ne, magnitude, _constant(i16, _MAGNITUDE))
         nan = arith.bitcast(f16, arith.ori(_constant(i16, _NAN), sign))
         found = arith.select(is_number, found, nan)
-    if type_ == f16:
-        return found
+    return _widened(found, type_)
+
+
+def _widened(value: ir.Value, type_: ir.Type) -> ir.Value:
+    """Returns numbers of fp8, in f16, in another type that has them all."""
+    if type_ == value.type:
+        return value
     f32 = _like(value.type, ir.F32Type.get())
-    wide = arith.extf(f32, found)
+    wide = arith.extf(f32, value)
     return wide if type_ == f32 else arith.truncf(type_, wide)
 
 

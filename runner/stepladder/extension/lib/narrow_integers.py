@@ -13,8 +13,8 @@ from stepladder.extension.lib.memory import extract
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, ir, vector
 
-_MANTISSA = {"f16": 10, "bf16": 7}  # bits
-_BIAS = {"f16": 15, "bf16": 127}
+MANTISSA = {"f16": 10, "bf16": 7}  # bits
+BIAS = {"f16": 15, "bf16": 127}
 _CASTS = ("arith.sitofp", "arith.uitofp")
 
 
@@ -97,13 +97,13 @@ def converted(op: ir.Operation, operand: ir.Value, bounds: Bounds | None) -> ir.
     if bounds.low < 0 and op.name == "arith.uitofp":
         bounds = Bounds(0, (1 << ir.IntegerType(_element(operand.type)).width) - 1)
     below = max(0, -bounds.low)
-    if name not in _MANTISSA or bounds.high + below >= 1 << _MANTISSA[name]:
+    if name not in MANTISSA or bounds.high + below >= 1 << MANTISSA[name]:
         return None
     count = operand.type.shape[0]
     bits = _bits_above(operand, below)
-    one = (_BIAS[name] + _MANTISSA[name]) << _MANTISSA[name]
-    held = vector.bitcast(ir.VectorType.get([count], op.results[0].type), arith.ori(bits, _all(bits.type, one)))
-    return arith.subf(held, _all(held.type, float((1 << _MANTISSA[name]) + below)))
+    one = (BIAS[name] + MANTISSA[name]) << MANTISSA[name]
+    held = vector.bitcast(ir.VectorType.get([count], op.results[0].type), arith.ori(bits, splat(bits.type, one)))
+    return arith.subf(held, splat(held.type, float((1 << MANTISSA[name]) + below)))
 
 
 def _bits_above(operand: ir.Value, below: int) -> ir.Value:
@@ -112,12 +112,12 @@ def _bits_above(operand: ir.Value, below: int) -> ir.Value:
     width = ir.IntegerType(_element(operand.type)).width
     if width == 8 and below in (0, 128):
         bytes_ = _apart(operand) if i16.shape == [2] else arith.extui(i16, operand)
-        return arith.xori(bytes_, _all(i16, 0x80)) if below else bytes_  # the sign bit flipped
+        return arith.xori(bytes_, splat(i16, 0x80)) if below else bytes_  # the sign bit flipped
     if width < 16:
         operand = arith.extsi(i16, operand) if below else arith.extui(i16, operand)
     elif width > 16:
         operand = arith.trunci(i16, operand)
-    return arith.addi(operand, _all(i16, below)) if below else operand
+    return arith.addi(operand, splat(i16, below)) if below else operand
 
 
 def _apart(bytes_: ir.Value) -> ir.Value:
@@ -129,7 +129,13 @@ def _apart(bytes_: ir.Value) -> ir.Value:
     return vector.bitcast(ir.VectorType.get([2], i16), held.results[0])
 
 
-def _all(type_: ir.Type, number: float) -> ir.Value:
+def splat(type_: ir.Type, number: float) -> ir.Value:
+    """Returns a vector of copies of a number.
+
+    Args:
+        type_: of the vector.
+        number: integers for a vector of these.
+    """
     element = ir.VectorType(type_).element_type
     is_float = isinstance(element, ir.FloatType)
     attribute = ir.FloatAttr.get(element, number) if is_float else ir.IntegerAttr.get(element, int(number))

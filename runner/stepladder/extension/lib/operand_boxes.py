@@ -104,12 +104,13 @@ class OperandBoxes:
         self.matrix = found.elementwise.operands[operand]
         self.argument = found.elementwise.body.arguments[operand]
 
-    def create_copies(self, loop: ir.Operation, first_barrier: int) -> None:
+    def create_copies(self, loop: ir.Operation, first_barrier: int, is_leader: Callable[[], ir.Value]) -> None:
         """Creates the copies of a tile at the end of its second k step, after TMA has read the previous tile.
 
         Args:
             loop: over k (`find_loop`).
             first_barrier: number of the first warpgroup's named barrier.
+            is_leader: creates the condition of the threads that issue TMA stores.
         """
         for value in (self.matrix, self.found.store.operands[1], self.found.c_tile):
             view = producer(value)
@@ -119,7 +120,7 @@ class OperandBoxes:
         body, i32 = body_of(loop), ir.IntegerType.get_signless(32)
         with ir.InsertionPoint(terminator_of(body)), loop.location:
             with create_if(equal(body.arguments[0], index(lower + step))):
-                with create_if(equal(threads.thread_in_warpgroup(), index(0))):
+                with create_if(is_leader()):
                     nvvm.cp_async_bulk_wait_group(0, read=True)
                 warpgroup = threads.warpgroup_id()
                 barrier = arith.addi(arith.index_cast(i32, warpgroup), integer(first_barrier, 32))

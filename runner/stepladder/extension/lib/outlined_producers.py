@@ -7,7 +7,10 @@ A function has arguments of buffers, the last of which it writes, with `linalg.g
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 
+from stepladder.extension.lib import bit_fields, narrow_floats
+from stepladder.extension.lib.bit_fields import FieldsOf
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Refusal
 from stepladder.extension.lib.element_ops import created, repeated
@@ -130,7 +133,7 @@ class Producer:
     def _computed(self, generic: ir.Operation, loops: Sequence[Sequence[Index]], read: Read) -> ir.Value:
         """Returns what the body of an op yields in iterations."""
         values: dict[ir.Value, ir.Value] = {}
-        bounds = IntegerBounds()
+        known = _Known()
         for argument, operand, numbers in _inputs(generic, loops):
             is_buffer = isinstance(operand.type, ir.MemRefType)
             values[argument] = self._value(operand, numbers, read) if is_buffer else _constant(generic, operand)
@@ -145,16 +148,33 @@ class Producer:
             width = _PAIR if any(isinstance(operand.type, ir.VectorType) for operand in operands) else None
             if width is not None:
                 operands = [repeated(operand, width) for operand in operands]
-            values[op.results[0]] = _created(op, operands, width, bounds)
+            values[op.results[0]] = _created(op, operands, width, known)
         raise Refusal(generic, "expected a body that ends in linalg.yield")
 
 
-def _created(op: ir.Operation, operands: list[ir.Value], width: int | None, bounds: IntegerBounds) -> ir.Value:
-    """Returns the result of a scalar op of a body on numbers, or on vectors; casts of small integers by their bits."""
-    cast = converted(op, operands[0], bounds.of(operands[0])) if operands else None
+@dataclass
+class _Known:
+    """What is known of the integers of a body."""
+
+    bounds: IntegerBounds = field(default_factory=IntegerBounds)
+    fields: FieldsOf = field(default_factory=FieldsOf)
+
+
+def _created(op: ir.Operation, operands: list[ir.Value], width: int | None, known: _Known) -> ir.Value:
+    """Returns the result of a scalar op of a body on numbers, or on vectors; casts of small numbers by their bits."""
+    cast = _cast(op, operands[0], known) if operands else None
     result = created(op, operands, width) if cast is None else cast
-    bounds.note(op, operands, result)
+    known.bounds.note(op, operands, result)
+    known.fields.note(op, operands, result)
     return result
+
+
+def _cast(op: ir.Operation, operand: ir.Value, known: _Known) -> ir.Value | None:
+    """Returns the result of a cast that a pair has a shorter way for; None of another op."""
+    if op.name == "arith.extf" and narrow_floats.is_fp8(operand) and isinstance(operand.type, ir.VectorType):
+        return narrow_floats.extended_pair(operand, ir.VectorType.get([_PAIR], op.results[0].type))
+    found = bit_fields.converted(op, known.fields.of(operand))
+    return converted(op, operand, known.bounds.of(operand)) if found is None else found
 
 
 def _check(generic: ir.Operation) -> None:

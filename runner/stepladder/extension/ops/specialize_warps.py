@@ -46,6 +46,9 @@ _CONSUMER_OPS = (
     "nvvm.inline_ptx",
 )
 
+# Ops without effects that canonicalization keeps, since they have no trait that says so.
+_KEPT_OPS = ("nvvm.mapa", "nvvm.convert.f8x2.to.f16x2")
+
 
 def _keep_loads(role: ir.Operation, rewriter: Rewriter) -> None:
     """Erases from the producer's branch all ops that do not issue loads."""
@@ -62,8 +65,8 @@ def _keep_loads(role: ir.Operation, rewriter: Rewriter) -> None:
         rewriter.replace_op(mma, [mma.operands[2]])
     for descriptor in walk(role, *DESCRIPTORS):
         rewriter.erase_op(descriptor)
-    # Canonicalization erases the users of these ops, but not the ops, which have side effects.
-    for origin in walk(role, *INIT_ACCUMULATORS, "nvvm.mapa"):
+    # Canonicalization erases the users of these ops, but not the ops.
+    for origin in walk(role, *INIT_ACCUMULATORS, *_KEPT_OPS):
         with ir.InsertionPoint(origin), origin.location:
             none = poison(origin.results[0].type)
         rewriter.replace_op(origin, [none])

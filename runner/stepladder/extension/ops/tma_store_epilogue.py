@@ -1,9 +1,10 @@
 """`tc.tma_store_epilogue`: stores the accumulators to C through shared memory, by TMA."""
 
 from stepladder.extension.lib import epilogue, launches, memory, warpgroup_reductions
-from stepladder.extension.lib.box_stores import BoxStore, TransposedBoxStore, in_flight
+from stepladder.extension.lib.box_stores import BoxStore, TransposedBoxStore
 from stepladder.extension.lib.control_flow import enclosing_loops
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
+from stepladder.extension.lib.stores_in_flight import in_flight
 from stepladder.mlir.bindings import ir
 
 
@@ -19,22 +20,26 @@ class TmaStoreEpilogue(Tc.Operation, name="tma_store_epilogue"):
     element of C are left out.
     A tile of a transposed C (`memref.transpose`) is stored to C itself, whose rows are the columns of the tile: a
     buffer holds 64 rows of the tile, transposed, as 16-bit elements by `stmatrix` with `.trans`.
+    With a group of 32 threads, each warp stores its rows of a box by itself, 16 of each instruction's 64, so that the
+    warps of a warpgroup do not wait for each other.
     Results that are reductions are folded in registers, as by `tc.direct_store_epilogue`.
     The last stores are waited for before the block exits, not before the next tile.
     With `copies_operand`, a matrix of C's shape and type that the elementwise op reads is copied to the boxes while the
     main loop runs (`cp.async`), as many boxes as there are buffers, and read from there before C is written to them.
 
     Operands: a handle to any op with one `gpu.launch` below.
-    Attributes: stages, of each warpgroup; warpgroups, that store; copies_operand, whether an operand is copied.
+    Attributes: stages, of each warpgroup; warpgroups, that store; copies_operand, whether an operand is copied;
+        group, the threads that store together, those of a warpgroup or of a warp.
     Refuses: accumulators that reach C in another way than by a copy, an elementwise op or an addition; a matrix whose
         rows are not a multiple of 16 bytes; a tile whose rows are not a multiple of 32 bytes; a transposed C of other
-        elements than of 16 or 32 bits.
+        elements than of 16 or 32 bits, or with a group of 32.
     """
 
     target: Handle
     stages: ir.IntegerAttr
     warpgroups: ir.IntegerAttr
     copies_operand: ir.IntegerAttr
+    group: ir.IntegerAttr
 
 
 @transform_op(TmaStoreEpilogue)
@@ -45,7 +50,10 @@ def tma_store_epilogue(payload: ir.Operation, op: TmaStoreEpilogue, rewriter: Re
         outputs = [0] if found.elementwise is None else found.elementwise.stored
         kind = TransposedBoxStore if memory.is_transposed(found.c_tile) else BoxStore
         # C last: the other results may be computed from what it held.
-        stores = [kind(found, launch, op.stages.value, op.warpgroups.value, result) for result in reversed(outputs)]
+        stores = [
+            kind(found, launch, op.stages.value, op.warpgroups.value, op.group.value, result)
+            for result in reversed(outputs)
+        ]
         if op.copies_operand.value and len(stores) == 1:
             stores[0].copy_operand()
         loops = enclosing_loops(found.consumer)

@@ -39,6 +39,9 @@ class Size:
         a_matrices, b_matrices: of A and B that the matmuls read: 1 of an operand that is broadcast, else `batch`.
         c_layout: "row", or "column" where the transpose of C is computed.
         products: of one A that elementwise ops combine to C: 1, or 2 of a pair, each with a B of its own.
+        a_source_bytes, b_source_bytes: of what elementwise ops make an element of A or B from; 0 where none do.
+        a_cost: what the ops that make an element of A cost, in instructions of arithmetic.
+        in_registers: whether blocks load what A is made from, and make it in registers; else a kernel in front does.
         has_elementwise: whether elementwise ops on the product do more than to round it.
         read_matrices: matrices with the rows of C that they read.
     """
@@ -57,18 +60,28 @@ class Size:
     b_matrices: Number = 1.0
     c_layout: str = "row"
     products: Number = 1.0
+    a_source_bytes: float = 0.0
+    b_source_bytes: float = 0.0
+    a_cost: float = 0.0
+    in_registers: bool = False
     has_elementwise: bool = False
     read_matrices: Number = 0.0
 
     @property
+    def a_bytes(self) -> Number:
+        """Bytes that are loaded of an element of A."""
+        return self.a_source_bytes if self.in_registers else self.in_bytes
+
+    @property
     def operand_bytes(self) -> Number:
         """Bytes of A and B."""
-        return (self.a_matrices * self.m + self.products * self.b_matrices * self.n) * self.k * self.in_bytes
+        rows, columns = self.a_matrices * self.m, self.products * self.b_matrices * self.n
+        return (rows * self.a_bytes + columns * self.in_bytes) * self.k
 
     @property
     def matmul_bytes(self) -> Number:
         """Bytes of A and B that one matmul reads."""
-        return (self.m + self.products * self.n) * self.k * self.in_bytes
+        return (self.m * self.a_bytes + self.products * self.n * self.in_bytes) * self.k
 
     @property
     def stored_bytes(self) -> Number:
@@ -225,6 +238,6 @@ def memory_bytes(
     rows = np.minimum(knobs.floats("raster_group", 1) * knobs.floats("cluster_m", 1), tiles.rows)
     columns = np.minimum(ceil_divide(at_once, rows), tiles.columns)
     waves = ceil_divide(tiles.count, rows * columns)
-    wave = (rows * tiles.mean_rows + columns * tiles.mean_columns) * size.k * size.in_bytes
+    wave = (rows * tiles.mean_rows * size.a_bytes + columns * tiles.mean_columns * size.in_bytes) * size.k
     too_large = np.clip(size.matmul_bytes / (gpu.l2_bytes * cached_fraction) - 1.0, 0.0, 1.0)
     return least + np.maximum(0.0, waves * wave - size.operand_bytes) * too_large

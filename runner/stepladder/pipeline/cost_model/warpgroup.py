@@ -14,6 +14,7 @@ from stepladder.pipeline.cost_model.columns import Array, Columns
 from stepladder.pipeline.cost_model.constants import WARPGROUP
 from stepladder.pipeline.cost_model.epilogues import elementwise_time, epilogue_time, reduction_time, writes_elements
 from stepladder.pipeline.cost_model.gpu import Gpu
+from stepladder.pipeline.cost_model.preparation import preparing_time, register_step
 from stepladder.pipeline.cost_model.terms import (
     BOX_BYTES,
     INSTRUCTION_ROWS,
@@ -124,12 +125,15 @@ def shared_step(
     """Returns the time of shared memory for a k step: every 64 rows of A are read with all of B's tile, and TMA writes
     both. Source: PTX ISA, wgmma.mma_async: both operands from shared memory.
 
+    What A is made from in registers is read once.
+
     Args:
         split: parts of an operand, 2 of one that is split; see `products_of`.
     """
-    read = block_m / INSTRUCTION_ROWS * (INSTRUCTION_ROWS + block_n) * products_of(split)
-    written = 0.5 * (block_m + block_n) * split
-    return gpu.microseconds((read + written) * block_k * size.in_bytes / (gpu.shared_bytes_per_clock * fraction))
+    rows = block_m / INSTRUCTION_ROWS * products_of(split)
+    read = rows * (INSTRUCTION_ROWS * size.a_bytes + block_n * size.in_bytes)
+    written = 0.5 * (block_m * size.a_bytes + block_n * size.in_bytes) * split
+    return gpu.microseconds((read + written) * block_k / (gpu.shared_bytes_per_clock * fraction))
 
 
 def fill_step(parts: list[Loads], shared: list[Array], gpu: Gpu, constants: dict[str, float]) -> Array:
@@ -168,13 +172,14 @@ def l2_step(
         missing: fraction of the operands that L2 does not hold.
     """
     part_of_gpu = at_once / gpu.multiprocessors
+    sharing = np.maximum(1.0, part_of_gpu)
     together = missing / constants["l2_misses"]
     port: Number = 0.0
     every: Number = 0.0
     for part, blocks, is_alone in zip(parts, shared, alone):
         bytes_ = part.rows * part.row_bytes / blocks * (1 + np.where(part.is_odd, constants["odd_sectors"], 0.0))
         lines = part.rows * np.maximum(part.row_bytes, LINE_BYTES) / blocks
-        port = port + bytes_ / constants["l2"]
+        port = port + bytes_ * sharing / constants["l2"]
         every = every + part_of_gpu * np.where(is_alone, lines / constants["l2_alone"], bytes_ * together)
     return gpu.microseconds(join(port, every) / gpu.l2_bytes_per_clock)
 
@@ -189,7 +194,7 @@ def waves_of(tiles: Tiles, knobs: Columns, gpu: Gpu) -> tuple[Array, Array, Arra
     split = knobs.floats("split_k", 1)
     in_cluster = np.where(np.asarray(knobs.column("split_k_workspace", "cluster")) == "cluster", split, 1.0)
     cluster = knobs.floats("cluster_m", 1) * knobs.floats("cluster_n", 1) * in_cluster
-    room = blocks_that_fit(cluster, gpu)
+    room = blocks_that_fit(cluster, gpu) * knobs.floats("min_blocks_per_sm", 1)
     blocks = tiles.count * split
     wanted = np.asarray(knobs.floats("persistent_blocks", 0))
     persistent = wanted > 0
@@ -260,10 +265,11 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     steps = ceil_divide(ceil_divide(size.k, block_k), knobs.floats("split_k", 1))
     split = knobs.floats("parts", 1)
 
+    loaded = replace(size, in_bytes=size.a_bytes)
     # A pair of products multiplies tiles of A by tiles of both B side by side.
     columns = block_n * size.products
     parts = [
-        loads(size.a_layout == "row", size.m, block_m, tiles.mean_rows, tiles.last_rows, cluster_n, block_k, size),
+        loads(size.a_layout == "row", size.m, block_m, tiles.mean_rows, tiles.last_rows, cluster_n, block_k, loaded),
         loads(
             size.b_layout == "column",
             size.n,
@@ -281,12 +287,14 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     ]
     # Source: measured, where rows of B lie along n: those of a tile begin within a sector of the L2 cache.
     odd = np.where((np.asarray(block_n) % 16 == 8) & (size.b_layout == "row"), constants["odd_eights"], 1.0)
-    matrix = matrix_step(block_m, columns, block_k, size, gpu, constants["matrix"]) * odd * products_of(split)
-    shared = shared_step(block_m, columns, block_k, size, gpu, constants["shared"], split) * odd
+    # Blocks on one multiprocessor share what a step takes of it, but not its latency.
+    sharing = np.maximum(1.0, at_once / gpu.multiprocessors)
+    matrix = matrix_step(block_m, columns, block_k, size, gpu, constants["matrix"]) * odd * products_of(split) * sharing
+    shared = shared_step(block_m, columns, block_k, size, gpu, constants["shared"], split) * odd * sharing
     shared = shared * (constants["shared_columns"] if size.a_layout == "column" else 1.0)
     # The multiprocessors share the memory system that TMA loads from: loads are faster where some of them are idle.
-    idle = 1 - at_once / gpu.multiprocessors
-    fill = fill_step(parts, [cluster_n, cluster_m], gpu, constants) * (1 - constants["fill_idle"] * idle)
+    idle = np.maximum(0.0, 1 - at_once / gpu.multiprocessors)
+    fill = fill_step(parts, [cluster_n, cluster_m], gpu, constants) * (1 - constants["fill_idle"] * idle) * sharing
     # Operands that a block reads alone, and that L2 does not hold, arrive with the latency of HBM.
     alone = (size.m < 1.5 * block_m) | (size.n < 1.5 * block_n)
     by_itself = ~np.asarray(knobs.column("dependent_launch", True), bool)
@@ -303,6 +311,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     )
 
     boxes = np.maximum(1.0, block_k * size.in_bytes / BOX_BYTES)
+    computed = register_step(knobs, size, matrix) if size.in_registers else 0.0
 
     # The loads of the first stages are issued at once: the prologue waits for them.
     stages = knobs.floats("stages", 1)
@@ -320,7 +329,9 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     )
 
     def step(filling: Array) -> Array:
-        return join(matrix, shared, filling, l2, pipeline_latency(filling)) + constants["step"] * boxes + added
+        return (
+            join(matrix, shared, filling, l2, pipeline_latency(filling), computed) + constants["step"] * boxes + added
+        )
 
     # Tiles with rows of zeros: those of the last row, of A, and of the last column, of B. One tile has both.
     edges = [np.where(part.zero_rows > 0, 1 / count, 0.0) for part, count in zip(parts, (tiles.rows, tiles.columns))]
@@ -357,7 +368,8 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     written = size.result_bytes / (constants["write"] * 1e6) * straddles
     total = join(kernel, hbm + constants["prologue"], written + constants["prologue"]) + _HIDDEN_TRAFFIC * hbm + launch
     repacking = repacking_time(size, gpu, constants, split)
-    total = total + repacking
+    preparing = preparing_time(size, gpu, constants)
+    total = total + repacking + preparing
     times = {
         "total": total,
         "main loop": main_loop,
@@ -366,6 +378,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
         "reduction": reduction,
         "launch": launch,
         **({"repacking": repacking} if np.any(repacking) else {}),
+        **({"preparing": preparing} if preparing else {}),
         "matrix unit": rounds * steps * matrix,
         "shared memory": rounds * steps * shared,
         "TMA": rounds * steps * fill + edge,

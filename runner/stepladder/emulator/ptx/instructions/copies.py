@@ -13,7 +13,7 @@ import numpy as np
 from stepladder.emulator.core import values
 from stepladder.emulator.core.types import Scalar
 from stepladder.emulator.dialects import nvvm
-from stepladder.emulator.hardware import asynchronous, mbarriers, tma
+from stepladder.emulator.hardware import asynchronous, bulk_stores, mbarriers, tma
 from stepladder.emulator.memory.memory import Allocation
 from stepladder.emulator.ptx import syntax
 from stepladder.emulator.ptx.arguments import tensor_map_at
@@ -98,7 +98,7 @@ def wait_group(site: Site) -> None:
 def commit_bulk(site: Site) -> None:
     """Makes a group of bulk copies to global memory."""
     site.count(0)
-    site.emit(lambda fiber, op: asynchronous.commit_bulk(fiber), (), ())
+    site.emit(lambda fiber, op: bulk_stores.commit(fiber), (), ())
 
 
 @instruction("cp.async.bulk.wait_group")
@@ -107,7 +107,7 @@ def wait_bulk(site: Site) -> None:
     read = site.flag("read")
     site.count(1)
     latest = site.number(0)
-    site.emit(lambda fiber, op: asynchronous.wait_for_bulk(fiber, latest, read=read), (), ())
+    site.emit(lambda fiber, op: bulk_stores.wait(fiber, latest, read=read), (), ())
 
 
 @instruction("cp.async.bulk.prefetch", "cp.async.bulk.prefetch.tensor", is_pure=True)

@@ -1,0 +1,64 @@
+"""Predicted times of elementwise ops that make A or B: in kernels in front, or in registers of `wgmma`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepladder.pipeline.cost_model.columns import Array, Columns
+from stepladder.pipeline.cost_model.gpu import Gpu
+from stepladder.pipeline.cost_model.terms import Size
+
+# Source of all constants: measured on an H200, docs/results/producers.json.
+# Microseconds from the launch of a kernel in front to that of the matmul, besides its traffic.
+_FRONT = 4.5
+# Elements a ns that a kernel in front makes of numbers of less than a byte, of which threads make two each.
+_FROM_PARTS = 380.0
+# Nanoseconds in which a warpgroup makes an element of A, and for each unit of what its ops cost.
+_MADE, _MADE_BY_COST = 0.037, 0.0105
+# By how much that is longer for each warpgroup beyond two; and which part of its own products a warpgroup that has the
+# multiprocessor to itself waits for.
+_MANY, _ALONE = 0.65, 0.35
+_TWO = 2.0
+
+
+def preparing_time(size: Size, gpu: Gpu, constants: dict[str, float]) -> float:
+    """Returns the time of the kernels in front that make A and B: each element is read and written once, at the rate of
+    HBM, or at that of two elements a thread.
+
+    Args:
+        size: of the product.
+        gpu: whose HBM holds operands.
+        constants: fitted, of kernels on wgmma.
+
+    Returns:
+        Microseconds; 0 where no kernel makes an operand.
+    """
+    total = 0.0
+    a_elements, b_elements = size.a_matrices * size.m * size.k, size.products * size.b_matrices * size.n * size.k
+    operands = ((0.0 if size.in_registers else size.a_source_bytes, a_elements), (size.b_source_bytes, b_elements))
+    for source_bytes, elements in operands:
+        if source_bytes:
+            traffic = (source_bytes + size.in_bytes) * elements / (gpu.hbm_bytes_per_us * constants["hbm"])
+            made = elements / _FROM_PARTS * 1e-3 if source_bytes < 1 else 0.0
+            total += float(np.maximum(traffic, made)) + _FRONT
+    return total
+
+
+def register_step(knobs: Columns, size: Size, matrix: Array) -> Array:
+    """Returns the time of a k step in which a warpgroup makes its elements of A and then multiplies them, which it does
+    one after the other: another warpgroup multiplies meanwhile.
+
+    Args:
+        knobs: with the tile and its warpgroups.
+        size: of the product.
+        matrix: time of the matrix unit for a k step of all warpgroups.
+
+    Returns:
+        Microseconds.
+    """
+    pingpong = np.asarray(knobs.column("schedule", "cooperative")) == "pingpong"
+    warpgroups = np.where(pingpong, 1.0, knobs.floats("consumer_warpgroups", 1))
+    elements = knobs.floats("block_m") * knobs.floats("block_k") / warpgroups
+    made = elements * (_MADE + _MADE_BY_COST * size.a_cost) * 1e-3
+    waits = np.where((warpgroups < _TWO) & ~pingpong, _ALONE, 1.0)
+    return made * (1 + _MANY * np.maximum(0.0, warpgroups - _TWO)) + waits * matrix / warpgroups
