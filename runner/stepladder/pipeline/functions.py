@@ -37,7 +37,7 @@ from stepladder.runtime.element_types import FP8_TYPES
 from stepladder.runtime.errors import BAD_INPUT, FAILED, StepladderError
 
 # Knobs that are set of the division of a function; the others are of its matmuls.
-_OWN = ("groups",)
+_OWN = ("groups", "rows")
 
 
 @dataclass(frozen=True)
@@ -233,7 +233,8 @@ def _selected(text: str, name: str, function: str | None) -> Selection:
 
 def _products(text: str, name: str, function: str | None) -> int:
     """Returns how many matmuls the function of a payload has."""
-    return sum(is_product(op) for op in walk(_selected(text, name, function).module))
+    selection = _selected(text, name, function)  # what `walk` returns does not keep its module
+    return sum(is_product(op) for op in walk(selection.module))
 
 
 def _target_of(request: Request) -> str:

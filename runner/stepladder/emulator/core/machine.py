@@ -18,7 +18,8 @@ from stepladder.emulator.core.places import Places
 from stepladder.emulator.core.program import Function, Instruction, Program
 from stepladder.emulator.hardware import dependent_launch, launch_limits
 from stepladder.emulator.memory.findings import Findings, NoSanitizer
-from stepladder.emulator.memory.memory import Allocation, Heap
+from stepladder.emulator.memory.heap import Heap
+from stepladder.emulator.memory.memory import Allocation
 from stepladder.emulator.memory.sanitizer import WARP, Sanitizer
 from stepladder.runtime.errors import FAILED, StepladderError
 
