@@ -1,6 +1,8 @@
 """Times batches of matmuls beside cuBLAS' strided-batched product: squares, and the two products of BERT's attention.
 
-Each problem is compiled with the settings that the cost model puts first; all of them are timed, after an exact check.
+Each problem is compiled with the settings that the cost model puts first, and with each of them without clusters, also
+in launches by themselves; all of them are timed, after an exact check. `defaults.py` takes default knobs of batches
+from the result.
 Needs the GPU, and MLIR in `build` and `run`.
 
     python benchmarks/batches.py run FOLDER RESULT.json          both halves on one machine
@@ -15,7 +17,7 @@ import json
 import os
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 from common import command_line, median, new_parser, run, table, write_result
+from stepladder.measure.tuning.plan import Problem, read_plan
 
 CASES_FILE = "cases.json"
 HEAD = 64  # columns of a head in BERT
@@ -70,6 +73,18 @@ def chosen(only: list[str]) -> list[Case]:
     return [case for case in CASES if not only or case.name.startswith(tuple(only))]
 
 
+def _without_clusters(problem: Problem) -> Problem:
+    """Returns a problem with two further settings for each: the same without clusters, and in launches by themselves
+    too, where blocks return to their multiprocessors, and each part of the L2 cache keeps their tiles."""
+    knobs = {json.dumps(setting.knobs, sort_keys=True): setting for setting in problem.settings}
+    for setting in problem.settings:
+        alone = {**setting.knobs, "cluster_m": 1, "cluster_n": 1}
+        for changed in (alone, {**alone, "dependent_launch": False}):
+            bundle = f"{Path(setting.bundle).parent}/{len(knobs):02d}"
+            knobs.setdefault(json.dumps(changed, sort_keys=True), replace(setting, knobs=changed, bundle=bundle))
+    return replace(problem, settings=tuple(knobs.values()))
+
+
 def build(folder: Path, only: list[str], c_type: str, top: int) -> None:
     """Builds the first settings of every case, on all cores.
 
@@ -95,6 +110,7 @@ def build(folder: Path, only: list[str], c_type: str, top: int) -> None:
     ]
     request = Request("wgmma", {"target": "sm_90a"})
     plan = tuning_build.make_plan(payloads, request, top)
+    plan = replace(plan, problems=tuple(map(_without_clusters, plan.problems)))
     folder.mkdir(parents=True, exist_ok=True)
     tuning_build.build_plan(folder, plan, payloads, request, os.cpu_count() or 1, lambda line: print(line, flush=True))
     (folder / CASES_FILE).write_text(json.dumps([case.name for case in cases]) + "\n")
@@ -111,7 +127,6 @@ def measure(folder: Path, out: Path, modes: list[str], rounds: int, limit: float
         limit: no case begins after so many seconds.
     """
     from stepladder.measure.bench import bench_bundles
-    from stepladder.measure.tuning.plan import read_plan
     from stepladder.runtime.bundle import read_bundle
     from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
 

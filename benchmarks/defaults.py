@@ -27,6 +27,8 @@ _BITS = {"f16": 16, "bf16": 16, "f32": 32, "i8": 8, "i32": 32}
 _NOT_TUNED = ("target", "swap_operands", "allow_tf32", "math")
 # How much faster other knobs than those of the matmul have to be where the epilogue has an operand.
 _FUSED_GAIN = 1.01
+# How much faster other knobs than the cost model's first choice have to be for a batch.
+_BATCH_GAIN = 1.01
 # What a kernel has whose result is older than these knobs.
 _OLDER = {"split_k": 1, "split_k_workspace": "cluster"}
 
@@ -138,6 +140,32 @@ def fused_entries(measured: dict) -> list[dict]:
     return entries
 
 
+def batch_choice(case: dict) -> str:
+    """Returns the name of a batch's default kernel: the fastest, or the cost model's first choice where it is as fast.
+
+    Args:
+        case: an entry of what `batches.py` measured.
+    """
+    ratios = case["measured"]["modes"]["burst"]["ratios"]
+    rates = {name: ratios[name]["cublas"]["spread"]["median"] for name in case["knobs"]}
+    first, best = next(iter(rates)), max(rates, key=lambda name: rates[name])
+    return best if rates[best] >= _BATCH_GAIN * rates[first] else first
+
+
+def batch_entries(measured: dict) -> list[dict]:
+    """Returns an entry for each batch of which other knobs than the cost model's first choice are faster.
+
+    Args:
+        measured: what `batches.py` measured.
+    """
+    entries = []
+    for case in measured["problems"]:
+        name, problem = batch_choice(case), case["measured"]["problem"]
+        if name != next(iter(case["knobs"])):
+            entries.append({**_entry(problem, {"knobs": case["knobs"][name]}), "batch": problem["batch"]})
+    return entries
+
+
 def _is_in_clusters(kernel: dict) -> bool:
     """Tells whether the blocks of a kernel form clusters, which do not divide every grid."""
     return any(kernel["knobs"].get(name, 1) > 1 for name in ("cluster_m", "cluster_n"))
@@ -179,6 +207,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     pipelines |= {pipeline: tuned_entries(measured) for pipeline, measured in tuned.items()}
     for path in sorted(results.glob("fused_tiles*.json")):
         pipelines["wgmma"] += fused_entries(json.loads(path.read_text()))
+    for path in sorted(results.glob("batches*.json")):
+        pipelines["wgmma"] += batch_entries(json.loads(path.read_text()))
     for pipeline, problems in pipelines.items():
         target = ROOT / "transforms" / "defaults" / f"{pipeline}.json"
         target.parent.mkdir(exist_ok=True)

@@ -2,29 +2,33 @@
 
 The matmul alone, bias + GELU, bias + ReLU and the addition of a matrix, of `fused_epilogues.py`, each by the default
 kernel of the matmul and by tiles and schedules that may hide more of an epilogue. `defaults.py` takes default knobs of
-matmuls whose epilogue has an operand from the result.
+matmuls whose epilogue has an operand from the result. C of all tiles has the same bits: each sum has the same order.
 
-Needs PyTorch, MLIR and ptxas on the machine with the GPU:
-
-    python benchmarks/fused_tiles.py
+    python benchmarks/fused_tiles.py build FOLDER                kernels, on any machine with MLIR and ptxas
+    python benchmarks/fused_tiles.py measure FOLDER RESULT.json  on the GPU, without MLIR
 """
 
 from __future__ import annotations
 
 import argparse
-import tempfile
+import json
+import os
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import duel
-from common import measurement_parser, run, write_result
+from common import new_parser, run, write_result
 from fused_epilogues import CASES, build_bundle, payload
 from stepladder.measure.baselines import cublas
 from stepladder.measure.bench import prepare_data
 from stepladder.measure.timing import Contestant, Mode
+from stepladder.runtime.bundle import read_bundle
 from stepladder.runtime.device import Device
-from stepladder.runtime.launch import MatmulBuffers
+from stepladder.runtime.element_types import element_type
+from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.launch import DeviceExecutor, MatmulBuffers
 
 SIZES = (2048, 4096, 8192)
 # Cases of `fused_epilogues.py`, and the matmul alone.
@@ -32,65 +36,84 @@ MEASURED = {**{name: CASES[name] for name in ("bias_gelu", "bias_relu", "add")},
 # Length of a run and the pause before it, in seconds.
 RUN = Mode(0.02, 0.02)
 _COMMON = {"block_k": 64, "persistent_blocks": 132, "epilogue": "tma", "tile_scheduler": "data_parallel", "split_k": 1}
-_PINGPONG = {**_COMMON, "schedule": "pingpong", "consumer_warpgroups": 1}
-_COOPERATIVE = {**_COMMON, "schedule": "cooperative", "consumer_warpgroups": 2}
-# By name: schedule, tile, stages, buffers of C of a warpgroup, and blocks of a cluster along m and n.
-TILES: dict[str, dict[str, int | str]] = {
-    name: {
-        **schedule,
-        "block_m": block_m,
-        "block_n": block_n,
-        "stages": stages,
-        "epilogue_stages": buffers,
-        "cluster_m": cluster_m,
-        "cluster_n": cluster_n,
-    }
-    for name, schedule, block_m, block_n, stages, buffers, cluster_m, cluster_n in (
-        ("cooperative 128x256", _COOPERATIVE, 128, 256, 4, 2, 1, 1),
-        ("cooperative 128x256, 3 stages, 4 buffers", _COOPERATIVE, 128, 256, 3, 4, 1, 1),
-        ("cooperative 256x128", _COOPERATIVE, 256, 128, 3, 2, 1, 1),
-        ("pingpong 128x128", _PINGPONG, 128, 128, 5, 2, 1, 1),
-        ("pingpong 128x128, cluster 2x1", _PINGPONG, 128, 128, 5, 2, 2, 1),
-        ("pingpong 128x128, 6 stages, 1 buffer", _PINGPONG, 128, 128, 6, 1, 1, 1),
-        ("cooperative 128x256, cluster 2x1", _COOPERATIVE, 128, 256, 4, 2, 2, 1),
-        ("cooperative 128x256, cluster 1x2", _COOPERATIVE, 128, 256, 4, 2, 1, 2),
-        ("pingpong 128x192", _PINGPONG, 128, 192, 4, 2, 1, 1),
-    )
+_PINGPONG = {**_COMMON, "schedule": "pingpong", "consumer_warpgroups": 1, "block_m": 128, "epilogue_stages": 2}
+_COOPERATIVE = {**_COMMON, "schedule": "cooperative", "consumer_warpgroups": 2, "block_m": 128, "block_n": 256}
+_FOUR_BUFFERS = {**_COOPERATIVE, "stages": 3, "epilogue_stages": 4}
+_OF_WARPS = {**_FOUR_BUFFERS, "store_threads": 32}
+# By name: schedule, tile, stages and buffers of C of a warpgroup, who stores C, and the launch.
+TILES: dict[str, dict[str, int | str | bool]] = {
+    "cooperative 128x256": {**_COOPERATIVE, "stages": 4, "epilogue_stages": 2},
+    "cooperative 128x256, 3 stages, 4 buffers": _FOUR_BUFFERS,
+    "+ stored by warps": _OF_WARPS,
+    "+ launched by itself": {**_OF_WARPS, "dependent_launch": False},
+    "pingpong 128x128": {**_PINGPONG, "block_n": 128, "stages": 5},
+    "pingpong 128x128, stored by warps": {**_PINGPONG, "block_n": 128, "stages": 5, "store_threads": 32},
+    "pingpong 128x192": {**_PINGPONG, "block_n": 192, "stages": 4},
+    "pingpong 128x192, stored by warps": {**_PINGPONG, "block_n": 192, "stages": 4, "store_threads": 32},
 }
 DEFAULT = "of the matmul"
+_PLAN = "tiles.json"
 
 
-def measure(device: Device, case: str, size: int, rounds: int, folder: Path) -> dict[str, Any]:
-    """Builds and measures all tiles of a case at a size.
+def _build(case: str, size: int, knobs: dict[str, int | str], path: Path) -> None:
+    build_bundle(payload(MEASURED[case], size), path, knobs)
+
+
+def build(folder: Path, sizes: Sequence[int], cases: Sequence[str], tiles: Sequence[str]) -> None:
+    """Builds the kernels of all cases, on all cores.
+
+    Args:
+        folder: of the bundles.
+        sizes: extents, M = N = K.
+        cases: names of epilogues, of `MEASURED`.
+        tiles: of `TILES`; the knobs of the matmul alone are always there.
+    """
+    plan = []
+    with ProcessPoolExecutor(os.cpu_count()) as executor:
+        jobs = []
+        for size in sizes:
+            plain = build_bundle(payload(None, size), folder / f"default_{size}", {})
+            own = {name: value for name, value in plain.manifest.knobs.items() if name != "target"}
+            for case in cases:
+                names = {name: f"{case}_{size}_{number}" for number, name in enumerate((DEFAULT, *tiles))}
+                plan.append({"case": case, "size": size, "kernels": names})
+                for name, bundle in names.items():
+                    jobs.append(executor.submit(_build, case, size, TILES.get(name, own), folder / bundle))
+        for job in jobs:
+            job.result()
+    (folder / _PLAN).write_text(json.dumps(plan) + "\n")
+
+
+def measure(device: Device, folder: Path, planned: dict[str, Any], rounds: int) -> dict[str, Any]:
+    """Measures all tiles of a case at a size.
 
     Args:
         device: the GPU.
-        case: its name.
-        size: M = N = K.
-        rounds: of the measurement.
         folder: of the bundles.
+        planned: an entry that `build` wrote.
+        rounds: of the measurement.
 
     Returns:
         The entry of the result.
+
+    Raises:
+        StepladderError: C of two tiles differs.
     """
-    plain = build_bundle(payload(None, size), folder / f"default_{case}_{size}", {})
-    knobs = {DEFAULT: dict(plain.manifest.knobs), **TILES}
-    text = payload(MEASURED[case], size)
-    bundles = {
-        name: build_bundle(text, folder / f"{case}_{size}_{number}", chosen)
-        for number, (name, chosen) in enumerate(knobs.items())
-    }
+    bundles = {name: read_bundle(folder / bundle) for name, bundle in planned["kernels"].items()}
     problem = bundles[DEFAULT].manifest.problem
     with MatmulBuffers(device, problem) as buffers:
         prepare_data(buffers)
+        launches = {name: buffers.launcher(device.load(bundle), bundle) for name, bundle in bundles.items()}
+        poison = element_type(problem.c_type).poison(problem.c_shape)
+        stored = {name: DeviceExecutor(buffers, launch).launch(poison).tobytes() for name, launch in launches.items()}
+        for name, elements in stored.items():
+            if elements != stored[DEFAULT]:
+                raise StepladderError(f"{planned['case']} at {planned['size']}: C of '{name}' is another")
         library = cublas(buffers)
         contest = duel.Duel(
             device,
             Contestant("cublas", problem.flops, library.enqueue),
-            [
-                Contestant(name, problem.flops, buffers.launcher(device.load(bundle), bundle))
-                for name, bundle in bundles.items()
-            ],
+            [Contestant(name, problem.flops, launch) for name, launch in launches.items()],
         )
         try:
             measured = contest.run(RUN, rounds)
@@ -106,8 +129,9 @@ def measure(device: Device, case: str, size: int, rounds: int, folder: Path) -> 
         for name, bundle in bundles.items()
     }
     return {
-        "case": case,
-        "size": size,
+        "case": planned["case"],
+        "size": planned["size"],
+        "provider": library.provider,
         "baseline": measured["baseline"]["tflops_spread"]["median"],
         "kernels": kernels,
     }
@@ -115,23 +139,36 @@ def measure(device: Device, case: str, size: int, rounds: int, folder: Path) -> 
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    return measurement_parser(__doc__ or "", SIZES, "fused_tiles", 3)
+    parser = new_parser(__doc__ or "")
+    parser.add_argument("what", choices=["build", "measure"], help="which half to run")
+    parser.add_argument("folder", type=Path, help="of the kernels")
+    parser.add_argument("out", type=Path, nargs="?", help="file of the result, for measure")
+    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="extents m = n = k, for build")
+    parser.add_argument("--cases", nargs="+", default=list(MEASURED), choices=list(MEASURED), help="for build")
+    parser.add_argument("--tiles", nargs="+", default=list(TILES), choices=list(TILES), help="for build")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds, of which medians are taken (3)")
+    return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measures all cases at all sizes; writes the result after each.
+    """Builds the kernels, or measures all cases and writes the result after each.
 
     Args:
         arguments: of the command line; those of the process unless told.
     """
-    args = make_parser().parse_args(arguments)
-    with Device() as device, tempfile.TemporaryDirectory(prefix="stepladder-") as folder:
+    parser = make_parser()
+    args = parser.parse_args(arguments)
+    if args.what == "build":
+        build(args.folder, args.sizes, args.cases, args.tiles)
+        return
+    if args.out is None:
+        parser.error("measure needs the file of the result")
+    with Device() as device:
         result = duel.header(device)
         result |= {"rounds": args.rounds, "problems": []}
-        for size in args.sizes:
-            for case in MEASURED:
-                result["problems"].append(measure(device, case, size, args.rounds, Path(folder)))
-                write_result(args.out, result)
+        for planned in json.loads((args.folder / _PLAN).read_text()):
+            result["problems"].append(measure(device, args.folder, planned, args.rounds))
+            write_result(args.out, result)
 
 
 if __name__ == "__main__":

@@ -11,11 +11,24 @@ _WAYS = (("calls", "calls"), ("in a graph", "graph"))
 
 
 def calls_table() -> str:
-    """Returns the host time of calls, beside PyTorch's."""
+    """Returns the host time of calls, of matmuls and of functions of several kernels, beside other libraries'."""
     measured = result("python_calls")
     rows = [{"call": name, "us": f"{value:.1f}"} for name, value in measured["microseconds"].items()]
     what = measured["what"]
-    return table(rows) + f"\n{what[0].upper()}{what[1:]}; `out` is given or allocated. {where(measured)}.\n"
+    functions = []
+    for case in measured["functions"]:
+        row = {"function": case["kind"].replace("_", " "), "kernels": str(case["launches"])}
+        for name in ("Function", "Function, out", "Kernels, out", "eager"):
+            value = case["microseconds"].get(name)
+            row[f"{name}, us"] = "" if value is None else f"{value:.1f}"
+        functions.append(row)
+    return (
+        table(rows)
+        + f"\nOn 64 x 64 tensors of f16; {what}; `out` is given or allocated. {where(measured)}.\n\n"
+        + table(functions)
+        + "\nThe same of functions of several kernels, on eight rows and widths up to 96, of bf16. `Kernels` calls a "
+        "kernel after the other.\n"
+    )
 
 
 def functions_table() -> str:

@@ -181,3 +181,50 @@ class QuantizedPayload:
         self._line(f"  linalg.yield %q : {element}")
         self._line(f"}} -> tensor<{shape}x{element}>")
         return f"tensor<{shape}x{element}>"
+
+
+def _extended(name: str, shape: str, extension: str) -> str:
+    """Returns an op that extends a tensor of i8."""
+    identity = "affine_map<(i, j) -> (i, j)>"
+    return f"""  %{name}_e = tensor.empty() : tensor<{shape}xi32>
+  %{name}_x = linalg.generic {{indexing_maps = [{identity}, {identity}], iterator_types = ["parallel", "parallel"]}}
+      ins(%{name} : tensor<{shape}xi8>) outs(%{name}_e : tensor<{shape}xi32>) {{
+  ^bb0(%in: i8, %out: i32):
+    %w = arith.{extension} %in : i8 to i32
+    linalg.yield %w : i32
+  }} -> tensor<{shape}xi32>
+"""
+
+
+def extended_matmul(
+    m: int, n: int, k: int, extensions: tuple[str, str], *, accumulate: bool = False, in_body: bool = True
+) -> str:
+    """Returns a matmul of i8 without zero points, whose operands are extended as given.
+
+    Args:
+        m, n, k: sizes.
+        extensions: of A and B: extsi or extui.
+        accumulate: whether C is added.
+        in_body: whether the product extends them itself, not ops before it.
+    """
+    a, b, c = f"{m}x{k}", f"{k}x{n}", f"tensor<{m}x{n}xi32>"
+    names, type_ = (("A", "B"), "i8") if in_body else (("A_x", "B_x"), "i32")
+    before = "" if in_body else _extended("A", a, extensions[0]) + _extended("B", b, extensions[1])
+    casts = [f"    %{name}_w = arith.{cast} %{name} : i8 to i32\n" for name, cast in zip("ab", extensions)]
+    body = f"{''.join(casts)}    %p = arith.muli %a_w, %b_w : i32" if in_body else "    %p = arith.muli %a, %b : i32"
+    maps = ", ".join(f"affine_map<(i, j, l) -> {map_}>" for map_ in ("(i, l)", "(l, j)", "(i, j)"))
+    return f"""func.func @f(%A: tensor<{a}xi8>, %B: tensor<{b}xi8>, %C: {c}) -> {c} {{
+  %zero = arith.constant 0 : i32
+  %e = tensor.empty() : {c}
+  %zeros = linalg.fill ins(%zero : i32) outs(%e : {c}) -> {c}
+{before}  %r = linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel", "parallel", "reduction"]}}
+      ins(%{names[0]}, %{names[1]} : tensor<{a}x{type_}>, tensor<{b}x{type_}>)
+      outs({"%C" if accumulate else "%zeros"} : {c}) {{
+  ^bb0(%a: {type_}, %b: {type_}, %c: i32):
+{body}
+    %s = arith.addi %c, %p : i32
+    linalg.yield %s : i32
+  }} -> {c}
+  return %r : {c}
+}}
+"""

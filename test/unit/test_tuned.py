@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,24 @@ def test_what_fills_a_tile_by_half_has_knobs_of_its_own(pipeline: Callable[..., 
     path = pipeline(entry(128, 8192, 8192, block_m=128, block_n=128))
     assert [len(measured_knobs.near(path, problem(rows, 8192, 8192))) for rows in (64, 65, 128)] == [0, 1, 1]
     assert [len(measured_knobs.near(path, problem(128, 8192, k))) for k in (8192, 8000)] == [1, 0]
+
+
+def test_knobs_of_a_batch_are_for_as_many_matmuls(pipeline: Callable[..., object]) -> None:
+    knobs = {"block_m": 128, "block_n": 128, "persistent_blocks": 132}
+    path = pipeline(entry(512, 512, 512, **knobs, stages=4), {**entry(512, 512, 512, **knobs, stages=6), "batch": 64})
+    one = problem(512, 512, 512)
+    batches = [replace(one, batch=count) for count in (64, 32)]
+    assert [[found.knobs["stages"] for found in measured_knobs.near(path, each)] for each in (one, *batches)] == [
+        [4],
+        [6],
+        [],
+    ]
+    assert measured_knobs.near(path, replace(batches[0], b_broadcast=True)) == []
+    assert [found.describe() for found in measured_knobs.near(path, batches[0])] == ["64 of 512 x 512 x 512"]
+    assert [[found["stages"] for found in measured_knobs.candidates(path, each)] for each in (one, batches[1])] == [
+        [4],
+        [4],
+    ]
 
 
 def test_the_width_of_c_decides_among_problems_of_one_size(pipeline: Callable[..., object]) -> None:

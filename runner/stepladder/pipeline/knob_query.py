@@ -11,6 +11,7 @@ from stepladder.payload.constants import check_constants
 from stepladder.payload.matmul import PayloadMatmul, find_matmul
 from stepladder.payload.selection import Selection, select
 from stepladder.pipeline.context import parse_payload
+from stepladder.pipeline.cost_model import early_weights
 from stepladder.pipeline.definition import Condition, Knobs, KnobValue, Pipeline, Step
 from stepladder.pipeline.expressions import Scope, Value, evaluate
 from stepladder.pipeline.knob_choice import FROM_SCRIPT, MEASURED, Choice, Query, Source, choices
@@ -82,6 +83,8 @@ def make_query(pipeline: Pipeline, request: Request, module: ir.Module, matmul: 
     knobs = choose_knobs(pipeline, request)
     given = {knob for name in request.without for knob in pipeline.step(name).left_out}
     given |= {"target", *request.settings}
+    if not request.constant_weights:
+        given |= {early_weights.KNOB}
     fixed = {name: value for name, value in knobs.items() if name in given}
     facts = _facts_of(pipeline, request, knobs, matmul)
     return Query(

@@ -136,7 +136,8 @@ def _of_width(entry: dict, bits: int) -> dict:
 def _distance(entry: dict, problem: Problem) -> float:
     """How unlike two problems are: in the size of C, which decides how many blocks there are, then in its shape and k;
     and how much more the entry's knobs would lose here in tiles that do not come out even than they lose there."""
-    area = abs(math.log2(entry["m"] * entry["n"] / (problem.matmuls * problem.m * problem.n)))
+    matmuls = problem.matmuls / entry.get("batch", 1)
+    area = abs(math.log2(entry["m"] * entry["n"] / (matmuls * problem.m * problem.n)))
     shape = abs(math.log2(entry["m"] / entry["n"]) - math.log2(problem.m / problem.n))
     lost = math.log2(_lost(entry["knobs"], problem.m, problem.n) / _lost(entry["knobs"], entry["m"], entry["n"]))
     return area + 0.25 * shape + 0.25 * abs(math.log2(entry["k"] / problem.k)) + _LOST * max(0.0, lost)
@@ -151,17 +152,25 @@ class Entry:
     k: int
     measured_on: str
     knobs: Knobs
+    batch: int | None = None
 
     def describe(self) -> str:
         """Returns the sizes as a message shows them."""
-        return f"{self.m} x {self.n} x {self.k}"
+        sizes = f"{self.m} x {self.n} x {self.k}"
+        return sizes if self.batch is None else f"{self.batch} of {sizes}"
 
 
-def _of_epilogue(entries: list[dict], problem: Problem) -> list[dict]:
+def _of_form(entries: list[dict], problem: Problem) -> list[dict]:
     """Returns the entries that count for a problem: those of epilogues with one operand, which `operands` marks, for
-    problems with such an epilogue and one result."""
+    problems with such an epilogue and one result, and those of batches, which `batch` marks, for as many matmuls of
+    which each has both operands."""
     has_operand = len(problem.epilogue_operands) == 1 and not problem.results
-    return [entry for entry in entries if has_operand or not entry.get("operands", 0)]
+    batch = None if problem.a_broadcast or problem.b_broadcast else problem.batch
+    return [
+        entry
+        for entry in entries
+        if (has_operand or not entry.get("operands", 0)) and entry.get("batch") in (None, batch)
+    ]
 
 
 # How far k of a problem may be from that of a measured one whose knobs it takes: a part of it.
@@ -175,19 +184,19 @@ _FILLED = 0.5
 def near(pipeline: Path, problem: Problem) -> list[Entry]:
     """Returns the measured problems that are as good as this one: of the same types' widths, with as many tiles along
     both sides of C, which it fills more than half as much, and almost the same k; the most alike first, and before all
-    those whose epilogue has an operand where that of the problem has one. None were measured of batches.
+    those whose epilogue has an operand where that of the problem has one. Those of a batch are of as many matmuls.
 
     Args:
         pipeline: the pipeline's file, as for `candidates`.
         problem: what is to be computed.
     """
     path = pipeline.parent / "defaults" / f"{pipeline.stem}.json"
-    if not path.is_file() or problem.batch is not None:
+    if not path.is_file():
         return []
     facts = problem_facts(problem)
     data = json.loads(path.read_text())
     found = []
-    for entry in _of_epilogue(data["problems"], problem):
+    for entry in _of_form(data["problems"], problem):
         knobs = entry["knobs"]
         tiles = [
             (math.ceil(entry[side] / knobs[knob]), math.ceil(extent / knobs[knob]))
@@ -195,6 +204,7 @@ def near(pipeline: Path, problem: Problem) -> list[Entry]:
         ]
         if (
             (entry["a_bits"], entry["c_bits"]) == (facts["a_bits"], facts["c_bits"])
+            and entry.get("batch") == problem.batch
             and all(own == other for own, other in tiles)
             and problem.m > _FILLED * entry["m"]
             and problem.n > _FILLED * entry["n"]
@@ -202,7 +212,10 @@ def near(pipeline: Path, problem: Problem) -> list[Entry]:
         ):
             found.append(entry)
     found.sort(key=lambda entry: (not entry.get("operands", 0), _distance(entry, problem)))
-    return [Entry(entry["m"], entry["n"], entry["k"], data.get("measured_on", ""), entry["knobs"]) for entry in found]
+    return [
+        Entry(entry["m"], entry["n"], entry["k"], data.get("measured_on", ""), entry["knobs"], entry.get("batch"))
+        for entry in found
+    ]
 
 
 def candidates(pipeline: Path, problem: Problem) -> list[Knobs]:
@@ -232,7 +245,7 @@ def candidates(pipeline: Path, problem: Problem) -> list[Knobs]:
 
 def _sorted(path: Path, problem: Problem) -> list[Knobs]:
     facts = problem_facts(problem)
-    measured = _of_epilogue(json.loads(path.read_text())["problems"], problem)
+    measured = _of_form(json.loads(path.read_text())["problems"], problem)
     alike = [entry for entry in measured if entry["a_bits"] == facts["a_bits"]] or [
         _of_width(entry, bits_of_name(problem.a_type)) for entry in measured
     ]

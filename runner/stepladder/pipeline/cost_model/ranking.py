@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from stepladder.pipeline.cost_model import warp, warpgroup
+from stepladder.pipeline.cost_model import early_weights, warp, warpgroup
 from stepladder.pipeline.cost_model.columns import Array, Columns
 from stepladder.pipeline.cost_model.constants import WARP, WARPGROUP
 from stepladder.pipeline.cost_model.gpu import Gpu
-from stepladder.pipeline.cost_model.space import Search, Space, feasible
-from stepladder.pipeline.cost_model.terms import (
-    Size,
-    blocks_that_fit,
-    ceil_divide,
-    cut,
-    memory_bytes,
-)
-from stepladder.pipeline.cost_model.useful import USEFUL_WARP, USEFUL_WARPGROUP
+from stepladder.pipeline.cost_model.searches import search_of
+from stepladder.pipeline.cost_model.space import Space, feasible
+from stepladder.pipeline.cost_model.terms import Size, cut, memory_bytes
 from stepladder.pipeline.expressions import Value
 
 # The knob of the order in which blocks take tiles.
@@ -29,6 +23,7 @@ _RASTER = "raster_group"
 _LAUNCH, _LAUNCH_CAUTION = "dependent_launch", 0.03
 # The knob of where elementwise ops that make A are computed, and its value for registers.
 PRODUCERS, IN_REGISTERS = "producers", "registers"
+_LAST = (_LAUNCH, early_weights.KNOB)  # knobs that are chosen after the others
 # Knobs that make a small difference between settings that agree in the others.
 _DETAILS = ("block_k", "stages", "epilogue_stages", "persistent_blocks", "consumer_warpgroups", _RASTER, _LAUNCH)
 # Of few candidates, so many have one tile: if the model errs about a tile, it does so in all its forms.
@@ -194,47 +189,6 @@ def size_of(facts: Mapping[str, Value], accumulate: bool, *, in_registers: bool 
     )
 
 
-def _persistent_blocks(size: Size, gpu: Gpu) -> Callable[[Columns], list[Array]]:
-    """Returns what to try for the number of persistent blocks: none; as many as fit; and as few as take no more waves
-    than those, which then all end together."""
-
-    def propose(columns: Columns) -> list[Array]:
-        cluster = columns.floats("cluster_m", 1) * columns.floats("cluster_n", 1)
-        room = blocks_that_fit(cluster, gpu)
-        tiles = cut(size, columns).count
-        even = ceil_divide(ceil_divide(tiles, ceil_divide(tiles, room)), cluster) * cluster
-        even = np.where(tiles > room, np.minimum(even, room), room)
-        return [np.broadcast_to(values, (columns.count,)).astype(np.int64) for values in (0, room, even)]
-
-    return propose
-
-
-def _search(family: str, size: Size, gpu: Gpu) -> Search:
-    if family == WARPGROUP:
-        return Search(
-            (
-                "block_m",
-                "block_n",
-                "consumer_warpgroups",
-                "schedule",
-                "block_k",
-                "cluster_m",
-                "cluster_n",
-                "split_k",
-                "split_k_workspace",
-                "min_blocks_per_sm",
-                "persistent_blocks",
-                "epilogue",
-                "tile_scheduler",
-                "epilogue_stages",
-            ),
-            "stages",
-            {"persistent_blocks": _persistent_blocks(size, gpu)},
-            USEFUL_WARPGROUP,
-        )
-    return Search(("block_m", "block_n", "warp_m", "warp_n", "block_k", "prefetch", "stages"), "", {}, USEFUL_WARP)
-
-
 def predict(family: str, space: Space, columns: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     """Returns the predicted times of settings, by name; see `warpgroup.predict`.
 
@@ -319,17 +273,21 @@ def rank(
     if family is None:
         return None
     size = size_of(facts, accumulate, in_registers=fixed.get(PRODUCERS) == IN_REGISTERS)
-    search = _search(family, size, gpu)
+    search = search_of(family, size, gpu)
     columns = _ordered(space, feasible(space, facts, fixed, search), size, gpu, family, fixed)
     times = predict(family, space, columns, size, gpu)
     launches = family == WARPGROUP and _LAUNCH in space.options and _LAUNCH not in fixed
-    if launches and warpgroup.launches_differ(size, gpu):
+    if launches and early_weights.KNOB in space.options and early_weights.applies(size, gpu, fixed):
+        columns, times = early_weights.choose(columns, times, size, gpu)
+    elif launches and not fixed.get(early_weights.KNOB) and warpgroup.launches_differ(size, gpu):
         columns, times = _launched(columns, times, size, gpu)
     # Of settings that take equally long, the first in the order of the knobs' options.
     order = np.argsort(times["total"] * _caution(family, columns, size, gpu), kind="stable")
     searched = tuple(
         name
-        for name in (*search.order, search.most, _RASTER, _LAUNCH)
-        if name in space.options and name not in fixed and (name != _LAUNCH or isinstance(columns.values[name], Array))
+        for name in (*search.order, search.most, _RASTER, *_LAST)
+        if name in space.options
+        and name not in fixed
+        and (name not in _LAST or isinstance(columns.values[name], Array))
     )
     return Ranking(family, searched, columns, times, order)

@@ -1,13 +1,23 @@
-"""Which settings are of use, as expressions over knobs and facts: the others are not ranked."""
+"""Which knobs of a family of kernels are searched, and which of their settings make a kernel of their own."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from stepladder.pipeline.cost_model.columns import Array, Columns
+from stepladder.pipeline.cost_model.constants import WARPGROUP
+from stepladder.pipeline.cost_model.gpu import Gpu
+from stepladder.pipeline.cost_model.space import Search
+from stepladder.pipeline.cost_model.terms import Size, blocks_that_fit, ceil_divide, cut
 
 # A setting for which one of these does not hold makes the same kernel as another, or one that is never faster. Sums of
 # 32 bits: beyond 192 registers of them a warpgroup spills, and of three warpgroups beyond 96, since the register file
 # is divided evenly at the start of a block. Tiles whose width is an odd multiple of eight took a quarter longer than
 # predicted in 454 kernels (docs/results/model_forms_seen_bf16-bf16.json, model_exchanged_seen_bf16-bf16.json), but for
 # the narrowest and those of exchanged operands.
-USEFUL_WARPGROUP = (
+_USEFUL_WARPGROUP = (
     "block_n % 16 == 0 or block_n < 32 or c_layout == 'column'",
     (
         "block_m * block_n * products * acc_bits "
@@ -57,7 +67,7 @@ _SUMS = "products * warp_m * warp_n * acc_bits // 1024"
 _SUMS_AND_FRAGMENTS = f"({_SUMS} + (warp_m + products * warp_n) // 2 + 40)"
 # Vectors of less than 16 bytes: each has a condition or a value in a register.
 _VECTORS = "(block_m * block_k // (threads * a_run) + products * (block_k * block_n // (threads * b_run)))"
-USEFUL_WARP = (
+_USEFUL_WARP = (
     f"({_SUMS_AND_FRAGMENTS} if {_SUMS_AND_FRAGMENTS} < 255 else 255) * threads <= 65536",
     (f"not through_registers or {_SUMS} + (warp_m + products * warp_n) // 4 + a_registers + b_registers + 40 <= 255"),
     f"not is_narrow or {_VECTORS} <= 96",
@@ -72,3 +82,51 @@ USEFUL_WARP = (
     "prefetch == 'registers' or stages > 1",
     "prefetch == 'cp_async' or stages <= 2",
 )
+
+
+def _persistent_blocks(size: Size, gpu: Gpu) -> Callable[[Columns], list[Array]]:
+    """Returns what to try for the number of persistent blocks: none; as many as fit; and as few as take no more waves
+    than those, which then all end together."""
+
+    def propose(columns: Columns) -> list[Array]:
+        cluster = columns.floats("cluster_m", 1) * columns.floats("cluster_n", 1)
+        room = blocks_that_fit(cluster, gpu)
+        tiles = cut(size, columns).count
+        even = ceil_divide(ceil_divide(tiles, ceil_divide(tiles, room)), cluster) * cluster
+        even = np.where(tiles > room, np.minimum(even, room), room)
+        return [np.broadcast_to(values, (columns.count,)).astype(np.int64) for values in (0, room, even)]
+
+    return propose
+
+
+def search_of(family: str, size: Size, gpu: Gpu) -> Search:
+    """Returns what is searched for a problem.
+
+    Args:
+        family: of the kernels, WARPGROUP or WARP.
+        size: of the problem.
+        gpu: that runs it.
+    """
+    if family == WARPGROUP:
+        return Search(
+            (
+                "block_m",
+                "block_n",
+                "consumer_warpgroups",
+                "schedule",
+                "block_k",
+                "cluster_m",
+                "cluster_n",
+                "split_k",
+                "split_k_workspace",
+                "min_blocks_per_sm",
+                "persistent_blocks",
+                "epilogue",
+                "tile_scheduler",
+                "epilogue_stages",
+            ),
+            "stages",
+            {"persistent_blocks": _persistent_blocks(size, gpu)},
+            _USEFUL_WARPGROUP,
+        )
+    return Search(("block_m", "block_n", "warp_m", "warp_n", "block_k", "prefetch", "stages"), "", {}, _USEFUL_WARP)
