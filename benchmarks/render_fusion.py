@@ -106,9 +106,13 @@ def batches_table(name: str = "batches") -> str:
     )
 
 
-def drawn_forms_table() -> str:
-    """Returns the speed of drawn problems by kind, as ratios to the fastest library call of each."""
-    measured = result("drawn_forms")
+def drawn_forms_table(name: str = "drawn_forms") -> str:
+    """Returns the speed of drawn problems by kind, as ratios to the fastest library call of each.
+
+    Args:
+        name: of the result.
+    """
+    measured = result(name)
     problems = measured["problems"]
     rows = []
     for kind in (*dict.fromkeys(problem["kind"] for problem in problems), ""):
@@ -137,4 +141,5 @@ REGIONS: dict[str, Callable[[], str]] = {
     "fused tiles 8192": lambda: fused_tiles_table("fused_tiles_8192"),
     "batches": batches_table,
     "drawn forms": drawn_forms_table,
+    "drawn forms fresh": lambda: drawn_forms_table("drawn_forms_fresh"),
 }

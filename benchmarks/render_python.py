@@ -114,10 +114,23 @@ def pairs_table() -> str:
     )
 
 
+def rows_table() -> str:
+    """Returns the time of chains of rows as one kernel, beside a kernel for each op and PyTorch in eager mode."""
+    measured = result("rows")
+    rows = []
+    for case in measured["cases"]:
+        times = {name: median(own) for name, own in case["us"].items()}
+        row = {"function": case["kind"].replace("_", " "), "rows": str(case["rows"]), "columns": str(case["columns"])}
+        row |= {f"{name}, us": f"{times[name]:.1f}" for name in ("one kernel", "a kernel each", "eager")}
+        rows.append({**row, "kernels otherwise": str(case["launches"]["a kernel each"])})
+    return table(rows) + f"\nbf16, medians of 7 rounds, each a CUDA graph. {where(measured)}.\n"
+
+
 REGIONS: dict[str, Callable[[], str]] = {
     "calls": calls_table,
     "functions": functions_table,
     "function calls": function_calls_table,
     "pairs of few rows": pairs_table,
     "groups": groups_table,
+    "rows": rows_table,
 }
