@@ -132,7 +132,7 @@ def _candidates(
 
     with mlir_context():
         pipeline = library.load(PIPELINE)
-        request = Request(PIPELINE, {"target": TARGET, **(given or {})}, tuned=True)
+        request = Request(PIPELINE, {"target": TARGET, **(given or {})}, tuned=True, constant_weights=True)
         ranked = knob_choice.rank(read_query(pipeline, request, payload(problem, types), problem.name))
     candidates = ranked.first(among if everything else FIRST) if ranked is not None else []
     kept = [candidate for candidate in candidates if candidate.microseconds <= FACTOR * candidates[0].microseconds]

@@ -64,9 +64,11 @@ class Gpu:
     Args:
         rotated_bytes: launches go through as many copies of the operands as hold this many bytes, so that a copy is no
             longer in the L2 cache at its next launch; 0 for one copy.
+        keeps_early: whether kernels that load weights early start while the launch before ends, as no launch here
+            writes weights.
     """
 
-    def __init__(self, rotated_bytes: float = 0.0) -> None:
+    def __init__(self, rotated_bytes: float = 0.0, *, keeps_early: bool = True) -> None:
         import torch
 
         from stepladder.runtime.device import Device
@@ -74,6 +76,7 @@ class Gpu:
         torch.zeros(1, device="cuda")
         self.torch, self.device = torch, Device()
         self.rotated_bytes = rotated_bytes
+        self.keeps_early = keeps_early
 
     def copied_gb_per_second(self) -> float:
         """Returns the rate of memory in a copy of 2 GiB, bytes read and written."""
@@ -149,7 +152,7 @@ class Gpu:
                 try:
                     bundle = read_bundle(one.path)
                     kernel = self.device.load(bundle)
-                    launches = [buffers.launcher(kernel, bundle) for buffers in copies]
+                    launches = [buffers.launcher(kernel, bundle, keeps_early=self.keeps_early) for buffers in copies]
                     wrong = [
                         message
                         for buffers, launch, wanted in zip(copies, launches, expected)

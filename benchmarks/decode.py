@@ -8,7 +8,10 @@ Where both MLIR and a GPU are, with PyTorch:
 Such a product reads every weight once, so that the rate of HBM bounds it. Launches go through copies of the operands of
 400 MB together, several times the L2 cache: no launch finds its weights there. For every problem it measures the knobs
 that `stepladder compile` takes, the model's first four settings, and its first four with exchanged operands
-(`swap_operands`). `column` is the layout in which most frameworks store weights: a row of B for each of its outputs.
+(`swap_operands`). Launches write C only, so that kernels that load weights early (`early_weights`) start while the
+launch before ends; `--written-weights` launches them after its end. `column` is the layout in which most frameworks
+store weights: a row of B for each of its outputs. A machine with MLIR can build the kernels (`--build-only --folder
+DIR`), and another one with a GPU measure them.
 """
 
 from __future__ import annotations
@@ -39,6 +42,7 @@ MODELS = {
 }
 ROTATED_BYTES = 400e6
 WHAT = "decode-sized products, operands rotated over 400 MB, in turn with cuBLAS, median of 3 rounds"
+WRITTEN = ", launches as where the kernel before may write the weights"
 ELEMENT_BYTES = 2
 CHOICES: dict[str, Sequence[int]] = {
     "default": (DEFAULT,),
@@ -65,7 +69,14 @@ def measure(args: argparse.Namespace) -> None:
     """
     types = ("bf16", "f32", "bf16", args.layout)
     series = Series(
-        Path(args.result), problems(args.rows), types, what=WHAT, rotated_bytes=ROTATED_BYTES, swapped=not args.plain
+        Path(args.result),
+        problems(args.rows),
+        types,
+        what=f"{WHAT}{WRITTEN if args.written_weights else ''}",
+        rotated_bytes=ROTATED_BYTES,
+        swapped=not args.plain,
+        only_default=args.default,
+        keeps_early=not args.written_weights,
     )
     measure_series(series, args)
 
@@ -129,6 +140,12 @@ def make_parser() -> argparse.ArgumentParser:
     own.add_argument("--layout", choices=("row", "column"), default="row", help="of B, the weights (default: row)")
     own.add_argument("--rows", type=int, nargs="+", default=ROWS, metavar="M", help="rows of A (default: 1 to 64)")
     own.add_argument("--plain", action="store_true", help="measure no settings of exchanged operands")
+    own.add_argument("--default", action="store_true", help="measure only what `stepladder compile` takes")
+    own.add_argument(
+        "--written-weights",
+        action="store_true",
+        help="launch kernels that load weights early after the end of the kernel before, which may write them",
+    )
     add_series_options(own)
     own.set_defaults(run=measure)
     reporting = commands.add_parser("report", help="print ratios to cuBLAS and fractions of the rate of HBM")

@@ -134,6 +134,17 @@ def described(function: stepladder.Function, error: float) -> dict[str, Any]:
     }
 
 
+def bundle_of(folder: Path, kind: str, model: Model, m: int) -> Path:
+    """Returns the path of a function's bundle.
+
+    Args:
+        folder: of the bundles.
+        kind: of the function.
+        model, m: widths of the model, and rows of the input.
+    """
+    return folder / f"{model.name}_{kind}_{m}.bundle"
+
+
 def compile_all(cases: Sequence[tuple[str, Model, int]], workers: int) -> None:
     """Compiles functions in several processes, to the cache on disk; what is refused is reported when it is measured.
 
@@ -150,31 +161,34 @@ def _try_to_compile(case: tuple[str, Model, int]) -> None:
         compiled(*case)
 
 
-def tuned(torch: Any, call: Callable[..., tuple], weights: Sequence[Any], mode: str) -> Callable[[Any], tuple]:  # noqa: ANN401
-    """Returns what `torch.compile` makes of a function, with its weights as parameters of a module.
+def tuned(torch: Any, call: Callable[..., tuple], weights: Sequence[Any]) -> Callable[[Any], tuple]:  # noqa: ANN401
+    """Returns what `torch.compile` makes of a function with max-autotune, with its weights as parameters of a module:
+    its graphs do not copy those.
 
     Args:
         torch: the module.
         call: the function, of the input and the weights.
         weights: tensors.
-        mode: of `torch.compile`.
     """
+    names = [f"weight{number}" for number in range(len(weights))]
 
     class Layers(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.weights = torch.nn.ParameterList(weights)
+            for name, weight in zip(names, weights):
+                self.register_parameter(name, torch.nn.Parameter(weight, requires_grad=False))
 
         def forward(self, x: Any) -> tuple:  # noqa: ANN401
-            return call(x, *self.weights)
+            return call(x, *(getattr(self, name) for name in names))
 
-    return torch.compile(Layers(), mode=mode)
+    return torch.compile(Layers(), mode="max-autotune")
 
 
-def measure(kind: str, model: Model, m: int, others: Collection[str]) -> dict[str, Any]:
+def measure(function: stepladder.Function, kind: str, model: Model, m: int, others: Collection[str]) -> dict[str, Any]:
     """Returns the result of a function, measured beside PyTorch on the GPU.
 
     Args:
+        function: that was compiled.
         kind: of the function.
         model, m: widths of the model, and rows of the input.
         others: of `graph` and `calls`, what is measured of `torch.compile` beside eager mode.
@@ -182,7 +196,6 @@ def measure(kind: str, model: Model, m: int, others: Collection[str]) -> dict[st
     import torch  # pyright: ignore[reportMissingImports]
     from torch.nn import functional  # pyright: ignore[reportMissingImports]
 
-    function = compiled(kind, model, m)
     torch.manual_seed(0)
     tensors = [
         (torch.randn(item.shape, device="cuda") / (item.shape[1] ** 0.5 if number else 1)).to(torch.bfloat16)
@@ -212,10 +225,10 @@ def measure(kind: str, model: Model, m: int, others: Collection[str]) -> dict[st
         graphs = {name: captured(torch, call) for name, call in calls.items()}
         x, *weights = tensors
         if "graph" in others:
-            without = tuned(torch, eager, weights, "max-autotune-no-cudagraphs")
-            graphs["max-autotune"] = captured(torch, lambda: without(x))
+            without = torch.compile(eager, mode="max-autotune-no-cudagraphs")
+            graphs["max-autotune"] = captured(torch, lambda: without(*tensors))
         if "calls" in others:
-            whole = tuned(torch, eager, weights, "max-autotune")
+            whole = tuned(torch, eager, weights)
             calls["max-autotune"] = lambda: whole(x)
         result["us"] = {
             "calls": in_turn(torch, calls),
@@ -232,6 +245,20 @@ def measure(kind: str, model: Model, m: int, others: Collection[str]) -> dict[st
     return result
 
 
+def measured(folder: Path | None, kind: str, model: Model, m: int, others: Collection[str]) -> dict[str, Any]:
+    """Returns the result of a function that is compiled, or loaded from its bundle; arguments as of `measure`.
+
+    Args:
+        folder: of the bundles; None for none.
+        kind, model, m, others: as of `measure`.
+    """
+    if folder is None:
+        return measure(compiled(kind, model, m), kind, model, m, others)
+    function = stepladder.load(str(bundle_of(folder, kind, model, m)))
+    assert isinstance(function, stepladder.Function)
+    return measure(function, kind, model, m, others)
+
+
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
     parser = new_parser(__doc__ or "")
@@ -239,6 +266,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--dry-run", action="store_true", help="small sizes on the emulator, without times")
     parser.add_argument("--eager-only", action="store_true", help="beside eager PyTorch alone, which compiles nothing")
     parser.add_argument("--graphs-only", action="store_true", help="`torch.compile` in CUDA graphs alone")
+    parser.add_argument("--compile", metavar="FOLDER", type=Path, help="write the bundles, and measure nothing")
+    parser.add_argument("--bundles", metavar="FOLDER", type=Path, help="measure the bundles, which needs no compiler")
     parser.add_argument("--workers", type=int, default=14, help="processes that compile the functions")
     parser.add_argument("--models", default="", help="beginning of the names of models")
     parser.add_argument("--kinds", default="mlp,gated_mlp,projections", help="functions, separated by commas")
@@ -256,8 +285,13 @@ def main() -> int:
     tokens = tuple(map(int, args.tokens.split(","))) if args.tokens else (16,) if args.dry_run else TOKENS
     result: dict[str, Any] = {"dry_run": args.dry_run}
     models = SMALL if args.dry_run else [model for model in MODELS if model.name.startswith(args.models)]
+    if args.compile:
+        for kind, model, m in itertools.product(args.kinds.split(","), models, tokens):
+            compiled(kind, model, m).save(str(bundle_of(args.compile, kind, model, m)))
+        return 0
     if not args.dry_run:
-        compile_all(list(itertools.product(args.kinds.split(","), models, tokens)), args.workers)
+        if args.bundles is None:
+            compile_all(list(itertools.product(args.kinds.split(","), models, tokens)), args.workers)
         with Device() as device:
             result |= duel.header(device)
     others = () if args.eager_only else ("graph",) if args.graphs_only else ("graph", "calls")
@@ -269,7 +303,7 @@ def main() -> int:
                 case: dict[str, Any] = {"model": asdict(model), "kind": kind, "tokens": m}
                 case["date"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
                 try:
-                    case |= dry_run(kind, model, m) if args.dry_run else measure(kind, model, m, others)
+                    case |= dry_run(kind, model, m) if args.dry_run else measured(args.bundles, kind, model, m, others)
                 except stepladder.StepladderError as error:  # the other cases are measured all the same
                     case |= {"passed": False, "refused": error.render()}
                 cases.append(case)

@@ -21,6 +21,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import pickle
 import shutil
 import sys
 import tempfile
@@ -39,11 +40,12 @@ from choice_timing import Gpu
 from common import new_parser, run
 from draw import COUNT, Drawn, draw, draw_edge, draw_tail, draw_thin
 from measured_kernels import write_table
-from model_report import FIRST, MOST, report
+from model_report import DEFAULT, FIRST, MOST, report
 
 # Draws beside that of the two halves.
 DRAWS = {"thin": draw_thin, "tail": draw_tail, "edge": draw_edge}
 GROUP = 30
+_KEPT = "kernels.pickle"  # of a group, in its folder
 WHAT = "knobs that are chosen for drawn problems, hot L2, in turn with cuBLAS, median of 3 rounds"
 KNOBS = (
     "block_m",
@@ -62,6 +64,7 @@ KNOBS = (
     "epilogue_stages",
     "tile_scheduler",
     "dependent_launch",
+    "early_weights",
     "swap_operands",
 )
 COLUMNS = (
@@ -116,7 +119,9 @@ def build_one(job: Job) -> Built:
 
     try:
         with mlir_context():
-            request = Request(PIPELINE, {**(job.knobs or {}), "target": TARGET}, tuned=job.knobs is None)
+            request = Request(
+                PIPELINE, {**(job.knobs or {}), "target": TARGET}, tuned=job.knobs is None, constant_weights=True
+            )
             built = build.build(payload(job.problem, job.types), job.problem.name, request, use_cache=False)
             bundle.write_bundle(job.path, built.manifest, built.code.cubin, built.code.ptx, {})
     except StepladderError as error:
@@ -176,6 +181,8 @@ class Series:
         forms: whether the first settings of either orientation are measured.
         variety: how many of the first settings of each orientation and cluster are measured, in place of all these.
         launches: whether each of these is measured without dependent launch too.
+        only_default: whether only what `compile` takes is measured.
+        keeps_early: whether kernels that load weights early start while the launch before ends.
     """
 
     path: Path
@@ -188,6 +195,8 @@ class Series:
     forms: bool = False
     variety: int = 0
     launches: bool = False
+    only_default: bool = False
+    keeps_early: bool = True
 
 
 def measure_series(series: Series, args: argparse.Namespace) -> None:
@@ -196,7 +205,7 @@ def measure_series(series: Series, args: argparse.Namespace) -> None:
     Args:
         series: what to measure.
         args: `jobs`, processes that build; `limit`, seconds after which no group starts; `build_only`, to build the
-            kernels and measure nothing.
+            kernels and measure nothing; `folder`, where kernels are kept, and taken from if they are there.
     """
     began = time.monotonic()
     rows = json.loads(series.path.read_text())["rows"] if series.path.exists() else []
@@ -213,21 +222,23 @@ def measure_series(series: Series, args: argparse.Namespace) -> None:
             if time.monotonic() - began > args.limit:
                 print(f"out of time, {len(groups) - number} groups are left: the same command goes on", flush=True)
                 return
-            folder = Path(temporary, str(number))
-            built = _build(pool, series, group, folder)
+            folder = Path(args.folder or temporary, str(number))
+            built = _kept(folder) or _build(pool, series, group, folder)
             print(f"{len(built)} kernels built, {time.monotonic() - began:.0f} s", flush=True)
             if args.build_only:
-                shutil.rmtree(folder, ignore_errors=True)
+                if not args.folder:
+                    shutil.rmtree(folder, ignore_errors=True)
                 continue
             if gpu is None:
-                gpu = Gpu(series.rotated_bytes)
+                gpu = Gpu(series.rotated_bytes, keeps_early=series.keeps_early)
                 head = _head(series.types, gpu.device.describe(), series.what)
                 head["card"] |= {"copied_gb_per_second": gpu.copied_gb_per_second()} if series.rotated_bytes else {}
             for problem in group:
                 own = [one for one in built if one.job.problem == problem and not one.refused]
                 rows += [_row(*measured) for measured in gpu.measure(own)] if own else []
             write_table(series.path, head, list(COLUMNS), rows)
-            shutil.rmtree(folder, ignore_errors=True)
+            if not args.folder:
+                shutil.rmtree(folder, ignore_errors=True)
             print(f"{number + 1} of {len(groups)} groups measured, {time.monotonic() - began:.0f} s", flush=True)
 
 
@@ -235,11 +246,19 @@ def _build(pool: ProcessPoolExecutor, series: Series, group: Sequence[Drawn], fo
     """Builds the kernels of a group of problems; prints those that are refused."""
     options = (series.types, series.everything, folder, series.swapped, series.forms, series.variety, series.launches)
     planned = list(pool.map(plan, group, *([option] * len(group) for option in options)))
-    built = list(pool.map(build_one, [job for jobs in planned for job in jobs], chunksize=2))
+    jobs = [job for of_problem in planned for job in of_problem if job.place == DEFAULT or not series.only_default]
+    built = list(pool.map(build_one, jobs, chunksize=2))
     for one in built:
         if one.refused:
             print(f"{one.title}: REFUSED: {one.refused}", flush=True)
+    (folder / _KEPT).write_bytes(pickle.dumps(built))
     return built
+
+
+def _kept(folder: Path) -> list[Built]:
+    """Returns the kernels of a group that an earlier command built in a folder."""
+    path = folder / _KEPT
+    return pickle.loads(path.read_bytes()) if path.exists() else []
 
 
 def measure(args: argparse.Namespace) -> None:
@@ -273,6 +292,9 @@ def add_series_options(parser: argparse.ArgumentParser) -> None:
         help="start no group of problems after these (default: 540)",
     )
     parser.add_argument("--build-only", action="store_true", help="build the kernels and measure nothing")
+    parser.add_argument(
+        "--folder", metavar="DIR", help="keep kernels here: on a machine without MLIR, those that another one has built"
+    )
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -129,9 +129,13 @@ def batch_settings_table() -> str:
     )
 
 
-def drawn_forms_table() -> str:
-    """Returns the speed of drawn problems by kind, as ratios to the fastest library call of each."""
-    measured = result("drawn_forms")
+def drawn_forms_table(name: str = "drawn_forms") -> str:
+    """Returns the speed of drawn problems by kind, as ratios to the fastest library call of each.
+
+    Args:
+        name: of the result.
+    """
+    measured = result(name)
     problems = measured["problems"]
     rows = []
     for kind in (*dict.fromkeys(problem["kind"] for problem in problems), ""):
@@ -163,4 +167,5 @@ REGIONS: dict[str, Callable[[], str]] = {
     "batches launches": lambda: batches_table("batches_launches"),
     "batches settings": batch_settings_table,
     "drawn forms": drawn_forms_table,
+    "drawn forms fresh": lambda: drawn_forms_table("drawn_forms_fresh"),
 }

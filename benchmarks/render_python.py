@@ -11,11 +11,24 @@ _WAYS = (("calls", "calls"), ("in a graph", "graph"))
 
 
 def calls_table() -> str:
-    """Returns the host time of calls, beside PyTorch's."""
+    """Returns the host time of calls, of matmuls and of functions of several kernels, beside other libraries'."""
     measured = result("python_calls")
     rows = [{"call": name, "us": f"{value:.1f}"} for name, value in measured["microseconds"].items()]
     what = measured["what"]
-    return table(rows) + f"\n{what[0].upper()}{what[1:]}; `out` is given or allocated. {where(measured)}.\n"
+    functions = []
+    for case in measured["functions"]:
+        row = {"function": case["kind"].replace("_", " "), "kernels": str(case["launches"])}
+        for name in ("Function", "Function, out", "Kernels, out", "eager"):
+            value = case["microseconds"].get(name)
+            row[f"{name}, us"] = "" if value is None else f"{value:.1f}"
+        functions.append(row)
+    return (
+        table(rows)
+        + f"\nOn 64 x 64 tensors of f16; {what}; `out` is given or allocated. {where(measured)}.\n\n"
+        + table(functions)
+        + "\nThe same of functions of several kernels, on eight rows and widths up to 96, of bf16. `Kernels` calls a "
+        "kernel after the other.\n"
+    )
 
 
 def functions_table() -> str:
@@ -101,10 +114,23 @@ def pairs_table() -> str:
     )
 
 
+def rows_table() -> str:
+    """Returns the time of chains of rows as one kernel, beside a kernel for each op and PyTorch in eager mode."""
+    measured = result("rows")
+    rows = []
+    for case in measured["cases"]:
+        times = {name: median(own) for name, own in case["us"].items()}
+        row = {"function": case["kind"].replace("_", " "), "rows": str(case["rows"]), "columns": str(case["columns"])}
+        row |= {f"{name}, us": f"{times[name]:.1f}" for name in ("one kernel", "a kernel each", "eager")}
+        rows.append({**row, "kernels otherwise": str(case["launches"]["a kernel each"])})
+    return table(rows) + f"\nbf16, medians of 7 rounds, each a CUDA graph. {where(measured)}.\n"
+
+
 REGIONS: dict[str, Callable[[], str]] = {
     "calls": calls_table,
     "functions": functions_table,
     "function calls": function_calls_table,
     "pairs of few rows": pairs_table,
     "groups": groups_table,
+    "rows": rows_table,
 }

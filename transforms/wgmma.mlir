@@ -155,6 +155,9 @@ module attributes {transform.with_named_sequence} {
     %prefetch_steps = transform.tune.knob<"prefetch_steps"> = 0 from options = [0, 2, 4, 8, 12, 16, 24, 32]
       {description = "k steps whose tiles of the larger operand are prefetched to L2 before the previous kernel ends"}
       -> !transform.param<i64>
+    %early_weights = transform.tune.knob<"early_weights"> = false from options = [false, true]
+      {description = "load the first stages of the larger operand before the previous kernel has ended"}
+      -> !transform.any_param
     %min_blocks_per_sm = transform.tune.knob<"min_blocks_per_sm"> = 1 from options = [1, 2]
       {description = "blocks that fit on a multiprocessor at the same time, with their registers and shared memory"}
       -> !transform.param<i64>
@@ -252,6 +255,12 @@ module attributes {transform.with_named_sequence} {
         attributes {knobs = {selected_region_attr = "prefetch_steps > 0"}} {
     }, {
       transform.include @prefetch_to_l2 failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
+
+    transform.tune.alternatives<"load_weights_early"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "early_weights"}} {
+    }, {
+      transform.include @load_weights_early failures(propagate) (%module) : (!transform.any_op) -> ()
     }
 
     // The epilogue.

@@ -33,7 +33,11 @@ class QuantizedPayload:
         self.unsigned = [self.form != "named" and draw.random() < 0.3 for _ in "ab"]
         self.accumulates = draw.random() < 0.3
         self.end = draw.choice(_ENDS)
-        self.kind = f"{self.form}, zero points {self.zeros}, unsigned {self.unsigned}, {self.end}"
+        given = random.Random(seed + 1)
+        kinds = {"named": ("", "number"), "body": ("", "number", "vector")}.get(self.form, ("",))
+        self.given = [given.choice(kinds) for _ in "ab"]
+        self.wide = [given.choice(("i8", "i32")) if kind == "vector" else "i32" for kind in self.given]
+        self.kind = f"{self.form}, {self.given}, zero points {self.zeros}, unsigned {self.unsigned}, {self.end}"
         outer = [self.batch] if self.batch else []
         self._shapes = [
             "x".join(map(str, [*outer, *shape]))
@@ -42,12 +46,14 @@ class QuantizedPayload:
         a, b, c = self._shapes
         arguments = [f"%A: tensor<{a}xi8>", f"%B: tensor<{b}xi8>", f"%s: tensor<{self.n}xf32>"]
         arguments += [f"%C: tensor<{c}xi32>"] if self.accumulates else []
+        for name, kind, type_, extent in zip("ab", self.given, self.wide, (self.m, self.n)):
+            arguments += [f"%z{name}: {f'tensor<{extent}x{type_}>' if kind == 'vector' else 'i32'}"] if kind else []
         if not self.accumulates:
             self._line("%zero = arith.constant 0 : i32")
             self._line(f"%e = tensor.empty() : tensor<{c}xi32>")
             self._line(f"%zeros = linalg.fill ins(%zero : i32) outs(%e : tensor<{c}xi32>) -> tensor<{c}xi32>")
-        for name, zero in zip("ab", self.zeros):
-            self._line(f"%z{name} = arith.constant {zero} : i32")
+        for name, zero, kind in zip("ab", self.zeros, self.given):
+            self._line("" if kind else f"%z{name} = arith.constant {zero} : i32")
         self._start = "%C" if self.accumulates else "%zeros"
         {"named": self._named, "body": self._body, "separate": self._separate}[self.form]()
         result = self._ended()
@@ -75,15 +81,25 @@ class QuantizedPayload:
         a, b, c = self._shapes
         casts = ["arith.extui" if is_unsigned else "arith.extsi" for is_unsigned in self.unsigned]
         iterators = ", ".join(['"parallel"'] * (3 if self.batch else 2) + ['"reduction"'])
+        inputs = [("%A", f"tensor<{a}xi8>", "%x: i8"), ("%B", f"tensor<{b}xi8>", "%y: i8")]
+        maps, zeros = self._maps(), ["%za", "%zb"]
+        for place, (name, extent) in enumerate((("m", self.m), ("n", self.n))):
+            if self.given[place] == "vector":
+                inputs.append((zeros[place], f"tensor<{extent}x{self.wide[place]}>", f"%{name}: {self.wide[place]}"))
+                maps.insert(-1, maps[0].partition(" -> ")[0] + f" -> ({name})>")
+                zeros[place] = f"%{name}" if self.wide[place] == "i32" else f"%{name}w"
         self._line(
-            f"%p = linalg.generic {{indexing_maps = [{', '.join(self._maps())}], iterator_types = [{iterators}]}} "
-            f"ins(%A, %B : tensor<{a}xi8>, tensor<{b}xi8>) outs({self._start} : tensor<{c}xi32>) {{"
+            f"%p = linalg.generic {{indexing_maps = [{', '.join(maps)}], iterator_types = [{iterators}]}} "
+            f"ins({', '.join(value for value, *_ in inputs)} : {', '.join(type_ for _, type_, _ in inputs)}) "
+            f"outs({self._start} : tensor<{c}xi32>) {{"
         )
-        self._line("^bb0(%x: i8, %y: i8, %t: i32):")
+        self._line(f"^bb0({', '.join(each for *_, each in inputs)}, %t: i32):")
+        for zero in (zero for zero in zeros if zero.endswith("w")):
+            self._line(f"  {zero} = arith.extsi {zero[:-1]} : i8 to i32")
         self._line(f"  %u = {casts[0]} %x : i8 to i32")
-        self._line("  %v = arith.subi %u, %za : i32")
+        self._line(f"  %v = arith.subi %u, {zeros[0]} : i32")
         self._line(f"  %w = {casts[1]} %y : i8 to i32")
-        self._line("  %q = arith.subi %w, %zb : i32")
+        self._line(f"  %q = arith.subi %w, {zeros[1]} : i32")
         self._line("  %d = arith.muli %v, %q : i32")
         self._line("  %o = arith.addi %t, %d : i32")
         self._line("  linalg.yield %o : i32")
@@ -165,3 +181,50 @@ class QuantizedPayload:
         self._line(f"  linalg.yield %q : {element}")
         self._line(f"}} -> tensor<{shape}x{element}>")
         return f"tensor<{shape}x{element}>"
+
+
+def _extended(name: str, shape: str, extension: str) -> str:
+    """Returns an op that extends a tensor of i8."""
+    identity = "affine_map<(i, j) -> (i, j)>"
+    return f"""  %{name}_e = tensor.empty() : tensor<{shape}xi32>
+  %{name}_x = linalg.generic {{indexing_maps = [{identity}, {identity}], iterator_types = ["parallel", "parallel"]}}
+      ins(%{name} : tensor<{shape}xi8>) outs(%{name}_e : tensor<{shape}xi32>) {{
+  ^bb0(%in: i8, %out: i32):
+    %w = arith.{extension} %in : i8 to i32
+    linalg.yield %w : i32
+  }} -> tensor<{shape}xi32>
+"""
+
+
+def extended_matmul(
+    m: int, n: int, k: int, extensions: tuple[str, str], *, accumulate: bool = False, in_body: bool = True
+) -> str:
+    """Returns a matmul of i8 without zero points, whose operands are extended as given.
+
+    Args:
+        m, n, k: sizes.
+        extensions: of A and B: extsi or extui.
+        accumulate: whether C is added.
+        in_body: whether the product extends them itself, not ops before it.
+    """
+    a, b, c = f"{m}x{k}", f"{k}x{n}", f"tensor<{m}x{n}xi32>"
+    names, type_ = (("A", "B"), "i8") if in_body else (("A_x", "B_x"), "i32")
+    before = "" if in_body else _extended("A", a, extensions[0]) + _extended("B", b, extensions[1])
+    casts = [f"    %{name}_w = arith.{cast} %{name} : i8 to i32\n" for name, cast in zip("ab", extensions)]
+    body = f"{''.join(casts)}    %p = arith.muli %a_w, %b_w : i32" if in_body else "    %p = arith.muli %a, %b : i32"
+    maps = ", ".join(f"affine_map<(i, j, l) -> {map_}>" for map_ in ("(i, l)", "(l, j)", "(i, j)"))
+    return f"""func.func @f(%A: tensor<{a}xi8>, %B: tensor<{b}xi8>, %C: {c}) -> {c} {{
+  %zero = arith.constant 0 : i32
+  %e = tensor.empty() : {c}
+  %zeros = linalg.fill ins(%zero : i32) outs(%e : {c}) -> {c}
+{before}  %r = linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel", "parallel", "reduction"]}}
+      ins(%{names[0]}, %{names[1]} : tensor<{a}x{type_}>, tensor<{b}x{type_}>)
+      outs({"%C" if accumulate else "%zeros"} : {c}) {{
+  ^bb0(%a: {type_}, %b: {type_}, %c: i32):
+{body}
+    %s = arith.addi %c, %p : i32
+    linalg.yield %s : i32
+  }} -> {c}
+  return %r : {c}
+}}
+"""

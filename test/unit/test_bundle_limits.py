@@ -35,6 +35,7 @@ from stepladder.runtime.bundle import read_bundle, write_bundle
             "field 'dynamic_shared_memory' must be at most 166912 bytes on sm_80, beside 0 static ones, got 166913",
         ),
         ("cluster", [1, 2, 1], "field 'cluster' must be [1, 1, 1] on sm_80, which has no clusters, got [1, 2, 1]"),
+        ("read_early", ["b"], "field 'read_early' needs a target of compute capability 9.0 or later"),
         ("dependent_launch", True, "field 'dependent_launch' needs a target of compute capability 9.0 or later"),
         (
             "problem.a_type",
@@ -113,6 +114,13 @@ def test_impossible_value(bundle: Path, path: str, value: bool | int | list[int]
 )
 def test_impossible_value_on_hopper(tma_bundle: Path, path: str, value: list[int] | str, message: str) -> None:
     edit_manifest(tma_bundle, change(path, value))
+    assert message in refusal(tma_bundle)
+
+
+@pytest.mark.parametrize("roles", [["c"], ["w0"], ["b", "d0"]])
+def test_what_is_read_early_is_an_argument_that_is_only_read(tma_bundle: Path, roles: list[str]) -> None:
+    edit_manifest(tma_bundle, lambda data: data.update(dependent_launch=False, read_early=roles))
+    message = f"field 'read_early' must be of arguments that the kernel reads only, got \"{roles[-1]}\""
     assert message in refusal(tma_bundle)
 
 

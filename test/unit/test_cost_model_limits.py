@@ -112,7 +112,7 @@ def test_launches_by_themselves_are_chosen_where_the_cache_holds_operands_in_par
 
     def launches(m: int, n: int, k: int) -> set[bool]:
         facts = facts_of("wgmma", m, n, k, c_type="f16")
-        ranked = ranking.rank(pipeline_space("wgmma"), facts, False, card, {})
+        ranked = ranking.rank(pipeline_space("wgmma"), facts, False, card, {"early_weights": False})
         assert ranked is not None
         return {bool(candidate.knobs.get("dependent_launch", True)) for candidate in ranked.first(3)}
 

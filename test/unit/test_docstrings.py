@@ -33,8 +33,7 @@ REGISTERS = ("executes", "lowers", "checks", "instruction", "brings", "_execute"
 EMULATOR_AND_SCRIPTS = [path for name, path in MODULES.items() if room_of(name) == "emulator"]
 EMULATOR_AND_SCRIPTS += sorted((ROOT / "benchmarks").glob("*.py"))
 FULL_PATHS = {
-    *("runner/stepladder/emulator/core/program.py", "runner/stepladder/emulator/hardware/asynchronous.py"),
-    *("runner/stepladder/emulator/memory/memory.py", "runner/stepladder/emulator/memory/sanitizer.py"),
+    *("runner/stepladder/emulator/core/program.py", "runner/stepladder/emulator/memory/sanitizer.py"),
     *("runner/stepladder/emulator/ptx/flow.py", "benchmarks/measure.py"),
 }
 

@@ -143,10 +143,10 @@ def test_a_box_of_a_descriptor_is_a_slice(origin: tuple[int, int]) -> None:
     """Elements of a box that are beyond the tensor are marked, and the others are those of a slice."""
     from stepladder.emulator.core import types
     from stepladder.emulator.hardware.tma import Descriptor
-    from stepladder.emulator.memory import memory
+    from stepladder.emulator.memory.heap import Heap
 
     tensor = np.arange(10 * 16, dtype=np.float32).reshape(10, 16)
-    allocation = memory.Heap().array(tensor)
+    allocation = Heap().array(tensor)
     element = types.Scalar("f32", np.dtype(np.float32), 32)
     descriptor = Descriptor(allocation, 0, element, (10, 16), (16, 1), (4, 8), 32)
     positions, inside = descriptor.elements(origin)
@@ -172,10 +172,10 @@ def test_a_box_of_a_descriptor_is_a_slice(origin: tuple[int, int]) -> None:
 def test_what_no_descriptor_can_be(changes: dict[str, int | tuple[int, int]], problem: str) -> None:
     from stepladder.emulator.core import types
     from stepladder.emulator.hardware.tma import Descriptor
-    from stepladder.emulator.memory import memory
+    from stepladder.emulator.memory.heap import Heap
 
     fields = {
-        "memory": memory.Heap().allocate(4096),
+        "memory": Heap().allocate(4096),
         "start": 0,
         "element": types.Scalar("f32", np.dtype(np.float32), 32),
         "sizes": (10, 16),

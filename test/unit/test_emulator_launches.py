@@ -5,10 +5,12 @@ import pytest
 
 import llvm_kernels
 import ptx_kernels
+from stepladder.emulator.core.emulation import Emulation
 from stepladder.emulator.core.launched import Launch
 from stepladder.emulator.ptx.arguments import from_texts
 from stepladder.emulator.ptx.kernel import Kernel
 from stepladder.emulator.ptx.parser import parse
+from stepladder.pipeline.context import mlir_context, parse_payload
 
 WAIT, LOAD, STORE = "griddepcontrol.wait;", "ld.global.b64 %d1, [%x];", "st.global.b64 [%y], 1;"
 ONE_WARP = "  setp.lt.u32 %p1, %t, 32;\n  @%p1 griddepcontrol.wait;\n"
@@ -57,6 +59,59 @@ def test_the_llvm_dialect(early: bool, found: set[str]) -> None:
     text = llvm_kernels.kernel(f"{body}\n      llvm.return", element="i32")
     _, outcome = llvm_kernels.run(text, np.arange(64, dtype=np.int32))
     assert llvm_kernels.kinds(outcome) == found
+
+
+@pytest.mark.parametrize("early, found", [((0,), set()), ((), {"race"}), ((1,), {"race"})])
+def test_what_the_launch_before_does_not_write(early: tuple[int, ...], found: set[str]) -> None:
+    """An argument that the manifest names may be read before the wait; another one may not."""
+    kernel = Kernel(parse(ptx_kernels.kernel(f"  {LOAD}\n  {WAIT}\n  {STORE}"), "k.ptx"), None, "k.ptx")
+    launch = Launch((1, 1, 1), (ptx_kernels.THREADS, 1, 1), early=early)
+    bound = kernel.bound(from_texts(["64xi64", "64xi64"]), launch)
+    assert ptx_kernels.kinds(bound.run(bound.random_inputs(0))) == found
+
+
+THREAD = "threads(%t, %u, %v) in (%w = %c1, %x = %c1, %y = %c1)"
+PROMISE = f"""
+#space = #gpu.address_space<workgroup>
+!map = !nvgpu.tensormap.descriptor<tensor = memref<8x8xf32, 3>, swizzle = none, l2promo = none, oob = zero,
+                                   interleave = none>
+!barriers = !nvgpu.mbarrier.group<memorySpace = #space>
+func.func @main(%weights: memref<8x8xf32>, %other: memref<8x8xf32>) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %bytes = arith.constant 256 : index
+  %one = arith.constant 1.0 : f32
+  %parity = arith.constant false
+  %any = memref.cast %weights : memref<8x8xf32> to memref<*xf32>
+  %map = nvgpu.tma.create.descriptor %any box[%c8, %c8] {{read_early}} : memref<*xf32> -> !map
+  gpu.launch blocks(%a, %b, %c) in (%d = %c1, %e = %c1, %f = %c1) {THREAD} {{
+    memref.store %one, WRITTEN[%c0, %c0] : memref<8x8xf32>
+    gpu.terminator
+  }}
+  gpu.launch blocks(%a, %b, %c) in (%d = %c1, %e = %c1, %f = %c1) {THREAD} {{
+    %tile = memref.alloc() : memref<8x8xf32, #space>
+    %barrier = nvgpu.mbarrier.create -> !barriers
+    nvgpu.mbarrier.init %barrier[%c0], %c1 : !barriers
+    nvvm.fence.mbarrier.init
+    nvgpu.mbarrier.arrive.expect_tx %barrier[%c0], %bytes : !barriers
+    nvgpu.tma.async.load %map[%c0, %c0], %barrier[%c0] to %tile : !map, !barriers -> memref<8x8xf32, #space>
+    nvvm.griddepcontrol wait
+    nvgpu.mbarrier.try_wait.parity %barrier[%c0], %parity, %bytes : !barriers
+    gpu.terminator
+  }}
+  return
+}}
+"""
+
+
+@pytest.mark.parametrize("written, found", [("%other", set()), ("%weights", {"race"})])
+def test_a_promise_that_the_launch_before_breaks(written: str, found: set[str]) -> None:
+    with mlir_context():
+        emulation = Emulation(parse_payload(PROMISE.replace("WRITTEN", written), "promise.mlir"))
+        outcome = emulation.run([np.zeros((8, 8), np.float32)] * 2)
+    assert llvm_kernels.kinds(outcome) == found
+    assert all("which the program states it does not" in finding.message for finding in outcome.findings)
 
 
 BLOCKS, ALL_MEMORY = 146, 232448  # blocks that take a multiprocessor each

@@ -173,7 +173,9 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
     first = ("launches", 0, "kernel")
     assert "must be at most" in refused(lambda data: _at(data, *first).update(dynamic_shared_memory=10**6))
-    assert "multiple of the cluster" in refused(lambda data: _at(data, *first).update(cluster=[2, 1, 1]))
+    assert "multiple of the cluster" in refused(
+        lambda data: _at(data, *first).update(grid=[3, 1, 1], cluster=[2, 1, 1])
+    )
     assert "'tma_descriptors' has" in refused(lambda data: _at(data, *first, "arguments", 0).update(descriptor=99))
     assert "schema_version" in refused(lambda data: data.update(schema_version=6))
 

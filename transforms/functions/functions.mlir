@@ -12,6 +12,9 @@ module attributes {transform.with_named_sequence} {
     %groups = transform.tune.knob<"groups"> = false from options = [false, true]
       {description = "independent matmuls of the same types and layouts are one launch, where a pipeline compiles it"}
       -> !transform.any_param
+    %rows = transform.tune.knob<"rows"> = true from options = [true, false]
+      {description = "reductions along rows and elementwise ops on the same rows are one kernel"}
+      -> !transform.any_param
     %unrolled = transform.include @unroll_loops failures(propagate) (%module)
       : (!transform.any_op) -> !transform.any_op
     transform.include @decompose_ops failures(propagate) (%unrolled) : (!transform.any_op) -> ()
@@ -19,6 +22,11 @@ module attributes {transform.with_named_sequence} {
     %matmuls = transform.include @outline_matmuls failures(propagate) (%unrolled)
       : (!transform.any_op) -> !transform.any_op
     transform.include @fuse_elementwise failures(propagate) (%matmuls) : (!transform.any_op) -> ()
+    transform.tune.alternatives<"rows"> selected_region = 1
+        attributes {knobs = {selected_region_attr = "rows"}} {
+    }, {
+      transform.include @outline_rows failures(propagate) (%matmuls) : (!transform.any_op) -> ()
+    }
     %calls = transform.include @outline_elementwise failures(propagate) (%matmuls)
       : (!transform.any_op) -> !transform.any_op
     transform.tune.alternatives<"groups"> selected_region = 0

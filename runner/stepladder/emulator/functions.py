@@ -59,7 +59,7 @@ class EmulatedFunction:
             bound = kernel.bound(from_arguments(item.arguments), Grid(item.grid, item.block))
             found.append((bound, [argument.role for argument in item.arguments]))
         kernel = Kernel(parse(matmul.ptx, place), manifest.kernel_name, place)
-        grid = Grid(manifest.grid, manifest.block, manifest.cluster, manifest.dynamic_shared_memory)
+        grid = Grid.of_manifest(manifest)
         arguments = from_arguments(manifest.arguments, manifest.tma_descriptors)
         found.append((kernel.bound(arguments, grid), [item.role for item in manifest.arguments]))
         return found

@@ -51,6 +51,7 @@ def bench_bundles(
     rounds: int = MINIMUM_ROUNDS,
     check: bool = True,
     rotate: bool = False,
+    keeps_early: bool = True,
     command: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Measures bundles of one problem against a baseline, on the GPU.
@@ -64,6 +65,8 @@ def bench_bundles(
         check: whether to run the exact check first: on every kernel, against its bundle's reference program, and on the
             baseline, against the problem.
         rotate: whether launches go through copies of all operands of more than twice the L2 cache together.
+        keeps_early: whether kernels may start while the launch before ends that load weights before they wait for it:
+            no launch here writes weights.
         command: the command line, for the result.
 
     Returns:
@@ -101,6 +104,7 @@ def bench_bundles(
             "problem": asdict(problem),
             "rounds": rounds,
             "checked": check,
+            **({} if keeps_early else {"written_weights": True}),
             "bundles": {},
         }
         if rotate:
@@ -110,7 +114,7 @@ def bench_bundles(
         launchers: dict[str, list[Callable[[], None]]] = {}
         for name, bundle in zip(names, bundles, strict=True):
             kernel = device.load(bundle)
-            launchers[name] = [each.launcher(kernel, bundle) for each in copies]
+            launchers[name] = [each.launcher(kernel, bundle, keeps_early=keeps_early) for each in copies]
             result["bundles"][name] = describe_bundle(bundle) | {
                 "image": kernel.source,
                 "loaded_registers": kernel.registers,

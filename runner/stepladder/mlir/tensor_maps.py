@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from stepladder.mlir.bindings import ir
 
+# The attribute of an op that creates a descriptor whose tensor a kernel reads before it waits for the kernel before it.
+READ_EARLY = "read_early"
 _DESCRIPTOR = re.compile(
     r"memref<([\dx]+)x\w+, 3>, swizzle = (?:swizzle_)?(\w+), l2promo = (?:l2promo_)?(\w+), "
     r"oob = (\w+), interleave = (?:interleave_)?(\w+)>"

@@ -1,4 +1,4 @@
-"""Numbers of i8 less a constant: what tensors of wider integers are, as front ends write quantized operands."""
+"""Numbers of i8 less a zero point: what tensors of wider integers are, as front ends write quantized operands."""
 
 from __future__ import annotations
 
@@ -39,11 +39,22 @@ class ShiftedNumber:
 
 
 @dataclass(frozen=True)
+class ZeroPoint:
+    """A zero point that is no constant: a number or a tensor of integers of up to 32 bits, and the loops along its
+    axes, None for an index of 0; none of them is summed over."""
+
+    value: ir.Value
+    loops: tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
 class ShiftedFactor:
-    """A factor of a contraction: what it is, and the loops along its axes, None for an index of 0."""
+    """A factor of a contraction: what it is, the loops along its axes, None for an index of 0, and what the body
+    subtracts from it, beside constants."""
 
     number: ShiftedNumber
     loops: tuple[int | None, ...]
+    zero: ZeroPoint | None = None
 
 
 # Numbers of i8 and an offset, a constant, or None for anything else.
@@ -70,16 +81,40 @@ def factors_of(item: bodies.Structured) -> tuple[ShiftedFactor, ShiftedFactor] |
         argument: number_of(value) for argument, value in zip(item.block.arguments, item.inputs)
     }
     found: list[ShiftedFactor] = []
-    for operand in product.operands:
+    for factor in product.operands:
+        operand, zero = _less_zero_point(item, factor, known)
         number = _scalar(operand, known)
         arguments = list(item.block.arguments)[: len(item.inputs)]
         tensors = [each for each in arguments if isinstance(known[each], ShiftedNumber)]
         places = [arguments.index(each) for each in tensors if _reads(operand, each)]
         if not isinstance(number, ShiftedNumber) or len(places) != 1:
             return None
-        found.append(ShiftedFactor(number, tuple(item.maps[places[0]])))
+        found.append(ShiftedFactor(number, tuple(item.maps[places[0]]), zero))
     reduced = [{loop for loop in factor.loops if loop is not None} - set(item.maps[-1]) for factor in found]
     return (found[0], found[1]) if reduced[0] == reduced[1] else None
+
+
+def _less_zero_point(
+    item: bodies.Structured, value: ir.Value, known: Mapping[ir.Value, Known]
+) -> tuple[ir.Value, ZeroPoint | None]:
+    """Returns what a factor is without the zero point that its body subtracts last, and this one; the factor itself,
+    and None, where it subtracts none that is read from an input and the same for all products of a sum."""
+    op = producer(value)
+    if op is None or op.name != "arith.subi" or str(value.type) != SUMS:
+        return value, None
+    number, zero = op.operands
+    while (cast := producer(zero)) is not None and cast.name == "arith.extsi":
+        zero = cast.operands[0]
+    inputs = list(item.block.arguments)[: len(item.inputs)]
+    if producer(zero) is None and ir.BlockArgument(zero).owner != item.block:  # an argument of the function
+        return number, ZeroPoint(zero, ())
+    if zero not in inputs or isinstance(known[zero], int):
+        return value, None
+    place = next(number for number, each in enumerate(inputs) if each == zero)
+    loops = tuple(item.maps[place])
+    if not {loop for loop in loops if loop is not None} <= set(item.maps[-1]):
+        return value, None
+    return number, ZeroPoint(item.inputs[place], loops)
 
 
 def _reads(value: ir.Value, argument: ir.Value) -> bool:

@@ -76,6 +76,12 @@ def lowered(text: str, name: str) -> str:
             raise StepladderError(f"StableHLO is not lowered to linalg: {message}", location=name) from None
         for op in walk(module, "stablehlo.dot_general", "stablehlo.dot"):
             raise StepladderError(f"'{op.name}' is not lowered to linalg", location=name)
+        for op in walk(module, "builtin.unrealized_conversion_cast"):  # of arguments and results
+            raise StepladderError(
+                f"StableHLO is not lowered to linalg: a cast of {op.operands[0].type} to {op.results[0].type} is left",
+                location=name,
+                notes=["accepted: elements of floating point, and integers such as i8 and i32, not ui8"],
+            )
         for op in [module.operation, *walk(module, "func.func")]:
             for attribute in [op.attributes[place].name for place in range(len(op.attributes))]:
                 if attribute.startswith(_FOREIGN) or attribute in ("arg_attrs", "res_attrs"):

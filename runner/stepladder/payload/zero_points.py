@@ -6,6 +6,10 @@ Matrix units multiply i8. A product of numbers of i8 less constants, which need 
 
 The first sum is the matmul, and the others are vectors along the rows and columns of C, which kernels in front of the
 matmul's compute and its epilogue subtracts. Integers of 32 bits wrap, so that the equation holds for all numbers.
+
+Zero points that are no constants, one for all or one for each row or column of C, are operands of the epilogue:
+
+    sum (a - x)(b - y) = sum a b - y sum a - x sum b + k x y
 """
 
 from __future__ import annotations
@@ -23,8 +27,8 @@ from stepladder.runtime.errors import StepladderError
 
 _LONGEST = (1 << 31) // (SIGN * SIGN) - 1  # products of i8 whose sums stay in i32
 _ACCEPTED = (
-    "accepted: linalg ops on tensors that sum products of i8, each less a constant, in i32, as linalg.quantized_matmul "
-    "does"
+    "accepted: linalg ops on tensors that sum products of i8, each less a zero point, in i32, as "
+    "linalg.quantized_matmul does; zero points of up to 32 bits, the same for all products of a sum"
 )
 
 
@@ -38,7 +42,7 @@ def expand(function: ir.Operation) -> list[ir.Value]:
         The vectors of corrections: sums of the operands, which read them and constants.
 
     Raises:
-        StepladderError: a `linalg.quantized_matmul` or its like with other zero points than constants, or of buffers.
+        StepladderError: a `linalg.quantized_matmul` or its like with zero points of another form, or of buffers.
     """
     if len(function.regions[0].blocks) != 1:
         return []
@@ -55,7 +59,7 @@ def expand(function: ir.Operation) -> list[ir.Value]:
             continue
         factors = factors_of(item)
         if is_quantized and factors is None:
-            raise refuse(op, f"{op.name} has zero points that are no constants, or is on buffers", _ACCEPTED)
+            raise refuse(op, f"{op.name} has zero points of another form, or is on buffers", _ACCEPTED)
         if factors is not None and (bodies.factors(item) is None or any(map(_is_shifted, factors))):
             _check_length(item)
             found += _rewrite(item, factors)
@@ -66,18 +70,23 @@ def _is_shifted(factor: ShiftedFactor) -> bool:
     """Tells whether more than views and extensions make a factor of numbers of i8."""
     casts = [bodies.casts_of_one(bodies.structured(op)) for op in factor.number.path if op.name not in RESHAPES]
     are_extensions = all(names is not None and set(names) <= set(bodies.EXTENSIONS) for names in casts)
-    return factor.number.offset != 0 or factor.number.is_unsigned or not are_extensions
+    has_zero = factor.number.offset != 0 or factor.zero is not None
+    return has_zero or factor.number.is_unsigned or not are_extensions
 
 
 def _check_length(item: bodies.Structured) -> None:
     """Raises StepladderError where sums of products of i8 can leave i32, at which matrix units saturate."""
-    reduced = [size for loop, size in enumerate(item.sizes) if loop not in item.maps[-1]]
-    if math.prod(reduced) > _LONGEST:
+    if _length(item) > _LONGEST:
         raise refuse(
             item.op,
-            f"{item.op.name} has zero points, and sums {math.prod(reduced)} products",
+            f"{item.op.name} has zero points, and sums {_length(item)} products",
             f"accepted: at most {_LONGEST}, whose sums without zero points stay in i32",
         )
+
+
+def _length(item: bodies.Structured) -> int:
+    """Returns how many products a sum has."""
+    return math.prod(size for loop, size in enumerate(item.sizes) if loop not in item.maps[-1])
 
 
 def _rewrite(item: bodies.Structured, factors: tuple[ShiftedFactor, ShiftedFactor]) -> list[ir.Value]:
@@ -88,17 +97,70 @@ def _rewrite(item: bodies.Structured, factors: tuple[ShiftedFactor, ShiftedFacto
         stored = [_stored(factor.number) for factor in factors]
         product = _contraction(item, factors, stored)
         zeros = [_zero_point(factor.number) for factor in factors]
-        terms = [
-            _term(item, factors[0], stored[0], zeros[0], zeros[1]),
-            _term(item, factors[1], stored[1], 0, zeros[0]),
-        ]
-        corrections = [(factor, term) for factor, term in zip(factors, terms) if term is not None]
-        result = _corrected(item, product, corrections) if corrections else product
+        if any(factor.zero is not None for factor in factors):
+            terms, result = _less_given(item, product, factors, stored, zeros)
+        else:
+            sums = [
+                _term(item, factors[0], stored[0], zeros[0], zeros[1]),
+                _term(item, factors[1], stored[1], 0, zeros[0]),
+            ]
+            corrections = [(factor, term) for factor, term in zip(factors, sums) if term is not None]
+            terms = [term for _, term in corrections]
+            result = _corrected(item, product, corrections) if corrections else product
     op.results[0].replace_all_uses_with(result)
     for other in reversed([each.operation for each in op.block.operations]):
         if other in cone and not any(list(value.uses) for value in other.results):
             other.erase()
-    return [term for _, term in corrections]
+    return terms
+
+
+def _less_given(
+    item: bodies.Structured,
+    product: ir.Value,
+    factors: tuple[ShiftedFactor, ShiftedFactor],
+    stored: Sequence[ir.Value],
+    constants: Sequence[int],
+) -> tuple[list[ir.Value], ir.Value]:
+    """Returns the sums of both factors that zero points of the other one need, and the product less the corrections,
+    where zero points are no constants."""
+    needed = [constants[1 - number] != 0 or factors[1 - number].zero is not None for number in range(2)]
+    sums = [
+        _term(item, factor, numbers, 0, 1) if is_needed else None
+        for factor, numbers, is_needed in zip(factors, stored, needed)
+    ]
+    inputs: list[tuple[ir.Value, Sequence[int | None]]] = [(product, item.maps[-1])]
+    inputs += [(term, _kept(item, factor)) for factor, term in zip(factors, sums) if term is not None]
+    inputs += [(factor.zero.value, factor.zero.loops) for factor in factors if factor.zero is not None]
+    loops = item.maps[-1]
+    maps = [_map(len(loops), [None if loop is None else loops.index(loop) for loop in axes]) for _, axes in inputs]
+    empty = _empty(list(ir.ShapedType(product.type).shape), SUMS)
+    whole = ir.AffineMap.get_identity(len(loops))
+    made, body = create_generic([value for value, _ in inputs], [empty], [whole, *maps[1:], whole])
+    with ir.InsertionPoint(body):
+        value, *rest = list(body.arguments)[:-1]
+        totals = [rest.pop(0) if term is not None else None for term in sums]
+        zeros = [_sum_of(constant, rest.pop(0) if each.zero else None) for constant, each in zip(constants, factors)]
+        for total, zero in zip(totals, reversed(zeros)):
+            if total is not None and zero is not None:
+                value = arith.subi(value, arith.muli(total, zero))
+        if zeros[0] is not None and zeros[1] is not None:
+            both = arith.muli(arith.muli(zeros[0], zeros[1]), _integer(_length(item)))
+            value = arith.addi(value, both)
+        _yield(value)
+    return [term for term in sums if term is not None], made.results[0]
+
+
+def _sum_of(constant: int, zero: ir.Value | None) -> ir.Value | None:
+    """Returns a zero point in the type of sums: a constant and a number; None for 0."""
+    if zero is None:
+        return _integer(constant) if constant else None
+    wide = zero if str(zero.type) == SUMS else _extended(zero)
+    return arith.addi(wide, _integer(constant)) if constant else wide
+
+
+def _kept(item: bodies.Structured, factor: ShiftedFactor) -> list[int]:
+    """Returns the loops of a factor that are not summed over, in the order of the result."""
+    return [loop for loop in item.maps[-1] if loop is not None and loop in factor.loops]
 
 
 def _cone(op: ir.Operation) -> set[ir.Operation]:
@@ -176,7 +238,7 @@ def _term(item: bodies.Structured, factor: ShiftedFactor, stored: ir.Value, zero
     """
     if scale == 0:
         return None
-    kept = [loop for loop in item.maps[-1] if loop is not None and loop in factor.loops]
+    kept = _kept(item, factor)
     order = kept + [loop for loop in factor.loops if loop is not None and loop not in kept]
     source = _map(len(order), [None if loop is None else order.index(loop) for loop in factor.loops])
     empty = _empty([item.sizes[loop] for loop in kept], SUMS)

@@ -232,7 +232,7 @@ def _manifest(
         )
     written: set[int] = set()
     front = [_front(item, each, run, matmul, program.workspaces, written) for item, each in zip(program.front, codes)]
-    arguments, descriptors = [], []
+    arguments, descriptors, early = [], [], []
     for parameter in kernel.parameters:
         if parameter.is_workspace:
             through = None
@@ -247,6 +247,8 @@ def _manifest(
             through = len(descriptors)
             descriptors.append(tma_descriptor(role, parameter, parameter.descriptor, matmul.problem))
         arguments.append(_argument(role, matmul.problem, through, _constant_file(run, parameter.number)))
+        if parameter.is_early and role not in early:
+            early.append(role)
     return bundle.Manifest(
         kernel_name=kernel.name,
         target=kernel.target,
@@ -265,7 +267,8 @@ def _manifest(
         without=request.without,
         knobs=run.knobs,
         tool_versions=tool_versions(),
-        dependent_launch="griddepcontrol.wait" in code.ptx,
+        dependent_launch="griddepcontrol.wait" in code.ptx and not early,
+        read_early=tuple(early),
         function=run.selection.function or "" if run.selection else "",
         other_functions=run.selection.others if run.selection else (),
         front=tuple(front),

@@ -37,7 +37,7 @@ from stepladder.runtime.element_types import FP8_TYPES
 from stepladder.runtime.errors import BAD_INPUT, FAILED, StepladderError
 
 # Knobs that are set of the division of a function; the others are of its matmuls.
-_OWN = ("groups",)
+_OWN = ("groups", "rows")
 
 
 @dataclass(frozen=True)
@@ -233,7 +233,8 @@ def _selected(text: str, name: str, function: str | None) -> Selection:
 
 def _products(text: str, name: str, function: str | None) -> int:
     """Returns how many matmuls the function of a payload has."""
-    return sum(is_product(op) for op in walk(_selected(text, name, function).module))
+    selection = _selected(text, name, function)  # what `walk` returns does not keep its module
+    return sum(is_product(op) for op in walk(selection.module))
 
 
 def _target_of(request: Request) -> str:
@@ -313,7 +314,8 @@ def _build_function(text: str, name: str, request: Request, *, use_cache: bool, 
     reference = reference_export.export(selection.module, roles)
     settings = {"pairs": pairs, **{name: value for name, value in request.settings.items() if name in _OWN}}
     own = {name: value for name, value in request.settings.items() if name not in _OWN}
-    request = dataclasses.replace(request, settings=own)
+    # Of the first kernel, a launcher does not know what precedes it.
+    request = dataclasses.replace(request, settings=own, constant_weights=False)
     run = run_pipeline(text, name, Request(pipeline_file("functions"), settings, function=request.function))
     texts = stage_texts(run)
     if pairs:

@@ -14,8 +14,9 @@ from stepladder.pipeline.knob_query import accepted_choice, accepts, make_query,
 from stepladder.pipeline.knobs import choose_knobs, evaluation_scope
 from stepladder.pipeline.request import Request
 
-# Blocks do not share the reduction of a tile: its workspace is that of one kernel.
-_WHOLE_TILES: dict[str, KnobValue] = {"split_k": 1, "tile_scheduler": "data_parallel"}
+# Blocks do not share the reduction of a tile: its workspace is that of one kernel. The kernel of a group reads nothing
+# before it waits.
+_WHOLE_TILES: dict[str, KnobValue] = {"split_k": 1, "tile_scheduler": "data_parallel", "early_weights": False}
 _PERSISTENT = "persistent_blocks"
 # Candidates of the cost model that are compared.
 _COMPARED = 64

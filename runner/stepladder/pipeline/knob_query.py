@@ -22,7 +22,7 @@ from stepladder.pipeline.knobs import (
     with_products,
 )
 from stepladder.pipeline.measured_knobs import Measured, find_measured
-from stepladder.pipeline.request import Request
+from stepladder.pipeline.request import EARLY_WEIGHTS, Request
 from stepladder.pipeline.requirements import check_requirements
 from stepladder.pipeline.step_selection import active_steps
 from stepladder.pipeline.trial import continued, is_refused
@@ -82,6 +82,8 @@ def make_query(pipeline: Pipeline, request: Request, module: ir.Module, matmul: 
     knobs = choose_knobs(pipeline, request)
     given = {knob for name in request.without for knob in pipeline.step(name).left_out}
     given |= {"target", *request.settings}
+    if not request.constant_weights:
+        given |= {EARLY_WEIGHTS}
     fixed = {name: value for name, value in knobs.items() if name in given}
     facts = _facts_of(pipeline, request, knobs, matmul)
     return Query(

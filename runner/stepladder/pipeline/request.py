@@ -10,6 +10,9 @@ from pathlib import Path
 from stepladder.extension import plugins
 from stepladder.pipeline.definition import KnobValue, value_text
 
+# The knob of kernels that load weights before the kernel in front has ended.
+EARLY_WEIGHTS = "early_weights"
+
 
 @dataclass(frozen=True)
 class Request:
@@ -28,6 +31,8 @@ class Request:
         function: name of the function of the payload to compile; None for the only one, or the only one with a
             contraction.
         gpu: key of the GPU in the cost model to choose for; None for the model's GPU of the target.
+        constant_weights: whether the kernel is launched behind kernels that do not write its weights, so that it may be
+            chosen to load them early (knob `early_weights`).
     """
 
     pipeline: str
@@ -39,6 +44,7 @@ class Request:
     database: Path | None = None
     gpu: str | None = None
     function: str | None = None
+    constant_weights: bool = False
 
     def command_line(self, payload: str) -> str:
         """Returns the `stepladder-opt` command that makes this request.

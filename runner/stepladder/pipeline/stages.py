@@ -60,7 +60,12 @@ def is_matmul(name: str) -> bool:
     Args:
         name: of the outlined function: its number is the last word.
     """
-    return name.rpartition("_")[0].endswith("_matmul")
+    return _kind(name) == "matmul"
+
+
+def _kind(name: str) -> str:
+    """Returns what the kernel of a stage computes, by the name of its function: the word before its number."""
+    return name.split("_")[-2]
 
 
 def stage_texts(run: Run) -> dict[str, str]:
@@ -158,7 +163,8 @@ class Compiler:
             return builds.build(text, f"stage {name}", self._request(pipeline), use_cache=self.use_cache)
 
         def is_pair() -> bool:
-            return sum(map(is_product, walk(parse_payload(text, name)))) == 2
+            payload = parse_payload(text, name)  # what `walk` returns does not keep it
+            return sum(map(is_product, walk(payload))) == 2
 
         built = first_of(pipelines_for(self.request.pipeline, self.target, is_divisible=is_pair), by)
         matmul = built.run.matmul
@@ -167,13 +173,15 @@ class Compiler:
         return Stage(built.bundle(name), roles, dumps=built.run.dumps())
 
     def _plain(self, text: str, name: str) -> Stage:
-        run = run_pipeline(text, f"stage {name}", Request(pipeline_file("elementwise"), {"target": self.target}))
+        pipeline = "rows" if _kind(name) == "rows" else "elementwise"
+        run = run_pipeline(text, f"stage {name}", Request(pipeline_file(pipeline), {"target": self.target}))
         kernel = find_program(run.module).kernel
         code = generate(kernel, use_cache=self.use_cache)
         check_resources(kernel, code)
         function = walk(run.module, "func.func")[0]
         types = [ir.MemRefType(type_) for type_ in ir.FunctionType(type_of(function)).inputs]
-        inputs = len(ir.FunctionType(type_of(walk(parse_payload(text, name), "func.func")[0])).inputs)
+        payload = parse_payload(text, name)  # what `walk` returns does not keep it
+        inputs = len(ir.FunctionType(type_of(walk(payload, "func.func")[0])).inputs)
         arguments = tuple(
             bundle.Argument(
                 f"P{place}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from stepladder.runtime.device import Device
 from stepladder.runtime.driver import Cuda, CudaError
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.kernel import NO_CLUSTER, Kernel
+from stepladder.runtime.overlap import Access, overlapping
 from stepladder.runtime.tensor_map import TensorMap, encode
 
 
@@ -93,7 +94,7 @@ class LoadedFunction:
         """Returns functions that enqueue a kernel each, in order; they neither allocate nor copy.
 
         A matmul that waits for the kernel before it itself may start while that one ends (programmatic dependent
-        launch).
+        launch); one that reads operands before it waits, where `overlap` finds that none writes them.
 
         Args:
             addresses: of the buffers of arguments and results, by their places in the manifest's `buffers`.
@@ -105,21 +106,53 @@ class LoadedFunction:
                 places[place] = self._workspace.address + buffer.offset
         places |= {place: buffer.address for place, buffer in self._constants.items()}
         found = []
+        overlaps = iter(overlapping(list(self._accesses(places))))
         for launch in self.bundle.manifest.launches:
             by_role = {role: places[number] for role, number in launch.operands.items()}
             kernel = self._kernels[launch.folder]
             if launch.kernel is not None:
                 plain = launch.kernel
                 words = self._parameters(plain.tma_descriptors, plain.arguments, by_role)
-                found.append(kernel.prepared(plain.grid, plain.block, words, stream, plain.dependent_launch))
+                found.append(kernel.prepared(plain.grid, plain.block, words, stream, next(overlaps)))
                 continue
             manifest = self.bundle.matmul(launch).manifest
             for each, item in zip(kernel.front, manifest.front, strict=True):
                 words = self._parameters(manifest.tma_descriptors, item.arguments, by_role)
-                found.append(each.prepared(item.grid, item.block, words, stream))
+                found.append(each.prepared(item.grid, item.block, words, stream, next(overlaps)))
             words = self._parameters(manifest.tma_descriptors, manifest.arguments, by_role)
-            found.append(kernel.prepared(manifest.grid, manifest.block, words, stream, manifest.dependent_launch))
+            found.append(kernel.prepared(manifest.grid, manifest.block, words, stream, next(overlaps)))
         return found
+
+    def _accesses(self, places: Mapping[int, int]) -> Iterator[Access]:
+        """Yields what each kernel accesses, in order.
+
+        Args:
+            places: addresses of all buffers, by their places in the manifest's `buffers`.
+        """
+        buffers = self.bundle.manifest.buffers
+
+        def ranges(numbers: Iterable[int]) -> tuple[range, ...]:
+            return tuple(range(places[number], places[number] + buffers[number].bytes) for number in numbers)
+
+        for launch in self.bundle.manifest.launches:
+            operands = launch.operands
+
+            def written(arguments: Sequence[Argument], operands: Mapping[str, int] = operands) -> tuple[range, ...]:
+                return ranges(operands[item.role] for item in arguments if item.access != "read")
+
+            if launch.kernel is not None:
+                yield Access(written(launch.kernel.arguments), waits=launch.kernel.dependent_launch)
+                continue
+            manifest = self.bundle.matmul(launch).manifest
+            for item in manifest.front:
+                yield Access(written(item.arguments))
+            early = [operands[role] for role in manifest.read_early]
+            yield Access(
+                written(manifest.arguments),
+                ranges(number for number in early if number not in self._constants),
+                bool(early),
+                manifest.dependent_launch,
+            )
 
     def graph(self, addresses: Mapping[int, int], stream: int) -> Replay | None:
         """Returns all kernels as one CUDA graph; None where the driver makes none.

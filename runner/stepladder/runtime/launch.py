@@ -67,15 +67,17 @@ class MatmulBuffers:
             self._workspaces[number, workspace] = self._allocate(workspace.shape, element_type(workspace.element_type))
         return self._workspaces[number, workspace]
 
-    def launcher(self, kernel: Kernel, bundle: Bundle) -> Callable[[], None]:
+    def launcher(self, kernel: Kernel, bundle: Bundle, *, keeps_early: bool = True) -> Callable[[], None]:
         """Returns a function that enqueues one launch of each of the bundle's kernels on these buffers.
 
         Those before that of the matmul start when what was enqueued before them has ended; that of the matmul may begin
-        its prologue before the last of them ends, and waits for it itself.
+        its prologue before the last of them ends, and waits for it itself. So may that of a kernel that reads operands
+        before it waits: kernels on these buffers write C, results and workspaces.
 
         Args:
             kernel: the bundle's kernel, loaded.
             bundle: its bundle.
+            keeps_early: whether no kernel enqueued before writes what the kernel reads early (`Manifest.read_early`).
 
         Raises:
             StepladderError: a TMA descriptor cannot be encoded.
@@ -94,7 +96,10 @@ class MatmulBuffers:
             return encode(manifest.tma_descriptors[argument.descriptor], buffer)
 
         last = kernel.launcher(
-            manifest.grid, manifest.block, [parameter(item) for item in manifest.arguments], manifest.dependent_launch
+            manifest.grid,
+            manifest.block,
+            [parameter(item) for item in manifest.arguments],
+            manifest.overlaps(keeps_early=keeps_early),
         )
         if not manifest.front:
             return last

@@ -357,11 +357,11 @@ func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>, %D: tensor<64x96xf16
 
 // -----
 
-// quantized_matmul with zero points of the caller
-func.func @f(%A: tensor<64x96xi8>, %B: tensor<96x128xi8>, %x: i32, %y: i32, %C: tensor<64x128xi32>) -> tensor<64x128xi32> {
-  // refused: linalg.quantized_matmul has zero points that are no constants, or is on buffers
-  %p = linalg.quantized_matmul ins(%A, %B, %x, %y : tensor<64x96xi8>, tensor<96x128xi8>, i32, i32) outs(%C : tensor<64x128xi32>) -> tensor<64x128xi32>
-  return %p : tensor<64x128xi32>
+// quantized_matmul with zero points of 64 bits
+func.func @f(%A: tensor<64x96xi8>, %B: tensor<96x128xi8>, %x: i64, %y: i64, %C: tensor<64x128xi64>) -> tensor<64x128xi64> {
+  // refused: linalg.quantized_matmul has zero points of another form, or is on buffers
+  %p = linalg.quantized_matmul ins(%A, %B, %x, %y : tensor<64x96xi8>, tensor<96x128xi8>, i64, i64) outs(%C : tensor<64x128xi64>) -> tensor<64x128xi64>
+  return %p : tensor<64x128xi64>
 }
 
 // -----

@@ -61,6 +61,11 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         action="store_true",
         help="launch on copies of the operands in turn, more than twice the L2 cache together",
     )
+    parser.add_argument(
+        "--written-weights",
+        action="store_true",
+        help="launch kernels that load weights early as where the kernel before may write these: after its end",
+    )
     parser.add_argument("--no-check", action="store_true", help="time the kernels without checking their numbers first")
     add_json_option(parser)
 
@@ -106,6 +111,7 @@ def main(args: argparse.Namespace) -> int:
                     rounds=args.rounds,
                     check=not args.no_check,
                     rotate=args.rotate,
+                    keeps_early=not args.written_weights,
                     command=["stepladder", *sys.argv[1:]],
                 )
             )

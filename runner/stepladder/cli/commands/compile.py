@@ -171,6 +171,7 @@ def main(args: argparse.Namespace) -> int:
         database=database_of(args),
         gpu=args.gpu,
         function=args.function,
+        constant_weights=True,
     )
     with mlir_context():
         text = bound_text(stablehlo.lowered(text, name), name, dict(args.sizes), args.function)

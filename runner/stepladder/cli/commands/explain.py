@@ -86,6 +86,7 @@ def main(args: argparse.Namespace) -> int:
         database=database_of(args),
         gpu=args.gpu,
         function=args.function,
+        constant_weights=True,
     )
     with mlir_context():
         text = bound_text(text, name, dict(args.sizes), args.function)

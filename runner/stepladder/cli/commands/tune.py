@@ -120,7 +120,14 @@ def _build(args: argparse.Namespace, payloads: list[str], folder: Path | None) -
     settings = dict(args.settings)
     if args.target is not None:
         settings["target"] = targets.find(args.target).name
-    request = Request(args.pipeline, settings, without=flat(args.without), gpu=args.gpu, function=args.function)
+    request = Request(
+        args.pipeline,
+        settings,
+        without=flat(args.without),
+        gpu=args.gpu,
+        function=args.function,
+        constant_weights=True,
+    )
     read = []
     for text, name in map(read_text, payloads):
         with mlir_context():

@@ -33,7 +33,8 @@ UNWRITTEN = "unwritten-output"
 class Launch:
     """How a kernel is launched: blocks, threads, blocks of a cluster, and bytes of dynamic shared memory.
 
-    `dependent` is whether it may begin before the launch before it has ended (programmatic dependent launch).
+    `dependent` is whether it may begin before the launch before it has ended (programmatic dependent launch). `early`
+    are numbers of arguments that it reads before it waits for that one, which does not write them.
     """
 
     grid: tuple[int, int, int]
@@ -41,6 +42,7 @@ class Launch:
     cluster: tuple[int, int, int] = (1, 1, 1)
     dynamic: int = 0
     dependent: bool = False
+    early: tuple[int, ...] = ()
 
     @classmethod
     def of_manifest(cls, manifest: Manifest) -> Launch:
@@ -50,7 +52,12 @@ class Launch:
             manifest: of a bundle.
         """
         return cls(
-            manifest.grid, manifest.block, manifest.cluster, manifest.dynamic_shared_memory, manifest.dependent_launch
+            manifest.grid,
+            manifest.block,
+            manifest.cluster,
+            manifest.dynamic_shared_memory,
+            manifest.overlaps(keeps_early=True),
+            tuple(place for place, item in enumerate(manifest.arguments) if item.role in manifest.read_early),
         )
 
 

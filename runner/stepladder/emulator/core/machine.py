@@ -18,7 +18,8 @@ from stepladder.emulator.core.places import Places
 from stepladder.emulator.core.program import Function, Instruction, Program
 from stepladder.emulator.hardware import dependent_launch, launch_limits
 from stepladder.emulator.memory.findings import Findings, NoSanitizer
-from stepladder.emulator.memory.memory import Allocation, Heap
+from stepladder.emulator.memory.heap import Heap
+from stepladder.emulator.memory.memory import Allocation
 from stepladder.emulator.memory.sanitizer import WARP, Sanitizer
 from stepladder.runtime.errors import FAILED, StepladderError
 
@@ -90,6 +91,7 @@ class Machine:
         self.views: list = []
         self.stops_at_assertions = stops_at_assertions
         self._launches = 0
+        self._is_dependent = False  # the last launch
 
     def free(self, op: Instruction, memory: Allocation) -> None:
         """Frees memory of the heap; a second free, or a later access, is a finding.
@@ -193,6 +195,7 @@ class Machine:
         total = math.prod(clusters)
         most: float = launch_limits.resident(math.prod(block), window_bytes) if self.sanitize else math.inf
         is_dependent = dependent or dependent_launch.is_dependent(code)
+        self._is_dependent = is_dependent
         active, self.unfinished = self.unfinished, []
         waiting = len(active)
         first = self._launches if active else 0
@@ -251,7 +254,7 @@ class Machine:
             active = [group for group in active if not group.is_done]
         if active:
             self._deadlock(active)
-        self.heap.forget()
+        self.heap.forget(dependent=self._is_dependent)
         self.published.clear()
 
     def _group(

@@ -13,6 +13,7 @@ from stepladder.emulator.hardware import (
     mbarriers,
     tma,
 )
+from stepladder.mlir.tensor_maps import READ_EARLY
 from stepladder.mlir.types import tensor_map_swizzle
 
 if TYPE_CHECKING:
@@ -24,7 +25,11 @@ from stepladder.emulator.dialects.nvgpu import address_of, mbarrier_at, of_lane,
 
 @executes("nvgpu.tma.create.descriptor")
 def tma_create_descriptor(fiber: Fiber, op: Instruction, view: MemRef, *box: Value) -> Value:
-    """A descriptor of a tensor; what the hardware does not take is a finding."""
+    """A descriptor of a tensor; what the hardware does not take is a finding.
+
+    One that is read early (`tc.load_weights_early`) states that launches before do not write the tensor.
+    """
+    view.memory.is_kept |= READ_EARLY in op.attributes
     text = op.result_types[0].text
     for setting in ("interleave = none", "oob = zero"):
         if setting not in text:

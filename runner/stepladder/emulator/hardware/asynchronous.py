@@ -30,6 +30,9 @@ def bytes_touched(group: Group, space: Allocation, actor: int, starts: np.ndarra
     """Returns the Touch of one actor and the bytes of an allocation; None without the sanitizer.
 
     Args:
+        group: with the sanitizer.
+        space: the allocation.
+        actor: of the sanitizer.
         starts: int array of bytes from the allocation's first, of pieces that do not overlap.
         size: bytes of each piece.
     """
@@ -161,6 +164,8 @@ def copy(fiber: Fiber, op: Instruction, source: Access, target: Access) -> None:
     Both have a dimension of lanes; elements of `source` that are not valid become zero.
 
     Args:
+        fiber: the threads.
+        op: the copy, for findings.
         source: of global memory, (L, elements) for the L active lanes.
         target: of shared memory, of the same shape.
     """
@@ -175,7 +180,11 @@ def copy(fiber: Fiber, op: Instruction, source: Access, target: Access) -> None:
 
 
 def commit_copies(fiber: Fiber) -> None:
-    """Makes a group of what each active thread has copied since its last one."""
+    """Makes a group of what each active thread has copied since its last one.
+
+    Args:
+        fiber: the threads.
+    """
     copies = kept_by(fiber.group, "cp.async", _Copies)
     active = fiber.active
     for begun in copies.waiting:
@@ -238,7 +247,12 @@ class Warpgroup:
         self.is_fenced = False
 
     def begin(self, op: Instruction, touches: Sequence[Touch | None]) -> Product:
-        """Begins a product that reads what `touches` says, as `agent`."""
+        """Returns a product that has begun, which reads as `agent`.
+
+        Args:
+            op: the product.
+            touches: what it reads; None without the sanitizer.
+        """
         tell_common(self.group, self.agent, self.warps)
         touches = [touch for touch in touches if touch is not None]
         for touch in touches:
@@ -254,7 +268,11 @@ class Warpgroup:
         self.is_fenced = False
 
     def wait(self, latest: int) -> None:
-        """Waits until all but the `latest` groups are done."""
+        """Waits until all but the latest groups are done.
+
+        Args:
+            latest: groups that may be in flight.
+        """
         sanitizer = self.group.sanitizer
         done = self.groups[: max(0, len(self.groups) - latest)]
         self.groups = self.groups[len(done) :]

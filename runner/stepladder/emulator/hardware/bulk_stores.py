@@ -89,13 +89,23 @@ def agent_of(fiber: Fiber, lane: int) -> int:
 
 
 def begin(fiber: Fiber, lane: int, store: BulkStore) -> None:
-    """Lets a thread begin a store by TMA."""
+    """Lets a thread begin a store by TMA.
+
+    Args:
+        fiber: the threads.
+        lane: the one that begins it.
+        store: what it stores.
+    """
     fiber.group.begins("TMA stores", store.op, store)
     _bulk(fiber, lane).open.append(store)
 
 
 def commit(fiber: Fiber) -> None:
-    """Makes a group of what each active thread has begun to store since its last one."""
+    """Makes a group of what each active thread has begun to store since its last one.
+
+    Args:
+        fiber: the threads.
+    """
     for lane in fiber.lanes:
         bulk = _bulk(fiber, lane)
         bulk.groups.append(bulk.open)

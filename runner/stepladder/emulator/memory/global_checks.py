@@ -74,13 +74,17 @@ class GlobalChecks(Reports):
             writes: whether the access is a write.
         """
         early = np.atleast_1d(self.clocks[touch.actors, before] == 0)
-        if early.any() and touch.memory.is_array:
+        memory = touch.memory
+        if memory.is_kept and not writes and not memory.recently_written:
+            return
+        if early.any() and memory.is_array:
             place = int(touch.places[early.argmax()])
             verb, may = ("writes", "read or write") if writes else ("reads", "write")
+            states = ", which the program states it does not" if memory.is_kept and not writes else ""
             self.add(
                 "race",
-                f"{verb} {self.where(touch.memory, place)} before griddepcontrol.wait: the launch before may still "
-                f"{may} it",
+                f"{verb} {self.where(memory, place)} before griddepcontrol.wait: the launch before may still "
+                f"{may} it{states}",
                 op,
             )
 

@@ -23,13 +23,8 @@ if TYPE_CHECKING:
     from stepladder.emulator.core.values import Value
     from stepladder.emulator.memory.shadow import GlobalShadow, SharedShadow
 
-# Where allocations in global memory get their addresses from; far from shared memory's, which begin at 0.
-_GLOBAL_BASE = 0x7F00_0000_0000
-_ALIGNMENT = 1024
 # Where threads' own memory is, at the same addresses for all of them.
 PRIVATE_BASE = 0x10_0000_0000
-# Addresses between two of them: what is computed from one, and leaves it, does not come to the other.
-_GAP = 1 << 30
 
 # Addresses of shared memory in a cluster, as `mapa` makes them: the block's rank plus one above (0 is the block's own),
 # the address below.
@@ -49,13 +44,15 @@ class Allocation:
         shadow: what the sanitizer knows about it, or None.
         freed: the op that freed it, or None.
         is_array: whether it is data that launches share, and no parameters or constants of one.
+        is_kept: whether the program states that the launches before one do not write it (`read_early`).
+        recently_written: whether a launch has written it that may not have ended when a dependent launch begins.
         written: which bytes are, where that is noted (`initialized`): bool array, else None.
         ever_written: for each granule of the sanitizer, whether a launch has written it; None where none has.
     """
 
     __slots__ = (
-        *("address", "copies", "data", "ever_written", "freed", "is_array", "name", "shadow", "size", "space"),
-        "written",
+        *("address", "copies", "data", "ever_written", "freed", "is_array", "is_kept", "name", "recently_written"),
+        *("shadow", "size", "space", "written"),
     )
 
     def __init__(self, size: int, *, copies: int = 1, space: str = "global", address: int = 0, name: str = "") -> None:
@@ -71,53 +68,18 @@ class Allocation:
         self.freed: Instruction | None = None
         self.ever_written: np.ndarray | None = None
         self.is_array = True
+        self.is_kept = False
+        self.recently_written = False
         self.written: np.ndarray | None = None
 
     def typed(self, dtype: np.dtype) -> np.ndarray:
-        """Returns the bytes as elements of a type: a view where the size allows it."""
+        """Returns the bytes as elements of a type: a view where the size allows it.
+
+        Args:
+            dtype: the type.
+        """
         whole = len(self.data) // dtype.itemsize * dtype.itemsize
         return self.data[:whole].view(dtype)
-
-
-class Heap:
-    """Allocations in global memory, with the addresses they have."""
-
-    def __init__(self) -> None:
-        self.allocations: list[Allocation] = []
-        self._next = _GLOBAL_BASE
-
-    def allocate(self, size: int, name: str = "") -> Allocation:
-        """Returns a new allocation of `size` bytes."""
-        allocation = Allocation(size, address=self._next, name=name)
-        self._next += -(-max(size, 1) // _ALIGNMENT) * _ALIGNMENT + _GAP
-        self.allocations.append(allocation)
-        return allocation
-
-    def find(self, address: int) -> Allocation | None:
-        """Returns the allocation that holds an address, or None."""
-        return next(
-            (
-                allocation
-                for allocation in self.allocations
-                if allocation.address <= address < allocation.address + max(allocation.size, 1)
-            ),
-            None,
-        )
-
-    def forget(self) -> None:
-        """Drops the records of accesses, but not whether anything has been written."""
-        for allocation in self.allocations:
-            if allocation.shadow is not None:
-                written = allocation.shadow.written
-                before = allocation.ever_written
-                allocation.ever_written = written if before is None else before | written
-            allocation.shadow = None
-
-    def array(self, array: np.ndarray, name: str = "") -> Allocation:
-        """Returns a new allocation with the content of an array."""
-        allocation = self.allocate(array.nbytes, name)
-        allocation.data[: array.nbytes] = np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8)
-        return allocation
 
 
 def contiguous(memory: Allocation, element: Scalar, shape: Sequence[int], start: int = 0) -> MemRef:
@@ -134,7 +96,11 @@ def contiguous(memory: Allocation, element: Scalar, shape: Sequence[int], start:
 
 
 def content(view: MemRef) -> np.ndarray:
-    """Returns what a view without lanes shows, as a new array."""
+    """Returns what a view shows, as a new array.
+
+    Args:
+        view: without lanes.
+    """
     typed = view.memory.typed(view.element.dtype)
     first = view.start // view.element.dtype.itemsize + view.offset
     positions = np.full((), first, np.int64)
@@ -185,6 +151,9 @@ def locate(
     """Returns the elements at `coordinates` of a view; what is outside of the view becomes a finding and is left out.
 
     Args:
+        fiber: the threads.
+        op: for findings.
+        view: of memory.
         coordinates: one a dimension: an int, an array that broadcasts to `shape`, or one with lanes in front.
         shape: of the elements that each lane touches.
         valid: of the same form, bool: what is touched at all.
@@ -288,7 +257,12 @@ def gather(access: Access, fill: Value = None) -> np.ndarray:
 
 
 def scatter(access: Access, values: Value) -> None:
-    """Writes the elements of an access."""
+    """Writes the elements of an access.
+
+    Args:
+        access: what is written.
+        values: of its shape, or of one that broadcasts to it.
+    """
     typed = access.memory.typed(access.element.dtype)
     values = np.broadcast_to(values, access.positions.shape)
     positions = access.positions if access.valid is None else access.positions[access.valid]
@@ -314,7 +288,12 @@ def take(fiber: Fiber, op: Instruction, access: Access, *, fill: Value = None, i
 
 
 def put(fiber: Fiber, op: Instruction, access: Access, values: np.ndarray, *, is_matrix: bool = False) -> None:
-    """Writes the elements of an access, checked and counted as for `take`."""
+    """Writes the elements of an access, checked and counted.
+
+    Args:
+        fiber, op, access, is_matrix: as for `take`.
+        values: of the access' shape.
+    """
     group = fiber.group
     group.sanitizer.write(fiber, op, access, values)
     if group.counters is not None:
@@ -351,7 +330,9 @@ def read(
 ) -> Value:
     """Returns the elements at `coordinates` of a view: (*shape,), or (T, *shape) where lanes differ.
 
-    Args as for `locate`; elements that are not touched are `fill`.
+    Args:
+        fiber, op, view, coordinates, shape, valid: as for `locate`.
+        fill: what elements that are not touched are.
     """
     position = _element_of_host(fiber, view, coordinates) if not shape and valid is None else None
     if position is not None:
@@ -375,7 +356,12 @@ def write(
     shape: tuple[int, ...] = (),
     valid: np.ndarray | None = None,
 ) -> None:
-    """Writes `value`, uniform or with lanes, to the elements at `coordinates` of a view; args as for `locate`."""
+    """Writes to the elements at `coordinates` of a view.
+
+    Args:
+        fiber, op, view, coordinates, shape, valid: as for `locate`.
+        value: uniform or with lanes.
+    """
     position = _element_of_host(fiber, view, coordinates) if not shape and valid is None else None
     if position is not None and (not isinstance(value, np.ndarray) or value.ndim == 0):
         view.memory.typed(view.element.dtype)[position] = value
@@ -390,7 +376,12 @@ def write(
 
 
 def with_lanes(access: Access, count: int) -> Access:
-    """Returns an access of the same elements by each of `count` lanes."""
+    """Returns an access of the same elements by each of several lanes.
+
+    Args:
+        access: of all lanes at once.
+        count: of lanes.
+    """
     shape = (count, *access.positions.shape)
     valid = None if access.valid is None else np.broadcast_to(access.valid, shape)
     return Access(access.memory, access.element, np.broadcast_to(access.positions, shape), valid, True)

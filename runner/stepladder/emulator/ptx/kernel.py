@@ -228,6 +228,10 @@ class BoundPtx(BoundKernel):
             passed = argument.passed(machine, allocation, array, place.address + start)
             place.data[start : start + size] = np.frombuffer(passed, np.uint8)
             allocations.append(allocation)
+        for number in self.launch.early:
+            kept = allocations[number]
+            assert kept is not None  # numbers are read from parameters
+            kept.is_kept = True
         return allocations
 
 

@@ -278,12 +278,12 @@ def unique_symbol(module: ir.Operation, name: str) -> str:
 
 
 def create_global(launch: ir.Operation, name: str, type_: ir.MemRefType, initial: int | None = None) -> str:
-    """Creates a `memref.global` in the module of a launch: one buffer for all blocks and all launches.
+    """Creates a `memref.global` in the module of a launch: one buffer for all blocks and launches, or for each block.
 
     Args:
-        launch: the `gpu.launch`.
+        launch: the `gpu.launch`, or another op in the module.
         name: of the global, unless the module has an op of that name.
-        type_: of the buffer, in the global address space.
+        type_: of the buffer, in the global address space, or in that of a workgroup.
         initial: the value of every element, an integer; None leaves them uninitialized.
 
     Returns:

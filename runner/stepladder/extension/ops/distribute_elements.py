@@ -7,14 +7,22 @@ from dataclasses import dataclass
 from stepladder.extension.lib.arithmetic import apply, digits, equal, index, less_than
 from stepladder.extension.lib.control_flow import create_if, operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+from stepladder.extension.lib.element_bodies import (
+    LANES,
+    as_float,
+    check_types,
+    compute_body,
+    create_forall,
+    load,
+    operand_loops,
+)
 from stepladder.extension.lib.folds import Fold, fold_of
+from stepladder.extension.lib.partial_results import over_lanes
+from stepladder.extension.lib.threads import WARP
 from stepladder.mlir.bindings import ir, scf
 from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.traverse import origin, walk
 
-_WARP = 32
-_SMALLEST = 16  # bits of a floating-point type that a thread computes in
-_MOVES = ("arith.constant", "arith.select")
 _VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast")
 
 
@@ -48,25 +56,13 @@ def distribute_elements(payload: ir.Operation, op: DistributeElements, rewriter:
     ]
     if others != [generic]:
         raise Refusal(next(item for item in others if item != generic), "an op beside the one linalg.generic")
-    _check_types(generic)
+    check_types(generic)
     nest = _Nest(generic, rewriter)
     with ir.InsertionPoint(generic), generic.location:
         nest.write(op.threads.value)
     rewriter.erase_op(generic)
     for item in nest.initializing:
         rewriter.erase_op(item)
-
-
-def _check_types(generic: ir.Operation) -> None:
-    """Refuses arithmetic and casts of fp8: LLVM has neither; elements may be copied."""
-    for op in walk(generic):
-        if not op.name.startswith(("arith.", "math.")) or op.name in _MOVES:
-            continue
-        for value in (*op.operands, *op.results):
-            if isinstance(value.type, ir.FloatType) and value.type.width < _SMALLEST:
-                raise Refusal(
-                    op, f"'{op.name}' of {value.type} outside of a matmul; accepted: f16, bf16, f32, f64 and integers"
-                )
 
 
 @dataclass
@@ -86,7 +82,7 @@ class _Nest:
         self.end = operations_of(self.body)[-1]
         self.outputs = len(self.end.operands)
         self.inputs = len(self.body.arguments) - self.outputs
-        self.maps = [_loops(generic, map_) for map_ in indexing_maps(generic)]
+        self.maps = [operand_loops(generic, map_) for map_ in indexing_maps(generic)]
         self.sizes = self._sizes(indexing_maps(generic)[0].n_dims)
         kept = {tuple(sorted(loop for loop in map_ if loop is not None)) for map_ in self.maps[self.inputs :]}
         if len(kept) != 1:
@@ -136,7 +132,7 @@ class _Nest:
     def _is_for_warps(self) -> bool:
         """Tells whether the lanes of a warp reduce an element: where the reduction runs along neighbours in memory, of
         types that lanes exchange."""
-        if self.folds is None or math.prod(self.sizes[loop] for loop in self.reduced) < _WARP:
+        if self.folds is None or math.prod(self.sizes[loop] for loop in self.reduced) < WARP:
             return False
         if any(not isinstance(fold.type, ir.F32Type) and str(fold.type) != "i32" for fold in self.folds):
             return False
@@ -147,13 +143,13 @@ class _Nest:
         """Creates the loops in place of the op."""
         is_for_warps = self._is_for_warps()
         elements = math.prod(self.sizes[loop] for loop in self.parallel)
-        per_block = threads // _WARP if is_for_warps else threads
-        block = _forall(-(-elements // per_block), "block")
+        per_block = threads // WARP if is_for_warps else threads
+        block = create_forall(-(-elements // per_block), "block")
         with ir.InsertionPoint(operations_of(block.owner)[-1]):
-            thread = _forall(threads, "thread")
+            thread = create_forall(threads, "thread")
             with ir.InsertionPoint(operations_of(thread.owner)[-1]):
-                lane = apply(lambda t: t % _WARP, thread) if is_for_warps else None
-                place = apply(lambda t: ir.AffineExpr.get_floor_div(t, _WARP), thread) if is_for_warps else thread
+                lane = apply(lambda t: t % WARP, thread) if is_for_warps else None
+                place = apply(lambda t: ir.AffineExpr.get_floor_div(t, WARP), thread) if is_for_warps else thread
                 element = apply(lambda b, t: b * per_block + t, block, place)
                 with create_if(less_than(element, index(elements))):
                     self._element(element, lane)
@@ -170,7 +166,7 @@ class _Nest:
         assert all(start is not None for start in starts)  # a reduction reads what it begins from
         begin = [fold.neutral() for fold in folds] if folds is not None else [item for item in starts if item]
         count = math.prod(self.sizes[loop] for loop in self.reduced)
-        loop = scf.ForOp(lane or index(0), index(count), index(1 if lane is None else _WARP), begin)
+        loop = scf.ForOp(lane or index(0), index(count), index(1 if lane is None else WARP), begin)
         with ir.InsertionPoint(loop.body):
             inner = {**loops, **self._indices(loop.induction_variable, self.reduced)}
             so_far = list(loop.inner_iter_args)
@@ -180,9 +176,9 @@ class _Nest:
             self._store(results, loops)
             return
         if lane is not None:
-            results = [_over_lanes(fold, value) for fold, value in zip(folds, results)]
+            results = [over_lanes(fold, value, LANES) for fold, value in zip(folds, results)]
         results = [
-            _cast(fold.folded(_cast(start, fold.type), value), fold.op.results[0].type)
+            as_float(fold.folded(as_float(start, fold.type), value), fold.op.results[0].type)
             for fold, start, value in zip(folds, starts, results)
         ]
         if lane is None:
@@ -202,7 +198,7 @@ class _Nest:
         """Returns what an element of an output holds before the op."""
         initial = self.initial[number]
         if initial.buffer is not None:
-            return _load(initial.buffer, self._address(self.inputs + number, loops))
+            return load(initial.buffer, self._address(self.inputs + number, loops))
         return initial.number
 
     def _iteration(
@@ -217,7 +213,7 @@ class _Nest:
         assert self.folds is not None
         values = self._computed(loops, [None] * self.outputs)
         return [
-            fold.folded(value, _cast(values.get(fold.term, fold.term), fold.type))
+            fold.folded(value, as_float(values.get(fold.term, fold.term), fold.type))
             for fold, value in zip(self.folds, so_far)
         ]
 
@@ -231,19 +227,8 @@ class _Nest:
                 if start is not None:
                     values[argument] = start
             elif list(argument.uses):
-                values[argument] = _load(self.generic.operands[number], self._address(number, loops))
-        skipped: set[ir.Value] = {value for value in self.body.arguments[self.inputs :] if value not in values}
-        for item in operations_of(self.body)[:-1]:
-            if item.name == "linalg.index":
-                values[item.results[0]] = loops[ir.IntegerAttr(item.attributes["dim"]).value]
-                continue
-            if any(operand in skipped for operand in item.operands):
-                skipped.update(item.results)
-                continue
-            copy = item.clone().operation
-            for place, operand in enumerate(item.operands):
-                copy.operands[place] = values.get(operand, operand)
-            values.update(zip(item.results, copy.results))
+                values[argument] = load(self.generic.operands[number], self._address(number, loops))
+        compute_body(self.body, values, loops)
         return values
 
     def _store(self, results: Sequence[ir.Value], loops: dict[int, ir.Value]) -> None:
@@ -251,72 +236,3 @@ class _Nest:
             place = self.inputs + number
             operands = [value, self.generic.operands[place], *self._address(place, loops)]
             ir.Operation.create("memref.store", operands=operands)
-
-
-def _loops(generic: ir.Operation, map_: ir.AffineMap) -> list[int | None]:
-    """Returns the loops along the axes of an operand; None where the coordinate is 0."""
-    found: list[int | None] = []
-    for item in map_.results:
-        if isinstance(item, ir.AffineDimExpr):
-            found.append(item.position)
-        elif isinstance(item, ir.AffineConstantExpr) and item.value == 0:
-            found.append(None)
-        else:
-            raise Refusal(generic, f"the indexing map {map_}; accepted: projected permutations")
-    return found
-
-
-def _load(buffer: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
-    type_ = ir.MemRefType(buffer.type).element_type
-    return ir.Operation.create("memref.load", results=[type_], operands=[buffer, *indices]).results[0]
-
-
-def _cast(value: ir.Value | None, type_: ir.Type) -> ir.Value:
-    """Returns a floating-point value in a type that is wider or narrower, or the same."""
-    assert value is not None
-    if value.type == type_:
-        return value
-    name = "arith.extf" if isinstance(type_, ir.F32Type) else "arith.truncf"
-    return ir.Operation.create(name, results=[type_], operands=[value]).results[0]
-
-
-def _over_lanes(fold: Fold, value: ir.Value) -> ir.Value:
-    """Returns the values of the lanes of a warp folded: all lanes have the result."""
-    i32 = ir.IntegerType.get_signless(32)
-
-    def number(value: int) -> ir.Value:
-        attribute = ir.IntegerAttr.get(i32, value)
-        return ir.Operation.create("arith.constant", results=[i32], attributes={"value": attribute}).results[0]
-
-    width, distance = number(_WARP), _WARP // 2
-    while distance:
-        shuffled = ir.Operation.create(
-            "gpu.shuffle",
-            results=[fold.type, ir.IntegerType.get_signless(1)],
-            operands=[value, number(distance), width],
-            attributes={"mode": ir.Attribute.parse("#gpu<shuffle_mode xor>")},
-        )
-        value = fold.folded(value, shuffled.results[0])
-        distance //= 2
-    return value
-
-
-def _forall(count: int, kind: str) -> ir.BlockArgument:
-    """Creates a parallel loop over blocks or threads; returns its index."""
-    none, one = ir.DenseI64ArrayAttr.get([0]), ir.DenseI64ArrayAttr.get([1])
-    loop = ir.Operation.create(
-        "scf.forall",
-        attributes={
-            "staticLowerBound": none,
-            "staticUpperBound": ir.DenseI64ArrayAttr.get([count]),
-            "staticStep": one,
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0, 0, 0]),
-            "mapping": ir.ArrayAttr.get([ir.Attribute.parse(f"#gpu.{kind}<x>")]),
-        },
-        regions=1,
-    )
-    block = loop.regions[0].blocks.append(ir.IndexType.get(), arg_locs=[ir.Location.current])
-    with ir.InsertionPoint(block):
-        end = ir.Operation.create("scf.forall.in_parallel", regions=1)
-    end.regions[0].blocks.append()
-    return block.arguments[0]

@@ -2,13 +2,12 @@
 
 import math
 
-from stepladder.extension.lib import launches, pipeline, threads, tma
-from stepladder.extension.lib.arithmetic import equal, index
-from stepladder.extension.lib.control_flow import create_if, enclosing_loops, operations_of, terminator_of
-from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+from stepladder.extension.lib import dependent_launch, launches, tma
+from stepladder.extension.lib.control_flow import enclosing_loops, terminator_of
+from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, builtin, ir, nvvm
-from stepladder.mlir.traverse import defining_op, users_of, walk
+from stepladder.mlir.traverse import defining_op, walk
 
 
 class PrefetchToL2(Tc.Operation, name="prefetch_to_l2"):
@@ -28,29 +27,6 @@ class PrefetchToL2(Tc.Operation, name="prefetch_to_l2"):
     steps: ir.IntegerAttr
 
 
-_CONTROL = "nvvm.griddepcontrol"
-
-
-def _control(launch: ir.Operation, kind: str) -> ir.Operation:
-    """Returns the op that allows the next kernel to launch, or that waits for the previous one."""
-    found = [op for op in walk(launch, _CONTROL) if kind in str(op.attributes["kind"])]
-    if len(found) != 1:
-        raise Refusal(launch, f"expected one {_CONTROL} {kind} in the launch, found {len(found)}")
-    return found[0]
-
-
-def _producer(launch: ir.Operation) -> ir.Block:
-    """Returns the block of the ops that the producer's thread executes: loops around all loads."""
-    loads = walk(launch, tma.LOAD)
-    blocks = {(enclosing_loops(load) or [load])[0].block for load in loads}
-    if len(blocks) != 1:
-        raise Refusal(launch, f"expected TMA loads in one place of the launch, found {len(blocks)}")
-    block = blocks.pop()
-    if block.owner.name != "scf.if":
-        raise Refusal(launch, "expected TMA loads by one thread of a producer warpgroup")
-    return block
-
-
 def _elements(load: ir.Operation) -> int:
     """Returns how many elements the matrix has that an op loads a box of."""
     create = defining_op(load.operands[2])
@@ -67,20 +43,12 @@ def _prefetch(load: ir.Operation) -> None:
         nvvm.cp_async_bulk_tensor_prefetch(pointer, [arith.index_cast(i32, place) for place in coordinates], [])
 
 
-def _shorten(loop: ir.Operation, iterations: int) -> None:
-    """Makes a loop end after so many iterations at most."""
-    lower, upper, step = list(loop.operands)[:3]
-    with ir.InsertionPoint(loop), loop.location:
-        end = arith.addi(lower, arith.muli(step, index(iterations)))
-        loop.operands[1] = arith.minsi(upper, end)
-
-
 def _keep_prefetches(root: ir.Operation, steps: int, rewriter: Rewriter) -> None:
     """Makes a copy of what the producer does to one that only prefetches the first k steps of its first tile."""
     loads = walk(root, tma.LOAD)
     loops = enclosing_loops(loads[0])
-    for number, loop in enumerate(loops):
-        _shorten(loop, steps if number == len(loops) - 1 else 1)
+    for loop, end in zip(loops, dependent_launch.ends_after(loops, steps)):
+        loop.operands[1] = end
     largest = max(map(_elements, loads))
     for load in loads:
         if _elements(load) == largest:
@@ -93,12 +61,8 @@ def _keep_prefetches(root: ir.Operation, steps: int, rewriter: Rewriter) -> None
 def prefetch_to_l2(payload: ir.Operation, op: PrefetchToL2, rewriter: Rewriter) -> None:
     """Rewrites the one launch below `payload`; see the op."""
     launch = launches.find_launch(payload)
-    allow, wait = (_control(launch, kind) for kind in ("launch_dependents", "wait"))
-    producer = _producer(launch)
-    thread_count = launches.launch_sizes(launch, launches.BLOCK)[0]
-    with ir.InsertionPoint(wait), wait.location:
-        leads = equal(threads.thread_id(), index(thread_count - threads.WARPGROUP))
-        with create_if(leads):
-            pipeline.clone_ops(operations_of(producer)[:-1])
-    _keep_prefetches(users_of(leads)[0], op.steps.value, rewriter)
+    allow, wait = (dependent_launch.control(launch, kind) for kind in ("launch_dependents", "wait"))
+    producer = dependent_launch.producer_of(launch)
+    copy = dependent_launch.copy_producer(launch, producer, wait)
+    _keep_prefetches(copy, op.steps.value, rewriter)
     allow.move_before(terminator_of(producer))

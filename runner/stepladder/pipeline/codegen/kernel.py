@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.printed import chip_of
-from stepladder.mlir.tensor_maps import TensorMap, read_tensor_map
+from stepladder.mlir.tensor_maps import READ_EARLY, TensorMap, read_tensor_map
 from stepladder.mlir.traverse import defining_op, origin, walk
 from stepladder.mlir.windows import window_of
 from stepladder.runtime.errors import FAILED, StepladderError
@@ -41,6 +41,7 @@ class Parameter:
         is_workspace: whether the buffer is a workspace.
         shape: of the matrix that a TMA descriptor is of.
         window: the part of the buffer that this matrix is; None for all of it.
+        is_early: whether the kernel reads it before it waits for the kernel before it.
     """
 
     number: int
@@ -48,6 +49,7 @@ class Parameter:
     is_workspace: bool = False
     shape: tuple[int, ...] = ()
     window: Window | None = None
+    is_early: bool = False
 
 
 @dataclass(frozen=True)
@@ -217,7 +219,8 @@ def _parameter(operand: ir.Value, launch: ir.Operation, workspaces: list[ir.Valu
         if isinstance(buffer.owner, ir.Block):
             matrix = defining_op(create.operands[0]).operands[0]
             number, shape = ir.BlockArgument(buffer).arg_number, tuple(ir.MemRefType(matrix.type).shape)
-            return Parameter(number, _tensor_map(create), shape=shape, window=window_of(matrix))
+            is_early = READ_EARLY in create.attributes
+            return Parameter(number, _tensor_map(create), shape=shape, window=window_of(matrix), is_early=is_early)
         view = defining_op(buffer)
         if buffer in workspaces:
             shape = tuple(ir.MemRefType(defining_op(create.operands[0]).operands[0].type).shape)

@@ -46,6 +46,7 @@ def check_limits(manifest: Manifest, fields: Fields) -> None:
         for name, is_used in (
             ("tma_descriptors", bool(manifest.tma_descriptors)),
             ("dependent_launch", manifest.dependent_launch),
+            ("read_early", bool(manifest.read_early)),
         ):
             if is_used:
                 raise fields.error(
@@ -122,6 +123,9 @@ def check_problem(manifest: Manifest, fields: Fields) -> None:
         ):
             if wanted != got:
                 raise item.error(name, f"must be {show(wanted)}, as 'problem' has it, got {show(got)}")
+    for role in manifest.read_early:
+        if all(argument.role != role or argument.access != "read" for argument in manifest.arguments):
+            raise fields.error("read_early", f"must be of arguments that the kernel reads only, got {show(role)}")
     for item, descriptor in zip(fields.objects("tma_descriptors"), manifest.tma_descriptors):
         wanted = manifest.operand(descriptor.role).element_type
         if descriptor.element_type != wanted:

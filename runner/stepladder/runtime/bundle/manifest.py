@@ -198,7 +198,9 @@ class Manifest:
         files: SHA-256 in hexadecimal by path relative to the bundle; filled in by `write_bundle`.
         tma_descriptors: the TMA descriptors that arguments refer to.
         dependent_launch: whether the kernel begins by waiting for the one before it (`griddepcontrol.wait`), so that it
-            may be started while that one ends (programmatic dependent launch).
+            may be started while that one ends (programmatic dependent launch), whatever that one writes.
+        read_early: roles of arguments that the kernel reads before it waits for the kernel before it: it may be started
+            while that one ends where no kernel that may still run writes them. `dependent_launch` is then false.
         function: name of the payload's function that was compiled.
         other_functions: names of the others in its module, which is `ir/00-input.mlir`.
         front: kernels that are launched before this one, in order, each time.
@@ -225,11 +227,20 @@ class Manifest:
     tma_descriptors: tuple[TmaDescriptor, ...] = ()
     cluster: tuple[int, int, int] = (1, 1, 1)
     dependent_launch: bool = False
+    read_early: tuple[str, ...] = ()
     function: str = ""
     other_functions: tuple[str, ...] = ()
     front: tuple[FrontKernel, ...] = ()
     workspaces: tuple[Workspace, ...] = ()
     schema_version: int = SCHEMA_VERSION
+
+    def overlaps(self, *, keeps_early: bool) -> bool:
+        """Tells whether the kernel may be started while the kernel before it ends.
+
+        Args:
+            keeps_early: whether no kernel that may still run writes what this one reads early (`read_early`).
+        """
+        return self.dependent_launch or (bool(self.read_early) and keeps_early)
 
     @property
     def all_arguments(self) -> tuple[Argument, ...]:
@@ -262,7 +273,7 @@ class Manifest:
                 del descriptor["offset"]
         for argument in (*data["arguments"], *(item for kernel in data["front"] for item in kernel["arguments"])):
             _drop_unused(argument)
-        for name in ("front", "workspaces"):  # likewise
+        for name in ("front", "workspaces", "read_early"):  # likewise
             if not data[name]:
                 del data[name]
         return {"schema_version": data.pop("schema_version"), **data}

@@ -265,6 +265,8 @@ def _parse_manifest(fields: Fields) -> Manifest:
         cluster=fields.triple("cluster"),
         # Came later: kernels of bundles without it do not wait for the one before them.
         dependent_launch=fields.boolean("dependent_launch", default=False),
+        # Came later: kernels of bundles without it read nothing before they wait.
+        read_early=fields.strings("read_early", default=()),
         # Came later: bundles without them were compiled of a module with one function.
         function=fields.string("function", default=""),
         other_functions=fields.strings("other_functions", default=()),

@@ -1,0 +1,80 @@
+"""Kernels that begin before the previous kernel has ended: what their producer does before it waits for that one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stepladder.extension.lib import launches, pipeline, threads, tma
+from stepladder.extension.lib.arithmetic import equal, index
+from stepladder.extension.lib.control_flow import create_if, enclosing_loops, operations_of
+from stepladder.extension.lib.dialect import Refusal
+from stepladder.mlir.bindings import arith, ir
+from stepladder.mlir.traverse import users_of, walk
+
+CONTROL = "nvvm.griddepcontrol"
+
+
+def control(launch: ir.Operation, kind: str) -> ir.Operation:
+    """Returns the op that allows the next kernel to launch, or that waits for the previous one.
+
+    Args:
+        launch: a `gpu.launch`.
+        kind: `launch_dependents` or `wait`.
+
+    Raises:
+        Refusal: there is none, or there are several.
+    """
+    found = [op for op in walk(launch, CONTROL) if kind in str(op.attributes["kind"])]
+    if len(found) != 1:
+        raise Refusal(launch, f"expected one {CONTROL} {kind} in the launch, found {len(found)}")
+    return found[0]
+
+
+def producer_of(launch: ir.Operation) -> ir.Block:
+    """Returns the block of the ops that the producer's thread executes: loops around all loads.
+
+    Args:
+        launch: a `gpu.launch`.
+
+    Raises:
+        Refusal: loads in several places, or by more than one thread.
+    """
+    blocks = {(enclosing_loops(load) or [load])[0].block for load in walk(launch, tma.LOAD)}
+    if len(blocks) != 1:
+        raise Refusal(launch, f"expected TMA loads in one place of the launch, found {len(blocks)}")
+    block = blocks.pop()
+    if block.owner.name != "scf.if":
+        raise Refusal(launch, "expected TMA loads by one thread of a producer warpgroup")
+    return block
+
+
+def copy_producer(launch: ir.Operation, producer: ir.Block, place: ir.Operation) -> ir.Operation:
+    """Copies what the producer's thread does to a place before its own; returns the `scf.if` of the copy.
+
+    Args:
+        launch: a `gpu.launch` whose last warpgroup is the producer.
+        producer: of `producer_of`.
+        place: the op in front of which the copy is created.
+    """
+    thread_count = launches.launch_sizes(launch, launches.BLOCK)[0]
+    with ir.InsertionPoint(place), place.location:
+        leads = equal(threads.thread_id(), index(thread_count - threads.WARPGROUP))
+        with create_if(leads):
+            pipeline.clone_ops(operations_of(producer)[:-1])
+    return users_of(leads)[0]
+
+
+def ends_after(loops: Sequence[ir.Operation], iterations: int) -> list[ir.Value]:
+    """Returns upper bounds with which loops around a load end after the first iterations, created in front of each.
+
+    Args:
+        loops: `scf.for` ops, the outermost first.
+        iterations: of the innermost loop; the others have one.
+    """
+    ends = []
+    for loop in loops:
+        lower, upper, step = list(loop.operands)[:3]
+        count = iterations if loop == loops[-1] else 1
+        with ir.InsertionPoint(loop), loop.location:
+            ends.append(arith.minsi(upper, arith.addi(lower, arith.muli(step, index(count)))))
+    return ends

@@ -1,0 +1,128 @@
+"""Bodies of linalg ops on buffers, computed for one element: loads, casts, and loops over blocks and threads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from stepladder.extension.lib.control_flow import operations_of
+from stepladder.extension.lib.dialect import Refusal
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.traverse import walk
+
+# Distances of lanes whose values are folded, so that each lane of a warp has the result.
+LANES = (16, 8, 4, 2, 1)
+_SMALLEST = 16  # bits of a floating-point type that a thread computes in
+_MOVES = ("arith.constant", "arith.select")
+
+
+def check_types(generic: ir.Operation) -> None:
+    """Refuses arithmetic and casts of fp8: LLVM has neither; elements may be copied.
+
+    Args:
+        generic: a `linalg.generic`.
+
+    Raises:
+        Refusal: its body has such an op.
+    """
+    for op in walk(generic):
+        if not op.name.startswith(("arith.", "math.")) or op.name in _MOVES:
+            continue
+        for value in (*op.operands, *op.results):
+            if isinstance(value.type, ir.FloatType) and value.type.width < _SMALLEST:
+                raise Refusal(
+                    op, f"'{op.name}' of {value.type} outside of a matmul; accepted: f16, bf16, f32, f64 and integers"
+                )
+
+
+def operand_loops(generic: ir.Operation, map_: ir.AffineMap) -> list[int | None]:
+    """Returns the loops along the axes of an operand; None where the coordinate is 0.
+
+    Args:
+        generic: the op, for messages.
+        map_: the indexing map of the operand.
+
+    Raises:
+        Refusal: the map is no projected permutation.
+    """
+    found: list[int | None] = []
+    for item in map_.results:
+        if isinstance(item, ir.AffineDimExpr):
+            found.append(item.position)
+        elif isinstance(item, ir.AffineConstantExpr) and item.value == 0:
+            found.append(None)
+        else:
+            raise Refusal(generic, f"the indexing map {map_}; accepted: projected permutations")
+    return found
+
+
+def load(buffer: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
+    """Returns an element of a buffer.
+
+    Args:
+        buffer: of any address space.
+        indices: of the element.
+    """
+    type_ = ir.MemRefType(buffer.type).element_type
+    return ir.Operation.create("memref.load", results=[type_], operands=[buffer, *indices]).results[0]
+
+
+def as_float(value: ir.Value | None, type_: ir.Type) -> ir.Value:
+    """Returns a floating-point value in a type that is wider or narrower, or the same.
+
+    Args:
+        value: a number, not None.
+        type_: of the result; f32 where it is wider.
+    """
+    assert value is not None
+    if value.type == type_:
+        return value
+    name = "arith.extf" if isinstance(type_, ir.F32Type) else "arith.truncf"
+    return ir.Operation.create(name, results=[type_], operands=[value]).results[0]
+
+
+def compute_body(body: ir.Block, values: dict[ir.Value, ir.Value], loops: Mapping[int, ir.Value]) -> None:
+    """Creates the ops of a body, at the insertion point, but for those that depend on an argument without a value.
+
+    Args:
+        body: of a `linalg.generic`.
+        values: of its arguments; what the ops compute is added.
+        loops: indices of the iteration.
+    """
+    skipped: set[ir.Value] = {value for value in body.arguments if value not in values}
+    for item in operations_of(body)[:-1]:
+        if item.name == "linalg.index":
+            values[item.results[0]] = loops[ir.IntegerAttr(item.attributes["dim"]).value]
+            continue
+        if any(operand in skipped for operand in item.operands):
+            skipped.update(item.results)
+            continue
+        copy = item.clone().operation
+        for place, operand in enumerate(item.operands):
+            copy.operands[place] = values.get(operand, operand)
+        values.update(zip(item.results, copy.results))
+
+
+def create_forall(count: int, kind: str) -> ir.BlockArgument:
+    """Creates a parallel loop over blocks or threads, which upstream maps to a launch; returns its index.
+
+    Args:
+        count: of iterations.
+        kind: `block` or `thread`.
+    """
+    none, one = ir.DenseI64ArrayAttr.get([0]), ir.DenseI64ArrayAttr.get([1])
+    loop = ir.Operation.create(
+        "scf.forall",
+        attributes={
+            "staticLowerBound": none,
+            "staticUpperBound": ir.DenseI64ArrayAttr.get([count]),
+            "staticStep": one,
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0, 0, 0]),
+            "mapping": ir.ArrayAttr.get([ir.Attribute.parse(f"#gpu.{kind}<x>")]),
+        },
+        regions=1,
+    )
+    block = loop.regions[0].blocks.append(ir.IndexType.get(), arg_locs=[ir.Location.current])
+    with ir.InsertionPoint(block):
+        end = ir.Operation.create("scf.forall.in_parallel", regions=1)
+    end.regions[0].blocks.append()
+    return block.arguments[0]

@@ -1,0 +1,262 @@
+"""Computes a chain of linalg ops on buffers row by row: a warp or a block for each row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from stepladder.extension.lib.arithmetic import apply, digits, equal, index, less_than
+from stepladder.extension.lib.control_flow import create_if, operations_of
+from stepladder.extension.lib.dialect import Refusal
+from stepladder.extension.lib.element_bodies import LANES, as_float, compute_body, create_forall, load
+from stepladder.extension.lib.folds import Fold
+from stepladder.extension.lib.memory import create_global
+from stepladder.extension.lib.partial_results import over_lanes
+from stepladder.extension.lib.rows import LONG, RowOp, length_of
+from stepladder.extension.lib.threads import WARP
+from stepladder.mlir import types
+from stepladder.mlir.bindings import gpu, ir, memref, scf
+from stepladder.mlir.traverse import origin, producer
+
+VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast")
+# Elements that a thread loads before it computes: their loads overlap.
+_AT_ONCE = 4
+
+# An index, or None for that of an axis of one element.
+Coordinate = ir.Value | None
+
+
+class RowKernel:
+    """The kernel of a chain of ops over the same rows.
+
+    What an elementwise op computes is computed again wherever it is read: no buffer between the ops is written, and a
+    row that is read again is in the cache. Results of reductions are in registers of all threads of the row.
+
+    Args:
+        ops: in order; each result is a buffer that no other op writes.
+        starts: number that each output of a reduction begins from, by buffer.
+
+    Raises:
+        Refusal: an op is not over the rows of the first reduction.
+    """
+
+    def __init__(self, ops: Sequence[RowOp], starts: dict[ir.Value, ir.Value]) -> None:
+        self.ops, self.starts = ops, starts
+        reductions = [op for op in ops if op.reduced]
+        if not reductions:
+            raise Refusal(ops[0].op, "no reduction along rows")
+        self.rows = reductions[0].rows()
+        for op in ops:
+            if not op.is_over(self.rows):
+                raise Refusal(op.op, f"an op that is not over rows of {self.rows}")
+        self.made: dict[ir.Value, tuple[RowOp, int]] = {}
+        for op in ops:
+            for number in range(op.outputs):
+                self.made[origin(op.op.operands[op.inputs + number], VIEWS)] = (op, number)
+        self.row: list[ir.Value] = []
+        self.scalars: dict[tuple[ir.Operation, int], ir.Value] = {}
+        # What the ops of one block of IR read of the chain, by op, result and coordinates.
+        self._known: dict[tuple[object, ...], ir.Value] = {}
+
+    def write(self, threads: int) -> None:
+        """Creates the loops over blocks and threads.
+
+        Args:
+            threads: of a block.
+        """
+        longest = max(length_of(op, len(self.rows)) for op in self.ops)
+        self.threads, self.lanes = threads, threads if longest > LONG else WARP
+        rows, per_block = math.prod(self.rows), threads // self.lanes
+        block = create_forall(-(-rows // per_block), "block")
+        with ir.InsertionPoint(operations_of(block.owner)[-1]):
+            thread = create_forall(threads, "thread")
+            with ir.InsertionPoint(operations_of(thread.owner)[-1]):
+                if per_block == 1:
+                    self._compute(block, thread)
+                    return
+                lane = apply(lambda t: t % WARP, thread)
+                row = apply(lambda b, t: b * per_block + ir.AffineExpr.get_floor_div(t, WARP), block, thread)
+                with create_if(less_than(row, index(rows))):
+                    self._compute(row, lane)
+
+    def _compute(self, row: ir.Value, lane: ir.Value) -> None:
+        """Computes a row by its threads."""
+        self.lane = lane
+        self.row = digits(row, self.rows) if self.rows else []
+        for op in self.ops:
+            if op.reduced:
+                self._reduce(op)
+            elif stored := [number for number in range(op.outputs) if self._is_result(op, number)]:
+                self._store(op, stored)
+
+    def _is_result(self, op: RowOp, number: int) -> bool:
+        return producer(origin(op.op.operands[op.inputs + number], VIEWS)) is None
+
+    def _loops(self, op: RowOp, column: ir.Value | None) -> dict[int, Coordinate]:
+        """Returns the indices of the loops of an op in a column of the row."""
+        loops: dict[int, Coordinate] = dict.fromkeys(range(len(op.sizes)))
+        loops |= dict(zip(op.kept, self.row))
+        columns = op.columns(len(self.rows))
+        if columns and column is not None:
+            loops |= dict(zip(columns, digits(column, [op.sizes[loop] for loop in columns])))
+        return loops
+
+    def _reduce(self, op: RowOp) -> None:
+        """Folds the columns of the row, each thread some of them, and then the threads' results."""
+        folds = op.folds
+        assert folds is not None
+        count = length_of(op, len(self.rows))
+        values = self._over_columns(op, count, [fold.neutral() for fold in folds])
+        values = [over_lanes(fold, value, LANES) for fold, value in zip(folds, values)]
+        if self.lanes > WARP:
+            values = [self._over_warps(fold, value) for fold, value in zip(folds, values)]
+        for number, (fold, value) in enumerate(zip(folds, values)):
+            place = op.inputs + number
+            start = self.starts[origin(op.op.operands[place], VIEWS)]
+            whole = fold.folded(as_float(start, fold.type), value)
+            self.scalars[op.op, number] = as_float(whole, fold.op.results[0].type)
+        if stored := [number for number in range(op.outputs) if self._is_result(op, number)]:
+            with create_if(equal(self.lane, index(0))):
+                for number in stored:
+                    self._write(op, number, self.scalars[op.op, number], self._loops(op, None))
+
+    def _over_columns(self, op: RowOp, count: int, begin: Sequence[ir.Value]) -> list[ir.Value]:
+        """Returns the columns of a thread folded."""
+        values = list(begin)
+        step = self.lanes * _AT_ONCE
+        whole = count // step * step
+        if whole:
+            loop = scf.ForOp(self.lane, index(whole), index(step), values)
+            with ir.InsertionPoint(loop.body):
+                places = self._places(loop.induction_variable)
+                scf.yield_(self._folded(op, places, list(loop.inner_iter_args)))
+            values = list(loop.results_)
+        if whole < count:
+            first = apply(lambda t: t + whole, self.lane) if whole else self.lane
+            loop = scf.ForOp(first, index(count), index(self.lanes), values)
+            with ir.InsertionPoint(loop.body):
+                scf.yield_(self._folded(op, [loop.induction_variable], list(loop.inner_iter_args)))
+            values = list(loop.results_)
+        return values
+
+    def _places(self, first: ir.Value) -> list[ir.Value]:
+        """Returns the columns that a thread computes in an iteration."""
+        rest = [apply(lambda x, n=number: x + n * self.lanes, first) for number in range(1, _AT_ONCE)]
+        return [first, *rest]
+
+    def _folded(self, op: RowOp, columns: Sequence[ir.Value], so_far: list[ir.Value]) -> list[ir.Value]:
+        """Returns results so far with the terms of some columns."""
+        assert op.folds is not None
+        self._known.clear()
+        for values in [self._values(op, self._loops(op, column)) for column in columns]:
+            terms = [as_float(values.get(fold.term, fold.term), fold.type) for fold in op.folds]
+            so_far = [fold.folded(held, term) for fold, held, term in zip(op.folds, so_far, terms)]
+        return so_far
+
+    def _over_warps(self, fold: Fold, value: ir.Value) -> ir.Value:
+        """Returns the values of the warps of a block folded: all threads have the result."""
+        warps = self.threads // WARP
+        space = types.address_space(types.WORKGROUP)
+        type_ = ir.MemRefType.get([warps], fold.type, memory_space=space)
+        shared = memref.get_global(type_, create_global(self.ops[0].op, "row_parts", type_))
+        warp = apply(lambda t: ir.AffineExpr.get_floor_div(t, WARP), self.lane)
+        with create_if(equal(apply(lambda t: t % WARP, self.lane), index(0))):
+            memref.store(value, shared, [warp])
+        gpu.barrier()
+        parts = [memref.load(shared, [index(number)]) for number in range(warps)]
+        while len(parts) > 1:
+            parts = [fold.folded(left, right) for left, right in zip(parts[::2], parts[1::2])]
+        return parts[0]
+
+    def _store(self, op: RowOp, numbers: Sequence[int]) -> None:
+        """Stores results of an elementwise op, each thread some columns of the row."""
+        count = length_of(op, len(self.rows))
+        step = self.lanes * _AT_ONCE
+        whole = count // step * step
+        if whole:
+            loop = scf.ForOp(self.lane, index(whole), index(step))
+            with ir.InsertionPoint(loop.body):
+                self._store_columns(op, numbers, self._places(loop.induction_variable))
+                scf.yield_([])
+        if whole < count:
+            first = apply(lambda t: t + whole, self.lane) if whole else self.lane
+            loop = scf.ForOp(first, index(count), index(self.lanes))
+            with ir.InsertionPoint(loop.body):
+                self._store_columns(op, numbers, [loop.induction_variable])
+                scf.yield_([])
+
+    def _store_columns(self, op: RowOp, numbers: Sequence[int], columns: Sequence[ir.Value]) -> None:
+        """Computes results in some columns, and then stores them."""
+        self._known.clear()
+        places = [self._loops(op, column) for column in columns]
+        found = [self._values(op, loops) for loops in places]
+        for loops, values in zip(places, found):
+            for number in numbers:
+                yielded = op.end.operands[number]
+                self._write(op, number, values.get(yielded, yielded), loops)
+
+    def _write(self, op: RowOp, number: int, value: ir.Value, loops: dict[int, Coordinate]) -> None:
+        place = op.inputs + number
+        address = [_materialized(None if loop is None else loops[loop]) for loop in op.maps[place]]
+        memref.store(value, op.op.operands[place], address)
+
+    def _values(self, op: RowOp, loops: dict[int, Coordinate]) -> dict[ir.Value, ir.Value]:
+        """Returns the values of the body of an op in an iteration, but for those that depend on a result so far."""
+        values: dict[ir.Value, ir.Value] = {}
+        for number in range(op.inputs):
+            if list(op.body.arguments[number].uses):
+                coordinates = [None if loop is None else loops[loop] for loop in op.maps[number]]
+                values[op.body.arguments[number]] = self._read(op.op.operands[number], coordinates)
+        compute_body(op.body, values, {loop: _materialized(place) for loop, place in loops.items()})
+        return values
+
+    def _read(self, buffer: ir.Value, coordinates: list[Coordinate]) -> ir.Value:
+        """Returns an element: of an argument, or of what an op of the chain computes."""
+        root = origin(buffer, VIEWS)
+        if root not in self.made:
+            return load(buffer, [_materialized(place) for place in coordinates])
+        op, number = self.made[root]
+        view = buffer
+        while view != op.op.operands[op.inputs + number] and view != root:
+            source = producer(view)
+            assert source is not None
+            coordinates = _through(source, coordinates)
+            view = source.operands[0]
+        if view != op.op.operands[op.inputs + number]:
+            raise Refusal(op.op, "a result that is written through a view, and read through another")
+        loops: dict[int, Coordinate] = dict.fromkeys(range(len(op.sizes)))
+        loops |= {loop: place for loop, place in zip(op.maps[op.inputs + number], coordinates) if loop is not None}
+        if not op.reduced:
+            yielded = op.end.operands[number]
+            key = (op.op, number, *coordinates)
+            if key not in self._known:
+                self._known[key] = self._values(op, loops).get(yielded, yielded)
+            return self._known[key]
+        if (op.op, number) not in self.scalars or [loops[loop] for loop in op.kept] != self.row:
+            raise Refusal(op.op, "a result of another row, or that is read before it is computed")
+        return self.scalars[op.op, number]
+
+
+def _materialized(place: Coordinate) -> ir.Value:
+    return index(0) if place is None else place
+
+
+def _through(view: ir.Operation, coordinates: list[Coordinate]) -> list[Coordinate]:
+    """Returns the coordinates in what a view is of, where it adds or leaves out axes of one element alone."""
+    if view.name == "memref.cast":
+        return coordinates
+    groups = [[axis.value for axis in group] for group in view.attributes["reassociation"]]
+    narrow, wide = ir.MemRefType(view.results[0].type), ir.MemRefType(view.operands[0].type)
+    if view.name == "memref.expand_shape":
+        narrow, wide = wide, narrow
+    found: list[Coordinate] = [None] * wide.rank
+    of_groups: list[Coordinate] = []
+    for number, group in enumerate(groups):
+        long = [axis for axis in group if wide.shape[axis] > 1]
+        if len(long) > 1:
+            raise Refusal(view, "a view that divides an axis of what is computed by rows")
+        if view.name == "memref.expand_shape":
+            of_groups.append(coordinates[long[0]] if long else None)
+        elif long:
+            found[long[0]] = coordinates[number]
+    return of_groups if view.name == "memref.expand_shape" else found

@@ -1,0 +1,203 @@
+"""`tc.outline_rows`: gives each chain of linalg ops over the same rows a function of its own."""
+
+import math
+
+from stepladder.extension.lib.control_flow import operations_of
+from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+from stepladder.extension.lib.rows import LONG, RowOp, length_of
+from stepladder.extension.lib.stages import STARTS, VIEWS, one_function, outline, with_producers
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.cloning import clone_ops
+from stepladder.mlir.traverse import origin, producer, walk
+
+_SLICE = "tensor.extract_slice"
+# Rows of this length are a kernel for each op, unless there are enough of them to occupy a GPU.
+_TOO_LONG, _ENOUGH = 65536, 64
+
+
+class OutlineRows(Tc.Operation, name="outline_rows"):
+    """Moves chains of linalg ops over the same rows to private functions, with the views of their operands.
+
+    A chain has a reduction along rows that lanes can compute, and the ops over the same rows that read its result or
+    make what it reads, such as those of a softmax or a layer norm; a reduction of long rows may be alone. Ops that
+    depend on a chain and stand in it move behind it. Other ops are left as they are.
+
+    Operands: a handle to a module with one public function.
+    """
+
+    target: Handle
+
+
+@transform_op(OutlineRows)
+def outline_rows(payload: ir.Operation, op: OutlineRows, rewriter: Rewriter) -> None:
+    """Rewrites the function below `payload`; see the op."""
+    body = one_function(payload).regions[0].blocks[0]
+    seen: set[ir.Operation] = set()
+    while True:
+        block = _Block(body)
+        seed = next((found for found in block.ops if found.reduced and found.op not in seen), None)
+        if seed is None:
+            return
+        chain = block.chain(seed)
+        seen.update(member.op for member in chain)
+        if len(chain) > 1 or length_of(seed, len(seed.rows())) > LONG:
+            _outline(block, chain, rewriter)
+
+
+class _Block:
+    """The ops of a block, what they depend on, and those that chains may have.
+
+    Attributes:
+        ops: that may be in a chain, in order.
+    """
+
+    def __init__(self, block: ir.Block) -> None:
+        self.all = operations_of(block)
+        self._places = {op: place for place, op in enumerate(self.all)}
+        self._before: list[int] = []  # what an op depends on, as a set of bits
+        for op in self.all:
+            mask = 0
+            for inner in walk(op):
+                for operand in inner.operands:
+                    source = producer(operand)
+                    place = None if source is None else self._places.get(source)
+                    if place is not None and place < len(self._before):
+                        mask |= self._before[place] | 1 << place
+            self._before.append(mask)
+        self.ops = [RowOp(op) for op in self.all if op.name == "linalg.generic" and _may_be_in_chain(RowOp(op))]
+
+    def chain(self, seed: RowOp) -> list[RowOp]:
+        """Returns a reduction and the ops that can be computed with it, in order.
+
+        Args:
+            seed: the reduction.
+        """
+        rows = seed.rows()
+        longest = length_of(seed, len(rows))
+        if longest > _TOO_LONG and math.prod(rows) < _ENOUGH:
+            return [seed]
+        candidates = [op for op in self.ops if op.is_over(rows) and length_of(op, len(rows)) <= longest]
+        found = [seed]
+        is_growing = True
+        while is_growing:
+            is_growing = False
+            for op in candidates:
+                if op in found or not _reads_rows(found, op, len(rows)):
+                    continue
+                if self._is_convex([*found, op]):
+                    found.append(op)
+                    is_growing = True
+        return sorted(found, key=lambda member: self._places[member.op])
+
+    def _is_convex(self, chain: list[RowOp]) -> bool:
+        """Tells whether no op outside of a chain depends on one and is one that another depends on."""
+        members = sum(1 << self._places[member.op] for member in chain)
+        needed = 0
+        for member in chain:
+            needed |= self._before[self._places[member.op]]
+        return not any(
+            self._before[place] & members and not members >> place & 1 and op.name not in (*VIEWS, *STARTS)
+            for place, op in enumerate(self.all)
+            if needed >> place & 1
+        )
+
+    def dependents(self, chain: list[RowOp]) -> list[ir.Operation]:
+        """Returns the ops in front of the last of a chain that depend on it and are not in it, in order.
+
+        Args:
+            chain: in order.
+        """
+        members = sum(1 << self._places[member.op] for member in chain)
+        last = self._places[chain[-1].op]
+        return [
+            op for place, op in enumerate(self.all[:last]) if self._before[place] & members and not members >> place & 1
+        ]
+
+
+def _may_be_in_chain(op: RowOp) -> bool:
+    """Tells whether lanes can compute an op: of static shapes, whose body is of scalars and reads no other tensor."""
+    types = [operand.type for operand in op.op.operands]
+    if not all(isinstance(type_, ir.RankedTensorType) and type_.has_static_shape for type_ in types):
+        return False
+    for inner in operations_of(op.body):
+        if len(inner.regions) or any(isinstance(operand.type, ir.ShapedType) for operand in inner.operands):
+            return False
+    try:
+        kept = op.kept
+    except Refusal:
+        return False
+    if not op.is_over([op.sizes[loop] for loop in kept]):
+        return False
+    outputs = range(op.inputs, op.inputs + op.outputs)
+    if op.reduced:
+        starts = [producer(origin(op.op.operands[place], VIEWS)) for place in outputs]
+        return all(start is not None and start.name == "linalg.fill" for start in starts)
+    return not any(list(op.body.arguments[place].uses) for place in outputs)
+
+
+def _reads_rows(chain: list[RowOp], op: RowOp, rank: int) -> bool:
+    """Tells whether an op reads a result of a chain, or makes what it reads, and all of this row by row."""
+    edges = [edge for member in chain for edge in (*_edges(member, op), *_edges(op, member))]
+    return bool(edges) and all(
+        reader.reads_row_by_row(number, rank, of_rows=bool(maker.reduced) or len(maker.kept) == rank)
+        and _is_of_same_axes(reader.op.operands[number])
+        for maker, reader, number in edges
+    )
+
+
+def _edges(maker: RowOp, reader: RowOp) -> list[tuple[RowOp, RowOp, int]]:
+    """Returns the operands of an op that are views of another one's results."""
+    return [
+        (maker, reader, number)
+        for number in range(reader.inputs)
+        if (source := producer(origin(reader.op.operands[number], VIEWS))) is not None and source == maker.op
+    ]
+
+
+def _is_of_same_axes(value: ir.Value) -> bool:
+    """Tells whether a view adds or leaves out axes of one element alone, and casts nothing."""
+    source = producer(value)
+    while source is not None and source.name in VIEWS:
+        shapes = [ir.RankedTensorType(item.type).shape for item in (source.operands[0], value)]
+        long, other = ([size for size in shape if size > 1] for shape in shapes)
+        if source.name == "tensor.cast" or long != other:
+            return False
+        value = source.operands[0]
+        source = producer(value)
+    return True
+
+
+def _outline(block: _Block, chain: list[RowOp], rewriter: Rewriter) -> None:
+    """Moves a chain to a function; each op has views and fills of its own first, so that others may move."""
+    members = [member.op for member in chain]
+    behind = block.dependents(chain)
+    for op in members:
+        for place, operand in enumerate(op.operands):
+            source, root = producer(operand), producer(origin(operand, VIEWS))
+            if source is None or root is None:
+                continue
+            if root.name in STARTS or (source != root and root in members):
+                made = with_producers([source], (*VIEWS, *STARTS))
+                op.operands[place] = clone_ops(made, {}, ir.InsertionPoint(op))[operand]
+    after = members[-1]
+    for op in behind:
+        op.move_after(after)
+        after = op
+    ops = with_producers(members, (*VIEWS, _SLICE))
+    inside = set(ops)
+    results = [
+        result
+        for op in members
+        for result in op.results
+        if any(_in_block(use.owner.operation, op.block) not in inside for use in result.uses)
+    ]
+    if results:
+        outline(ops, results, "rows", rewriter)
+
+
+def _in_block(op: ir.Operation, block: ir.Block) -> ir.Operation:
+    """Returns the op of a block that another one is, or is nested in."""
+    while op.block != block:
+        assert op.parent is not None
+        op = op.parent.operation
+    return op

@@ -1,0 +1,144 @@
+"""Predicted time of products of few rows whose kernels load weights before they wait (step `load_weights_early`).
+
+HBM bounds such a kernel, and it starts while the one before ends: its time is that of its weights at HBM's rate, of the
+slowest multiprocessor in the last wave, and what the overlap does not hide of start, reduction and end. Constants are
+measured on an H200 (docs/results/early_weights.json).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from stepladder.pipeline.cost_model.columns import Array, Columns
+from stepladder.pipeline.cost_model.constants import WARPGROUP
+from stepladder.pipeline.cost_model.gpu import Gpu
+from stepladder.pipeline.cost_model.terms import Size, blocks_that_fit, ceil_divide, cut, uncached
+from stepladder.pipeline.request import EARLY_WEIGHTS
+
+KNOB, _PERSISTENT = EARLY_WEIGHTS, "persistent_blocks"
+# Rows of A, or columns of B; bytes of an element of A and B. Other products were not measured.
+_FEW, _ELEMENT_BYTES = 32, 2
+# Part of HBM's rate at which weights are read; bytes a clock that a multiprocessor loads by TMA from HBM, with tiles of
+# up to 128 rows and taller ones; how much of this a byte of the other operand takes, which L2 holds; part of the first
+# stages that it has loaded while the kernel before ended.
+_HBM, _PORT, _TALL_PORT, _CACHED, _AHEAD = 0.96, 25.0, 23.0, 0.4, 0.5
+# How much longer a block takes than with tiles of 64 rows: it has fewer and larger stages. The same beyond 192 rows,
+# which is also the most of a consumer warpgroup; for each row of the other operand, as a fraction of the tile's; for
+# less than four stages; and for k steps of less than 256 bytes. Taller tiles without splits were slower.
+_TALLER, _TALLEST, _OTHER, _SHALLOW, _SHORT = 0.07, 0.01, 0.1, 0.02, 0.01
+_ROWS, _TALL_ROWS, _WARPGROUP_ROWS, _STAGES, _STEP_BYTES, _EPILOGUE_STAGES = 64, 128, 192, 4, 256, 2
+# Microseconds that are not hidden: from launch to launch, a reduction of splits of k in a cluster and in global memory,
+# and of each further wave of blocks that are not persistent, with splits and without.
+_LAUNCH, _CLUSTER, _MEMORY, _SPLIT_WAVE, _WAVE = 2.0, 0.9, 1.3, 2.8, 1.0
+# Microseconds that HBM is idle between kernels that wait before they load, and a fraction of their predicted times:
+# these lack both for products of few rows.
+_GAP, _LATE = 2.5, 0.18
+
+
+def is_short(m: int, n: int) -> bool:
+    """Tells whether a side of C is so short that kernels may load weights early.
+
+    Args:
+        m, n: rows and columns of C.
+    """
+    return min(m, n) <= _FEW
+
+
+def applies(size: Size, gpu: Gpu, fixed: Mapping[str, int | str]) -> bool:
+    """Tells whether kernels for a product may load weights early: one short side, and weights that L2 does not hold.
+
+    Args:
+        size: of the product, in any orientation.
+        gpu: what runs it.
+        fixed: knobs whose value is given.
+    """
+    if KNOB in fixed:
+        return False
+    cached = gpu.constants[WARPGROUP]["cached"]
+    is_plain = size.batch == 1 and size.products == 1 and size.in_bytes == _ELEMENT_BYTES and not size.accumulate
+    return bool(is_plain and np.minimum(size.m, size.n) <= _FEW and np.all(uncached(size, gpu, cached) > 0))
+
+
+def accepted(knobs: Columns, size: Size, gpu: Gpu) -> Array:
+    """Returns which settings load weights early: forms of kernels that were measured, with weights as the operand A.
+
+    Args:
+        knobs: columns of the pipeline's knobs.
+        size: of the product.
+        gpu: what runs it.
+    """
+    persistent = knobs.floats(_PERSISTENT, 0)
+    return (
+        (np.asarray(knobs.column("schedule", "cooperative")) == "cooperative")
+        & (np.asarray(knobs.column("tile_scheduler", "data_parallel")) == "data_parallel")
+        & (knobs.floats("cluster_m", 1) * knobs.floats("cluster_n", 1) == 1)
+        & (knobs.floats("epilogue_stages", _EPILOGUE_STAGES) == _EPILOGUE_STAGES)
+        & (np.asarray(knobs.column("epilogue", "tma")) != "rows")
+        & (knobs.floats("min_blocks_per_sm", 1) < 2)
+        & ((persistent == 0) | (persistent == gpu.multiprocessors))
+        & (knobs.floats("block_m") <= _WARPGROUP_ROWS * knobs.floats("consumer_warpgroups", 1))
+        & ((knobs.floats("split_k", 1) > 1) | (knobs.floats("block_m") <= _ROWS))
+        & (size.n <= _FEW)
+        & (size.n <= knobs.floats("block_n"))
+        & (size.m > size.n)
+    )
+
+
+def _persistent_blocks(knobs: Columns, size: Size, gpu: Gpu) -> Array:
+    """Returns the persistent blocks of settings that load weights early: none where each block has one tile."""
+    has_one = cut(size, knobs).count <= gpu.multiprocessors
+    return np.where(has_one, 0, knobs.floats(_PERSISTENT, 0)).astype(np.int64)
+
+
+def choose(knobs: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> tuple[Columns, dict[str, Array]]:
+    """Returns settings with the knob set where they can load weights early, and with the times of such kernels.
+
+    Args:
+        knobs: columns of the pipeline's knobs.
+        times: predicted times of kernels that wait before they load, by name.
+        size, gpu: as for `accepted`.
+    """
+    early = accepted(knobs, size, gpu)
+    persistent = np.where(early, _persistent_blocks(knobs, size, gpu), np.asarray(knobs.column(_PERSISTENT, 0)))
+    chosen = Columns({**knobs.values, KNOB: early, _PERSISTENT: persistent}, knobs.derived, knobs.count)
+    total = np.where(early, predict(chosen, size, gpu), times["total"] * (1 + _LATE) + _GAP)
+    return chosen, {**times, "total": total}
+
+
+def predict(knobs: Columns, size: Size, gpu: Gpu) -> Array:
+    """Returns the predicted time of a launch that follows another one, in us.
+
+    Args:
+        knobs: columns of settings that load weights early.
+        size: of the product.
+        gpu: what runs it.
+    """
+    block_m, block_k = knobs.floats("block_m"), knobs.floats("block_k")
+    split = knobs.floats("split_k", 1)
+    in_memory = np.asarray(knobs.column("split_k_workspace", "cluster")) == "memory"
+    persistent = knobs.floats(_PERSISTENT, 0)
+    blocks = cut(size, knobs).count * split
+    room = blocks_that_fit(np.where(in_memory, 1.0, split), gpu)
+    at_once = np.where(persistent > 0, np.minimum(persistent, room), room)
+    steps = ceil_divide(ceil_divide(size.k, block_k), split)
+    stage = block_k * (block_m + _CACHED * knobs.floats("block_n")) * size.in_bytes
+    ahead = _AHEAD * np.minimum(knobs.floats("stages", 1), steps)
+    rate = gpu.hbm_bytes_per_us * _HBM
+    port = np.where(block_m > _TALL_ROWS, _TALL_PORT, _PORT) * gpu.clock_mhz
+    whole = np.floor(blocks / at_once)
+    rest = blocks - whole * at_once
+
+    def wave(count: Array) -> Array:
+        weights = count * steps * block_k * block_m * size.in_bytes
+        return np.where(count > 0, np.maximum(weights / rate, (steps - ahead) * stage / port), 0.0)
+
+    slower = _TALLER * (block_m > _ROWS) + _TALLEST * (block_m > _WARPGROUP_ROWS)
+    slower = slower + _OTHER * knobs.floats("block_n") / block_m
+    slower = slower + _SHALLOW * (knobs.floats("stages", 1) < _STAGES)
+    slower = slower + _SHORT * (block_k * size.in_bytes < _STEP_BYTES)
+    further = np.where(persistent > 0, 0.0, ceil_divide(blocks, at_once) - 1)
+    reduction = np.where(split > 1, np.where(in_memory, _MEMORY, _CLUSTER), 0.0)
+    waiting = further * np.where(split > 1, _SPLIT_WAVE, _WAVE)
+    return (whole * wave(at_once) + wave(rest)) * (1 + slower) + _LAUNCH + reduction + waiting

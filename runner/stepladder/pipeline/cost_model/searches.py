@@ -1,0 +1,134 @@
+"""Which knobs of a family of kernels are searched, and which of their settings make a kernel of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from stepladder.pipeline.cost_model.columns import Array, Columns
+from stepladder.pipeline.cost_model.constants import WARPGROUP
+from stepladder.pipeline.cost_model.gpu import Gpu
+from stepladder.pipeline.cost_model.space import Search
+from stepladder.pipeline.cost_model.terms import Size, blocks_that_fit, ceil_divide, cut
+
+# A setting for which one of these does not hold makes the same kernel as another, or one that is never faster. Sums of
+# 32 bits: beyond 192 registers of them a warpgroup spills, and of three warpgroups beyond 96, since the register file
+# is divided evenly at the start of a block. Tiles whose width is an odd multiple of eight took a quarter longer than
+# predicted in 454 kernels (docs/results/model_forms_seen_bf16-bf16.json, model_exchanged_seen_bf16-bf16.json), but for
+# the narrowest and those of exchanged operands.
+_USEFUL_WARPGROUP = (
+    "block_n % 16 == 0 or block_n < 32 or c_layout == 'column'",
+    (
+        "block_m * block_n * products * acc_bits "
+        "<= 192 * 128 * 32 * (1 if schedule == 'pingpong' else consumer_warpgroups)"
+    ),
+    ("schedule == 'pingpong' or consumer_warpgroups < 3 or block_m * block_n * products * acc_bits <= 96 * 384 * 32"),
+    "schedule == 'cooperative' or consumer_warpgroups == 1",
+    "block_k * a_bits >= 1024 or block_k >= k",
+    "split_k > 1 or split_k_workspace == 'cluster'",
+    "split_k > 1 or persistent_blocks > 0 or min_blocks_per_sm > 1",
+    # Two blocks on a multiprocessor, for the small matmuls of a batch: each hides what the other waits for, so that
+    # neither loops over tiles. With less than four stages they took 1.4 to 1.6 times as long as predicted
+    # (docs/results/two_blocks.json). Their shared memory must fit, and ptxas refuses a wgmma whose accumulators take
+    # nearly all registers of a thread.
+    "min_blocks_per_sm < 2 or batch > 1 and persistent_blocks == 0 and schedule == 'cooperative' and products == 1",
+    "min_blocks_per_sm < 2 or stages >= 4",
+    "min_blocks_per_sm < 2 or min_blocks_per_sm * (shared_bytes + 1024) <= shared_memory_limit + 1024",
+    "min_blocks_per_sm < 2 or block_n // 2 + 26 <= 32768 // threads // 8 * 8",
+    "min_blocks_per_sm < 2 or accumulator_registers * tile_warpgroups <= 144",
+    (
+        "split_k > 1 or epilogue == 'tma' or (m * c_bits % 128 if c_layout == 'column' else "
+        "block_n * c_bits % 256 or n * c_bits % 128) or products > 1 and m < block_m "
+        "or results > 1 and (block_n * result_bits % 256 or n * result_bits % 128)"
+    ),
+    # A pair of few rows: boxes of A are as high as it in blocks by themselves; the slices of a cluster have zeros to
+    # fill. Tiles of 16 columns of both B took half as long again as predicted. Measured on an H200.
+    "products == 1 or cluster_n == 1 or m >= block_m",
+    "products == 1 or block_n >= 32 or m >= block_m or tiles <= persistent_blocks",
+    # Fragments of A in registers, and what they are made from, beside the sums.
+    (
+        "producers == 'kernels' or block_m * block_n * products * acc_bits // 4096 + block_m * block_k // 128 "
+        "<= (120 if schedule == 'cooperative' and consumer_warpgroups > 2 else 192) "
+        "* (1 if schedule == 'pingpong' else consumer_warpgroups)"
+    ),
+    # Rows of C that TMA does not take are stored as whole rows, where these can begin anywhere.
+    "epilogue != 'rows' or n * result_bits % 128",
+    (
+        "epilogue != 'registers' or split_k > 1 or n * result_bits % 128 == 0 or c_layout == 'column' "
+        "or batch > 1 and m * n * result_bits % 128"
+    ),
+    "epilogue != 'registers' or epilogue_stages == 2",
+    "epilogue_stages <= 2 or epilogue == 'rows'",
+    "epilogue != 'rows' or epilogue_stages == 1 or block_n * row_bits * products > epilogue_stages * 512",
+    "tile_scheduler == 'data_parallel' or tiles > persistent_blocks and tiles % persistent_blocks != 0",
+)
+# A thread's registers: its accumulators, two sets of fragments, or one and tiles on their way through registers, and 40
+# besides. It has 255 at most, and a block 65536; beyond that it spills.
+_SUMS = "products * warp_m * warp_n * acc_bits // 1024"
+_SUMS_AND_FRAGMENTS = f"({_SUMS} + (warp_m + products * warp_n) // 2 + 40)"
+# Vectors of less than 16 bytes: each has a condition or a value in a register.
+_VECTORS = "(block_m * block_k // (threads * a_run) + products * (block_k * block_n // (threads * b_run)))"
+_USEFUL_WARP = (
+    f"({_SUMS_AND_FRAGMENTS} if {_SUMS_AND_FRAGMENTS} < 255 else 255) * threads <= 65536",
+    (f"not through_registers or {_SUMS} + (warp_m + products * warp_n) // 4 + a_registers + b_registers + 40 <= 255"),
+    f"not is_narrow or {_VECTORS} <= 96",
+    f"not is_narrow or {_SUMS_AND_FRAGMENTS} + {_VECTORS} <= 220",
+    f"not is_narrow or ({_SUMS_AND_FRAGMENTS} + {_VECTORS}) * threads <= 60000",
+    # The conditions of a pair's vectors beside two accumulators: a warp of 64 x 32 by itself spills.
+    f"products == 1 or not has_edges or {_SUMS_AND_FRAGMENTS} + {_VECTORS} <= 255",
+    "block_k * a_bits >= 256",
+    # 3xTF32 splits the fragments of each k sub-step: a thread spills with more than four of them. More stages than
+    # three are slower by 4%, as measured on an H200.
+    "a_bits != 32 or allow_tf32 or block_k <= 32 and stages <= 3",
+    "prefetch == 'registers' or stages > 1",
+    "prefetch == 'cp_async' or stages <= 2",
+)
+
+
+def _persistent_blocks(size: Size, gpu: Gpu) -> Callable[[Columns], list[Array]]:
+    """Returns what to try for the number of persistent blocks: none; as many as fit; and as few as take no more waves
+    than those, which then all end together."""
+
+    def propose(columns: Columns) -> list[Array]:
+        cluster = columns.floats("cluster_m", 1) * columns.floats("cluster_n", 1)
+        room = blocks_that_fit(cluster, gpu)
+        tiles = cut(size, columns).count
+        even = ceil_divide(ceil_divide(tiles, ceil_divide(tiles, room)), cluster) * cluster
+        even = np.where(tiles > room, np.minimum(even, room), room)
+        return [np.broadcast_to(values, (columns.count,)).astype(np.int64) for values in (0, room, even)]
+
+    return propose
+
+
+def search_of(family: str, size: Size, gpu: Gpu) -> Search:
+    """Returns what is searched for a problem.
+
+    Args:
+        family: of the kernels, WARPGROUP or WARP.
+        size: of the problem.
+        gpu: that runs it.
+    """
+    if family == WARPGROUP:
+        return Search(
+            (
+                "block_m",
+                "block_n",
+                "consumer_warpgroups",
+                "schedule",
+                "block_k",
+                "cluster_m",
+                "cluster_n",
+                "split_k",
+                "split_k_workspace",
+                "min_blocks_per_sm",
+                "persistent_blocks",
+                "epilogue",
+                "tile_scheduler",
+                "epilogue_stages",
+            ),
+            "stages",
+            {"persistent_blocks": _persistent_blocks(size, gpu)},
+            _USEFUL_WARPGROUP,
+        )
+    return Search(("block_m", "block_n", "warp_m", "warp_n", "block_k", "prefetch", "stages"), "", {}, _USEFUL_WARP)

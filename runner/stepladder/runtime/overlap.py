@@ -1,0 +1,58 @@
+"""Which kernels of a sequence may start while the one before ends, where some read buffers before they wait for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Access:
+    """What a kernel of a sequence accesses, as ranges of addresses.
+
+    Attributes:
+        writes: what it may write.
+        early: what it reads before it waits for the kernel before it, but for what nothing writes.
+        is_early: whether it reads anything before it waits. Such a kernel lets the next one start only after its own
+            wait, so that all kernels before it have ended then.
+        waits: whether it waits before it accesses anything, and may start while any kernel ends.
+    """
+
+    writes: tuple[range, ...]
+    early: tuple[range, ...] = ()
+    is_early: bool = False
+    waits: bool = False
+
+
+def overlapping(kernels: Sequence[Access]) -> list[bool]:
+    """Returns which kernels may start while those before them end (programmatic dependent launch).
+
+    A kernel that waits first always may. One that reads early may where no kernel that has not ended writes what it
+    reads early. What has not ended goes back to a kernel that is launched without overlap, or to one that reads early:
+    other kernels let the next one start before they wait themselves. Nothing is known of what is enqueued before the
+    sequence.
+
+    Args:
+        kernels: in the order of their launches on one stream.
+    """
+    found: list[bool] = []
+    for place, kernel in enumerate(kernels):
+        found.append(kernel.waits or (kernel.is_early and _is_kept(kernels, found, place)))
+    return found
+
+
+def _is_kept(kernels: Sequence[Access], overlaps: Sequence[bool], place: int) -> bool:
+    """Tells whether no kernel that may still run writes what a kernel reads early."""
+    early = kernels[place].early
+    if not early:
+        return True
+    for before in range(place - 1, -1, -1):
+        if any(_meet(written, read) for written in kernels[before].writes for read in early):
+            return False
+        if not overlaps[before] or kernels[before].is_early:
+            return True
+    return False
+
+
+def _meet(one: range, other: range) -> bool:
+    return max(one.start, other.start) < min(one.stop, other.stop)

@@ -1,0 +1,171 @@
+// A warp computes a row: the sum is in registers of its lanes, and what an elementwise op makes is computed again where it
+// is read. A block computes a long row, of which its warps exchange parts through shared memory. A buffer that two ops
+// write, a sum that begins from nothing, a sum of another row, a sum along columns, and other ops are refused.
+//
+// RUN: %stepladder-opt %s --pipeline %transforms/functions/rows.mlir --step distribute_rows --split-input-file \
+// RUN:   --verify-diagnostics | FileCheck %s
+
+#all = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+
+// CHECK-LABEL: func.func @divided(
+// CHECK: gpu.launch blocks({{.*}} = %c2, {{.*}} threads({{.*}} = %c256,
+// CHECK: scf.if
+// CHECK: [[part:%.+]] = scf.for {{.*}} step %c32 iter_args
+// CHECK: memref.load %x[
+// CHECK: math.exp
+// CHECK: arith.addf
+// CHECK-COUNT-5: gpu.shuffle xor
+// CHECK: scf.for {{.*}} step %c32
+// CHECK: memref.load %x[
+// CHECK: math.exp
+// CHECK: arith.divf
+// CHECK: memref.store %{{.*}}, %y[
+// CHECK-NOT: memref.alloc
+// CHECK: return
+func.func @divided(%x: memref<10x60xf32>, %y: memref<10x60xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = memref.alloc() : memref<10x60xf32>
+  linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<10x60xf32>) outs(%e : memref<10x60xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %v = math.exp %in : f32
+    linalg.yield %v : f32
+  }
+  %s = memref.alloc() : memref<10xf32>
+  linalg.fill ins(%zero : f32) outs(%s : memref<10xf32>)
+  linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%e : memref<10x60xf32>) outs(%s : memref<10xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %v = arith.addf %in, %out : f32
+    linalg.yield %v : f32
+  }
+  %c = memref.expand_shape %s [[0, 1]] output_shape [10, 1] : memref<10xf32> into memref<10x1xf32>
+  linalg.generic {indexing_maps = [#all, affine_map<(i, j) -> (i, 0)>, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%e, %c : memref<10x60xf32>, memref<10x1xf32>) outs(%y : memref<10x60xf32>) {
+  ^bb0(%in: f32, %sum: f32, %out: f32):
+    %v = arith.divf %in, %sum : f32
+    linalg.yield %v : f32
+  }
+  return
+}
+
+// -----
+
+#all = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+
+// An extremum of f16 is exchanged as f32.
+// CHECK: memref.global "private" @row_parts : memref<8xf32, #gpu.address_space<workgroup>>
+// CHECK-LABEL: func.func @long(
+// CHECK: gpu.launch blocks({{.*}} = %c3,
+// CHECK: scf.for {{.*}} to %c2048 step %c1024 iter_args
+// CHECK-COUNT-4: memref.load %x[
+// CHECK: scf.for {{.*}} to %c2100 step %c256 iter_args
+// CHECK-COUNT-5: gpu.shuffle xor
+// CHECK: gpu.barrier
+// CHECK-COUNT-8: memref.load {{.*}} #gpu.address_space<workgroup>
+// CHECK: memref.store %{{.*}}, %y[
+// CHECK: return
+func.func @long(%x: memref<3x2100xf16>, %y: memref<3xf16>) {
+  %low = arith.constant 0xFC00 : f16
+  linalg.fill ins(%low : f16) outs(%y : memref<3xf16>)
+  linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<3x2100xf16>) outs(%y : memref<3xf16>) {
+  ^bb0(%in: f16, %out: f16):
+    %v = arith.maximumf %in, %out : f16
+    linalg.yield %v : f16
+  }
+  return
+}
+
+// -----
+
+#all = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+func.func @from_nothing(%x: memref<3x32xf32>, %y: memref<3xf32>) {
+  // expected-error@+1 {{tc.distribute_rows: a reduction that does not begin from a number}}
+  linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<3x32xf32>) outs(%y : memref<3xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %v = arith.addf %in, %out : f32
+    linalg.yield %v : f32
+  }
+  return
+}
+
+// -----
+
+#all = affine_map<(i, j) -> (i, j)>
+#column = affine_map<(i, j) -> (j)>
+func.func @columns(%x: memref<32x32xf32>, %y: memref<32xf32>) {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%y : memref<32xf32>)
+  // expected-error@+1 {{tc.distribute_rows: an op that is not over rows of [32]}}
+  linalg.generic {indexing_maps = [#all, #column], iterator_types = ["reduction", "parallel"]}
+      ins(%x : memref<32x32xf32>) outs(%y : memref<32xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %v = arith.addf %in, %out : f32
+    linalg.yield %v : f32
+  }
+  return
+}
+
+// -----
+
+#all = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+func.func @other_row(%x: memref<32x32xf32>, %y: memref<32x32xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %s = memref.alloc() : memref<32xf32>
+  linalg.fill ins(%zero : f32) outs(%s : memref<32xf32>)
+  // expected-error@+1 {{tc.distribute_rows: a result of another row, or that is read before it is computed}}
+  linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<32x32xf32>) outs(%s : memref<32xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %v = arith.addf %in, %out : f32
+    linalg.yield %v : f32
+  }
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (j)>, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%s : memref<32xf32>) outs(%y : memref<32x32xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  }
+  return
+}
+
+// -----
+
+#all = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+func.func @twice(%x: memref<3x32xf32>, %y: memref<3xf32>) {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%y : memref<3xf32>)
+  linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<3x32xf32>) outs(%y : memref<3xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %v = arith.addf %in, %out : f32
+    linalg.yield %v : f32
+  }
+  // expected-error@+1 {{tc.distribute_rows: a result in a buffer that another op writes}}
+  linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<3x32xf32>) outs(%y : memref<3xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %v = arith.addf %in, %out : f32
+    linalg.yield %v : f32
+  }
+  return
+}
+
+// -----
+
+func.func @copied(%x: memref<3xf32>, %y: memref<3xf32>) {
+  // expected-error@+1 {{tc.distribute_rows: 'memref.copy' between ops over rows}}
+  memref.copy %x, %y : memref<3xf32> to memref<3xf32>
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]} outs(%y : memref<3xf32>) {
+  ^bb0(%out: f32):
+    %v = arith.constant 1.0 : f32
+    linalg.yield %v : f32
+  }
+  return
+}

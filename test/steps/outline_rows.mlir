@@ -1,0 +1,125 @@
+// A softmax becomes one function, and so does a sum with what makes its terms and what another kernel reads. An op that a
+// matmul separates from the chain, a sum along columns, and a tensor that another body reads by indices stay.
+//
+// RUN: %stepladder-opt %s --pipeline %transforms/functions/functions.mlir --step outline_rows --split-input-file \
+// RUN:   | FileCheck %s
+
+#all = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+
+// CHECK-LABEL: func.func @softmax(%x: tensor<4x1x8xf32>)
+// CHECK-NOT: linalg.generic
+// CHECK: [[y:%.+]] = call @softmax_rows_0(%x) : (tensor<4x1x8xf32>) -> tensor<4x8xf32>
+// CHECK-NEXT: return [[y]]
+// CHECK: func.func private @softmax_rows_0({{.*}} {bufferization.writable = false})
+// CHECK-COUNT-3: linalg.generic
+// CHECK: return
+func.func @softmax(%x: tensor<4x1x8xf32>) -> tensor<4x8xf32> {
+  %low = arith.constant 0xFF800000 : f32
+  %zero = arith.constant 0.0 : f32
+  %flat = tensor.collapse_shape %x [[0, 1], [2]] : tensor<4x1x8xf32> into tensor<4x8xf32>
+  %0 = tensor.empty() : tensor<4xf32>
+  %1 = tensor.empty() : tensor<4x8xf32>
+  %lows = linalg.fill ins(%low : f32) outs(%0 : tensor<4xf32>) -> tensor<4xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%0 : tensor<4xf32>) -> tensor<4xf32>
+  %max = linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%flat : tensor<4x8xf32>) outs(%lows : tensor<4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %v = arith.maximumf %in, %out : f32
+    linalg.yield %v : f32
+  } -> tensor<4xf32>
+  %sum = linalg.generic {indexing_maps = [#all, #row, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%flat, %max : tensor<4x8xf32>, tensor<4xf32>) outs(%zeros : tensor<4xf32>) {
+  ^bb0(%in: f32, %m: f32, %out: f32):
+    %d = arith.subf %in, %m : f32
+    %e = math.exp %d : f32
+    %v = arith.addf %e, %out : f32
+    linalg.yield %v : f32
+  } -> tensor<4xf32>
+  %y = linalg.generic {indexing_maps = [#all, #row, #row, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%flat, %max, %sum : tensor<4x8xf32>, tensor<4xf32>, tensor<4xf32>) outs(%1 : tensor<4x8xf32>) {
+  ^bb0(%in: f32, %m: f32, %s: f32, %out: f32):
+    %d = arith.subf %in, %m : f32
+    %e = math.exp %d : f32
+    %v = arith.divf %e, %s : f32
+    linalg.yield %v : f32
+  } -> tensor<4x8xf32>
+  return %y : tensor<4x8xf32>
+}
+
+// -----
+
+#all = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+#column = affine_map<(i, j) -> (j)>
+
+// The matmul reads what the chain computes, and the last op reads the matmul: it cannot be in the chain.
+// CHECK-LABEL: func.func @between(
+// CHECK: [[made:%.+]]:2 = call @between_rows_0(
+// CHECK: [[c:%.+]] = call @between_matmul_0([[made]]#0)
+// CHECK: linalg.generic {{.*}} ins([[c]], [[made]]#1 : tensor<4x8xf32>, tensor<4xf32>)
+// CHECK: linalg.generic {{.*}} iterator_types = ["reduction", "parallel"]
+func.func private @between_matmul_0(%x: tensor<4x8xf32>) -> tensor<4x8xf32>
+func.func @between(%x: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %0 = tensor.empty() : tensor<4xf32>
+  %1 = tensor.empty() : tensor<4x8xf32>
+  %2 = tensor.empty() : tensor<8xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%0 : tensor<4xf32>) -> tensor<4xf32>
+  %e = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<4x8xf32>) outs(%1 : tensor<4x8xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %v = math.exp %in : f32
+    linalg.yield %v : f32
+  } -> tensor<4x8xf32>
+  %c = func.call @between_matmul_0(%e) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %sum = linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%e : tensor<4x8xf32>) outs(%zeros : tensor<4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %v = arith.addf %in, %out : f32
+    linalg.yield %v : f32
+  } -> tensor<4xf32>
+  %y = linalg.generic {indexing_maps = [#all, #row, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%c, %sum : tensor<4x8xf32>, tensor<4xf32>) outs(%1 : tensor<4x8xf32>) {
+  ^bb0(%in: f32, %s: f32, %out: f32):
+    %v = arith.divf %in, %s : f32
+    linalg.yield %v : f32
+  } -> tensor<4x8xf32>
+  %none = linalg.fill ins(%zero : f32) outs(%2 : tensor<8xf32>) -> tensor<8xf32>
+  %columns = linalg.generic {indexing_maps = [#all, #column], iterator_types = ["reduction", "parallel"]}
+      ins(%y : tensor<4x8xf32>) outs(%none : tensor<8xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %v = arith.addf %in, %out : f32
+    linalg.yield %v : f32
+  } -> tensor<8xf32>
+  return %y, %columns : tensor<4x8xf32>, tensor<8xf32>
+}
+
+// -----
+
+#all = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+
+// The second op reads sums of other rows.
+// CHECK-LABEL: func.func @other_rows(
+// CHECK-NOT: call
+// CHECK: return
+func.func @other_rows(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %zero = arith.constant 0.0 : f32
+  %0 = tensor.empty() : tensor<4xf32>
+  %1 = tensor.empty() : tensor<4x4xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%0 : tensor<4xf32>) -> tensor<4xf32>
+  %sum = linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<4x4xf32>) outs(%zeros : tensor<4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %v = arith.addf %in, %out : f32
+    linalg.yield %v : f32
+  } -> tensor<4xf32>
+  %y = linalg.generic {indexing_maps = [#all, affine_map<(i, j) -> (j)>, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %sum : tensor<4x4xf32>, tensor<4xf32>) outs(%1 : tensor<4x4xf32>) {
+  ^bb0(%in: f32, %s: f32, %out: f32):
+    %v = arith.divf %in, %s : f32
+    linalg.yield %v : f32
+  } -> tensor<4x4xf32>
+  return %y : tensor<4x4xf32>
+}

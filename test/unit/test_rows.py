@@ -1,0 +1,126 @@
+"""Chains of reductions along rows and elementwise ops: drawn functions compute what the reference computes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from combinations import sample
+from stepladder.emulator.functions import EmulatedFunction
+from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.functions import FunctionBuild, build_any
+from stepladder.pipeline.request import Request
+from stepladder.verify.function_check import check_function
+
+pytestmark = pytest.mark.usefixtures("needs_ptxas")
+
+_REDUCTIONS = {"arith.addf": "0.0", "arith.maximumf": "{low}", "arith.minimumf": "{high}"}
+_LOW = {"f32": "0xFF800000", "f16": "0xFC00", "bf16": "0xFF80"}
+_HIGH = {"f32": "0x7F800000", "f16": "0x7C00", "bf16": "0x7F80"}
+
+
+class _Program:
+    """A function of ops over the same rows, drawn one after the other: each reads values that are there."""
+
+    def __init__(self, generator: np.random.Generator) -> None:
+        self.draw = generator
+        rows = [int(generator.integers(1, 5)) for _ in range(int(generator.integers(0, 3)))]
+        columns = [int(generator.choice([3, 8, 33, 40, 600])), *([2] if generator.random() < 0.2 else [])]
+        self.shapes = {True: [*rows, *columns], False: rows}  # by whether a value has columns
+        self.has_unit = generator.random() < 0.4
+        self.lines: list[str] = []
+        self.values: list[tuple[str, str, bool]] = []  # name, element type, whether it has columns
+        self.read: set[str] = set()
+
+    def type_of(self, element: str, is_wide: bool) -> str:
+        shape = self.shapes[is_wide]
+        # A unit axis between rows and columns, as where a front end keeps a dimension.
+        middle = [1] if self.has_unit else []
+        rank = len(self.shapes[False])
+        return f"tensor<{'x'.join(map(str, [*shape[:rank], *middle, *shape[rank:], element]))}>"
+
+    def map_of(self, is_wide: bool) -> str:
+        loops = [f"d{number}" for number in range(len(self.shapes[True]) + self.has_unit)]
+        rank = len(self.shapes[False])
+        kept = loops if is_wide else [*loops[:rank], *(["0"] if self.has_unit else [])]
+        return f"affine_map<({', '.join(loops)}) -> ({', '.join(kept)})>"
+
+    def add(self, number: int, is_reduction: bool) -> None:
+        """Adds an op that reads one or two values."""
+        element = str(self.draw.choice(["f32", "f16", "bf16"]))
+        wide = [value for value in self.values if value[2]]
+        first = wide[int(self.draw.integers(len(wide)))]
+        second = self.values[-1 if number == 1 else int(self.draw.integers(len(self.values)))]
+        self.read |= {first[0], second[0]}
+        kind = str(self.draw.choice(list(_REDUCTIONS))) if is_reduction else ""
+        start = _REDUCTIONS.get(kind, "").format(low=_LOW[element], high=_HIGH[element])
+        result = self.type_of(element, not is_reduction)
+        maps = [self.map_of(first[2]), self.map_of(second[2]), self.map_of(not is_reduction)]
+        rank = len(self.shapes[True]) + self.has_unit
+        reduced = len(self.shapes[False]) + self.has_unit if is_reduction else rank
+        kinds = ", ".join(['"parallel"'] * reduced + ['"reduction"'] * (rank - reduced))
+        self.lines += [f"%e{number} = tensor.empty() : {result}"]
+        outs = f"%e{number}"
+        if is_reduction:
+            self.lines += [
+                f"%s{number} = arith.constant {start} : {element}",
+                f"%f{number} = linalg.fill ins(%s{number} : {element}) outs(%e{number} : {result}) -> {result}",
+            ]
+            outs = f"%f{number}"
+        inputs = ", ".join(self.type_of(value[1], value[2]) for value in (first, second))
+        last = (
+            [f"%r = {kind} %t, %out : {element}"]
+            if is_reduction
+            else [f"%half = arith.constant 0.5 : {element}", f"%r = arith.mulf %t, %half : {element}"]
+        )
+        body = [
+            *_converted("x", first[1]),
+            *_converted("y", second[1]),
+            f"%w = {self.draw.choice(['arith.addf', 'arith.subf', 'arith.mulf'])} %xw, %yw : f32",
+            *(["%v = math.tanh %w : f32"] if self.draw.random() < 0.7 else ["%v = arith.addf %w, %w : f32"]),
+            *([f"%t = arith.truncf %v : f32 to {element}"] if element != "f32" else ["%t = arith.addf %v, %v : f32"]),
+            *last,
+        ]
+        self.lines += [
+            f"%{number} = linalg.generic {{indexing_maps = [{', '.join(maps)}], iterator_types = [{kinds}]}} "
+            f"ins({first[0]}, {second[0]} : {inputs}) outs({outs} : {result}) {{",
+            f"^bb0(%x: {first[1]}, %y: {second[1]}, %out: {element}):",
+            *body,
+            f"linalg.yield %r : {element}",
+            f"}} -> {result}",
+        ]
+        self.values.append((f"%{number}", element, not is_reduction))
+
+    def text(self) -> str:
+        """Returns the function, with two arguments; it returns what no op reads, and one value that may be read."""
+        self.values = [("%a", "f32", True), ("%b", "f16", bool(self.draw.random() < 0.5))]
+        arguments = list(self.values)
+        for number in range(int(self.draw.integers(3, 8))):
+            self.add(number, is_reduction=number == 0 or self.draw.random() < 0.4)
+        made = self.values[2:]
+        results = [value for value in made if value[0] not in self.read]
+        extra = made[int(self.draw.integers(len(made)))]
+        results = [*results, *([extra] if extra not in results else [])]
+        types = ", ".join(self.type_of(value[1], value[2]) for value in results)
+        given = ", ".join(f"{name}: {self.type_of(element, is_wide)}" for name, element, is_wide in arguments)
+        returned = f"return {', '.join(value[0] for value in results)} : {types}"
+        return f"func.func @drawn({given}) -> ({types}) {{\n" + "\n".join([*self.lines, returned]) + "\n}\n"
+
+
+def _converted(name: str, element: str) -> list[str]:
+    """Returns the conversion of a value to f32."""
+    op = "arith.negf" if element == "f32" else "arith.extf"
+    return [f"%{name}w = {op} %{name} : {element}{'' if element == 'f32' else ' to f32'}"]
+
+
+@pytest.mark.parametrize("seed", sample(range(200), 50))
+def test_drawn_chains(seed: int) -> None:
+    text = _Program(np.random.default_rng(seed)).text()
+    with mlir_context():
+        made = build_any(text, f"chain {seed}", Request("auto", {"target": "sm_90a"}))
+    assert isinstance(made, FunctionBuild)
+    stages = [launch.stage for launch in made.bundle.manifest.launches]
+    assert any("_rows_" in stage for stage in stages), stages
+    function = EmulatedFunction(made.bundle)
+    assert [report.describe() for report in check_function(made.bundle, function, seed) if not report.passed] == []
+    assert function.findings == []

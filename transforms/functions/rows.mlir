@@ -1,0 +1,21 @@
+// Compiles a chain of linalg ops over the same rows, such as those of a softmax or a layer norm, to one kernel.
+//
+// The payload is a function on tensors with the ops, the initial values of their results, and views of their operands,
+// as `outline_rows` writes it.
+
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @rows(%module: !transform.any_op {transform.consumed}) attributes {whole_function} {
+    %target = transform.tune.knob<"target"> = "sm_80"
+      from options = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"]
+      {description = "GPU architecture that the kernel is for"} -> !transform.any_param
+
+    %buffers = transform.include @bufferize_function failures(propagate) (%module)
+      : (!transform.any_op) -> !transform.any_op
+    transform.include @distribute_rows failures(propagate) (%buffers) : (!transform.any_op) -> ()
+    %kernels = transform.include @outline_kernel failures(propagate) (%buffers)
+      : (!transform.any_op) -> !transform.any_op
+    %nvvm = transform.include @lower_to_nvvm failures(propagate) (%kernels, %target)
+      : (!transform.any_op, !transform.any_param) -> !transform.any_op
+    transform.yield
+  }
+}
