@@ -140,14 +140,21 @@ def fused_entries(measured: dict) -> list[dict]:
     return entries
 
 
+def _batch_rates(case: dict) -> dict[str, float]:
+    """Returns the kernels of a batch with their ratios to cuBLAS, the cost model's first choice first."""
+    if "kernels" in case:
+        return {name: median(kernel["ratios"]) for name, kernel in case["kernels"].items()}
+    ratios = case["measured"]["modes"]["burst"]["ratios"]
+    return {name: ratios[name]["cublas"]["spread"]["median"] for name in case["knobs"]}
+
+
 def batch_choice(case: dict) -> str:
     """Returns the name of a batch's default kernel: the fastest, or the cost model's first choice where it is as fast.
 
     Args:
         case: an entry of what `batches.py` measured.
     """
-    ratios = case["measured"]["modes"]["burst"]["ratios"]
-    rates = {name: ratios[name]["cublas"]["spread"]["median"] for name in case["knobs"]}
+    rates = _batch_rates(case)
     first, best = next(iter(rates)), max(rates, key=lambda name: rates[name])
     return best if rates[best] >= _BATCH_GAIN * rates[first] else first
 
@@ -156,13 +163,15 @@ def batch_entries(measured: dict) -> list[dict]:
     """Returns an entry for each batch of which other knobs than the cost model's first choice are faster.
 
     Args:
-        measured: what `batches.py` measured.
+        measured: what `batches.py` measured, or settings of batches beside cuBLAS in the form of `fused_tiles.py`.
     """
     entries = []
     for case in measured["problems"]:
-        name, problem = batch_choice(case), case["measured"]["problem"]
-        if name != next(iter(case["knobs"])):
-            entries.append({**_entry(problem, {"knobs": case["knobs"][name]}), "batch": problem["batch"]})
+        name = batch_choice(case)
+        problem = case["problem"] if "kernels" in case else case["measured"]["problem"]
+        knobs = case["kernels"][name]["knobs"] if "kernels" in case else case["knobs"][name]
+        if name != next(iter(_batch_rates(case))):
+            entries.append({**_entry(problem, {"knobs": knobs}), "batch": problem["batch"]})
     return entries
 
 
@@ -205,10 +214,15 @@ def main(argv: Sequence[str] | None = None) -> None:
         card = result["card"]["name"]
         tuned.setdefault(_TUNING.fullmatch(path.stem)[1], []).append(result)
     pipelines |= {pipeline: tuned_entries(measured) for pipeline, measured in tuned.items()}
+    fused: dict[int, dict] = {}  # by size: that of the last result
     for path in sorted(results.glob("fused_tiles*.json")):
-        pipelines["wgmma"] += fused_entries(json.loads(path.read_text()))
+        fused |= {entry["m"]: entry for entry in fused_entries(json.loads(path.read_text()))}
+    pipelines["wgmma"] += fused.values()
+    batches: dict[tuple, dict] = {}  # by sizes: that of the last result
     for path in sorted(results.glob("batches*.json")):
-        pipelines["wgmma"] += batch_entries(json.loads(path.read_text()))
+        for entry in batch_entries(json.loads(path.read_text())):
+            batches[entry["batch"], entry["m"], entry["n"], entry["k"]] = entry
+    pipelines["wgmma"] += batches.values()
     for pipeline, problems in pipelines.items():
         target = ROOT / "transforms" / "defaults" / f"{pipeline}.json"
         target.parent.mkdir(exist_ok=True)

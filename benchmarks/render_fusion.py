@@ -106,9 +106,36 @@ def batches_table(name: str = "batches") -> str:
     )
 
 
-def drawn_forms_table() -> str:
-    """Returns the speed of drawn problems by kind, as ratios to the fastest library call of each."""
-    measured = result("drawn_forms")
+def batch_settings_table() -> str:
+    """Returns the fastest settings of batches, of all that were tried, beside cuBLAS."""
+    measured = result("batches_settings")
+    rows = []
+    for problem in measured["problems"]:
+        for kernel in sorted(problem["kernels"].values(), key=lambda kernel: -statistics.median(kernel["ratios"]))[:4]:
+            knobs = kernel["knobs"]
+            shape = (
+                f"{knobs['schedule']} {knobs['block_m']}x{knobs['block_n']}, {knobs['stages']} stages, cluster "
+                f"{knobs['cluster_m']}x{knobs['cluster_n']}"
+            )
+            if knobs["prefetch_steps"]:
+                shape += f", {knobs['prefetch_steps']} steps prefetched"
+            launch = "dependent" if knobs["dependent_launch"] else "by itself"
+            ratio = f"{statistics.median(kernel['ratios']):.3f}"
+            rows.append({"batch": problem["name"], "kernel": shape, "launch": launch, "of cuBLAS": ratio})
+    tried = ", ".join(f"{problem['settings']} of {problem['name']}" for problem in measured["problems"])
+    return (
+        table(rows) + f"\nThe four fastest of the settings that were timed ({tried}), median of {measured['rounds']} "
+        f"rounds. f16, f32 accumulators, bursts. {where(measured)}.\n"
+    )
+
+
+def drawn_forms_table(name: str = "drawn_forms") -> str:
+    """Returns the speed of drawn problems by kind, as ratios to the fastest library call of each.
+
+    Args:
+        name: of the result.
+    """
+    measured = result(name)
     problems = measured["problems"]
     rows = []
     for kind in (*dict.fromkeys(problem["kind"] for problem in problems), ""):
@@ -134,7 +161,11 @@ REGIONS: dict[str, Callable[[], str]] = {
     "fused 8192": lambda: fused_table("fused_epilogues_8192"),
     "fused steps": fused_steps_table,
     "fused tiles": fused_tiles_table,
+    "fused tiles stores": lambda: fused_tiles_table("fused_tiles_stores"),
     "fused tiles 8192": lambda: fused_tiles_table("fused_tiles_8192"),
     "batches": batches_table,
+    "batches launches": lambda: batches_table("batches_launches"),
+    "batches settings": batch_settings_table,
     "drawn forms": drawn_forms_table,
+    "drawn forms fresh": lambda: drawn_forms_table("drawn_forms_fresh"),
 }

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from common import result, table, where
+from producer_cases import DEFAULT
 
 # Ways in which an operand is made, by the times of a case.
 WAYS: dict[str, Callable[[dict], list[float]]] = {
     "kernel in front": lambda case: _times(case, "kernels"),
     "registers": lambda case: _times(case, "registers"),
+    "chosen by `compile`": lambda case: [kernel["us"] for kernel in case["kernels"] if kernel["place"] == DEFAULT],
     "cuBLAS, made before": lambda case: [case["cublas"]],
 }
 
 
 def _times(case: dict, producers: str) -> list[float]:
-    return [kernel["us"] for kernel in case["kernels"] if kernel["knobs"]["producers"] == producers]
+    tried = [kernel for kernel in case["kernels"] if kernel["place"] != DEFAULT]
+    return [kernel["us"] for kernel in tried if kernel["knobs"]["producers"] == producers]
 
 
 def producers_table() -> str:

@@ -158,7 +158,7 @@ def choices(query: Query, database: Path | None) -> Iterator[Choice]:
     if database is not None and not query.changes_facts:
         yield from _tuned(query, database)
     found = query.found_gpu()
-    source = None if query.changes_facts or _in_registers(query) else query.measured.source
+    source = None if query.changes_facts or _in_registers(query) or _loads_early(query) else query.measured.source
     for entry in measured_knobs.near(source, query.problem) if source else []:
         if entry.measured_on == found.gpu.name:
             yield Choice(entry.knobs, Source(MEASURED, f"measured on {entry.measured_on} at {entry.describe()}"))
@@ -183,6 +183,17 @@ def _in_registers(query: Query) -> bool:
 
     ranked = rank(query)
     return ranked is not None and any(item.knobs.get(PRODUCERS) == IN_REGISTERS for item in ranked.first(1))
+
+
+def _loads_early(query: Query) -> bool:
+    """Tells whether the model's first setting loads weights early: what was measured of kernels that do not, does not
+    count then."""
+    from stepladder.pipeline.cost_model import early_weights
+
+    if early_weights.KNOB in query.fixed or not early_weights.is_short(query.problem.m, query.problem.n):
+        return False
+    ranked = rank(query)
+    return ranked is not None and any(item.knobs.get(early_weights.KNOB) for item in ranked.first(1))
 
 
 # Candidates of the model that are tried until the pipeline accepts one.

@@ -11,7 +11,6 @@ from stepladder.payload.constants import check_constants
 from stepladder.payload.matmul import PayloadMatmul, find_matmul
 from stepladder.payload.selection import Selection, select
 from stepladder.pipeline.context import parse_payload
-from stepladder.pipeline.cost_model import early_weights
 from stepladder.pipeline.definition import Condition, Knobs, KnobValue, Pipeline, Step
 from stepladder.pipeline.expressions import Scope, Value, evaluate
 from stepladder.pipeline.knob_choice import FROM_SCRIPT, MEASURED, Choice, Query, Source, choices
@@ -23,7 +22,7 @@ from stepladder.pipeline.knobs import (
     with_products,
 )
 from stepladder.pipeline.measured_knobs import Measured, find_measured
-from stepladder.pipeline.request import Request
+from stepladder.pipeline.request import EARLY_WEIGHTS, Request
 from stepladder.pipeline.requirements import check_requirements
 from stepladder.pipeline.step_selection import active_steps
 from stepladder.pipeline.trial import continued, is_refused
@@ -84,7 +83,7 @@ def make_query(pipeline: Pipeline, request: Request, module: ir.Module, matmul: 
     given = {knob for name in request.without for knob in pipeline.step(name).left_out}
     given |= {"target", *request.settings}
     if not request.constant_weights:
-        given |= {early_weights.KNOB}
+        given |= {EARLY_WEIGHTS}
     fixed = {name: value for name, value in knobs.items() if name in given}
     facts = _facts_of(pipeline, request, knobs, matmul)
     return Query(

@@ -33,7 +33,7 @@ def is_slower(texts: Iterable[str], request: Request) -> bool:
         alone = dataclasses.replace(
             query,
             problem=dataclasses.replace(query.problem, second_b=None),
-            facts={**query.facts, "products": 1},
+            facts={**query.facts, "products": 1, "has_elementwise": False},
         )
         pair, one = (knob_choice.rank(item) for item in (query, alone))
         if pair is None or one is None or not len(pair) or not len(one):

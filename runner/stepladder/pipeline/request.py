@@ -10,6 +10,9 @@ from pathlib import Path
 from stepladder.extension import plugins
 from stepladder.pipeline.definition import KnobValue, value_text
 
+# The knob of kernels that load weights before the kernel in front has ended.
+EARLY_WEIGHTS = "early_weights"
+
 
 @dataclass(frozen=True)
 class Request:

@@ -15,8 +15,9 @@ from stepladder.pipeline.cost_model.columns import Array, Columns
 from stepladder.pipeline.cost_model.constants import WARPGROUP
 from stepladder.pipeline.cost_model.gpu import Gpu
 from stepladder.pipeline.cost_model.terms import Size, blocks_that_fit, ceil_divide, cut, uncached
+from stepladder.pipeline.request import EARLY_WEIGHTS
 
-KNOB, _PERSISTENT = "early_weights", "persistent_blocks"
+KNOB, _PERSISTENT = EARLY_WEIGHTS, "persistent_blocks"
 # Rows of A, or columns of B; bytes of an element of A and B. Other products were not measured.
 _FEW, _ELEMENT_BYTES = 32, 2
 # Part of HBM's rate at which weights are read; bytes a clock that a multiprocessor loads by TMA from HBM, with tiles of
@@ -25,7 +26,7 @@ _FEW, _ELEMENT_BYTES = 32, 2
 _HBM, _PORT, _TALL_PORT, _CACHED, _AHEAD = 0.96, 25.0, 23.0, 0.4, 0.5
 # How much longer a block takes than with tiles of 64 rows: it has fewer and larger stages. The same beyond 192 rows,
 # which is also the most of a consumer warpgroup; for each row of the other operand, as a fraction of the tile's; for
-# less than four stages; and for k steps of less than 256 bytes. Tiles of more than 128 rows were measured with splits.
+# less than four stages; and for k steps of less than 256 bytes. Taller tiles without splits were slower.
 _TALLER, _TALLEST, _OTHER, _SHALLOW, _SHORT = 0.07, 0.01, 0.1, 0.02, 0.01
 _ROWS, _TALL_ROWS, _WARPGROUP_ROWS, _STAGES, _STEP_BYTES, _EPILOGUE_STAGES = 64, 128, 192, 4, 256, 2
 # Microseconds that are not hidden: from launch to launch, a reduction of splits of k in a cluster and in global memory,
@@ -34,6 +35,15 @@ _LAUNCH, _CLUSTER, _MEMORY, _SPLIT_WAVE, _WAVE = 2.0, 0.9, 1.3, 2.8, 1.0
 # Microseconds that HBM is idle between kernels that wait before they load, and a fraction of their predicted times:
 # these lack both for products of few rows.
 _GAP, _LATE = 2.5, 0.18
+
+
+def is_short(m: int, n: int) -> bool:
+    """Tells whether a side of C is so short that kernels may load weights early.
+
+    Args:
+        m, n: rows and columns of C.
+    """
+    return min(m, n) <= _FEW
 
 
 def applies(size: Size, gpu: Gpu, fixed: Mapping[str, int | str]) -> bool:
@@ -69,7 +79,7 @@ def accepted(knobs: Columns, size: Size, gpu: Gpu) -> Array:
         & (knobs.floats("min_blocks_per_sm", 1) < 2)
         & ((persistent == 0) | (persistent == gpu.multiprocessors))
         & (knobs.floats("block_m") <= _WARPGROUP_ROWS * knobs.floats("consumer_warpgroups", 1))
-        & ((knobs.floats("split_k", 1) > 1) | (knobs.floats("block_m") <= _TALL_ROWS))
+        & ((knobs.floats("split_k", 1) > 1) | (knobs.floats("block_m") <= _ROWS))
         & (size.n <= _FEW)
         & (size.n <= knobs.floats("block_n"))
         & (size.m > size.n)

@@ -38,7 +38,7 @@ _EDGES = 0.1
 # and of drawn problems with few rows.
 _FEW_ROWS, _UNEVEN_ROWS, _UNEVEN = 64, 192, 0.08
 # As _CAUTION, for two blocks on a multiprocessor, of which few kernels were measured.
-_TWO_BLOCKS = 0.05
+_TWO_BLOCKS = 0.03
 # What may bound a main loop, by the names of the predicted times.
 LIMITS = ("matrix unit", "shared memory", "TMA", "L2", "latency", "HBM", "writes")
 # What a predicted time is made up of.

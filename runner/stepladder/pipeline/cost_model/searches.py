@@ -29,9 +29,11 @@ _USEFUL_WARPGROUP = (
     "split_k > 1 or split_k_workspace == 'cluster'",
     "split_k > 1 or persistent_blocks > 0 or min_blocks_per_sm > 1",
     # Two blocks on a multiprocessor, for the small matmuls of a batch: each hides what the other waits for, so that
-    # neither loops over tiles. Their shared memory must fit, and ptxas refuses a wgmma whose accumulators take nearly
-    # all registers of a thread.
+    # neither loops over tiles. With less than four stages, those that split k among them, they took 1.4 to 1.6 times as
+    # long as predicted (docs/results/two_blocks.json). Their shared memory must fit, and ptxas refuses a wgmma whose
+    # accumulators take nearly all registers of a thread.
     "min_blocks_per_sm < 2 or batch > 1 and persistent_blocks == 0 and schedule == 'cooperative' and products == 1",
+    "min_blocks_per_sm < 2 or stages >= 4 and split_k == 1",
     "min_blocks_per_sm < 2 or min_blocks_per_sm * (shared_bytes + 1024) <= shared_memory_limit + 1024",
     "min_blocks_per_sm < 2 or block_n // 2 + 26 <= 32768 // threads // 8 * 8",
     "min_blocks_per_sm < 2 or accumulator_registers * tile_warpgroups <= 144",
