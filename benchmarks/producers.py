@@ -1,6 +1,6 @@
 """Measures products of which elementwise ops make an operand: in a kernel in front, in registers, and by libraries.
 
-    python benchmarks/producers.py build FOLDER [--kinds "i8 by column" ...] [--rows 1 16 ...] [--settings 3]
+    python benchmarks/producers.py build FOLDER [--rows 1 16 ...] [--settings 3]
     python benchmarks/producers.py measure FOLDER [RESULT.json]
     python benchmarks/producers.py report [RESULT.json]
 
