@@ -298,7 +298,8 @@ def fit_family(
 def usable(kernels: Sequence[Kernel]) -> list[Kernel]:
     """Returns the kernels that a fit uses, with times at one clock.
 
-    They are of whole pipelines that the model knows, and of problems that are not held out.
+    They are of whole pipelines that the model knows, and of problems that are not held out. Kernels that load weights
+    before they wait have a model of their own (`cost_model.early_weights`).
 
     Args:
         kernels: measured ones.
@@ -308,7 +309,10 @@ def usable(kernels: Sequence[Kernel]) -> list[Kernel]:
         [
             kernel
             for kernel in kernels
-            if kernel.pipeline in FAMILIES and not kernel.without and kernel.size not in held_out
+            if kernel.pipeline in FAMILIES
+            and not kernel.without
+            and not kernel.knobs.get("early_weights")
+            and kernel.size not in held_out
         ]
     )
 

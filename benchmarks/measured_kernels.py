@@ -15,7 +15,7 @@ RESULTS = ROOT / "docs" / "results"
 Knobs = dict[str, int | str]
 
 # Columns of a table that are no knobs.
-_NO_KNOBS = ("kind", "held_out", "place", "source", "predicted_microseconds")
+_NO_KNOBS = ("kind", "held_out", "place", "source", "predicted_microseconds", "written_microseconds")
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 import stepladder
+from bundles import edit_manifest
 from conftest import make_manifest, make_problem
 from fake_cuda import KERNEL, FakeGpu, Names
 from stepladder.api import gpu as api_gpu
@@ -91,10 +92,10 @@ def views(problem: Problem, *addresses: int, device: int | None = 0) -> list[Vie
     ]
 
 
-def kernel_of(bundle: Bundle) -> Kernel:
+def kernel_of(bundle: Bundle, *, constant_weights: bool = False) -> Kernel:
     reference = matmul_program(bundle.manifest.problem)
     whole = Bundle(bundle.path, bundle.manifest, bundle.cubin, bundle.ptx, reference)
-    return Kernel(Built(whole, None, None))
+    return Kernel(Built(whole, None, None), constant_weights=constant_weights)
 
 
 def launches(gpu: FakeGpu) -> list[list]:
@@ -135,6 +136,18 @@ def test_descriptors_are_encoded_once_for_an_address(fake: FakeGpu, tma_bundle: 
     kernel.run([other, b], out, STREAM)
     assert [item["address"] for item in fake.driver.encoded][2:] == [0x8000, 0x40000]
     assert launches(fake)[0][0].numAttrs == 1  # programmatic dependent launch
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+def test_weights_that_are_kept_are_read_while_the_kernel_before_ends(
+    fake: FakeGpu, tma_bundle: Path, keeps: bool
+) -> None:
+    fake.cluster = (1, 2, 1)
+    edit_manifest(tma_bundle, lambda data: data.update(dependent_launch=False, read_early=["b"]))
+    kernel = kernel_of(read_bundle(tma_bundle), constant_weights=keeps)
+    a, b, out = views(kernel.manifest.problem, 0x1000, 0x8000, 0x20000)
+    kernel.run([a, b], out, STREAM)
+    assert hasattr(launches(fake)[0][0], "numAttrs") is keeps
 
 
 def test_a_kernel_with_a_workspace_is_loaded_once_a_stream(fake: FakeGpu) -> None:

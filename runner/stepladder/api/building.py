@@ -40,6 +40,7 @@ class Job:
         without: steps to leave out.
         function: of the payload; None for the only one.
         plugins: files of transform ops.
+        constant_weights: whether no kernel that may still run at a launch writes the weights.
     """
 
     text: str
@@ -50,6 +51,7 @@ class Job:
     without: tuple[str, ...] = ()
     function: str | None = None
     plugins: tuple[str, ...] = ()
+    constant_weights: bool = False
 
     def pipelines(self) -> tuple[str, ...]:
         """Returns the pipelines to try, in order."""
@@ -82,6 +84,7 @@ class Job:
             tuned=True,
             database=default_path(),
             function=self.function,
+            constant_weights=self.constant_weights,
         )
 
     @property
@@ -101,6 +104,7 @@ class Job:
             "knobs": sorted((name, str(value)) for name, value in self.knobs),
             "without": self.without,
             "function": self.function,
+            "constant_weights": self.constant_weights,
         }
         return store.key_of(description, default_path())
 

@@ -32,6 +32,7 @@ def compile(
     function: str | None = None,
     without: Sequence[str] = (),
     plugins: Sequence[str | os.PathLike[str]] = (),
+    constant_weights: bool = False,
     **knobs: str | int,
 ) -> Kernel | Function | ByShape:
     """Compiles a matmul to a kernel that is called on arrays, or a function with several to one kernel each.
@@ -51,6 +52,8 @@ def compile(
         function: the function to compile, of a payload with several.
         without: optimizations to leave out.
         plugins: files of transform ops.
+        constant_weights: promises that no kernel that may still run at a call writes the weights, the larger of A and
+            B: a kernel for few rows then loads them while the kernel before it ends.
         knobs: values of knobs of the pipeline; the others are chosen as by `stepladder compile`.
 
     Returns:
@@ -71,6 +74,7 @@ def compile(
             "function": function,
             "without": without,
             "plugins": plugins,
+            "constant_weights": constant_weights,
         }
     )
     job = Job(
@@ -82,6 +86,7 @@ def compile(
         tuple(without),
         function,
         tuple(os.fspath(path) for path in plugins),
+        constant_weights,
     )
     if _is_module(source):
         if bind:
@@ -101,7 +106,7 @@ def compile(
             raise ArgumentError("argument 'bind' is for payloads; a MatmulSpec has sizes")
         built = building.build_any(replace(job, text=source.text()))
         assert isinstance(built, Built)
-        return Kernel(built, signature.of_spec(source), device)
+        return Kernel(built, signature.of_spec(source), device, constant_weights=constant_weights)
     text, name = building.source_text(source)
     return _of_text(replace(job, text=text, name=name), sizes_in(bind), device)
 
@@ -127,7 +132,9 @@ def _of_text(job: Job, sizes: Mapping[str, int], device: Device) -> Kernel | Fun
 
 def _built(job: Job, device: Device) -> Kernel | Function:
     built = building.build_any(job)
-    return Function(built, device) if isinstance(built, BuiltFunction) else Kernel(built, None, device)
+    if isinstance(built, BuiltFunction):
+        return Function(built, device)
+    return Kernel(built, None, device, constant_weights=job.constant_weights)
 
 
 def knob_items(knobs: Mapping[str, object]) -> tuple[tuple[str, str | int], ...]:
@@ -153,21 +160,22 @@ def _is_module(source: object) -> TypeGuard[Any]:
     return torch is not None and isinstance(source, torch.nn.Module)
 
 
-def load(path: str | os.PathLike[str], *, device: Device = "auto") -> Kernel | Function:
+def load(path: str | os.PathLike[str], *, device: Device = "auto", constant_weights: bool = False) -> Kernel | Function:
     """Returns the kernel or the function of a bundle, which `stepladder compile` or `save` wrote.
 
     On a GPU it needs no MLIR.
 
     Args:
         path: the folder.
-        device: as for `compile`.
+        device, constant_weights: as for `compile`.
 
     Raises:
         StepladderError: no bundle, or a damaged one.
     """
+    check_options({"device": device, "constant_weights": constant_weights})
     if not isinstance(path, (str, os.PathLike)):
         raise ArgumentError(f"argument 'path' is a {type(path).__name__}; accepted: the path of a bundle's folder")
     found = read_any(path)
     if isinstance(found, FunctionBundle):
         return Function(BuiltFunction(found, None), device)
-    return Kernel(Built(found, None, None), None, device)
+    return Kernel(Built(found, None, None), None, device, constant_weights=constant_weights)

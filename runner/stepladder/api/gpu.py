@@ -164,15 +164,18 @@ class LoadedKernel:
     Args:
         bundle: the kernel.
         gpu: the GPU.
+        keeps_early: whether no kernel that may still run at a launch writes what the kernel reads before it waits
+            (`Manifest.read_early`).
 
     Raises:
         StepladderError: the GPU cannot run the kernel; status NOT_EXECUTED.
         CudaError: the driver refuses it.
     """
 
-    def __init__(self, bundle: Bundle, gpu: OpenGpu) -> None:
+    def __init__(self, bundle: Bundle, gpu: OpenGpu, *, keeps_early: bool = False) -> None:
         self.bundle = bundle
         self.gpu = gpu
+        self._overlaps = bundle.manifest.overlaps(keeps_early=keeps_early)
         self._lock = threading.RLock()
         self._prepared: OrderedDict[tuple[object, ...], Callable[[], None]] = OrderedDict()
         # A kernel with a workspace has one copy for each stream, and for each stream of each capture.
@@ -233,7 +236,7 @@ class LoadedKernel:
             return [self._parameter(item, memory[item.role]) for item in arguments]
 
         last = copy.kernel.prepared(
-            manifest.grid, manifest.block, parameters(manifest.arguments), stream, manifest.dependent_launch
+            manifest.grid, manifest.block, parameters(manifest.arguments), stream, self._overlaps
         )
         first = [
             kernel.prepared(item.grid, item.block, parameters(item.arguments), stream)

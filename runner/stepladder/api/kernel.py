@@ -36,18 +36,27 @@ class Kernel:
         built: the kernel.
         arguments: what it is called with; those of the payload's function if None.
         device: where it runs on NumPy arrays: `auto` for a GPU, its ordinal, or `emulator`.
+        constant_weights: whether no kernel that may still run at a call writes the weights.
 
     Attributes:
         signature: names, element types, shapes and strides of its arguments.
-        device: as given.
+        device, constant_weights: as given.
     """
 
-    def __init__(self, built: Built, arguments: Signature | None = None, device: Device = "auto") -> None:
+    def __init__(
+        self,
+        built: Built,
+        arguments: Signature | None = None,
+        device: Device = "auto",
+        *,
+        constant_weights: bool = False,
+    ) -> None:
         if isinstance(device, str) and device not in ("auto", EMULATOR):
             raise ArgumentError(f"device = '{device}': accepted are 'auto', '{EMULATOR}', and the ordinal of a GPU")
         self._built = built
         self.signature = arguments or signature.of_bundle(built.bundle)
         self.device = device
+        self.constant_weights = constant_weights
         self._loaded: dict[int, LoadedKernel] = {}
         self._tensors = KnownTensors()
         self._lock = threading.RLock()
@@ -282,7 +291,9 @@ class Kernel:
 
         with self._lock:
             if device not in self._loaded:
-                self._loaded[device] = LoadedKernel(self._built.bundle, open_gpu(device))
+                self._loaded[device] = LoadedKernel(
+                    self._built.bundle, open_gpu(device), keeps_early=self.constant_weights
+                )
             return self._loaded[device]
 
     def _run_on_host(self, views: Sequence[View], out: View, further: Sequence[View]) -> None:

@@ -14,6 +14,7 @@ _ONE = {
     "target": (str, "the name of a GPU architecture, such as 'sm_90a'"),
     "device": ((str, int), "'auto', 'emulator', and the ordinal of a GPU"),
     "function": ((str, type(None)), "the name of a function, or None"),
+    "constant_weights": (bool, "True and False"),
 }
 _SEVERAL = {"without": (str, "a sequence of names of steps"), "plugins": (_PATH, "a sequence of files")}
 
@@ -35,5 +36,5 @@ def check_options(given: Mapping[str, object]) -> None:
                 raise ArgumentError(f"argument '{name}' is {value!r}; accepted: {accepted}")
         else:
             types, accepted = _ONE[name]
-            if not isinstance(value, types) or isinstance(value, bool):
+            if not isinstance(value, types) or (isinstance(value, bool) and types is not bool):
                 raise ArgumentError(f"argument '{name}' is {value!r}; accepted: {accepted}")

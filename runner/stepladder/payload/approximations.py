@@ -45,6 +45,12 @@ def module_approximates(module: ir.Module, consumers: Sequence[ir.Operation]) ->
     """
     if any(name in op.attributes and "afn" in str(op.attributes[name]) for op in walk(module) for name in _FLAGS):
         return True
+    functions = [set(walk(function)) for function in walk(module, "func.func")]
+    return any(_are_approximated([op for op in consumers if op in function]) for function in functions)
+
+
+def _are_approximated(consumers: Sequence[ir.Operation]) -> bool:
+    """Tells whether the elementwise ops of a function have functions that may be approximated."""
     names = [inner.operation.name for op in consumers for inner in op.regions[0].blocks[0].operations]
     outputs = [value for op in consumers for value in _outputs(op) if not _is_between(value, consumers)]
     return _may_approximate(names, map(_element, outputs))

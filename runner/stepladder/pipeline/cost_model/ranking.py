@@ -34,8 +34,8 @@ _CAUTION = 0.04
 # As _CAUTION, for a setting whose tiles extend beyond the problem before one whose tiles divide it.
 _EDGES = 0.1
 # As _CAUTION, for tiles of so many rows whose splits of k global memory reduces, of products with _FEW_ROWS rows or
-# columns at most. With this, first choices are nearer to the fastest measured setting of docs/results/decode_row.json,
-# and of drawn problems with few rows.
+# columns at most. With this, first choices are nearer to the fastest measured setting of
+# docs/results/decode_settings.json, and of drawn problems with few rows.
 _FEW_ROWS, _UNEVEN_ROWS, _UNEVEN = 64, 192, 0.08
 # As _CAUTION, for two blocks on a multiprocessor, of which few kernels were measured.
 _TWO_BLOCKS = 0.03

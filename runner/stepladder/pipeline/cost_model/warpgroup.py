@@ -237,7 +237,7 @@ def launches_differ(size: Size, gpu: Gpu) -> bool:
 def is_kept_in_place(size: Size, gpu: Gpu) -> bool:
     """Tells whether the L2 cache keeps half of a problem's operands at least where launches are not dependent. Where it
     keeps less, a dependent launch is faster: 16 x 5120 x 5120 reaches 0.97 of cuBLAS, by itself 0.93. Source: measured,
-    docs/results/decode_limits.json and decode_row.json."""
+    docs/results/decode_limits.json and decode_settings.json."""
     constants = gpu.constants[WARPGROUP]
     return bool(np.all(uncached(size, gpu, constants["cached_in_place"], constants["evicted"]) <= _MOST_EVICTED))
 
