@@ -42,9 +42,10 @@ _USEFUL_WARPGROUP = (
         "block_n * c_bits % 256 or n * c_bits % 128) or products > 1 and m < block_m "
         "or results > 1 and (block_n * result_bits % 256 or n * result_bits % 128)"
     ),
-    # A pair of few rows: boxes of A are as high as it in blocks by themselves; the slices of a cluster have zeros to
-    # fill. Tiles of 16 columns of both B took half as long again as predicted. Measured on an H200.
-    "products == 1 or cluster_n == 1 or m >= block_m",
+    # A pair of few rows, or a product with elementwise ops: boxes of A are as high as it in blocks by themselves; the
+    # slices of a cluster have zeros to fill. Tiles of 16 columns of both B took half as long again as predicted.
+    # Measured on an H200.
+    "products == 1 and not has_elementwise or cluster_n == 1 or m >= block_m",
     "products == 1 or block_n >= 32 or m >= block_m or tiles <= persistent_blocks",
     # Fragments of A in registers, and what they are made from, beside the sums.
     (
