@@ -86,6 +86,20 @@ def run(main: Callable[[], int | None]) -> NoReturn:
     sys.exit(guarded(command))
 
 
+def main_of_parts(make_parser: Callable[[], argparse.ArgumentParser]) -> Callable[..., None]:
+    """Returns the main function of a script with parts, such as `measure` and `report`: it calls the `run` of a part.
+
+    Args:
+        make_parser: returns the parser of the command line, whose parts set `run`.
+    """
+
+    def main(argv: Sequence[str] | None = None) -> None:
+        args = make_parser().parse_args(argv)
+        args.run(args)
+
+    return main
+
+
 def command_line() -> list[str]:
     """Returns the command line for a result: an absolute path is reduced to its last part."""
     return [Path(word).name if Path(word).is_absolute() else word for word in sys.argv]

@@ -26,7 +26,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 from choice_plan import SWAPPED
-from common import new_parser, run
+from common import main_of_parts, new_parser, run
 from draw import Drawn
 from model_choice import Series, add_series_options, measure_series
 from model_report import DEFAULT, FIRST, geometric_mean
@@ -154,14 +154,7 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Measures or reports.
-
-    Args:
-        argv: the arguments of the command line; those of the process unless told.
-    """
-    args = make_parser().parse_args(argv)
-    args.run(args)
+main = main_of_parts(make_parser)
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 from choice_plan import PIPELINE, TARGET, TYPES, Job, Types, payload, plan
 from choice_timing import Gpu
-from common import new_parser, run
+from common import main_of_parts, new_parser, run
 from draw import COUNT, Drawn, draw, draw_edge, draw_tail, draw_thin
 from measured_kernels import write_table
 from model_report import DEFAULT, FIRST, MOST, report
@@ -328,14 +328,7 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Measures or reports.
-
-    Args:
-        argv: the arguments of the command line; those of the process unless told.
-    """
-    args = make_parser().parse_args(argv)
-    args.run(args)
+main = main_of_parts(make_parser)
 
 
 if __name__ == "__main__":

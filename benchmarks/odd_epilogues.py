@@ -18,14 +18,14 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 import duel
-from common import new_parser, run
+from common import main_of_parts, new_parser, run
 from stepladder.measure.timing import Mode
 from stepladder.runtime.bundle import read_bundle
 from stepladder.runtime.device import Device
@@ -176,14 +176,7 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Builds or measures.
-
-    Args:
-        argv: the arguments of the command line; those of the process unless told.
-    """
-    args = make_parser().parse_args(argv)
-    args.run(args)
+main = main_of_parts(make_parser)
 
 
 if __name__ == "__main__":

@@ -21,14 +21,13 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 import duel
-from common import new_parser, run
+from common import main_of_parts, new_parser, run
 from stepladder.measure.timing import Mode
 from stepladder.runtime.bundle import read_bundle
 from stepladder.runtime.device import Device
@@ -218,14 +217,7 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Builds, measures or reports.
-
-    Args:
-        argv: the arguments of the command line; those of the process unless told.
-    """
-    args = make_parser().parse_args(argv)
-    args.run(args)
+main = main_of_parts(make_parser)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
-from common import DOCS, new_parser, run, write_result
+from common import DOCS, main_of_parts, new_parser, run, write_result
 from producer_cases import DEFAULT, FRONT, KINDS, REGISTERS, ROWS, Case, Job, build, cases, made, plan
 
 PLAN = "plan.json"  # in the folder of the bundles
@@ -268,14 +268,7 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Measures or reports.
-
-    Args:
-        argv: the arguments of the command line; those of the process unless told.
-    """
-    args = make_parser().parse_args(argv)
-    args.run(args)
+main = main_of_parts(make_parser)
 
 
 if __name__ == "__main__":

@@ -158,7 +158,7 @@ def choices(query: Query, database: Path | None) -> Iterator[Choice]:
     if database is not None and not query.changes_facts:
         yield from _tuned(query, database)
     found = query.found_gpu()
-    source = None if query.changes_facts or _in_registers(query) or _loads_early(query) else query.measured.source
+    source = None if query.changes_facts or _is_of_another_form(query) else query.measured.source
     for entry in measured_knobs.near(source, query.problem) if source else []:
         if entry.measured_on == found.gpu.name:
             yield Choice(entry.knobs, Source(MEASURED, f"measured on {entry.measured_on} at {entry.describe()}"))
@@ -174,26 +174,21 @@ def choices(query: Query, database: Path | None) -> Iterator[Choice]:
         yield Choice(candidate.knobs, Source(MODEL, text))
 
 
-def _in_registers(query: Query) -> bool:
-    """Tells whether the model's first setting makes an operand in registers: what was measured of products whose
-    operands are in memory does not count then."""
-    if not query.problem.is_prepared:
-        return False
+def _is_of_another_form(query: Query) -> bool:
+    """Tells whether the model's first setting is of a form of kernels that no measured knobs are of: with an operand
+    that is made in registers, or with weights that are loaded early. What was measured does not count then."""
+    from stepladder.pipeline.cost_model import early_weights
     from stepladder.pipeline.cost_model.ranking import IN_REGISTERS, PRODUCERS
 
-    ranked = rank(query)
-    return ranked is not None and any(item.knobs.get(PRODUCERS) == IN_REGISTERS for item in ranked.first(1))
-
-
-def _loads_early(query: Query) -> bool:
-    """Tells whether the model's first setting loads weights early: what was measured of kernels that do not, does not
-    count then."""
-    from stepladder.pipeline.cost_model import early_weights
-
-    if early_weights.KNOB in query.fixed or not early_weights.is_short(query.problem.m, query.problem.n):
-        return False
-    ranked = rank(query)
-    return ranked is not None and any(item.knobs.get(early_weights.KNOB) for item in ranked.first(1))
+    forms: dict[str, object] = {}
+    if query.problem.is_prepared:
+        forms[PRODUCERS] = IN_REGISTERS
+    if early_weights.is_short(query.problem.m, query.problem.n):
+        forms[early_weights.KNOB] = True
+    ranked = rank(query) if forms.keys() - query.fixed.keys() else None
+    return ranked is not None and any(
+        item.knobs.get(name) == form for item in ranked.first(1) for name, form in forms.items()
+    )
 
 
 # Candidates of the model that are tried until the pipeline accepts one.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from stepladder.extension.lib.arithmetic import apply, digits, equal, index, less_than
 from stepladder.extension.lib.control_flow import create_if, operations_of
@@ -105,8 +105,8 @@ class RowKernel:
         """Folds the columns of the row, each thread some of them, and then the threads' results."""
         folds = op.folds
         assert folds is not None
-        count = length_of(op, len(self.rows))
-        values = self._over_columns(op, count, [fold.neutral() for fold in folds])
+        begin = [fold.neutral() for fold in folds]
+        values = self._over_columns(op, begin, lambda columns, held: self._folded(op, columns, held))
         values = [over_lanes(fold, value, LANES) for fold, value in zip(folds, values)]
         if self.lanes > WARP:
             values = [self._over_warps(fold, value) for fold, value in zip(folds, values)]
@@ -120,28 +120,38 @@ class RowKernel:
                 for number in stored:
                     self._write(op, number, self.scalars[op.op, number], self._loops(op, None))
 
-    def _over_columns(self, op: RowOp, count: int, begin: Sequence[ir.Value]) -> list[ir.Value]:
-        """Returns the columns of a thread folded."""
-        values = list(begin)
-        step = self.lanes * _AT_ONCE
-        whole = count // step * step
-        if whole:
-            loop = scf.ForOp(self.lane, index(whole), index(step), values)
+    def _over_columns(
+        self,
+        op: RowOp,
+        begin: Sequence[ir.Value],
+        compute: Callable[[list[ir.Value], list[ir.Value]], Sequence[ir.Value]],
+    ) -> list[ir.Value]:
+        """Creates the loops of a thread over its columns, several in an iteration as long as there are as many.
+
+        Args:
+            op: whose columns they are.
+            begin: values that the loops carry.
+            compute: creates what an iteration does in some columns, and returns the values that it hands on.
+
+        Returns:
+            The values behind the loops.
+        """
+        count, values = length_of(op, len(self.rows)), list(begin)
+        whole = count // (self.lanes * _AT_ONCE) * (self.lanes * _AT_ONCE)
+        for first, end, at_once in ((0, whole, _AT_ONCE), (whole, count, 1)):
+            if first == end:
+                continue
+            lane = apply(lambda t, n=first: t + n, self.lane) if first else self.lane
+            loop = scf.ForOp(lane, index(end), index(self.lanes * at_once), values)
             with ir.InsertionPoint(loop.body):
-                places = self._places(loop.induction_variable)
-                scf.yield_(self._folded(op, places, list(loop.inner_iter_args)))
-            values = list(loop.results_)
-        if whole < count:
-            first = apply(lambda t: t + whole, self.lane) if whole else self.lane
-            loop = scf.ForOp(first, index(count), index(self.lanes), values)
-            with ir.InsertionPoint(loop.body):
-                scf.yield_(self._folded(op, [loop.induction_variable], list(loop.inner_iter_args)))
+                columns = self._places(loop.induction_variable, at_once)
+                scf.yield_(compute(columns, list(loop.inner_iter_args)))
             values = list(loop.results_)
         return values
 
-    def _places(self, first: ir.Value) -> list[ir.Value]:
+    def _places(self, first: ir.Value, count: int) -> list[ir.Value]:
         """Returns the columns that a thread computes in an iteration."""
-        rest = [apply(lambda x, n=number: x + n * self.lanes, first) for number in range(1, _AT_ONCE)]
+        rest = [apply(lambda x, n=number: x + n * self.lanes, first) for number in range(1, count)]
         return [first, *rest]
 
     def _folded(self, op: RowOp, columns: Sequence[ir.Value], so_far: list[ir.Value]) -> list[ir.Value]:
@@ -170,20 +180,12 @@ class RowKernel:
 
     def _store(self, op: RowOp, numbers: Sequence[int]) -> None:
         """Stores results of an elementwise op, each thread some columns of the row."""
-        count = length_of(op, len(self.rows))
-        step = self.lanes * _AT_ONCE
-        whole = count // step * step
-        if whole:
-            loop = scf.ForOp(self.lane, index(whole), index(step))
-            with ir.InsertionPoint(loop.body):
-                self._store_columns(op, numbers, self._places(loop.induction_variable))
-                scf.yield_([])
-        if whole < count:
-            first = apply(lambda t: t + whole, self.lane) if whole else self.lane
-            loop = scf.ForOp(first, index(count), index(self.lanes))
-            with ir.InsertionPoint(loop.body):
-                self._store_columns(op, numbers, [loop.induction_variable])
-                scf.yield_([])
+
+        def compute(columns: list[ir.Value], _: list[ir.Value]) -> list[ir.Value]:
+            self._store_columns(op, numbers, columns)
+            return []
+
+        self._over_columns(op, [], compute)
 
     def _store_columns(self, op: RowOp, numbers: Sequence[int], columns: Sequence[ir.Value]) -> None:
         """Computes results in some columns, and then stores them."""

@@ -46,7 +46,7 @@ _CONSUMER_OPS = (
     "nvvm.inline_ptx",
 )
 
-# Ops without effects that canonicalization keeps, since they have no trait that says so.
+# Ops without side effects that are not marked `Pure`, so that canonicalization keeps them when they are dead.
 _KEPT_OPS = ("nvvm.mapa", "nvvm.convert.f8x2.to.f16x2")
 
 
