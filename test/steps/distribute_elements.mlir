@@ -26,6 +26,76 @@ func.func @four_axes(%s: memref<2x5x6x7xf16>, %z: memref<2x5x6x7xf16>, %w: memre
 
 // -----
 
+// A copy that keeps the innermost axis: a thread copies 16 bytes, of 2 x 5 x 6 rows of four vectors.
+//
+// CHECK-LABEL: func.func @vectors(
+// CHECK: gpu.launch blocks({{.*}} = %c1, {{.*}} threads({{.*}} = %c256,
+// CHECK: arith.cmpi ult, %{{.*}}, %c240
+// CHECK: [[column:%.+]] = affine.apply {{.*}}
+// CHECK: [[vector:%.+]] = vector.load %x[{{.*}}] {alignment = 16 : i64} : memref<2x6x5x32xf16>, vector<8xf16>
+// CHECK: vector.store [[vector]], %z[{{.*}}] {alignment = 16 : i64} : memref<2x5x6x32xf16>, vector<8xf16>
+// CHECK-NOT: memref.load
+#map = affine_map<(a, b, c, d) -> (a, b, c, d)>
+#swap = affine_map<(a, b, c, d) -> (a, c, b, d)>
+func.func @vectors(%x: memref<2x6x5x32xf16>, %z: memref<2x5x6x32xf16>) {
+  linalg.generic {indexing_maps = [#swap, #map], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%x : memref<2x6x5x32xf16>) outs(%z : memref<2x5x6x32xf16>) {
+  ^bb0(%in: f16, %out: f16):
+    linalg.yield %in : f16
+  }
+  return
+}
+
+// -----
+
+// Rows of seven elements begin anywhere, columns of the result are no neighbours of the buffer, and a part of a buffer
+// may begin at any element.
+//
+// CHECK-LABEL: func.func @short_rows(
+// CHECK-NOT: vector.load
+#map = affine_map<(a, b, c) -> (a, b, c)>
+#swap = affine_map<(a, b, c) -> (b, a, c)>
+func.func @short_rows(%x: memref<6x5x7xf16>, %z: memref<5x6x7xf16>) {
+  linalg.generic {indexing_maps = [#swap, #map], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x : memref<6x5x7xf16>) outs(%z : memref<5x6x7xf16>) {
+  ^bb0(%in: f16, %out: f16):
+    linalg.yield %in : f16
+  }
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func.func @columns_become_rows(
+// CHECK-NOT: vector.load
+#map = affine_map<(a, b) -> (a, b)>
+#swap = affine_map<(a, b) -> (b, a)>
+func.func @columns_become_rows(%x: memref<16x32xf16>, %z: memref<32x16xf16>) {
+  linalg.generic {indexing_maps = [#swap, #map], iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<16x32xf16>) outs(%z : memref<32x16xf16>) {
+  ^bb0(%in: f16, %out: f16):
+    linalg.yield %in : f16
+  }
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func.func @part(
+// CHECK-NOT: vector.load
+#map = affine_map<(a, b) -> (a, b)>
+func.func @part(%x: memref<16x33xf16>, %z: memref<16x32xf16>) {
+  %part = memref.subview %x[0, 1] [16, 32] [1, 1] : memref<16x33xf16> to memref<16x32xf16, strided<[33, 1], offset: 1>>
+  linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]}
+      ins(%part : memref<16x32xf16, strided<[33, 1], offset: 1>>) outs(%z : memref<16x32xf16>) {
+  ^bb0(%in: f16, %out: f16):
+    linalg.yield %in : f16
+  }
+  return
+}
+
+// -----
+
 // CHECK-LABEL: func.func @rows(
 // CHECK: threads({{.*}} = %c256,
 // CHECK: [[sum:%.+]] = scf.for %{{.*}} = %{{.*}} to %c100 step %c32 iter_args({{.*}}) -> (f32)

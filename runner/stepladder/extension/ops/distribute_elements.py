@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stepladder.extension.lib.arithmetic import apply, digits, equal, index, less_than
+from stepladder.extension.lib.arithmetic import apply, digits, equal, index, less_than, times
 from stepladder.extension.lib.control_flow import create_if, operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.element_bodies import (
@@ -17,21 +17,27 @@ from stepladder.extension.lib.element_bodies import (
     operand_loops,
 )
 from stepladder.extension.lib.folds import Fold, fold_of
+from stepladder.extension.lib.memory import load_vector, store_vector
 from stepladder.extension.lib.partial_results import over_lanes
 from stepladder.extension.lib.threads import WARP
 from stepladder.mlir.bindings import ir, scf
 from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.traverse import origin, walk
 
+# Bytes of the vectors that threads copy, to which the buffers of kernels are aligned.
+_VECTOR_BYTES = 16
+_SMALLEST_COPIED = 16  # bits of an element of such a vector
 _VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast")
 
 
 class DistributeElements(Tc.Operation, name="distribute_elements"):
     """Rewrites the `linalg.generic` on buffers of a function to loops over blocks and threads (`scf.forall`).
 
-    A thread computes an element of each result. Where the op reduces the innermost axis of an input, a warp does: its
-    lanes fold every 32nd value, so that they read neighbours, and then their results. Sums of 16-bit floating-point
-    numbers are f32, and rounded once. Buffers that a fill or a copy initializes are not written before the result.
+    A thread computes an element of each result. Of an op that copies a buffer and keeps the innermost dimension, it
+    copies 16 bytes, if rows are a multiple of these. Where the op reduces the innermost axis of an input, a warp
+    computes an element: its lanes fold every 32nd value, so that they read neighbours, and then their results. Sums of
+    16-bit floating-point numbers are f32, and rounded once. Buffers that a fill or a copy initializes are not written
+    before the result.
 
     Operands: a handle to a module with one function. Attributes: `threads`, of a block, a multiple of 32. Refuses a
     function with more ops than that, indexing maps that are not projected permutations, arithmetic and casts of fp8,
@@ -139,10 +145,35 @@ class _Nest:
         largest = max(self.maps[: self.inputs], key=len, default=[])
         return bool(largest) and largest[-1] == self.reduced[-1]
 
+    def _copied_vector(self) -> ir.VectorType | None:
+        """Returns the vector of neighbours that a thread copies; None where the op is no copy along neighbours."""
+        source, result = self.body.arguments[0], self.maps[-1]
+        if len(self.maps) != 2 or self.reduced or list(self.end.operands) != [source]:
+            return None
+        types = [ir.MemRefType(operand.type) for operand in self.generic.operands]
+        element = types[0].element_type
+        bits = element.width if isinstance(element, ir.FloatType | ir.IntegerType) else 0
+        lanes = _VECTOR_BYTES * 8 // bits if bits >= _SMALLEST_COPIED else 0
+        if any(type_.layout != ir.AffineMapAttr.get(ir.AffineMap.get_identity(type_.rank)) for type_ in types):
+            return None
+        inner = result[-1] if result and self.maps[0][-1:] == result[-1:] else None
+        is_whole = inner is not None and lanes > 0 and self.sizes[inner] % lanes == 0
+        return ir.VectorType.get([lanes], element) if is_whole else None
+
+    def _copy(self, number: ir.Value, vector: ir.VectorType) -> None:
+        """Copies a vector, of which the rows of the result have a whole number."""
+        (lanes,) = vector.shape
+        result = [loop for loop in self.maps[-1] if loop is not None]
+        sizes = [self.sizes[loop] for loop in result]
+        *outer, inner = digits(number, [*sizes[:-1], sizes[-1] // lanes])
+        loops = dict(zip(result, [*outer, times(inner, lanes)]))
+        value = load_vector(vector, self.generic.operands[0], *self._address(0, loops))
+        store_vector(value, self.generic.operands[1], *self._address(1, loops))
+
     def write(self, threads: int) -> None:
         """Creates the loops in place of the op."""
-        is_for_warps = self._is_for_warps()
-        elements = math.prod(self.sizes[loop] for loop in self.parallel)
+        is_for_warps, vector = self._is_for_warps(), self._copied_vector()
+        elements = math.prod(self.sizes[loop] for loop in self.parallel) // (vector.shape[0] if vector else 1)
         per_block = threads // WARP if is_for_warps else threads
         block = create_forall(-(-elements // per_block), "block")
         with ir.InsertionPoint(operations_of(block.owner)[-1]):
@@ -152,7 +183,7 @@ class _Nest:
                 place = apply(lambda t: ir.AffineExpr.get_floor_div(t, WARP), thread) if is_for_warps else thread
                 element = apply(lambda b, t: b * per_block + t, block, place)
                 with create_if(less_than(element, index(elements))):
-                    self._element(element, lane)
+                    self._copy(element, vector) if vector else self._element(element, lane)
 
     def _element(self, element: ir.Value, lane: ir.Value | None) -> None:
         """Computes an element of each result."""
