@@ -28,6 +28,7 @@ THIN_SEED, THIN_COUNT = 20261123, 100
 TAIL_SEED, TAIL_COUNT = 20261124, 60
 EDGE_SEED, EDGE_COUNT = 20261125, 60
 FRESH_SEED, FRESH_COUNT = 20261201, 96
+LONG_SEED, LONG_COUNT = 20261202, 40
 # Bytes of 16-bit operands and C that the L2 cache of an H200 holds in part.
 EDGE_BYTES = (18e6, 90e6)
 
@@ -104,8 +105,7 @@ def _large(rng: random.Random) -> tuple[int, int, int]:
         return size, size, size
     if form == 2:
         return _three(rng, 1024, 14336, 64)
-    side = [log_uniform(rng, 256, 1024, 64) for _ in range(2)]
-    return side[0], side[1], log_uniform(rng, 8192, 49152, 64)
+    return _long(rng)
 
 
 def _eights(rng: random.Random) -> tuple[int, int, int]:
@@ -193,6 +193,16 @@ def draw_edge(count: int = EDGE_COUNT, seed: int = EDGE_SEED) -> list[Drawn]:
     return _others("edge", count, seed, _edge)
 
 
+def draw_long(count: int = LONG_COUNT, seed: int = LONG_SEED) -> list[Drawn]:
+    """Returns `count` different problems of few tiles and a long reduction, none of them in `draw()`.
+
+    Args:
+        count: of problems.
+        seed: the same seed gives the same problems; a longer list begins with the shorter one.
+    """
+    return _others("long", count, seed, lambda rng, place: _long(rng))
+
+
 def _others(kind: str, count: int, seed: int, size: Callable[[random.Random, int], _Size | None]) -> list[Drawn]:
     """Returns different problems that are not in `draw()`; `size` gives that of a place, or None to draw again."""
     rng = random.Random(seed)
@@ -210,6 +220,11 @@ def _edge(rng: random.Random, place: int) -> _Size | None:
     rows = (8, 256) if place % 3 else (512, 4096)
     m, n, k = log_uniform(rng, *rows, 8), log_uniform(rng, 1024, 18432, 8), log_uniform(rng, 768, 12288, 8)
     return (m, n, k) if EDGE_BYTES[0] < 2.0 * (m * k + k * n + m * n) < EDGE_BYTES[1] else None
+
+
+def _long(rng: random.Random) -> tuple[int, int, int]:
+    side = [log_uniform(rng, 256, 1024, 64) for _ in range(2)]
+    return side[0], side[1], log_uniform(rng, 8192, 49152, 64)
 
 
 def _tail(rng: random.Random, form: int) -> tuple[int, int, int]:

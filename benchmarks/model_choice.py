@@ -38,12 +38,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 from choice_plan import PIPELINE, TARGET, TYPES, Job, Types, payload, plan
 from choice_timing import Gpu
 from common import main_of_parts, new_parser, run
-from draw import COUNT, Drawn, draw, draw_edge, draw_fresh, draw_tail, draw_thin
+from draw import COUNT, Drawn, draw, draw_edge, draw_fresh, draw_long, draw_tail, draw_thin
 from measured_kernels import write_table
 from model_report import DEFAULT, FIRST, MOST, report
 
 # Draws beside that of the two halves.
-DRAWS = {"thin": draw_thin, "tail": draw_tail, "edge": draw_edge, "fresh": draw_fresh}
+DRAWS = {"thin": draw_thin, "tail": draw_tail, "edge": draw_edge, "fresh": draw_fresh, "long": draw_long}
 GROUP = 30
 _KEPT = "kernels.pickle"  # of a group, in its folder
 WHAT = "knobs that are chosen for drawn problems, hot L2, in turn with cuBLAS, median of 3 rounds"
