@@ -90,6 +90,7 @@ class Group:
             "prefetch": "cp_async",
             "swap_operands": False,
             "dependent_launch": True,
+            "early_weights": False,
         }
         for kernel in kernels:
             missing = sorted(names - set(kernel.knobs) - set(defaults))

@@ -45,6 +45,9 @@ CONSTANTS: dict[str, dict[str, Constant]] = {
         "l2_misses": Constant(0.2, 1.2, "the same of other tiles, where L2 does not hold the operands"),
         "latency": Constant(0.2, 1.2, "us from the request of a tile to its arrival, from L2"),
         "memory_latency": Constant(0.6, 2.5, "us from the request of a tile to its arrival, from HBM"),
+        "split_loads": Constant(
+            0.0, 0.4, "part by which loads take longer for every doubling of the splits of k beyond four"
+        ),
         "cluster_latency": Constant(0.0, 0.8, "us added to it in a cluster"),
         "cluster_doubling": Constant(0.0, 0.8, "us added by every doubling of a cluster of two"),
         "held": Constant(0.5, 2.5, "k steps of the matrix unit for which a stage is in use"),

@@ -37,6 +37,8 @@ _PITCH_BYTES = 16  # that TMA takes multiples of
 _ADDING_LANES, _DRAIN = 128, 0.06
 # What part of the operands a kernel by itself may read from HBM, to be chosen before a dependent one.
 _MOST_EVICTED = 0.5
+# Splits of k up to which loads take no longer than without; beyond, they read as many distant columns of A at a time.
+_NEAR_SPLITS = 4
 # What HBM traffic costs where it is hidden: a little, since it takes power. It decides between orders of tiles.
 _HIDDEN_TRAFFIC = 0.02
 
@@ -295,6 +297,9 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     # The multiprocessors share the memory system that TMA loads from: loads are faster where some of them are idle.
     idle = np.maximum(0.0, 1 - at_once / gpu.multiprocessors)
     fill = fill_step(parts, [cluster_n, cluster_m], gpu, constants) * (1 - constants["fill_idle"] * idle) * sharing
+    # Source: measured, docs/results/model_long_bf16-bf16.json.
+    scattered = 1 + constants["split_loads"] * np.log2(np.maximum(knobs.floats("split_k", 1) / _NEAR_SPLITS, 1.0))
+    fill = fill * scattered
     # Operands that a block reads alone, and that L2 does not hold, arrive with the latency of HBM.
     alone = (size.m < 1.5 * block_m) | (size.n < 1.5 * block_n)
     by_itself = ~np.asarray(knobs.column("dependent_launch", True), bool)
@@ -302,7 +307,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     absent = uncached(size, gpu, cached, constants["evicted"])
     missing = np.where(alone, absent, 0.0)
     only = [size.n <= block_n * cluster_n, size.m <= block_m * cluster_m]
-    l2 = l2_step(parts, [cluster_n, cluster_m], only, at_once, absent, gpu, constants)
+    l2 = l2_step(parts, [cluster_n, cluster_m], only, at_once, absent, gpu, constants) * scattered
     latency = (
         constants["latency"] * (1 - missing)
         + constants["memory_latency"] * missing
