@@ -398,10 +398,3 @@ def test_every_op_that_is_exported_is_evaluated() -> None:
     assert {name: set(numbers) for name, numbers in PREDICATES.items()} == {
         name: set(numbers) for name, numbers in reference_operations.PREDICATES.items()
     }
-
-
-def test_quotients_of_integers_are_cut_off_towards_zero() -> None:
-    backend = arrays.NumPyArrays()
-    x, y = np.array([7, -7, 7, -7, 6]), np.array([2, 2, -2, -2, 3])
-    assert ARITHMETIC["arith.divsi"](backend, x, y).tolist() == [3, -3, -3, 3, 2]
-    assert ARITHMETIC["arith.remsi"](backend, x, y).tolist() == [1, -1, 1, -1, 0]
