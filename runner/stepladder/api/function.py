@@ -16,7 +16,7 @@ from stepladder.api.kernel import Device, current_stream, device_of
 from stepladder.api.results import empty_like, stream_of
 from stepladder.api.signature import Parameter, Signature
 from stepladder.api.tensors import KnownTensors
-from stepladder.api.views import View, row_major, view_of
+from stepladder.api.views import View, check_on_host, row_major, view_of
 from stepladder.runtime.bundle import FunctionBuffer, FunctionManifest
 from stepladder.runtime.errors import FAILED, StepladderError, suggest
 
@@ -154,6 +154,8 @@ class Function:
                 if view.address < other.address + other.size and other.address < view.address + view.size:
                     raise ArgumentError(f"argument '{item.name}' overlaps another result in memory")
         if device is None:
+            if self.device != EMULATOR:
+                check_on_host([*views, *outs])
             self._run_on_host(views, outs)
         elif self.device == EMULATOR:
             raise ArgumentError(f"argument '{views[0].name}' is on a GPU, and the function runs on the emulator")

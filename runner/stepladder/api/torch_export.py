@@ -8,18 +8,17 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
 from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImports]
 
-from stepladder.api.by_shape import Argument
-from stepladder.api.errors import ArgumentError
+from stepladder.api.errors import ArgumentError, shape_text
 from stepladder.api.results import stream_of
 from stepladder.api.signature import Parameter
-from stepladder.api.torch_lowering import exported, first_line, linalg
-from stepladder.api.views import view_of
+from stepladder.api.torch_lowering import exported, linalg
+from stepladder.api.views import is_array
 from stepladder.runtime.errors import StepladderError
 
 _NORMS = (
@@ -110,7 +109,7 @@ class Module:
         # Elements of uint8 are i8 in linalg, whose ops say that they have no sign.
         self._unsigned = [tensor.dtype is torch.uint8 for tensor in examples]
         self._original = tuple(state.values())
-        self._state = tuple(_signless(tensor.detach()) for tensor in state.values())
+        self._state = tuple(signless(tensor.detach()) for tensor in state.values())
         self._names = [*state, *(f"input {number}" for number in range(len(examples)))]
         self._is_plain = not any(self._unsigned) and inputs == Structure.of(tuple(examples))[0]
         self._is_one = results.spec == pytree.tree_flatten(examples[0] if examples else torch.empty(0))[1]
@@ -136,13 +135,15 @@ class Module:
             ArgumentError: inputs of another structure than that of the example inputs, or with other constants.
         """
         if self._is_plain:
+            if len(given) != len(self._unsigned):
+                raise ArgumentError(f"{len(given)} inputs were passed, and the module takes {len(self._unsigned)}")
             return (*self._state, *given)
         tensors = self._inputs.tensors_of(given)
         for number, (tensor, is_unsigned) in enumerate(zip(tensors, self._unsigned)):
             if is_unsigned != (tensor.dtype is torch.uint8):
                 wanted = "uint8" if is_unsigned else "the type of the example input"
                 raise ArgumentError(f"argument 'input {number}' has elements of {tensor.dtype}; accepted: {wanted}")
-        return (*self._state, *map(_signless, tensors))
+        return (*self._state, *map(signless, tensors))
 
     def called(self, run: Callable[..., Any], given: Sequence[object], out: object, stream: object) -> Any:  # noqa: ANN401
         """Calls the kernels, writes what the module writes, and returns what it returns.
@@ -183,7 +184,12 @@ def _on(stream: object, like: torch.Tensor) -> contextlib.AbstractContextManager
     return torch.cuda.stream(torch.cuda.ExternalStream(stream_of(stream), device=like.device))
 
 
-def _signless(tensor: torch.Tensor) -> torch.Tensor:
+def signless(tensor: torch.Tensor) -> torch.Tensor:
+    """Returns a tensor as kernels take it: one of uint8 as int8, of the same memory.
+
+    Args:
+        tensor: of any element type.
+    """
     return tensor.view(torch.int8) if tensor.dtype is torch.uint8 else tensor
 
 
@@ -252,10 +258,11 @@ def export(module: torch.nn.Module, example_inputs: Sequence[object]) -> tuple[s
         StepladderError: torch-mlir is missing, or does not lower the module; the module writes tensors that are no
             inputs and no buffers.
     """
-    _check_examples(example_inputs)
+    check_examples(example_inputs)
     _check_mode(module)
     state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
     inputs, examples = Structure.of(tuple(example_inputs))
+    _check_tensors({**state, **{f"input {number}": tensor for number, tensor in enumerate(examples)}})
     # Of their own each: of one tensor for two inputs, `torch.export` makes one input.
     values = [item.detach() for item in (*state.values(), *examples)]
     written: list[int] = []
@@ -300,90 +307,36 @@ def _written(program: Any) -> list[int]:  # noqa: ANN401
     return [inputs.index(name) for name in signature.user_inputs_to_mutate.values()]
 
 
-def _check_examples(example_inputs: Sequence[object]) -> None:
+def check_examples(example_inputs: Sequence[object]) -> None:
+    """Refuses example inputs that are no sequence, and arrays of other libraries in them.
+
+    Args:
+        example_inputs: of `stepladder.compile`.
+
+    Raises:
+        ArgumentError: names what is accepted.
+    """
     if not isinstance(example_inputs, (tuple, list)):
         raise ArgumentError(
             f"argument 'example_inputs' is a {type(example_inputs).__name__}; accepted: a sequence of what the module "
             "is called with"
         )
+    for number, item in enumerate(pytree.tree_leaves(tuple(example_inputs))):
+        if is_array(item) and not isinstance(item, torch.Tensor):
+            raise ArgumentError(f"argument 'input {number}' is a {type(item).__name__}; accepted: tensors of PyTorch")
 
 
-class DynamicModule:
-    """A module as `torch.export` exports it with dynamic dimensions; each set of shapes is exported of this graph.
+def _check_tensors(given: Mapping[str, torch.Tensor]) -> None:
+    """Refuses tensors that no kernel reads.
 
     Args:
-        program: the `torch.export.ExportedProgram`.
-        inputs: structure of the inputs.
-        examples: the tensors in it.
-
-    Attributes:
-        arguments: the inputs, of which some dimensions may differ.
+        given: parameters, buffers and example inputs by name.
     """
-
-    def __init__(self, program: Any, inputs: Structure, examples: Sequence[torch.Tensor]) -> None:  # noqa: ANN401
-        self._graph = program.module()
-        self._inputs = inputs
-        self._like = [(tensor.dtype, tensor.device) for tensor in examples]
-        names = program.graph_signature.user_inputs
-        values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
-        symbolic = [values[name] for name in names if isinstance(values.get(name), torch.Tensor)]
-        self.arguments = [
-            Argument(
-                f"input {number}",
-                view_of(f"input {number}", _signless(tensor.detach()), None).type,
-                tuple(extent if isinstance(extent, int) else None for extent in value.shape),
+    for name, tensor in given.items():
+        if tensor.layout is not torch.strided or tensor.is_meta:
+            kind = "on the device 'meta'" if tensor.is_meta else f"a tensor of the layout {tensor.layout}"
+            raise ArgumentError(f"argument '{name}' is {kind}; accepted: dense tensors")
+        if not tensor.numel():
+            raise ArgumentError(
+                f"argument '{name}' is {shape_text(tuple(tensor.shape))}; accepted: extents of at least 1"
             )
-            for number, (tensor, value) in enumerate(zip(examples, symbolic))
-        ]
-
-    def tensors(self, given: Sequence[object]) -> list[torch.Tensor]:
-        """Returns the tensors in the inputs of a call.
-
-        Args:
-            given: the inputs.
-
-        Raises:
-            ArgumentError: as `Structure.tensors_of`.
-        """
-        return [_signless(tensor) for tensor in self._inputs.tensors_of(given)]
-
-    def of(self, shapes: Sequence[tuple[int, ...]]) -> tuple[str, Module]:
-        """Returns the module for inputs of some shapes; result as of `export`.
-
-        Args:
-            shapes: of the tensors in the inputs.
-
-        Raises:
-            StepladderError: as `export`; shapes that the exported graph excludes.
-        """
-        made = (torch.empty(shape, dtype=type_, device=on) for shape, (type_, on) in zip(shapes, self._like))
-        return export(self._graph, self._inputs.filled(list(made)))
-
-
-def dynamic(module: torch.nn.Module, example_inputs: Sequence[object], dynamic_shapes: object) -> DynamicModule:
-    """Returns a module that is exported with dynamic dimensions.
-
-    Args:
-        module: computes tensors; what it becomes later does not matter, but for the numbers in its parameters.
-        example_inputs: what it is called with.
-        dynamic_shapes: as of `torch.export`.
-
-    Raises:
-        StepladderError: as `torch.export`, for shapes that do not fit the inputs or that the module fixes.
-    """
-    _check_examples(example_inputs)
-    if not isinstance(dynamic_shapes, (dict, tuple, list)):
-        raise ArgumentError(
-            f"argument 'dynamic_shapes' is a {type(dynamic_shapes).__name__}; accepted: for each input a dictionary of "
-            "its dynamic dimensions, or None, as torch.export takes them"
-        )
-    inputs, examples = Structure.of(tuple(example_inputs))
-    values = inputs.filled([item.detach() for item in examples])
-    try:
-        program = torch.export.export(module, values, dynamic_shapes=dynamic_shapes, strict=False)
-    except Exception as error:  # of torch.export, of many kinds
-        raise StepladderError(
-            f"the module is not exported with these dynamic_shapes: {first_line(error)}",
-            notes=[line.strip() for line in str(error).splitlines()[1:] if line.strip().startswith("-")][:4],
-        ) from error
-    return DynamicModule(program, inputs, examples)

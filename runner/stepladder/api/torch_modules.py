@@ -16,7 +16,8 @@ from stepladder.api.building import Built, BuiltFunction, Job
 from stepladder.api.by_shape import ByShape, static_text
 from stepladder.api.function import Function
 from stepladder.api.kernel import Device, Kernel
-from stepladder.api.torch_export import DynamicModule, Module, dynamic, export
+from stepladder.api.torch_dynamic import DynamicModule, dynamic
+from stepladder.api.torch_export import Module, export
 from stepladder.runtime.errors import StepladderError
 
 

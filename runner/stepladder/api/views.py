@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import math
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -144,6 +145,24 @@ def is_on_host(array: object) -> bool:
         array: that a call was made on.
     """
     return isinstance(array, np.ndarray)
+
+
+def check_on_host(views: Sequence[View]) -> None:
+    """Checks arrays in host memory that are to be copied to a GPU and back.
+
+    Args:
+        views: of the arrays.
+
+    Raises:
+        ArgumentError: a tensor of PyTorch, whose caller means it to be on the GPU.
+    """
+    torch = torch_module()
+    for view in views:
+        if torch is not None and isinstance(view.array, torch.Tensor):
+            raise ArgumentError(
+                f"argument '{view.name}' is a tensor in host memory; accepted: tensors on 'cuda', arrays of NumPy, "
+                "which are copied, and with device='emulator' tensors in host memory"
+            )
 
 
 def view_of(name: str, array: object, stream: int | None = None) -> View:
