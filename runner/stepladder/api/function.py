@@ -17,7 +17,7 @@ from stepladder.api.results import empty_like, stream_of
 from stepladder.api.signature import Parameter, Signature
 from stepladder.api.tensors import KnownTensors
 from stepladder.api.views import View, check_on_host, row_major, view_of
-from stepladder.runtime.bundle import FunctionBuffer, FunctionManifest
+from stepladder.runtime.bundle import FunctionBuffer, FunctionBundle, FunctionManifest
 from stepladder.runtime.errors import FAILED, StepladderError, suggest
 
 if TYPE_CHECKING:
@@ -55,6 +55,11 @@ class Function:
 
     def __repr__(self) -> str:
         return f"<stepladder.Function {self.manifest.describe()}, for {self.manifest.target}>"
+
+    @property
+    def bundle(self) -> FunctionBundle:
+        """The function in memory, with its reference program."""
+        return self._bundle
 
     @property
     def manifest(self) -> FunctionManifest:
