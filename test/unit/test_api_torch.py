@@ -170,7 +170,15 @@ def test_the_backend_leaves_the_rest_to_pytorch(
     names, text = compiled(batches, half(torch, 2, 8, 16), half(torch, 2, 16, 8).transpose(1, 2).contiguous())
     assert names == ["stepladder_part_0"], text
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert "autocast is on" in compiled(layer.float(), torch.randn(8, 64))[1]
+        names, text = compiled(layer, half(torch, 8, 64))
+        assert "autocast is on" in text and not any("stepladder" in name for name in names)
+
+    def casts(x: Tensor) -> Tensor:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return layer(x)
+
+    names, text = compiled(casts, half(torch, 8, 64))
+    assert "autocast is on" in text and not any("stepladder" in name for name in names)
 
 
 def test_the_backend_compiles_for_each_size(

@@ -54,6 +54,12 @@ KERNELS = {
     "residual_mlp": (2, 0),
     "rms_linear": (1, 1),
     "softmax_head": (2, 1),
+    "top_experts": (3, 12),
+    "cache_update": (2, 3),
+    "sorted_scores": (1, 4),
+    "pooled_convolution": (2, 7),
+    "transposed_convolution": (1, 9),
+    "softmax_of_slices": (1, 2),
 }
 
 

@@ -21,7 +21,7 @@ from stepladder.api.building import AUTO
 from stepladder.api.compiling import compile as compile_kernel
 from stepladder.api.spec import MatmulSpec
 from stepladder.api.torch_part import TYPES, tensor_of
-from stepladder.api.torch_parts import LINEAR, MATMULS, divide, untaken
+from stepladder.api.torch_parts import LINEAR, MATMULS, divide, has_autocast, untaken
 from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
 
 # Functions of one argument, by the names that `linear` has for them.
@@ -49,6 +49,9 @@ def backend(
         example_inputs: of `torch.compile`; not looked at.
         device: `auto`, or `emulator` for tensors in host memory.
     """
+    if has_autocast(graph_module):
+        _log.debug("no matmul is taken: autocast is on")
+        return graph_module.forward
     left = divide(graph_module, device, _log)
     for module in (graph_module, *left):
         _replace_layers(module, device)
