@@ -100,10 +100,16 @@ class Module:
         inputs: structure of the inputs.
         examples: the tensors in it.
         results: structure of the results.
+        parameters: how many of `state`, the first, are parameters.
     """
 
     def __init__(
-        self, state: dict[str, torch.Tensor], inputs: Structure, examples: Sequence[torch.Tensor], results: Structure
+        self,
+        state: dict[str, torch.Tensor],
+        inputs: Structure,
+        examples: Sequence[torch.Tensor],
+        results: Structure,
+        parameters: int,
     ) -> None:
         self._inputs = inputs
         self._results = results
@@ -111,6 +117,8 @@ class Module:
         self._unsigned = [tensor.dtype is torch.uint8 for tensor in examples]
         self._state = tuple(_signless(tensor) for tensor in state.values())
         self._names = [*state, *(f"input {number}" for number in range(len(examples)))]
+        given = [number for number, tensor in enumerate(examples) if isinstance(tensor, torch.nn.Parameter)]
+        self._weights = (*range(parameters), *(len(state) + number for number in given))
         self._is_plain = not any(self._unsigned) and inputs == Structure.of(tuple(examples))[0]
         self._is_one = results.spec == pytree.tree_flatten(examples[0] if examples else torch.empty(0))[1]
 
@@ -123,6 +131,15 @@ class Module:
         if len(parameters) != len(self._names):
             return tuple(parameters)
         return tuple(dataclasses.replace(item, name=name) for item, name in zip(parameters, self._names))
+
+    def weights(self, arguments: Sequence[object]) -> tuple[int, ...]:
+        """Returns the places of parameters among the arguments of a kernel: the module's, and inputs whose examples are
+        parameters.
+
+        Args:
+            arguments: the kernel's, in order.
+        """
+        return self._weights if len(arguments) == len(self._names) else ()
 
     def arrays(self, given: Sequence[object]) -> Sequence[object]:
         """Returns the arrays that the kernels take.
@@ -171,7 +188,8 @@ def export(module: torch.nn.Module, example_inputs: Sequence[object]) -> tuple[s
         StepladderError: torch-mlir is missing, or does not lower the module; the module writes its inputs or buffers.
     """
     _check_examples(example_inputs)
-    state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    parameters = dict(module.named_parameters())
+    state = {**parameters, **dict(module.named_buffers())}
     names = list(state)
     inputs, examples = Structure.of(tuple(example_inputs))
     found: list[Structure] = []
@@ -217,7 +235,7 @@ def export(module: torch.nn.Module, example_inputs: Sequence[object]) -> tuple[s
                 what = f"{', '.join(named)}, {what}"
             raise StepladderError(f"the module has {what}", notes=[_INSTEAD] if dialect == "tm_tensor" else [])
     own = {name: tensor.detach() for name, tensor in state.items()}
-    return text, Module(own, inputs, examples, found[-1])
+    return text, Module(own, inputs, examples, found[-1], len(parameters))
 
 
 def _check_examples(example_inputs: Sequence[object]) -> None:

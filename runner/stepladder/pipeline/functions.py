@@ -314,8 +314,7 @@ def _build_function(text: str, name: str, request: Request, *, use_cache: bool, 
     reference = reference_export.export(selection.module, roles)
     settings = {"pairs": pairs, **{name: value for name, value in request.settings.items() if name in _OWN}}
     own = {name: value for name, value in request.settings.items() if name not in _OWN}
-    # Of the first kernel, a launcher does not know what precedes it.
-    request = dataclasses.replace(request, settings=own, constant_weights=False)
+    request = dataclasses.replace(request, settings=own)
     run = run_pipeline(text, name, Request(pipeline_file("functions"), settings, function=request.function))
     texts = stage_texts(run)
     if pairs:

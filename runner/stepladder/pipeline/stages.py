@@ -107,25 +107,26 @@ class Compiler:
         self.use_cache = use_cache
         self.texts = texts
         self.stages: dict[str, Stage] = {}
-        self._folders: dict[str, str] = {}
+        self._folders: dict[tuple[str, bool], str] = {}
         self._groups: dict[tuple[str, ...], str | None] = {}
         self.notes: list[str] = []
 
-    def stage(self, name: str) -> tuple[str, Stage]:
+    def stage(self, name: str, loads_early: bool = False) -> tuple[str, Stage]:
         """Returns the folder of a stage and the stage, compiled.
 
         Args:
             name: of the outlined function.
+            loads_early: whether a matmul may be chosen to load its weights before it waits for the kernel before it.
 
         Raises:
             StepladderError: what the pipelines of a matmul, or that of elementwise ops, refuse.
         """
-        text = self.texts[name]
-        if text not in self._folders:
+        key = text, loads_early = self.texts[name], loads_early and is_matmul(name)
+        if key not in self._folders:
             folder = f"kernels/{len(self.stages):02}-{name}"
-            self.stages[folder] = self._matmul(text, name) if is_matmul(name) else self._plain(text, name)
-            self._folders[text] = folder
-        folder = self._folders[text]
+            self.stages[folder] = self._matmul(text, name, loads_early) if is_matmul(name) else self._plain(text, name)
+            self._folders[key] = folder
+        folder = self._folders[key]
         return folder, self.stages[folder]
 
     def group(self, names: Sequence[str]) -> tuple[str, Stage] | None:
@@ -153,14 +154,16 @@ class Compiler:
         folder = self._groups[texts]
         return None if folder is None else (folder, self.stages[folder])
 
-    def _request(self, pipeline: str) -> Request:
+    def _request(self, pipeline: str, loads_early: bool = False) -> Request:
         """Returns the request of a matmul's pipeline."""
         settings = {**self.request.settings, "target": self.target}
-        return dataclasses.replace(self.request, pipeline=pipeline, settings=settings, function=None)
+        return dataclasses.replace(
+            self.request, pipeline=pipeline, settings=settings, function=None, constant_weights=loads_early
+        )
 
-    def _matmul(self, text: str, name: str) -> Stage:
+    def _matmul(self, text: str, name: str, loads_early: bool) -> Stage:
         def by(pipeline: str) -> builds.Build:
-            return builds.build(text, f"stage {name}", self._request(pipeline), use_cache=self.use_cache)
+            return builds.build(text, f"stage {name}", self._request(pipeline, loads_early), use_cache=self.use_cache)
 
         def is_pair() -> bool:
             payload = parse_payload(text, name)  # what `walk` returns does not keep it
@@ -267,30 +270,36 @@ class Plan:
             StepladderError: as `launch`.
         """
         stages = {symbol_of(op): op for op in walk(self.module, "func.func")}
+        # Of the first kernel, the launcher does not know what precedes it, unless the caller promises.
+        follows = compiler.request.constant_weights
         for group, calls in itertools.groupby(self.calls, lambda call: group_of(stages[_callee(call)])):
             members = list(calls)
             names = [_callee(call) for call in members]
             grouped = compiler.group(names) if group is not None else None
             if grouped is None:
-                yield from (self.launch(call, compiler) for call in members)
+                for call in members:
+                    yield self.launch(call, compiler, follows and self._has_given_weights(call))
+                    follows = True
                 continue
+            follows = True
             folder, stage = grouped
             values = [operand for call in members for operand in call.operands]
             yield bundle.Launch(_group_name(names[0]), folder, self._operands(values, stage), stage.kernel)
 
-    def launch(self, call: ir.Operation, compiler: Compiler) -> bundle.Launch:
+    def launch(self, call: ir.Operation, compiler: Compiler, loads_early: bool = False) -> bundle.Launch:
         """Returns the launch of a call.
 
         Args:
             call: a `func.call` of an outlined function.
             compiler: of the stages that are called.
+            loads_early: whether a matmul may be chosen to load its weights before it waits for the kernel before it.
 
         Raises:
             StepladderError: what the stage's pipelines refuse; names the kernel.
         """
         name = _callee(call)
         try:
-            folder, stage = compiler.stage(name)
+            folder, stage = compiler.stage(name, loads_early)
         except StepladderError as error:
             error.location = diagnostics.location_text(call.location) or error.location
             error.notes = (*error.notes, f"the refused kernel is @{name} after the step {_OUTLINED}")
@@ -299,6 +308,14 @@ class Plan:
         if isinstance(stage.code, bundle.Bundle):
             operands |= self._workspaces(stage.code.manifest)
         return bundle.Launch(name, folder, operands, stage.kernel)
+
+    def _has_given_weights(self, call: ir.Operation) -> bool:
+        """Tells whether the largest operands of a kernel, which are the weights of a product of few rows, are arguments
+        or constants: no kernel of the function writes them."""
+        sizes = [math.prod(ir.MemRefType(operand.type).shape) for operand in call.operands]
+        largest = [operand for operand, size in zip(call.operands, sizes) if size == max(sizes)]
+        roots = [origin(operand, _VIEWS) for operand in largest]
+        return all(producer(root) is None and ir.BlockArgument(root).arg_number < self.arguments for root in roots)
 
     def _operands(self, values: Sequence[ir.Value], stage: Stage) -> dict[str, int]:
         """Returns the buffers that a stage is launched on, by role."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,15 +54,17 @@ class LoadedFunction:
     Args:
         device: the GPU.
         bundle: of the function.
+        kept: numbers of the arguments that nothing writes which is enqueued before a call and may still run.
 
     Raises:
         StepladderError: the GPU cannot run a kernel; status NOT_EXECUTED.
         CudaError: the driver refuses a kernel, or there is too little memory.
     """
 
-    def __init__(self, device: Device, bundle: FunctionBundle) -> None:
+    def __init__(self, device: Device, bundle: FunctionBundle, kept: Container[int] = ()) -> None:
         self.device = device
         self.bundle = bundle
+        self._kept = kept
         self._kernels: dict[str, Kernel] = {}
         for launch in bundle.manifest.launches:
             if launch.folder not in self._kernels:
@@ -147,11 +149,13 @@ class LoadedFunction:
             for item in manifest.front:
                 yield Access(written(item.arguments))
             early = [operands[role] for role in manifest.read_early]
+            variable = [number for number in early if number not in self._constants]
             yield Access(
                 written(manifest.arguments),
-                ranges(number for number in early if number not in self._constants),
+                ranges(variable),
                 bool(early),
                 manifest.dependent_launch,
+                all(buffers[number].kind == "argument" and buffers[number].number in self._kept for number in variable),
             )
 
     def graph(self, addresses: Mapping[int, int], stream: int) -> Replay | None:
@@ -208,14 +212,15 @@ class DeviceFunction:
     Args:
         device: the GPU.
         bundle: of the function.
+        kept: as for `LoadedFunction`.
 
     Attributes:
         loaded: its kernels.
     """
 
-    def __init__(self, device: Device, bundle: FunctionBundle) -> None:
+    def __init__(self, device: Device, bundle: FunctionBundle, kept: Container[int] = ()) -> None:
         self.bundle = bundle
-        self.loaded = LoadedFunction(device, bundle)
+        self.loaded = LoadedFunction(device, bundle, kept)
         manifest = bundle.manifest
         self._buffers = {
             place: device.allocate(buffer.bytes)
