@@ -24,11 +24,11 @@ from stepladder.pipeline.build import build
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.functions import build_function
 from stepladder.pipeline.request import Request
-from stepladder.runtime.bundle import Bundle, read_bundle
+from stepladder.runtime.bundle import Bundle, FunctionBundle, read_bundle
 from stepladder.runtime.function_launch import LoadedFunction
 from stepladder.runtime.problem import Problem
 from stepladder.runtime.reference import matmul_program
-from weight_functions import EARLY, bundle_of, chain
+from weight_functions import EARLY, bundle_of, chain, projections
 
 CONTEXT = 1234
 OTHER = 99
@@ -319,12 +319,25 @@ def test_weights_that_kernels_of_a_function_read_early(
 ) -> None:
     bundle = bundle_of(chain(5, 128, weights, results=results), EARLY)
     fake.addresses = itertools.count(0x1000000, 0x100000)
+    assert overlaps_of(fake, bundle, addresses, kept) == overlaps
+
+
+def overlaps_of(fake: FakeGpu, bundle: FunctionBundle, addresses: tuple[int, ...], kept: tuple[int, ...]) -> list[int]:
+    """Returns which kernels of a function are launched while the one before ends."""
     function = LoadedFunction(open_gpu(0).device, bundle, kept)
     places = [place for kind in ("argument", "result") for place, _ in bundle.manifest.of_kind(kind)]
-    for _ in range(2):  # one call behind the other
-        for launch in function.launchers(dict(zip(places, addresses, strict=True)), STREAM):
-            launch()
-    assert [getattr(config, "numAttrs", 0) for config, *_ in launches(fake)] == overlaps * 2
+    before = len(launches(fake))
+    for launch in function.launchers(dict(zip(places, addresses, strict=True)), STREAM):
+        launch()
+    return [getattr(config, "numAttrs", 0) for config, *_ in launches(fake)[before:]]
+
+
+def test_weights_that_a_group_reads_early(fake: FakeGpu) -> None:
+    bundle = bundle_of(projections(5, 128, [64, 64]), {**EARLY, "groups": "true"})
+    for kept, overlaps in (((), [0]), ((1,), [0]), ((1, 2), [1])):
+        assert overlaps_of(fake, bundle, APART, kept) == overlaps
+    # A result beside the promised weights is written by the call before.
+    assert overlaps_of(fake, bundle, (*APART[:3], APART[1] + 32, APART[4]), (1, 2)) == [0]
 
 
 def test_the_promise_of_a_function(fake: FakeGpu, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from stepladder.emulator.functions import EmulatedFunction
 from stepladder.runtime.bundle import FunctionBundle
 from stepladder.verify.function_check import check_function
-from weight_functions import EARLY, bundle_of, chain
+from weight_functions import EARLY, bundle_of, chain, projections
 
 pytestmark = pytest.mark.usefixtures("needs_ptxas")
 
@@ -51,6 +51,41 @@ def test_what_is_chosen(weights: Sequence[int | str], promised: bool, early: lis
 def test_numbers(weights: Sequence[int | str]) -> None:
     bundle = bundle_of(chain(5, 128, weights), EARLY)
     assert all(item is not False for item in early_of(bundle))
+    function = EmulatedFunction(bundle)
+    assert all(report.passed for report in check_function(bundle, function, 0))
+    assert not function.findings
+
+
+def groups_of(bundle: FunctionBundle) -> list[tuple[int, bool]]:
+    """Returns of each group its matmuls, and whether it loads all of their weights early."""
+    kernels = [launch.kernel for launch in bundle.manifest.launches if launch.kernel is not None]
+    return [(len(kernel.problems), len(kernel.read_early) == len(kernel.problems)) for kernel in kernels]
+
+
+@pytest.mark.parametrize(
+    "rows, settings, promised, groups",
+    [
+        (4, {}, False, [(3, False)]),  # the first kernel
+        (4, {}, True, [(3, True)]),
+        (4, {"groups": "false"}, True, []),
+        (128, {}, True, []),
+        (128, {"groups": "true"}, True, [(3, False)]),
+    ],
+)
+def test_projections_of_few_rows(
+    rows: int, settings: dict[str, str], promised: bool, groups: list[tuple[int, bool]]
+) -> None:
+    bundle = bundle_of(projections(rows, 4096, [4096, 1024, 1024]), settings, constant_weights=promised)
+    assert groups_of(bundle) == groups
+    assert len(bundle.manifest.launches) == (1 if groups else 3)
+
+
+def test_numbers_of_a_group() -> None:
+    bundle = bundle_of(projections(5, 200, [128, 64, 40]), {**EARLY, "groups": "true"})
+    assert groups_of(bundle) == [(3, True)]
+    (launch,) = bundle.manifest.launches
+    kinds = [bundle.manifest.buffers[launch.operands[role]].number for role in launch.kernel.read_early]
+    assert kinds == [1, 2, 3]
     function = EmulatedFunction(bundle)
     assert all(report.passed for report in check_function(bundle, function, 0))
     assert not function.findings

@@ -68,6 +68,28 @@ def chain(rows: int, width: int, weights: Sequence[int | str], *, results: Seque
     return "\n".join([*lines, f"  return {', '.join(returned)} : {', '.join([x] * len(returned))}", "}"])
 
 
+def projections(rows: int, width: int, columns: Sequence[int]) -> str:
+    """Returns a function of matmuls of one input, argument 0, in bf16, with f32 results.
+
+    Args:
+        rows, width: of the input.
+        columns: of each of the weights.
+    """
+    x, weights = f"tensor<{rows}x{width}xbf16>", [f"tensor<{width}x{n}xbf16>" for n in columns]
+    sums = [f"tensor<{rows}x{n}xf32>" for n in columns]
+    given = ", ".join(f"%a{number}: {type_}" for number, type_ in enumerate((x, *weights)))
+    lines = [f"func.func @projections({given}) -> ({', '.join(sums)}) {{", "  %zero = arith.constant 0.0 : f32"]
+    for number, (weight, type_) in enumerate(zip(weights, sums)):
+        lines += [
+            f"  %e{number} = tensor.empty() : {type_}",
+            f"  %z{number} = linalg.fill ins(%zero : f32) outs(%e{number} : {type_}) -> {type_}",
+            f"  %y{number} = linalg.matmul ins(%a0, %a{number + 1} : {x}, {weight}) outs(%z{number} : {type_})"
+            f" -> {type_}",
+        ]
+    returned = ", ".join(f"%y{number}" for number in range(len(columns)))
+    return "\n".join([*lines, f"  return {returned} : {', '.join(sums)}", "}"])
+
+
 def bundle_of(
     text: str, settings: Mapping[str, int | str] | None = None, *, constant_weights: bool = False
 ) -> FunctionBundle:

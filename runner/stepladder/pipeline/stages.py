@@ -21,6 +21,7 @@ from stepladder.pipeline.automatic import first_of, pipelines_for
 from stepladder.pipeline.codegen.kernel import find_program
 from stepladder.pipeline.codegen.machine_code import check_resources, generate
 from stepladder.pipeline.context import parse_payload
+from stepladder.pipeline.group_knobs import is_faster
 from stepladder.pipeline.groups import build_group
 from stepladder.pipeline.library import pipeline_file
 from stepladder.pipeline.request import Request
@@ -93,6 +94,13 @@ class Compiler:
     Attributes:
         stages: by folder.
         notes: groups of matmuls that no pipeline made one kernel of, and why.
+
+    Args:
+        target: GPU architecture.
+        request: of the matmuls.
+        use_cache: reuse machine code made before from the same LLVM IR.
+        texts: payloads of the stages, by name.
+        groups_faster: whether groups are compiled only where one launch is predicted to be faster.
     """
 
     def __init__(
@@ -101,14 +109,17 @@ class Compiler:
         request: Request,
         use_cache: bool,
         texts: Mapping[str, str],
+        *,
+        groups_faster: bool = False,
     ) -> None:
         self.target = target
         self.request = request
         self.use_cache = use_cache
         self.texts = texts
+        self.groups_faster = groups_faster
         self.stages: dict[str, Stage] = {}
         self._folders: dict[tuple[str, bool], str] = {}
-        self._groups: dict[tuple[str, ...], str | None] = {}
+        self._groups: dict[tuple[tuple[str, ...], bool], str | None] = {}
         self.notes: list[str] = []
 
     def stage(self, name: str, loads_early: bool = False) -> tuple[str, Stage]:
@@ -129,30 +140,37 @@ class Compiler:
         folder = self._folders[key]
         return folder, self.stages[folder]
 
-    def group(self, names: Sequence[str]) -> tuple[str, Stage] | None:
-        """Returns the folder of a group of matmuls and the group, compiled to one kernel; None where no pipeline does.
+    def group(self, names: Sequence[str], loads_early: bool) -> tuple[str, Stage] | None:
+        """Returns the folder of a group of matmuls and the group, compiled to one kernel; None where no pipeline does,
+        or, with `groups_faster`, where one launch is not predicted to be faster.
 
         Args:
             names: of the outlined functions.
+            loads_early: as for `stage`, of all of them.
         """
         texts = tuple(self.texts[name] for name in names)
-        if texts not in self._groups:
+        key = texts, loads_early
+        if key not in self._groups:
+            self._groups[key] = None
+            pipelines = pipelines_for(self.request.pipeline, self.target)
 
             def by(pipeline: str) -> Stage:
-                request = self._request(pipeline)
+                request = self._request(pipeline, loads_early)
                 built = build_group(_group_name(names[0]), texts, request, use_cache=self.use_cache)
                 return Stage(built.code, built.roles, built.kernel)
 
             try:
-                stage = first_of(pipelines_for(self.request.pipeline, self.target), by)
+                if self.groups_faster and not is_faster(texts, self._request(pipelines[0], loads_early)):
+                    return None
+                stage = first_of(pipelines, by)
             except StepladderError as error:
-                self._groups[texts] = None
-                self.notes.append(f"{', '.join(names)} are a launch each: {error.message}")
+                if not self.groups_faster:
+                    self.notes.append(f"{', '.join(names)} are a launch each: {error.message}")
             else:
-                self._groups[texts] = f"kernels/{len(self.stages):02}-{_group_name(names[0])}"
-                self.stages[self._groups[texts] or ""] = stage
-        folder = self._groups[texts]
-        return None if folder is None else (folder, self.stages[folder])
+                folder = self._groups[key] = f"kernels/{len(self.stages):02}-{_group_name(names[0])}"
+                self.stages[folder] = stage
+        found = self._groups[key]
+        return None if found is None else (found, self.stages[found])
 
     def _request(self, pipeline: str, loads_early: bool = False) -> Request:
         """Returns the request of a matmul's pipeline."""
@@ -275,7 +293,8 @@ class Plan:
         for group, calls in itertools.groupby(self.calls, lambda call: group_of(stages[_callee(call)])):
             members = list(calls)
             names = [_callee(call) for call in members]
-            grouped = compiler.group(names) if group is not None else None
+            is_early = follows and all(map(self._has_given_weights, members))
+            grouped = compiler.group(names, is_early) if group is not None else None
             if grouped is None:
                 for call in members:
                     yield self.launch(call, compiler, follows and self._has_given_weights(call))

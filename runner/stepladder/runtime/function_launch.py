@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from stepladder.runtime.buffers import Borrowed, Buffer
-from stepladder.runtime.bundle import Argument, FunctionBundle, Launch, TmaDescriptor
+from stepladder.runtime.bundle import Argument, FunctionBundle, Launch, Manifest, TmaDescriptor
 from stepladder.runtime.device import Device
 from stepladder.runtime.driver import Cuda, CudaError
 from stepladder.runtime.element_types import element_type
@@ -142,11 +142,8 @@ class LoadedFunction:
             def written(arguments: Sequence[Argument], operands: Mapping[str, int] = operands) -> tuple[range, ...]:
                 return ranges(operands[item.role] for item in arguments if item.access != "read")
 
-            if launch.kernel is not None:
-                yield Access(written(launch.kernel.arguments), waits=launch.kernel.dependent_launch)
-                continue
-            manifest = self.bundle.matmul(launch).manifest
-            for item in manifest.front:
+            manifest = launch.kernel or self.bundle.matmul(launch).manifest
+            for item in manifest.front if isinstance(manifest, Manifest) else ():
                 yield Access(written(item.arguments))
             early = [operands[role] for role in manifest.read_early]
             variable = [number for number in early if number not in self._constants]
