@@ -7,7 +7,7 @@ import pytest
 from stepladder.emulator.functions import EmulatedFunction
 from stepladder.runtime.bundle import FunctionBundle
 from stepladder.verify.function_check import check_function
-from weight_functions import EARLY, bundle_of, chain, projections
+from weight_functions import EARLY, bundle_of, chain, gated, projections
 
 pytestmark = pytest.mark.usefixtures("needs_ptxas")
 
@@ -89,3 +89,22 @@ def test_numbers_of_a_group() -> None:
     function = EmulatedFunction(bundle)
     assert all(report.passed for report in check_function(bundle, function, 0))
     assert not function.findings
+
+
+def test_a_pair_of_products() -> None:
+    """Both matrices of weights are read early; the pair is the first kernel, and the next one reads its own."""
+    knobs = {**EARLY, "swap_operands": "false", "block_n": 16}
+    bundle = bundle_of(gated(4, 64, 96), knobs)
+    first, second = (bundle.matmul(launch).manifest for launch in bundle.manifest.launches)
+    assert set(first.read_early) == {"b", "d0"} and second.read_early == ("b",)
+    function = EmulatedFunction(bundle)
+    assert all(report.passed for report in check_function(bundle, function, 0))
+    assert not function.findings
+
+
+@pytest.mark.parametrize("promised", [False, True])
+def test_a_pair_is_chosen_to_load_early(promised: bool) -> None:
+    bundle = bundle_of(gated(4, 4096, 14336), constant_weights=promised)
+    first, second = (bundle.matmul(launch).manifest for launch in bundle.manifest.launches)
+    assert set(first.read_early) == ({"b", "d0"} if promised else set())
+    assert second.read_early == ("b",)

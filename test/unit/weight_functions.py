@@ -90,6 +90,38 @@ def projections(rows: int, width: int, columns: Sequence[int]) -> str:
     return "\n".join([*lines, f"  return {returned} : {', '.join(sums)}", "}"])
 
 
+def gated(rows: int, width: int, inner: int) -> str:
+    """Returns a function of two matmuls of one input, whose product of products is multiplied by a third matrix.
+
+    Args:
+        rows, width: of the input, argument 0.
+        inner: columns of the first two weights.
+    """
+    x, h = f"tensor<{rows}x{width}xbf16>", f"tensor<{rows}x{inner}xbf16>"
+    sums, last = f"tensor<{rows}x{inner}xf32>", f"tensor<{rows}x{width}xf32>"
+    up, down = f"tensor<{width}x{inner}xbf16>", f"tensor<{inner}x{width}xbf16>"
+    map_ = "affine_map<(i, j) -> (i, j)>"
+    elementwise = f'indexing_maps = [{map_}, {map_}, {map_}], iterator_types = ["parallel", "parallel"]'
+    return f"""func.func @gated(%x: {x}, %gate: {up}, %up: {up}, %down: {down}) -> {last} {{
+  %zero = arith.constant 0.0 : f32
+  %s = tensor.empty() : {sums}
+  %z = linalg.fill ins(%zero : f32) outs(%s : {sums}) -> {sums}
+  %g = linalg.matmul ins(%x, %gate : {x}, {up}) outs(%z : {sums}) -> {sums}
+  %u = linalg.matmul ins(%x, %up : {x}, {up}) outs(%z : {sums}) -> {sums}
+  %e = tensor.empty() : {h}
+  %h = linalg.generic {{{elementwise}}} ins(%g, %u : {sums}, {sums}) outs(%e : {h}) {{
+  ^bb0(%a: f32, %b: f32, %out: bf16):
+    %p = arith.mulf %a, %b : f32
+    %t = arith.truncf %p : f32 to bf16
+    linalg.yield %t : bf16
+  }} -> {h}
+  %f = tensor.empty() : {last}
+  %l = linalg.fill ins(%zero : f32) outs(%f : {last}) -> {last}
+  %y = linalg.matmul ins(%h, %down : {h}, {down}) outs(%l : {last}) -> {last}
+  return %y : {last}
+}}"""
+
+
 def bundle_of(
     text: str, settings: Mapping[str, int | str] | None = None, *, constant_weights: bool = False
 ) -> FunctionBundle:
