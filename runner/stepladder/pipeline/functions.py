@@ -28,7 +28,7 @@ from stepladder.pipeline.automatic import AUTO, WITHOUT_GPU, first_of, pipelines
 from stepladder.pipeline.codegen.toolchain import find_tool, tool_versions
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.definition import KnobValue
-from stepladder.pipeline.group_knobs import is_faster
+from stepladder.pipeline.group_knobs import has_few_rows, is_faster
 from stepladder.pipeline.library import pipeline_file
 from stepladder.pipeline.pair_choice import is_slower
 from stepladder.pipeline.request import Request
@@ -327,7 +327,7 @@ def _build_function(text: str, name: str, request: Request, *, use_cache: bool, 
         if is_slower(matmuls, _of_matmuls(request, by, target)):
             return _build_function(text, name, asked, use_cache=use_cache, pairs=False)
     is_chosen = request.tuned and "groups" not in settings
-    if is_chosen:
+    if is_chosen and sum(has_few_rows(stage) for name, stage in texts.items() if is_matmul(name)) > 1:
         grouped = _divide(text, name, request, {**settings, "groups": True})
         by = pipelines_for(request.pipeline, target)[0]
         if _has_faster_group(grouped, _of_matmuls(request, by, target)):

@@ -7,8 +7,9 @@ import math
 from collections.abc import Mapping, Sequence
 
 from stepladder.mlir.bindings import ir
-from stepladder.payload.matmul import PayloadMatmul
+from stepladder.payload.matmul import PayloadMatmul, find_matmul
 from stepladder.pipeline import knob_choice, library
+from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.cost_model import early_weights
 from stepladder.pipeline.cost_model.ranking import Candidate
 from stepladder.pipeline.definition import Knobs, KnobValue, Pipeline
@@ -51,6 +52,19 @@ def requests_of(texts: Sequence[str], request: Request) -> dict[str, Request]:
     }
 
 
+def has_few_rows(text: str) -> bool:
+    """Tells whether a matmul has so few rows that it may be in a group without being asked for.
+
+    Args:
+        text: its payload.
+
+    Raises:
+        StepladderError: as `find_matmul`.
+    """
+    problem = find_matmul(parse_payload(text, "group")).problem
+    return early_weights.is_short(problem.m, problem.m)
+
+
 def is_faster(texts: Sequence[str], request: Request) -> bool:
     """Tells whether matmuls of few rows are predicted to take less time in one launch than in one each.
 
@@ -66,7 +80,7 @@ def is_faster(texts: Sequence[str], request: Request) -> bool:
     """
     pipeline = library.load(request.pipeline)
     read = _read(pipeline, texts, request)
-    if not all(early_weights.is_short(item.problem.m, item.problem.m) for _, item in read.values()):
+    if not all(map(has_few_rows, read)):
         return False
     for is_early in (True, False) if request.constant_weights else (False,):
         asked = dataclasses.replace(request, constant_weights=is_early)
