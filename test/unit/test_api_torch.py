@@ -227,6 +227,41 @@ def test_the_backend_where_an_address_is_odd(
             close(module(x), layer(x))
 
 
+def test_the_option_of_the_backend(torch: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With `constant_weights`, parts read parameters early, and no other inputs, also of parts of one structure."""
+    pytest.importorskip("torch_mlir.fx")
+    from stepladder.api import torch_backend, torch_parts
+
+    parts: list[torch_parts.Part] = []
+    made = torch_parts.Part
+    monkeypatch.setattr(torch_parts, "Part", lambda *given: parts.append(made(*given)) or parts[-1])
+
+    class Layers(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.w, self.v = (torch.nn.Parameter(half(torch, 32, 32)) for _ in range(2))
+
+        def forward(self, x: Tensor, y: Tensor) -> Tensor:
+            z = torch.softmax(torch.relu(x @ self.w) @ self.v, 1)
+            return torch.relu(z @ self.w) @ y
+
+    layers, x, y = Layers(), half(torch, 4, 32), half(torch, 32, 32)
+    plan = functools.partial(torch_backend.backend, device=EMULATOR)
+    for options, kept in ({}, [0, 0]), ({"constant_weights": True}, [2, 1]):
+        torch.compiler.reset()
+        parts.clear()
+        with torch.no_grad():
+            close(torch.compile(layers, backend=plan, options=options)(x, y), layers(x, y))
+        assert [len(part._kernels.kept) for part in parts] == kept
+    graph = torch.fx.symbolic_trace(torch.nn.ReLU())
+    for options, message in (
+        ({"constant": True}, "option 'constant' is unknown; accepted: 'constant_weights'"),
+        ({"constant_weights": 1}, "argument 'constant_weights' is 1; accepted: True and False"),
+    ):
+        with pytest.raises(stepladder.ArgumentError, match=message):
+            plan(graph, [], options=options)
+
+
 def test_the_backend_records_gradients(torch: ModuleType, compiled: Callable[..., tuple[list[str], list[str]]]) -> None:
     model = torch.nn.Sequential(
         torch.nn.Linear(64, 64), torch.nn.GELU(), torch.nn.LayerNorm(64), torch.nn.Linear(64, 64, bias=False)

@@ -44,6 +44,28 @@ def test_a_module_is_compiled(torch: ModuleType) -> None:
         stepladder.compile(layer, [torch.randn(8, 3)], device=EMULATOR, target="sm_90a")
 
 
+def test_parameters_are_the_weights_of_a_promise(torch: ModuleType) -> None:
+    """A function reads parameters early, and inputs only where their examples are parameters."""
+    pytest.importorskip("torch_mlir.fx")
+
+    class Layers(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = torch.nn.Linear(64, 32, dtype=torch.float16)
+            self.register_buffer("scale", torch.ones(32, dtype=torch.float16))
+
+        def forward(self, x: Tensor, w: Tensor) -> Tensor:
+            return torch.relu(self.first(x) * self.scale) @ w
+
+    x, w = torch.randn(4, 64, dtype=torch.float16), torch.randn(32, 48, dtype=torch.float16)
+    for given, weights in ((w, {0, 1}), (torch.nn.Parameter(w, requires_grad=False), {0, 1, 4})):
+        for promised in (False, True):
+            made = stepladder.compile(Layers(), [x, given], device=EMULATOR, target="sm_90a", constant_weights=promised)
+            assert isinstance(made, stepladder.Function)
+            assert [item.name for item in made.inputs] == ["first.weight", "first.bias", "scale", "input 0", "input 1"]
+            assert made.constant_weights is promised and made.kept == (weights if promised else set())
+
+
 def test_a_module_is_called_as_it_is(torch: ModuleType) -> None:
     """Containers of inputs and results, constants among the inputs, weights of uint8, and a convolution of patches."""
     pytest.importorskip("torch_mlir.fx")

@@ -90,6 +90,7 @@ class Module:
         inputs: structure of the inputs.
         examples: the tensors in it.
         results: structure of the results.
+        parameters: how many of `state`, the first, are parameters.
         written: numbers of the parameters, buffers and inputs that the module writes; what it writes to them is in
             front of the results of the kernels.
         returned: for each tensor that the module returns, the number of the written one that it is, or None.
@@ -101,6 +102,7 @@ class Module:
         inputs: Structure,
         examples: Sequence[torch.Tensor],
         results: Structure,
+        parameters: int,
         written: Sequence[int] = (),
         returned: Sequence[int | None] = (),
     ) -> None:
@@ -111,6 +113,9 @@ class Module:
         self._original = tuple(state.values())
         self._state = tuple(signless(tensor.detach()) for tensor in state.values())
         self._names = [*state, *(f"input {number}" for number in range(len(examples)))]
+        given = [number for number, tensor in enumerate(examples) if isinstance(tensor, torch.nn.Parameter)]
+        weights = (*range(parameters), *(len(state) + number for number in given))
+        self._weights = tuple(number for number in weights if number not in written)
         self._is_plain = not any(self._unsigned) and inputs == Structure.of(tuple(examples))[0]
         self._is_one = results.spec == pytree.tree_flatten(examples[0] if examples else torch.empty(0))[1]
         self._written, self._returned = tuple(written), tuple(returned)
@@ -124,6 +129,15 @@ class Module:
         if len(parameters) != len(self._names):
             return tuple(parameters)
         return tuple(dataclasses.replace(item, name=name) for item, name in zip(parameters, self._names))
+
+    def weights(self, arguments: Sequence[object]) -> tuple[int, ...]:
+        """Returns the places of parameters among the arguments of a kernel: the module's, and inputs whose examples are
+        parameters.
+
+        Args:
+            arguments: the kernel's, in order.
+        """
+        return self._weights if len(arguments) == len(self._names) else ()
 
     def arrays(self, given: Sequence[object]) -> Sequence[object]:
         """Returns the arrays that the kernels take.
@@ -260,7 +274,8 @@ def export(module: torch.nn.Module, example_inputs: Sequence[object]) -> tuple[s
     """
     check_examples(example_inputs)
     _check_mode(module)
-    state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    parameters = dict(module.named_parameters())
+    state = {**parameters, **dict(module.named_buffers())}
     inputs, examples = Structure.of(tuple(example_inputs))
     _check_tensors({**state, **{f"input {number}": tensor for number, tensor in enumerate(examples)}})
     # Of their own each: of one tensor for two inputs, `torch.export` makes one input.
@@ -276,7 +291,7 @@ def export(module: torch.nn.Module, example_inputs: Sequence[object]) -> tuple[s
     assert trace.results is not None
     if not program.graph_signature.user_outputs:
         raise StepladderError("the module returns no tensor")
-    return linalg(program), Module(state, inputs, examples, trace.results, written, trace.returned)
+    return linalg(program), Module(state, inputs, examples, trace.results, len(parameters), written, trace.returned)
 
 
 def _check_mode(module: torch.nn.Module) -> None:

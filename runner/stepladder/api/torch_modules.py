@@ -28,11 +28,18 @@ class ModuleKernel(Kernel):
         built: the kernel of a function whose first arguments are the parameters and buffers.
         module: how it is called.
         device: as for `Kernel`.
+        constant_weights: whether no kernel that may still run at a call writes the parameters.
     """
 
-    def __init__(self, built: Built, module: Module, device: Device) -> None:
+    def __init__(self, built: Built, module: Module, device: Device, *, constant_weights: bool = False) -> None:
         arguments = signature.of_bundle(built.bundle)
-        super().__init__(built, dataclasses.replace(arguments, inputs=module.named(arguments.inputs)), device)
+        weights = {arguments.inputs[place].role for place in module.weights(arguments.inputs)}
+        super().__init__(
+            built,
+            dataclasses.replace(arguments, inputs=module.named(arguments.inputs)),
+            device,
+            constant_weights=constant_weights and weights.issuperset(built.bundle.manifest.read_early),
+        )
         self._module = module
 
     def __call__(self, *arrays: object, out: object = None, stream: object = None) -> Any:  # noqa: ANN401
@@ -47,10 +54,12 @@ class ModuleFunction(Function):
         built: a function whose first arguments are the parameters and buffers.
         module: how it is called.
         device: as for `Function`.
+        constant_weights: as for `ModuleKernel`.
     """
 
-    def __init__(self, built: BuiltFunction, module: Module, device: Device) -> None:
-        super().__init__(built, device)
+    def __init__(self, built: BuiltFunction, module: Module, device: Device, *, constant_weights: bool = False) -> None:
+        arguments = built.bundle.manifest.of_kind("argument")
+        super().__init__(built, device, constant_weights=constant_weights, weights=module.weights(arguments))
         self.inputs = module.named(self.inputs)
         self._module = module
 
@@ -115,11 +124,9 @@ def _compiled(text: str, module: Module, job: Job, device: Device) -> ModuleKern
         built = building.build_any(dataclasses.replace(job, text=text))
     except StepladderError as error:
         raise _as_function(error) from error
-    return (
-        ModuleFunction(built, module, device)
-        if isinstance(built, BuiltFunction)
-        else ModuleKernel(built, module, device)
-    )
+    if isinstance(built, BuiltFunction):
+        return ModuleFunction(built, module, device, constant_weights=job.constant_weights)
+    return ModuleKernel(built, module, device, constant_weights=job.constant_weights)
 
 
 def _as_function(error: StepladderError) -> StepladderError:

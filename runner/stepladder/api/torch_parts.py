@@ -94,13 +94,16 @@ def has_autocast(graph_module: torch.fx.GraphModule) -> bool:
     return any("autocast" in getattr(node.target, "__name__", "") for node in graph_module.graph.nodes)
 
 
-def divide(graph_module: torch.fx.GraphModule, device: str, log: logging.Logger) -> list[torch.fx.GraphModule]:
+def divide(
+    graph_module: torch.fx.GraphModule, device: str, log: logging.Logger, *, constant_weights: bool = False
+) -> list[torch.fx.GraphModule]:
     """Replaces the parts of a graph that compile, by calls of `Part`.
 
     Args:
         graph_module: of `torch.compile`; it is changed.
         device: `auto`, or `emulator` for tensors in host memory.
         log: for the reasons why ops are left to PyTorch.
+        constant_weights: as for `kernels_of`.
 
     Returns:
         The submodules of parts that are refused, which are called instead of their ops.
@@ -129,7 +132,9 @@ def divide(graph_module: torch.fx.GraphModule, device: str, log: logging.Logger)
         part: Any = graph_module.get_submodule(name)
         try:
             key = _structure(part.graph)
-            kernels = made.get(key) or made.setdefault(key, kernels_of(part, device, log))
+            kernels = made.get(key) or made.setdefault(
+                key, kernels_of(part, device, log, constant_weights=constant_weights)
+            )
         except StepladderError as error:
             if error.status == NOT_EXECUTED:
                 raise
@@ -273,7 +278,8 @@ def _is_acyclic(graph_module: torch.fx.GraphModule, parts: Sequence[Partition]) 
 
 
 def _structure(graph: torch.fx.Graph) -> object:
-    """Returns what the kernels of a part depend on: its ops, and the types and shapes of its inputs."""
+    """Returns what the kernels of a part depend on: its ops, the types and shapes of its inputs, and which of these are
+    parameters."""
     numbers = {node: number for number, node in enumerate(graph.nodes)}
 
     def numbered(item: object) -> object:
@@ -282,7 +288,8 @@ def _structure(graph: torch.fx.Graph) -> object:
     found = []
     for node in graph.nodes:
         value = tensor_of(node) if node.op == "placeholder" else None
-        what = str(node.target) if node.op != "placeholder" else value is not None and (value.dtype, str(value.shape))
+        described = value is not None and (value.dtype, str(value.shape), isinstance(value, torch.nn.Parameter))
+        what = str(node.target) if node.op != "placeholder" else described
         found.append((node.op, what, repr(numbered(node.args)), repr(numbered(node.kwargs))))
     return tuple(found)
 
