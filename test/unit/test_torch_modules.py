@@ -122,7 +122,7 @@ def test_modules_on_a_gpu_are_exported(torch: ModuleType) -> None:
         keep, classes = (torch.ones(*shape, device="cuda:0", dtype=torch.int64) for shape in ((16, 16), (16,)))
         given = [x, keep.bool(), weight, classes]
     text, module = torch_export.export(Layer(), given)
-    assert "linalg.matmul" in text and [item.device.type for item in module.arrays([x])] == ["cuda"]
+    assert "linalg.matmul" in text and [item.device.type for item in module.arrays(given)] == ["cuda"] * 4
 
 
 def test_a_loss_by_indices(torch: ModuleType) -> None:
