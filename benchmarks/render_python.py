@@ -12,8 +12,10 @@ _WAYS = (("calls", "calls"), ("in a graph", "graph"))
 
 def calls_table() -> str:
     """Returns the host time of calls, of matmuls and of functions of several kernels, beside other libraries'."""
-    measured = result("python_calls")
-    rows = [{"call": name, "us": f"{value:.1f}"} for name, value in measured["microseconds"].items()]
+    measured, other = result("python_calls"), result("python_calls_nvmath")
+    times = measured["microseconds"]
+    times |= {name: value for name, value in other["microseconds"].items() if name.startswith("nvmath.")}
+    rows = [{"call": name, "us": f"{value:.1f}"} for name, value in times.items()]
     what = measured["what"]
     functions = []
     for case in measured["functions"]:
@@ -23,8 +25,8 @@ def calls_table() -> str:
             row[f"{name}, us"] = "" if value is None else f"{value:.1f}"
         functions.append(row)
     return (
-        table(rows)
-        + f"\nOn 64 x 64 tensors of f16; {what}; `out` is given or allocated. {where(measured)}.\n\n"
+        table(rows) + f"\nOn 64 x 64 tensors of f16; {what}; `out` is given or allocated. {where(measured)}; "
+        f"those of nvmath-python in an earlier run, beside torch.mm at {other['microseconds']['torch.mm']:.1f} us.\n\n"
         + table(functions)
         + "\nThe same of functions of several kernels, on eight rows and widths up to 96, of bf16. `Kernels` calls a "
         "kernel after the other.\n"

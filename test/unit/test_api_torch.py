@@ -164,6 +164,15 @@ def test_the_backend_leaves_the_rest_to_pytorch(
     assert "changes memory or a mode, and ops do not move across it" in text
     assert names.count("stepladder.linear.default") == 2
 
+    # Weights by their attribute T, and dropout in eval mode.
+    drop, down, up = torch.nn.Dropout(0.5).eval(), half(torch, 8, 64), half(torch, 64, 8)
+
+    def low_rank(x: Tensor) -> Tensor:
+        return layer(x) + drop(drop(x) @ down.T @ up.mT)
+
+    names, text = compiled(low_rank, half(torch, 8, 64))
+    assert names == ["stepladder_part_0"], text
+
     def batches(a: Tensor, b: Tensor) -> Tensor:
         return torch.bmm(a, b.transpose(1, 2))
 

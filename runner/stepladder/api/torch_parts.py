@@ -51,6 +51,7 @@ _ELEMENTWISE = {
 }
 _VIEWS = {
     *(torch.reshape, torch.transpose, torch.permute, torch.flatten, torch.t),
+    *(torch.ops.aten.numpy_T, torch.ops.aten.mT),  # the attributes T and mT
     *("view", "reshape", "transpose", "permute", "flatten", "t", "contiguous"),
 }
 
@@ -108,6 +109,7 @@ def divide(
     Returns:
         The submodules of parts that are refused, which are called instead of their ops.
     """
+    _drop_dropouts(graph_module.graph)
     _drop_in_place(graph_module.graph)
     reason = _whole_graph_refusal(graph_module)
     if reason is not None:
@@ -145,6 +147,16 @@ def divide(
         log.debug("%s: %s; computes %s", name, kernels, _ops(part.graph))
         setattr(graph_module, name, Part(name, kernels, part, log))
     return left
+
+
+def _drop_dropouts(graph: torch.fx.Graph) -> None:
+    """Removes dropouts of modules in eval mode, which return what they are given."""
+    for node in list(graph.nodes):
+        if node.op == "call_function" and node.target is _functional.dropout:
+            given = dict(zip(("input", "p", "training"), node.args)) | node.kwargs
+            if given.get("training") is False:
+                node.replace_all_uses_with(given["input"])
+                graph.erase_node(node)
 
 
 def _drop_in_place(graph: torch.fx.Graph) -> None:
