@@ -8,8 +8,10 @@ For 2048 tokens (prefill) and 1, 8 and 32 (decode), in bf16. Each function is on
 beside eager PyTorch and `torch.compile(mode="max-autotune")`, of a module with the weights as parameters. Contestants
 run in turn, in one process, on the same data; every number is the median of the rounds. `calls` is the time of a call
 among many, with the host's work; `graph` that of a CUDA graph of the same work, for which `torch.compile` leaves its
-own graphs out. The numbers of each function are compared with PyTorch's in f32 first. Cases of the file that are not
-measured again are kept. --graphs-only leaves out the calls of `torch.compile`, which take it another compilation.
+own graphs out; `layers` that of a call in a graph of several, each with weights of its own, as the layers of a model
+have them. In decode, `promised` is compiled and called with `constant_weights`. The numbers of each function are
+compared with PyTorch's in f64 first, by a tolerance that its types and sizes give. Cases of the file that are not
+measured again are kept. --graphs-only leaves out calls, for which `torch.compile` would take another compilation.
 --dry-run compares on the emulator, at small sizes, with NumPy.
 """
 
@@ -30,59 +32,21 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
-import ml_dtypes
 import numpy as np
 
 import duel
 import stepladder
 from common import new_parser, run, write_result
-from model_functions import MODELS, SMALL, Model, payload
+from function_numbers import distance, error_of, expected, random_arrays
+from model_functions import EPSILON, MODELS, SMALL, Model, payload
 from stepladder.runtime.device import Device
+from stepladder.verify.function_check import norm_tolerance
 from torch_rounds import captured, in_turn
 
 TOKENS = (2048, 1, 8, 32)
+FEW = 32  # tokens of decode
+LAYERS = 4  # calls in a graph, each with weights of its own
 TARGET = "sm_90a"
-TOLERANCE = 2e-2  # norm of the error, of that of the result
-
-
-def expected(kind: str, x: Any, weights: Sequence[Any], linear: Callable, silu: Callable, relu: Callable) -> tuple:  # noqa: ANN401
-    """Returns the results of a function, computed with the operations of a library.
-
-    Args:
-        kind: of the function.
-        x: the input.
-        weights: in the order of the arguments.
-        linear, silu, relu: the operations.
-    """
-    if kind == "projections":
-        return tuple(linear(x, weight) for weight in weights)
-    if kind == "mlp":
-        return (linear(relu(linear(x, weights[0])), weights[1]),)
-    gate, up, down = weights
-    return (linear(silu(linear(x, gate)) * linear(x, up), down),)
-
-
-def random_arrays(function: stepladder.Function) -> list[np.ndarray]:
-    """Returns arguments: normal numbers, divided by the root of the rows' length in weights.
-
-    Args:
-        function: whose arguments they are.
-    """
-    generator = np.random.default_rng(0)
-    arrays = [generator.standard_normal(item.shape, np.float32) for item in function.inputs]
-    return [
-        (array if number == 0 else array / np.float32(array.shape[1] ** 0.5)).astype(ml_dtypes.bfloat16)
-        for number, array in enumerate(arrays)
-    ]
-
-
-def error_of(got: np.ndarray, wanted: np.ndarray) -> float:
-    """Returns the norm of the error over that of the numbers.
-
-    Args:
-        got, wanted: arrays of one shape.
-    """
-    return float(np.linalg.norm(got.astype(np.float64) - wanted) / np.linalg.norm(wanted))
 
 
 def compiled(kind: str, model: Model, m: int, **options: Any) -> stepladder.Function:  # noqa: ANN401
@@ -111,7 +75,13 @@ def dry_run(kind: str, model: Model, m: int) -> dict[str, Any]:
     got = got if isinstance(got, tuple) else (got,)
     x, *weights = (array.astype(np.float64) for array in arrays)
     wanted = expected(
-        kind, x, weights, lambda a, w: a @ w.T, lambda a: a / (1 + np.exp(-a)), lambda a: np.maximum(a, 0)
+        kind,
+        x,
+        weights,
+        lambda a, w: a @ w.T,
+        lambda a: a / (1 + np.exp(-a)),
+        lambda a: np.maximum(a, 0),
+        lambda a, w: a / np.sqrt((a * a).mean(-1, keepdims=True) + EPSILON) * w,
     )
     return described(function, max(map(error_of, got, wanted)))
 
@@ -121,28 +91,39 @@ def described(function: stepladder.Function, error: float) -> dict[str, Any]:
 
     Args:
         function: that was compiled.
-        error: relative, of its results.
+        error: the norm of that of its results, over theirs.
     """
-    manifest = function.manifest
+    manifest, tolerance = function.manifest, norm_tolerance(function.bundle)
     matmuls = sum(launch.kernel is None for launch in manifest.launches)
     return {
         "kernels": [launch.stage for launch in manifest.launches],
         "matmuls": matmuls,
         "workspace": manifest.workspace,
         "error": error,
-        "passed": error <= TOLERANCE,
+        "tolerance": tolerance,
+        "passed": error <= tolerance,
     }
 
 
-def bundle_of(folder: Path, kind: str, model: Model, m: int) -> Path:
+def bundle_of(folder: Path, kind: str, model: Model, m: int, promise: bool) -> Path:
     """Returns the path of a function's bundle.
 
     Args:
         folder: of the bundles.
         kind: of the function.
         model, m: widths of the model, and rows of the input.
+        promise: whether its weights are constant.
     """
-    return folder / f"{model.name}_{kind}_{m}.bundle"
+    return folder / f"{model.name}_{kind}_{m}{'_promised' * promise}.bundle"
+
+
+def promises(m: int) -> tuple[bool, ...]:
+    """Returns whether functions are compiled with the promise of constant weights, and without.
+
+    Args:
+        m: rows of the input; only kernels for few of them load weights early.
+    """
+    return (False, True) if m <= FEW else (False,)
 
 
 def compile_all(cases: Sequence[tuple[str, Model, int]], workers: int) -> None:
@@ -158,7 +139,8 @@ def compile_all(cases: Sequence[tuple[str, Model, int]], workers: int) -> None:
 
 def _try_to_compile(case: tuple[str, Model, int]) -> None:
     with contextlib.suppress(stepladder.StepladderError):
-        compiled(*case)
+        for promise in promises(case[2]):
+            compiled(*case, constant_weights=promise)
 
 
 def tuned(torch: Any, call: Callable[..., tuple], weights: Sequence[Any]) -> Callable[[Any], tuple]:  # noqa: ANN401
@@ -184,11 +166,13 @@ def tuned(torch: Any, call: Callable[..., tuple], weights: Sequence[Any]) -> Cal
     return torch.compile(Layers(), mode="max-autotune")
 
 
-def measure(function: stepladder.Function, kind: str, model: Model, m: int, others: Collection[str]) -> dict[str, Any]:
+def measure(
+    functions: dict[str, stepladder.Function], kind: str, model: Model, m: int, others: Collection[str]
+) -> dict[str, Any]:
     """Returns the result of a function, measured beside PyTorch on the GPU.
 
     Args:
-        function: that was compiled.
+        functions: that were compiled, by name: `stepladder`, and in decode `promised`.
         kind: of the function.
         model, m: widths of the model, and rows of the input.
         others: of `graph` and `calls`, what is measured of `torch.compile` beside eager mode.
@@ -197,52 +181,109 @@ def measure(function: stepladder.Function, kind: str, model: Model, m: int, othe
     from torch.nn import functional  # pyright: ignore[reportMissingImports]
 
     torch.manual_seed(0)
-    tensors = [
-        (torch.randn(item.shape, device="cuda") / (item.shape[1] ** 0.5 if number else 1)).to(torch.bfloat16)
-        for number, item in enumerate(function.inputs)
-    ]
-    library = functional.linear, functional.silu, torch.relu
+    first = functions["stepladder"]
+
+    def random_tensors() -> list[Any]:
+        return [
+            (
+                torch.randn(item.shape, device="cuda")
+                / (item.shape[-1] ** 0.5 if number and len(item.shape) > 1 else 1)
+            ).to(torch.bfloat16)
+            for number, item in enumerate(first.inputs)
+        ]
+
+    layers = [random_tensors() for _ in range(LAYERS if m <= FEW else 1)]
+    tensors = layers[0]
+
+    def rms_norm(x: Any, weight: Any) -> Any:  # noqa: ANN401
+        return functional.rms_norm(x, weight.shape, weight, EPSILON)
+
+    library = functional.linear, functional.silu, torch.relu, rms_norm
 
     def eager(x: Any, *weights: Any) -> tuple:  # noqa: ANN401
         return expected(kind, x, weights, *library)
 
+    def new_outs() -> list[Any]:
+        return [torch.empty(item.shape, dtype=torch.bfloat16, device="cuda") for item in first.outputs]
+
+    outs = [new_outs() for _ in layers]
+    calls: dict[str, list[Callable[[], object]]] = {
+        name: [
+            lambda each=each, given=given, out=out: each(*given, out=out[0] if len(out) == 1 else out)
+            for given, out in zip(layers, outs)
+        ]
+        for name, each in functions.items()
+    }
     with torch.no_grad():
-        got = function(*tensors)
-        wanted = eager(*(tensor.float() for tensor in tensors))
-        error = max(
-            float((a.double() - b.double()).norm() / b.double().norm())
-            for a, b in zip(got if isinstance(got, tuple) else (got,), wanted)
-        )
-        del got, wanted
-        result = described(function, error)
+        wanted = [eager(*(tensor.double() for tensor in given)) for given in layers]
+        error = 0.0
+        graphs, several = {}, {}
+        for name, each in calls.items():
+            graphs[name], several[name] = captured(torch, each[0]), captured(torch, in_order(each))
+            behind_itself = [item for item in (several[name], several[name]) if item is not None]
+            for run_all in (in_order(each), in_order(behind_itself)) if behind_itself else (in_order(each),):
+                for out in itertools.chain(*outs):
+                    out.fill_(float("nan"))
+                run_all()
+                torch.cuda.synchronize()
+                error = max(error, *(distance(one, two) for a, b in zip(outs, wanted) for one, two in zip(a, b)))
+        del wanted
+        result = described(functions[next(reversed(functions))], error)
         if not result["passed"]:
             return result
-        outs = [torch.empty(item.shape, dtype=torch.bfloat16, device="cuda") for item in function.outputs]
-        out = outs[0] if len(outs) == 1 else outs
         torch.compiler.reset()
-        calls: dict[str, Callable[[], object]] = {"stepladder": lambda: function(*tensors, out=out)}
-        calls["eager"] = lambda: eager(*tensors)
-        graphs = {name: captured(torch, call) for name, call in calls.items()}
-        x, *weights = tensors
+        eagers: list[Callable[[], object]] = [lambda given=given: eager(*given) for given in layers]
+        graphs["eager"], several["eager"] = captured(torch, eagers[0]), captured(torch, in_order(eagers))
+        timed: dict[str, Callable[[], object]] = {name: each[0] for name, each in calls.items()}
+        timed["eager"] = eagers[0]
         if "graph" in others:
             without = torch.compile(eager, mode="max-autotune-no-cudagraphs")
-            graphs["max-autotune"] = captured(torch, lambda: without(*tensors))
+            tuned_calls: list[Callable[[], object]] = [lambda given=given: without(*given) for given in layers]
+            graphs["max-autotune"] = captured(torch, tuned_calls[0])
+            several["max-autotune"] = captured(torch, in_order(tuned_calls))
         if "calls" in others:
-            whole = tuned(torch, eager, weights)
-            calls["max-autotune"] = lambda: whole(x)
+            whole = tuned(torch, eager, tensors[1:])
+            timed["max-autotune"] = lambda: whole(tensors[0])
+        ways = {"graph": graphs}
+        if len(layers) > 1 and others:
+            ways["layers"] = several
+        if others != ("graph",):
+            ways["calls"] = timed
         result["us"] = {
-            "calls": in_turn(torch, calls),
-            "graph": in_turn(torch, {name: graph for name, graph in graphs.items() if graph is not None}),
+            way: in_turn(torch, {name: call for name, call in items.items() if call is not None})
+            for way, items in ways.items()
         }
+        if "layers" in result["us"]:
+            result["us"]["layers"] = {
+                name: [time / LAYERS for time in times] for name, times in result["us"]["layers"].items()
+            }
         result["ratios"] = {
             way: {
-                other: statistics.median(a / b for a, b in zip(times[other], times["stepladder"]))
-                for other in ("eager", "max-autotune")
-                if other in times and "stepladder" in times
+                name: {
+                    other: statistics.median(a / b for a, b in zip(times[other], times[name]))
+                    for other in ("eager", "max-autotune")
+                    if other in times
+                }
+                for name in functions
+                if name in times
             }
             for way, times in result["us"].items()
         }
     return result
+
+
+def in_order(calls: Sequence[Callable[[], object]]) -> Callable[[], None]:
+    """Returns a function that makes several calls.
+
+    Args:
+        calls: in order.
+    """
+
+    def run_all() -> None:
+        for call in calls:
+            call()
+
+    return run_all
 
 
 def measured(folder: Path | None, kind: str, model: Model, m: int, others: Collection[str]) -> dict[str, Any]:
@@ -252,11 +293,16 @@ def measured(folder: Path | None, kind: str, model: Model, m: int, others: Colle
         folder: of the bundles; None for none.
         kind, model, m, others: as of `measure`.
     """
-    if folder is None:
-        return measure(compiled(kind, model, m), kind, model, m, others)
-    function = stepladder.load(str(bundle_of(folder, kind, model, m)))
-    assert isinstance(function, stepladder.Function)
-    return measure(function, kind, model, m, others)
+    functions: dict[str, stepladder.Function] = {}
+    for promise in promises(m):
+        if folder is None:
+            function = compiled(kind, model, m, constant_weights=promise)
+        else:
+            path = str(bundle_of(folder, kind, model, m, promise))
+            function = stepladder.load(path, constant_weights=promise)
+        assert isinstance(function, stepladder.Function)
+        functions["promised" if promise else "stepladder"] = function
+    return measure(functions, kind, model, m, others)
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -287,7 +333,9 @@ def main() -> int:
     models = SMALL if args.dry_run else [model for model in MODELS if model.name.startswith(args.models)]
     if args.compile:
         for kind, model, m in itertools.product(args.kinds.split(","), models, tokens):
-            compiled(kind, model, m).save(str(bundle_of(args.compile, kind, model, m)))
+            for promise in promises(m):
+                function = compiled(kind, model, m, constant_weights=promise)
+                function.save(str(bundle_of(args.compile, kind, model, m, promise)))
         return 0
     if not args.dry_run:
         if args.bundles is None:

@@ -1,4 +1,5 @@
-"""Functions of public models as linalg on tensors of bf16: MLPs, gated MLPs and attention projections."""
+"""Functions of public models as linalg on tensors of bf16: MLPs, gated MLPs, also with the norm before them and the
+residual behind them, and attention projections."""
 
 from __future__ import annotations
 
@@ -22,6 +23,7 @@ MODELS = (
     Model("Qwen2.5-7B", 3584, 18944, 3584, 512),
     Model("GPT-NeoX-20B", 6144, 24576, 6144, 6144),
 )
+EPSILON = 1e-5  # of norms
 SMALL = (Model("small", 64, 96, 64, 32),)
 
 
@@ -64,6 +66,39 @@ class Text:
             f"ins({', '.join(operands)} : {types}) outs({empty} : {_type(shape)}) {{\n  ^bb0({names}, %out: bf16):"
             + "".join(f"\n    {line}" for line in body)
             + f"\n    linalg.yield %y : bf16\n  }} -> {_type(shape)}"
+        )
+
+    def rms_norm(self, x: str, m: int, n: int) -> str:
+        """Adds x divided by the root of the mean of its squares, times a new weight, and returns its name.
+
+        Args:
+            x: the name of the input, m x n.
+            m, n: sizes.
+        """
+        weight = self.argument(n)
+        begin = self._new(f"tensor.empty() : {_type((m,), 'f32')}")
+        sums = _type((m,), "f32")
+        zeros = self._new(f"linalg.fill ins(%zero : f32) outs({begin} : {sums}) -> {sums}")
+        rows, all_ = "affine_map<(i, j) -> (i)>", "affine_map<(i, j) -> (i, j)>"
+        squares = self._new(
+            f'linalg.generic {{indexing_maps = [{all_}, {rows}], iterator_types = ["parallel", "reduction"]}} '
+            f"ins({x} : {_type((m, n))}) outs({zeros} : {sums}) {{\n  ^bb0(%x0: bf16, %sum: f32):\n"
+            "    %f = arith.extf %x0 : bf16 to f32\n    %q = arith.mulf %f, %f : f32\n"
+            f"    %y = arith.addf %sum, %q : f32\n    linalg.yield %y : f32\n  }} -> {sums}"
+        )
+        empty = self._new(f"tensor.empty() : {_type((m, n))}")
+        maps = ", ".join([all_, rows, "affine_map<(i, j) -> (j)>", all_])
+        return self._new(
+            f'linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel", "parallel"]}} '
+            f"ins({x}, {squares}, {weight} : {_type((m, n))}, {sums}, {_type((n,))}) "
+            f"outs({empty} : {_type((m, n))}) {{\n"
+            "  ^bb0(%x0: bf16, %x1: f32, %x2: bf16, %out: bf16):\n"
+            f"    %count = arith.constant {float(n)} : f32\n    %small = arith.constant {EPSILON:e} : f32\n"
+            "    %mean = arith.divf %x1, %count : f32\n    %sum = arith.addf %mean, %small : f32\n"
+            "    %root = math.rsqrt %sum : f32\n    %f = arith.extf %x0 : bf16 to f32\n"
+            "    %g = arith.mulf %f, %root : f32\n    %t = arith.truncf %g : f32 to bf16\n"
+            "    %y = arith.mulf %t, %x2 : bf16\n    linalg.yield %y : bf16\n"
+            f"  }} -> {_type((m, n))}"
         )
 
     def linear(self, x: str, m: int, k: int, n: int) -> str:
@@ -110,7 +145,7 @@ def payload(kind: str, model: Model, m: int) -> str:
     """Returns the text of a function.
 
     Args:
-        kind: `mlp` (ReLU), `gated_mlp` (SiLU) or `projections`.
+        kind: `mlp` (ReLU), `gated_mlp` (SiLU), `norm_mlp` (x plus the gated MLP of its RMS norm) or `projections`.
         model: its widths.
         m: rows of the input.
     """
@@ -120,13 +155,17 @@ def payload(kind: str, model: Model, m: int) -> str:
     if kind == "projections":
         results = {text.linear(x, m, model.hidden, n): (m, n) for n in (model.query, model.key, model.key)}
         return text.function(kind, results)
-    h = text.linear(x, m, model.hidden, model.mlp)
+    inner = text.rms_norm(x, m, model.hidden) if kind == "norm_mlp" else x
+    h = text.linear(inner, m, model.hidden, model.mlp)
     if kind == "mlp":
         zero = "%z = arith.constant 0.0 : bf16"
         h = text.elementwise(wide, {h: "bf16"}, [zero, "%y = arith.maximumf %x0, %z : bf16"])
     else:
         sigmoid = ["%n = arith.negf %x0 : bf16", "%e = math.exp %n : bf16", "%d = arith.addf %e, %one : bf16"]
         h = text.elementwise(wide, {h: "bf16"}, [*sigmoid, "%y = arith.divf %x0, %d : bf16"])
-        up = text.linear(x, m, model.hidden, model.mlp)
+        up = text.linear(inner, m, model.hidden, model.mlp)
         h = text.elementwise(wide, {h: "bf16", up: "bf16"}, ["%y = arith.mulf %x0, %x1 : bf16"])
-    return text.function(kind, {text.linear(h, m, model.mlp, model.hidden): (m, model.hidden)})
+    y = text.linear(h, m, model.mlp, model.hidden)
+    if kind == "norm_mlp":
+        y = text.elementwise((m, model.hidden), {x: "bf16", y: "bf16"}, ["%y = arith.addf %x0, %x1 : bf16"])
+    return text.function(kind, {y: (m, model.hidden)})

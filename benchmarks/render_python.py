@@ -12,8 +12,10 @@ _WAYS = (("calls", "calls"), ("in a graph", "graph"))
 
 def calls_table() -> str:
     """Returns the host time of calls, of matmuls and of functions of several kernels, beside other libraries'."""
-    measured = result("python_calls")
-    rows = [{"call": name, "us": f"{value:.1f}"} for name, value in measured["microseconds"].items()]
+    measured, other = result("python_calls"), result("python_calls_nvmath")
+    times = measured["microseconds"]
+    times |= {name: value for name, value in other["microseconds"].items() if name.startswith("nvmath.")}
+    rows = [{"call": name, "us": f"{value:.1f}"} for name, value in times.items()]
     what = measured["what"]
     functions = []
     for case in measured["functions"]:
@@ -23,8 +25,8 @@ def calls_table() -> str:
             row[f"{name}, us"] = "" if value is None else f"{value:.1f}"
         functions.append(row)
     return (
-        table(rows)
-        + f"\nOn 64 x 64 tensors of f16; {what}; `out` is given or allocated. {where(measured)}.\n\n"
+        table(rows) + f"\nOn 64 x 64 tensors of f16; {what}; `out` is given or allocated. {where(measured)}; "
+        f"those of nvmath-python in an earlier run, beside torch.mm at {other['microseconds']['torch.mm']:.1f} us.\n\n"
         + table(functions)
         + "\nThe same of functions of several kernels, on eight rows and widths up to 96, of bf16. `Kernels` calls a "
         "kernel after the other.\n"
@@ -38,18 +40,25 @@ def functions_table() -> str:
     for case in measured["cases"]:
         name, kind = case["model"]["name"], case["kind"].replace("_", " ")
         row = {"model": name, "function": kind, "tokens": str(case["tokens"])}
-        row["us, in a graph"] = f"{median(case['us']['graph']['stepladder']):.1f}"
         # Calls of max-autotune are left out: its own graphs copy the weights, which are arguments here.
-        for title, way, other in (
-            ("in a graph, to eager", "graph", "eager"),
-            ("in a graph, to max-autotune", "graph", "max-autotune"),
+        for title, way, contestant in (
+            ("alone", "graph", "stepladder"),
+            ("layers", "layers", "stepladder"),
+            ("layers, promised", "layers", "promised"),
         ):
-            row[title] = f"{case['ratios'][way][other]:.2f}"
+            is_there = contestant in case["us"].get(way, {})
+            row[f"{title}, us"] = f"{median(case['us'][way][contestant]):.1f}" if is_there else ""
+            for other in ("eager", "max-autotune"):
+                ratio = case["ratios"][way][contestant].get(other) if is_there else None
+                row[f"to {other}" + ("" if title == "alone" else f" ({title})")] = (
+                    "" if ratio is None else f"{ratio:.2f}"
+                )
         rows.append(row)
     return (
         table(rows)
-        + "\nSpeed as a ratio to PyTorch in eager mode and to `torch.compile` with max-autotune, bf16, medians of 7 "
-        "rounds; `in a graph` is a CUDA graph of the same work. "
+        + "\nSpeed as a ratio to PyTorch in eager mode and to `torch.compile` with max-autotune, in CUDA graphs, bf16, "
+        "medians of 7 rounds. `alone` is a graph of one call; `layers` is a call in a graph of four, each with weights "
+        "of its own; `promised` is compiled and called with `constant_weights=True`. "
         f"{where(measured)}.\n"
     )
 
@@ -84,7 +93,7 @@ def function_calls_table() -> str:
         }
         for name, title in (("stepladder", "us, a call"), ("eager", "eager, a call")):
             row[title] = f"{median(case['us']['calls'][name]):.1f}"
-        row |= {f"{title}, to eager": f"{case['ratios'][way]['eager']:.2f}" for title, way in _WAYS}
+        row |= {f"{title}, to eager": f"{case['ratios'][way]['stepladder']['eager']:.2f}" for title, way in _WAYS}
         rows.append(row)
     return (
         table(rows)

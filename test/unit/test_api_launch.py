@@ -24,9 +24,11 @@ from stepladder.pipeline.build import build
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.functions import build_function
 from stepladder.pipeline.request import Request
-from stepladder.runtime.bundle import Bundle, read_bundle
+from stepladder.runtime.bundle import Bundle, FunctionBundle, read_bundle
+from stepladder.runtime.function_launch import LoadedFunction
 from stepladder.runtime.problem import Problem
 from stepladder.runtime.reference import matmul_program
+from weight_functions import EARLY, bundle_of, chain, projections
 
 CONTEXT = 1234
 OTHER = 99
@@ -285,3 +287,67 @@ def test_targets_of_gpus() -> None:
     assert [target_for(item) for item in capabilities] == ["sm_75", "sm_80", "sm_86", "sm_90a", "sm_90"]
     with pytest.raises(stepladder.StepladderError, match=r"compute capability 7\.0"):
         target_for((7, 0))
+
+
+# Of x, two or three weights, and one or two results of a chain: addresses that are apart.
+APART = (0x10000, 0x100000, 0x200000, 0x300000, 0x400000)
+
+
+@pytest.mark.parametrize(
+    "weights, results, addresses, kept, overlaps",
+    [
+        ([1, 2, 3], (), APART, (), [0, 1, 1]),
+        ([1, 2, 3], (), APART, (1, 2, 3), [1, 1, 1]),
+        ([1, 2, 3], (), APART, (2, 3), [0, 1, 1]),  # the weights of the first are no weights of the promise
+        ([1, 1], (), APART[:3], (), [0, 1]),
+        # The result of the first kernel is the weights of the second, or of the third, or a part of them.
+        ([1, 2], (0,), (*APART[:3], APART[2], APART[4]), (1, 2), [1, 0]),
+        ([1, 2], (0,), (*APART[:3], APART[2] + 128 * 128 * 2 - 16, APART[4]), (1, 2), [1, 0]),
+        ([1, 2], (0,), (*APART[:3], APART[2] + 128 * 128 * 2, APART[4]), (1, 2), [1, 1]),
+        ([1, 2, 3], (0,), (*APART[:4], APART[3], 0x500000), (1, 2, 3), [1, 1, 1]),  # the second waits for the first
+        # A kernel of the function writes the weights.
+        (["twice", 1], (), (*APART[:2], APART[4]), (1,), [0, 0, 1]),
+    ],
+)
+def test_weights_that_kernels_of_a_function_read_early(
+    fake: FakeGpu,
+    weights: list[int | str],
+    results: tuple[int, ...],
+    addresses: tuple[int, ...],
+    kept: tuple[int, ...],
+    overlaps: list[int],
+) -> None:
+    bundle = bundle_of(chain(5, 128, weights, results=results), EARLY)
+    fake.addresses = itertools.count(0x1000000, 0x100000)
+    assert overlaps_of(fake, bundle, addresses, kept) == overlaps
+
+
+def overlaps_of(fake: FakeGpu, bundle: FunctionBundle, addresses: tuple[int, ...], kept: tuple[int, ...]) -> list[int]:
+    """Returns which kernels of a function are launched while the one before ends."""
+    function = LoadedFunction(open_gpu(0).device, bundle, kept)
+    places = [place for kind in ("argument", "result") for place, _ in bundle.manifest.of_kind(kind)]
+    before = len(launches(fake))
+    for launch in function.launchers(dict(zip(places, addresses, strict=True)), STREAM):
+        launch()
+    return [getattr(config, "numAttrs", 0) for config, *_ in launches(fake)[before:]]
+
+
+def test_weights_that_a_group_reads_early(fake: FakeGpu) -> None:
+    bundle = bundle_of(projections(5, 128, [64, 64]), {**EARLY, "groups": "true"})
+    for kept, overlaps in (((), [0]), ((1,), [0]), ((1, 2), [1])):
+        assert overlaps_of(fake, bundle, APART, kept) == overlaps
+    # A result beside the promised weights is written by the call before.
+    assert overlaps_of(fake, bundle, (*APART[:3], APART[1] + 32, APART[4]), (1, 2)) == [0]
+
+
+def test_the_promise_of_a_function(fake: FakeGpu, tmp_path: Path) -> None:
+    text = chain(5, 128, [1, 2])
+    for promised, overlaps in ((False, [0, 1]), (True, [1, 1])):
+        made = stepladder.compile(text, target="sm_90a", constant_weights=promised, **EARLY)
+        assert isinstance(made, stepladder.Function) and made.constant_weights is promised
+        made.save(tmp_path / f"{promised}.bundle")
+        loaded = stepladder.load(tmp_path / f"{promised}.bundle", constant_weights=promised)
+        for function in (made, loaded):
+            before = len(launches(fake))
+            function._on_gpu(0).launch(APART[:4], STREAM)
+            assert [getattr(config, "numAttrs", 0) for config, *_ in launches(fake)[before:]] == overlaps

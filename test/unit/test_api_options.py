@@ -25,6 +25,7 @@ SPEC = MatmulSpec(16, 16, 32)
         ("without", [3], "a sequence of names of steps"),
         ("plugins", "own.py", "a sequence of files"),
         ("plugins", [3], "a sequence of files"),
+        ("constant_weights", 1, "True and False"),
     ],
 )
 def test_options(name: str, value: object, accepted: str) -> None:

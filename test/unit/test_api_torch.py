@@ -131,7 +131,7 @@ def test_the_backend_takes_parts_of_a_graph(
 
     names, text = compiled(Block().half(), half(torch, 2, 8, 64))
     assert [name for name in names if "stepladder" in name] == ["stepladder_part_1", "stepladder_part_0"], text
-    assert "@main: 2 matmuls and 0 other kernels" in text and "@main: 3 matmuls and 0 other" in text
+    assert "groups of 2 matmuls" in text and "@main: 3 matmuls and 0 other" in text
     assert "layer_norm" in " ".join(names) and "scaled_dot_product_attention" in " ".join(names)
     relu = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(inplace=True), torch.nn.Linear(64, 64)).half()
     assert compiled(relu, half(torch, 16, 64))[0] == ["stepladder_part_0"]
@@ -164,13 +164,30 @@ def test_the_backend_leaves_the_rest_to_pytorch(
     assert "changes memory or a mode, and ops do not move across it" in text
     assert names.count("stepladder.linear.default") == 2
 
+    # Weights by their attribute T, and dropout in eval mode.
+    drop, down, up = torch.nn.Dropout(0.5).eval(), half(torch, 8, 64), half(torch, 64, 8)
+
+    def low_rank(x: Tensor) -> Tensor:
+        return layer(x) + drop(drop(x) @ down.T @ up.mT)
+
+    names, text = compiled(low_rank, half(torch, 8, 64))
+    assert names == ["stepladder_part_0"], text
+
     def batches(a: Tensor, b: Tensor) -> Tensor:
         return torch.bmm(a, b.transpose(1, 2))
 
     names, text = compiled(batches, half(torch, 2, 8, 16), half(torch, 2, 16, 8).transpose(1, 2).contiguous())
     assert names == ["stepladder_part_0"], text
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert "autocast is on" in compiled(layer.float(), torch.randn(8, 64))[1]
+        names, text = compiled(layer, half(torch, 8, 64))
+        assert "autocast is on" in text and not any("stepladder" in name for name in names)
+
+    def casts(x: Tensor) -> Tensor:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return layer(x)
+
+    names, text = compiled(casts, half(torch, 8, 64))
+    assert "autocast is on" in text and not any("stepladder" in name for name in names)
 
 
 def test_the_backend_compiles_for_each_size(
@@ -217,6 +234,41 @@ def test_the_backend_where_an_address_is_odd(
     with torch.no_grad():
         for x in (memory[:-1].view(8, 64), memory[1:].view(8, 64)):
             close(module(x), layer(x))
+
+
+def test_the_option_of_the_backend(torch: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With `constant_weights`, parts read parameters early, and no other inputs, also of parts of one structure."""
+    pytest.importorskip("torch_mlir.fx")
+    from stepladder.api import torch_backend, torch_parts
+
+    parts: list[torch_parts.Part] = []
+    made = torch_parts.Part
+    monkeypatch.setattr(torch_parts, "Part", lambda *given: parts.append(made(*given)) or parts[-1])
+
+    class Layers(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.w, self.v = (torch.nn.Parameter(half(torch, 32, 32)) for _ in range(2))
+
+        def forward(self, x: Tensor, y: Tensor) -> Tensor:
+            z = torch.softmax(torch.relu(x @ self.w) @ self.v, 1)
+            return torch.relu(z @ self.w) @ y
+
+    layers, x, y = Layers(), half(torch, 4, 32), half(torch, 32, 32)
+    plan = functools.partial(torch_backend.backend, device=EMULATOR)
+    for options, kept in ({}, [0, 0]), ({"constant_weights": True}, [2, 1]):
+        torch.compiler.reset()
+        parts.clear()
+        with torch.no_grad():
+            close(torch.compile(layers, backend=plan, options=options)(x, y), layers(x, y))
+        assert [len(part._kernels.kept) for part in parts] == kept
+    graph = torch.fx.symbolic_trace(torch.nn.ReLU())
+    for options, message in (
+        ({"constant": True}, "option 'constant' is unknown; accepted: 'constant_weights'"),
+        ({"constant_weights": 1}, "argument 'constant_weights' is 1; accepted: True and False"),
+    ):
+        with pytest.raises(stepladder.ArgumentError, match=message):
+            plan(graph, [], options=options)
 
 
 def test_the_backend_records_gradients(torch: ModuleType, compiled: Callable[..., tuple[list[str], list[str]]]) -> None:

@@ -176,6 +176,12 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "multiple of the cluster" in refused(
         lambda data: _at(data, *first).update(grid=[3, 1, 1], cluster=[2, 1, 1])
     )
+    assert "read_early' must be of arguments that the kernel reads only" in refused(
+        lambda data: _at(data, *first).update(read_early=["p9"])
+    )
+    assert "dependent_launch' must be false" in refused(
+        lambda data: _at(data, *first).update(read_early=["p0"], dependent_launch=True)
+    )
     assert "'tma_descriptors' has" in refused(lambda data: _at(data, *first, "arguments", 0).update(descriptor=99))
     assert "schema_version" in refused(lambda data: data.update(schema_version=6))
 

@@ -1,5 +1,8 @@
 """Which kernels of a sequence may start while the one before ends."""
 
+import itertools
+from collections.abc import Sequence
+
 import pytest
 
 from stepladder.runtime.overlap import Access, overlapping
@@ -8,12 +11,13 @@ WEIGHTS, OTHER = range(64), range(128, 192)
 PLAIN = Access((OTHER,))
 WAITING = Access((OTHER,), waits=True)
 EARLY = Access((OTHER,), (WEIGHTS,), is_early=True)
+KEPT = Access((OTHER,), (WEIGHTS,), is_early=True, is_kept=True)
 CONSTANT = Access((OTHER,), (), is_early=True)
 
 
 def writer(kernel: Access) -> Access:
     """Returns a kernel that also writes a part of the weights."""
-    return Access((*kernel.writes, range(60, 70)), kernel.early, kernel.is_early, kernel.waits)
+    return Access((*kernel.writes, range(60, 70)), kernel.early, kernel.is_early, kernel.waits, kernel.is_kept)
 
 
 @pytest.mark.parametrize(
@@ -22,20 +26,73 @@ def writer(kernel: Access) -> Access:
         # What precedes the sequence may write the weights, but not constants.
         ([EARLY], [False]),
         ([CONSTANT], [True]),
-        ([WAITING, EARLY], [True, False]),
+        ([WAITING, WAITING], [True, True]),
+        # Of a kernel that waits and the next, which reads early, only one may start before all before it have ended.
+        ([WAITING, EARLY], [False, True]),
+        ([WAITING, WAITING, EARLY, EARLY], [True, False, True, True]),
+        ([WAITING, writer(WAITING), EARLY], [True, True, False]),
+        ([EARLY, WAITING, EARLY], [False, True, True]),
         # A kernel that is launched by itself has seen all before it end.
         ([PLAIN, EARLY], [False, True]),
         ([PLAIN, WAITING, EARLY], [False, True, True]),
         # A kernel that waits lets the next one begin before its own wait: the writer before it may still run.
         ([writer(PLAIN), EARLY], [False, False]),
-        ([writer(PLAIN), WAITING, EARLY], [False, True, False]),
+        ([writer(PLAIN), WAITING, EARLY], [False, False, True]),
         ([PLAIN, writer(WAITING), EARLY], [False, True, False]),
         # One that reads early lets it begin behind the wait: the writer before it has ended.
         ([PLAIN, writer(WAITING), CONSTANT, EARLY], [False, True, True, True]),
         ([PLAIN, writer(CONSTANT), EARLY], [False, True, False]),
         ([writer(PLAIN), PLAIN, EARLY, EARLY], [False, False, True, True]),
         ([EARLY, EARLY], [False, True]),
+        # Nothing before the sequence writes what is kept; kernels of the sequence do.
+        ([KEPT], [True]),
+        ([WAITING, KEPT], [True, True]),
+        ([WAITING, writer(WAITING), WAITING, KEPT], [True, True, False, True]),
+        ([writer(WAITING), KEPT], [True, False]),
+        # The sequence may precede itself.
+        ([KEPT, writer(WAITING)], [False, True]),
     ],
 )
 def test_overlaps(kernels: list[Access], overlaps: list[bool]) -> None:
     assert overlapping(kernels) == overlaps
+
+
+BEFORE = -1  # what is enqueued before the sequence
+
+
+def running(kernels: Sequence[Access], overlaps: Sequence[bool], place: int) -> set[int]:
+    """Returns what may run when a kernel starts: found forwards, by what programmatic dependent launch guarantees."""
+    known = {BEFORE}
+    for number in range(place + 1):
+        if not overlaps[number]:
+            known = set()
+        elif number and kernels[number - 1].is_early:  # the one before lets it start behind its own wait
+            known = {number - 1}
+        if number < place:
+            known = known | {number}
+    return known
+
+
+def is_safe(kernels: Sequence[Access], overlaps: Sequence[bool]) -> bool:
+    """Tells whether no kernel that may run writes what another one reads early."""
+    for place, kernel in enumerate(kernels):
+        if not kernel.is_early or not kernel.early or not overlaps[place]:
+            continue
+        for other in running(kernels, overlaps, place):
+            if other == BEFORE and (not kernel.is_kept or any(len(item.writes) > 1 for item in kernels)):
+                return False
+            if other != BEFORE and len(kernels[other].writes) > 1:  # the weights too
+                return False
+    return True
+
+
+def test_every_short_sequence() -> None:
+    """No early read meets a write, and no further kernel could overlap."""
+    kinds = [PLAIN, WAITING, EARLY, KEPT, CONSTANT]
+    kinds += [writer(kind) for kind in kinds]
+    for kernels in itertools.chain.from_iterable(itertools.product(kinds, repeat=length) for length in range(1, 5)):
+        found = overlapping(kernels)
+        assert is_safe(kernels, found), (kernels, found)
+        for place, kernel in enumerate(kernels):
+            if not found[place] and (kernel.waits or kernel.is_early):
+                assert not is_safe(kernels, [*found[:place], True, *found[place + 1 :]]), (kernels, found, place)

@@ -52,8 +52,9 @@ def compile(
         function: the function to compile, of a payload with several.
         without: optimizations to leave out.
         plugins: files of transform ops.
-        constant_weights: promises that no kernel that may still run at a call writes the weights, the larger of A and
-            B: a kernel for few rows then loads them while the kernel before it ends.
+        constant_weights: promises that no kernel that may still run at a call writes the weights: the larger of A and
+            B; of a function, of each of its matmuls; of a `torch.nn.Module`, its parameters. A kernel for few rows then
+            loads them while the kernel before it ends.
         knobs: values of knobs of the pipeline; the others are chosen as by `stepladder compile`.
 
     Returns:
@@ -133,7 +134,7 @@ def _of_text(job: Job, sizes: Mapping[str, int], device: Device) -> Kernel | Fun
 def _built(job: Job, device: Device) -> Kernel | Function:
     built = building.build_any(job)
     if isinstance(built, BuiltFunction):
-        return Function(built, device)
+        return Function(built, device, constant_weights=job.constant_weights)
     return Kernel(built, None, device, constant_weights=job.constant_weights)
 
 
@@ -177,5 +178,5 @@ def load(path: str | os.PathLike[str], *, device: Device = "auto", constant_weig
         raise ArgumentError(f"argument 'path' is a {type(path).__name__}; accepted: the path of a bundle's folder")
     found = read_any(path)
     if isinstance(found, FunctionBundle):
-        return Function(BuiltFunction(found, None), device)
+        return Function(BuiltFunction(found, None), device, constant_weights=constant_weights)
     return Kernel(Built(found, None, None), None, device, constant_weights=constant_weights)

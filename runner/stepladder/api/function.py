@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,8 +16,8 @@ from stepladder.api.kernel import Device, current_stream, device_of
 from stepladder.api.results import empty_like, stream_of
 from stepladder.api.signature import Parameter, Signature
 from stepladder.api.tensors import KnownTensors
-from stepladder.api.views import View, row_major, view_of
-from stepladder.runtime.bundle import FunctionBuffer, FunctionManifest
+from stepladder.api.views import View, check_on_host, row_major, view_of
+from stepladder.runtime.bundle import FunctionBuffer, FunctionBundle, FunctionManifest
 from stepladder.runtime.errors import FAILED, StepladderError, suggest
 
 if TYPE_CHECKING:
@@ -32,13 +32,23 @@ class Function:
     Args:
         built: the function, in memory.
         device: where it runs on NumPy arrays: `auto` for a GPU, its ordinal, or `emulator`.
+        constant_weights: whether no kernel that may still run at a call writes the weights.
+        weights: places in `inputs` of the arguments that may be weights; None for all.
 
     Attributes:
         inputs, outputs: names, element types, shapes and strides of its arguments and results.
-        device: as given.
+        device, constant_weights: as given.
+        kept: numbers of the arguments that no kernel that may still run at a call writes.
     """
 
-    def __init__(self, built: BuiltFunction, device: Device = "auto") -> None:
+    def __init__(
+        self,
+        built: BuiltFunction,
+        device: Device = "auto",
+        *,
+        constant_weights: bool = False,
+        weights: Collection[int] | None = None,
+    ) -> None:
         if isinstance(device, str) and device not in ("auto", EMULATOR):
             raise ArgumentError(f"device = '{device}': accepted are 'auto', '{EMULATOR}', and the ordinal of a GPU")
         self._built = built
@@ -49,12 +59,21 @@ class Function:
         self.outputs = tuple(
             _parameter(item, "out" if len(results) == 1 else f"out[{number}]") for number, item in enumerate(results)
         )
+        self.constant_weights = constant_weights
+        numbers = [item.number for _, item in bundle.manifest.of_kind("argument")]
+        kept = range(len(numbers)) if weights is None else weights
+        self.kept = frozenset(numbers[place] for place in kept if constant_weights)
         self._prepared: dict[int, PreparedFunction] = {}
         self._tensors = KnownTensors()
         self._lock = threading.RLock()
 
     def __repr__(self) -> str:
         return f"<stepladder.Function {self.manifest.describe()}, for {self.manifest.target}>"
+
+    @property
+    def bundle(self) -> FunctionBundle:
+        """The function in memory, with its reference program."""
+        return self._bundle
 
     @property
     def manifest(self) -> FunctionManifest:
@@ -154,6 +173,8 @@ class Function:
                 if view.address < other.address + other.size and other.address < view.address + view.size:
                     raise ArgumentError(f"argument '{item.name}' overlaps another result in memory")
         if device is None:
+            if self.device != EMULATOR:
+                check_on_host([*views, *outs])
             self._run_on_host(views, outs)
         elif self.device == EMULATOR:
             raise ArgumentError(f"argument '{views[0].name}' is on a GPU, and the function runs on the emulator")
@@ -187,7 +208,7 @@ class Function:
 
         with self._lock:
             if device not in self._prepared:
-                self._prepared[device] = PreparedFunction(self._bundle, open_gpu(device))
+                self._prepared[device] = PreparedFunction(self._bundle, open_gpu(device), self.kept)
             return self._prepared[device]
 
     def _run_on_host(self, views: Sequence[View], outs: Sequence[View]) -> None:

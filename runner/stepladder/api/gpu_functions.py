@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 
 from stepladder.api.gpu import KEPT, OpenGpu, in_order, uses_global_memory
@@ -44,15 +44,17 @@ class PreparedFunction:
     Args:
         bundle: of the function.
         gpu: the GPU.
+        kept: numbers of the arguments that nothing writes which is enqueued before a call and may still run.
 
     Raises:
         StepladderError: the GPU cannot run a kernel; status NOT_EXECUTED.
         CudaError: the driver refuses one.
     """
 
-    def __init__(self, bundle: FunctionBundle, gpu: OpenGpu) -> None:
+    def __init__(self, bundle: FunctionBundle, gpu: OpenGpu, kept: Container[int] = ()) -> None:
         self.bundle = bundle
         self.gpu = gpu
+        self._kept = kept
         self._lock = threading.RLock()
         self._is_one = len(bundle.manifest.launches) == 1
         self._has_workspace = bundle.manifest.workspace > 0 or any(
@@ -110,7 +112,7 @@ class PreparedFunction:
         user = (stream, capture) if self._has_workspace else None
         with self._lock, self.gpu.current(), self.gpu.relaxed_capture():
             if user not in self._loaded:
-                self._loaded[user] = LoadedFunction(self.gpu.device, self.bundle)
+                self._loaded[user] = LoadedFunction(self.gpu.device, self.bundle, self._kept)
             loaded = self._loaded[user]
             launches = loaded.launchers(dict(zip(self._places, addresses)), stream)
             found = _Launches(loaded, in_order(launches))

@@ -21,7 +21,7 @@ from stepladder.api.shapes import Shapes, recognize
 from stepladder.api.signature import check_alignment
 from stepladder.api.spec import MatmulSpec
 from stepladder.api.traced import trace
-from stepladder.api.views import View, row_major, same_strides, torch_module, type_name, view_of
+from stepladder.api.views import View, is_on_host, row_major, same_strides, type_name, view_of
 
 # Signatures of calls whose kernels are known.
 _KEPT = 2048
@@ -76,8 +76,7 @@ class _Calls:
             options, arrays: of the call.
             plan: of it.
         """
-        torch = torch_module()
-        if torch is not None and all(isinstance(array, torch.Tensor) for array in arrays):
+        if not any(is_on_host(array) for array in arrays):
             key = arrays[0].shape, arrays[1].shape, options
             known = self._plans.get(key, ())
             if plan not in known:
@@ -101,6 +100,7 @@ def matmul(
     device: Device = "auto",
     stream: object = None,
     row_buckets: Sequence[int] | None = None,
+    constant_weights: bool = False,
     **knobs: str | int,
 ) -> Any:  # noqa: ANN401
     """Returns AB, AB + C, or f(AB + C), by a kernel that is compiled when a shape is used first.
@@ -124,6 +124,7 @@ def matmul(
         row_buckets: numbers of rows that kernels are compiled for, for example `(8, 64)`: a matmul of m rows is
             computed by the kernel of the least of them that has room, which neither reads nor writes rows beyond m;
             one of more rows than all of them has a kernel of its own. None for a kernel for each m.
+        constant_weights: as for `stepladder.compile`.
         knobs: values of knobs of the pipeline.
 
     Returns:
@@ -139,14 +140,14 @@ def matmul(
     if operands is not _NONE:
         _check_operands(operands, epilogue)
     if c is None and epilogue is None:
-        call = dtype, pipeline, target, device, buckets, knob_items(knobs) if knobs else ()
+        call = dtype, pipeline, target, device, buckets, constant_weights, knob_items(knobs) if knobs else ()
         launched = _calls.launch(call, (a, b), out, stream)
         if launched is not None:
             return launched
     handle = None if stream is None else stream_of(stream)
     seen_a, seen_b = view_of("a", a, handle), view_of("b", b, handle)
     seen_out = None if out is None else view_of("out", out, handle)
-    options = (pipeline, target, device, buckets, knob_items(knobs))
+    options = (pipeline, target, device, buckets, constant_weights, knob_items(knobs))
     wanted = None if dtype is None else type_name(dtype, "dtype")
     if c is None and epilogue is None:
         given = None if seen_out is None else seen_out.signature
@@ -173,7 +174,7 @@ class Matmul:
     Args:
         epilogue: a function of the product and of the operands of a call; None for the product alone. It captures no
             arrays, and is traced once for each signature.
-        dtype, pipeline, target, device, row_buckets, knobs: as for `matmul`.
+        dtype, pipeline, target, device, row_buckets, constant_weights, knobs: as for `matmul`.
     """
 
     def __init__(
@@ -185,12 +186,13 @@ class Matmul:
         target: str = AUTO,
         device: Device = "auto",
         row_buckets: Sequence[int] | None = None,
+        constant_weights: bool = False,
         **knobs: str | int,
     ) -> None:
         buckets = None if row_buckets is None else check_buckets(row_buckets)
         self._epilogue = epilogue
         self._dtype = None if dtype is None else type_name(dtype, "dtype")
-        self._options = (pipeline, target, device, buckets, knob_items(knobs))
+        self._options = (pipeline, target, device, buckets, constant_weights, knob_items(knobs))
         self._plans: OrderedDict[object, _Plan] = OrderedDict()
         self._calls = _Calls()
 
@@ -343,7 +345,7 @@ def _plan(
                 f"argument 'out' has strides {out.strides} in elements; accepted: contiguous, row-major",
                 notes=["an array made by empty() is; out=None makes one"],
             )
-    pipeline, target, device, buckets, knobs = options
+    pipeline, target, device, buckets, constant_weights, knobs = options
     spec = MatmulSpec(
         shapes.m,
         shapes.n,
@@ -363,9 +365,11 @@ def _plan(
     where = device if a.device is None else a.device
     bucket = bucket_of(shapes.m, buckets or ())
     if bucket is not None:
-        more = {"pipeline": pipeline, "target": target, "device": where, "knobs": dict(knobs)}
-        return _Plan(compile_rows(replace(spec, m=bucket), shapes.m, **more), shapes)
-    kernel = compile_kernel(spec, pipeline=pipeline, target=target, device=where, **dict(knobs))
+        more = {"pipeline": pipeline, "target": target, "device": where, "constant_weights": constant_weights}
+        return _Plan(compile_rows(replace(spec, m=bucket), shapes.m, knobs=dict(knobs), **more), shapes)
+    kernel = compile_kernel(
+        spec, pipeline=pipeline, target=target, device=where, constant_weights=constant_weights, **dict(knobs)
+    )
     assert isinstance(kernel, Kernel)  # of one matmul
     return _Plan(kernel, shapes)
 

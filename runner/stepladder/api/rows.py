@@ -67,7 +67,10 @@ class RowsKernel(Kernel):
         found = kernel.built
         fewer = replace(spec, m=m)
         super().__init__(
-            replace(found, bundle=_with_rows(found.bundle, spec, m)), signature.of_spec(fewer), kernel.device
+            replace(found, bundle=_with_rows(found.bundle, spec, m)),
+            signature.of_spec(fewer),
+            kernel.device,
+            constant_weights=kernel.constant_weights,
         )
 
     def _emulate(self, arrays: dict[str, np.ndarray]) -> list[np.ndarray]:
@@ -78,14 +81,22 @@ class RowsKernel(Kernel):
 
 
 def compile_rows(
-    spec: MatmulSpec, m: int, *, pipeline: str, target: str, device: Device, knobs: dict[str, Any]
+    spec: MatmulSpec,
+    m: int,
+    *,
+    pipeline: str,
+    target: str,
+    device: Device,
+    constant_weights: bool,
+    knobs: dict[str, Any],
 ) -> Kernel:
     """Returns a kernel for m rows, of the machine code of a matmul with more.
 
     Args:
         spec: the matmul with the largest number of rows.
         m: rows.
-        pipeline, target, device, knobs: as for `stepladder.compile`; `epilogue` is `tma` where it is not given.
+        pipeline, target, device, constant_weights, knobs: as for `stepladder.compile`; `epilogue` is `tma` where it is
+            not given.
 
     Raises:
         StepladderError: no kernel of this matmul takes fewer rows, or as `stepladder.compile`.
@@ -99,6 +110,7 @@ def compile_rows(
             pipeline="wgmma" if pipeline == "auto" else pipeline,
             target=target,
             device=device,
+            constant_weights=constant_weights,
             **{**TMA_STORES, **knobs},
         )
     except StepladderError as error:

@@ -11,7 +11,7 @@ why an op is left, also by TORCH_LOGS="+stepladder.api.torch_backend".
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
@@ -19,9 +19,11 @@ import torch  # pyright: ignore[reportMissingImports]
 from stepladder.api import pytorch  # noqa: F401 - defines the operators
 from stepladder.api.building import AUTO
 from stepladder.api.compiling import compile as compile_kernel
+from stepladder.api.errors import ArgumentError
+from stepladder.api.options import check_options
 from stepladder.api.spec import MatmulSpec
 from stepladder.api.torch_part import TYPES, tensor_of
-from stepladder.api.torch_parts import LINEAR, MATMULS, divide, untaken
+from stepladder.api.torch_parts import LINEAR, MATMULS, divide, has_autocast, untaken
 from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
 
 # Functions of one argument, by the names that `linear` has for them.
@@ -37,7 +39,11 @@ _log = logging.getLogger(__name__)
 
 
 def backend(
-    graph_module: torch.fx.GraphModule, example_inputs: Sequence[object], *, device: str = AUTO
+    graph_module: torch.fx.GraphModule,
+    example_inputs: Sequence[object],
+    *,
+    device: str = AUTO,
+    options: Mapping[str, Any] | None = None,
 ) -> Callable[..., Any]:
     """Returns a graph in which matmuls, with the elementwise ops behind them, are kernels.
 
@@ -48,8 +54,21 @@ def backend(
         graph_module: of `torch.compile`.
         example_inputs: of `torch.compile`; not looked at.
         device: `auto`, or `emulator` for tensors in host memory.
+        options: of `torch.compile`: `constant_weights`, the promise that no kernel that may still run at a call writes
+            parameters of the model.
+
+    Raises:
+        ArgumentError: another option, or another value.
     """
-    left = divide(graph_module, device, _log)
+    given = dict(options or {})
+    constant_weights = given.pop("constant_weights", False)
+    if given:
+        raise ArgumentError(f"option '{next(iter(given))}' is unknown; accepted: 'constant_weights'")
+    check_options({"constant_weights": constant_weights})
+    if has_autocast(graph_module):
+        _log.debug("no matmul is taken: autocast is on")
+        return graph_module.forward
+    left = divide(graph_module, device, _log, constant_weights=constant_weights)
     for module in (graph_module, *left):
         _replace_layers(module, device)
     return graph_module.forward

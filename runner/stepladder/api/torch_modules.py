@@ -16,7 +16,9 @@ from stepladder.api.building import Built, BuiltFunction, Job
 from stepladder.api.by_shape import ByShape, static_text
 from stepladder.api.function import Function
 from stepladder.api.kernel import Device, Kernel
-from stepladder.api.torch_export import DynamicModule, Module, dynamic, export
+from stepladder.api.torch_dynamic import DynamicModule, dynamic
+from stepladder.api.torch_export import Module, export
+from stepladder.runtime.errors import StepladderError
 
 
 class ModuleKernel(Kernel):
@@ -26,16 +28,23 @@ class ModuleKernel(Kernel):
         built: the kernel of a function whose first arguments are the parameters and buffers.
         module: how it is called.
         device: as for `Kernel`.
+        constant_weights: whether no kernel that may still run at a call writes the parameters.
     """
 
-    def __init__(self, built: Built, module: Module, device: Device) -> None:
+    def __init__(self, built: Built, module: Module, device: Device, *, constant_weights: bool = False) -> None:
         arguments = signature.of_bundle(built.bundle)
-        super().__init__(built, dataclasses.replace(arguments, inputs=module.named(arguments.inputs)), device)
+        weights = {arguments.inputs[place].role for place in module.weights(arguments.inputs)}
+        super().__init__(
+            built,
+            dataclasses.replace(arguments, inputs=module.named(arguments.inputs)),
+            device,
+            constant_weights=constant_weights and weights.issuperset(built.bundle.manifest.read_early),
+        )
         self._module = module
 
     def __call__(self, *arrays: object, out: object = None, stream: object = None) -> Any:  # noqa: ANN401
         """Returns what the module returns of its inputs; arguments and errors as of `Kernel.__call__`."""
-        return self._module.returned(super().__call__(*self._module.arrays(arrays), out=out, stream=stream))
+        return self._module.called(super().__call__, arrays, out, stream)
 
 
 class ModuleFunction(Function):
@@ -45,16 +54,18 @@ class ModuleFunction(Function):
         built: a function whose first arguments are the parameters and buffers.
         module: how it is called.
         device: as for `Function`.
+        constant_weights: as for `ModuleKernel`.
     """
 
-    def __init__(self, built: BuiltFunction, module: Module, device: Device) -> None:
-        super().__init__(built, device)
+    def __init__(self, built: BuiltFunction, module: Module, device: Device, *, constant_weights: bool = False) -> None:
+        arguments = built.bundle.manifest.of_kind("argument")
+        super().__init__(built, device, constant_weights=constant_weights, weights=module.weights(arguments))
         self.inputs = module.named(self.inputs)
         self._module = module
 
     def __call__(self, *arrays: object, out: object = None, stream: object = None) -> Any:  # noqa: ANN401
         """Returns what the module returns of its inputs; arguments and errors as of `Function.__call__`."""
-        return self._module.returned(super().__call__(*self._module.arrays(arrays), out=out, stream=stream))
+        return self._module.called(super().__call__, arrays, out, stream)
 
 
 class ModuleByShape(ByShape):
@@ -109,9 +120,26 @@ def compiled(
 def _compiled(text: str, module: Module, job: Job, device: Device) -> ModuleKernel | ModuleFunction:
     if "?" in text:  # shapes that ops compute, of a rolled tensor for example
         text = static_text(text, job.name, {}, job.function)
-    built = building.build_any(dataclasses.replace(job, text=text))
-    return (
-        ModuleFunction(built, module, device)
-        if isinstance(built, BuiltFunction)
-        else ModuleKernel(built, module, device)
-    )
+    try:
+        built = building.build_any(dataclasses.replace(job, text=text))
+    except StepladderError as error:
+        raise _as_function(error) from error
+    if isinstance(built, BuiltFunction):
+        return ModuleFunction(built, module, device, constant_weights=job.constant_weights)
+    return ModuleKernel(built, module, device, constant_weights=job.constant_weights)
+
+
+def _as_function(error: StepladderError) -> StepladderError:
+    """Returns the refusal of a module with the reason why it is no function of several kernels first, if there is one:
+    the form that one kernel takes says little about a module."""
+    from stepladder.pipeline.functions import AS_FUNCTION
+
+    for note in error.notes:
+        if note.startswith(AS_FUNCTION):
+            others = [item for item in error.notes if item is not note]
+            return StepladderError(
+                f"the module is not compiled: {note.removeprefix(AS_FUNCTION)}",
+                notes=[f"as one kernel: {error.message}", *others],
+                status=error.status,
+            )
+    return error

@@ -160,13 +160,16 @@ class DynamicKernels:
         return found(*inputs)
 
 
-def kernels_of(part: torch.fx.GraphModule, device: str, log: logging.Logger) -> Kernels:
+def kernels_of(
+    part: torch.fx.GraphModule, device: str, log: logging.Logger, *, constant_weights: bool = False
+) -> Kernels:
     """Returns the kernels of a part.
 
     Args:
         part: its ops.
         device: `auto`, or `emulator` for tensors in host memory.
         log: for the sizes that a part of dynamic shapes is compiled for.
+        constant_weights: whether no kernel that may still run at a call writes parameters of the model.
 
     Raises:
         StepladderError: it is not lowered, not compiled, or has inputs or results that kernels do not have.
@@ -188,7 +191,7 @@ def kernels_of(part: torch.fx.GraphModule, device: str, log: logging.Logger) -> 
     def compiled(inputs: Sequence[Any]) -> Kernel | Function:
         # `torch.export` would find the state that `torch.compile` has in this thread.
         with ThreadPoolExecutor(1) as thread:
-            return thread.submit(_compiled, part, inputs, where).result()
+            return thread.submit(_compiled, part, inputs, where, constant_weights).result()
 
     kernels = compiled([_example(node) for node in placeholders])
     made = kernels.outputs if isinstance(kernels, Function) else kernels.signature.results
@@ -208,14 +211,23 @@ def _example(node: torch.fx.Node) -> Any:  # noqa: ANN401
             raise ArgumentError(f"'{node.name}' is a size that depends on data")
         return hints[0]
     tensor = tensor_of(node)
-    return torch.empty(_hints(tensor.shape) or (), dtype=tensor.dtype)
+    return _like(tensor, _hints(tensor.shape) or ())
 
 
-def _compiled(part: torch.fx.GraphModule, inputs: Sequence[Any], device: Any) -> Kernel | Function:  # noqa: ANN401
+def _like(tensor: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
+    """Returns a tensor of a type and a shape; for a parameter, a parameter."""
+    made = torch.empty(shape, dtype=tensor.dtype)
+    return torch.nn.Parameter(made, requires_grad=False) if isinstance(tensor, torch.nn.Parameter) else made
+
+
+def _compiled(
+    part: torch.fx.GraphModule,
+    inputs: Sequence[Any],
+    device: Any,  # noqa: ANN401
+    constant_weights: bool,
+) -> Kernel | Function:
     with torch.no_grad():
-        examples = [
-            torch.empty(item.shape, dtype=item.dtype) if isinstance(item, torch.Tensor) else item for item in inputs
-        ]
-        made = compile_module(part, examples, device=device)
+        examples = [_like(item, item.shape) if isinstance(item, torch.Tensor) else item for item in inputs]
+        made = compile_module(part, examples, device=device, constant_weights=constant_weights)
     assert isinstance(made, (Kernel, Function))
     return made

@@ -51,6 +51,7 @@ _ELEMENTWISE = {
 }
 _VIEWS = {
     *(torch.reshape, torch.transpose, torch.permute, torch.flatten, torch.t),
+    *(torch.ops.aten.numpy_T, torch.ops.aten.mT),  # the attributes T and mT
     *("view", "reshape", "transpose", "permute", "flatten", "t", "contiguous"),
 }
 
@@ -83,17 +84,32 @@ def untaken(
     return None
 
 
-def divide(graph_module: torch.fx.GraphModule, device: str, log: logging.Logger) -> list[torch.fx.GraphModule]:
+def has_autocast(graph_module: torch.fx.GraphModule) -> bool:
+    """Tells whether ops of a graph run under autocast, which casts their operands.
+
+    Args:
+        graph_module: of `torch.compile`, in which a mode may begin.
+    """
+    if torch.is_autocast_enabled("cuda") or torch.is_autocast_enabled("cpu"):
+        return True
+    return any("autocast" in getattr(node.target, "__name__", "") for node in graph_module.graph.nodes)
+
+
+def divide(
+    graph_module: torch.fx.GraphModule, device: str, log: logging.Logger, *, constant_weights: bool = False
+) -> list[torch.fx.GraphModule]:
     """Replaces the parts of a graph that compile, by calls of `Part`.
 
     Args:
         graph_module: of `torch.compile`; it is changed.
         device: `auto`, or `emulator` for tensors in host memory.
         log: for the reasons why ops are left to PyTorch.
+        constant_weights: as for `kernels_of`.
 
     Returns:
         The submodules of parts that are refused, which are called instead of their ops.
     """
+    _drop_dropouts(graph_module.graph)
     _drop_in_place(graph_module.graph)
     reason = _whole_graph_refusal(graph_module)
     if reason is not None:
@@ -118,7 +134,9 @@ def divide(graph_module: torch.fx.GraphModule, device: str, log: logging.Logger)
         part: Any = graph_module.get_submodule(name)
         try:
             key = _structure(part.graph)
-            kernels = made.get(key) or made.setdefault(key, kernels_of(part, device, log))
+            kernels = made.get(key) or made.setdefault(
+                key, kernels_of(part, device, log, constant_weights=constant_weights)
+            )
         except StepladderError as error:
             if error.status == NOT_EXECUTED:
                 raise
@@ -131,6 +149,16 @@ def divide(graph_module: torch.fx.GraphModule, device: str, log: logging.Logger)
     return left
 
 
+def _drop_dropouts(graph: torch.fx.Graph) -> None:
+    """Removes dropouts of modules in eval mode, which return what they are given."""
+    for node in list(graph.nodes):
+        if node.op == "call_function" and node.target is _functional.dropout:
+            given = dict(zip(("input", "p", "training"), node.args)) | node.kwargs
+            if given.get("training") is False:
+                node.replace_all_uses_with(given["input"])
+                graph.erase_node(node)
+
+
 def _drop_in_place(graph: torch.fx.Graph) -> None:
     """Makes activations that overwrite the result of a matmul, which nothing else reads, return a new tensor."""
     for node in graph.nodes:
@@ -141,8 +169,6 @@ def _drop_in_place(graph: torch.fx.Graph) -> None:
 
 def _whole_graph_refusal(graph_module: torch.fx.GraphModule) -> str | None:
     """Returns what of a graph as a whole forbids that ops are moved together."""
-    if torch.is_autocast_enabled("cuda") or torch.is_autocast_enabled("cpu"):
-        return "autocast is on"
     for node in graph_module.graph.nodes:
         tensor = tensor_of(node)
         if node.op == "placeholder" and torch.is_grad_enabled() and tensor is not None and tensor.requires_grad:
@@ -264,7 +290,8 @@ def _is_acyclic(graph_module: torch.fx.GraphModule, parts: Sequence[Partition]) 
 
 
 def _structure(graph: torch.fx.Graph) -> object:
-    """Returns what the kernels of a part depend on: its ops, and the types and shapes of its inputs."""
+    """Returns what the kernels of a part depend on: its ops, the types and shapes of its inputs, and which of these are
+    parameters."""
     numbers = {node: number for number, node in enumerate(graph.nodes)}
 
     def numbered(item: object) -> object:
@@ -273,7 +300,8 @@ def _structure(graph: torch.fx.Graph) -> object:
     found = []
     for node in graph.nodes:
         value = tensor_of(node) if node.op == "placeholder" else None
-        what = str(node.target) if node.op != "placeholder" else value is not None and (value.dtype, str(value.shape))
+        described = value is not None and (value.dtype, str(value.shape), isinstance(value, torch.nn.Parameter))
+        what = str(node.target) if node.op != "placeholder" else described
         found.append((node.op, what, repr(numbered(node.args)), repr(numbered(node.kwargs))))
     return tuple(found)
 

@@ -49,7 +49,7 @@ class EmulatedFunction:
             plain = launch.kernel
             kernel = Kernel(parse(self.bundle.plain(launch).ptx, place), plain.kernel_name, place)
             arguments = from_arguments(plain.arguments, plain.tma_descriptors)
-            grid = Grid(plain.grid, plain.block, plain.cluster, plain.dynamic_shared_memory)
+            grid = Grid.of_manifest(plain)
             return [(kernel.bound(arguments, grid), [item.role for item in plain.arguments])]
         matmul = self.bundle.matmul(launch)
         manifest = matmul.manifest

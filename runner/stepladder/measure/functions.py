@@ -57,7 +57,8 @@ def bench_function(
     if rounds < MINIMUM_ROUNDS:
         raise StepladderError(f"at least {MINIMUM_ROUNDS} rounds are needed for a median, got {rounds}")
     name = bundle.path.resolve().name
-    with Device() as device, DeviceFunction(device, bundle) as function:
+    kept = {buffer.number for _, buffer in bundle.manifest.of_kind("argument")}  # launches write results and workspaces
+    with Device() as device, DeviceFunction(device, bundle, kept) as function:
         if check:
             reports = check_function(bundle, function, SEED, device.ordinal)
             for report in reports:

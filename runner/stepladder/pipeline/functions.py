@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stepladder.extension.lib.products import is_product
+from stepladder.extension.lib.stages import group_of
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import symbol_of, walk
@@ -26,10 +27,12 @@ from stepladder.pipeline import library
 from stepladder.pipeline.automatic import AUTO, WITHOUT_GPU, first_of, pipelines_for, with_reason
 from stepladder.pipeline.codegen.toolchain import find_tool, tool_versions
 from stepladder.pipeline.context import parse_payload
+from stepladder.pipeline.definition import KnobValue
+from stepladder.pipeline.group_knobs import has_few_rows, is_faster
 from stepladder.pipeline.library import pipeline_file
 from stepladder.pipeline.pair_choice import is_slower
 from stepladder.pipeline.request import Request
-from stepladder.pipeline.run import run_pipeline
+from stepladder.pipeline.run import Run, run_pipeline
 from stepladder.pipeline.stages import Compiler, Plan, is_matmul, stage_texts, type_of
 from stepladder.pipeline.tile_programs import read_text
 from stepladder.runtime import bundle, targets
@@ -38,6 +41,8 @@ from stepladder.runtime.errors import BAD_INPUT, FAILED, StepladderError
 
 # Knobs that are set of the division of a function; the others are of its matmuls.
 _OWN = ("groups", "rows")
+# Before the refusal of a function in the notes of that of its one matmul.
+AS_FUNCTION = "as a function with several kernels: "
 
 
 @dataclass(frozen=True)
@@ -188,7 +193,7 @@ def _build_any(text: str, name: str, request: Request, *, use_cache: bool) -> bu
         if _products(text, name, request.function) > 1:
             raise
         refusal.location = refusal.location or name
-        refusal.notes = (*refusal.notes, f"as a function with several kernels: {error.message}")
+        refusal.notes = (*refusal.notes, f"{AS_FUNCTION}{error.message}")
         raise refusal from None
 
 
@@ -312,19 +317,24 @@ def _build_function(text: str, name: str, request: Request, *, use_cache: bool, 
     roles = {number: f"argument{number}" for number in range(arguments)}
     roles |= {arguments + number: f"result{number}" for number in range(results)}
     reference = reference_export.export(selection.module, roles)
-    settings = {"pairs": pairs, **{name: value for name, value in request.settings.items() if name in _OWN}}
-    own = {name: value for name, value in request.settings.items() if name not in _OWN}
-    # Of the first kernel, a launcher does not know what precedes it.
-    request = dataclasses.replace(request, settings=own, constant_weights=False)
-    run = run_pipeline(text, name, Request(pipeline_file("functions"), settings, function=request.function))
+    asked, settings = request, {"pairs": pairs}
+    settings |= {name: value for name, value in asked.settings.items() if name in _OWN}
+    own = {name: value for name, value in asked.settings.items() if name not in _OWN}
+    request = dataclasses.replace(asked, settings=own)
+    run = _divide(text, name, request, settings)
     texts = stage_texts(run)
     if pairs:
         matmuls = [stage for name, stage in texts.items() if is_matmul(name)]
         by = next(item for item in pipelines_for(request.pipeline, target) if _takes_pairs((item,)))
-        settings = {**request.settings, "target": target}
-        if is_slower(matmuls, dataclasses.replace(request, pipeline=by, settings=settings, function=None)):
-            return _build_function(text, name, request, use_cache=use_cache, pairs=False)
-    compiler = Compiler(target, request, use_cache, texts)
+        if is_slower(matmuls, _of_matmuls(request, by, target)):
+            return _build_function(text, name, asked, use_cache=use_cache, pairs=False)
+    is_chosen = request.tuned and "groups" not in settings
+    if is_chosen and sum(has_few_rows(stage) for name, stage in texts.items() if is_matmul(name)) > 1:
+        grouped = _divide(text, name, request, {**settings, "groups": True})
+        by = pipelines_for(request.pipeline, target)[0]
+        if _has_faster_group(grouped, _of_matmuls(request, by, target)):
+            run, texts = grouped, stage_texts(grouped)
+    compiler = Compiler(target, request, use_cache, texts, groups_faster=is_chosen)
     plan = Plan(run, selection, arguments)
     launches = list(plan.launches(compiler))
     manifest = bundle.FunctionManifest(
@@ -344,6 +354,32 @@ def _build_function(text: str, name: str, request: Request, *, use_cache: bool, 
     bundle.check_function(made)
     dumps = {folder: stage.dumps for folder, stage in compiler.stages.items()}
     return FunctionBuild(made, run.dumps(), dumps, compiler.notes)
+
+
+def _divide(text: str, name: str, request: Request, settings: Mapping[str, KnobValue]) -> Run:
+    """Runs the pipeline that divides a function, with its own knobs."""
+    return run_pipeline(text, name, Request(pipeline_file("functions"), settings, function=request.function))
+
+
+def _of_matmuls(request: Request, pipeline: str, target: str) -> Request:
+    """Returns the request of a pipeline for the matmuls of a function."""
+    settings = {**request.settings, "target": target}
+    return dataclasses.replace(request, pipeline=pipeline, settings=settings, function=None)
+
+
+def _has_faster_group(run: Run, request: Request) -> bool:
+    """Tells whether one of the groups of a function is predicted to be faster in one launch.
+
+    Args:
+        run: that divided the function, with groups.
+        request: of the matmuls.
+    """
+    texts = stage_texts(run)
+    groups: dict[int, list[str]] = {}
+    for function in walk(run.module, "func.func"):
+        if (number := group_of(function)) is not None:
+            groups.setdefault(number, []).append(texts[symbol_of(function)])
+    return any(is_faster(members, request) for members in groups.values())
 
 
 def _location(selection: Selection) -> str:

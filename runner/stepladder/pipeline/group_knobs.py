@@ -6,17 +6,19 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 
-from stepladder.payload.matmul import PayloadMatmul
+from stepladder.mlir.bindings import ir
+from stepladder.payload.matmul import PayloadMatmul, find_matmul
 from stepladder.pipeline import knob_choice, library
+from stepladder.pipeline.context import parse_payload
+from stepladder.pipeline.cost_model import early_weights
 from stepladder.pipeline.cost_model.ranking import Candidate
 from stepladder.pipeline.definition import Knobs, KnobValue, Pipeline
 from stepladder.pipeline.knob_query import accepted_choice, accepts, make_query, read_payload
 from stepladder.pipeline.knobs import choose_knobs, evaluation_scope
 from stepladder.pipeline.request import Request
 
-# Blocks do not share the reduction of a tile: its workspace is that of one kernel. The kernel of a group reads nothing
-# before it waits.
-_WHOLE_TILES: dict[str, KnobValue] = {"split_k": 1, "tile_scheduler": "data_parallel", "early_weights": False}
+# Blocks do not share the reduction of a tile: its workspace is that of one kernel.
+_WHOLE_TILES: dict[str, KnobValue] = {"split_k": 1, "tile_scheduler": "data_parallel"}
 _PERSISTENT = "persistent_blocks"
 # Candidates of the cost model that are compared.
 _COMPARED = 64
@@ -33,15 +35,11 @@ def requests_of(texts: Sequence[str], request: Request) -> dict[str, Request]:
         StepladderError: as `read_payload`.
     """
     pipeline = library.load(request.pipeline)
-    settings = {name: value for name, value in _WHOLE_TILES.items() if name in pipeline.knobs}
-    request = dataclasses.replace(request, settings={**settings, **request.settings})
-    read = {text: read_payload(pipeline, request, text, "group") for text in dict.fromkeys(texts)}
+    request = _of_whole_tiles(pipeline, request)
+    read = _read(pipeline, texts, request)
     matmuls = [read[text][1] for text in texts]
     if request.tuned:
-        largest = max(texts, key=lambda text: read[text][1].problem.flops)
-        module, matmul = read[largest]
-        whole = _together(matmul, sum(item.problem.flops for item in matmuls))
-        query = make_query(pipeline, request, module, whole)
+        query, whole = _query(pipeline, [read[text] for text in texts], request)
         request = _chosen(query, request, matmuls, whole)
     request = dataclasses.replace(request, tuned=False)
     knobs = choose_knobs(pipeline, request)
@@ -54,10 +52,83 @@ def requests_of(texts: Sequence[str], request: Request) -> dict[str, Request]:
     }
 
 
-def _together(matmul: PayloadMatmul, flops: int) -> PayloadMatmul:
-    """Returns a matmul with as many rows that it has the arithmetic operations of a group, and no reductions."""
-    rows = -(-flops * matmul.problem.m // matmul.problem.flops)
-    return dataclasses.replace(matmul, problem=dataclasses.replace(matmul.problem, m=rows, results=()))
+def has_few_rows(text: str) -> bool:
+    """Tells whether a matmul has so few rows that it may be in a group without being asked for.
+
+    Args:
+        text: its payload.
+
+    Raises:
+        StepladderError: as `find_matmul`.
+    """
+    problem = find_matmul(parse_payload(text, "group")).problem
+    return early_weights.is_short(problem.m, problem.m)
+
+
+def is_faster(texts: Sequence[str], request: Request) -> bool:
+    """Tells whether matmuls of few rows are predicted to take less time in one launch than in one each.
+
+    Where kernels may load weights early, predicted times are from launch to launch. They are compared if those of all
+    matmuls are, else the times of kernels that wait.
+
+    Args:
+        texts: payloads of the matmuls.
+        request: as for `requests_of`.
+
+    Raises:
+        StepladderError: as `read_payload`.
+    """
+    pipeline = library.load(request.pipeline)
+    read = _read(pipeline, texts, request)
+    if not all(map(has_few_rows, read)):
+        return False
+    for is_early in (True, False) if request.constant_weights else (False,):
+        asked = dataclasses.replace(request, constant_weights=is_early)
+        whole, _ = _query(pipeline, [read[text] for text in texts], _of_whole_tiles(pipeline, asked))
+        together = _best(whole)
+        alone = {text: _best(make_query(pipeline, asked, *found)) for text, found in read.items()}
+        if not is_early or all(map(_is_between_launches, (together, *alone.values()))):
+            times = [math.inf if item is None else item.microseconds for item in (together, *map(alone.get, texts))]
+            return times[0] < sum(times[1:])
+    return False
+
+
+def _is_between_launches(candidate: Candidate | None) -> bool:
+    """Tells whether a setting was chosen among such that load weights early and others."""
+    return candidate is not None and candidate.knobs.get(early_weights.KNOB) is not None
+
+
+def _best(query: knob_choice.Query) -> Candidate | None:
+    """Returns the fastest setting by the cost model; None where no setting is accepted, or the model knows none."""
+    ranked = knob_choice.rank(query)
+    return ranked.first(1)[0] if ranked is not None and len(ranked) else None
+
+
+def _of_whole_tiles(pipeline: Pipeline, request: Request) -> Request:
+    settings = {name: value for name, value in _WHOLE_TILES.items() if name in pipeline.knobs}
+    return dataclasses.replace(request, settings={**settings, **request.settings})
+
+
+def _read(pipeline: Pipeline, texts: Sequence[str], request: Request) -> dict[str, tuple[ir.Module, PayloadMatmul]]:
+    return {text: read_payload(pipeline, request, text, "group") for text in dict.fromkeys(texts)}
+
+
+def _query(
+    pipeline: Pipeline, found: Sequence[tuple[ir.Module, PayloadMatmul]], request: Request
+) -> tuple[knob_choice.Query, PayloadMatmul]:
+    """Returns the query for a matmul that is as large as all of a group, and this matmul."""
+    module, matmul = max(found, key=lambda item: item[1].problem.flops)
+    whole = _together(matmul, [item for _, item in found])
+    return make_query(pipeline, request, module, whole), whole
+
+
+def _together(matmul: PayloadMatmul, matmuls: Sequence[PayloadMatmul]) -> PayloadMatmul:
+    """Returns a matmul that has the arithmetic operations of a group, and no reductions: with more columns where all
+    have as many rows, such as projections of the same activations, else with more rows."""
+    problem, flops = matmul.problem, sum(item.problem.flops for item in matmuls)
+    axis = "n" if len({item.problem.m for item in matmuls}) == 1 else "m"
+    extent = -(-flops * getattr(problem, axis) // problem.flops)
+    return dataclasses.replace(matmul, problem=dataclasses.replace(problem, results=(), **{axis: extent}))
 
 
 def _chosen(

@@ -114,8 +114,10 @@ def _described(
         places: of each argument of the group's function, the run of its matmul and the number there.
         members: of each matmul.
     """
-    arguments, descriptors = [], []
+    arguments, descriptors, early = [], [], []
     for place, parameter in enumerate(kernel.parameters):
+        if parameter.is_early:
+            early.append(f"p{place}")
         member, number = places[parameter.number]
         problem, role = _matmul(member).problem, _role(member, number)
         if role is None:
@@ -140,5 +142,6 @@ def _described(
         tma_descriptors=tuple(descriptors),
         cluster=triple(kernel.cluster),
         dynamic_shared_memory=kernel.dynamic_shared_memory,
-        dependent_launch="griddepcontrol.wait" in code.ptx,
+        dependent_launch="griddepcontrol.wait" in code.ptx and not early,
+        read_early=tuple(early),
     )

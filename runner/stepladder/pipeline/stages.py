@@ -21,6 +21,7 @@ from stepladder.pipeline.automatic import first_of, pipelines_for
 from stepladder.pipeline.codegen.kernel import find_program
 from stepladder.pipeline.codegen.machine_code import check_resources, generate
 from stepladder.pipeline.context import parse_payload
+from stepladder.pipeline.group_knobs import is_faster
 from stepladder.pipeline.groups import build_group
 from stepladder.pipeline.library import pipeline_file
 from stepladder.pipeline.request import Request
@@ -93,6 +94,13 @@ class Compiler:
     Attributes:
         stages: by folder.
         notes: groups of matmuls that no pipeline made one kernel of, and why.
+
+    Args:
+        target: GPU architecture.
+        request: of the matmuls.
+        use_cache: reuse machine code made before from the same LLVM IR.
+        texts: payloads of the stages, by name.
+        groups_faster: whether groups are compiled only where one launch is predicted to be faster.
     """
 
     def __init__(
@@ -101,66 +109,79 @@ class Compiler:
         request: Request,
         use_cache: bool,
         texts: Mapping[str, str],
+        *,
+        groups_faster: bool = False,
     ) -> None:
         self.target = target
         self.request = request
         self.use_cache = use_cache
         self.texts = texts
+        self.groups_faster = groups_faster
         self.stages: dict[str, Stage] = {}
-        self._folders: dict[str, str] = {}
-        self._groups: dict[tuple[str, ...], str | None] = {}
+        self._folders: dict[tuple[str, bool], str] = {}
+        self._groups: dict[tuple[tuple[str, ...], bool], str | None] = {}
         self.notes: list[str] = []
 
-    def stage(self, name: str) -> tuple[str, Stage]:
+    def stage(self, name: str, loads_early: bool = False) -> tuple[str, Stage]:
         """Returns the folder of a stage and the stage, compiled.
 
         Args:
             name: of the outlined function.
+            loads_early: whether a matmul may be chosen to load its weights before it waits for the kernel before it.
 
         Raises:
             StepladderError: what the pipelines of a matmul, or that of elementwise ops, refuse.
         """
-        text = self.texts[name]
-        if text not in self._folders:
+        key = text, loads_early = self.texts[name], loads_early and is_matmul(name)
+        if key not in self._folders:
             folder = f"kernels/{len(self.stages):02}-{name}"
-            self.stages[folder] = self._matmul(text, name) if is_matmul(name) else self._plain(text, name)
-            self._folders[text] = folder
-        folder = self._folders[text]
+            self.stages[folder] = self._matmul(text, name, loads_early) if is_matmul(name) else self._plain(text, name)
+            self._folders[key] = folder
+        folder = self._folders[key]
         return folder, self.stages[folder]
 
-    def group(self, names: Sequence[str]) -> tuple[str, Stage] | None:
-        """Returns the folder of a group of matmuls and the group, compiled to one kernel; None where no pipeline does.
+    def group(self, names: Sequence[str], loads_early: bool) -> tuple[str, Stage] | None:
+        """Returns the folder of a group of matmuls and the group, compiled to one kernel; None where no pipeline does,
+        or, with `groups_faster`, where one launch is not predicted to be faster.
 
         Args:
             names: of the outlined functions.
+            loads_early: as for `stage`, of all of them.
         """
         texts = tuple(self.texts[name] for name in names)
-        if texts not in self._groups:
+        key = texts, loads_early
+        if key not in self._groups:
+            self._groups[key] = None
+            pipelines = pipelines_for(self.request.pipeline, self.target)
 
             def by(pipeline: str) -> Stage:
-                request = self._request(pipeline)
+                request = self._request(pipeline, loads_early)
                 built = build_group(_group_name(names[0]), texts, request, use_cache=self.use_cache)
                 return Stage(built.code, built.roles, built.kernel)
 
             try:
-                stage = first_of(pipelines_for(self.request.pipeline, self.target), by)
+                if self.groups_faster and not is_faster(texts, self._request(pipelines[0], loads_early)):
+                    return None
+                stage = first_of(pipelines, by)
             except StepladderError as error:
-                self._groups[texts] = None
-                self.notes.append(f"{', '.join(names)} are a launch each: {error.message}")
+                if not self.groups_faster:
+                    self.notes.append(f"{', '.join(names)} are a launch each: {error.message}")
             else:
-                self._groups[texts] = f"kernels/{len(self.stages):02}-{_group_name(names[0])}"
-                self.stages[self._groups[texts] or ""] = stage
-        folder = self._groups[texts]
-        return None if folder is None else (folder, self.stages[folder])
+                folder = self._groups[key] = f"kernels/{len(self.stages):02}-{_group_name(names[0])}"
+                self.stages[folder] = stage
+        found = self._groups[key]
+        return None if found is None else (found, self.stages[found])
 
-    def _request(self, pipeline: str) -> Request:
+    def _request(self, pipeline: str, loads_early: bool = False) -> Request:
         """Returns the request of a matmul's pipeline."""
         settings = {**self.request.settings, "target": self.target}
-        return dataclasses.replace(self.request, pipeline=pipeline, settings=settings, function=None)
+        return dataclasses.replace(
+            self.request, pipeline=pipeline, settings=settings, function=None, constant_weights=loads_early
+        )
 
-    def _matmul(self, text: str, name: str) -> Stage:
+    def _matmul(self, text: str, name: str, loads_early: bool) -> Stage:
         def by(pipeline: str) -> builds.Build:
-            return builds.build(text, f"stage {name}", self._request(pipeline), use_cache=self.use_cache)
+            return builds.build(text, f"stage {name}", self._request(pipeline, loads_early), use_cache=self.use_cache)
 
         def is_pair() -> bool:
             payload = parse_payload(text, name)  # what `walk` returns does not keep it
@@ -267,30 +288,37 @@ class Plan:
             StepladderError: as `launch`.
         """
         stages = {symbol_of(op): op for op in walk(self.module, "func.func")}
+        # Of the first kernel, the launcher does not know what precedes it, unless the caller promises.
+        follows = compiler.request.constant_weights
         for group, calls in itertools.groupby(self.calls, lambda call: group_of(stages[_callee(call)])):
             members = list(calls)
             names = [_callee(call) for call in members]
-            grouped = compiler.group(names) if group is not None else None
+            is_early = follows and all(map(self._has_given_weights, members))
+            grouped = compiler.group(names, is_early) if group is not None else None
             if grouped is None:
-                yield from (self.launch(call, compiler) for call in members)
+                for call in members:
+                    yield self.launch(call, compiler, follows and self._has_given_weights(call))
+                    follows = True
                 continue
+            follows = True
             folder, stage = grouped
             values = [operand for call in members for operand in call.operands]
             yield bundle.Launch(_group_name(names[0]), folder, self._operands(values, stage), stage.kernel)
 
-    def launch(self, call: ir.Operation, compiler: Compiler) -> bundle.Launch:
+    def launch(self, call: ir.Operation, compiler: Compiler, loads_early: bool = False) -> bundle.Launch:
         """Returns the launch of a call.
 
         Args:
             call: a `func.call` of an outlined function.
             compiler: of the stages that are called.
+            loads_early: whether a matmul may be chosen to load its weights before it waits for the kernel before it.
 
         Raises:
             StepladderError: what the stage's pipelines refuse; names the kernel.
         """
         name = _callee(call)
         try:
-            folder, stage = compiler.stage(name)
+            folder, stage = compiler.stage(name, loads_early)
         except StepladderError as error:
             error.location = diagnostics.location_text(call.location) or error.location
             error.notes = (*error.notes, f"the refused kernel is @{name} after the step {_OUTLINED}")
@@ -299,6 +327,14 @@ class Plan:
         if isinstance(stage.code, bundle.Bundle):
             operands |= self._workspaces(stage.code.manifest)
         return bundle.Launch(name, folder, operands, stage.kernel)
+
+    def _has_given_weights(self, call: ir.Operation) -> bool:
+        """Tells whether the largest operands of a kernel, which are the weights of a product of few rows, are arguments
+        or constants: no kernel of the function writes them."""
+        sizes = [math.prod(ir.MemRefType(operand.type).shape) for operand in call.operands]
+        largest = [operand for operand, size in zip(call.operands, sizes) if size == max(sizes)]
+        roots = [origin(operand, _VIEWS) for operand in largest]
+        return all(producer(root) is None and ir.BlockArgument(root).arg_number < self.arguments for root in roots)
 
     def _operands(self, values: Sequence[ir.Value], stage: Stage) -> dict[str, int]:
         """Returns the buffers that a stage is launched on, by role."""

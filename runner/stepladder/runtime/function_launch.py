@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from stepladder.runtime.buffers import Borrowed, Buffer
-from stepladder.runtime.bundle import Argument, FunctionBundle, Launch, TmaDescriptor
+from stepladder.runtime.bundle import Argument, FunctionBundle, Launch, Manifest, TmaDescriptor
 from stepladder.runtime.device import Device
 from stepladder.runtime.driver import Cuda, CudaError
 from stepladder.runtime.element_types import element_type
@@ -54,15 +54,17 @@ class LoadedFunction:
     Args:
         device: the GPU.
         bundle: of the function.
+        kept: numbers of the arguments that nothing writes which is enqueued before a call and may still run.
 
     Raises:
         StepladderError: the GPU cannot run a kernel; status NOT_EXECUTED.
         CudaError: the driver refuses a kernel, or there is too little memory.
     """
 
-    def __init__(self, device: Device, bundle: FunctionBundle) -> None:
+    def __init__(self, device: Device, bundle: FunctionBundle, kept: Container[int] = ()) -> None:
         self.device = device
         self.bundle = bundle
+        self._kept = kept
         self._kernels: dict[str, Kernel] = {}
         for launch in bundle.manifest.launches:
             if launch.folder not in self._kernels:
@@ -140,18 +142,17 @@ class LoadedFunction:
             def written(arguments: Sequence[Argument], operands: Mapping[str, int] = operands) -> tuple[range, ...]:
                 return ranges(operands[item.role] for item in arguments if item.access != "read")
 
-            if launch.kernel is not None:
-                yield Access(written(launch.kernel.arguments), waits=launch.kernel.dependent_launch)
-                continue
-            manifest = self.bundle.matmul(launch).manifest
-            for item in manifest.front:
+            manifest = launch.kernel or self.bundle.matmul(launch).manifest
+            for item in manifest.front if isinstance(manifest, Manifest) else ():
                 yield Access(written(item.arguments))
             early = [operands[role] for role in manifest.read_early]
+            variable = [number for number in early if number not in self._constants]
             yield Access(
                 written(manifest.arguments),
-                ranges(number for number in early if number not in self._constants),
+                ranges(variable),
                 bool(early),
                 manifest.dependent_launch,
+                all(buffers[number].kind == "argument" and buffers[number].number in self._kept for number in variable),
             )
 
     def graph(self, addresses: Mapping[int, int], stream: int) -> Replay | None:
@@ -208,14 +209,15 @@ class DeviceFunction:
     Args:
         device: the GPU.
         bundle: of the function.
+        kept: as for `LoadedFunction`.
 
     Attributes:
         loaded: its kernels.
     """
 
-    def __init__(self, device: Device, bundle: FunctionBundle) -> None:
+    def __init__(self, device: Device, bundle: FunctionBundle, kept: Container[int] = ()) -> None:
         self.bundle = bundle
-        self.loaded = LoadedFunction(device, bundle)
+        self.loaded = LoadedFunction(device, bundle, kept)
         manifest = bundle.manifest
         self._buffers = {
             place: device.allocate(buffer.bytes)

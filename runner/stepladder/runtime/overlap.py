@@ -16,12 +16,15 @@ class Access:
         is_early: whether it reads anything before it waits. Such a kernel lets the next one start only after its own
             wait, so that all kernels before it have ended then.
         waits: whether it waits before it accesses anything, and may start while any kernel ends.
+        is_kept: whether nothing that is enqueued before the sequence, and may still run, writes what it reads early;
+            but the sequence may precede itself.
     """
 
     writes: tuple[range, ...]
     early: tuple[range, ...] = ()
     is_early: bool = False
     waits: bool = False
+    is_kept: bool = False
 
 
 def overlapping(kernels: Sequence[Access]) -> list[bool]:
@@ -29,29 +32,41 @@ def overlapping(kernels: Sequence[Access]) -> list[bool]:
 
     A kernel that waits first always may. One that reads early may where no kernel that has not ended writes what it
     reads early. What has not ended goes back to a kernel that is launched without overlap, or to one that reads early:
-    other kernels let the next one start before they wait themselves. Nothing is known of what is enqueued before the
-    sequence.
+    other kernels let the next one start before they wait themselves. What is enqueued before the sequence may write
+    anything but what is kept.
+
+    Of a kernel that waits and one that reads early behind it, only one may overlap where those before them write what
+    is read early. It is the one that reads early: it has more to do before it waits.
 
     Args:
         kernels: in the order of their launches on one stream.
     """
     found: list[bool] = []
     for place, kernel in enumerate(kernels):
-        found.append(kernel.waits or (kernel.is_early and _is_kept(kernels, found, place)))
+        found.append(kernel.waits or (kernel.is_early and _is_unwritten(kernels, found, place)))
+        if kernel.is_early and not found[place] and place and kernels[place - 1].waits:
+            found[place - 1] = False
+            found[place] = _is_unwritten(kernels, found, place)
+            found[place - 1] = not found[place]
     return found
 
 
-def _is_kept(kernels: Sequence[Access], overlaps: Sequence[bool], place: int) -> bool:
+def _is_unwritten(kernels: Sequence[Access], overlaps: Sequence[bool], place: int) -> bool:
     """Tells whether no kernel that may still run writes what a kernel reads early."""
     early = kernels[place].early
     if not early:
         return True
     for before in range(place - 1, -1, -1):
-        if any(_meet(written, read) for written in kernels[before].writes for read in early):
+        if _is_written(early, kernels[before : before + 1]):
             return False
         if not overlaps[before] or kernels[before].is_early:
             return True
-    return False
+    return kernels[place].is_kept and not _is_written(early, kernels)
+
+
+def _is_written(ranges: Sequence[range], kernels: Sequence[Access]) -> bool:
+    """Tells whether one of some kernels may write one of some ranges."""
+    return any(_meet(written, part) for kernel in kernels for written in kernel.writes for part in ranges)
 
 
 def _meet(one: range, other: range) -> bool:

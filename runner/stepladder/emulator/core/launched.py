@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from stepladder.emulator.core.machine import Machine
     from stepladder.emulator.memory.memory import Allocation
     from stepladder.emulator.ptx.arguments import Argument
-    from stepladder.runtime.bundle import Manifest
+    from stepladder.runtime.bundle import Manifest, PlainKernel
 
 UNWRITTEN = "unwritten-output"
 
@@ -45,18 +45,18 @@ class Launch:
     early: tuple[int, ...] = ()
 
     @classmethod
-    def of_manifest(cls, manifest: Manifest) -> Launch:
+    def of_manifest(cls, manifest: Manifest | PlainKernel) -> Launch:
         """Returns the launch that the manifest of a bundle states.
 
         Args:
-            manifest: of a bundle.
+            manifest: of a bundle, or what that of a function states of a kernel.
         """
         return cls(
             manifest.grid,
             manifest.block,
             manifest.cluster,
             manifest.dynamic_shared_memory,
-            manifest.overlaps(keeps_early=True),
+            manifest.dependent_launch or bool(manifest.read_early),
             tuple(place for place, item in enumerate(manifest.arguments) if item.role in manifest.read_early),
         )
 

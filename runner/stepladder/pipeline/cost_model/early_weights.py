@@ -57,12 +57,13 @@ def applies(size: Size, gpu: Gpu, fixed: Mapping[str, int | str]) -> bool:
     if KNOB in fixed:
         return False
     cached = gpu.constants[WARPGROUP]["cached"]
-    is_plain = size.batch == 1 and size.products == 1 and size.in_bytes == _ELEMENT_BYTES and not size.accumulate
+    is_plain = size.batch == 1 and size.products <= 2 and size.in_bytes == _ELEMENT_BYTES and not size.accumulate
     return bool(is_plain and np.minimum(size.m, size.n) <= _FEW and np.all(uncached(size, gpu, cached) > 0))
 
 
 def accepted(knobs: Columns, size: Size, gpu: Gpu) -> Array:
-    """Returns which settings load weights early: forms of kernels that were measured, with weights as the operand A.
+    """Returns which settings load weights early: forms of kernels that were measured, with weights as the operand A; of
+    a pair of products, as both operands B.
 
     Args:
         knobs: columns of the pipeline's knobs.
@@ -70,8 +71,13 @@ def accepted(knobs: Columns, size: Size, gpu: Gpu) -> Array:
         gpu: what runs it.
     """
     persistent = knobs.floats(_PERSISTENT, 0)
+    if size.products > 1:
+        few = (size.m <= _FEW) & (size.n > size.m)
+    else:
+        few = (size.n <= _FEW) & (size.n <= knobs.floats("block_n")) & (size.m > size.n)
     return (
-        (np.asarray(knobs.column("schedule", "cooperative")) == "cooperative")
+        few
+        & (np.asarray(knobs.column("schedule", "cooperative")) == "cooperative")
         & (np.asarray(knobs.column("tile_scheduler", "data_parallel")) == "data_parallel")
         & (knobs.floats("cluster_m", 1) * knobs.floats("cluster_n", 1) == 1)
         & (knobs.floats("epilogue_stages", _EPILOGUE_STAGES) == _EPILOGUE_STAGES)
@@ -80,9 +86,6 @@ def accepted(knobs: Columns, size: Size, gpu: Gpu) -> Array:
         & ((persistent == 0) | (persistent == gpu.multiprocessors))
         & (knobs.floats("block_m") <= _WARPGROUP_ROWS * knobs.floats("consumer_warpgroups", 1))
         & ((knobs.floats("split_k", 1) > 1) | (knobs.floats("block_m") <= _ROWS))
-        & (size.n <= _FEW)
-        & (size.n <= knobs.floats("block_n"))
-        & (size.m > size.n)
     )
 
 
@@ -103,7 +106,10 @@ def choose(knobs: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> tup
     early = accepted(knobs, size, gpu)
     persistent = np.where(early, _persistent_blocks(knobs, size, gpu), np.asarray(knobs.column(_PERSISTENT, 0)))
     chosen = Columns({**knobs.values, KNOB: early, _PERSISTENT: persistent}, knobs.derived, knobs.count)
-    total = np.where(early, predict(chosen, size, gpu), times["total"] * (1 + _LATE) + _GAP)
+    # The terms of kernels that wait are those of pairs, measured in functions that follow each other.
+    short = 1 + _SHORT * (knobs.floats("block_k") * size.in_bytes < _STEP_BYTES)
+    started = times["total"] * short if size.products > 1 else predict(chosen, size, gpu)
+    total = np.where(early, started, times["total"] * (1 + _LATE) + _GAP)
     return chosen, {**times, "total": total}
 
 

@@ -247,6 +247,8 @@ def _caution(family: str, columns: Columns, size: Size, gpu: Gpu) -> Array:
     multiprocessor."""
     known = gpu.measured_widths.get(family, ())
     widths = _CAUTION * ~np.isin(columns.floats("block_n"), known) if known else np.zeros(columns.count)
+    # HBM bounds these, whatever the width.
+    widths = widths * ~np.asarray(columns.column(early_weights.KNOB, False), bool)
     edges = _EDGES * columns.floats("has_edges", 0.0) if family == WARP else 0.0
     in_memory = np.asarray(columns.column("split_k_workspace", "cluster")) == "memory"
     uneven = in_memory & (columns.floats("block_m") == _UNEVEN_ROWS) & (np.minimum(size.m, size.n) <= _FEW_ROWS)

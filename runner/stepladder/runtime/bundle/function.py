@@ -78,7 +78,8 @@ class PlainKernel:
         spills: bytes of spill `stores` and `loads` a thread.
         steps: names of the steps that made it, in order.
         problems: of a group, what its matmuls compute.
-        tma_descriptors, cluster, dynamic_shared_memory, dependent_launch: as those of a `Manifest`, of a group.
+        tma_descriptors, cluster, dynamic_shared_memory, dependent_launch, read_early: as those of a `Manifest`, of a
+            group.
     """
 
     kernel_name: str
@@ -94,6 +95,7 @@ class PlainKernel:
     cluster: tuple[int, int, int] = (1, 1, 1)
     dynamic_shared_memory: int = 0
     dependent_launch: bool = False
+    read_early: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Returns the kernel as JSON data; only that of a group has the fields of groups."""
@@ -102,6 +104,8 @@ class PlainKernel:
         if not self.problems:
             for name in ("problems", "tma_descriptors", "cluster", "dynamic_shared_memory", "dependent_launch"):
                 del data[name]
+        if not self.read_early:
+            del data["read_early"]
         return data
 
 

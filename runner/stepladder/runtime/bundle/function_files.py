@@ -202,6 +202,8 @@ def _parse_kernel(fields: Fields) -> PlainKernel:
             "cluster": fields.triple("cluster"),
             "dynamic_shared_memory": fields.integer("dynamic_shared_memory"),
             "dependent_launch": fields.boolean("dependent_launch"),
+            # Came later: kernels of bundles without it read nothing before they wait.
+            "read_early": fields.strings("read_early", default=()),
         }
     return PlainKernel(
         kernel_name=fields.string("kernel_name"),

@@ -162,6 +162,11 @@ def check_launch(kernel: FrontKernel | PlainKernel, target_name: str, fields: Fi
             raise fields.error("dynamic_shared_memory", f"must be at most {left}, got {show(dynamic)}")
         if any(blocks % size for blocks, size in zip(kernel.grid, kernel.cluster)):
             raise fields.error("grid", f"must be a multiple of the cluster, got {show(list(kernel.grid))}")
+        for role in kernel.read_early:
+            if all(argument.role != role or argument.access != "read" for argument in kernel.arguments):
+                raise fields.error("read_early", f"must be of arguments that the kernel reads only, got {show(role)}")
+        if kernel.read_early and kernel.dependent_launch:
+            raise fields.error("dependent_launch", "must be false with 'read_early', got true")
 
 
 def _check_descriptor(
