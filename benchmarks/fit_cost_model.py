@@ -4,6 +4,7 @@
     python benchmarks/fit_cost_model.py --data FILE ... --gpu h200 --dry-run
     python benchmarks/fit_cost_model.py --family warpgroup --seed 12       goes on from the constants in the file
     python benchmarks/fit_cost_model.py --family warpgroup --keep          judges them, and keeps them
+    python benchmarks/fit_cost_model.py --family warpgroup --only split_loads cluster      fits these, and no others
 
 The fit is cross-validated: problems are divided into quarters at random, with a fixed seed, and constants fitted to
 three quarters choose for the fourth. The constants that are written are fitted to all problems. The objective is the
@@ -229,7 +230,7 @@ def with_constants(gpu: gpus.Gpu, family: str, values: Array) -> gpus.Gpu:
     return replace(gpu, constants={**gpu.constants, family: dict(zip(CONSTANTS[family], map(float, values)))})
 
 
-def fit(data: Data, gpu: gpus.Gpu, family: str, generations: int, seed: int) -> gpus.Gpu:
+def fit(data: Data, gpu: gpus.Gpu, family: str, generations: int, seed: int, only: Sequence[str] = ()) -> gpus.Gpu:
     """Returns a GPU whose constants of a family are fitted to measured kernels.
 
     Args:
@@ -238,21 +239,30 @@ def fit(data: Data, gpu: gpus.Gpu, family: str, generations: int, seed: int) -> 
         family: of pipelines.
         generations: of the evolution, for each width.
         seed: of the random numbers.
+        only: names of the constants that are fitted, the others being those of `gpu`; none for all.
     """
     bounds, known = CONSTANTS[family], gpu.constants.get(family, {})
     least = np.array([constant.least for constant in bounds.values()])
     most = np.array([constant.most for constant in bounds.values()])
     values = np.array([known.get(name, (constant.least + constant.most) / 2) for name, constant in bounds.items()])
-    for width in WIDTHS:
-        values = evolve(
-            lambda values: data.objective(with_constants(gpu, family, values)),
-            least,
-            most,
-            values,
+    fitted = np.array([not only or name in only for name in bounds])
+
+    def filled(some: Array) -> Array:
+        every = values.copy()
+        every[fitted] = some
+        return every
+
+    for width in WIDTHS[-1:] if only else WIDTHS:
+        some = evolve(
+            lambda some: data.objective(with_constants(gpu, family, filled(some))),
+            least[fitted],
+            most[fitted],
+            values[fitted],
             seed,
             generations,
             width=width,
         )
+        values = filled(some)
     return with_constants(gpu, family, values)
 
 
@@ -268,7 +278,13 @@ def fold_of(kernels: Sequence[Kernel]) -> Array:
 
 
 def fit_family(
-    kernels: list[Kernel], gpu: gpus.Gpu, family: str, generations: int, seed: int = SEED, keep: bool = False
+    kernels: list[Kernel],
+    gpu: gpus.Gpu,
+    family: str,
+    generations: int,
+    seed: int = SEED,
+    keep: bool = False,
+    only: Sequence[str] = (),
 ) -> tuple[gpus.Gpu, dict]:
     """Fits the constants of a family and judges them by cross-validation.
 
@@ -279,6 +295,7 @@ def fit_family(
         generations: of the evolution, for each width.
         seed: of the random numbers.
         keep: judge the constants of `gpu` and do not replace them.
+        only: names of the constants that are replaced; none for all.
 
     Returns:
         The GPU with the constants, and the description of the fit.
@@ -290,7 +307,7 @@ def fit_family(
         others = Data([kernel for kernel, own in zip(data.kernels, fold) if own != number])
         predicted = data.predict(fit(others, fresh, family, generations, SEED))
         held_out[fold == number] = predicted[fold == number]
-    fitted = gpu if keep else fit(data, gpu, family, generations, seed)
+    fitted = gpu if keep else fit(data, gpu, family, generations, seed, only)
     judged = {"held_out": data.judge(held_out), "all": data.judge(data.predict(fitted))}
     print(f"{family}: {json.dumps(judged, indent=1)}", flush=True)
     return fitted, {"kernels": len(kernels), "problems": data.problems, **judged}
@@ -327,6 +344,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=SEED, metavar="N", help=f"of the search (default: {SEED})")
     parser.add_argument("--keep", action="store_true", help="keep the constants, and cross-validate")
     parser.add_argument("--family", choices=CONSTANTS, help="of kernels, whose constants are fitted (default: all)")
+    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="constants of --family that are fitted")
     parser.add_argument("--dry-run", action="store_true", help="write nothing")
     return parser
 
@@ -337,7 +355,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     Args:
         argv: the arguments of the command line; those of the process unless told.
     """
-    args = make_parser().parse_args(argv)
+    parser = make_parser()
+    args = parser.parse_args(argv)
+    unknown = sorted(set(args.only) - set(CONSTANTS.get(args.family, ())))
+    if unknown:
+        parser.error(f"--only: {', '.join(unknown)}: no constants of --family {args.family}")
     paths = args.data or sorted({path for pattern in PATTERNS for path in RESULTS.glob(pattern)})
     kernels = usable([kernel for path in paths for kernel in kernels_of(path)])
     path = gpus.path_of(args.gpu)
@@ -352,7 +374,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     for family in CONSTANTS:
         own = [kernel for kernel in kernels if FAMILIES[kernel.pipeline] == family]
         if own and family not in fits:
-            gpu, fits[family] = fit_family(own, gpu, family, args.generations, args.seed, args.keep)
+            gpu, fits[family] = fit_family(own, gpu, family, args.generations, args.seed, args.keep, args.only)
     for family, values in gpu.constants.items():
         print(family, {name: round(value, 4) for name, value in values.items()})
     if args.dry_run:

@@ -26,6 +26,8 @@ DRAWS = {
     "default_fresh_bf16-bf16": "another draw",
     "default_fresh_four_bf16-bf16": AGAIN,
 }
+# Draws of their own, with the constants before the series of long reductions was fitted, and with those since.
+REFITTED = {"default_third": "a third draw", "default_long": "long reductions"}
 CHOICES = {"default": (-1,), "best of four": range(4)}
 
 
@@ -81,6 +83,18 @@ def defaults_table() -> str:
                 rows.append(_row(f"{title}{half}" + (f", {kind}" if kind else ""), ratios))
         if title == AGAIN:
             rows.append(_row(f"{title}, best of four", list(_best(cells, CHOICES["best of four"]).values())))
+    return table(rows) + f"\nRatios to cuBLAS, which ran in turn with each kernel; bursts. {where(data)}.\n"
+
+
+def refitted_table() -> str:
+    """Returns how the default choices on two draws compare with cuBLAS, before and after the last fit."""
+    rows = []
+    data: dict = {}
+    for name, title in REFITTED.items():
+        for suffix, when in (("_before", "before"), ("", "after")):
+            data = result(f"{name}{suffix}_bf16-bf16")
+            cells = [dict(zip(data["columns"], row)) for row in data["rows"]]
+            rows.append(_row(f"{title}, {when}", list(_best(cells, CHOICES["default"]).values())))
     return table(rows) + f"\nRatios to cuBLAS, which ran in turn with each kernel; bursts. {where(data)}.\n"
 
 
@@ -250,6 +264,7 @@ def fit_table() -> str:
 REGIONS: dict[str, Callable[[], str]] = {
     "held out": held_out_table,
     "default choices": defaults_table,
+    "refitted choices": refitted_table,
     "decode": decode_table,
     "decode early": early_table,
     "decode reads": reads_table,
