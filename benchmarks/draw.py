@@ -14,7 +14,7 @@ import json
 import random
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
@@ -27,6 +27,7 @@ SEED, COUNT = 20261122, 300
 THIN_SEED, THIN_COUNT = 20261123, 100
 TAIL_SEED, TAIL_COUNT = 20261124, 60
 EDGE_SEED, EDGE_COUNT = 20261125, 60
+FRESH_SEED, FRESH_COUNT = 20261201, 96
 # Bytes of 16-bit operands and C that the L2 cache of an H200 holds in part.
 EDGE_BYTES = (18e6, 90e6)
 
@@ -144,6 +145,19 @@ def draw(count: int = COUNT, seed: int = SEED) -> list[Drawn]:
         seen.add((m, n, k))
         found.append(Drawn(kind, m, n, k, len(found) // len(KINDS) % 2 == 1))
     return found
+
+
+def draw_fresh(count: int = FRESH_COUNT, seed: int = FRESH_SEED) -> list[Drawn]:
+    """Returns `count` different problems of the kinds of `draw()`, none of them in it: no setting and no constant was
+    chosen by them, and all count as held out.
+
+    Args:
+        count: of problems.
+        seed: the same seed gives the same problems; a longer list begins with the shorter one.
+    """
+    known = {problem.size for problem in draw()}
+    drawn = [problem for problem in draw(count + len(known), seed) if problem.size not in known]
+    return [replace(problem, held_out=True) for problem in drawn[:count]]
 
 
 def draw_thin(count: int = THIN_COUNT, seed: int = THIN_SEED) -> list[Drawn]:

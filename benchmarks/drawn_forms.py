@@ -321,10 +321,21 @@ def measure(device: Device, form: Form, path: Path, rounds: int, mode: Mode = BU
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    parser = result_parser(__doc__ or "", "drawn_forms")
-    parser.add_argument("--rounds", type=int, default=5, help="rounds, of which medians are taken (default: 5)")
+    parser = forms_parser(__doc__ or "", "drawn_forms")
     parser.add_argument("--count", type=int, default=COUNT, help=f"problems (default: {COUNT})")
     parser.add_argument("--seed", type=int, default=SEED, help=f"of the draw (default: {SEED})")
+    return parser
+
+
+def forms_parser(description: str, name: str) -> argparse.ArgumentParser:
+    """Returns a parser of the options of `run_forms`.
+
+    Args:
+        description: of the script.
+        name: of its result.
+    """
+    parser = result_parser(description, name)
+    parser.add_argument("--rounds", type=int, default=5, help="rounds, of which medians are taken (default: 5)")
     parser.add_argument(
         "--pause",
         type=float,
@@ -336,14 +347,14 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Measures all drawn problems; writes the result after each.
+def run_forms(forms: Sequence[Form], args: argparse.Namespace, head: dict[str, Any]) -> None:
+    """Builds or measures problems, as the options say; writes the result after each.
 
     Args:
-        arguments: of the command line; those of the process unless told.
+        forms: the problems.
+        args: of the command line (`forms_parser`).
+        head: further entries of the result.
     """
-    args = make_parser().parse_args(arguments)
-    forms = draw(args.count, args.seed)
     if args.build:
         build(forms, args.build)
         return
@@ -355,13 +366,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
         refused = json.loads((folder / _REFUSED).read_text())
         with Device() as device:
             result = duel.header(device)
-            result |= {"pipeline": PIPELINE, "mode": asdict(mode), "rounds": args.rounds, "seed": args.seed}
+            result |= {"pipeline": PIPELINE, "mode": asdict(mode), "rounds": args.rounds, **head}
             result |= {"problems": [], "refused": refused}
             for number, form in enumerate(forms):
                 if form.name not in refused:
                     result["problems"].append(measure(device, form, folder / str(number), args.rounds, mode))
                     print(f"{form.kind} {form.name}: {result['problems'][-1]['ratio']:.3f}", flush=True)
                     write_result(args.result, result)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measures all drawn problems.
+
+    Args:
+        arguments: of the command line; those of the process unless told.
+    """
+    args = make_parser().parse_args(arguments)
+    run_forms(draw(args.count, args.seed), args, {"seed": args.seed})
 
 
 if __name__ == "__main__":

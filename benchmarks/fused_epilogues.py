@@ -10,9 +10,11 @@ results. The contestants of a case, timed in turn in one process:
   eager      cuBLAS and PyTorch's elementwise kernels, one by one
   compiled   cuBLAS and what torch.compile makes of the elementwise ops, where it works
 
-Needs PyTorch, MLIR and ptxas on the machine with the GPU:
+Needs PyTorch on the machine with the GPU, and MLIR and ptxas where kernels are built, there or elsewhere:
 
     python benchmarks/fused_epilogues.py --sizes 2048 4096 8192 --rounds 11
+    python benchmarks/fused_epilogues.py --sizes 2048 4096 8192 --build kernels
+    python benchmarks/fused_epilogues.py --sizes 2048 4096 8192 --built kernels
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 PIPELINE, TARGET = "wgmma", "sm_90a"
 SIZES = (2048, 4096, 8192)
 SEED = 0
+_PLAIN = "plain"  # the matmul alone
 
 _BIAS = ("%D: tensor<{n}xf16>", "tensor<{n}xf16>", "j")
 _MATRIX = ("%D: tensor<{m}x{n}xf16>", "tensor<{m}x{n}xf16>", "i, j")
@@ -235,10 +238,28 @@ def differences(views: _Views, made: dict[str, Callable[[], Any]]) -> dict[str, 
     return found
 
 
+def build(names: Sequence[str], sizes: Sequence[int], folder: Path) -> None:
+    """Builds the kernels of cases, and those of the matmuls alone.
+
+    Args:
+        names: of the cases.
+        sizes: of the square problems.
+        folder: of the bundles.
+    """
+    for size in sizes:
+        build_bundle(payload(None, size), folder / _folder(_PLAIN, size), {})
+        for name in names:
+            build_bundle(payload(CASES[name], size), folder / _folder(name, size), {})
+
+
+def _folder(name: str, size: int) -> str:
+    return f"{name}_{size}"
+
+
 def measure(
     device: Device, name: str, size: int, mode: str, rounds: int, folder: Path, compiles: bool
 ) -> dict[str, Any]:
-    """Builds, checks and measures a case at a size.
+    """Checks and measures a case at a size.
 
     Args:
         device: the GPU.
@@ -246,7 +267,7 @@ def measure(
         size: M = N = K.
         mode: "burst" or "sustained".
         rounds: of the measurement.
-        folder: of the bundles.
+        folder: of the bundles, which `build` wrote.
         compiles: whether torch.compile is a contestant.
 
     Returns:
@@ -256,8 +277,8 @@ def measure(
         StepladderError: the fused kernel computes wrong numbers.
     """
     case = CASES[name]
-    fused = build_bundle(payload(case, size), folder / f"fused_{name}_{size}", {})
-    plain = build_bundle(payload(None, size), folder / f"plain_{name}_{size}", {})
+    fused = read_bundle(folder / _folder(name, size))
+    plain = read_bundle(folder / _folder(_PLAIN, size))
     with MatmulBuffers(device, fused.manifest.problem) as buffers:
         launches = {
             "fused": buffers.launcher(device.load(fused), fused),
@@ -304,6 +325,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser = measurement_parser(__doc__ or "", SIZES, "fused_epilogues", 11)
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
     parser.add_argument("--cases", nargs="+", default=list(CASES), choices=list(CASES), help="epilogues")
+    parser.add_argument("--build", type=Path, metavar="FOLDER", help="build the kernels there, and measure nothing")
+    parser.add_argument("--built", type=Path, metavar="FOLDER", help="measure the kernels that were built there")
     return parser
 
 
@@ -314,12 +337,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
         arguments: of the command line; those of the process unless told.
     """
     args = make_parser().parse_args(arguments)
-    with Device() as device, tempfile.TemporaryDirectory(prefix="stepladder-") as folder:
+    if args.build:
+        build(args.cases, args.sizes, args.build)
+        return
+    with tempfile.TemporaryDirectory(prefix="stepladder-") as temporary, Device() as device:
+        folder = args.built or Path(temporary)
+        if not args.built:
+            build(args.cases, args.sizes, folder)
         result = duel.header(device)
         result |= {"pipeline": PIPELINE, "mode": args.mode, "rounds": args.rounds, "problems": []}
         for size in args.sizes:
             for name in args.cases:
-                entry = measure(device, name, size, args.mode, args.rounds, Path(folder), not args.no_compile)
+                entry = measure(device, name, size, args.mode, args.rounds, folder, not args.no_compile)
                 result["problems"].append(entry)
                 write_result(args.out, result)
 

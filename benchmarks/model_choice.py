@@ -38,12 +38,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 from choice_plan import PIPELINE, TARGET, TYPES, Job, Types, payload, plan
 from choice_timing import Gpu
 from common import main_of_parts, new_parser, run
-from draw import COUNT, Drawn, draw, draw_edge, draw_tail, draw_thin
+from draw import COUNT, Drawn, draw, draw_edge, draw_fresh, draw_tail, draw_thin
 from measured_kernels import write_table
 from model_report import DEFAULT, FIRST, MOST, report
 
 # Draws beside that of the two halves.
-DRAWS = {"thin": draw_thin, "tail": draw_tail, "edge": draw_edge}
+DRAWS = {"thin": draw_thin, "tail": draw_tail, "edge": draw_edge, "fresh": draw_fresh}
 GROUP = 30
 _KEPT = "kernels.pickle"  # of a group, in its folder
 WHAT = "knobs that are chosen for drawn problems, hot L2, in turn with cuBLAS, median of 3 rounds"
@@ -268,11 +268,11 @@ def measure(args: argparse.Namespace) -> None:
         args: of the command line.
     """
     if args.part in DRAWS:
-        wanted = DRAWS[args.part](args.count)
+        wanted = DRAWS[args.part](args.count, *([] if args.seed is None else [args.seed]))
     else:
-        wanted = [problem for problem in draw(args.count) if problem.held_out == (args.part == "held-out")]
+        wanted = [p for p in draw(args.count) if args.part == "all" or p.held_out == (args.part == "held-out")]
     wanted = wanted[: args.everything] if args.everything else wanted
-    forms = {"forms": args.forms, "variety": args.variety, "launches": args.launches}
+    forms = {"forms": args.forms, "variety": args.variety, "launches": args.launches, "only_default": args.default}
     series = Series(Path(args.result), wanted, TYPES[args.types], bool(args.everything), **forms)
     measure_series(series, args)
 
@@ -306,11 +306,13 @@ def make_parser() -> argparse.ArgumentParser:
     own.add_argument("--types", choices=TYPES, default="bf16-bf16", help="element types (default: bf16-bf16)")
     own.add_argument(
         "--part",
-        choices=("seen", "held-out", *DRAWS),
+        choices=("seen", "held-out", "all", *DRAWS),
         default="seen",
-        help="half of the problems, those with short sides, those that choices lose most often, or those that the L2 "
-        "cache holds in part (default: seen)",
+        help="half of the problems or all, those with short sides, those that choices lose most often, those that the "
+        "L2 cache holds in part, or a draw of its own (default: seen)",
     )
+    own.add_argument("--seed", type=int, metavar="N", help="of a draw beside that of the two halves")
+    own.add_argument("--default", action="store_true", help="only the setting that `compile` takes")
     own.add_argument("--forms", action="store_true", help="the first settings of either orientation")
     own.add_argument(
         "--variety", type=int, default=0, metavar="N", help="the N best of each orientation's and cluster's settings"

@@ -87,6 +87,7 @@ def matmul_calls(torch: Any) -> Calls:  # noqa: ANN401
         "stepladder.matmul, out": lambda: stepladder.matmul(a, b, out=out),
         **_nvmath_calls(a, b),
         **_cupy_calls(a, b, out),
+        **_jax_calls(a, b, out),
     }
 
 
@@ -115,7 +116,25 @@ def _cupy_calls(a: Any, b: Any, out: Any) -> Calls:  # noqa: ANN401
     return {
         "cupy.matmul": lambda: cupy.matmul(x, y),
         "cupy.matmul, out": lambda: cupy.matmul(x, y, out=z),
+        "Kernel, on arrays of CuPy": lambda: kernel(x, y),
         "Kernel, out, on arrays of CuPy": lambda: kernel(x, y, out=z),
+    }
+
+
+def _jax_calls(a: Any, b: Any, out: Any) -> Calls:  # noqa: ANN401
+    """Returns the calls of JAX, and of a kernel on its arrays: none where it is not installed."""
+    if importlib.util.find_spec("jax") is None:
+        return {}
+    import jax  # pyright: ignore[reportMissingImports]
+
+    x, y = (jax.dlpack.from_dlpack(tensor) for tensor in (a, b))
+    if next(iter(x.devices())).platform != "gpu":
+        return {}
+    kernel = matmul_kernel()
+    product = jax.jit(jax.numpy.matmul)
+    return {
+        "jax.jit(jax.numpy.matmul)": lambda: product(x, y),
+        "Kernel, out of PyTorch, on arrays of JAX": lambda: kernel(x, y, out=out),
     }
 
 

@@ -18,6 +18,14 @@ _READING_BLOCKS = 264
 _DECODE_BYTES = 2  # of an element
 _EARLY_ROWS = 16
 _FEW_SPILLS = 100  # bytes of a thread, which show in no time
+# Results of default choices alone.
+DRAWN = "drawn"
+AGAIN = "another draw, second run"
+DRAWS = {
+    "default_drawn_bf16-bf16": DRAWN,
+    "default_fresh_bf16-bf16": "another draw",
+    "default_fresh_four_bf16-bf16": AGAIN,
+}
 CHOICES = {"default": (-1,), "best of four": range(4)}
 
 
@@ -55,6 +63,24 @@ def held_out_table() -> str:
                 chosen = [cell for cell in cells if kind in ("", cell["kind"])]
                 name = f"{types.replace('-', ' -> ')}, {choice}" + (f", {kind}" if kind else "")
                 rows.append(_row(name, list(_best(chosen, places).values())))
+    return table(rows) + f"\nRatios to cuBLAS, which ran in turn with each kernel; bursts. {where(data)}.\n"
+
+
+def defaults_table() -> str:
+    """Returns how the default choices on all drawn problems, and on draws of their own, compare with cuBLAS."""
+    rows = []
+    data: dict = {}
+    for name, title in DRAWS.items():
+        data = result(name)
+        cells = [dict(zip(data["columns"], row)) for row in data["rows"]]
+        halves = {True: ", held out", False: ", the other half"} if title == DRAWN else {True: ""}
+        for held_out, half in halves.items():
+            for kind in ("", *KINDS):
+                chosen = [cell for cell in cells if cell["held_out"] == held_out and kind in ("", cell["kind"])]
+                ratios = list(_best(chosen, CHOICES["default"]).values())
+                rows.append(_row(f"{title}{half}" + (f", {kind}" if kind else ""), ratios))
+        if title == AGAIN:
+            rows.append(_row(f"{title}, best of four", list(_best(cells, CHOICES["best of four"]).values())))
     return table(rows) + f"\nRatios to cuBLAS, which ran in turn with each kernel; bursts. {where(data)}.\n"
 
 
@@ -223,6 +249,7 @@ def fit_table() -> str:
 
 REGIONS: dict[str, Callable[[], str]] = {
     "held out": held_out_table,
+    "default choices": defaults_table,
     "decode": decode_table,
     "decode early": early_table,
     "decode reads": reads_table,

@@ -19,13 +19,9 @@ CONTESTANTS = {
 }
 
 
-def fused_table(name: str = "fused_epilogues") -> str:
-    """Returns the throughput of each fused matmul and its alternatives, as ratios to cuBLAS' matmul alone.
-
-    Args:
-        name: of the result.
-    """
-    measured = result(name)
+def fused_table() -> str:
+    """Returns the throughput of each fused matmul and its alternatives, as ratios to cuBLAS' matmul alone."""
+    measured = result("fused_epilogues")
     problems = measured["problems"]
     present = {key for problem in problems for key in problem["measured"]["kernels"]}
     rows = []
@@ -35,6 +31,8 @@ def fused_table(name: str = "fused_epilogues") -> str:
         for key, title in CONTESTANTS.items():
             if key in present:
                 row[title] = f"{kernels[key]['ratio_spread']['median']:.3f}" if key in kernels else ""
+        pairs = zip(kernels["fused"]["ratios"], kernels["plain"]["ratios"])
+        row["fused, of the own matmul alone"] = f"{statistics.median(own / alone for own, alone in pairs):.3f}"
         rows.append(row)
     return (
         table(rows) + "\nThroughput as a ratio to cuBLAS' matmul without the epilogue, which ran in turn with each; "
@@ -156,9 +154,30 @@ def drawn_forms_table(name: str = "drawn_forms") -> str:
     )
 
 
+def figures_table() -> str:
+    """Returns the speed of BERT's matmuls and of contractions, as ratios to the fastest library call of each."""
+    measured = result("figures")
+    rows = []
+    for problem in measured["problems"]:
+        sizes = problem["sizes"]
+        rows.append(
+            {
+                "operands": problem["spec"],
+                "sizes": ", ".join(f"{letter} = {size}" for letter, size in sizes.items()),
+                "TFLOP/s": f"{problem['tflops']:.0f}",
+                "library call": {"cublas": "torch.matmul"}.get(problem["baseline"], f"torch.{problem['baseline']}"),
+                "of the library call": f"{problem['ratio']:.3f}",
+            }
+        )
+    return (
+        table(rows) + "\nDefault knobs, f16, f32 accumulators, median of "
+        f"{measured['rounds']} rounds of bursts. {where(measured)}.\n"
+    )
+
+
 REGIONS: dict[str, Callable[[], str]] = {
     "fused": fused_table,
-    "fused 8192": lambda: fused_table("fused_epilogues_8192"),
+    "figures": figures_table,
     "fused steps": fused_steps_table,
     "fused tiles": fused_tiles_table,
     "fused tiles stores": lambda: fused_tiles_table("fused_tiles_stores"),

@@ -1,4 +1,5 @@
-// A thread computes an element of an elementwise op, of any number of axes. A warp computes one of a sum along the innermost
+// A thread computes an element of an elementwise op, of any number of axes, or as many as are 16 bytes where there are
+// many. A warp computes one of a sum along the innermost
 // axis, in f32. A thread computes one of a sum along another axis, of which neighbours read neighbours. A result that
 // nothing initializes, and several ops, are refused.
 //
@@ -20,6 +21,158 @@ func.func @four_axes(%s: memref<2x5x6x7xf16>, %z: memref<2x5x6x7xf16>, %w: memre
   ^bb0(%in: f16, %other: f16, %out: f16):
     %v = arith.addf %in, %other : f16
     linalg.yield %v : f16
+  }
+  return
+}
+
+// -----
+
+// A copy that keeps the innermost axis: a thread copies 16 bytes, of 2 x 5 x 6 rows of four vectors.
+//
+// CHECK-LABEL: func.func @vectors(
+// CHECK: gpu.launch blocks({{.*}} = %c1, {{.*}} threads({{.*}} = %c256,
+// CHECK: arith.cmpi ult, %{{.*}}, %c240
+// CHECK: [[column:%.+]] = affine.apply {{.*}}
+// CHECK: [[vector:%.+]] = vector.load %x[{{.*}}] {alignment = 16 : i64} : memref<2x6x5x32xf16>, vector<8xf16>
+// CHECK: vector.store [[vector]], %z[{{.*}}] {alignment = 16 : i64} : memref<2x5x6x32xf16>, vector<8xf16>
+// CHECK-NOT: memref.load
+#map = affine_map<(a, b, c, d) -> (a, b, c, d)>
+#swap = affine_map<(a, b, c, d) -> (a, c, b, d)>
+func.func @vectors(%x: memref<2x6x5x32xf16>, %z: memref<2x5x6x32xf16>) {
+  linalg.generic {indexing_maps = [#swap, #map], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%x : memref<2x6x5x32xf16>) outs(%z : memref<2x5x6x32xf16>) {
+  ^bb0(%in: f16, %out: f16):
+    linalg.yield %in : f16
+  }
+  return
+}
+
+// -----
+
+// 64 x 4096 elements, eight of a thread: a row of %b is read with them, an element of %r for all of them, and what the
+// result held is not read.
+//
+// CHECK-LABEL: func.func @neighbours(
+// CHECK: gpu.launch blocks({{.*}} = %c128, {{.*}} threads({{.*}} = %c256,
+// CHECK-DAG: [[x:%.+]] = vector.load %x[{{.*}}] {alignment = 16 : i64} : memref<64x4096xf16>, vector<8xf16>
+// CHECK-DAG: [[b:%.+]] = vector.load %b[{{.*}}] {alignment = 16 : i64} : memref<4096xf16>, vector<8xf16>
+// CHECK: [[x0:%.+]] = vector.extract [[x]][0] : f16 from vector<8xf16>
+// CHECK: [[b0:%.+]] = vector.extract [[b]][0] : f16 from vector<8xf16>
+// CHECK: [[r0:%.+]] = memref.load %r[
+// CHECK: [[s0:%.+]] = arith.addf [[x0]], [[b0]] : f16
+// CHECK: [[p0:%.+]] = arith.mulf [[s0]], [[r0]] : f16
+// CHECK: vector.extract [[x]][7]
+// CHECK: [[all:%.+]] = vector.from_elements [[p0]],
+// CHECK: vector.store [[all]], %z[{{.*}}] {alignment = 16 : i64} : memref<64x4096xf16>, vector<8xf16>
+#all = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+#column = affine_map<(i, j) -> (j)>
+func.func @neighbours(%x: memref<64x4096xf16>, %b: memref<4096xf16>, %r: memref<64xf16>, %z: memref<64x4096xf16>) {
+  linalg.generic {indexing_maps = [#all, #column, #row, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %b, %r : memref<64x4096xf16>, memref<4096xf16>, memref<64xf16>) outs(%z : memref<64x4096xf16>) {
+  ^bb0(%in: f16, %bias: f16, %scale: f16, %out: f16):
+    %s = arith.addf %in, %bias : f16
+    %p = arith.mulf %s, %scale : f16
+    linalg.yield %p : f16
+  }
+  return
+}
+
+// -----
+
+// Four of f32 and f16; one of i1 and f16, and of a matrix in another order.
+//
+// CHECK-LABEL: func.func @narrowed(
+// CHECK: vector.load %x[{{.*}}] {alignment = 16 : i64} : memref<64x4096xf32>, vector<4xf32>
+// CHECK-COUNT-4: arith.truncf
+// CHECK: vector.store {{.*}}, %z[{{.*}}] {alignment = 8 : i64} : memref<64x4096xf16>, vector<4xf16>
+#all = affine_map<(i, j) -> (i, j)>
+func.func @narrowed(%x: memref<64x4096xf32>, %z: memref<64x4096xf16>) {
+  linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<64x4096xf32>) outs(%z : memref<64x4096xf16>) {
+  ^bb0(%in: f32, %out: f16):
+    %s = arith.truncf %in : f32 to f16
+    linalg.yield %s : f16
+  }
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func.func @masked(
+// CHECK-NOT: vector.load
+#all = affine_map<(i, j) -> (i, j)>
+func.func @masked(%x: memref<64x4096xf16>, %mask: memref<64x4096xi1>, %z: memref<64x4096xf16>) {
+  %zero = arith.constant 0.0 : f16
+  linalg.generic {indexing_maps = [#all, #all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %mask : memref<64x4096xf16>, memref<64x4096xi1>) outs(%z : memref<64x4096xf16>) {
+  ^bb0(%in: f16, %is: i1, %out: f16):
+    %s = arith.select %is, %in, %zero : f16
+    linalg.yield %s : f16
+  }
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func.func @turned(
+// CHECK-NOT: vector.load
+#all = affine_map<(i, j) -> (i, j)>
+#swap = affine_map<(i, j) -> (j, i)>
+func.func @turned(%x: memref<64x4096xf16>, %y: memref<4096x64xf16>, %z: memref<64x4096xf16>) {
+  linalg.generic {indexing_maps = [#all, #swap, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %y : memref<64x4096xf16>, memref<4096x64xf16>) outs(%z : memref<64x4096xf16>) {
+  ^bb0(%in: f16, %other: f16, %out: f16):
+    %s = arith.addf %in, %other : f16
+    linalg.yield %s : f16
+  }
+  return
+}
+
+// -----
+
+// Rows of seven elements begin anywhere, columns of the result are no neighbours of the buffer, and a part of a buffer
+// may begin at any element.
+//
+// CHECK-LABEL: func.func @short_rows(
+// CHECK-NOT: vector.load
+#map = affine_map<(a, b, c) -> (a, b, c)>
+#swap = affine_map<(a, b, c) -> (b, a, c)>
+func.func @short_rows(%x: memref<6x5x7xf16>, %z: memref<5x6x7xf16>) {
+  linalg.generic {indexing_maps = [#swap, #map], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x : memref<6x5x7xf16>) outs(%z : memref<5x6x7xf16>) {
+  ^bb0(%in: f16, %out: f16):
+    linalg.yield %in : f16
+  }
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func.func @columns_become_rows(
+// CHECK-NOT: vector.load
+#map = affine_map<(a, b) -> (a, b)>
+#swap = affine_map<(a, b) -> (b, a)>
+func.func @columns_become_rows(%x: memref<16x32xf16>, %z: memref<32x16xf16>) {
+  linalg.generic {indexing_maps = [#swap, #map], iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<16x32xf16>) outs(%z : memref<32x16xf16>) {
+  ^bb0(%in: f16, %out: f16):
+    linalg.yield %in : f16
+  }
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func.func @part(
+// CHECK-NOT: vector.load
+#map = affine_map<(a, b) -> (a, b)>
+func.func @part(%x: memref<16x33xf16>, %z: memref<16x32xf16>) {
+  %part = memref.subview %x[0, 1] [16, 32] [1, 1] : memref<16x33xf16> to memref<16x32xf16, strided<[33, 1], offset: 1>>
+  linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]}
+      ins(%part : memref<16x32xf16, strided<[33, 1], offset: 1>>) outs(%z : memref<16x32xf16>) {
+  ^bb0(%in: f16, %out: f16):
+    linalg.yield %in : f16
   }
   return
 }

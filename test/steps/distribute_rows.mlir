@@ -169,3 +169,51 @@ func.func @copied(%x: memref<3xf32>, %y: memref<3xf32>) {
   }
   return
 }
+
+// -----
+
+// A part of an argument is read where it is.
+// CHECK-LABEL: func.func @part(
+// CHECK: scf.for %[[column:[a-z0-9]+]] = %
+// CHECK: affine.apply {{.*}}[%[[column]]]
+// CHECK: memref.load %{{.*}} : memref<3x40xf32>
+// CHECK: arith.addf
+#all = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+func.func @part(%x: memref<3x40xf32>, %y: memref<3xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %right = memref.subview %x[0, 5] [3, 32] [1, 1] : memref<3x40xf32> to memref<3x32xf32, strided<[40, 1], offset: 5>>
+  linalg.fill ins(%zero : f32) outs(%y : memref<3xf32>)
+  linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%right : memref<3x32xf32, strided<[40, 1], offset: 5>>) outs(%y : memref<3xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %v = arith.addf %in, %out : f32
+    linalg.yield %v : f32
+  }
+  return
+}
+
+// -----
+
+#all = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+func.func @part_of_a_result(%x: memref<3x32xf32>, %y: memref<3xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %made = memref.alloc() : memref<3x32xf32>
+  // expected-error@+1 {{tc.distribute_rows: a part of what an op over rows computes}}
+  %left = memref.subview %made[0, 0] [3, 16] [1, 1] : memref<3x32xf32> to memref<3x16xf32, strided<[32, 1]>>
+  linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<3x32xf32>) outs(%made : memref<3x32xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %v = arith.negf %in : f32
+    linalg.yield %v : f32
+  }
+  linalg.fill ins(%zero : f32) outs(%y : memref<3xf32>)
+  linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%left : memref<3x16xf32, strided<[32, 1]>>) outs(%y : memref<3xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %v = arith.addf %in, %out : f32
+    linalg.yield %v : f32
+  }
+  return
+}

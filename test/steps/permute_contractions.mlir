@@ -1,5 +1,6 @@
 // Operands whose dimensions of m, n, k or the batch do not lie next to each other are transposed: of the orders that
-// suit, the one that copies the fewest elements. What the front accepts stays.
+// suit, the one that copies the fewest elements. The innermost dimension of 16-bit operands stays the innermost where
+// it can. What the front accepts stays.
 //
 // RUN: %stepladder-opt %s --pipeline %transforms/functions/functions.mlir --step permute_contractions \
 // RUN:   --split-input-file | FileCheck %s
@@ -38,6 +39,39 @@ func.func @weights(%x: tensor<7x2x3xf16>, %w: tensor<5x3x2xf16>, %zeros: tensor<
   %r = linalg.contract indexing_maps = [#x, #w, #y] ins(%x, %w : tensor<7x2x3xf16>, tensor<5x3x2xf16>)
     outs(%zeros : tensor<7x5xf32>) -> tensor<7x5xf32>
   return %r : tensor<7x5xf32>
+}
+
+// -----
+
+// The rows of w stay whole, and are copied by vectors.
+//
+// CHECK-LABEL: func.func @rows_stay(
+// CHECK: linalg.transpose ins(%w : {{.*}}) outs({{.*}} : tensor<2x3x16xf16>) permutation = [1, 0, 2]
+// CHECK-NOT: linalg.transpose
+#x = affine_map<(m, n, h, d) -> (m, h, d)>
+#w = affine_map<(m, n, h, d) -> (d, h, n)>
+#y = affine_map<(m, n, h, d) -> (m, n)>
+func.func @rows_stay(%x: tensor<32x2x3xf16>, %w: tensor<3x2x16xf16>, %zeros: tensor<32x16xf32>) -> tensor<32x16xf32> {
+  %r = linalg.contract indexing_maps = [#x, #w, #y] ins(%x, %w : tensor<32x2x3xf16>, tensor<3x2x16xf16>)
+    outs(%zeros : tensor<32x16xf32>) -> tensor<32x16xf32>
+  return %r : tensor<32x16xf32>
+}
+
+// -----
+
+// Tensor cores multiply f32 along k.
+//
+// CHECK-LABEL: func.func @wide_elements(
+// CHECK: linalg.transpose ins(%w : {{.*}}) outs({{.*}} : tensor<16x2x3xf32>) permutation = [2, 1, 0]
+// CHECK-NOT: linalg.transpose
+#x = affine_map<(m, n, h, d) -> (m, h, d)>
+#w = affine_map<(m, n, h, d) -> (d, h, n)>
+#y = affine_map<(m, n, h, d) -> (m, n)>
+func.func @wide_elements(%x: tensor<32x2x3xf32>, %w: tensor<3x2x16xf32>, %zeros: tensor<32x16xf32>)
+    -> tensor<32x16xf32> {
+  %r = linalg.contract indexing_maps = [#x, #w, #y] ins(%x, %w : tensor<32x2x3xf32>, tensor<3x2x16xf32>)
+    outs(%zeros : tensor<32x16xf32>) -> tensor<32x16xf32>
+  return %r : tensor<32x16xf32>
 }
 
 // -----

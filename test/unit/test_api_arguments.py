@@ -100,6 +100,21 @@ def test_results_that_no_kernel_writes_are_refused(out: np.ndarray, message: str
         stepladder.matmul(zeros(4, 8), zeros(8, 6), out=out, dtype=dtype, device="emulator")
 
 
+def test_a_kernel_takes_its_arguments_and_no_others() -> None:
+    kernel = stepladder.compile(stepladder.MatmulSpec(8, 8, 8), device="emulator", target="sm_80")
+    a, out = zeros(8, 8), np.zeros((8, 8), np.float32)
+    for given in ((), (a,), (a, a, out, a)):
+        with pytest.raises(
+            stepladder.ArgumentError, match=f"{len(given)} arrays were passed, and the kernel takes 2: a, b"
+        ):
+            kernel(*given)
+    out.setflags(write=False)
+    with pytest.raises(stepladder.ArgumentError, match="argument 'out' is read-only"):
+        kernel(a, a, out=out)
+    with pytest.raises(stepladder.ArgumentError, match="argument 'out' is a list, which is no array"):
+        kernel(a, a, out=[out])
+
+
 def test_a_batch_with_an_epilogue_is_refused() -> None:
     with pytest.raises(stepladder.ArgumentError, match="argument 'epilogue' is given for a batch of 3"):
         stepladder.matmul(zeros(3, 4, 8), zeros(3, 8, 6), epilogue=lambda x: -x, device="emulator")
@@ -135,6 +150,15 @@ def test_the_package_imports_nothing_before_a_name_is_used() -> None:
         (lambda a: stepladder.matmul(a, a, stages=[2], device="emulator"), "'stages' is a list; knobs are"),
         (lambda a: stepladder.Matmul(3, device="emulator")(a, a), "'epilogue' is a int; accepted: a function"),
         (lambda a: stepladder.load(3), "'path' is a int; accepted: the path"),
+        (lambda a: stepladder.matmul(a, a, stream=-5, device="emulator"), "'stream' is -5; accepted: handles"),
+        (lambda a: stepladder.matmul(a, a, device=-1), "'device' is -1; accepted: 'auto', 'emulator'"),
+        (lambda a: stepladder.matmul(a.astype(object), a, device="emulator"), "'a' has elements of object; accepted"),
+        (lambda a: stepladder.matmul(a, a.astype(np.uint16), device="emulator"), "'b' has elements of uint16"),
+        (lambda a: stepladder.matmul(a, a[:, ::-1], device="emulator"), r"'b' has strides \(8, -1\) in elements"),
+        (lambda a: stepladder.matmul(np.array(1, np.float16), a, device="emulator"), "'a' is a single element"),
+        (lambda a: stepladder.matmul(a[:0], a, device="emulator"), "'a' is 0 x 8; accepted: extents of at least 1"),
+        (lambda a: stepladder.matmul(None, a, device="emulator"), "'a' is a NoneType, which is no array"),
+        (lambda a: stepladder.matmul(a, a, out=a, device="emulator"), "'out' overlaps argument 'a'"),
     ],
 )
 def test_arguments_of_other_kinds_are_refused(call: Callable[[np.ndarray], object], message: str) -> None:

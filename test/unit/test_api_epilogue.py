@@ -1,5 +1,6 @@
 """Epilogues: what is traced of a Python function, and what is refused."""
 
+import operator
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -161,6 +162,11 @@ def writes_element(x: Traced) -> Traced:
     return x
 
 
+def writes_by_operator(x: Traced) -> Traced:
+    operator.setitem(seen, slice(0, 0), [1])
+    return x
+
+
 def calls_what_writes(x: Traced) -> Traced:
     return appends(x)
 
@@ -174,6 +180,7 @@ def yields(x: Traced) -> Iterator[Traced]:
     [
         (appends, "list.append()"),
         (prints, "print()"),
+        (writes_by_operator, "setitem()"),
         (writes_global, "writes the global variable 'counter'"),
         (writes_element, "writes an element"),
         (calls_what_writes, "list.append()"),

@@ -54,6 +54,12 @@ KERNELS = {
     "residual_mlp": (2, 0),
     "rms_linear": (1, 1),
     "softmax_head": (2, 1),
+    "top_experts": (3, 12),
+    "cache_update": (2, 3),
+    "sorted_scores": (1, 4),
+    "pooled_convolution": (2, 7),
+    "transposed_convolution": (1, 9),
+    "softmax_of_slices": (1, 2),
 }
 
 
@@ -148,6 +154,42 @@ def test_each_step_of_the_division(name: str) -> None:
         function_steps.check_function_steps(text_of(name), name, Request(pipeline_file("functions")), reports.append)
     assert [report.step for report in reports if report.passed is not True] == []
     assert len(reports) == 10
+
+
+def test_neighbours_are_computed_from_vectors(tmp_path: Path) -> None:
+    text = """func.func @scaled(%x: tensor<3x32x4096xf16>, %b: tensor<3x4096xf16>, %r: tensor<32xf32>,
+    %q: tensor<4096xi8>) -> tensor<3x32x4096xf16> {
+  %0 = tensor.empty() : tensor<3x32x4096xf16>
+  %1 = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, j, k)>, affine_map<(i, j, k) -> (i, k)>,
+      affine_map<(i, j, k) -> (j)>, affine_map<(i, j, k) -> (k)>, affine_map<(i, j, k) -> (i, j, k)>],
+      iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %b, %r, %q : tensor<3x32x4096xf16>, tensor<3x4096xf16>, tensor<32xf32>, tensor<4096xi8>)
+      outs(%0 : tensor<3x32x4096xf16>) {
+  ^bb0(%in: f16, %bias: f16, %scale: f32, %code: i8, %out: f16):
+    %s = arith.addf %in, %bias : f16
+    %e = arith.extf %s : f16 to f32
+    %m = arith.mulf %e, %scale : f32
+    %c = arith.sitofp %code : i8 to f32
+    %k = linalg.index 2 : index
+    %n = arith.index_cast %k : index to i32
+    %i = arith.sitofp %n : i32 to f32
+    %a = arith.addf %c, %i : f32
+    %w = arith.addf %m, %a : f32
+    %y = arith.truncf %w : f32 to f16
+    linalg.yield %y : f16
+  } -> tensor<3x32x4096xf16>
+  return %1 : tensor<3x32x4096xf16>
+}
+"""
+    with mlir_context():
+        made = build_any(text, "scaled.mlir", Request("auto", {"target": "sm_90a"}, tuned=True))
+    assert isinstance(made, FunctionBuild)
+    function = EmulatedFunction(made.bundle)
+    assert [report.describe() for report in check_function(made.bundle, function, 0) if not report.passed] == []
+    assert function.findings == []
+    made.write(tmp_path / "bundle")
+    (ptx,) = (tmp_path / "bundle").rglob("kernel.ptx")
+    assert "ld.global.v4.b32" in ptx.read_text()
 
 
 def test_a_value_that_is_overwritten_too_early_is_found() -> None:

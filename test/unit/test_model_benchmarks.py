@@ -35,6 +35,15 @@ def test_problems_with_short_sides_are_none_of_the_others() -> None:
     assert all(min(problem.size[:2]) <= 800 or max(problem.size) <= 2560 for problem in problems)
 
 
+def test_problems_of_another_draw_are_none_of_the_first_and_all_held_out() -> None:
+    from draw import draw, draw_fresh
+
+    problems = draw_fresh(40)
+    assert problems == draw_fresh(40) == draw_fresh(96)[:40] and problems != draw_fresh(40, seed=1)
+    assert not {problem.size for problem in problems} & {problem.size for problem in draw()}
+    assert all(problem.held_out for problem in problems)
+
+
 def test_forms_are_the_first_settings_of_either_orientation(tmp_path: Path) -> None:
     from choice_plan import EXCHANGED, FIRST, SWAPPED, TYPES, plan
     from draw import Drawn

@@ -9,6 +9,8 @@ import pytest
 
 import stepladder
 from combinations import sample
+from stepladder.verify.arrays import NumPyArrays
+from stepladder.verify.scalar_operations import ARITHMETIC
 
 pytestmark = pytest.mark.usefixtures("needs_ptxas")
 
@@ -100,3 +102,26 @@ def test_the_compiled_function_is_the_one_that_no_other_calls() -> None:
     assert compiled.manifest.other_functions == ("multiply", "halve")
     helper = stepladder.compile(_HELPERS, target="sm_80", device="emulator", function="multiply")
     assert isinstance(helper, stepladder.Kernel)
+
+
+def test_quotients_of_integers_are_cut_off_towards_zero() -> None:
+    numbers, vector = "affine_map<(i) -> (i)>", "tensor<6xi32>"
+    text = f"""func.func @divide(%x: {vector}, %y: {vector}) -> ({vector}, {vector}) {{
+  %e = tensor.empty() : {vector}
+  %q:2 = linalg.generic {{indexing_maps = [{", ".join([numbers] * 4)}], iterator_types = ["parallel"]}}
+      ins(%x, %y : {vector}, {vector}) outs(%e, %e : {vector}, {vector}) {{
+  ^bb0(%a: i32, %b: i32, %out: i32, %rest: i32):
+    %0 = arith.divsi %a, %b : i32
+    %1 = arith.remsi %a, %b : i32
+    linalg.yield %0, %1 : i32, i32
+  }} -> ({vector}, {vector})
+  return %q#0, %q#1 : {vector}, {vector}
+}}
+"""
+    function = stepladder.compile(text, device="emulator", target="sm_80")
+    assert isinstance(function, stepladder.Function)
+    x, y = np.array([7, -7, 7, -7, 6, -2], np.int32), np.array([2, 2, -2, -2, 3, 5], np.int32)
+    quotients, rests = function(x, y)
+    assert quotients.tolist() == [3, -3, -3, 3, 2, 0] and rests.tolist() == [1, -1, 1, -1, 0, -2]
+    for name, wanted in (("divsi", quotients), ("remsi", rests)):
+        assert np.array_equal(ARITHMETIC[f"arith.{name}"](NumPyArrays(), x, y), wanted)

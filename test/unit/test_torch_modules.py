@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -63,6 +64,26 @@ def test_parameters_are_the_weights_of_a_promise(torch: ModuleType) -> None:
             assert isinstance(made, stepladder.Function)
             assert [item.name for item in made.inputs] == ["first.weight", "first.bias", "scale", "input 0", "input 1"]
             assert made.constant_weights is promised and made.kept == (weights if promised else set())
+
+
+def test_parameters_that_a_module_writes_are_no_weights(torch: ModuleType) -> None:
+    """A kernel of PyTorch writes them behind those of a call, and the next call may follow at once."""
+    pytest.importorskip("torch_mlir.fx")
+
+    class Layers(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            values = [torch.randn(32, 32, dtype=torch.float16) for _ in range(2)]
+            self.w, self.v = (torch.nn.Parameter(value, requires_grad=False) for value in values)
+
+        def forward(self, x: Tensor) -> Tensor:
+            y = torch.relu(x @ self.w) @ self.v
+            self.w.mul_(0.5)
+            return y
+
+    x = torch.randn(4, 32, dtype=torch.float16)
+    made = stepladder.compile(Layers(), [x], device=EMULATOR, target="sm_90a", constant_weights=True)
+    assert isinstance(made, stepladder.Function) and made.kept == {1}
 
 
 def test_a_module_is_called_as_it_is(torch: ModuleType) -> None:
@@ -138,12 +159,18 @@ def test_a_loss_by_indices(torch: ModuleType) -> None:
 @pytest.mark.parametrize(
     ("form", "message"),
     [
-        (lambda torch, x: x.add_(1) @ x, "the module writes 'input 0' in place"),
         (lambda torch, x: torch.nn.functional.dropout(x @ x), "the module has random numbers"),
+        (lambda torch, x: (x @ x).cummax(-1), r"the module has 'aten\.cummax', which torch-mlir does not lower"),
+        (lambda torch, x: (x @ x).sum().expand(5000).sort(), "the module sorts 5000 numbers; accepted: up to 4096"),
         (
-            lambda torch, x: torch.sort(x @ x),
-            r"the module has 'aten\.sort\.default', an op that is neither elementwise",
+            lambda torch, x: x.scatter_reduce(0, (x > 0).long(), x, "amax"),
+            r"the module has 'aten\.scatter_reduce\.two' of indices",
         ),
+        (
+            lambda torch, x: torch.view_as_complex(x.view(16, 8, 2)) * 2,
+            r"the module has complex numbers \('aten\.view_as",
+        ),
+        (lambda torch, x: torch.atan2(x @ x, x), "the module is not compiled: no reference .* 'math.atan2'"),
         (lambda torch, x: None, "the module returns no tensor"),
     ],
 )
@@ -178,6 +205,148 @@ def test_ops_by_others(torch: ModuleType, form: Callable[..., object]) -> None:
 
     x = torch.randn(2, 4, 6, 5)
     close(stepladder.compile(Layer(), [x], device=EMULATOR, target="sm_80")(x), Layer()(x), 1e-5)
+
+
+def _edges(torch: ModuleType) -> Tensor:
+    """Returns numbers of which some are equal, infinite or no numbers."""
+    rows = [[1, math.nan, math.inf, -1, -math.inf, math.nan], [0, -0.0, 3, 3, 3, 2], [5, 4, 3, 2, 1, 0]]
+    return torch.tensor(rows, dtype=torch.float16)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda torch, x: (*x.sort(dim=-1, stable=True), *x.sort(dim=0, descending=True, stable=True)),
+        lambda torch, x: (*x[2].topk(2), *x[2:].topk(3, -1, largest=False), x[1].bool().sort()[0]),
+        lambda torch, x: torch.argsort(x, dim=1, stable=True),
+    ],
+)
+def test_sorts(torch: ModuleType, form: Callable[..., object]) -> None:
+    """Equal numbers keep their order, and NaN is larger than all numbers; results are the same bits."""
+    pytest.importorskip("torch_mlir.fx")
+    _same(torch, form, _edges(torch))
+
+
+def _assigned(x: Tensor, at: Tensor) -> Tensor:
+    x = x.clone().reshape(2, 2, 6)
+    x[:, at[1:2], at[1:2] + 3] = x[:, 1, :1]
+    x[..., 2] = 7
+    return x
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda torch, x, at: x.index_copy(1, at, x[:, :3] + 1),
+        lambda torch, x, at: x.index_add(1, at, x[:, 1:4]),
+        lambda torch, x, at: x.scatter(1, at.expand(4, 3), x[:, 2:]),
+        lambda torch, x, at: x.scatter_add(0, at.expand(4, 3).t().expand(3, 4)[:, :1].expand(3, 6) % 4, x[:3]),
+        lambda torch, x, at: x.index_put((at % 4, at - 6), x[0, :3]),
+        lambda torch, x, at: x.index_put((x > 0,), torch.tensor(2.0)),
+        lambda torch, x, at: x.index_put((at % 4,), x[:3], accumulate=True),
+        lambda torch, x, at: x.clone().reshape(2, 2, 6).transpose(0, 1).index_put_((at % 2, at[:1] % 2), x[:3]),
+        lambda torch, x, at: _assigned(x, at),
+    ],
+)
+def test_writes_by_indices(torch: ModuleType, form: Callable[..., object]) -> None:
+    pytest.importorskip("torch_mlir.fx")
+    _same(torch, form, torch.randint(-8, 8, (4, 6)).float(), torch.tensor([4, 0, 3]))
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda f, x: f.max_pool2d(x, 3, 2, 1, return_indices=True),
+        lambda f, x: (f.max_pool2d(x, 3, 2, ceil_mode=True), f.max_pool2d(x, 2, 1, dilation=2), f.max_pool1d(x[0], 2)),
+        lambda f, x: (f.avg_pool2d(x, 2), f.avg_pool2d(x, 3, 2, 1, True), f.avg_pool2d(x, 2, divisor_override=4)),
+        lambda f, x: (f.avg_pool2d(x, 2, 2, 1, count_include_pad=False), f.adaptive_avg_pool2d(x, (3, 2))),
+        lambda f, x: (f.adaptive_max_pool2d(x, (3, 1)), f.max_pool3d(x, 2), f.adaptive_avg_pool2d(x, (4, 4))),
+        lambda f, x: f.conv_transpose2d(x, x.reshape(-1)[:32].reshape(4, 2, 2, 2), stride=2),
+        lambda f, x: f.conv_transpose2d(x, x.reshape(-1)[:48].reshape(4, 2, 2, 3), x[0, 0, 0, :4], 2, 1, 1, 2, (1, 2)),
+        lambda f, x: f.conv_transpose1d(x[..., 0], x.reshape(-1)[:12].reshape(4, 3, 1), stride=2, padding=1),
+        lambda f, x: f.conv3d(x[None], x.reshape(-1)[:48].reshape(2, 2, 3, 2, 2), padding=1),
+    ],
+)
+def test_poolings_and_transposed_convolutions(torch: ModuleType, form: Callable[..., object]) -> None:
+    pytest.importorskip("torch_mlir.fx")
+    x = torch.randint(-4, 5, (2, 4, 6, 4)).double()
+    _same(torch, lambda torch, x: form(torch.nn.functional, x), x)
+
+
+def _same(torch: ModuleType, form: Callable[..., object], *given: Tensor) -> None:
+    """Requires the numbers of PyTorch, but for the rounding of quotients."""
+
+    class Layer(torch.nn.Module):
+        def forward(self, *given: Tensor) -> object:
+            return form(torch, *given)
+
+    got = stepladder.compile(Layer(), given, device=EMULATOR, target="sm_80")(*given)
+    wanted = form(torch, *given)
+    for one, other in zip(*((item if isinstance(item, tuple) else (item,)) for item in (got, wanted)), strict=True):
+        rounding = 4 * torch.finfo(one.dtype).eps if one.dtype is torch.float64 else 0
+        torch.testing.assert_close(one, other, rtol=rounding, atol=0, equal_nan=True)
+
+
+def test_an_index_of_a_write_out_of_range(torch: ModuleType) -> None:
+    pytest.importorskip("torch_mlir.fx")
+
+    class Layer(torch.nn.Module):
+        def forward(self, x: Tensor, at: Tensor) -> Tensor:
+            return x.index_copy(0, at, x[:2])
+
+    x, at = torch.randn(4, 3), torch.tensor([1, 3])
+    compiled = stepladder.compile(Layer(), [x, at], device=EMULATOR, target="sm_80")
+    compiled(x, at)
+    with pytest.raises(stepladder.StepladderError, match=r"the emulator found \d faults"):
+        compiled(x, at + 1)
+
+
+def test_inputs_and_buffers_that_are_written(torch: ModuleType) -> None:
+    """A cache of an input, another one in a buffer, and buffers that are replaced."""
+    pytest.importorskip("torch_mlir.fx")
+
+    class Layer(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("cache", torch.zeros(2, 6, 4))
+            self.register_buffer("count", torch.zeros((), dtype=torch.int64))
+
+        def forward(self, x: Tensor, keys: Tensor, at: Tensor) -> tuple[Tensor, ...]:
+            keys.index_copy_(1, at, x * 2)
+            self.cache[:, at] = x
+            self.count = self.count + at.shape[0]
+            return self.cache @ keys.transpose(1, 2), self.cache, self.count
+
+    x, keys, at = torch.randn(2, 2, 4), torch.randn(2, 6, 4), torch.tensor([1, 4])
+    layer, same, other = Layer(), Layer(), keys.clone()
+    compiled = stepladder.compile(layer, [x, keys, at], device=EMULATOR, target="sm_80")
+    assert not layer.cache.any() and torch.equal(keys, other)
+    for step in range(2):
+        got, wanted = compiled(x, keys, at + step), same(x, other, at + step)
+        close(got[0], wanted[0], 1e-5)
+        assert torch.equal(keys, other) and torch.equal(layer.cache, same.cache)
+        assert got[1] is layer.cache and got[2] is layer.count and layer.count == same.count
+    with pytest.raises(stepladder.ArgumentError, match="argument 'out' is for modules that write none"):
+        compiled(x, keys, at, out=torch.empty(2, 6, 6))
+
+    class Growing(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("cache", torch.zeros(2, 4))
+
+        def forward(self, x: Tensor) -> Tensor:
+            self.cache = torch.cat((self.cache, x))
+            return self.cache
+
+    with pytest.raises(stepladder.StepladderError, match="the module replaces 'cache' by one of another shape"):
+        stepladder.compile(Growing(), [torch.randn(1, 4)], device=EMULATOR, target="sm_80")
+
+
+def test_batch_norms_in_training_mode_are_refused(torch: ModuleType) -> None:
+    pytest.importorskip("torch_mlir.fx")
+    layer = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.BatchNorm1d(8))
+    with pytest.raises(stepladder.StepladderError, match="the module has batch norms in training mode"):
+        stepladder.compile(layer, [torch.randn(4, 8)], device=EMULATOR, target="sm_80")
 
 
 def test_a_step_of_training(torch: ModuleType) -> None:

@@ -110,6 +110,29 @@ class _Experts(nn.Module):
         return weights[..., :1] * self.first(x) + weights[..., 1:] * self.second(x)
 
 
+class _TopExperts(nn.Module):
+    """The best experts of each token, by a mask over all of them."""
+
+    def __init__(self, width: int, hidden: int, experts: int, count: int) -> None:
+        super().__init__()
+        self.router, self.count = nn.Linear(width, experts, bias=False), count
+        self.up = nn.Parameter(torch.randn(experts, width, hidden) / width**0.5)
+        self.down = nn.Parameter(torch.randn(experts, hidden, width) / hidden**0.5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        weights = self.router(x).softmax(-1)
+        best, places = weights.topk(self.count, -1)
+        mask = torch.zeros_like(weights).scatter(-1, places, best / best.sum(-1, keepdim=True))
+        hidden = functional.silu(torch.einsum("td,edh->teh", x, self.up))
+        return torch.einsum("ted,te->td", torch.einsum("teh,ehd->ted", hidden, self.down), mask)
+
+
+def _window(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    places = torch.arange(q.shape[-2], device=q.device)
+    mask = (places[:, None] >= places) & (places[:, None] - places < 4)
+    return functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+
 def _rope(x: Tensor, weight: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     q = x @ weight
     left, right = q.chunk(2, -1)
@@ -244,5 +267,43 @@ MODULES: dict[str, Callable[[], Made]] = {
     "low_rank": lambda: _of(
         lambda x, w, down, up: x @ w + (x @ down) @ up * 0.5,
         *(_random(24, 48), _weight(48, 72), _weight(48, 8), _weight(8, 72)),
+    ),
+    "top_experts": lambda: (_TopExperts(32, 48, 4, 2), (_random(12, 32, dtype=torch.float32),)),
+    "cache": lambda: _of(
+        lambda keys, at, x, w: keys.index_copy(1, at, x @ w),
+        *(_random(2, 8, 16), torch.tensor([3, 4]), _random(2, 2, 32), _weight(32, 16)),
+    ),
+    "scattered": lambda: _of(
+        lambda x, w, ids: torch.zeros_like(x).scatter_add(1, ids, x) @ w,
+        *(_random(6, 16), _weight(16, 12), _ids(6, 16, below=16)),
+    ),
+    "sorted": lambda: _of(lambda x, w: (x @ w).sort(-1, descending=True)[0], _random(6, 16), _weight(16, 12)),
+    "sliding_window": lambda: _of(_window, *(_random(1, 2, 9, 16) for _ in range(3))),
+    "softmax_of_a_slice": lambda: _of(lambda x, w: (x @ w)[:, 2:9].softmax(-1), _random(8, 16), _weight(16, 12)),
+    "grouped_queries": lambda: _of(
+        lambda q, k, v: functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True),
+        *(_random(1, heads, 9, 16) for heads in (4, 2, 2)),
+    ),
+    "stem": lambda: _layers(nn.Conv2d(3, 8, 7, 2, 3), nn.ReLU(), nn.MaxPool2d(3, 2, 1), x=_random(1, 3, 16, 16)),
+    "pooled": lambda: _layers(
+        nn.Conv2d(3, 8, 3),
+        nn.AvgPool2d(2),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(8, 4),
+        x=_random(2, 3, 10, 10),
+    ),
+    "adaptive": lambda: _layers(nn.Conv2d(3, 8, 1), nn.AdaptiveAvgPool2d((3, 3)), x=_random(2, 3, 10, 7)),
+    "transposed_convolution": lambda: _layers(nn.ConvTranspose2d(8, 4, 2, stride=2), x=_random(1, 8, 5, 5)),
+    "transposed_convolution_overlapping": lambda: _layers(
+        nn.ConvTranspose2d(8, 4, 3, stride=2, padding=1, output_padding=1), x=_random(1, 8, 5, 5)
+    ),
+    "convolution_3d": lambda: _layers(nn.Conv3d(2, 4, 3, padding=1), x=_random(1, 2, 4, 5, 5)),
+    "low_rank_layer": lambda: _of(
+        lambda x, w, a, b: functional.linear(x, w) + x @ a.t() @ b.t() * 2,
+        *(_random(3, 7, 48), _weight(64, 48) / 2, _weight(8, 48) / 2, _random(64, 8)),
+    ),
+    "squared_relu": lambda: _of(
+        lambda x, w, v: functional.relu(x @ w).square() @ v, _random(24, 48), _weight(48, 96), _weight(96, 48)
     ),
 }

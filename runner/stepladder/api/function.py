@@ -16,8 +16,8 @@ from stepladder.api.kernel import Device, current_stream, device_of
 from stepladder.api.results import empty_like, stream_of
 from stepladder.api.signature import Parameter, Signature
 from stepladder.api.tensors import KnownTensors
-from stepladder.api.views import View, row_major, view_of
-from stepladder.runtime.bundle import FunctionBuffer, FunctionManifest
+from stepladder.api.views import View, check_on_host, row_major, view_of
+from stepladder.runtime.bundle import FunctionBuffer, FunctionBundle, FunctionManifest
 from stepladder.runtime.errors import FAILED, StepladderError, suggest
 
 if TYPE_CHECKING:
@@ -69,6 +69,11 @@ class Function:
 
     def __repr__(self) -> str:
         return f"<stepladder.Function {self.manifest.describe()}, for {self.manifest.target}>"
+
+    @property
+    def bundle(self) -> FunctionBundle:
+        """The function in memory, with its reference program."""
+        return self._bundle
 
     @property
     def manifest(self) -> FunctionManifest:
@@ -168,6 +173,8 @@ class Function:
                 if view.address < other.address + other.size and other.address < view.address + view.size:
                     raise ArgumentError(f"argument '{item.name}' overlaps another result in memory")
         if device is None:
+            if self.device != EMULATOR:
+                check_on_host([*views, *outs])
             self._run_on_host(views, outs)
         elif self.device == EMULATOR:
             raise ArgumentError(f"argument '{views[0].name}' is on a GPU, and the function runs on the emulator")

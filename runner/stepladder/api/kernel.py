@@ -17,7 +17,7 @@ from stepladder.api.results import copy_onto, empty_like, stream_of
 from stepladder.api.scalars import word_of
 from stepladder.api.signature import Signature
 from stepladder.api.tensors import KnownTensors
-from stepladder.api.views import View, view_of
+from stepladder.api.views import View, check_on_host, view_of
 from stepladder.runtime.bundle import Manifest
 from stepladder.runtime.errors import FAILED, StepladderError, suggest
 
@@ -253,6 +253,8 @@ class Kernel:
             out = empty_like(memory[0], wanted.type, shape or wanted.shape, stream)
         self.signature.check_overlap(views, out, further)
         if device is None:
+            if self.device != EMULATOR:
+                check_on_host([*memory, out])
             self._run_on_host(views, out, further)
             return out.array
         if self.device == EMULATOR:

@@ -21,7 +21,7 @@ from stepladder.api.shapes import Shapes, recognize
 from stepladder.api.signature import check_alignment
 from stepladder.api.spec import MatmulSpec
 from stepladder.api.traced import trace
-from stepladder.api.views import View, row_major, same_strides, torch_module, type_name, view_of
+from stepladder.api.views import View, is_on_host, row_major, same_strides, type_name, view_of
 
 # Signatures of calls whose kernels are known.
 _KEPT = 2048
@@ -76,8 +76,7 @@ class _Calls:
             options, arrays: of the call.
             plan: of it.
         """
-        torch = torch_module()
-        if torch is not None and all(isinstance(array, torch.Tensor) for array in arrays):
+        if not any(is_on_host(array) for array in arrays):
             key = arrays[0].shape, arrays[1].shape, options
             known = self._plans.get(key, ())
             if plan not in known:

@@ -36,5 +36,6 @@ def check_options(given: Mapping[str, object]) -> None:
                 raise ArgumentError(f"argument '{name}' is {value!r}; accepted: {accepted}")
         else:
             types, accepted = _ONE[name]
-            if not isinstance(value, types) or (isinstance(value, bool) and types is not bool):
+            is_wrong = isinstance(value, bool) and types is not bool
+            if not isinstance(value, types) or is_wrong or (isinstance(value, int) and value < 0):
                 raise ArgumentError(f"argument '{name}' is {value!r}; accepted: {accepted}")

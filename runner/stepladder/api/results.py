@@ -27,6 +27,8 @@ def stream_of(stream: object, device: int | None = None, array: object = None) -
         ArgumentError: no stream.
     """
     if isinstance(stream, int) and not isinstance(stream, bool):
+        if stream < 0:
+            raise ArgumentError(f"argument 'stream' is {stream}; accepted: handles, which are not negative")
         return stream
     if stream is None:
         torch = torch_module()

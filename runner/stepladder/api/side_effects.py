@@ -12,6 +12,7 @@ import dis
 import functools
 import inspect
 import io
+import operator
 import os
 import random
 import sys
@@ -37,7 +38,7 @@ _WRITES = {
 _EFFECTS = {
     getattr(builtins, name)
     for name in ("print", "input", "open", "exec", "eval", "setattr", "delattr", "breakpoint", "next")
-}
+} | {operator.setitem, operator.delitem}
 _MUTABLE = (list, dict, set, bytearray, collections.deque, io.IOBase, np.ndarray)
 _MUTATORS = {
     *("append", "appendleft", "extend", "extendleft", "insert", "pop", "popleft", "popitem", "remove", "discard"),

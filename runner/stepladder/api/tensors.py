@@ -8,27 +8,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
+from stepladder.api.known_arrays import KnownArrays, Loaded
 from stepladder.api.results import stream_of
 from stepladder.api.views import torch_module
 
 # Sets of addresses and streams that are kept for tensors of one form, and forms of a kernel or a function.
 _KEPT = 4096
 _FORMS = 16
-
-
-class Loaded(Protocol):
-    """A kernel or a function on a GPU."""
-
-    def launcher(self, addresses: tuple[int, ...], stream: int) -> Callable[[], None]:
-        """Returns a function that enqueues it on buffers at these addresses, any number of times.
-
-        Args:
-            addresses: of the operands, in the order of the manifest.
-            stream: its handle.
-        """
-        ...
 
 
 class _Known:
@@ -67,6 +55,7 @@ class KnownTensors:
         # By the number of tensors that a call gives, of calls that give the results and of calls that do not.
         self._given: dict[int, list[_Known]] = {}
         self._made: dict[int, list[_Known]] = {}
+        self._others = KnownArrays()
         self._lock = threading.Lock()
 
     def launch(
@@ -86,7 +75,7 @@ class KnownTensors:
             if known.is_same(*given):
                 break
         else:
-            return None
+            return self._others.launch(arrays, outs, stream)
         if known.needs_gradient and known.records():
             return None
         if outs is None:
@@ -120,7 +109,10 @@ class KnownTensors:
             addresses, stream: what it was launched with.
         """
         torch: Any = torch_module()
-        if torch is None or not arrays or not all(is_plain(item, torch) for item in (*arrays, *outs)):
+        if not arrays:
+            return
+        if torch is None or not all(is_plain(item, torch) for item in (*arrays, *outs)):
+            self._others.remember(arrays, outs, is_new, loaded, addresses, stream)
             return
         given: list[Any] = [*arrays] if is_new else [*arrays, *outs]
         tensors: list[Any] = [*arrays, *outs]

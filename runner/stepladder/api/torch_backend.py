@@ -23,7 +23,7 @@ from stepladder.api.errors import ArgumentError
 from stepladder.api.options import check_options
 from stepladder.api.spec import MatmulSpec
 from stepladder.api.torch_part import TYPES, tensor_of
-from stepladder.api.torch_parts import LINEAR, MATMULS, divide, untaken
+from stepladder.api.torch_parts import LINEAR, MATMULS, divide, has_autocast, untaken
 from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
 
 # Functions of one argument, by the names that `linear` has for them.
@@ -65,6 +65,9 @@ def backend(
     if given:
         raise ArgumentError(f"option '{next(iter(given))}' is unknown; accepted: 'constant_weights'")
     check_options({"constant_weights": constant_weights})
+    if has_autocast(graph_module):
+        _log.debug("no matmul is taken: autocast is on")
+        return graph_module.forward
     left = divide(graph_module, device, _log, constant_weights=constant_weights)
     for module in (graph_module, *left):
         _replace_layers(module, device)

@@ -1,4 +1,4 @@
-"""Ops of PyTorch as others that torch-mlir lowers to linalg: convolutions as matmuls, running sums as sums.
+"""Ops of PyTorch as others that torch-mlir lowers to linalg: convolutions as matmuls, running sums as sums, and more.
 
 PyTorch is an optional package; this module imports it.
 """
@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
+
+from stepladder.api import torch_orders, torch_pooling
 
 
 def _convolution(
@@ -26,23 +28,23 @@ def _convolution(
 
     Args:
         x: (n, c, ...), the images.
-        weight: (f, c / groups, ...), of the extents of a patch.
+        weight: (f, c / groups, ...), of the extents of a patch; of a transposed one (c, f / groups, ...).
         bias: (f,), or None.
         stride, padding, dilation, transposed, output_padding, groups: of `aten.convolution`.
 
     Returns:
-        (n, f, ...); `NotImplemented` for a transposed one, and for one of three dimensions whose patches overlap.
+        (n, f, ...); `NotImplemented` for images without a batch.
     """
-    if transposed or x.dim() != weight.dim():
+    if x.dim() != weight.dim():
         return NotImplemented
+    if transposed:
+        return _transposed(x, weight, bias, stride, padding, dilation, output_padding, groups)
     patch = list(weight.shape[2:])
     is_apart = list(stride) == patch and all(step == 1 or extent == 1 for step, extent in zip(dilation, patch))
     if groups == 1 and is_apart and not any(padding):
         columns, sizes = _apart(x, patch)
-    elif len(patch) <= 2:
-        columns, sizes = _overlapping(x, patch, stride, padding, dilation)
     else:
-        return NotImplemented
+        columns, sizes = _overlapping(x, patch, stride, padding, dilation)
     images = x.shape[0]
     if groups == 1:
         result = torch.matmul(weight.reshape(weight.shape[0], -1), columns)
@@ -83,17 +85,69 @@ def _overlapping(
     """Returns patches that may overlap, as `_apart`: a copy of each, which indices gather.
 
     Args:
-        x: (n, c, w) or (n, c, h, w).
+        x: (n, c, ...), the images.
         patch, stride, padding, dilation: of each axis of an image.
     """
     sizes = [
         (extent + 2 * around - gap * (size - 1) - 1) // step + 1
         for extent, size, step, around, gap in zip(x.shape[2:], patch, stride, padding, dilation)
     ]
-    rows = [[one, *each] for one, each in zip((1, 1, 0, 1), (patch, dilation, padding, stride))]
-    both = rows if len(patch) == 1 else [list(each) for each in (patch, dilation, padding, stride)]
-    image = x.unsqueeze(2) if len(patch) == 1 else x
-    return torch.ops.aten.im2col(image, *both), sizes
+    if any(padding):
+        x = torch.ops.aten.constant_pad_nd(x, [around for around in reversed(padding) for _ in range(2)], 0.0)
+    rank = len(patch)
+    places = []
+    for axis, (size, step, gap, count) in enumerate(zip(patch, stride, dilation, sizes)):
+        inside, first = (torch.arange(extent, device=x.device) for extent in (size, count))
+        at = (inside * gap)[:, None] + first * step
+        shape = [1] * (2 * rank)
+        shape[axis], shape[rank + axis] = size, count
+        places.append(at.reshape(shape))
+    patches = x[(slice(None), slice(None), *places)]
+    return patches.reshape(x.shape[0], -1, _product(sizes)), sizes
+
+
+def _transposed(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    output_padding: Sequence[int],
+    groups: int,
+) -> Any:  # noqa: ANN401
+    """Returns a transposed convolution; arguments and result as of `_convolution`.
+
+    Where the patches that the pixels become do not overlap, it is a matmul. Else it is the convolution of the images,
+    with zeros between their pixels, by the reversed patches.
+    """
+    patch = list(weight.shape[2:])
+    is_apart = list(stride) == patch and all(step == 1 or extent == 1 for step, extent in zip(dilation, patch))
+    if groups == 1 and is_apart and not any(padding) and not any(output_padding):
+        sizes = list(x.shape[2:])
+        pixels = torch.matmul(weight.flatten(1).t(), x.flatten(2)).reshape(x.shape[0], -1, *patch, *sizes)
+        rank = len(patch)
+        pixels = pixels.permute(0, 1, *(axis for number in range(rank) for axis in (2 + rank + number, 2 + number)))
+        result = pixels.reshape(*pixels.shape[:2], *(step * size for step, size in zip(patch, sizes)))
+        return result if bias is None else result + bias.reshape(-1, *([1] * rank))
+    for axis, (size, step, gap, around, more) in enumerate(zip(patch, stride, dilation, padding, output_padding), 2):
+        extent = x.shape[axis]
+        if step > 1:
+            apart = x.unsqueeze(axis + 1)
+            zeros = [0, 0] * (apart.dim() - axis - 2) + [0, step - 1]
+            x = torch.ops.aten.constant_pad_nd(apart, zeros, 0.0).flatten(axis, axis + 1)
+            x = x.narrow(axis, 0, (extent - 1) * step + 1)
+        before = gap * (size - 1) - around
+        ends = [max(0, before), max(0, before + more)]
+        if any(ends):
+            x = torch.ops.aten.constant_pad_nd(x, [0, 0] * (x.dim() - axis - 1) + ends, 0.0)
+        cut = max(0, -before)
+        x = x.narrow(axis, cut, x.shape[axis] - cut - max(0, -before - more))
+    reversed_ = weight.flip(list(range(2, weight.dim())))
+    of_groups = reversed_.reshape(groups, -1, *reversed_.shape[1:]).transpose(1, 2)
+    ones, zeros = [1] * len(patch), [0] * len(patch)
+    filters = of_groups.reshape(-1, *of_groups.shape[2:])
+    return _convolution(x, filters, bias, ones, zeros, dilation, False, zeros, groups)
 
 
 def _running_sum(x: torch.Tensor, dim: int, *, dtype: torch.dtype | None = None) -> torch.Tensor:
@@ -113,5 +167,22 @@ def _running_sum(x: torch.Tensor, dim: int, *, dtype: torch.dtype | None = None)
     return terms.sum(-1, dtype=type_).movedim(-1, dim)
 
 
+def _running_product(x: torch.Tensor, dim: int, *, dtype: torch.dtype | None = None) -> torch.Tensor:
+    """Returns the products of all elements up to each along an axis; arguments as of `_running_sum`."""
+    type_ = dtype or (x.dtype if x.is_floating_point() else torch.int64)
+    if not x.dim():
+        return x.to(type_)
+    x = x.to(type_).movedim(dim, -1)
+    places = torch.arange(x.shape[-1], device=x.device)
+    factors = torch.where(places <= places[:, None], x.unsqueeze(-2), torch.ones((), dtype=type_, device=x.device))
+    return factors.prod(-1, dtype=type_).movedim(-1, dim)
+
+
 # Ops, and functions of their arguments that return the same.
-TABLE = {torch.ops.aten.convolution.default: _convolution, torch.ops.aten.cumsum.default: _running_sum}
+TABLE = {
+    torch.ops.aten.convolution.default: _convolution,
+    torch.ops.aten.cumsum.default: _running_sum,
+    torch.ops.aten.cumprod.default: _running_product,
+    **torch_pooling.TABLE,
+    **torch_orders.TABLE,
+}

@@ -5,35 +5,25 @@ PyTorch is an optional package; this module imports it.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import importlib
-import re
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
-from torch.export.passes import move_to_device_pass  # pyright: ignore[reportMissingImports]
 from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImports]
 
-from stepladder.api.by_shape import Argument
-from stepladder.api.errors import ArgumentError
+from stepladder.api.errors import ArgumentError, shape_text
+from stepladder.api.results import stream_of
 from stepladder.api.signature import Parameter
-from stepladder.api.torch_decompositions import TABLE
-from stepladder.api.views import view_of
+from stepladder.api.torch_lowering import exported, linalg
+from stepladder.api.views import is_array
 from stepladder.runtime.errors import StepladderError
 
-_DIAGNOSTIC = re.compile(r"^.*?\berror: (?P<message>.+)$", re.MULTILINE)
-_AHEAD = " with the following diagnostics:"
-# What torch-mlir writes of ops that linalg does not have, and why no kernel computes them.
-_FOREIGN = {
-    "tm_tensor": "an op that is neither elementwise nor a reduction",
-    "ml_program": "random numbers, which kernels do not draw; accepted: a module in eval mode, without dropout",
-}
-# Parts of the names of such ops in PyTorch.
-_ORDERING = ("sort", "topk", "scatter", "index_put", "index_add", "index_copy", "cum", "nonzero", "unique", "kthvalue")
-_INSTEAD = (
-    "accepted: elementwise ops, reductions, argmax, views, slices, concatenations, gathers (embedding, gather, "
-    "index_select), where, cumsum; the caller computes the others before or after the compiled module"
+_NORMS = (
+    *(torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d, torch.nn.SyncBatchNorm),
+    *(torch.nn.InstanceNorm1d, torch.nn.InstanceNorm2d, torch.nn.InstanceNorm3d),
 )
 
 
@@ -93,13 +83,16 @@ class Structure:
 
 
 class Module:
-    """What a compiled module is called with, and what it returns.
+    """What a compiled module is called with, what it writes, and what it returns.
 
     Args:
         state: parameters and buffers, by name; they are read where they are.
         inputs: structure of the inputs.
         examples: the tensors in it.
         results: structure of the results.
+        written: numbers of the parameters, buffers and inputs that the module writes; what it writes to them is in
+            front of the results of the kernels.
+        returned: for each tensor that the module returns, the number of the written one that it is, or None.
         parameters: how many of `state`, the first, are parameters.
     """
 
@@ -109,18 +102,24 @@ class Module:
         inputs: Structure,
         examples: Sequence[torch.Tensor],
         results: Structure,
-        parameters: int,
+        written: Sequence[int] = (),
+        returned: Sequence[int | None] = (),
+        parameters: int = 0,
     ) -> None:
         self._inputs = inputs
         self._results = results
         # Elements of uint8 are i8 in linalg, whose ops say that they have no sign.
         self._unsigned = [tensor.dtype is torch.uint8 for tensor in examples]
-        self._state = tuple(_signless(tensor) for tensor in state.values())
+        self._original = tuple(state.values())
+        self._state = tuple(signless(tensor.detach()) for tensor in state.values())
         self._names = [*state, *(f"input {number}" for number in range(len(examples)))]
         given = [number for number, tensor in enumerate(examples) if isinstance(tensor, torch.nn.Parameter)]
-        self._weights = (*range(parameters), *(len(state) + number for number in given))
+        # What the module writes itself is written between two of its calls.
+        weights = {*range(parameters), *(len(state) + number for number in given)} - {*written}
+        self._weights = tuple(sorted(weights))
         self._is_plain = not any(self._unsigned) and inputs == Structure.of(tuple(examples))[0]
         self._is_one = results.spec == pytree.tree_flatten(examples[0] if examples else torch.empty(0))[1]
+        self._written, self._returned = tuple(written), tuple(returned)
 
     def named(self, parameters: Sequence[Parameter]) -> tuple[Parameter, ...]:
         """Returns the arguments of a kernel with the names that the module has for them.
@@ -151,27 +150,113 @@ class Module:
             ArgumentError: inputs of another structure than that of the example inputs, or with other constants.
         """
         if self._is_plain:
+            if len(given) != len(self._unsigned):
+                raise ArgumentError(f"{len(given)} inputs were passed, and the module takes {len(self._unsigned)}")
             return (*self._state, *given)
         tensors = self._inputs.tensors_of(given)
         for number, (tensor, is_unsigned) in enumerate(zip(tensors, self._unsigned)):
             if is_unsigned != (tensor.dtype is torch.uint8):
                 wanted = "uint8" if is_unsigned else "the type of the example input"
                 raise ArgumentError(f"argument 'input {number}' has elements of {tensor.dtype}; accepted: {wanted}")
-        return (*self._state, *map(_signless, tensors))
+        return (*self._state, *map(signless, tensors))
 
-    def returned(self, results: Any) -> Any:  # noqa: ANN401
-        """Returns the results in the structure that the module returns.
+    def called(self, run: Callable[..., Any], given: Sequence[object], out: object, stream: object) -> Any:  # noqa: ANN401
+        """Calls the kernels, writes what the module writes, and returns what it returns.
 
         Args:
-            results: of the kernels: a tensor, or a tuple of several.
+            run: calls the kernels on arrays.
+            given: the inputs of a call.
+            out, stream: of the call.
+
+        Raises:
+            ArgumentError: as `arrays` and `run`; an `out` for a module that writes its inputs.
         """
-        if self._is_one:
-            return results
-        return self._results.filled(results if isinstance(results, tuple) else (results,))
+        arrays = self.arrays(given)
+        if not self._written:
+            results = run(*arrays, out=out, stream=stream)
+            if self._is_one:
+                return results
+            return self._results.filled(results if isinstance(results, tuple) else (results,))
+        if out is not None:
+            raise ArgumentError("argument 'out' is for modules that write none of their inputs and buffers")
+        found = run(*arrays, out=None, stream=stream)
+        found = found if isinstance(found, tuple) else (found,)
+        targets: list[Any] = [arrays[number] for number in self._written]
+        with torch.no_grad(), _on(stream, targets[0]):
+            for target, value in zip(targets, found):
+                target.copy_(value)
+        given_tensors = (*self._original, *(given if self._is_plain else self._inputs.tensors_of(given)))
+        rest = iter(found[len(targets) :])
+        return self._results.filled(
+            [next(rest) if place is None else given_tensors[self._written[place]] for place in self._returned]
+        )
 
 
-def _signless(tensor: torch.Tensor) -> torch.Tensor:
+def _on(stream: object, like: torch.Tensor) -> contextlib.AbstractContextManager[object]:
+    """Returns what makes PyTorch work on the stream of a call."""
+    if stream is None or like.device.type != "cuda":
+        return contextlib.nullcontext()
+    return torch.cuda.stream(torch.cuda.ExternalStream(stream_of(stream), device=like.device))
+
+
+def signless(tensor: torch.Tensor) -> torch.Tensor:
+    """Returns a tensor as kernels take it: one of uint8 as int8, of the same memory.
+
+    Args:
+        tensor: of any element type.
+    """
     return tensor.view(torch.int8) if tensor.dtype is torch.uint8 else tensor
+
+
+@dataclasses.dataclass
+class _Trace:
+    """What is seen of a module while it is traced.
+
+    Attributes:
+        results: structure of the results.
+        assigned: numbers of the parameters and buffers that it replaces by other tensors.
+        returned: for each tensor of the results, the place in the written ones of the one that it is, or None.
+    """
+
+    results: Structure | None = None
+    assigned: Sequence[int] = ()
+    returned: Sequence[int | None] = ()
+
+
+class _Functional(torch.nn.Module):
+    """A module as a function of its parameters, its buffers and the tensors in its inputs, which writes none of them.
+
+    Args:
+        module: the module.
+        names: of its parameters and buffers.
+        inputs: structure of the inputs.
+        written: numbers of the tensors that it would write: what it writes there is returned first.
+        trace: is filled when the module is called; `torch.export` restores the attributes of modules that it traces.
+    """
+
+    def __init__(
+        self, module: torch.nn.Module, names: Sequence[str], inputs: Structure, written: Sequence[int], trace: _Trace
+    ) -> None:
+        super().__init__()
+        self._call = functools.partial(torch.func.functional_call, module)
+        self._names, self._inputs, self._written, self._trace = names, inputs, written, trace
+
+    def forward(self, *values: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        given = [value.clone() if number in self._written else value for number, value in enumerate(values)]
+        state = dict(zip(self._names, given))
+        result = self._call(state, self._inputs.filled(given[len(self._names) :]))
+        after = [*state.values(), *given[len(self._names) :]]
+        trace = self._trace
+        trace.assigned = [number for number, (one, other) in enumerate(zip(given, after)) if one is not other]
+        for number in trace.assigned:
+            if after[number].shape != given[number].shape or after[number].dtype != given[number].dtype:
+                raise StepladderError(f"the module replaces '{self._names[number]}' by one of another shape or type")
+        written = [after[number] for number in self._written]
+        trace.results, tensors = Structure.of(result)
+        trace.returned = [
+            next((place for place, value in enumerate(written) if value is tensor), None) for tensor in tensors
+        ]
+        return (*written, *(tensor for tensor, place in zip(tensors, trace.returned) if place is None))
 
 
 def export(module: torch.nn.Module, example_inputs: Sequence[object]) -> tuple[str, Module]:
@@ -185,176 +270,90 @@ def export(module: torch.nn.Module, example_inputs: Sequence[object]) -> tuple[s
         The text, and how it is called.
 
     Raises:
-        StepladderError: torch-mlir is missing, or does not lower the module; the module writes its inputs or buffers.
+        StepladderError: torch-mlir is missing, or does not lower the module; the module writes tensors that are no
+            inputs and no buffers.
     """
-    _check_examples(example_inputs)
+    check_examples(example_inputs)
+    _check_mode(module)
     parameters = dict(module.named_parameters())
     state = {**parameters, **dict(module.named_buffers())}
-    names = list(state)
     inputs, examples = Structure.of(tuple(example_inputs))
-    found: list[Structure] = []
-
-    class Functional(torch.nn.Module):
-        def forward(self, *values: torch.Tensor) -> tuple[torch.Tensor, ...]:
-            own = dict(zip(names, values[: len(names)]))
-            result = torch.func.functional_call(module, own, inputs.filled(values[len(names) :]))
-            structure, tensors = Structure.of(result)
-            found.append(structure)
-            return tuple(tensors)
-
-    try:
-        fx = importlib.import_module("torch_mlir.fx")
-    except ImportError as error:
-        raise StepladderError(f"a torch.nn.Module is compiled by torch-mlir, which is missing ({error})") from error
-    try:
-        # Of their own each: of one tensor for two inputs, `torch.export` makes one input.
-        values = [item.detach() for item in (*state.values(), *examples)]
-        program = torch.export.export(Functional(), tuple(values), strict=False)
-        # Ops name the GPU that they are traced on, and PyTorch has kernels of its own for it; torch-mlir knows neither.
-        program = move_to_device_pass(program, "cpu")
-        table = {**fx.get_decomposition_table(), **TABLE}
-        program = program.run_decompositions(table)
-        _check(program, [*names, *(f"input {number}" for number in range(len(examples)))])
-        # An empty table: what is decomposed is not decomposed again.
-        lowered = fx.export_and_import(program, output_type="linalg-on-tensors", decomposition_table={})
-    except StepladderError:
-        raise
-    except AssertionError as error:
-        excluded = _first(error).removeprefix("Guard failed: ")
-        if excluded == _first(error):
-            raise
-        raise ArgumentError(f"the inputs have shapes that the module was exported without: not {excluded}") from error
-    except Exception as error:  # of torch.export and torch-mlir, of many kinds
-        raise StepladderError(f"the module is not lowered by torch.export and torch-mlir: {_first(error)}") from error
-    text = str(lowered)
-    for dialect, what in _FOREIGN.items():
-        if re.search(rf"\b{dialect}\.\w", text):
-            names = dict.fromkeys(str(node.target) for node in program.graph.nodes if node.op == "call_function")
-            named = [f"'{name}'" for name in names if any(part in name for part in _ORDERING)]
-            if dialect == "tm_tensor" and named:
-                what = f"{', '.join(named)}, {what}"
-            raise StepladderError(f"the module has {what}", notes=[_INSTEAD] if dialect == "tm_tensor" else [])
-    own = {name: tensor.detach() for name, tensor in state.items()}
-    return text, Module(own, inputs, examples, found[-1], len(parameters))
+    _check_tensors({**state, **{f"input {number}": tensor for number, tensor in enumerate(examples)}})
+    # Of their own each: of one tensor for two inputs, `torch.export` makes one input.
+    values = [item.detach() for item in (*state.values(), *examples)]
+    written: list[int] = []
+    for _ in range(2):  # what it writes is known when it is traced
+        trace = _Trace()
+        program = exported(_Functional(module, list(state), inputs, written, trace), values)
+        found = sorted({*trace.assigned, *_written(program)} - {*written})
+        if not found:
+            break
+        written = found
+    assert trace.results is not None
+    if not program.graph_signature.user_outputs:
+        raise StepladderError("the module returns no tensor")
+    made = Module(state, inputs, examples, trace.results, written, trace.returned, len(parameters))
+    return linalg(program), made
 
 
-def _check_examples(example_inputs: Sequence[object]) -> None:
+def _check_mode(module: torch.nn.Module) -> None:
+    """Refuses batch norms in training mode, which update their statistics."""
+    if any(isinstance(item, _NORMS) and item.training and item.track_running_stats for item in module.modules()):
+        raise StepladderError(
+            "the module has batch norms in training mode, which update their statistics",
+            notes=["accepted: a module in eval mode"],
+        )
+
+
+def _written(program: Any) -> list[int]:  # noqa: ANN401
+    """Returns the numbers of the inputs that a program writes.
+
+    Args:
+        program: a `torch.export.ExportedProgram`, of functional ops.
+
+    Raises:
+        StepladderError: it writes other tensors.
+    """
+    signature = program.graph_signature
+    if signature.buffers_to_mutate:
+        named = ", ".join(f"'{name}'" for name in signature.buffers_to_mutate.values())
+        raise StepladderError(
+            f"the module writes {named} in place", notes=["accepted: writes to inputs, and to buffers of the module"]
+        )
+    inputs = list(signature.user_inputs)
+    return [inputs.index(name) for name in signature.user_inputs_to_mutate.values()]
+
+
+def check_examples(example_inputs: Sequence[object]) -> None:
+    """Refuses example inputs that are no sequence, and arrays of other libraries in them.
+
+    Args:
+        example_inputs: of `stepladder.compile`.
+
+    Raises:
+        ArgumentError: names what is accepted.
+    """
     if not isinstance(example_inputs, (tuple, list)):
         raise ArgumentError(
             f"argument 'example_inputs' is a {type(example_inputs).__name__}; accepted: a sequence of what the module "
             "is called with"
         )
+    for number, item in enumerate(pytree.tree_leaves(tuple(example_inputs))):
+        if is_array(item) and not isinstance(item, torch.Tensor):
+            raise ArgumentError(f"argument 'input {number}' is a {type(item).__name__}; accepted: tensors of PyTorch")
 
 
-class DynamicModule:
-    """A module as `torch.export` exports it with dynamic dimensions; each set of shapes is exported of this graph.
+def _check_tensors(given: Mapping[str, torch.Tensor]) -> None:
+    """Refuses tensors that no kernel reads.
 
     Args:
-        program: the `torch.export.ExportedProgram`.
-        inputs: structure of the inputs.
-        examples: the tensors in it.
-
-    Attributes:
-        arguments: the inputs, of which some dimensions may differ.
+        given: parameters, buffers and example inputs by name.
     """
-
-    def __init__(self, program: Any, inputs: Structure, examples: Sequence[torch.Tensor]) -> None:  # noqa: ANN401
-        self._graph = program.module()
-        self._inputs = inputs
-        self._like = [(tensor.dtype, tensor.device) for tensor in examples]
-        names = program.graph_signature.user_inputs
-        values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
-        symbolic = [values[name] for name in names if isinstance(values.get(name), torch.Tensor)]
-        self.arguments = [
-            Argument(
-                f"input {number}",
-                view_of(f"input {number}", _signless(tensor.detach()), None).type,
-                tuple(extent if isinstance(extent, int) else None for extent in value.shape),
+    for name, tensor in given.items():
+        if tensor.layout is not torch.strided or tensor.is_meta:
+            kind = "on the device 'meta'" if tensor.is_meta else f"a tensor of the layout {tensor.layout}"
+            raise ArgumentError(f"argument '{name}' is {kind}; accepted: dense tensors")
+        if not tensor.numel():
+            raise ArgumentError(
+                f"argument '{name}' is {shape_text(tuple(tensor.shape))}; accepted: extents of at least 1"
             )
-            for number, (tensor, value) in enumerate(zip(examples, symbolic))
-        ]
-
-    def tensors(self, given: Sequence[object]) -> list[torch.Tensor]:
-        """Returns the tensors in the inputs of a call.
-
-        Args:
-            given: the inputs.
-
-        Raises:
-            ArgumentError: as `Structure.tensors_of`.
-        """
-        return [_signless(tensor) for tensor in self._inputs.tensors_of(given)]
-
-    def of(self, shapes: Sequence[tuple[int, ...]]) -> tuple[str, Module]:
-        """Returns the module for inputs of some shapes; result as of `export`.
-
-        Args:
-            shapes: of the tensors in the inputs.
-
-        Raises:
-            StepladderError: as `export`; shapes that the exported graph excludes.
-        """
-        made = (torch.empty(shape, dtype=type_, device=on) for shape, (type_, on) in zip(shapes, self._like))
-        return export(self._graph, self._inputs.filled(list(made)))
-
-
-def dynamic(module: torch.nn.Module, example_inputs: Sequence[object], dynamic_shapes: object) -> DynamicModule:
-    """Returns a module that is exported with dynamic dimensions.
-
-    Args:
-        module: computes tensors; what it becomes later does not matter, but for the numbers in its parameters.
-        example_inputs: what it is called with.
-        dynamic_shapes: as of `torch.export`.
-
-    Raises:
-        StepladderError: as `torch.export`, for shapes that do not fit the inputs or that the module fixes.
-    """
-    _check_examples(example_inputs)
-    if not isinstance(dynamic_shapes, (dict, tuple, list)):
-        raise ArgumentError(
-            f"argument 'dynamic_shapes' is a {type(dynamic_shapes).__name__}; accepted: for each input a dictionary of "
-            "its dynamic dimensions, or None, as torch.export takes them"
-        )
-    inputs, examples = Structure.of(tuple(example_inputs))
-    values = inputs.filled([item.detach() for item in examples])
-    try:
-        program = torch.export.export(module, values, dynamic_shapes=dynamic_shapes, strict=False)
-    except Exception as error:  # of torch.export, of many kinds
-        raise StepladderError(
-            f"the module is not exported with these dynamic_shapes: {_first(error)}",
-            notes=[line.strip() for line in str(error).splitlines()[1:] if line.strip().startswith("-")][:4],
-        ) from error
-    return DynamicModule(program, inputs, examples)
-
-
-def _check(program: Any, names: Sequence[str]) -> None:  # noqa: ANN401
-    """Refuses a program that writes what it is given, and one that returns nothing.
-
-    Args:
-        program: a `torch.export.ExportedProgram`, of functional ops.
-        names: of its inputs.
-
-    Raises:
-        StepladderError: names what it writes.
-    """
-    signature = program.graph_signature
-    written = [*signature.user_inputs_to_mutate.values(), *signature.buffers_to_mutate.values()]
-    if written:
-        inputs = list(signature.user_inputs)
-        named = [f"'{names[inputs.index(item)]}'" if item in inputs else f"'{item}'" for item in written]
-        raise StepladderError(
-            f"the module writes {', '.join(named)} in place",
-            notes=["accepted: a module that returns what it computes; batch norms in eval mode"],
-        )
-    if not signature.user_outputs:
-        raise StepladderError("the module returns no tensor")
-
-
-def _first(error: Exception) -> str:
-    """Returns the first error of a message of many lines."""
-    text = str(error).strip()
-    found = _DIAGNOSTIC.search(text)
-    if found:
-        return found["message"]
-    first = (text.splitlines() or [type(error).__name__])[0]
-    return first.replace(_AHEAD, "; torch-mlir wrote its diagnostics to the standard error")

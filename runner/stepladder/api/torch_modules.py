@@ -16,7 +16,9 @@ from stepladder.api.building import Built, BuiltFunction, Job
 from stepladder.api.by_shape import ByShape, static_text
 from stepladder.api.function import Function
 from stepladder.api.kernel import Device, Kernel
-from stepladder.api.torch_export import DynamicModule, Module, dynamic, export
+from stepladder.api.torch_dynamic import DynamicModule, dynamic
+from stepladder.api.torch_export import Module, export
+from stepladder.runtime.errors import StepladderError
 
 
 class ModuleKernel(Kernel):
@@ -42,7 +44,7 @@ class ModuleKernel(Kernel):
 
     def __call__(self, *arrays: object, out: object = None, stream: object = None) -> Any:  # noqa: ANN401
         """Returns what the module returns of its inputs; arguments and errors as of `Kernel.__call__`."""
-        return self._module.returned(super().__call__(*self._module.arrays(arrays), out=out, stream=stream))
+        return self._module.called(super().__call__, arrays, out, stream)
 
 
 class ModuleFunction(Function):
@@ -63,7 +65,7 @@ class ModuleFunction(Function):
 
     def __call__(self, *arrays: object, out: object = None, stream: object = None) -> Any:  # noqa: ANN401
         """Returns what the module returns of its inputs; arguments and errors as of `Function.__call__`."""
-        return self._module.returned(super().__call__(*self._module.arrays(arrays), out=out, stream=stream))
+        return self._module.called(super().__call__, arrays, out, stream)
 
 
 class ModuleByShape(ByShape):
@@ -118,7 +120,26 @@ def compiled(
 def _compiled(text: str, module: Module, job: Job, device: Device) -> ModuleKernel | ModuleFunction:
     if "?" in text:  # shapes that ops compute, of a rolled tensor for example
         text = static_text(text, job.name, {}, job.function)
-    built = building.build_any(dataclasses.replace(job, text=text))
+    try:
+        built = building.build_any(dataclasses.replace(job, text=text))
+    except StepladderError as error:
+        raise _as_function(error) from error
     if isinstance(built, BuiltFunction):
         return ModuleFunction(built, module, device, constant_weights=job.constant_weights)
     return ModuleKernel(built, module, device, constant_weights=job.constant_weights)
+
+
+def _as_function(error: StepladderError) -> StepladderError:
+    """Returns the refusal of a module with the reason why it is no function of several kernels first, if there is one:
+    the form that one kernel takes says little about a module."""
+    from stepladder.pipeline.functions import AS_FUNCTION
+
+    for note in error.notes:
+        if note.startswith(AS_FUNCTION):
+            others = [item for item in error.notes if item is not note]
+            return StepladderError(
+                f"the module is not compiled: {note.removeprefix(AS_FUNCTION)}",
+                notes=[f"as one kernel: {error.message}", *others],
+                status=error.status,
+            )
+    return error

@@ -83,6 +83,17 @@ def untaken(
     return None
 
 
+def has_autocast(graph_module: torch.fx.GraphModule) -> bool:
+    """Tells whether ops of a graph run under autocast, which casts their operands.
+
+    Args:
+        graph_module: of `torch.compile`, in which a mode may begin.
+    """
+    if torch.is_autocast_enabled("cuda") or torch.is_autocast_enabled("cpu"):
+        return True
+    return any("autocast" in getattr(node.target, "__name__", "") for node in graph_module.graph.nodes)
+
+
 def divide(
     graph_module: torch.fx.GraphModule, device: str, log: logging.Logger, *, constant_weights: bool = False
 ) -> list[torch.fx.GraphModule]:
@@ -146,8 +157,6 @@ def _drop_in_place(graph: torch.fx.Graph) -> None:
 
 def _whole_graph_refusal(graph_module: torch.fx.GraphModule) -> str | None:
     """Returns what of a graph as a whole forbids that ops are moved together."""
-    if torch.is_autocast_enabled("cuda") or torch.is_autocast_enabled("cpu"):
-        return "autocast is on"
     for node in graph_module.graph.nodes:
         tensor = tensor_of(node)
         if node.op == "placeholder" and torch.is_grad_enabled() and tensor is not None and tensor.requires_grad:

@@ -1,6 +1,6 @@
 """Views of arrays: address, shape, strides, element type and device of what a caller passes, without a copy.
 
-NumPy arrays and PyTorch tensors are read through their own attributes. Every other array on a GPU goes through
+Arrays of NumPy, PyTorch and JAX are read through their own attributes. Every other array on a GPU goes through
 `cuda.core.utils.StridedMemoryView`, which speaks DLPack and `__cuda_array_interface__`.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import math
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -119,6 +120,11 @@ def torch_module() -> Any:  # noqa: ANN401
     return sys.modules.get("torch")
 
 
+def jax_module() -> Any:  # noqa: ANN401
+    """Returns JAX where the process has imported it; else None: then no argument is an array of it."""
+    return sys.modules.get("jax")
+
+
 def is_array(value: object) -> bool:
     """Tells whether a value is an array, and not a number.
 
@@ -130,6 +136,33 @@ def is_array(value: object) -> bool:
     return isinstance(value, np.ndarray) or any(
         hasattr(value, name) for name in ("__dlpack__", "__cuda_array_interface__")
     )
+
+
+def is_on_host(array: object) -> bool:
+    """Tells whether an array is one of NumPy, calls on which are not kept.
+
+    Args:
+        array: that a call was made on.
+    """
+    return isinstance(array, np.ndarray)
+
+
+def check_on_host(views: Sequence[View]) -> None:
+    """Checks arrays in host memory that are to be copied to a GPU and back.
+
+    Args:
+        views: of the arrays.
+
+    Raises:
+        ArgumentError: a tensor of PyTorch, whose caller means it to be on the GPU.
+    """
+    torch = torch_module()
+    for view in views:
+        if torch is not None and isinstance(view.array, torch.Tensor):
+            raise ArgumentError(
+                f"argument '{view.name}' is a tensor in host memory; accepted: tensors on 'cuda', arrays of NumPy, "
+                "which are copied, and with device='emulator' tensors in host memory"
+            )
 
 
 def view_of(name: str, array: object, stream: int | None = None) -> View:
@@ -148,6 +181,9 @@ def view_of(name: str, array: object, stream: int | None = None) -> View:
         return _view_of_torch(name, array, torch)
     if isinstance(array, np.ndarray):
         return _view_of_numpy(name, array)
+    jax = jax_module()
+    if jax is not None and isinstance(array, jax.Array):
+        return _view_of_jax(name, array)
     if not is_array(array):
         raise ArgumentError(f"argument '{name}' is a {type(array).__name__}, which is no array; {_ACCEPTED}")
     return _view_of_any(name, array, stream)
@@ -231,6 +267,33 @@ def _numpy_of_torch(tensor: Any, type_: str) -> np.ndarray:  # noqa: ANN401
         return tensor.detach().numpy()
     bits = getattr(torch_module(), f"int{dtype.itemsize * 8}")
     return tensor.detach().view(bits).numpy().view(dtype)
+
+
+def _view_of_jax(name: str, array: Any) -> View:  # noqa: ANN401
+    """Returns the view of an array of JAX, which does not change: what computes it has ended."""
+    try:
+        devices = list(array.devices())
+        array.block_until_ready()
+        address = array.unsafe_buffer_pointer()
+    except Exception as error:  # of tracers, deleted arrays, and those on several devices
+        raise ArgumentError(f"argument '{name}' cannot be read as an array of JAX: {_first_line(error)}") from None
+    if devices[0].platform != "gpu":
+        raise ArgumentError(
+            f"argument '{name}' is an array of JAX in host memory; {_ACCEPTED}",
+            notes=["np.asarray(x) makes a NumPy array of it"],
+        )
+    shape = tuple(array.shape)
+    order = getattr(getattr(getattr(array, "format", None), "layout", None), "major_to_minor", None)
+    strides = [0] * len(shape)
+    step = 1
+    for axis in reversed(order or range(len(shape))):
+        strides[axis], step = step, step * shape[axis]
+    type_ = _type_of(name, array.dtype)
+    return View(name, address, shape, tuple(strides), type_, devices[0].local_hardware_id, array, is_writable=False)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _view_of_any(name: str, array: Any, stream: int | None) -> View:  # noqa: ANN401

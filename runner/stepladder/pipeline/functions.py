@@ -41,6 +41,8 @@ from stepladder.runtime.errors import BAD_INPUT, FAILED, StepladderError
 
 # Knobs that are set of the division of a function; the others are of its matmuls.
 _OWN = ("groups", "rows")
+# Before the refusal of a function in the notes of that of its one matmul.
+AS_FUNCTION = "as a function with several kernels: "
 
 
 @dataclass(frozen=True)
@@ -191,7 +193,7 @@ def _build_any(text: str, name: str, request: Request, *, use_cache: bool) -> bu
         if _products(text, name, request.function) > 1:
             raise
         refusal.location = refusal.location or name
-        refusal.notes = (*refusal.notes, f"as a function with several kernels: {error.message}")
+        refusal.notes = (*refusal.notes, f"{AS_FUNCTION}{error.message}")
         raise refusal from None
 
 

@@ -13,7 +13,7 @@ ARITHMETIC = frozenset(
     f"arith.{name}"
     for name in (
         *("addf", "addi", "mulf", "muli", "subf", "subi", "divf", "negf", "maximumf", "minimumf", "maxnumf", "minnumf"),
-        *("maxsi", "minsi", "andi", "ori", "xori", "select", "shli", "shrsi"),
+        *("maxsi", "minsi", "andi", "ori", "xori", "select", "shli", "shrsi", "divsi", "remsi"),
     )
 ) | frozenset(
     f"math.{name}"

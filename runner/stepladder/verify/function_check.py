@@ -23,6 +23,7 @@ import numpy as np
 
 from stepladder.runtime.bundle import FunctionBundle, Launch
 from stepladder.runtime.element_types import BUFFER_TYPES, element_type
+from stepladder.runtime.problem import Problem
 from stepladder.runtime.reference import Generic, Operation, Program
 from stepladder.runtime.reference_operations import is_float
 from stepladder.verify import arrays
@@ -113,17 +114,53 @@ def check_function(
     """
     inputs = random_inputs(bundle, seed)
     first, second = executor.run(inputs), executor.run(inputs)
-    problems = [bundle.matmul(launch).manifest.problem for launch in bundle.manifest.launches if launch.kernel is None]
+    problems = _problems(bundle)
     backend = arrays.choose(sum(problem.flops for problem in problems), ordinal)
     is_tf32 = any(problem.compute_type == "tf32" for problem in problems)
-    extra = sum(Tolerance.of(problem).norm for problem in problems if not element_type(problem.acc_type).is_integer)
-    extra += error_of_sums(bundle.reference, in_f32=True)
+    extra = error_of_matmuls(problems) + error_of_sums(bundle.reference, in_f32=True)
     reports = compare_results(bundle.reference, inputs, first, backend, extra, is_tf32)
     for random, got, again in zip(list(reports), first, second):
         repeatable = compare_launches(got, again)
         repeatable.check = random.check.replace("random", repeatable.check)
         reports.append(repeatable)
     return reports
+
+
+def _problems(bundle: FunctionBundle) -> list[Problem]:
+    return [bundle.matmul(launch).manifest.problem for launch in bundle.manifest.launches if launch.kernel is None]
+
+
+def error_of_matmuls(problems: Sequence[Problem]) -> float:
+    """Returns the error that the orders of summation and the matrix units of matmuls add, and the rounding of their
+    results, as a part of the numbers' mean square root.
+
+    Args:
+        problems: of the matmuls; those of integers are exact.
+    """
+    return sum(Tolerance.of(problem).norm for problem in problems if not element_type(problem.acc_type).is_integer)
+
+
+def norm_tolerance(bundle: FunctionBundle) -> float:
+    """Returns how far the results of a function may be from exact ones: the norm of the error over that of the numbers.
+
+    For functions whose ops keep relative errors as they are: matmuls by weights that do not depend on the errors, which
+    turn an error of a part of the norm into one of the same part, products, sums of independent numbers, norms, and
+    activations of slope 1. The errors of kernels add (triangle inequality): those of matmuls (`Tolerance.norm`), half a
+    unit in the last place for each rounded result of another kernel, and those of sums in f32.
+
+    Args:
+        bundle: of the function.
+    """
+    problems = _problems(bundle)
+    by_matmuls = {launch.operands["c"] for launch in bundle.manifest.launches if launch.kernel is None}
+    for launch in bundle.manifest.launches:
+        problems += launch.grouped
+    rounded = sum(
+        element_type(buffer.element_type).unit_roundoff
+        for place, buffer in enumerate(bundle.manifest.buffers)
+        if buffer.kind not in ("argument", "constant") and place not in by_matmuls
+    )
+    return error_of_matmuls(problems) + rounded + error_of_sums(bundle.reference, in_f32=True)
 
 
 def error_of_sums(program: Program, *, in_f32: bool) -> float:
@@ -178,6 +215,40 @@ def compare_results(
     ]
 
 
+def _limits(typical: np.ndarray, size: float, extra: float, roundoff: float) -> tuple[float, float]:
+    """Returns what is allowed beside the errors of an evaluation that rounds, and the largest error.
+
+    Args:
+        typical: the errors of that evaluation.
+        size: the mean square root of the numbers.
+        extra: error that matmuls add, as a part of it.
+        roundoff: of the result's type.
+    """
+    # The result itself is rounded, and may be rounded once more where a kernel keeps its sums.
+    allowed = (extra + roundoff) * size + _SMALLEST
+    return allowed, _LARGEST * (float(typical.max(initial=0.0)) + allowed)
+
+
+def largest_errors(program: Program, inputs: dict[int, np.ndarray], extra: float) -> list[float]:
+    """Returns the largest errors that results may have beside another exact evaluation than that of the program, such
+    as one of the module that the program is of: as `compare_results` allows; 0 for integers.
+
+    Args:
+        program, inputs, extra: as for `compare_results`.
+    """
+    exact = Evaluation(program, inputs, NumPyArrays())
+    rounded = RoundedEvaluation(program, inputs, NumPyArrays(), is_tf32=False)
+    found = []
+    for item in program.results:
+        wanted = on_host(exact.whole(item.value))
+        typical = np.abs(on_host(rounded.whole(item.value)) - wanted)
+        # Infinite numbers, such as those of masks, are the same or wrong.
+        typical, size = np.where(np.isfinite(typical), typical, 0.0), _mean(np.where(np.isfinite(wanted), wanted, 0.0))
+        element = element_type(item.type)
+        found.append(0.0 if element.is_integer else _limits(typical, size, extra, element.unit_roundoff)[1])
+    return found
+
+
 def _compare(
     check: str, exact: Evaluation, rounded: RoundedEvaluation, value: int, got: np.ndarray, extra: float
 ) -> CheckReport:
@@ -197,9 +268,7 @@ def _compare(
     elif not element.is_integer:
         typical = np.abs(on_host(rounded.whole(value)) - wanted)
         size = _mean(wanted)
-        # The result itself is rounded, and may be rounded once more where a kernel keeps its sums.
-        allowed = (extra + element.unit_roundoff) * size + _SMALLEST
-        limit = _LARGEST * (float(typical.max(initial=0.0)) + allowed)
+        allowed, limit = _limits(typical, size, extra, element.unit_roundoff)
         report.norm_error = _mean(errors) / max(size, 1e-300)
         report.norm_tolerance = (_MEAN * _mean(typical) + allowed) / max(size, 1e-300)
         report.max_error_over_tolerance = float(errors.max(initial=0.0)) / limit

@@ -74,6 +74,9 @@ ARITHMETIC: dict[str, Callable[..., Array]] = {
     "arith.xori": lambda arrays, x, y: x ^ y,
     "arith.shli": lambda arrays, x, y: x << y,
     "arith.shrsi": lambda arrays, x, y: x >> y,
+    # Quotients are cut off towards zero, and remainders have the sign of the dividend.
+    "arith.divsi": lambda arrays, x, y: (x - arrays.xp.fmod(x, y)) // y,
+    "arith.remsi": _of("fmod"),
     "arith.select": _of("where"),
     "math.absf": _of("abs"),
     "math.absi": _of("abs"),

@@ -1,10 +1,10 @@
 """`tc.distribute_elements`: maps a linalg op on buffers to threads, an element of the result each."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from stepladder.extension.lib.arithmetic import apply, digits, equal, index, less_than
+from stepladder.extension.lib.arithmetic import apply, digits, equal, index, less_than, times
 from stepladder.extension.lib.control_flow import create_if, operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.element_bodies import (
@@ -17,21 +17,28 @@ from stepladder.extension.lib.element_bodies import (
     operand_loops,
 )
 from stepladder.extension.lib.folds import Fold, fold_of
+from stepladder.extension.lib.memory import extract, load_vector, store_vector
 from stepladder.extension.lib.partial_results import over_lanes
 from stepladder.extension.lib.threads import WARP
 from stepladder.mlir.bindings import ir, scf
 from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.traverse import origin, walk
 
+# Bytes of the vectors that threads load and store, to which the buffers of kernels are aligned.
+_VECTOR_BYTES = 16
+# With fewer threads, multiprocessors are idle: threads compute an element each.
+_FEWEST_THREADS = 1 << 15
 _VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast")
 
 
 class DistributeElements(Tc.Operation, name="distribute_elements"):
     """Rewrites the `linalg.generic` on buffers of a function to loops over blocks and threads (`scf.forall`).
 
-    A thread computes an element of each result. Where the op reduces the innermost axis of an input, a warp does: its
-    lanes fold every 32nd value, so that they read neighbours, and then their results. Sums of 16-bit floating-point
-    numbers are f32, and rounded once. Buffers that a fill or a copy initializes are not written before the result.
+    A thread computes an element of each result, or as many neighbours as are 16 bytes, by vector loads and stores: in
+    an op without reductions, where rows of the results are a multiple of them, operands have them in this order, and
+    enough threads are left. Where the op reduces the innermost axis of an input, a warp computes an element: its lanes
+    fold every 32nd value, so that they read neighbours, and then their results. Sums of 16-bit floating-point numbers
+    are f32, and rounded once. Buffers that a fill or a copy initializes are not written before the result.
 
     Operands: a handle to a module with one function. Attributes: `threads`, of a block, a multiple of 32. Refuses a
     function with more ops than that, indexing maps that are not projected permutations, arithmetic and casts of fp8,
@@ -71,6 +78,13 @@ class _Initial:
 
     number: ir.Value | None = None
     buffer: ir.Value | None = None
+
+
+def _bits_of(element: ir.Type) -> int:
+    """Returns the bits of an element that vectors have; 0 for another one: fp8, which LLVM does not have, and bits."""
+    least = 16 if isinstance(element, ir.FloatType) else 8
+    is_number = isinstance(element, ir.FloatType | ir.IntegerType)
+    return element.width if is_number and element.width >= least else 0
 
 
 class _Nest:
@@ -139,10 +153,62 @@ class _Nest:
         largest = max(self.maps[: self.inputs], key=len, default=[])
         return bool(largest) and largest[-1] == self.reduced[-1]
 
+    def _lanes(self) -> int:
+        """Returns how many neighbours along the innermost axis a thread computes: as many as are 16 bytes of the widest
+        operand; 1 where the op reduces, or an operand has no such vectors."""
+        result = self.maps[-1]
+        if self.reduced or not result or result[-1] is None:
+            return 1
+        inner, widest = result[-1], 0
+        for operand, map_ in zip(self.generic.operands, self.maps):
+            if inner not in map_ and operand not in self.generic.operands[self.inputs :]:
+                continue
+            type_ = ir.MemRefType(operand.type)
+            bits = _bits_of(type_.element_type)
+            is_whole = type_.layout == ir.AffineMapAttr.get(ir.AffineMap.get_identity(type_.rank))
+            if map_[-1:] != [inner] or map_.count(inner) > 1 or not bits or not is_whole:
+                return 1
+            widest = max(widest, bits)
+        lanes = _VECTOR_BYTES * 8 // widest
+        is_copy = len(operations_of(self.body)) == 1
+        has_threads = is_copy or math.prod(self.sizes) // lanes >= _FEWEST_THREADS
+        return lanes if self.sizes[inner] % lanes == 0 and has_threads else 1
+
+    def _vectors(self, number: ir.Value, lanes: int) -> None:
+        """Computes neighbours of each result, of whose rows they are a part: operands are loaded before the first."""
+        result = [loop for loop in self.maps[-1] if loop is not None]
+        sizes = [self.sizes[loop] for loop in result]
+        *outer, inner = digits(number, [*sizes[:-1], sizes[-1] // lanes])
+        begin = times(inner, lanes)
+        first = dict(zip(result, [*outer, begin]))
+        loaded = {
+            place: load_vector(self._vector(place, lanes), self.generic.operands[place], *self._address(place, first))
+            for place in range(self.inputs)
+            if result[-1] in self.maps[place] and list(self.body.arguments[place].uses)
+        }
+        computed: list[list[ir.Value]] = []
+        for lane in range(lanes):
+            loops = {**first, result[-1]: apply(lambda x: x + lane, begin)}
+            own = {
+                place: extract(vector, [lane], ir.VectorType(vector.type).element_type)
+                for place, vector in loaded.items()
+            }
+            starts = [self._start(output, loops) for output in range(self.outputs)]
+            computed.append(self._iteration(loops, starts, len(self.end.operands), own))
+        for output, values in enumerate(zip(*computed)):
+            place = self.inputs + output
+            vector = ir.Operation.create(
+                "vector.from_elements", results=[self._vector(place, lanes)], operands=list(values)
+            ).results[0]
+            store_vector(vector, self.generic.operands[place], *self._address(place, first))
+
+    def _vector(self, place: int, lanes: int) -> ir.VectorType:
+        return ir.VectorType.get([lanes], ir.MemRefType(self.generic.operands[place].type).element_type)
+
     def write(self, threads: int) -> None:
         """Creates the loops in place of the op."""
-        is_for_warps = self._is_for_warps()
-        elements = math.prod(self.sizes[loop] for loop in self.parallel)
+        is_for_warps, lanes = self._is_for_warps(), self._lanes()
+        elements = math.prod(self.sizes[loop] for loop in self.parallel) // lanes
         per_block = threads // WARP if is_for_warps else threads
         block = create_forall(-(-elements // per_block), "block")
         with ir.InsertionPoint(operations_of(block.owner)[-1]):
@@ -152,7 +218,7 @@ class _Nest:
                 place = apply(lambda t: ir.AffineExpr.get_floor_div(t, WARP), thread) if is_for_warps else thread
                 element = apply(lambda b, t: b * per_block + t, block, place)
                 with create_if(less_than(element, index(elements))):
-                    self._element(element, lane)
+                    self._vectors(element, lanes) if lanes > 1 else self._element(element, lane)
 
     def _element(self, element: ir.Value, lane: ir.Value | None) -> None:
         """Computes an element of each result."""
@@ -202,30 +268,38 @@ class _Nest:
         return initial.number
 
     def _iteration(
-        self, loops: dict[int, ir.Value], so_far: Sequence[ir.Value | None], count: int | None = None
+        self,
+        loops: dict[int, ir.Value],
+        so_far: Sequence[ir.Value | None],
+        count: int | None = None,
+        loaded: Mapping[int, ir.Value] | None = None,
     ) -> list[ir.Value]:
-        """Returns what the body yields in an iteration."""
-        values = self._computed(loops, so_far)
+        """Returns what the body yields in an iteration; `loaded` has elements of operands by their number."""
+        values = self._computed(loops, so_far, loaded or {})
         return [values.get(value, value) for value in self.end.operands][:count]
 
     def _folded(self, loops: dict[int, ir.Value], so_far: Sequence[ir.Value]) -> list[ir.Value]:
         """Returns the results so far with the terms of an iteration."""
         assert self.folds is not None
-        values = self._computed(loops, [None] * self.outputs)
+        values = self._computed(loops, [None] * self.outputs, {})
         return [
             fold.folded(value, as_float(values.get(fold.term, fold.term), fold.type))
             for fold, value in zip(self.folds, so_far)
         ]
 
-    def _computed(self, loops: dict[int, ir.Value], so_far: Sequence[ir.Value | None]) -> dict[ir.Value, ir.Value]:
+    def _computed(
+        self, loops: dict[int, ir.Value], so_far: Sequence[ir.Value | None], loaded: Mapping[int, ir.Value]
+    ) -> dict[ir.Value, ir.Value]:
         """Returns the values of the body in an iteration, by those of the body; without `so_far`, not those that depend
-        on it."""
+        on it. Elements that are not `loaded` are."""
         values: dict[ir.Value, ir.Value] = {}
         for number, argument in enumerate(self.body.arguments):
             if number >= self.inputs:
                 start = so_far[number - self.inputs]
                 if start is not None:
                     values[argument] = start
+            elif number in loaded:
+                values[argument] = loaded[number]
             elif list(argument.uses):
                 values[argument] = load(self.generic.operands[number], self._address(number, loops))
         compute_body(self.body, values, loops)

@@ -9,7 +9,8 @@ from stepladder.extension.lib.threads import WARP
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import origin, producer, walk
 
-_BETWEEN = ("linalg.generic", "linalg.fill", "memref.alloc", "func.return", *VIEWS)
+_PART = "memref.subview"
+_BETWEEN = ("linalg.generic", "linalg.fill", "memref.alloc", "func.return", _PART, *VIEWS)
 
 
 class DistributeRows(Tc.Operation, name="distribute_rows"):
@@ -18,10 +19,11 @@ class DistributeRows(Tc.Operation, name="distribute_rows"):
 
     The threads of a warp, or of a block for long rows, compute a row: reductions leave their results in registers, and
     what elementwise ops compute is computed where it is read. Buffers of the function itself are not written, and go.
+    Ops may read parts of arguments.
 
     Operands: a handle to a module with one function. Attributes: `threads`, of a block, a power of two of warps.
-    Refuses other ops, a buffer that two ops write, a reduction that does not begin from a number, what is no reduction
-    along rows and no elementwise op on them, and arithmetic of fp8.
+    Refuses other ops, parts of other buffers, a buffer that two ops write, a reduction that does not begin from a
+    number, what is no reduction along rows and no elementwise op on them, and arithmetic of fp8.
     """
 
     target: Handle
@@ -40,6 +42,8 @@ def distribute_rows(payload: ir.Operation, op: DistributeRows, rewriter: Rewrite
     for item in body:
         if item.name not in _BETWEEN and not item.name.startswith("arith."):
             raise Refusal(item, f"'{item.name}' between ops over rows")
+        if item.name == _PART and producer(origin(item.operands[0], (_PART, *VIEWS))) is not None:
+            raise Refusal(item, "a part of what an op over rows computes")
     for generic in generics:
         check_types(generic)
     ops = [RowOp(generic) for generic in generics]

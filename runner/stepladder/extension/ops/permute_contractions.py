@@ -14,6 +14,8 @@ from stepladder.mlir.linalg_ops import create_generic, create_named_op, indexing
 from stepladder.mlir.traverse import producer
 
 _Order = tuple[int, ...]
+# Bits of elements that the kernels multiply in either layout.
+_KEPT_BITS = 16
 
 
 class PermuteContractions(Tc.Operation, name="permute_contractions"):
@@ -21,8 +23,10 @@ class PermuteContractions(Tc.Operation, name="permute_contractions"):
 
     A kernel reads a matrix whose rows are m (or n) and whose columns are k, or the reverse, behind the batch. Where m,
     n, k and the batch consist of several loops, an operand may hold them in any order: of the orders in which the
-    operands that are left as they are agree, the one is chosen that copies the fewest elements. The contraction becomes
-    a `linalg.generic`. One that the front accepts stays as it is.
+    operands that are left as they are agree, the one is chosen that copies the fewest elements. A copy keeps the
+    innermost dimension where an order of an operand of 16 bits has it innermost: threads copy vectors along it. Other
+    elements are multiplied along k, which becomes the innermost. The contraction becomes a `linalg.generic`. One that
+    the front accepts stays as it is.
 
     Operands: a handle to a module with one public function on tensors.
     """
@@ -76,12 +80,13 @@ def _best_orders(product: ir.Operation, given: Sequence[_Order]) -> list[_Order]
     """
     a, b, c = given
     groups, sizes = groups_of(product), sizes_of(product)
+    keeps = [ir.RankedTensorType(operand.type).element_type.width == _KEPT_BITS for operand in product.operands]
     elements = [math.prod(sizes[loop] for loop in order) for order in given]
 
     def in_order(loops: frozenset[int], *operands: _Order) -> set[_Order]:
         return {tuple(loop for loop in operand if loop in loops) for operand in operands}
 
-    best: tuple[int, list[_Order]] | None = None
+    best: tuple[tuple[int, int], list[_Order]] | None = None
     choices = itertools.product(
         sorted(in_order(groups.batch, a, b, c)),
         sorted(in_order(groups.m, a, c)),
@@ -90,20 +95,26 @@ def _best_orders(product: ir.Operation, given: Sequence[_Order]) -> list[_Order]
     )
     for batch, m, n, k in choices:
         orders = [
-            _nearest(a, (*batch, *m, *k), (*batch, *k, *m)),
-            _nearest(b, (*batch, *n, *k), (*batch, *k, *n)),
-            _nearest(c, (*batch, *m, *n), (*batch, *n, *m)),
+            _nearest(a, (*batch, *m, *k), (*batch, *k, *m), keeps[0]),
+            _nearest(b, (*batch, *n, *k), (*batch, *k, *n), keeps[1]),
+            _nearest(c, (*batch, *m, *n), (*batch, *n, *m), True),
         ]
-        cost = sum(count for count, order, new in zip(elements, given, orders) if order != new)
+        cost = (
+            sum(count for count, order, new in zip(elements, given, orders) if order != new),
+            sum(count for count, order, new in zip(elements, given, orders) if order[-1:] != new[-1:]),
+        )
         if best is None or cost < best[0]:
             best = cost, orders
     assert best is not None  # the product of sets that are not empty
     return best[1]
 
 
-def _nearest(given: _Order, first: _Order, second: _Order) -> _Order:
-    """Returns the order of an operand, if it is one of two; the first of them otherwise."""
-    return given if given == second else first
+def _nearest(given: _Order, first: _Order, second: _Order, keeps_innermost: bool) -> _Order:
+    """Returns the order of an operand, if it is one of two; else the first of them, or the second where only that keeps
+    the innermost dimension."""
+    if given == first:
+        return first
+    return second if given == second or (keeps_innermost and given[-1:] == second[-1:] != first[-1:]) else first
 
 
 def _transposed(value: ir.Value, given: _Order, wanted: _Order) -> ir.Value:

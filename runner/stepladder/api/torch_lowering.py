@@ -1,0 +1,157 @@
+"""Graphs of `torch.export` as linalg on tensors, by torch-mlir, and the refusals of what it or the kernels do not have.
+
+PyTorch is an optional package; this module imports it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch  # pyright: ignore[reportMissingImports]
+from torch.export.passes import move_to_device_pass  # pyright: ignore[reportMissingImports]
+
+from stepladder.api.errors import ArgumentError
+from stepladder.api.torch_decompositions import TABLE
+from stepladder.runtime.errors import StepladderError
+
+_AHEAD = " with the following diagnostics:"
+_NOT_LOWERED = re.compile(r"""failed to legalize operation 'torch\.(?:operator'.*?<\{name = "torch\.)?(aten\.[\w.]+)""")
+# What torch-mlir writes of ops that linalg does not have, and why no kernel computes them.
+_FOREIGN = {
+    "tm_tensor": "an op that is neither elementwise nor a reduction",
+    "ml_program": "random numbers, which kernels do not draw; accepted: a module in eval mode, without dropout",
+}
+# Parts of the names of such ops in PyTorch.
+_ORDERING = ("sort", "scatter", "index_put", "cum", "nonzero", "unique", "kthvalue", "median", "mode")
+# Of those that end the process where torch-mlir lowers them.
+_SCATTERS = ("aten.scatter", "aten.scatter_reduce", "aten.scatter_add")
+_INSTEAD = (
+    "accepted: elementwise ops, reductions, argmax, views, slices, concatenations, gathers (embedding, gather, "
+    "index_select), where, cumsum, sort, topk, scatter, index_put; the caller computes the others before or after the "
+    "compiled module"
+)
+_COMPLEX = (torch.complex32, torch.complex64, torch.complex128)
+
+
+def exported(module: torch.nn.Module, values: Sequence[torch.Tensor]) -> Any:  # noqa: ANN401
+    """Returns the graph of a module, of functional ops that torch-mlir lowers.
+
+    Args:
+        module: computes tensors.
+        values: what it is called with.
+
+    Raises:
+        StepladderError: torch-mlir is missing, or PyTorch does not export the module.
+    """
+    try:
+        fx = importlib.import_module("torch_mlir.fx")
+    except ImportError as error:
+        raise StepladderError(f"a torch.nn.Module is compiled by torch-mlir, which is missing ({error})") from error
+
+    def traced() -> Any:  # noqa: ANN401
+        program = torch.export.export(module, tuple(values), strict=False)
+        # Ops name the GPU that they are traced on, and PyTorch has kernels of its own for it; torch-mlir knows neither.
+        program = move_to_device_pass(program, "cpu")
+        return program.run_decompositions({**fx.get_decomposition_table(), **TABLE})
+
+    return _refusing(traced, [])
+
+
+def linalg(program: Any) -> str:  # noqa: ANN401
+    """Returns a graph as linalg on tensors.
+
+    Args:
+        program: of `exported`.
+
+    Raises:
+        StepladderError: an op that torch-mlir does not lower, or that no kernel computes.
+    """
+    _check_ops(program)
+    fx = importlib.import_module("torch_mlir.fx")
+    context = importlib.import_module("torch_mlir.ir").Context()
+    importlib.import_module("torch_mlir.dialects.torch").register_dialect(context)
+    said: list[str] = []
+
+    def listen(diagnostic: Any) -> bool:  # noqa: ANN401
+        said.append(diagnostic.message)
+        return True
+
+    handler = context.attach_diagnostic_handler(listen)
+    importer = importlib.import_module("torch_mlir.extras.fx_importer").FxImporter(context=context)
+    try:
+        # An empty table: what is decomposed is not decomposed again.
+        text = _refusing(
+            lambda: str(
+                fx.export_and_import(
+                    program, output_type="linalg-on-tensors", decomposition_table={}, fx_importer=importer
+                )
+            ),
+            said,
+        )
+    finally:
+        handler.detach()
+    for dialect, what in _FOREIGN.items():
+        if re.search(rf"\b{dialect}\.\w", text):
+            named = [f"'{name}'" for name in _names(program) if any(part in name for part in _ORDERING)]
+            if dialect == "tm_tensor" and named:
+                what = f"{', '.join(named)}, {what}"
+            raise StepladderError(f"the module has {what}", notes=[_INSTEAD] if dialect == "tm_tensor" else [])
+    return text
+
+
+def _refusing(work: Callable[[], Any], said: Sequence[str]) -> Any:  # noqa: ANN401
+    """Returns what a function returns; raises what PyTorch and torch-mlir raise as refusals.
+
+    Args:
+        work: the function.
+        said: diagnostics of MLIR, which are written meanwhile.
+    """
+    try:
+        return work()
+    except StepladderError:
+        raise
+    except AssertionError as error:
+        excluded = first_line(error).removeprefix("Guard failed: ")
+        if excluded == first_line(error):
+            raise
+        raise ArgumentError(f"the inputs have shapes that the module was exported without: not {excluded}") from error
+    except Exception as error:  # of torch.export and torch-mlir, of many kinds
+        names = dict.fromkeys(name for text in said for name in _NOT_LOWERED.findall(text))
+        if names:
+            named = ", ".join(f"'{name}'" for name in names)
+            raise StepladderError(f"the module has {named}, which torch-mlir does not lower to linalg") from error
+        what = said[0] if said else first_line(error)
+        raise StepladderError(f"the module is not lowered by torch.export and torch-mlir: {what}") from error
+
+
+def _names(program: Any) -> list[str]:  # noqa: ANN401
+    """Returns the names of the ops of a graph, each once."""
+    return list(dict.fromkeys(str(node.target) for node in program.graph.nodes if node.op == "call_function"))
+
+
+def _check_ops(program: Any) -> None:  # noqa: ANN401
+    """Refuses ops on which torch-mlir ends the process, and complex numbers."""
+    named = [f"'{name}'" for name in _names(program) if name.rpartition(".")[0] in _SCATTERS]
+    if named:
+        raise StepladderError(
+            f"the module has {', '.join(named)} of indices that are not as large as the tensor along the other axes, "
+            "or that reduce",
+            notes=[_INSTEAD],
+        )
+    for node in program.graph.nodes:
+        if getattr(node.meta.get("val"), "dtype", None) in _COMPLEX:
+            what = f"'{node.target}'" if node.op == "call_function" else "an input"
+            raise StepladderError(f"the module has complex numbers ({what}), which no kernel computes")
+
+
+def first_line(error: Exception) -> str:
+    """Returns the first line of the message of an error of PyTorch.
+
+    Args:
+        error: of any kind.
+    """
+    first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return first.removesuffix(_AHEAD)
