@@ -168,14 +168,35 @@ func.func @copy_to_a_view(%x: memref<10xf32>, %begin: memref<2x5xf32>, %y: memre
 
 // -----
 
+// LLVM has no fp8: it is extended by its bits.
+// CHECK-LABEL: func.func @widened(
+// CHECK: [[F8:%.+]] = memref.load %x[{{.*}}] : memref<10x10xf8E5M2>
+// CHECK: [[BITS:%.+]] = arith.bitcast [[F8]] : f8E5M2 to i8
+// CHECK: [[WIDE:%.+]] = arith.extui [[BITS]] : i8 to i16
+// CHECK: [[HALF:%.+]] = arith.bitcast %{{.*}} : i16 to f16
+// CHECK: [[SINGLE:%.+]] = arith.extf [[HALF]] : f16 to f32
+// CHECK: memref.store [[SINGLE]], %y
 #all = affine_map<(i, j) -> (i, j)>
-func.func @widened(%x: memref<10x10xf8E4M3FN>, %y: memref<10x10xf16>) {
+func.func @widened(%x: memref<10x10xf8E5M2>, %y: memref<10x10xf32>) {
   linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
-      ins(%x : memref<10x10xf8E4M3FN>) outs(%y : memref<10x10xf16>) {
-  ^bb0(%in: f8E4M3FN, %out: f16):
-    // expected-error@+1 {{tc.distribute_elements: 'arith.extf' of f8E4M3FN outside of a matmul; accepted: f16, bf16, f32, f64 and integers}}
-    %v = arith.extf %in : f8E4M3FN to f16
-    linalg.yield %v : f16
+      ins(%x : memref<10x10xf8E5M2>) outs(%y : memref<10x10xf32>) {
+  ^bb0(%in: f8E5M2, %out: f32):
+    %v = arith.extf %in : f8E5M2 to f32
+    linalg.yield %v : f32
+  }
+  return
+}
+
+// -----
+
+#all = affine_map<(i, j) -> (i, j)>
+func.func @added(%x: memref<10x10xf8E4M3FN>, %y: memref<10x10xf8E4M3FN>) {
+  linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<10x10xf8E4M3FN>) outs(%y : memref<10x10xf8E4M3FN>) {
+  ^bb0(%in: f8E4M3FN, %out: f8E4M3FN):
+    // expected-error@+1 {{tc.distribute_elements: 'arith.addf' of f8E4M3FN outside of a matmul; accepted: f16, bf16, f32, f64 and integers}}
+    %v = arith.addf %in, %in : f8E4M3FN
+    linalg.yield %v : f8E4M3FN
   }
   return
 }

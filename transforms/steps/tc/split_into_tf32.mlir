@@ -20,7 +20,7 @@
 //     %next = nvgpu.warpgroup.mma %a, %b, %acc
 // After:
 //   linalg.generic {workspace} ins(%A) outs(%A1, %A2) {
-//     %a1 = arith.bitcast (arith.andi (arith.addi %bits, 0x1000), 0xffffe000)
+//     %a1 = arith.bitcast (arith.andi (arith.addi %bits, %half), %kept)
 //     %a2 = arith.subf %a, %a1
 //   }
 //   %a1_map = nvgpu.tma.create.descriptor %A1
