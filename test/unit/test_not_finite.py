@@ -1,7 +1,6 @@
-"""Products of f32 by three of tf32 have the infinities and NaN that sums of products in f32 have."""
+"""Products of f32 by three of tf32 on wgmma have the infinities and NaN that sums of products in f32 have."""
 
 import numpy as np
-import pytest
 
 import stepladder
 
@@ -23,10 +22,9 @@ def operands() -> tuple[np.ndarray, np.ndarray]:
     return a, b
 
 
-@pytest.mark.parametrize(("pipeline", "target"), [("mma_sync", "sm_80"), ("wgmma", "sm_90a")])
-def test_numbers_that_are_not_finite(pipeline: str, target: str) -> None:
+def test_numbers_that_are_not_finite() -> None:
     a, b = operands()
-    c = stepladder.matmul(a, b, pipeline=pipeline, target=target, device="emulator")
+    c = stepladder.matmul(a, b, pipeline="wgmma", target="sm_90a", device="emulator")
     with np.errstate(invalid="ignore", over="ignore"):
         products = a.astype(np.float64)[:, :, None] * b.astype(np.float64)[None]
         exact = products.sum(axis=1)

@@ -9,16 +9,16 @@ _ALL_BUT_LAST = -1 << _DROPPED
 _SIGN_AND_ONE = -1 << 31 | 0x3F800000
 
 
-def split(number: ir.Value) -> tuple[ir.Value, ir.Value]:
+def split(number: ir.Value, *, keeps_infinities: bool) -> tuple[ir.Value, ir.Value]:
     """Returns the first 11 bits of numbers, rounded to nearest with ties away from zero, and what is left.
-
-    The sum of the three products of parts, without that of the small ones, is the product in f32 also where a number
-    is not finite. The large part of an infinity is 1 with its sign, and the small part the infinity: were it the large
-    part, a small part of the other number that is 0, or has the other sign, would make the sum NaN. A large part that
-    would round to an infinity is cut off instead.
 
     Args:
         number: of f32, or a vector of them; the ops are created at the current insertion point.
+        keeps_infinities: whether the sum of the three products of parts, without that of the small ones, is the product
+            in f32 also where a number is not finite, for twice as many ops. The large part of an infinity is then 1
+            with its sign, and the small part the infinity: were it the large part, a small part of the other number
+            that is 0, or has the other sign, would make the sum NaN. A large part that would round to an infinity is
+            cut off instead. Otherwise the small part of these numbers is NaN or an infinity.
     """
     like = number.type
     shape = ir.VectorType(like).shape if isinstance(like, ir.VectorType) else None
@@ -35,12 +35,14 @@ def split(number: ir.Value) -> tuple[ir.Value, ir.Value]:
     def bits_of(value: int) -> ir.Value:
         return constant(ir.IntegerAttr.get(i32, value), i32)
 
-    def at_least(bound: float) -> ir.Value:
+    def at_least(size: ir.Value, bound: float) -> ir.Value:
         return arith.cmpf(arith.CmpFPredicate.OGE, size, constant(ir.FloatAttr.get(f32, bound), f32))
 
-    size = ir.Operation.create("math.absf", results=[like], operands=[number]).results[0]
-    half = arith.select(at_least(_ROUNDS_TO_INFINITY), bits_of(0), bits_of(1 << (_DROPPED - 1)))
-    kept = arith.select(at_least(float("inf")), bits_of(_SIGN_AND_ONE), bits_of(_ALL_BUT_LAST))
+    half, kept = bits_of(1 << (_DROPPED - 1)), bits_of(_ALL_BUT_LAST)
+    if keeps_infinities:
+        size = ir.Operation.create("math.absf", results=[like], operands=[number]).results[0]
+        half = arith.select(at_least(size, _ROUNDS_TO_INFINITY), bits_of(0), half)
+        kept = arith.select(at_least(size, float("inf")), bits_of(_SIGN_AND_ONE), kept)
     bits = arith.bitcast(of_shape(i32), number)
     large = arith.bitcast(like, arith.andi(arith.addi(bits, half), kept))
     return large, arith.subf(number, large)

@@ -51,7 +51,7 @@ def multiply_as_3xtf32(payload: ir.Operation, op: MultiplyAs3xtf32, rewriter: Re
             with ir.InsertionPoint(mma), mma.location:
                 for fragment in (a, b):
                     if fragment not in parts:
-                        parts[fragment] = split(fragment)
+                        parts[fragment] = split(fragment, keeps_infinities=False)
                 (a_large, a_small), (b_large, b_small) = parts[a], parts[b]
                 type_ = ir.VectorType(sums.type)
                 step = arith.constant(type_, zero_of(type_))

@@ -58,7 +58,7 @@ def _create_parts(source: ir.Value) -> list[ir.Value]:
     identity = ir.AffineMap.get_identity(type_.rank)
     _, body = create_generic([source], views, [identity] * 3, {WORKSPACE: ir.UnitAttr.get()})
     with ir.InsertionPoint(body):
-        ir.Operation.create("linalg.yield", operands=list(split(body.arguments[0])))
+        ir.Operation.create("linalg.yield", operands=list(split(body.arguments[0], keeps_infinities=True)))
     return views
 
 
