@@ -99,6 +99,7 @@ from stepladder.extension.ops import (
     transpose_operands,
     unroll_loops,
     unwrap_vectors,
+    widen_operands,
 )
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import attributes_of, producer, walk
