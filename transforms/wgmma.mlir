@@ -302,6 +302,11 @@ module attributes {transform.with_named_sequence} {
     }, {
       transform.include @flush_denormals failures(propagate) (%nvvm) : (!transform.any_op) -> ()
     }
+    transform.tune.alternatives<"evict_weights_first"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "early_weights"}} {
+    }, {
+      transform.include @evict_weights_first failures(propagate) (%nvvm) : (!transform.any_op) -> ()
+    }
     transform.include @lower_to_inline_ptx failures(propagate) (%nvvm) : (!transform.any_op) -> ()
     transform.yield
   }

@@ -1,5 +1,5 @@
-// The producer's thread loads the larger matrix to all stages before the wait, and skips these steps behind it. The next
-// kernel may begin behind the wait.
+// The producer's thread initializes the mbarriers and loads the larger matrix to all stages before the wait, and skips
+// these steps behind it. The next kernel may begin behind the wait.
 //
 // RUN: %stepladder-opt %s --pipeline wgmma --set early_weights=true --step load_weights_early --split-input-file \
 // RUN:   --verify-diagnostics | FileCheck %s
@@ -8,10 +8,13 @@
 // CHECK-LABEL: func.func @persistent(
 // CHECK: [[a_map:%.+]] = nvgpu.tma.create.descriptor {{.*}} box[%c16, %c64] : memref<*xbf16>
 // CHECK: [[b_map:%.+]] = nvgpu.tma.create.descriptor {{.*}} box[%c64, %c64] {read_early} : memref<*xbf16>
-// CHECK: gpu.barrier
-// CHECK-NEXT: [[thread:%.+]] = gpu.thread_id x
-// CHECK-NEXT: [[leads:%.+]] = arith.cmpi eq, [[thread]], %c128
+// CHECK: [[thread:%.+]] = gpu.thread_id x
+// CHECK-NOT: arith.cmpi eq, [[thread]], %c0
+// CHECK: [[leads:%.+]] = arith.cmpi eq, [[thread]], %c128
 // CHECK-NEXT: scf.if [[leads]] {
+// CHECK-NEXT: nvgpu.mbarrier.init
+// CHECK-NEXT: nvvm.fence.mbarrier.init
+// CHECK-NOT: scf.if
 // CHECK-DAG: [[tiles:%.+]] = arith.addi %block, %c2
 // CHECK-DAG: [[last:%.+]] = arith.minsi [[tiles]], %c8
 // CHECK: scf.for {{.*}} = %block to [[last]] step %c2 {
@@ -20,7 +23,8 @@
 // CHECK-NEXT: nvgpu.mbarrier.arrive.expect_tx
 // CHECK-NEXT: nvgpu.tma.async.load [[b_map]]
 // CHECK-NOT: nvgpu.tma.async.load
-// CHECK: nvvm.griddepcontrol wait
+// CHECK: gpu.barrier
+// CHECK-NEXT: nvvm.griddepcontrol wait
 // CHECK-NEXT: nvvm.griddepcontrol launch_dependents
 // CHECK: scf.for [[tile:%.+]] = %block to %c8 step %c2 {
 // CHECK: scf.for [[k:%.+]] = %c0 to %k step %c64 {
@@ -64,10 +68,15 @@ func.func @persistent(%A: memref<16x512xbf16>, %B: memref<512x512xbf16>, %block:
     %a_tile = memref.subview %a[0, 0, 0] [1, 16, 64] [1, 1, 1] : memref<2x16x64xbf16, #space> to memref<16x64xbf16, strided<[64, 1]>, #space>
     %b_tile = memref.subview %b[0, 0, 0] [1, 64, 64] [1, 1, 1] : memref<2x64x64xbf16, #space> to memref<64x64xbf16, strided<[64, 1]>, #space>
     %full = nvgpu.mbarrier.create -> !barriers
+    %thread = gpu.thread_id x
+    %is_first = arith.cmpi eq, %thread, %c0 : index
+    scf.if %is_first {
+      nvgpu.mbarrier.init %full[%c0], %c1 : !barriers
+      nvvm.fence.mbarrier.init
+    }
     gpu.barrier
     nvvm.griddepcontrol launch_dependents
     nvvm.griddepcontrol wait
-    %thread = gpu.thread_id x
     %leads = arith.cmpi eq, %thread, %c128 : index
     scf.if %leads {
       scf.for %tile = %block to %c8 step %c2 {

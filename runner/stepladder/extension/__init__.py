@@ -26,6 +26,7 @@ from stepladder.extension.ops import (
     distribute_rows,
     distribute_tiles,
     enable_dependent_launch,
+    evict_first,
     extend_integers,
     flush_denormals,
     form_clusters,
