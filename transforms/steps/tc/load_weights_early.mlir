@@ -11,9 +11,6 @@
 // run writes them. The next kernel is allowed to begin behind the wait, not before it, so that all but the previous
 // kernel have ended when a kernel starts.
 //
-// Blocks that reduce splits of k in a cluster then store C behind their arrival at the last barrier. An arrival waits
-// for the stores before it, and blocks of the next kernel wait for the end of these.
-//
 // Source: CUTLASS example 63 (hopper_gemm_with_weight_prefetch), which prefetches weights to L2 or shared memory before
 // the wait.
 //

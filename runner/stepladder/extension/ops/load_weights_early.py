@@ -2,7 +2,7 @@
 
 import math
 
-from stepladder.extension.lib import dependent_launch, launches, memory, pipeline, reduction_stores, tma
+from stepladder.extension.lib import dependent_launch, launches, memory, pipeline, tma
 from stepladder.extension.lib.control_flow import body_of, enclosing_loops, next_op, operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.schedule import move_with_operands
@@ -22,8 +22,7 @@ class LoadWeightsEarly(Tc.Operation, name="load_weights_early"):
     of these steps, and both operands of the following ones. The previous kernel must not write the larger operand: an
     attribute of the ops that create its descriptors states that it is read early.
 
-    The next kernel may begin when all blocks have waited: what precedes this kernel has ended by then. Blocks that
-    reduce splits of k in a cluster store C behind their arrival at the last barrier (`reduction_stores`).
+    The next kernel may begin when all blocks have waited: what precedes this kernel has ended by then.
 
     Operands: a handle to any op with one `gpu.launch` below, with specialized warps and a dependent launch.
     Refuses: a launch that does not wait for the previous kernel, or without one thread that issues all loads; operands
@@ -143,4 +142,3 @@ def load_weights_early(payload: ir.Operation, op: LoadWeightsEarly, rewriter: Re
     _init_by_producer(launch, copy)
     _skip_early_steps(role, side, stages, rewriter)
     allow.move_after(wait)
-    reduction_stores.store_behind_arrival(launch, rewriter)
