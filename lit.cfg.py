@@ -2,18 +2,21 @@
 
 import atexit
 import glob
+import importlib
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 
-import lit.formats
-
 here = os.path.dirname(os.path.abspath(__file__))
 python = sys.executable
+inputs = os.path.join(here, "test", "inputs")
+sys.path.insert(0, inputs)
+quoted_paths = importlib.import_module("quoted_paths")  # of a module: lit pickles its format
 
 config.name = "stepladder"
-config.test_format = lit.formats.ShTest(execute_external=False)
+config.test_format = quoted_paths.QuotedPaths(execute_external=False)
 config.suffixes = [".mlir", ".test"]
 config.test_source_root = here
 config.test_exec_root = os.path.join(here, "build", "lit")
@@ -34,17 +37,17 @@ for name in ("HOME", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES"):
 
 transforms = os.path.join(here, "transforms")
 # lit's own `diff` drops PYTHONPATH for the commands after it in a test, so every command sets it.
-run = f"env PYTHONPATH={os.path.join(here, 'runner')} {python}"
+run = shlex.join(["env", f"PYTHONPATH={os.path.join(here, 'runner')}", python])
 programs = {
     "%stepladder-opt": f"{run} -m stepladder.cli.opt",
     "%stepladder": f"{run} -m stepladder",
-    "FileCheck": f"{python} -m filecheck",
+    "FileCheck": f"{shlex.quote(python)} -m filecheck",
 }
 
 # Commands run in processes forked from one that has the imports; `--param direct=1` starts Python for each.
 if hasattr(os, "fork") and not lit_config.params.get("direct"):
     server = subprocess.Popen(
-        [python, os.path.join(here, "test", "inputs", "command_server.py")],
+        [python, os.path.join(inputs, "command_server.py")],
         stdin=subprocess.PIPE,  # the server ends when lit does
         stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": os.path.join(here, "runner")},
@@ -52,24 +55,24 @@ if hasattr(os, "fork") and not lit_config.params.get("direct"):
     )
     socket = server.stdout.readline().strip()
     atexit.register(server.stdin.close)  # keeps the server where lit drops this scope: with one worker
-    client = f"{run} -S {os.path.join(here, 'test', 'inputs', 'command_client.py')} {socket}"
+    client = f"{run} -S {shlex.join([os.path.join(inputs, 'command_client.py'), socket])}"
     if socket:
         programs = {program: f"{client} {program.lstrip('%')}" for program in programs}
 
 config.substitutions += [
     *programs.items(),
     ("%python", run),
-    ("%transforms", transforms),
-    ("%payloads", os.path.join(here, "test", "inputs", "payloads")),
-    ("%inputs", os.path.join(here, "test", "inputs")),
-    ("%refused", f"{run} {os.path.join(here, 'test', 'inputs', 'refused.py')}"),
+    ("%transforms", shlex.quote(transforms)),
+    ("%payloads", shlex.quote(os.path.join(inputs, "payloads"))),
+    ("%inputs", shlex.quote(inputs)),
+    ("%refused", f"{run} {shlex.quote(os.path.join(inputs, 'refused.py'))}"),
 ]
 
 # A stock mlir-opt, under the name that distributions give it.
 stock = os.environ.get("MLIR_OPT") or shutil.which("mlir-opt-22") or shutil.which("mlir-opt")
 if stock:
     config.available_features.add("stock-mlir-opt")
-    config.substitutions.append(("%mlir-opt", stock))
+    config.substitutions.append(("%mlir-opt", shlex.quote(stock)))
 
 
 def has_gpu() -> bool:
@@ -89,7 +92,7 @@ found = [tool for folder in sys.path for tool in glob.glob(os.path.join(folder, 
 nvdisasm = found[0] if found else shutil.which("nvdisasm")
 if nvdisasm:
     config.available_features.add("nvdisasm")
-    config.substitutions.append(("%nvdisasm", nvdisasm))
+    config.substitutions.append(("%nvdisasm", shlex.quote(nvdisasm)))
 
 # The validator of SPIR-V, from its pip package or from PATH.
 found = [tool for folder in sys.path for tool in glob.glob(os.path.join(folder, "cmeel.prefix", "bin", "spirv-val"))]

@@ -14,6 +14,7 @@ Needs PyTorch on the machine with the GPU, and MLIR and ptxas where kernels are 
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 
 from common import run
@@ -44,13 +45,18 @@ FIGURES: dict[str, list[Form]] = {
 }
 
 
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
+    return forms_parser(__doc__ or "", "figures")
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measures the problems of both figures.
 
     Args:
         arguments: of the command line; those of the process unless told.
     """
-    args = forms_parser(__doc__ or "", "figures").parse_args(arguments)
+    args = make_parser().parse_args(arguments)
     run_forms([form for forms in FIGURES.values() for form in forms], args, {})
 
 

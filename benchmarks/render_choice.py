@@ -171,8 +171,7 @@ def decode_table() -> str:
 
 
 def early_table() -> str:
-    """Returns the times of the fastest measured kernels that load weights early, where launches write no weights, and
-    launched as where they may."""
+    """Returns the times of the fastest measured kernels that load weights early, where launches write no weights."""
     data = result("early_weights")
     sheet = gpu.load("h200").hbm_bytes_per_us
     best: dict[tuple[int, int], dict[str, Any]] = {}
@@ -186,7 +185,7 @@ def early_table() -> str:
     rows = []
     for (n, k), cell in best.items():
         bytes_ = (_EARLY_ROWS * (k + n) + k * n) * _DECODE_BYTES
-        time, waiting = cell["microseconds"], cell["written_microseconds"]
+        time = cell["microseconds"]
         rows.append(
             {
                 "weights, k x n": f"{k} x {n}",
@@ -195,7 +194,6 @@ def early_table() -> str:
                 "us": f"{time:.2f}",
                 "of cuBLAS": f"{cell['cublas_microseconds'] / time:.3f}",
                 "of HBM's rate": f"{bytes_ / time / sheet:.3f}",
-                "weights may be written, us": "" if waiting is None else f"{waiting:.2f}",
             }
         )
     return table(rows) + f"\n{_EARLY_ROWS} rows, bf16 -> bf16, operands exchanged. {where(data)}.\n"

@@ -91,9 +91,12 @@ module attributes {transform.with_named_sequence} {
           "consumers * (epilogue_stages * result_tile_bytes if is_tma else row_buffer_bytes if is_rows else 0)",
 
         // The split-K workspace: in shared memory one accumulator, its rows padded by 32 bytes against bank conflicts,
-        // those of a transposed one by 16; in global memory one for each tile and split.
-        turned_bytes = "block_n * (block_m * acc_bits // 8 + 16)",
-        workspace_tile_bytes = "turned_bytes if c_layout == 'column' else block_m * (block_n * acc_bits // 8 + 32)",
+        // those of a transposed one by 16, as many for each split; in global memory one for each tile and split.
+        turned_rows = "(block_n + split_k - 1) // split_k * split_k",
+        straight_rows = "(block_m + split_k - 1) // split_k * split_k",
+        turned_bytes = "turned_rows * (block_m * acc_bits // 8 + 16)",
+        straight_bytes = "straight_rows * (block_n * acc_bits // 8 + 32)",
+        workspace_tile_bytes = "turned_bytes if c_layout == 'column' else straight_bytes",
         cluster_workspace_bytes = "workspace_tile_bytes if split_k > 1 and split_k_workspace == 'cluster' else 0",
         tiles = "batch * ((m + block_m - 1) // block_m) * ((n + block_n - 1) // block_n)",
         global_workspace_bytes = "tiles * split_k * block_m * block_n * acc_bits // 8",
@@ -262,6 +265,11 @@ module attributes {transform.with_named_sequence} {
     }, {
       transform.include @load_weights_early failures(propagate) (%module) : (!transform.any_op) -> ()
     }
+    transform.tune.alternatives<"prefetch_weights"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "early_weights"}} {
+    }, {
+      transform.include @prefetch_weights failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
 
     // The epilogue.
     transform.tune.alternatives<"epilogue"> selected_region = 0
@@ -271,6 +279,12 @@ module attributes {transform.with_named_sequence} {
       transform.include @row_store_epilogue failures(propagate) (%module) : (!transform.any_op) -> ()
     }, {
       transform.include @direct_store_epilogue failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
+    transform.tune.alternatives<"push_partial_sums"> selected_region = 0
+        attributes {knobs = {selected_region_attr =
+          "early_weights and split_k > 1 and split_k_workspace == 'cluster'"}} {
+    }, {
+      transform.include @push_partial_sums failures(propagate) (%module) : (!transform.any_op) -> ()
     }
     transform.include @hoist_operand_loads failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.tune.alternatives<"balance_reciprocals"> selected_region = 0
@@ -301,6 +315,11 @@ module attributes {transform.with_named_sequence} {
         attributes {knobs = {selected_region_attr = "math == 'fast' and approximates"}} {
     }, {
       transform.include @flush_denormals failures(propagate) (%nvvm) : (!transform.any_op) -> ()
+    }
+    transform.tune.alternatives<"evict_weights_first"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "early_weights"}} {
+    }, {
+      transform.include @evict_weights_first failures(propagate) (%nvvm) : (!transform.any_op) -> ()
     }
     transform.include @lower_to_inline_ptx failures(propagate) (%nvvm) : (!transform.any_op) -> ()
     transform.yield

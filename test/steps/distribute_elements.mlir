@@ -321,14 +321,103 @@ func.func @copy_to_a_view(%x: memref<10xf32>, %begin: memref<2x5xf32>, %y: memre
 
 // -----
 
+// The lanes of a warp find the first of the largest values: each of neighbours, and then of two lanes the second one's
+// where it exceeds. An extremum that is NaN is computed again, one value after the other.
+// CHECK-LABEL: func.func @argmax(
+// CHECK: gpu.launch blocks({{.*}} = %c1, {{.*}} threads({{.*}} = %c256,
+// CHECK: [[found:%.+]]:2 = scf.for [[at:%.+]] = %{{.*}} to %{{.*}} step %c1 iter_args([[most:%.+]] = %{{.*}}, [[where:%.+]] = %c-1_i32) -> (f32, i32)
+// CHECK: [[x:%.+]] = memref.load %x[%{{.*}}, [[at]]]
+// CHECK: [[own:%.+]] = arith.index_cast [[at]] : index to i32
+// CHECK: [[is:%.+]] = arith.cmpf ogt, [[x]], [[most]] : f32
+// CHECK: arith.select [[is]], [[own]], [[where]] : i32
+// CHECK: arith.maximumf [[most]], [[x]] : f32
+// CHECK-COUNT-10: gpu.shuffle down
+// CHECK: scf.if
+// CHECK: [[nan:%.+]] = arith.cmpf uno,
+// CHECK: scf.if [[nan]] {
+// CHECK: scf.for %{{.*}} = %c0 to %c100 step %c1 iter_args({{.*}}) -> (f32, i64)
+// CHECK: } else {
+// CHECK: [[n:%.+]] = arith.index_cast %{{.*}} : i32 to index
+// CHECK: [[j:%.+]] = arith.index_cast [[n]] : index to i64
+// CHECK: [[place:%.+]] = arith.select %{{.*}}, [[j]],
+// CHECK-DAG: memref.store [[place]], %place
+#both = affine_map<(i, j) -> (i, j)>
+#first = affine_map<(i, j) -> (i)>
+func.func @argmax(%x: memref<8x100xf32>, %value: memref<8xf32>, %place: memref<8xi64>) {
+  %low = arith.constant 0xFF800000 : f32
+  %none = arith.constant 0 : i64
+  linalg.fill ins(%low : f32) outs(%value : memref<8xf32>)
+  linalg.fill ins(%none : i64) outs(%place : memref<8xi64>)
+  linalg.generic {indexing_maps = [#both, #first, #first], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<8x100xf32>) outs(%value, %place : memref<8xf32>, memref<8xi64>) {
+  ^bb0(%in: f32, %most: f32, %at: i64):
+    %j = linalg.index 1 : index
+    %here = arith.index_cast %j : index to i64
+    %more = arith.maximumf %in, %most : f32
+    %is = arith.cmpf ogt, %in, %most : f32
+    %new = arith.select %is, %here, %at : i64
+    linalg.yield %more, %new : f32, i64
+  }
+  return
+}
+
+// -----
+
+// The last of equal ones: a thread computes each.
+// CHECK-LABEL: func.func @last(
+// CHECK-NOT: gpu.shuffle
+// CHECK: // -----
+#both = affine_map<(i, j) -> (i, j)>
+#first = affine_map<(i, j) -> (i)>
+func.func @last(%x: memref<8x100xf32>, %value: memref<8xf32>, %place: memref<8xi64>) {
+  %low = arith.constant 0xFF800000 : f32
+  %none = arith.constant 0 : i64
+  linalg.fill ins(%low : f32) outs(%value : memref<8xf32>)
+  linalg.fill ins(%none : i64) outs(%place : memref<8xi64>)
+  linalg.generic {indexing_maps = [#both, #first, #first], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<8x100xf32>) outs(%value, %place : memref<8xf32>, memref<8xi64>) {
+  ^bb0(%in: f32, %most: f32, %at: i64):
+    %j = linalg.index 1 : index
+    %here = arith.index_cast %j : index to i64
+    %more = arith.maximumf %in, %most : f32
+    %is = arith.cmpf oge, %in, %most : f32
+    %new = arith.select %is, %here, %at : i64
+    linalg.yield %more, %new : f32, i64
+  }
+  return
+}
+
+// -----
+
+// LLVM has no fp8: it is extended by its bits.
+// CHECK-LABEL: func.func @widened(
+// CHECK: [[F8:%.+]] = memref.load %x[{{.*}}] : memref<10x10xf8E5M2>
+// CHECK: [[BITS:%.+]] = arith.bitcast [[F8]] : f8E5M2 to i8
+// CHECK: [[WIDE:%.+]] = arith.extui [[BITS]] : i8 to i16
+// CHECK: [[HALF:%.+]] = arith.bitcast %{{.*}} : i16 to f16
+// CHECK: [[SINGLE:%.+]] = arith.extf [[HALF]] : f16 to f32
+// CHECK: memref.store [[SINGLE]], %y
 #all = affine_map<(i, j) -> (i, j)>
-func.func @widened(%x: memref<10x10xf8E4M3FN>, %y: memref<10x10xf16>) {
+func.func @widened(%x: memref<10x10xf8E5M2>, %y: memref<10x10xf32>) {
   linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
-      ins(%x : memref<10x10xf8E4M3FN>) outs(%y : memref<10x10xf16>) {
-  ^bb0(%in: f8E4M3FN, %out: f16):
-    // expected-error@+1 {{tc.distribute_elements: 'arith.extf' of f8E4M3FN outside of a matmul; accepted: f16, bf16, f32, f64 and integers}}
-    %v = arith.extf %in : f8E4M3FN to f16
-    linalg.yield %v : f16
+      ins(%x : memref<10x10xf8E5M2>) outs(%y : memref<10x10xf32>) {
+  ^bb0(%in: f8E5M2, %out: f32):
+    %v = arith.extf %in : f8E5M2 to f32
+    linalg.yield %v : f32
+  }
+  return
+}
+
+// -----
+
+#all = affine_map<(i, j) -> (i, j)>
+func.func @added(%x: memref<10x10xf8E4M3FN>, %y: memref<10x10xf8E4M3FN>) {
+  linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<10x10xf8E4M3FN>) outs(%y : memref<10x10xf8E4M3FN>) {
+  ^bb0(%in: f8E4M3FN, %out: f8E4M3FN):
+    // expected-error@+1 {{tc.distribute_elements: 'arith.addf' of f8E4M3FN outside of a matmul; accepted: f16, bf16, f32, f64 and integers}}
+    %v = arith.addf %in, %in : f8E4M3FN
+    linalg.yield %v : f8E4M3FN
   }
   return
 }

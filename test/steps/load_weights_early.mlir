@@ -1,5 +1,5 @@
-// The producer's thread loads the larger matrix to all stages before the wait, and skips these steps behind it. The next
-// kernel may begin behind the wait.
+// The producer's thread initializes the mbarriers and loads the larger matrix to all stages before the wait, and skips
+// these steps behind it. The next kernel may begin behind the wait.
 //
 // RUN: %stepladder-opt %s --pipeline wgmma --set early_weights=true --step load_weights_early --split-input-file \
 // RUN:   --verify-diagnostics | FileCheck %s
@@ -8,10 +8,13 @@
 // CHECK-LABEL: func.func @persistent(
 // CHECK: [[a_map:%.+]] = nvgpu.tma.create.descriptor {{.*}} box[%c16, %c64] : memref<*xbf16>
 // CHECK: [[b_map:%.+]] = nvgpu.tma.create.descriptor {{.*}} box[%c64, %c64] {read_early} : memref<*xbf16>
-// CHECK: gpu.barrier
-// CHECK-NEXT: [[thread:%.+]] = gpu.thread_id x
-// CHECK-NEXT: [[leads:%.+]] = arith.cmpi eq, [[thread]], %c128
+// CHECK: [[thread:%.+]] = gpu.thread_id x
+// CHECK-NOT: arith.cmpi eq, [[thread]], %c0
+// CHECK: [[leads:%.+]] = arith.cmpi eq, [[thread]], %c128
 // CHECK-NEXT: scf.if [[leads]] {
+// CHECK-NEXT: nvgpu.mbarrier.init
+// CHECK-NEXT: nvvm.fence.mbarrier.init
+// CHECK-NOT: scf.if
 // CHECK-DAG: [[tiles:%.+]] = arith.addi %block, %c2
 // CHECK-DAG: [[last:%.+]] = arith.minsi [[tiles]], %c8
 // CHECK: scf.for {{.*}} = %block to [[last]] step %c2 {
@@ -20,7 +23,8 @@
 // CHECK-NEXT: nvgpu.mbarrier.arrive.expect_tx
 // CHECK-NEXT: nvgpu.tma.async.load [[b_map]]
 // CHECK-NOT: nvgpu.tma.async.load
-// CHECK: nvvm.griddepcontrol wait
+// CHECK: gpu.barrier
+// CHECK-NEXT: nvvm.griddepcontrol wait
 // CHECK-NEXT: nvvm.griddepcontrol launch_dependents
 // CHECK: scf.for [[tile:%.+]] = %block to %c8 step %c2 {
 // CHECK: scf.for [[k:%.+]] = %c0 to %k step %c64 {
@@ -64,10 +68,15 @@ func.func @persistent(%A: memref<16x512xbf16>, %B: memref<512x512xbf16>, %block:
     %a_tile = memref.subview %a[0, 0, 0] [1, 16, 64] [1, 1, 1] : memref<2x16x64xbf16, #space> to memref<16x64xbf16, strided<[64, 1]>, #space>
     %b_tile = memref.subview %b[0, 0, 0] [1, 64, 64] [1, 1, 1] : memref<2x64x64xbf16, #space> to memref<64x64xbf16, strided<[64, 1]>, #space>
     %full = nvgpu.mbarrier.create -> !barriers
+    %thread = gpu.thread_id x
+    %is_first = arith.cmpi eq, %thread, %c0 : index
+    scf.if %is_first {
+      nvgpu.mbarrier.init %full[%c0], %c1 : !barriers
+      nvvm.fence.mbarrier.init
+    }
     gpu.barrier
     nvvm.griddepcontrol launch_dependents
     nvvm.griddepcontrol wait
-    %thread = gpu.thread_id x
     %leads = arith.cmpi eq, %thread, %c128 : index
     scf.if %leads {
       scf.for %tile = %block to %c8 step %c2 {
@@ -87,8 +96,8 @@ func.func @persistent(%A: memref<16x512xbf16>, %B: memref<512x512xbf16>, %block:
 
 // -----
 
-// One step of k: the bytes are expected, and the larger matrix is loaded, before the wait only. Two blocks that reduce
-// splits of k arrive at the last barrier of their cluster before they store C.
+// One step of k: the bytes are expected, and the larger matrix is loaded, before the wait only. The mbarriers are not
+// initialized in the launch, and the loads stay behind the barrier.
 // CHECK-LABEL: func.func @one_step(
 // CHECK: scf.if
 // CHECK-NOT: scf.for
@@ -99,13 +108,6 @@ func.func @persistent(%A: memref<16x512xbf16>, %B: memref<512x512xbf16>, %block:
 // CHECK-NOT: nvgpu.mbarrier.arrive.expect_tx
 // CHECK: nvgpu.tma.async.load
 // CHECK-NOT: nvgpu.tma.async.load
-// CHECK: [[inside:%.+]] = arith.cmpi ult, %thread_id_x, %c64
-// CHECK-NEXT: [[sums:%.+]] = scf.if [[inside]] -> (vector<4xf32>) {
-// CHECK: llvm.load
-// CHECK: nvvm.cluster.arrive
-// CHECK-NEXT: scf.if [[inside]] {
-// CHECK: vector.store [[sums]], %C
-// CHECK: nvvm.cluster.wait
 // CHECK: // -----
 #space = #gpu.address_space<workgroup>
 !barriers = !nvgpu.mbarrier.group<memorySpace = #space>
@@ -113,7 +115,7 @@ func.func @persistent(%A: memref<16x512xbf16>, %B: memref<512x512xbf16>, %block:
                                  interleave = none>
 !b = !nvgpu.tensormap.descriptor<tensor = memref<64x64xbf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero,
                                  interleave = none>
-func.func @one_step(%A: memref<16x64xbf16>, %B: memref<64x64xbf16>, %C: memref<1x256xf32>, %peer: !llvm.ptr<7>) {
+func.func @one_step(%A: memref<16x64xbf16>, %B: memref<64x64xbf16>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index
@@ -140,16 +142,6 @@ func.func @one_step(%A: memref<16x64xbf16>, %B: memref<64x64xbf16>, %C: memref<1
       nvgpu.mbarrier.arrive.expect_tx %full[%c0], %bytes : !barriers
       nvgpu.tma.async.load %a_map[%c0, %c0], %full[%c0] to %a : !a, !barriers -> memref<16x64xbf16, #space>
       nvgpu.tma.async.load %b_map[%c0, %c0], %full[%c0] to %b : !b, !barriers -> memref<64x64xbf16, #space>
-    } else {
-      scf.for %vector = %thread to %c64 step %c128 {
-        %column = arith.muli %vector, %c4 : index
-        %offset = arith.index_cast %column : index to i64
-        %address = llvm.getelementptr %peer[%offset] : (!llvm.ptr<7>, i64) -> !llvm.ptr<7>, f32
-        %sum = llvm.load %address : !llvm.ptr<7> -> vector<4xf32>
-        vector.store %sum, %C[%c0, %column] : memref<1x256xf32>, vector<4xf32>
-      }
-      nvvm.cluster.arrive
-      nvvm.cluster.wait
     }
     gpu.terminator
   }

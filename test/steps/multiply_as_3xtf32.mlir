@@ -4,10 +4,10 @@
 // RUN: %stepladder-opt %s --pipeline mma_sync --step multiply_as_3xtf32 --split-input-file | FileCheck %s
 
 // CHECK-LABEL: func.func @two_products_of_one_a(
-// CHECK: [[bits:%.+]] = arith.bitcast %a : vector<4x1xf32> to vector<4x1xi32>
 // CHECK: [[half:%.+]] = arith.constant dense<4096> : vector<4x1xi32>
-// CHECK: [[up:%.+]] = arith.addi [[bits]], [[half]]
 // CHECK: [[mask:%.+]] = arith.constant dense<-8192> : vector<4x1xi32>
+// CHECK: [[bits:%.+]] = arith.bitcast %a : vector<4x1xf32> to vector<4x1xi32>
+// CHECK: [[up:%.+]] = arith.addi [[bits]], [[half]]
 // CHECK: [[cut:%.+]] = arith.andi [[up]], [[mask]]
 // CHECK: [[a1:%.+]] = arith.bitcast [[cut]] : vector<4x1xi32> to vector<4x1xf32>
 // CHECK: [[a2:%.+]] = arith.subf %a, [[a1]]

@@ -15,9 +15,12 @@
 // CHECK-NEXT: linalg.generic
 // CHECK-SAME: ins([[TURNED]] : memref<64x32xf32, strided<[1, 64]>>) outs([[B1]], [[B2]] :
 // CHECK-SAME: attrs = {workspace}
-// CHECK: [[BITS:%.+]] = arith.bitcast [[X:%.+]] : f32 to i32
-// CHECK-NEXT: [[NEAR:%.+]] = arith.addi [[BITS]], %c4096_i32 : i32
-// CHECK-NEXT: [[CUT:%.+]] = arith.andi [[NEAR]], %c-8192_i32 : i32
+// CHECK: [[SIZE:%.+]] = math.absf [[X:%.+]] : f32
+// CHECK: [[HALF:%.+]] = arith.select %{{.*}}, %c0_i32, %c4096_i32 : i32
+// CHECK: [[KEPT:%.+]] = arith.select %{{.*}}, %c-1082130432_i32, %c-8192_i32 : i32
+// CHECK-NEXT: [[BITS:%.+]] = arith.bitcast [[X]] : f32 to i32
+// CHECK-NEXT: [[NEAR:%.+]] = arith.addi [[BITS]], [[HALF]] : i32
+// CHECK-NEXT: [[CUT:%.+]] = arith.andi [[NEAR]], [[KEPT]] : i32
 // CHECK-NEXT: [[LARGE:%.+]] = arith.bitcast [[CUT]] : i32 to f32
 // CHECK-NEXT: [[SMALL:%.+]] = arith.subf [[X]], [[LARGE]] : f32
 // CHECK-NEXT: linalg.yield [[LARGE]], [[SMALL]] : f32, f32

@@ -16,10 +16,10 @@
 // Eight steps of 64: three, three and two. 2 x 4 tiles of three blocks each.
 // CHECK-DAG: #[[begin:.+]] = affine_map<()[s0] -> (s0 * 192)>
 // CHECK-DAG: #[[end:.+]] = affine_map<()[s0] -> (512, s0 * 192 + 192)>
-// CHECK-DAG: #[[first:.+]] = affine_map<()[s0, s1] -> (s0 * 128 + s1)>
-// CHECK-DAG: #[[to_row:.+]] = affine_map<()[s0] -> (s0 floordiv 8)>
+// CHECK-DAG: #[[share:.+]] = affine_map<()[s0, s1] -> (s0 * 176 + s1)>
+// CHECK-DAG: #[[to_row:.+]] = affine_map<()[s0, s1] -> (s0 * 22 + s1 floordiv 8)>
 // CHECK-DAG: #[[to_column:.+]] = affine_map<()[s0] -> (s0 * 4 - (s0 floordiv 8) * 32)>
-// CHECK-DAG: #[[to_place:.+]] = affine_map<()[s0] -> (s0 * 4 + (s0 floordiv 8) * 8)>
+// CHECK-DAG: #[[to_place:.+]] = affine_map<()[s0, s1] -> (s0 * 880 + s1 * 4 + (s1 floordiv 8) * 8)>
 // CHECK-LABEL: func.func @accumulate(
 // CHECK: gpu.launch clusters({{[^)]*}}) in (%{{[^)]*}} = %c3, %{{[^)]*}} = %c1, %{{[^)]*}} = %c1)
 // CHECK-SAME: blocks({{[^)]*}}) in (%{{[^)]*}} = %c12, %{{[^)]*}} = %c2, %{{[^)]*}} = %c1)
@@ -52,13 +52,15 @@
 // CHECK-NEXT: [[tile1:%.+]] = nvvm.mapa [[own]], %c1_i32
 // CHECK-NEXT: [[tile2:%.+]] = nvvm.mapa [[own]], %c2_i32
 // CHECK-NOT: nvvm.mapa
-// Neighbouring threads, then neighbouring blocks, take four neighbours each: 64 rows of eight times four, by 3 x 128.
+// Each block takes 22 of the 64 rows of eight times four, the last one 20, and neighbouring threads four neighbours each.
 // CHECK: [[thread:%.+]] = gpu.thread_id x
-// CHECK-NEXT: [[unit0:%.+]] = affine.apply #[[first]]()[[[part]], [[thread]]]
-// CHECK-NEXT: scf.for [[unit:%.+]] = [[unit0]] to %c512 step %c384 {
-// CHECK-NEXT: [[i:%.+]] = affine.apply #[[to_row]]()[[[unit]]]
+// CHECK-NEXT: scf.for [[unit:%.+]] = [[thread]] to %c176 step %c128 {
+// CHECK-NEXT: [[which:%.+]] = affine.apply #[[share]]()[[[part]], [[unit]]]
+// CHECK-NEXT: [[i:%.+]] = affine.apply #[[to_row]]()[[[part]], [[unit]]]
 // CHECK-NEXT: [[j:%.+]] = affine.apply #[[to_column]]()[[[unit]]]
-// CHECK-NEXT: [[place:%.+]] = affine.apply #[[to_place]]()[[[unit]]]
+// CHECK-NEXT: [[inside:%.+]] = arith.cmpi ult, [[which]], %c512
+// CHECK-NEXT: scf.if [[inside]] {
+// CHECK-NEXT: [[place:%.+]] = affine.apply #[[to_place]]()[[[part]], [[unit]]]
 // CHECK-NEXT: [[number:%.+]] = arith.index_cast [[place]] : index to i64
 // CHECK-NEXT: [[there:%.+]] = llvm.getelementptr [[tile0]][[[number]]] : (!llvm.ptr<7>, i64) -> !llvm.ptr<7>, f32
 // CHECK-NEXT: [[part0:%.+]] = llvm.load [[there]] {alignment = 16 : i64} : !llvm.ptr<7> -> vector<4xf32>
@@ -71,6 +73,7 @@
 // CHECK-NEXT: [[old:%.+]] = vector.load [[C]]{{\[}}[[i]], [[j]]] {alignment = 16 : i64}
 // CHECK-NEXT: [[new:%.+]] = arith.addf [[old]], [[sum2]]
 // CHECK-NEXT: vector.store [[new]], [[C]]{{\[}}[[i]], [[j]]] {alignment = 16 : i64}
+// CHECK-NEXT: }
 // CHECK-NEXT: }
 // No block ends while others read its sums.
 // CHECK-NEXT: nvvm.cluster.arrive
@@ -167,19 +170,19 @@ func.func @accumulate(%a: memref<64x64xf16, #space>, %b: memref<64x32xf16, #spac
 
 // C is transposed: the tile in shared memory is as well, with 16 bytes behind each row, and a thread writes neighbours of
 // a row of C. In memory the tile is as it was, and elements are written one by one.
-// CHECK-DAG: #[[to_row:.+]] = affine_map<()[s0] -> (s0 floordiv 16)>
+// CHECK-DAG: #[[to_row:.+]] = affine_map<()[s0, s1] -> (s0 * 11 + s1 floordiv 16)>
 // CHECK-DAG: #[[to_column:.+]] = affine_map<()[s0] -> (s0 * 4 - (s0 floordiv 16) * 64)>
-// CHECK-DAG: #[[to_place:.+]] = affine_map<()[s0] -> (s0 * 4 + (s0 floordiv 16) * 4)>
+// CHECK-DAG: #[[to_place:.+]] = affine_map<()[s0, s1] -> (s0 * 748 + s1 * 4 + (s1 floordiv 16) * 4)>
 // CHECK-LABEL: func.func @transposed(
 // CHECK: [[parts:%.+]] = memref.alloc() {split_k_workspace} : memref<32x68xf32, #gpu.address_space<workgroup>>
 // CHECK: [[own:%.+]] = memref.subview [[parts]][0, 0] [32, 64] [1, 1]
 // CHECK-NEXT: [[turned:%.+]] = memref.transpose [[own]]
 // CHECK-NEXT: linalg.copy ins(%{{.*}}) outs([[turned]] :
 // CHECK: [[C:%.+]] = memref.subview %C[%{{.*}}, %{{.*}}] [32, 64] [1, 1]
-// CHECK: scf.for [[unit:%.+]] = %{{.*}} to %c512 step %c384 {
-// CHECK-NEXT: [[i:%.+]] = affine.apply #[[to_row]]()[[[unit]]]
+// CHECK: scf.for [[unit:%.+]] = %{{.*}} to %c176 step %c128 {
+// CHECK: [[i:%.+]] = affine.apply #[[to_row]]()[[[part:%.+]], [[unit]]]
 // CHECK-NEXT: [[j:%.+]] = affine.apply #[[to_column]]()[[[unit]]]
-// CHECK-NEXT: affine.apply #[[to_place]]()[[[unit]]]
+// CHECK: affine.apply #[[to_place]]()[[[part]], [[unit]]]
 // CHECK-COUNT-3: llvm.load
 // CHECK: vector.store %{{.*}}, [[C]]{{\[}}[[i]], [[j]]] {alignment = 16 : i64}
 // CHECK-NOT: {{memref|vector}}.store
@@ -224,10 +227,11 @@ func.func @transposed(%a: memref<64x64xf16, #space>, %b: memref<64x32xf16, #spac
 // C = AB, rounded once, at the edges: only what there is of C, so many rows, and of a row so many columns. There is one
 // row of tiles, whose number no block reads.
 // CHECK-LABEL: func.func @rounded_edges(
-// CHECK: scf.for [[unit:%.+]] = %{{.*}} to %c512 step %c384 {
-// CHECK: [[i:%.+]] = affine.apply #{{.*}}[[[unit]]]
+// CHECK: scf.for [[unit:%.+]] = %{{.*}} to %c176 step %c128 {
+// CHECK: affine.apply #{{.*}}, [[unit]]]
+// CHECK-NEXT: [[i:%.+]] = affine.apply #{{.*}}, [[unit]]]
 // CHECK-NEXT: [[j:%.+]] = affine.apply #{{.*}}[[[unit]]]
-// CHECK-NEXT: [[row_inside:%.+]] = arith.cmpi ult, [[i]], %rows
+// CHECK: [[row_inside:%.+]] = arith.cmpi ult, [[i]], %rows
 // CHECK-NEXT: scf.if [[row_inside]] {
 // CHECK-COUNT-3: llvm.load
 // CHECK-NEXT: arith.addf

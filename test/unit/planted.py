@@ -65,6 +65,7 @@ EXPECTED = {
     "cp_async.mlir": lambda x, y: x[:, 252::-4] + 1,
     "tma.mlir": lambda x, y: x + 1,
     "cluster.mlir": lambda x, y: x + x.reshape(2, 2, 32)[:, ::-1].ravel(),
+    "remote_store.mlir": lambda x, y: x + x.reshape(2, 2, 32)[:, ::-1].ravel(),
     "last_block.mlir": lambda x, parts, count, y: x.sum(keepdims=True),
     "wmma.mlir": lambda a, b, d: a.astype(np.float32) @ b.astype(np.float32),
     "warps.ptx": lambda x, y: x.reshape(2, 128).sum(axis=1),

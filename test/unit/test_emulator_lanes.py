@@ -18,7 +18,7 @@ _PTX = """
   add.u32 %r5, %r2, %r4;
   {second}
 """
-_S = ".shared .align 16 .b8 s[256];"
+_S = ".shared .align 32 .b8 s[1024];"
 WRITE, READ = "st.shared.b32 [%r3], %t;", "ld.shared.b32 %r6, [%r5];"
 
 
@@ -60,6 +60,8 @@ END:
 """
 LDMATRIX = "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r6}, [%r4];"
 STMATRIX = "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r4], {%t};"
+_SUMS = ", ".join(["%r6"] * 8)
+STORE = f"mov.b32 %r6, 0; wmma.store.d.sync.aligned.row.m16n16k16.shared.f32 [%r2], {{{_SUMS}}}, 16;"
 
 
 @pytest.mark.parametrize(
@@ -73,11 +75,14 @@ STMATRIX = "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r4], {%t};"
         (f"{STMATRIX} {WRITE}", {"race"}),
         (f"{STMATRIX} bar.warp.sync -1; ld.shared.b32 %r6, [%r3];", set()),
         (f"{STMATRIX} bar.sync 0; {WRITE}", set()),
+        (f"{STORE} ld.shared.b32 %r6, [%r3];", {"race"}),
+        (f"{STORE} {WRITE}", {"race"}),
+        (f"{STORE} bar.warp.sync -1; ld.shared.b32 %r6, [%r3];", set()),
     ],
 )
 def test_matrices_of_a_warp(body: str, found: set[str]) -> None:
-    """The threads of a warp wait for each other at ldmatrix and stmatrix, but what they wrote needs a barrier,
-    and so does what stmatrix wrote."""
+    """The threads of a warp wait for each other at ldmatrix, stmatrix and wmma.store, but what they wrote needs a
+    barrier, and so does what stmatrix and wmma.store wrote."""
     _, outcome = ptx_kernels.run(ptx_kernels.kernel(_MATRIX.format(body=body), shared=_S))
     assert ptx_kernels.kinds(outcome) == found
 

@@ -74,6 +74,58 @@ def test_the_first_of_equal_ones(body: dict[str, str]) -> None:
     assert np.array_equal(function(x, w), wanted)
 
 
+OF_SUMS = """func.func @f(%x: tensor<6x16xf16>, %w: tensor<16x97xf16>, %d: tensor<6x97xf32>)
+    -> (tensor<6xf32>, tensor<6xi64>) {
+  %zero = arith.constant 0.0 : f32
+  %low = arith.constant FIRST : f32
+  %none = arith.constant -5 : i64
+  %e = tensor.empty() : tensor<6x97xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<6x97xf32>) -> tensor<6x97xf32>
+  %p = linalg.matmul ins(%x, %w : tensor<6x16xf16>, tensor<16x97xf16>) outs(%z : tensor<6x97xf32>) -> tensor<6x97xf32>
+  %s = linalg.add ins(%p, %d : tensor<6x97xf32>, tensor<6x97xf32>) outs(%e : tensor<6x97xf32>) -> tensor<6x97xf32>
+  %f = tensor.empty() : tensor<6xf32>
+  %g = tensor.empty() : tensor<6xi64>
+  %v = linalg.fill ins(%low : f32) outs(%f : tensor<6xf32>) -> tensor<6xf32>
+  %i = linalg.fill ins(%none : i64) outs(%g : tensor<6xi64>) -> tensor<6xi64>
+  %best:2 = linalg.generic {indexing_maps = [#all, #rows, #rows], iterator_types = ["parallel", "reduction"]}
+      ins(%s : tensor<6x97xf32>) outs(%v, %i : tensor<6xf32>, tensor<6xi64>) {
+  ^bb0(%a: f32, %most: f32, %at: i64):
+    %j = linalg.index 1 : index
+    %here = arith.index_cast %j : index to i64
+    %is = arith.cmpf PREDICATE, %a, %most : f32
+    %new = arith.select %is, %here, %at : i64
+    %more = arith.FOLD %most, %a : f32
+    linalg.yield %more, %new : f32, i64
+  } -> (tensor<6xf32>, tensor<6xi64>)
+  return %best#0, %best#1 : tensor<6xf32>, tensor<6xi64>
+}
+"""
+
+
+@pytest.mark.usefixtures("needs_ptxas")
+@pytest.mark.parametrize(("fold", "predicate", "first"), [("maximumf", "ogt", -np.inf), ("minnumf", "olt", 100.0)])
+def test_lanes_of_a_warp_find_what_one_thread_would(fold: str, predicate: str, first: float) -> None:
+    """Numbers that are equal, NaN, infinite, or do not exceed what the results begin with."""
+    begin = "0xFF800000" if np.isinf(first) else "100.0"
+    text = MAPS + OF_SUMS.replace("FIRST", begin).replace("FOLD", fold).replace("PREDICATE", predicate)
+    function = stepladder.compile(text, device="emulator", target="sm_80")
+    rng = np.random.default_rng(3)
+    x, w = rng.integers(-1, 2, (6, 16)).astype(np.float16), rng.integers(-1, 2, (16, 97)).astype(np.float16)
+    d = np.zeros((6, 97), np.float32)
+    d[1, [5, 60]] = np.nan, 90
+    d[2, 40] = d[4, 2] = np.nan
+    d[3] = -np.inf if np.isinf(first) else np.inf
+    d[4, 1], d[4, 96], d[5, 95] = 50, -50, -np.inf
+    values, places = function(x, w, d)
+    for row, (place, value) in enumerate(zip(places, values)):
+        most, at = np.float32(first), -5
+        for number, each in enumerate((x @ w).astype(np.float32)[row] + d[row]):
+            at = number if (each > most if predicate == "ogt" else each < most) else at
+            most = np.maximum(most, each) if fold == "maximumf" else np.fmin(most, each)
+        assert place == at
+        np.testing.assert_array_equal(value, most)
+
+
 @pytest.mark.usefixtures("needs_ptxas")
 def test_either_of_nearly_equal_ones_is_right() -> None:
     """The check accepts an index whose value is as large up to rounding, and no other."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import stepladder
 from combinations import SEED
 from conftest import PROFILE
 from quantized_payloads import QuantizedPayload
@@ -55,6 +56,57 @@ def reference_of(text: str) -> Program:
     with mlir_context():
         module = parse_payload(text, "f.mlir")
         return reference_export.export(module, find_matmul(module).roles)
+
+
+SEPARATE = """#all = affine_map<(i, j) -> (i, j)>
+func.func @f(%A: tensor<24x40xi8>, %B: tensor<16x40xi8>, %x: tensor<24xi32>, %y: tensor<ZERO>) -> tensor<24x16xi32> {
+  %ea = tensor.empty() : tensor<24x40xi32>
+  %a = linalg.generic {indexing_maps = [#all, affine_map<(i, j) -> (i)>, #all],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%A, %x : tensor<24x40xi8>, tensor<24xi32>) outs(%ea : tensor<24x40xi32>) {
+  ^bb0(%in: i8, %zero: i32, %out: i32):
+    %wide = arith.extsi %in : i8 to i32
+    %less = arith.subi %wide, %zero : i32
+    linalg.yield %less : i32
+  } -> tensor<24x40xi32>
+  %eb = tensor.empty() : tensor<40x16xi32>
+  %b = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (AXES)>, #all],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%B, %y : tensor<16x40xi8>, tensor<ZERO>) outs(%eb : tensor<40x16xi32>) {
+  ^bb0(%in: i8, %zero: i8, %out: i32):
+    %wide = arith.extui %in : i8 to i32
+    %offset = arith.extsi %zero : i8 to i32
+    %less = arith.subi %wide, %offset : i32
+    linalg.yield %less : i32
+  } -> tensor<40x16xi32>
+  %c0 = arith.constant 0 : i32
+  %e = tensor.empty() : tensor<24x16xi32>
+  %z = linalg.fill ins(%c0 : i32) outs(%e : tensor<24x16xi32>) -> tensor<24x16xi32>
+  %r = linalg.matmul ins(%a, %b : tensor<24x40xi32>, tensor<40x16xi32>) outs(%z : tensor<24x16xi32>)
+    -> tensor<24x16xi32>
+  return %r : tensor<24x16xi32>
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize(("zero", "axes"), [("16xi8", "j"), ("i8", "")])
+def test_zero_points_that_ops_before_the_product_subtract(zero: str, axes: str, target: str) -> None:
+    text = SEPARATE.replace("ZERO", zero).replace("AXES", axes)
+    kernel = stepladder.compile(text, target=target, device="emulator")
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((24, 40), (16, 40)))
+    x = rng.integers(-300, 300, 24).astype(np.int32)
+    y = rng.integers(-128, 128, (16,) if axes else ()).astype(np.int8)
+    wide = b.view(np.uint8).T.astype(np.int32) - y
+    np.testing.assert_array_equal(kernel(a, b, x, y), (a - x[:, None]) @ wide)
+
+
+def test_what_differs_along_k_is_no_zero_point() -> None:
+    """The op stays, and no matrix unit multiplies i32."""
+    text = SEPARATE.replace("ZERO", "40xi8").replace("AXES", "i")
+    with pytest.raises(StepladderError, match="A must be of f16"):
+        stepladder.compile(text, target="sm_80", pipeline="mma_sync", device="emulator")
 
 
 NAMED = """func.func @f(%A: tensor<4x8xi8>, %B: tensor<8x4xi8>) -> tensor<4x4xi32> {

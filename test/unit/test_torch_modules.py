@@ -66,6 +66,26 @@ def test_parameters_are_the_weights_of_a_promise(torch: ModuleType) -> None:
             assert made.constant_weights is promised and made.kept == (weights if promised else set())
 
 
+def test_parameters_that_a_module_writes_are_no_weights(torch: ModuleType) -> None:
+    """A kernel of PyTorch writes them behind those of a call, and the next call may follow at once."""
+    pytest.importorskip("torch_mlir.fx")
+
+    class Layers(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            values = [torch.randn(32, 32, dtype=torch.float16) for _ in range(2)]
+            self.w, self.v = (torch.nn.Parameter(value, requires_grad=False) for value in values)
+
+        def forward(self, x: Tensor) -> Tensor:
+            y = torch.relu(x @ self.w) @ self.v
+            self.w.mul_(0.5)
+            return y
+
+    x = torch.randn(4, 32, dtype=torch.float16)
+    made = stepladder.compile(Layers(), [x], device=EMULATOR, target="sm_90a", constant_weights=True)
+    assert isinstance(made, stepladder.Function) and made.kept == {1}
+
+
 def test_a_module_is_called_as_it_is(torch: ModuleType) -> None:
     """Containers of inputs and results, constants among the inputs, weights of uint8, and a convolution of patches."""
     pytest.importorskip("torch_mlir.fx")

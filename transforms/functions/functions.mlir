@@ -15,9 +15,13 @@ module attributes {transform.with_named_sequence} {
     %rows = transform.tune.knob<"rows"> = true from options = [true, false]
       {description = "reductions along rows and elementwise ops on the same rows are one kernel"}
       -> !transform.any_param
+    %mixed_fp8 = transform.tune.knob<"mixed_fp8"> = true from options = [true, false]
+      {description = "the pipelines of matmuls multiply one kind of fp8 by the other; else both become f16"}
+      -> !transform.any_param
     %unrolled = transform.include @unroll_loops failures(propagate) (%module)
       : (!transform.any_op) -> !transform.any_op
     transform.include @decompose_ops failures(propagate) (%unrolled) : (!transform.any_op) -> ()
+    transform.include @widen_operands failures(propagate) (%unrolled) : (!transform.any_op) -> ()
     transform.include @permute_contractions failures(propagate) (%unrolled) : (!transform.any_op) -> ()
     %matmuls = transform.include @outline_matmuls failures(propagate) (%unrolled)
       : (!transform.any_op) -> !transform.any_op

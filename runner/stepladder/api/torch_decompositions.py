@@ -5,7 +5,7 @@ PyTorch is an optional package; this module imports it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
@@ -158,24 +158,25 @@ def _running_sum(x: torch.Tensor, dim: int, *, dtype: torch.dtype | None = None)
         dim: the axis.
         dtype: of the sums; None for that of the numbers, int64 of integers.
     """
-    type_ = dtype or (x.dtype if x.is_floating_point() else torch.int64)
-    if not x.dim():
-        return x.to(type_)
-    x = x.to(type_).movedim(dim, -1)
-    places = torch.arange(x.shape[-1], device=x.device)
-    terms = torch.where(places <= places[:, None], x.unsqueeze(-2), torch.zeros((), dtype=type_, device=x.device))
-    return terms.sum(-1, dtype=type_).movedim(-1, dim)
+    return _running(x, dim, dtype, torch.zeros, torch.Tensor.sum)
 
 
 def _running_product(x: torch.Tensor, dim: int, *, dtype: torch.dtype | None = None) -> torch.Tensor:
     """Returns the products of all elements up to each along an axis; arguments as of `_running_sum`."""
+    return _running(x, dim, dtype, torch.ones, torch.Tensor.prod)
+
+
+def _running(
+    x: torch.Tensor, dim: int, dtype: torch.dtype | None, neutral: Callable[..., torch.Tensor], reduced: Callable
+) -> torch.Tensor:
+    """Returns the reductions of all elements up to each along an axis; those behind it count as `neutral`."""
     type_ = dtype or (x.dtype if x.is_floating_point() else torch.int64)
     if not x.dim():
         return x.to(type_)
     x = x.to(type_).movedim(dim, -1)
     places = torch.arange(x.shape[-1], device=x.device)
-    factors = torch.where(places <= places[:, None], x.unsqueeze(-2), torch.ones((), dtype=type_, device=x.device))
-    return factors.prod(-1, dtype=type_).movedim(-1, dim)
+    terms = torch.where(places <= places[:, None], x.unsqueeze(-2), neutral((), dtype=type_, device=x.device))
+    return reduced(terms, -1, dtype=type_).movedim(-1, dim)
 
 
 # Ops, and functions of their arguments that return the same.

@@ -90,10 +90,10 @@ class Module:
         inputs: structure of the inputs.
         examples: the tensors in it.
         results: structure of the results.
-        parameters: how many of `state`, the first, are parameters.
         written: numbers of the parameters, buffers and inputs that the module writes; what it writes to them is in
             front of the results of the kernels.
         returned: for each tensor that the module returns, the number of the written one that it is, or None.
+        parameters: how many of `state`, the first, are parameters.
     """
 
     def __init__(
@@ -102,9 +102,9 @@ class Module:
         inputs: Structure,
         examples: Sequence[torch.Tensor],
         results: Structure,
-        parameters: int,
         written: Sequence[int] = (),
         returned: Sequence[int | None] = (),
+        parameters: int = 0,
     ) -> None:
         self._inputs = inputs
         self._results = results
@@ -114,8 +114,9 @@ class Module:
         self._state = tuple(signless(tensor.detach()) for tensor in state.values())
         self._names = [*state, *(f"input {number}" for number in range(len(examples)))]
         given = [number for number, tensor in enumerate(examples) if isinstance(tensor, torch.nn.Parameter)]
-        weights = (*range(parameters), *(len(state) + number for number in given))
-        self._weights = tuple(number for number in weights if number not in written)
+        # What the module writes itself is written between two of its calls.
+        weights = {*range(parameters), *(len(state) + number for number in given)} - {*written}
+        self._weights = tuple(sorted(weights))
         self._is_plain = not any(self._unsigned) and inputs == Structure.of(tuple(examples))[0]
         self._is_one = results.spec == pytree.tree_flatten(examples[0] if examples else torch.empty(0))[1]
         self._written, self._returned = tuple(written), tuple(returned)
@@ -291,7 +292,8 @@ def export(module: torch.nn.Module, example_inputs: Sequence[object]) -> tuple[s
     assert trace.results is not None
     if not program.graph_signature.user_outputs:
         raise StepladderError("the module returns no tensor")
-    return linalg(program), Module(state, inputs, examples, trace.results, len(parameters), written, trace.returned)
+    made = Module(state, inputs, examples, trace.results, written, trace.returned, len(parameters))
+    return linalg(program), made
 
 
 def _check_mode(module: torch.nn.Module) -> None:

@@ -26,6 +26,7 @@ from stepladder.extension.ops import (
     distribute_rows,
     distribute_tiles,
     enable_dependent_launch,
+    evict_first,
     extend_integers,
     flush_denormals,
     form_clusters,
@@ -74,8 +75,10 @@ from stepladder.extension.ops import (
     plan_workspace,
     prefetch_tiles,
     prefetch_to_l2,
+    prefetch_weights,
     prepare_in_registers,
     prepare_operands,
+    push_partial_sums,
     rasterize_blocks,
     recognize_matmul,
     reinterpret_elements,
@@ -99,6 +102,7 @@ from stepladder.extension.ops import (
     transpose_operands,
     unroll_loops,
     unwrap_vectors,
+    widen_operands,
 )
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import attributes_of, producer, walk

@@ -143,7 +143,7 @@ def number_of(value: ir.Value) -> Known:
     if op.name in RESHAPES:
         inner = number_of(op.operands[0])
         return replace(inner, path=(*inner.path, op)) if isinstance(inner, ShiftedNumber) else None
-    item = _elementwise(op)
+    item = elementwise(op)
     if item is None:
         return None
     known: dict[ir.Value, Known] = {
@@ -153,8 +153,12 @@ def number_of(value: ir.Value) -> Known:
     return replace(found, path=(*found.path, op)) if isinstance(found, ShiftedNumber) else None
 
 
-def _elementwise(op: ir.Operation) -> bodies.Structured | None:
-    """Returns an op on tensors that makes each element of one result once; None for another one."""
+def elementwise(op: ir.Operation) -> bodies.Structured | None:
+    """Returns an op on tensors that makes each element of one result once; None for another one.
+
+    Args:
+        op: any op.
+    """
     if not op.name.startswith("linalg.") or len(op.regions) != 1 or op.name == "linalg.fill":
         return None
     try:

@@ -21,6 +21,7 @@ from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.linalg_ops import create_generic, create_named_op, indexing_maps
 from stepladder.mlir.traverse import attributes_of, producer
 from stepladder.payload.front import bodies
+from stepladder.payload.inlined_zero_points import inlined
 from stepladder.payload.refusal import refuse
 from stepladder.payload.shifted_numbers import RESHAPES, SIGN, SUMS, ShiftedFactor, ShiftedNumber, factors_of, number_of
 from stepladder.runtime.errors import StepladderError
@@ -58,6 +59,8 @@ def expand(function: ir.Operation) -> list[ir.Value]:
                 raise
             continue
         factors = factors_of(item)
+        if factors is None and (with_bodies := inlined(item)) is not None:
+            item, factors = with_bodies, factors_of(with_bodies)
         if is_quantized and factors is None:
             raise refuse(op, f"{op.name} has zero points of another form, or is on buffers", _ACCEPTED)
         if factors is not None and (bodies.factors(item) is None or any(map(_is_shifted, factors))):

@@ -36,7 +36,6 @@ from stepladder.pipeline.run import Run, run_pipeline
 from stepladder.pipeline.stages import Compiler, Plan, is_matmul, stage_texts, type_of
 from stepladder.pipeline.tile_programs import read_text
 from stepladder.runtime import bundle, targets
-from stepladder.runtime.element_types import FP8_TYPES
 from stepladder.runtime.errors import BAD_INPUT, FAILED, StepladderError
 
 # Knobs that are set of the division of a function; the others are of its matmuls.
@@ -184,7 +183,8 @@ def _build_any(text: str, name: str, request: Request, *, use_cache: bool) -> bu
             # A pair of products that no pipeline compiles is two matmuls, unless the one for pairs refuses its knobs;
             # of two element types, one is cast by a kernel of its own.
             is_chosen = request.pipeline != AUTO and _takes_pairs(pipelines)
-            if is_chosen or not is_divisible(text, name, request.function):
+            is_pair = _products(text, name, request.function) > 1
+            if (is_pair and is_chosen) or not is_divisible(text, name, request.function):
                 raise
             refusal = error
     try:
@@ -200,8 +200,7 @@ def _build_any(text: str, name: str, request: Request, *, use_cache: bool) -> bu
 def is_divisible(text: str, name: str, function: str | None = None) -> bool:
     """Tells whether a payload of one kernel can be compiled as a function of several too.
 
-    The two matmuls of a pair may be a kernel each. Where A and B are of two element types, the cast of one to that of
-    the other may be one.
+    The two matmuls of a pair may be a kernel each. Where A and B are of two element types, the cast of one may be one.
 
     Args:
         text: the payload; `name`: its file.
@@ -217,13 +216,12 @@ def is_divisible(text: str, name: str, function: str | None = None) -> bool:
 
 
 def _is_of_two_types(selection: Selection) -> bool:
-    """Tells whether the matmul of a payload has operands of two element types, but for the two kinds of fp8."""
+    """Tells whether the matmul of a payload has operands of two element types."""
     try:
         problem = find_matmul(selection.module).problem
     except StepladderError:
         return False
-    types = {problem.a_type, problem.b_type}
-    return len(types) > 1 and not types <= set(FP8_TYPES)
+    return problem.a_type != problem.b_type
 
 
 def _selected(text: str, name: str, function: str | None) -> Selection:
@@ -297,6 +295,11 @@ def _takes_pairs(pipelines: tuple[str, ...]) -> bool:
     return any("takes_pairs" in library.load(pipeline).derived for pipeline in pipelines)
 
 
+def _multiplies_mixed_fp8(pipeline: str) -> bool:
+    """Tells whether a pipeline multiplies one kind of fp8 by the other."""
+    return any(step.name == "convert_to_wgmma" for step in library.load(pipeline).steps)
+
+
 def _build_function(text: str, name: str, request: Request, *, use_cache: bool, pairs: bool) -> FunctionBuild:
     """Compiles a function, with pairs of matmuls in one kernel or not; other arguments as for `build_function`.
 
@@ -317,7 +320,8 @@ def _build_function(text: str, name: str, request: Request, *, use_cache: bool, 
     roles = {number: f"argument{number}" for number in range(arguments)}
     roles |= {arguments + number: f"result{number}" for number in range(results)}
     reference = reference_export.export(selection.module, roles)
-    asked, settings = request, {"pairs": pairs}
+    mixed_fp8 = any(_multiplies_mixed_fp8(item) for item in pipelines_for(request.pipeline, target))
+    asked, settings = request, {"pairs": pairs, "mixed_fp8": mixed_fp8}
     settings |= {name: value for name, value in asked.settings.items() if name in _OWN}
     own = {name: value for name, value in asked.settings.items() if name not in _OWN}
     request = dataclasses.replace(asked, settings=own)

@@ -48,6 +48,8 @@ module attributes {transform.with_named_sequence} {
       attributes {requires = [
         {condition = "a_type in ['f16', 'bf16', 'f32', 'f64', 'f8E4M3FN', 'f8E5M2', 'i8']",
          message = "A must be of f16, bf16, f32, f64, f8E4M3FN, f8E5M2 or i8"},
+        {condition = "a_type == b_type",
+         message = "A and B must be of one element type (wgmma also multiplies one fp8 by the other)"},
         {condition = "a_type in ['f64', 'i8'] or acc_type == 'f32' or [a_type, acc_type] == ['f16', 'f16']",
          message = "accumulators must be of f32, or with f16 of f16"},
         {condition = "a_type not in ['f64', 'i8'] or acc_type == ('f64' if a_type == 'f64' else 'i32')",
@@ -56,8 +58,6 @@ module attributes {transform.with_named_sequence} {
          message = "with fp8, target must be sm_89 or later"},
         {condition = "hoist_accumulators or not has_consumer",
          message = "elementwise ops take accumulators that stay in registers: hoist_accumulators must run"},
-        {condition = "a_type == b_type",
-         message = "A and B must be of one element type (wgmma also multiplies one fp8 by the other)"},
         {condition = "accumulator_registers < 255",
          message = "accumulators must take fewer than 255 registers a thread (accumulator_registers)"},
         {condition = "accumulator_registers * threads < 65536",

@@ -3,20 +3,19 @@
 // A product of few rows reads each weight once, so that the bandwidth of HBM bounds it. Between two such kernels HBM is
 // idle: with dependent launch, blocks of the second kernel start while those of the first end, but wait for all of them
 // before they load. What the first kernel may write is A of the second; weights are written by none of the kernels of a
-// model. The producer loads them to all stages of the pipeline before the wait, and tiles of A behind it.
+// model. The producer loads them to all stages of the pipeline before the wait, and tiles of A behind it. The loads are
+// the first thing that a block does: its producer initializes the mbarriers, and waits for no other thread.
 //
 // This is a promise, which the launcher has to keep. The manifest names the arguments (`read_early`), and its field
 // `dependent_launch` is false: a launcher lets the kernel start early only where it knows that no kernel that may still
 // run writes them. The next kernel is allowed to begin behind the wait, not before it, so that all but the previous
 // kernel have ended when a kernel starts.
 //
-// Blocks that reduce splits of k in a cluster then store C behind their arrival at the last barrier. An arrival waits
-// for the stores before it, and blocks of the next kernel wait for the end of these.
-//
 // Source: CUTLASS example 63 (hopper_gemm_with_weight_prefetch), which prefetches weights to L2 or shared memory before
 // the wait.
 //
 // Before:
+//   scf.if %first { nvgpu.mbarrier.init ... }
 //   gpu.barrier
 //   nvvm.griddepcontrol launch_dependents
 //   nvvm.griddepcontrol wait
@@ -24,10 +23,11 @@
 //     scf.for %k = 0 to %end step 128 { wait empty; expect bytes of both; load %b_map; load %a_map }
 //   } } else { ... }
 // After, with stages = 8 and B the larger operand:
-//   gpu.barrier
 //   scf.if %leader {
+//     nvgpu.mbarrier.init ...
 //     scf.for %k = 0 to min(%end, 1024) step 128 { expect bytes of both; load %b_map }
 //   }
+//   gpu.barrier
 //   nvvm.griddepcontrol wait
 //   nvvm.griddepcontrol launch_dependents
 //   scf.if %is_producer { scf.if %leader {

@@ -9,6 +9,9 @@
 // k. The three products of a k sub-step are summed from zero, the small ones first, and an addition in f32 adds them to
 // the accumulator.
 //
+// An infinity becomes NaN, and so does a number of 3.4026e38 or more, whose first 11 bits round to an infinity. Ops
+// that keep them (`split_into_tf32`) would double those of the split, and take 15% of the throughput.
+//
 // The step runs after `interleave_copies`, which counts the products of a fragment as one. It leaves products of other
 // types alone, and products that `allow_tf32` marks as tf32.
 //

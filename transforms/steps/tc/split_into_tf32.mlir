@@ -5,6 +5,10 @@
 // the matmul that `map_repacking_to_threads` makes. A kernel that transposes or repacks an operand splits it too. A
 // stage has tiles of both parts, which are loaded once for the three products.
 //
+// The large part of an infinity is 1 with its sign, and the small one the infinity: a1 b2 would be NaN if b2 were 0 and
+// a1 infinite. A number of 3.4026e38 or more, which rounds to an infinity, is cut off instead: sums are infinite or NaN
+// where sums in f32 are.
+//
 // The products of a k step are summed from zero, the small ones first, and an addition in f32 adds them to the
 // accumulator. The addition waits for the products of the step, while another warpgroup multiplies; the step therefore
 // replaces `pipeline_wgmma`, which keeps one product of a warpgroup in flight.
@@ -20,7 +24,7 @@
 //     %next = nvgpu.warpgroup.mma %a, %b, %acc
 // After:
 //   linalg.generic {workspace} ins(%A) outs(%A1, %A2) {
-//     %a1 = arith.bitcast (arith.andi (arith.addi %bits, 0x1000), 0xffffe000)
+//     %a1 = arith.bitcast (arith.andi (arith.addi %bits, %half), %kept)
 //     %a2 = arith.subf %a, %a1
 //   }
 //   %a1_map = nvgpu.tma.create.descriptor %A1

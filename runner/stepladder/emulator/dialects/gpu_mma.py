@@ -14,6 +14,7 @@ from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.types import Opaque
 from stepladder.emulator.core.values import MemRef, Value
+from stepladder.emulator.hardware.warps import together
 from stepladder.emulator.memory import alignment, memory
 from stepladder.mlir.printed import keyword
 from stepladder.mlir.types import mma_matrix
@@ -138,7 +139,7 @@ def store_matrix(fiber: Fiber, op: Instruction, matrix: Value, view: MemRef, *in
     mine = matrix.array[fiber.warps].astype(view.element.dtype)
     if not access.per_lane:
         access = memory.with_lanes(access, len(one.lanes))
-    memory.put(one, op, access, mine, is_matrix=True)
+    memory.put(together(one), op, access, mine, is_matrix=True)
 
 
 @executes("gpu.subgroup_mma_compute")

@@ -23,6 +23,7 @@ from stepladder.emulator.dialects.llvm import Struct
 from stepladder.emulator.hardware import warpgroups
 from stepladder.emulator.hardware.accumulators import AccumulatorRegisters
 from stepladder.emulator.hardware.fragments import WARP
+from stepladder.emulator.hardware.warps import together
 from stepladder.emulator.memory import memory, pointers
 from stepladder.mlir.printed import keyword
 from stepladder.mlir.types import mma_matrix
@@ -174,7 +175,7 @@ def store(fiber: Fiber, op: Instruction, pointer: Value, *operands: Value) -> No
     matrices = np.zeros((group.warps, fragment.rows, fragment.columns), fragment.dtype)
     matrices[fiber.warps] = fragment.join(_held(fiber, fragment, registers, threads))
     for part, access in _elements(fiber, op, fragment, pointer, stride, op.operand_types[0]):
-        memory.put(part, op, access, matrices[part.warps], is_matrix=True)
+        memory.put(together(part), op, access, matrices[part.warps], is_matrix=True)
 
 
 @executes("nvvm.wmma.mma")

@@ -1,7 +1,8 @@
 """Races between the threads of a warp: which lane wrote and read each granule of shared memory.
 
-The threads of a warp are one actor of the sanitizer. What one of them, or `stmatrix` of all, has written since they
-last met at a barrier or a `bar.warp.sync` (`Clocks.met`), another one may not read or write, nor let TMA read or write.
+The threads of a warp are one actor of the sanitizer. What one of them, or all by a store of a matrix (`stmatrix`,
+`wmma.store`), has written since they last met at a barrier or a `bar.warp.sync` (`Clocks.met`), another one may not
+read or write, nor let TMA read or write.
 """
 
 from __future__ import annotations
@@ -102,6 +103,6 @@ def _report(
         first = int(wrong.argmax())
         place = int(touch.places[first])
         lane = int(other[first])
-        who = "stmatrix" if lane == TOGETHER else sanitizer.group.thread_name(lane)
+        who = "a store of a matrix" if lane == TOGETHER else sanitizer.group.thread_name(lane)
         did = text.format(sanitizer.where(touch.memory, place), who)
         sanitizer.add("race", f"a thread {did}, and no barrier or bar.warp.sync is between them", op, int(by[place]))

@@ -244,14 +244,12 @@ def write(
         element: the type.
         shape: elements that one thread writes.
         shared: whether the pointer is of shared memory, whatever number it is.
-
-    Raises:
-        Unsupported: the memory is the shared memory of another block.
     """
     rank, offsets = len(shape), _offsets(shape)
     for part, allocation, start in parts(fiber, op, pointer, shared=shared):
         if allocation is part.group.window and not shared and _is_of_others(part, start):
-            raise Unsupported(op, "to the shared memory of another block")
+            _write_in_cluster(part, op, start, value, element, shape)
+            continue
         view, places = elements(allocation, start, element, offsets, rank)
         memory.write(part, op, view, [places], value, shape)
 
@@ -261,33 +259,48 @@ def _is_of_others(fiber: Fiber, address: Value) -> bool:
     return bool(np.any(own >= 1 << RANK_SHIFT))
 
 
-def _read_in_cluster(
-    fiber: Fiber, op: Instruction, address: Value, element: Scalar, shape: tuple[int, ...]
-) -> np.ndarray:
-    """Returns what threads read from the shared memory of blocks of their cluster."""
+def _in_cluster(
+    fiber: Fiber, op: Instruction, address: Value, element: Scalar, shape: tuple[int, ...], what: str
+) -> memory.Access:
+    """Returns the elements that threads access in the shared memory of blocks of their cluster: (lanes, elements)."""
     group = fiber.group
     address = values.lanes(np.asarray(address), fiber.count)
     block = (address >> RANK_SHIFT) - 1
     block = np.where(block < 0, group.block_of_lane, block)
     if group.sanitizer.enabled:
-        synchronization.note_remote(fiber, op, block, "reads shared memory")
+        synchronization.note_remote(fiber, op, block, what)
     window, item, count = group.shared, element.bytes, int(np.prod(shape, dtype=int))
     places = (address % (1 << RANK_SHIFT))[fiber.lanes][:, None] // item + np.arange(count)
     inside = (places < window.size // item) & (block[fiber.lanes] < group.blocks)[:, None]
     if not inside.all():
         view = contiguous(window, element, (window.size // item,))
         group.sanitizer.out_of_bounds(fiber, op, view, [memory.spread(fiber, places)], ~inside, 1)
-    access = memory.Access(
-        window,
-        element,
-        block[fiber.lanes][:, None] * (window.size // item) + places,
-        None if inside.all() else inside,
-        True,
-    )
+    positions = block[fiber.lanes][:, None] * (window.size // item) + places
+    return memory.Access(window, element, positions, None if inside.all() else inside, True)
+
+
+def _read_in_cluster(
+    fiber: Fiber, op: Instruction, address: Value, element: Scalar, shape: tuple[int, ...]
+) -> np.ndarray:
+    """Returns what threads read from the shared memory of blocks of their cluster."""
+    group = fiber.group
+    access = _in_cluster(fiber, op, address, element, shape, "reads shared memory")
     group.sanitizer.read(fiber, op, access)
     if group.counters is not None:
         group.counters.access(fiber, op, access, "load")
     return memory.spread(fiber, memory.gather(access).reshape(-1, *shape))
+
+
+def _write_in_cluster(
+    fiber: Fiber, op: Instruction, address: Value, value: Value, element: Scalar, shape: tuple[int, ...]
+) -> None:
+    """Writes to the shared memory of blocks of the threads' cluster."""
+    access = _in_cluster(fiber, op, address, element, shape, "writes shared memory")
+    value = np.asarray(value, element.dtype)
+    if value.ndim > len(shape):
+        value = value[fiber.lanes]
+    value = np.broadcast_to(value.reshape(*value.shape[: value.ndim - len(shape)], -1), access.positions.shape)
+    memory.put(fiber, op, access, value)
 
 
 def _offsets(shape: tuple[int, ...]) -> np.ndarray | int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from stepladder.extension.lib import narrow_floats
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Refusal
 from stepladder.mlir.bindings import ir
@@ -16,7 +17,7 @@ _MOVES = ("arith.constant", "arith.select")
 
 
 def check_types(generic: ir.Operation) -> None:
-    """Refuses arithmetic and casts of fp8: LLVM has neither; elements may be copied.
+    """Refuses arithmetic of fp8, and casts to it: LLVM has neither; elements may be copied and extended.
 
     Args:
         generic: a `linalg.generic`.
@@ -25,13 +26,17 @@ def check_types(generic: ir.Operation) -> None:
         Refusal: its body has such an op.
     """
     for op in walk(generic):
-        if not op.name.startswith(("arith.", "math.")) or op.name in _MOVES:
+        if not op.name.startswith(("arith.", "math.")) or op.name in _MOVES or _extends_fp8(op):
             continue
         for value in (*op.operands, *op.results):
             if isinstance(value.type, ir.FloatType) and value.type.width < _SMALLEST:
                 raise Refusal(
                     op, f"'{op.name}' of {value.type} outside of a matmul; accepted: f16, bf16, f32, f64 and integers"
                 )
+
+
+def _extends_fp8(op: ir.Operation) -> bool:
+    return op.name == "arith.extf" and narrow_floats.is_fp8(op.operands[0])
 
 
 def operand_loops(generic: ir.Operation, map_: ir.AffineMap) -> list[int | None]:
@@ -95,6 +100,10 @@ def compute_body(body: ir.Block, values: dict[ir.Value, ir.Value], loops: Mappin
             continue
         if any(operand in skipped for operand in item.operands):
             skipped.update(item.results)
+            continue
+        if _extends_fp8(item):
+            result = item.results[0]
+            values[result] = narrow_floats.extended(values[item.operands[0]], result.type)
             continue
         copy = item.clone().operation
         for place, operand in enumerate(item.operands):

@@ -44,7 +44,7 @@ def extended(value: ir.Value, type_: ir.Type) -> ir.Value:
 
     Args:
         value: a number or a vector.
-        type_: f16, bf16 or f32, or a vector of them, of as many elements.
+        type_: f16, bf16, f32 or f64, or a vector of them, of as many elements.
     """
     mantissa, distance = _LAYOUTS[str(_element(value.type))]
     i8, i16, f16 = (_like(value.type, ir.Type.parse(name)) for name in ("i8", "i16", "f16"))
@@ -65,9 +65,9 @@ def _widened(value: ir.Value, type_: ir.Type) -> ir.Value:
     """Returns numbers of fp8, in f16, in another type that has them all."""
     if type_ == value.type:
         return value
-    f32 = _like(value.type, ir.F32Type.get())
-    wide = arith.extf(f32, value)
-    return wide if type_ == f32 else arith.truncf(type_, wide)
+    if isinstance(_element(type_), (ir.F32Type, ir.F64Type)):
+        return arith.extf(type_, value)
+    return arith.truncf(type_, arith.extf(_like(value.type, ir.F32Type.get()), value))
 
 
 def _element(type_: ir.Type) -> ir.Type:

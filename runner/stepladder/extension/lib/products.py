@@ -170,7 +170,7 @@ def smallest(product: ir.Operation) -> tuple[list[ir.Operation], ir.Value]:
     for values in ([a, b, *rest], [b, *rest], [a, *rest], rest, []):
         ops = with_producers([product, *layout_sources(product, values)], STARTS)
         refusal = refusal_of(ops, product.results[0])
-        if refusal is None and _are_multiplied(*(_origin(value, ops) for value in (a, b))):
+        if refusal is None and _are_multiplied(a, b, ops):
             return ops, product.results[0]
         first = first or refusal
     if first is not None:
@@ -178,16 +178,35 @@ def smallest(product: ir.Operation) -> tuple[list[ir.Operation], ir.Value]:
     raise Refusal(product, f"a product of {_origin(a, ops)} and {_origin(b, ops)}; accepted: operands of one type")
 
 
-def _origin(value: ir.Value, ops: Sequence[ir.Operation]) -> ir.Type:
-    """Returns the element type that an operand has in front of the casts and views of a group."""
+def _origin(value: ir.Value, ops: Sequence[ir.Operation], *, extends_fp8: bool = False) -> ir.Type:
+    """Returns the element type that an operand has in front of the casts and views of a group.
+
+    Args:
+        value: the operand.
+        ops: the group.
+        extends_fp8: whether casts of fp8 are left out: kernels extend it to the type of the other operand.
+    """
     source = producer(value)
     while source is not None and source in ops and _is_layout(source):
+        if extends_fp8 and _element(source.operands[0]) != _element(value) and _is_fp8(_element(source.operands[0])):
+            break
         value = source.operands[0]
         source = producer(value)
+    return _element(value)
+
+
+def _element(value: ir.Value) -> ir.Type:
     return ir.RankedTensorType(value.type).element_type
 
 
-def _are_multiplied(a: ir.Type, b: ir.Type) -> bool:
-    """Tells whether kernels multiply elements of two types: of one, or of both kinds of fp8. Otherwise a cast to a
-    wider type stays an op of its own."""
-    return a == b or all(isinstance(type_, ir.FloatType) and type_.width == _FP8_BITS for type_ in (a, b))
+def _is_fp8(type_: ir.Type) -> bool:
+    return isinstance(type_, ir.FloatType) and type_.width == _FP8_BITS
+
+
+def _are_multiplied(a: ir.Value, b: ir.Value, ops: Sequence[ir.Operation]) -> bool:
+    """Tells whether a kernel of a group multiplies two operands: of one type, of both kinds of fp8, or fp8 that the
+    group extends to the type of the other. Otherwise a cast to a wider type stays an op of its own."""
+    types = [_origin(value, ops) for value in (a, b)]
+    if types[0] == types[1] or all(_is_fp8(type_) for type_ in types):
+        return True
+    return _origin(a, ops, extends_fp8=True) == _origin(b, ops, extends_fp8=True)

@@ -49,6 +49,8 @@ class Workspace(Protocol):
         splits: number of blocks of a tile.
         split: index of the block's split.
         vectors: number of vectors of a tile; known after `store`.
+        share: how many of them a block reduces, those of adjacent rows, or less if it is the last; 0 where blocks take
+            vectors in turn; known after `store`.
         transposed: whether vectors are parts of columns of the tile, and `coordinates` exchanged.
     """
 
@@ -56,6 +58,7 @@ class Workspace(Protocol):
     splits: int
     split: ir.Value
     vectors: int
+    share: int
     transposed: bool
 
     def store(self, accumulator: ir.Value) -> None:
@@ -140,6 +143,7 @@ class ClusterWorkspace:
         shape = list(type_.shape)
         rows, self._columns = reversed(shape) if self.transposed else shape
         self.vectors = rows * self._columns // WIDTH
+        self.share = -(-rows // self.splits) * self._columns // WIDTH
         pad = TRANSPOSED_PAD_BYTES if self.transposed else PAD_BYTES
         self._pitch = self._columns + pad // types.byte_width(type_.element_type)
         # At the begin of the block, before ops that warp specialization clones: the tile is allocated once.
@@ -215,7 +219,7 @@ class GlobalWorkspace:
         transposed: whether C is transposed, which makes no difference here.
     """
 
-    transposed = False
+    transposed, share = False, 0
 
     def __init__(
         self, launch: ir.Operation, splits: int, thread_count: int, rewriter: Rewriter, transposed: bool

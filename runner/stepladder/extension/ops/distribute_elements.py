@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from stepladder.extension.lib.arithmetic import apply, digits, equal, index, less_than, times
+from stepladder.extension.lib.arithmetic import apply, digits, equal, index, integer, less_than, times
 from stepladder.extension.lib.control_flow import create_if, operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.element_bodies import (
@@ -16,11 +16,12 @@ from stepladder.extension.lib.element_bodies import (
     load,
     operand_loops,
 )
+from stepladder.extension.lib.first_extrema import first_extremum_of
 from stepladder.extension.lib.folds import Fold, fold_of
 from stepladder.extension.lib.memory import extract, load_vector, store_vector
 from stepladder.extension.lib.partial_results import over_lanes
 from stepladder.extension.lib.threads import WARP
-from stepladder.mlir.bindings import ir, scf
+from stepladder.mlir.bindings import arith, ir, scf
 from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.traverse import origin, walk
 
@@ -28,6 +29,7 @@ from stepladder.mlir.traverse import origin, walk
 _VECTOR_BYTES = 16
 # With fewer threads, multiprocessors are idle: threads compute an element each.
 _FEWEST_THREADS = 1 << 15
+_FLOATS = (ir.F32Type, ir.F16Type, ir.BF16Type)  # which lanes exchange, as f32
 _VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast")
 
 
@@ -38,7 +40,9 @@ class DistributeElements(Tc.Operation, name="distribute_elements"):
     an op without reductions, where rows of the results are a multiple of them, operands have them in this order, and
     enough threads are left. Where the op reduces the innermost axis of an input, a warp computes an element: its lanes
     fold every 32nd value, so that they read neighbours, and then their results. Sums of 16-bit floating-point numbers
-    are f32, and rounded once. Buffers that a fill or a copy initializes are not written before the result.
+    are f32, and rounded once. Of an extremum with an index of it, each lane takes neighbouring values, so that the
+    first of equal ones is found; where the extremum is NaN, its first lane computes the element again. Buffers that a
+    fill or a copy initializes are not written before the result.
 
     Operands: a handle to a module with one function. Attributes: `threads`, of a block, a multiple of 32. Refuses a
     function with more ops than that, indexing maps that are not projected permutations, arithmetic and casts of fp8,
@@ -70,6 +74,10 @@ def distribute_elements(payload: ir.Operation, op: DistributeElements, rewriter:
     rewriter.erase_op(generic)
     for item in nest.initializing:
         rewriter.erase_op(item)
+
+
+def _is_i32(type_: ir.Type) -> bool:
+    return str(type_) == "i32"
 
 
 @dataclass
@@ -106,6 +114,7 @@ class _Nest:
         self.initializing: list[ir.Operation] = []
         self.initial = [self._initial(number) for number in range(self.outputs)]
         self.folds = self._folds()
+        self.extremum = first_extremum_of(generic) if self.reduced and self.folds is None else None
 
     def _sizes(self, loops: int) -> list[int]:
         sizes = [1] * loops
@@ -146,9 +155,13 @@ class _Nest:
     def _is_for_warps(self) -> bool:
         """Tells whether the lanes of a warp reduce an element: where the reduction runs along neighbours in memory, of
         types that lanes exchange."""
-        if self.folds is None or math.prod(self.sizes[loop] for loop in self.reduced) < WARP:
+        if math.prod(self.sizes[loop] for loop in self.reduced) < WARP:
             return False
-        if any(not isinstance(fold.type, ir.F32Type) and str(fold.type) != "i32" for fold in self.folds):
+        if self.extremum is not None:
+            types = [self.extremum.term.type] if isinstance(self.extremum.term.type, _FLOATS) else []
+        else:
+            types = [fold.type for fold in self.folds or () if isinstance(fold.type, ir.F32Type) or _is_i32(fold.type)]
+        if len(types) != (1 if self.extremum is not None else self.outputs):
             return False
         largest = max(self.maps[: self.inputs], key=len, default=[])
         return bool(largest) and largest[-1] == self.reduced[-1]
@@ -232,6 +245,9 @@ class _Nest:
         assert all(start is not None for start in starts)  # a reduction reads what it begins from
         begin = [fold.neutral() for fold in folds] if folds is not None else [item for item in starts if item]
         count = math.prod(self.sizes[loop] for loop in self.reduced)
+        if lane is not None and self.extremum is not None:
+            self._extremum(lane, loops, [start for start in starts if start], count)
+            return
         loop = scf.ForOp(lane or index(0), index(count), index(1 if lane is None else WARP), begin)
         with ir.InsertionPoint(loop.body):
             inner = {**loops, **self._indices(loop.induction_variable, self.reduced)}
@@ -252,6 +268,53 @@ class _Nest:
             return
         with create_if(equal(lane, index(0))):
             self._store(results, loops)
+
+    def _extremum(self, lane: ir.Value, loops: dict[int, ir.Value], starts: Sequence[ir.Value], count: int) -> None:
+        """Computes an extremum and where it is, by the lanes of a warp, each of neighbouring iterations.
+
+        Args:
+            lane: of the thread.
+            loops: indices of the element.
+            starts: what the outputs hold before.
+            count: of iterations.
+        """
+        found = self.extremum
+        assert found is not None
+        each, f32 = -(-count // WARP), ir.F32Type.get()
+        begin, end = apply(lambda x: x * each, lane), apply(lambda x: x * each + each, lane)
+        best = as_float(starts[found.value], f32)
+        loop = scf.ForOp(begin, arith.minui(end, index(count)), index(1), [best, integer(-1, 32)])
+        with ir.InsertionPoint(loop.body):
+            values = self._values({**loops, **self._indices(loop.induction_variable, self.reduced)})
+            term = as_float(values.get(found.term, found.term), f32)
+            so_far, number = loop.inner_iter_args
+            own = arith.index_cast(number.type, loop.induction_variable)
+            number = arith.select(found.exceeds(term, so_far), own, number)
+            scf.yield_([found.folded(so_far, term), number])
+        best, number = found.over_lanes(*loop.results_)
+        with create_if(equal(lane, index(0))):
+            branch = scf.IfOp(arith.cmpf(arith.CmpFPredicate.UNO, best, best), has_else=True)
+            with ir.InsertionPoint(branch.then_block):
+                again = scf.ForOp(index(0), index(count), index(1), list(starts))
+                with ir.InsertionPoint(again.body):
+                    inner = {**loops, **self._indices(again.induction_variable, self.reduced)}
+                    scf.yield_(self._iteration(inner, list(again.inner_iter_args)))
+                self._store(list(again.results_), loops)
+                scf.yield_([])
+            with ir.InsertionPoint(branch.else_block):
+                exceeds = arith.cmpi(arith.CmpIPredicate.sge, number, integer(0, 32))
+                place = arith.index_cast(ir.IndexType.get(), arith.maxsi(number, integer(0, 32)))
+                values = self._values({**loops, **self._indices(place, self.reduced)})
+                results = list(starts)
+                selected = values.get(found.selected, found.selected)
+                results[found.place] = arith.select(exceeds, selected, starts[found.place])
+                results[found.value] = as_float(best, starts[found.value].type)
+                self._store(results, loops)
+                scf.yield_([])
+
+    def _values(self, loops: dict[int, ir.Value]) -> dict[ir.Value, ir.Value]:
+        """Returns the values of the body that do not depend on the results so far, by those of the body."""
+        return self._computed(loops, [None] * self.outputs, {})
 
     def _indices(self, number: ir.Value, loops: Sequence[int]) -> dict[int, ir.Value]:
         """Returns the indices of loops in an iteration of the one loop that they are flattened to, row-major."""
@@ -281,7 +344,7 @@ class _Nest:
     def _folded(self, loops: dict[int, ir.Value], so_far: Sequence[ir.Value]) -> list[ir.Value]:
         """Returns the results so far with the terms of an iteration."""
         assert self.folds is not None
-        values = self._computed(loops, [None] * self.outputs, {})
+        values = self._values(loops)
         return [
             fold.folded(value, as_float(values.get(fold.term, fold.term), fold.type))
             for fold, value in zip(self.folds, so_far)

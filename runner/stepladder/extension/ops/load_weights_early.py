@@ -2,13 +2,14 @@
 
 import math
 
-from stepladder.extension.lib import dependent_launch, launches, memory, pipeline, reduction_stores, tma
-from stepladder.extension.lib.control_flow import body_of, enclosing_loops
+from stepladder.extension.lib import dependent_launch, launches, memory, pipeline, tma
+from stepladder.extension.lib.control_flow import body_of, enclosing_loops, next_op, operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+from stepladder.extension.lib.schedule import move_with_operands
 from stepladder.extension.lib.workspaces import is_workspace
 from stepladder.mlir.bindings import arith, ir, scf
 from stepladder.mlir.tensor_maps import READ_EARLY
-from stepladder.mlir.traverse import defining_op, origin, walk
+from stepladder.mlir.traverse import defining_op, origin, producer, walk
 from stepladder.mlir.windows import CAST
 
 
@@ -16,12 +17,12 @@ class LoadWeightsEarly(Tc.Operation, name="load_weights_early"):
     """Fills the stages of the pipeline with the larger operand before the block waits for the previous kernel.
 
     The producer's thread expects the bytes of both operands for the first k steps, as many as there are stages, and
-    issues the loads of the larger one. Then the block waits. The loop over k loads the other operand of these steps,
-    and both operands of the following ones. The previous kernel must not write the larger operand: an attribute of the
-    ops that create its descriptors states that it is read early.
+    issues the loads of the larger one. It initializes the mbarriers itself, so that it waits for no other thread,
+    except in clusters whose blocks load for each other. Then the block waits. The loop over k loads the other operand
+    of these steps, and both operands of the following ones. The previous kernel must not write the larger operand: an
+    attribute of the ops that create its descriptors states that it is read early.
 
-    The next kernel may begin when all blocks have waited: what precedes this kernel has ended by then. Blocks that
-    reduce splits of k in a cluster store C behind their arrival at the last barrier (`reduction_stores`).
+    The next kernel may begin when all blocks have waited: what precedes this kernel has ended by then.
 
     Operands: a handle to any op with one `gpu.launch` below, with specialized warps and a dependent launch.
     Refuses: a launch that does not wait for the previous kernel, or without one thread that issues all loads; operands
@@ -32,6 +33,7 @@ class LoadWeightsEarly(Tc.Operation, name="load_weights_early"):
 
 
 _SIDES = ("operand_a", "operand_b")
+_INIT = "nvgpu.mbarrier.init"
 _VIEWS = ("memref.cast", "memref.subview", "memref.collapse_shape", "memref.expand_shape", CAST)
 
 
@@ -67,10 +69,10 @@ def _mark(launch: ir.Operation, weights: list[ir.Operation]) -> None:
         create.attributes[READ_EARLY] = ir.UnitAttr.get()
 
 
-def _skip_early_steps(producer: ir.Block, side: str, stages: int, rewriter: Rewriter) -> None:
+def _skip_early_steps(role: ir.Block, side: str, stages: int, rewriter: Rewriter) -> None:
     """Makes the producer expect and load the larger operand only after the steps that are loaded early."""
-    (expect,) = walk(producer.owner, tma.EXPECT)
-    loads = walk(producer.owner, tma.LOAD)
+    (expect,) = walk(role.owner, tma.EXPECT)
+    loads = walk(role.owner, tma.LOAD)
     weights = [load for load in loads if _side(load) == side]
     loops = enclosing_loops(expect)
     if not loops:
@@ -103,16 +105,40 @@ def _keep_early_loads(copy: ir.Operation, side: str, stages: int, rewriter: Rewr
         rewriter.erase_op(op)
 
 
+def _init_by_producer(launch: ir.Operation, copy: ir.Operation) -> None:
+    """Makes the producer's thread initialize the mbarriers, and load directly after that.
+
+    Args:
+        launch: the launch.
+        copy: the `scf.if` of the producer's thread with the early loads.
+    """
+    barrier = pipeline.prologue_barrier(launch)
+    found = [op for op in operations_of(barrier.block) if op.is_before_in_block(barrier) and walk(op, _INIT)]
+    if barrier.name != "gpu.barrier" or len(found) != 1:
+        return  # blocks of a cluster that load to each other wait for the mbarriers of all
+    init = found[0]
+    condition = defining_op(copy.operands[0])
+    move_with_operands(condition, init)
+    init.operands[0] = condition.results[0]
+    place = next_op(init)
+    for op in walk(copy):
+        for value in op.operands:
+            source = producer(value)
+            if source is not None and source.block == init.block and place.is_before_in_block(source):
+                move_with_operands(source, place)
+    copy.move_before(place)
+
+
 @transform_op(LoadWeightsEarly)
 def load_weights_early(payload: ir.Operation, op: LoadWeightsEarly, rewriter: Rewriter) -> None:
     """Rewrites the one launch below `payload`; see the op."""
     launch = launches.find_launch(payload)
     allow, wait = (dependent_launch.control(launch, kind) for kind in ("launch_dependents", "wait"))
-    producer = dependent_launch.producer_of(launch)
+    role = dependent_launch.producer_of(launch)
     side, stages = _larger_side(launch), pipeline.stages_of(launch)
     _mark(launch, [load for load in walk(launch, tma.LOAD) if _side(load) == side])
-    copy = dependent_launch.copy_producer(launch, producer, wait)
+    copy = dependent_launch.copy_producer(launch, role, wait)
     _keep_early_loads(copy, side, stages, rewriter)
-    _skip_early_steps(producer, side, stages, rewriter)
+    _init_by_producer(launch, copy)
+    _skip_early_steps(role, side, stages, rewriter)
     allow.move_after(wait)
-    reduction_stores.store_behind_arrival(launch, rewriter)

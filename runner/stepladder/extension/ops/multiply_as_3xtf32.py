@@ -4,6 +4,7 @@ import itertools
 
 from stepladder.extension.lib.arithmetic import zero_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
+from stepladder.extension.lib.tf32_parts import split
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.traverse import attributes_of, walk
 
@@ -26,23 +27,6 @@ class MultiplyAs3xtf32(Tc.Operation, name="multiply_as_3xtf32"):
 
 _MMA = "nvgpu.mma.sync"
 _MARK = "tf32Enabled"
-_DROPPED = 13  # bits of f32 that tf32 does not have
-
-
-def _bits(like: ir.VectorType, value: int) -> ir.Value:
-    """Returns a vector of the shape of `like` with an i32 in all places."""
-    i32 = ir.IntegerType.get_signless(32)
-    type_ = ir.VectorType.get(like.shape, i32)
-    return arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, ir.IntegerAttr.get(i32, value)))
-
-
-def _split(fragment: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """Returns the first 11 bits of a fragment's elements, rounded to nearest with ties away from zero, and the rest."""
-    type_ = ir.VectorType(fragment.type)
-    bits = arith.bitcast(ir.VectorType.get(type_.shape, ir.IntegerType.get_signless(32)), fragment)
-    half = arith.addi(bits, _bits(type_, 1 << (_DROPPED - 1)))
-    large = arith.bitcast(type_, arith.andi(half, _bits(type_, -1 << _DROPPED)))
-    return large, arith.subf(fragment, large)
 
 
 def _multiply(mma: ir.Operation, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
@@ -67,7 +51,7 @@ def multiply_as_3xtf32(payload: ir.Operation, op: MultiplyAs3xtf32, rewriter: Re
             with ir.InsertionPoint(mma), mma.location:
                 for fragment in (a, b):
                     if fragment not in parts:
-                        parts[fragment] = _split(fragment)
+                        parts[fragment] = split(fragment, keeps_infinities=False)
                 (a_large, a_small), (b_large, b_small) = parts[a], parts[b]
                 type_ = ir.VectorType(sums.type)
                 step = arith.constant(type_, zero_of(type_))

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 
 from stepladder.extension.lib import launches, memory, pipeline, tma, warpgroup_ops
-from stepladder.extension.lib.arithmetic import constant_value, index, integer
+from stepladder.extension.lib.arithmetic import constant_value, index
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+from stepladder.extension.lib.tf32_parts import split
 from stepladder.extension.lib.workspaces import (
     COPY,
     WORKSPACE,
@@ -13,7 +14,7 @@ from stepladder.extension.lib.workspaces import (
     padded_columns,
 )
 from stepladder.mlir import types
-from stepladder.mlir.bindings import arith, ir
+from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import create_generic
 from stepladder.mlir.traverse import attributes_of, defining_op, producer, users_of, walk
 
@@ -34,7 +35,6 @@ class SplitIntoTf32(Tc.Operation, name="split_into_tf32"):
     target: Handle
 
 
-_DROPPED = 13  # bits of f32 that tf32 does not have
 _WIDTH = 4  # bytes of an element
 # What stands between a tile in shared memory and its loads; a cast where canonicalization has made offsets static.
 _VIEWS = (*memory.VIEWS, "memref.cast")
@@ -45,14 +45,6 @@ def _copy_to(view: ir.Value) -> ir.Operation | None:
     if not is_matrix_of_workspace(producer(view)):
         return None
     return next((user for user in users_of(view) if user.name == COPY and user.operands[1] == view), None)
-
-
-def _split_element(element: ir.Value) -> list[ir.Value]:
-    """Returns the large and the small part of an element, at the current insertion point."""
-    bits = arith.bitcast(ir.IntegerType.get_signless(32), element)
-    near = arith.addi(bits, integer(1 << (_DROPPED - 1), 32))
-    large = arith.bitcast(element.type, arith.andi(near, integer(-1 << _DROPPED, 32)))
-    return [large, arith.subf(element, large)]
 
 
 def _create_parts(source: ir.Value) -> list[ir.Value]:
@@ -66,7 +58,7 @@ def _create_parts(source: ir.Value) -> list[ir.Value]:
     identity = ir.AffineMap.get_identity(type_.rank)
     _, body = create_generic([source], views, [identity] * 3, {WORKSPACE: ir.UnitAttr.get()})
     with ir.InsertionPoint(body):
-        ir.Operation.create("linalg.yield", operands=_split_element(body.arguments[0]))
+        ir.Operation.create("linalg.yield", operands=list(split(body.arguments[0], keeps_infinities=True)))
     return views
 
 

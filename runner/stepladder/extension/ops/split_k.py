@@ -150,13 +150,20 @@ def _reduce_splits(workspace: Workspace, accumulator: ir.Value, thread_count: in
             pitches = [ir.MemRefType(source.type).get_strides_and_offset()[0][0] for source in sources]
             by_elements = any(pitch % WIDTH for pitch in pitches)
         writes = _Writes(elementwise, sources or tiles, accumulates, along_row, by_elements)
-        # Adjacent threads, then adjacent blocks, reduce adjacent vectors.
-        first = apply(lambda s, t: s * thread_count + t, workspace.split, threads.thread_id())
-        loop = scf.ForOp(first, index(workspace.vectors), index(workspace.splits * thread_count))
+        # Adjacent threads reduce adjacent vectors, of a block's own rows or in turn with the other blocks.
+        share, thread = workspace.share, threads.thread_id()
+        if share:
+            loop = scf.ForOp(thread, index(share), index(thread_count))
+        else:
+            first = apply(lambda s, t: s * thread_count + t, workspace.split, thread)
+            loop = scf.ForOp(first, index(workspace.vectors), index(workspace.splits * thread_count))
         with ir.InsertionPoint(loop.body):
             number = loop.induction_variable
+            if share:
+                number = apply(lambda s, v: s * share + v, workspace.split, number)
+            inside = index(workspace.vectors) if share * workspace.splits > workspace.vectors else None
             row, column_of_run = workspace.coordinates(number)
-            with create_if_below(row, rows_of_c):
+            with create_if_below(number, inside), create_if_below(row, rows_of_c):
                 total = _sum(workspace.load(number))
                 if elementwise is None:
                     total = _rounded(total, c_tile)

@@ -23,15 +23,15 @@ _FEW, _ELEMENT_BYTES = 32, 2
 # Part of HBM's rate at which weights are read; bytes a clock that a multiprocessor loads by TMA from HBM, with tiles of
 # up to 128 rows and taller ones; how much of this a byte of the other operand takes, which L2 holds; part of the first
 # stages that it has loaded while the kernel before ended.
-_HBM, _PORT, _TALL_PORT, _CACHED, _AHEAD = 0.96, 25.0, 23.0, 0.4, 0.5
-# How much longer a block takes than with tiles of 64 rows: it has fewer and larger stages. The same beyond 192 rows,
-# which is also the most of a consumer warpgroup; for each row of the other operand, as a fraction of the tile's; for
-# less than four stages; and for k steps of less than 256 bytes. Taller tiles without splits were slower.
-_TALLER, _TALLEST, _OTHER, _SHALLOW, _SHORT = 0.07, 0.01, 0.1, 0.02, 0.01
-_ROWS, _TALL_ROWS, _WARPGROUP_ROWS, _STAGES, _STEP_BYTES, _EPILOGUE_STAGES = 64, 128, 192, 4, 256, 2
+_HBM, _PORT, _TALL_PORT, _CACHED, _AHEAD = 0.97, 26.0, 30.0, 0.1, 0.59
+# How much longer a block takes than with tiles of 64 rows: less, as taller tiles load the other operand less often.
+# More beyond 192 rows, which is also the most of a consumer warpgroup; for less than five stages; and for k steps of
+# less than 256 bytes. Taller tiles without splits were slower.
+_TALLER, _TALLEST, _SHALLOW, _SHORT = -0.01, 0.1, 0.06, 0.01
+_ROWS, _TALL_ROWS, _WARPGROUP_ROWS, _STAGES, _STEP_BYTES, _EPILOGUE_STAGES = 64, 128, 192, 5, 256, 2
 # Microseconds that are not hidden: from launch to launch, a reduction of splits of k in a cluster and in global memory,
 # and of each further wave of blocks that are not persistent, with splits and without.
-_LAUNCH, _CLUSTER, _MEMORY, _SPLIT_WAVE, _WAVE = 2.0, 0.9, 1.3, 2.8, 1.0
+_LAUNCH, _CLUSTER, _MEMORY, _SPLIT_WAVE, _WAVE = 1.58, 0.05, 1.3, 2.8, 1.0
 # Microseconds that HBM is idle between kernels that wait before they load, and a fraction of their predicted times:
 # these lack both for products of few rows.
 _GAP, _LATE = 2.5, 0.18
@@ -141,7 +141,6 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> Array:
         return np.where(count > 0, np.maximum(weights / rate, (steps - ahead) * stage / port), 0.0)
 
     slower = _TALLER * (block_m > _ROWS) + _TALLEST * (block_m > _WARPGROUP_ROWS)
-    slower = slower + _OTHER * knobs.floats("block_n") / block_m
     slower = slower + _SHALLOW * (knobs.floats("stages", 1) < _STAGES)
     slower = slower + _SHORT * (block_k * size.in_bytes < _STEP_BYTES)
     further = np.where(persistent > 0, 0.0, ceil_divide(blocks, at_once) - 1)

@@ -1,0 +1,106 @@
+"""Reductions that keep where the first largest or smallest value is, as argmax and argmin: by the lanes of a warp."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stepladder.extension.lib.arithmetic import integer
+from stepladder.extension.lib.control_flow import operations_of
+from stepladder.extension.lib.threads import WARP
+from stepladder.mlir.bindings import arith, gpu, ir
+from stepladder.mlir.traverse import producer, users_of
+
+_MORE = {
+    "arith.maximumf": arith.CmpFPredicate.OGT,
+    "arith.maxnumf": arith.CmpFPredicate.OGT,
+    "arith.minimumf": arith.CmpFPredicate.OLT,
+    "arith.minnumf": arith.CmpFPredicate.OLT,
+}
+_EXTREMA = tuple(_MORE)
+_REVERSED = {arith.CmpFPredicate.OGT: arith.CmpFPredicate.OLT, arith.CmpFPredicate.OLT: arith.CmpFPredicate.OGT}
+
+
+@dataclass(frozen=True)
+class FirstExtremum:
+    """An extremum and what a body selects where a value exceeds the one so far.
+
+    Attributes:
+        value, place: the numbers of the outputs.
+        name: of the op that folds values.
+        term: the value of an iteration; `selected`: what becomes the other output.
+    """
+
+    value: int
+    place: int
+    name: str
+    term: ir.Value
+    selected: ir.Value
+
+    def exceeds(self, value: ir.Value, so_far: ir.Value) -> ir.Value:
+        """Returns whether a value exceeds the extremum so far, as i1; NaN does not, and is not exceeded.
+
+        Args:
+            value, so_far: of f32.
+        """
+        return arith.cmpf(_MORE[self.name], value, so_far)
+
+    def folded(self, so_far: ir.Value, value: ir.Value) -> ir.Value:
+        """Returns the extremum of two values.
+
+        Args:
+            so_far, value: of f32.
+        """
+        return ir.Operation.create(self.name, results=[so_far.type], operands=[so_far, value]).results[0]
+
+    def over_lanes(self, best: ir.Value, number: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """Returns for the first lane of a warp the extremum of all lanes, and the number of the first one that has it.
+
+        Each lane has those of values behind the ones of lower lanes. Where the extremum is NaN, the number is any.
+
+        Args:
+            best: of f32; number: of i32.
+        """
+        distance = 1
+        while distance < WARP:
+            other, further = (
+                gpu.shuffle(each, integer(distance, 32), integer(WARP, 32), gpu.ShuffleMode.DOWN)[0]
+                for each in (best, number)
+            )
+            number = arith.select(self.exceeds(other, best), further, number)
+            best = self.folded(best, other)
+            distance *= 2
+        return best, number
+
+
+def first_extremum_of(generic: ir.Operation) -> FirstExtremum | None:
+    """Returns how the two outputs of an op are reduced; None for another body.
+
+    Args:
+        generic: a `linalg.generic`.
+    """
+    body = generic.regions[0].blocks[0]
+    end = operations_of(body)[-1]
+    if len(end.operands) != 2:
+        return None
+    so_far = list(body.arguments)[-2:]
+    for value, place in ((0, 1), (1, 0)):
+        fold, choice = producer(end.operands[value]), producer(end.operands[place])
+        if fold is None or fold.name not in _EXTREMA or choice is None or choice.name != "arith.select":
+            continue
+        terms = [operand for operand in fold.operands if operand != so_far[value]]
+        condition = producer(choice.operands[0])
+        if len(terms) != 1 or condition is None or condition.name != "arith.cmpf":
+            continue
+        predicate = arith.CmpFPredicate(ir.IntegerAttr(condition.attributes["predicate"]).value)
+        compared = list(condition.operands)
+        if compared == [so_far[value], terms[0]]:
+            predicate, compared = _REVERSED.get(predicate), compared[::-1]
+        if (
+            predicate == _MORE[fold.name]
+            and compared == [terms[0], so_far[value]]
+            and choice.operands[2] == so_far[place]
+            and set(users_of(so_far[value])) == {fold, condition}
+            and users_of(so_far[place]) == [choice]
+        ):
+            return FirstExtremum(value, place, fold.name, terms[0], choice.operands[1])
+    return None

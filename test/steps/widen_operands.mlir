@@ -1,0 +1,84 @@
+// Operands of products of two floating-point types are extended to the narrowest type that has the numbers of both.
+//
+// RUN: %stepladder-opt %s --pipeline %transforms/functions/functions.mlir --step widen_operands --split-input-file \
+// RUN:   | FileCheck %s
+// RUN: %stepladder-opt %s --pipeline %transforms/functions/functions.mlir --step widen_operands --split-input-file \
+// RUN:   --set mixed_fp8=false | FileCheck %s --check-prefix=FP8
+
+// The wider type is that of B: A is extended, and the body multiplies its elements as they are.
+//
+// CHECK-LABEL: func.func @to_the_wider(
+// CHECK: %[[E:.+]] = tensor.empty() : tensor<8x16xf32>
+// CHECK: %[[W:.+]] = linalg.generic {{.*}} ins(%a : tensor<8x16xf16>) outs(%[[E]] : tensor<8x16xf32>)
+// CHECK: arith.extf %{{.*}} : f16 to f32
+// CHECK: %[[P:.+]] = linalg.generic {{.*}} ins(%[[W]], %b : tensor<8x16xf32>, tensor<16x32xf32>) outs(%zeros
+// CHECK-NEXT: ^bb0([[X:%.+]]: f32, [[Y:%.+]]: f32, [[S:%.+]]: f32):
+// CHECK-NEXT: [[XY:%.+]] = arith.mulf [[X]], [[Y]] : f32
+// CHECK-NEXT: [[N:%.+]] = arith.addf [[S]], [[XY]] : f32
+// CHECK-NEXT: linalg.yield [[N]]
+// CHECK: return %[[P]]
+func.func @to_the_wider(%a: tensor<8x16xf16>, %b: tensor<16x32xf32>, %zeros: tensor<8x32xf32>) -> tensor<8x32xf32> {
+  %r = linalg.matmul ins(%a, %b : tensor<8x16xf16>, tensor<16x32xf32>) outs(%zeros : tensor<8x32xf32>) -> tensor<8x32xf32>
+  return %r : tensor<8x32xf32>
+}
+
+// -----
+
+// Neither f16 nor bf16 has the numbers of the other: both become f32.
+//
+// CHECK-LABEL: func.func @to_another(
+// CHECK: arith.extf %{{.*}} : f16 to f32
+// CHECK: arith.extf %{{.*}} : bf16 to f32
+// CHECK: ins(%{{.*}}, %{{.*}} : tensor<8x16xf32>, tensor<16x32xf32>)
+func.func @to_another(%a: tensor<8x16xf16>, %b: tensor<16x32xbf16>, %zeros: tensor<8x32xf32>) -> tensor<8x32xf32> {
+  %r = linalg.matmul ins(%a, %b : tensor<8x16xf16>, tensor<16x32xbf16>) outs(%zeros : tensor<8x32xf32>) -> tensor<8x32xf32>
+  return %r : tensor<8x32xf32>
+}
+
+// -----
+
+// The body extends to f32 what the op extends to f16.
+//
+// CHECK-LABEL: func.func @within_the_body(
+// CHECK: arith.extf %{{.*}} : f8E4M3FN to f16
+// CHECK: ins(%a, %{{.*}} : tensor<8x16xf16>, tensor<16x32xf16>)
+// CHECK-NEXT: ^bb0([[X:%.+]]: f16, [[Y:%.+]]: f16, {{%.+}}: f32):
+// CHECK-NEXT: [[XW:%.+]] = arith.extf [[X]] : f16 to f32
+// CHECK-NEXT: [[YW:%.+]] = arith.extf [[Y]] : f16 to f32
+// CHECK-NEXT: arith.mulf [[XW]], [[YW]] : f32
+func.func @within_the_body(%a: tensor<8x16xf16>, %b: tensor<16x32xf8E4M3FN>, %zeros: tensor<8x32xf32>) -> tensor<8x32xf32> {
+  %r = linalg.matmul ins(%a, %b : tensor<8x16xf16>, tensor<16x32xf8E4M3FN>) outs(%zeros : tensor<8x32xf32>) -> tensor<8x32xf32>
+  return %r : tensor<8x32xf32>
+}
+
+// -----
+
+// wgmma multiplies both kinds of fp8; for other pipelines they become f16.
+//
+// CHECK-LABEL: func.func @both_kinds_of_fp8(
+// CHECK-NEXT: linalg.matmul
+// FP8-LABEL: func.func @both_kinds_of_fp8(
+// FP8: arith.extf %{{.*}} : f8E4M3FN to f16
+// FP8: arith.extf %{{.*}} : f8E5M2 to f16
+// FP8: ins(%{{.*}}, %{{.*}} : tensor<8x16xf16>, tensor<16x32xf16>)
+func.func @both_kinds_of_fp8(%a: tensor<8x16xf8E4M3FN>, %b: tensor<16x32xf8E5M2>, %zeros: tensor<8x32xf32>) -> tensor<8x32xf32> {
+  %r = linalg.matmul ins(%a, %b : tensor<8x16xf8E4M3FN>, tensor<16x32xf8E5M2>) outs(%zeros : tensor<8x32xf32>) -> tensor<8x32xf32>
+  return %r : tensor<8x32xf32>
+}
+
+// -----
+
+// Products of one type, of integers, and those that round an operand, stay.
+//
+// CHECK-LABEL: func.func @others(
+// CHECK-NEXT: linalg.matmul
+// CHECK-NEXT: linalg.matmul
+// CHECK-NEXT: linalg.matmul
+func.func @others(%a: tensor<8x16xf16>, %b: tensor<16x32xf16>, %i: tensor<8x16xi8>, %j: tensor<16x32xi16>, %w: tensor<16x32xf32>,
+    %zeros: tensor<8x32xf32>, %sums: tensor<8x32xi32>, %halves: tensor<8x32xf16>)
+    -> (tensor<8x32xf32>, tensor<8x32xi32>, tensor<8x32xf16>) {
+  %r = linalg.matmul ins(%a, %b : tensor<8x16xf16>, tensor<16x32xf16>) outs(%zeros : tensor<8x32xf32>) -> tensor<8x32xf32>
+  %s = linalg.matmul ins(%i, %j : tensor<8x16xi8>, tensor<16x32xi16>) outs(%sums : tensor<8x32xi32>) -> tensor<8x32xi32>
+  %t = linalg.matmul ins(%a, %w : tensor<8x16xf16>, tensor<16x32xf32>) outs(%halves : tensor<8x32xf16>) -> tensor<8x32xf16>
+  return %r, %s, %t : tensor<8x32xf32>, tensor<8x32xi32>, tensor<8x32xf16>
+}

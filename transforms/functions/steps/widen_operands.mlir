@@ -1,0 +1,21 @@
+// Extends operands of products of two element types that no kernel multiplies.
+//
+// Matrix units multiply elements of one type. Both operands are extended to the narrowest type that has all numbers of
+// either: the wider one of the two, f32 for f16 and bf16. The extension is exact, and an op of its own, which
+// `outline_matmuls` hands to the kernel of the matmul where that makes operands itself. `wgmma` multiplies one kind of
+// fp8 by the other; for other pipelines (`mixed_fp8` is false) both become f16.
+//
+// Before:
+//   %c = linalg.matmul ins(%a, %b : tensor<8x16xf16>, tensor<16x32xf32>) outs(%zeros : tensor<8x32xf32>)
+// After:
+//   %wide = linalg.generic ins(%a : tensor<8x16xf16>) outs(... : tensor<8x16xf32>) { arith.extf }
+//   %c = linalg.generic ins(%wide, %b : tensor<8x16xf32>, tensor<16x32xf32>) outs(%zeros : ...) {
+//     arith.mulf, arith.addf
+//   }
+
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @widen_operands(%module: !transform.any_op {transform.readonly}) {
+    "tc.widen_operands"(%module) {fp8 = 1 : i64, knobs = {fp8 = "0 if mixed_fp8 else 1"}} : (!transform.any_op) -> ()
+    transform.yield
+  }
+}

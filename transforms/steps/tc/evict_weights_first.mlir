@@ -1,0 +1,24 @@
+// Lets the L2 cache give up weights first, which a kernel reads once.
+//
+// A product of few rows reads each weight once. In the L2 cache, the lines of its weights take the place of lines that
+// are read again: A, which every block loads, and C, which the next kernel reads. Loads with the cache hint
+// `evict_first` make their own lines the first to be replaced. The loads are those of the operand that
+// `load_weights_early` names, which is larger than what the cache holds.
+//
+// Source: CUTLASS, whose TMA loads take such hints (`TMA::CacheHintSm90::EVICT_FIRST`). The ops of NVGPU have no
+// operand for them.
+//
+// Before:
+//   nvvm.cp.async.bulk.tensor.shared.cluster.global %tile, %b_map, %barrier, box[%k, %j] : !llvm.ptr<7>, !llvm.ptr
+// After:
+//   %evict_first = llvm.mlir.constant(0x12F0000000000000 : i64)
+//   nvvm.cp.async.bulk.tensor.shared.cluster.global %tile, %b_map, %barrier, box[%k, %j] l2_cache_hint = %evict_first
+//     : !llvm.ptr<7>, !llvm.ptr
+
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @evict_weights_first(%module: !transform.any_op {transform.readonly})
+      attributes {optimization, needs = ["load_weights_early"], when = "early_weights"} {
+    "tc.evict_first"(%module) : (!transform.any_op) -> ()
+    transform.yield
+  }
+}

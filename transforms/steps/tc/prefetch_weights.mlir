@@ -1,0 +1,37 @@
+// Prefetches the first weights of a block to L2 while its producer prepares to load them.
+//
+// Until the first load of a block goes to HBM, its producer initializes the mbarriers, and TMA fetches the descriptor
+// from memory, which is as far away as the weights. Consumers know the addresses at once, and have nothing to do: they
+// prefetch the weights of the first k steps, whose loads then find them in the L2 cache or on their way to it. More
+// than two steps make the kernel slower, since each row is then requested twice while HBM is busy.
+//
+// As by `load_weights_early`, a prefetch of weights is correct before the wait, and delivers no data anyway. The kernel
+// takes the pointer to the weights beside their descriptor.
+//
+// Before:
+//   scf.if %leader {
+//     nvgpu.mbarrier.init ...
+//     scf.for %k = 0 to min(%end, 1024) step 128 { expect bytes of both; load %b_map[%j, %k] }
+//   }
+// After, with boxes of 128 rows:
+//   scf.if %is_consumer {
+//     scf.for %k = 0 to min(%end, 256) step 128 {
+//       scf.for %row = %thread to 128 step 128 {
+//         if %k + %row is inside of B { nvvm.prefetch level = L2 %address_of_b }
+//       }
+//     }
+//   }
+//   scf.if %leader { ... }
+
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
+
+  transform.named_sequence @prefetch_weights(%module: !transform.any_op {transform.readonly})
+      attributes {optimization, needs = ["load_weights_early"], when = "early_weights"} {
+    "tc.prefetch_weights"(%module) {steps = 2 : i64} : (!transform.any_op) -> ()
+
+    %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()
+    transform.yield
+  }
+}
