@@ -97,7 +97,8 @@ def test_results_are_read_back() -> None:
 
 
 def test_the_constants_in_the_package_choose_as_well_as_they_say() -> None:
-    from fit_cost_model import Data, usable
+    from fit_cost_model import usable
+    from fit_data import Data
     from stepladder.pipeline.cost_model import gpu
 
     data = Data(usable(measured("wgmma_sweep_bf16-bf16")))
@@ -121,7 +122,7 @@ def test_results_name_knobs_and_values_that_the_pipeline_has(pattern: str) -> No
 
 
 def test_a_kernel_without_a_knob_of_others_is_named() -> None:
-    from fit_cost_model import Group
+    from fit_data import Group
     from stepladder.runtime.errors import StepladderError
 
     first, second = measured("wgmma_sweep_bf16-bf16")[:2]
@@ -157,7 +158,8 @@ def test_a_fit_uses_no_problem_that_is_held_out() -> None:
 
 def test_a_fit_finds_the_constants_that_times_were_made_with() -> None:
     from evolution import evolve
-    from fit_cost_model import Data, with_constants
+    from fit_cost_model import with_constants
+    from fit_data import Data
     from stepladder.pipeline.cost_model import gpu
     from stepladder.pipeline.cost_model.constants import CONSTANTS, WARPGROUP
 

@@ -1,0 +1,188 @@
+"""Measured kernels for the fit of the cost model: grouped for prediction, and by problem for judgement."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
+
+from measured_kernels import Kernel
+from stepladder.pipeline.cost_model import gpu as gpus
+from stepladder.pipeline.cost_model import warp, warpgroup
+from stepladder.pipeline.cost_model.columns import Array, Columns
+from stepladder.pipeline.cost_model.terms import Size
+from stepladder.runtime.errors import StepladderError
+
+BYTES = {"f16": 2.0, "bf16": 2.0, "f32": 4.0, "i8": 1.0, "i32": 4.0, "f8E4M3FN": 1.0, "f8E5M2": 1.0}
+# How sharply a fit tells settings apart: predicted times that differ by this part count as almost the same choice.
+SHARPNESS = 0.03
+TIME_WEIGHT, SQUARE_WEIGHT = 1 / 3, 4.0
+FIRST = 4
+
+
+@dataclass(frozen=True)
+class Group:
+    """Kernels that one call of a model predicts: of one pipeline, with the same types and layouts.
+
+    Args:
+        pipeline: that made them.
+        kernels: the measured ones.
+        knobs: their knobs as columns.
+        size: of their problems; sizes are columns.
+    """
+
+    pipeline: str
+    kernels: list[Kernel]
+    knobs: Columns
+    size: Size
+
+    @classmethod
+    def of(cls, kernels: list[Kernel]) -> Group:
+        """Returns a group of kernels.
+
+        Args:
+            kernels: of one pipeline, with the same types and layouts.
+
+        Raises:
+            StepladderError: a kernel lacks a knob that others have.
+        """
+        first = kernels[0]
+        names = set(first.knobs).union(*(kernel.knobs for kernel in kernels))
+        defaults = {
+            "split_k": 1,
+            "split_k_workspace": "cluster",
+            "tile_scheduler": "data_parallel",
+            "prefetch": "cp_async",
+            "swap_operands": False,
+            "dependent_launch": True,
+            "early_weights": False,
+        }
+        for kernel in kernels:
+            missing = sorted(names - set(kernel.knobs) - set(defaults))
+            if missing:
+                raise StepladderError(f"{kernel.source}: a kernel has no {', '.join(missing)}")
+        values = {name: np.array([kernel.knobs.get(name, defaults.get(name)) for kernel in kernels]) for name in names}
+        values["shared_bytes"] = np.array([kernel.shared_bytes for kernel in kernels])
+        m, n, k = (np.array([kernel.problem[name] for kernel in kernels], float) for name in "mnk")
+        problem = first.problem
+        size = Size(
+            m,
+            n,
+            k,
+            BYTES[problem["a_type"]],
+            BYTES[problem["c_type"]],
+            problem["acc_type"],
+            problem["accumulate"],
+            problem.get("a_layout", "row"),
+            problem.get("b_layout", "row"),
+        )
+        if first.knobs.get("swap_operands"):
+            size = exchanged(size)
+        return cls(first.pipeline, kernels, Columns(values, {}, len(kernels)), size)
+
+    def predict(self, gpu: gpus.Gpu) -> Array:
+        """Returns the predicted times of the kernels, in us.
+
+        Args:
+            gpu: with the constants of the model.
+        """
+        if self.pipeline == "wgmma":
+            return warpgroup.predict(self.knobs, self.size, gpu)["total"]
+        return warp.predict(self.knobs, self.size, gpu, self.pipeline)["total"]
+
+
+def exchanged(size: Size) -> Size:
+    """Returns the problem that a kernel with exchanged operands computes: the transpose of C.
+
+    Args:
+        size: the problem.
+    """
+    other = {"row": "column", "column": "row"}
+    return replace(
+        size, m=size.n, n=size.m, a_layout=other[size.b_layout], b_layout=other[size.a_layout], c_layout="column"
+    )
+
+
+class Data:
+    """Measured kernels, grouped for prediction, and by problem for judgement."""
+
+    def __init__(self, kernels: Sequence[Kernel]) -> None:
+        grouped: dict[tuple[str, ...], list[Kernel]] = {}
+        for kernel in kernels:
+            problem = kernel.problem
+            key = (
+                kernel.pipeline,
+                problem["a_type"],
+                problem["acc_type"],
+                problem["c_type"],
+                kernel.layouts,
+                str(problem["accumulate"]),
+                str("split_k" in kernel.knobs),
+                str(kernel.knobs.get("swap_operands", False)),
+            )
+            grouped.setdefault(key, []).append(kernel)
+        self.groups = [Group.of(members) for members in grouped.values()]
+        self.kernels = [kernel for group in self.groups for kernel in group.kernels]
+        self.measured = np.array([kernel.microseconds for kernel in self.kernels])
+        numbers: dict[tuple[str, ...], int] = {}
+        self.problem = np.array([numbers.setdefault(kernel.key, len(numbers)) for kernel in self.kernels], int)
+        self.problems = len(numbers)
+        best = np.full(self.problems, np.inf)
+        np.minimum.at(best, self.problem, self.measured)
+        self.loss = np.log(self.measured / best[self.problem])
+        self.count = np.bincount(self.problem, minlength=self.problems)
+
+    def predict(self, gpu: gpus.Gpu) -> Array:
+        """Returns the predicted times of all kernels, in us.
+
+        Args:
+            gpu: with the constants of the model.
+        """
+        return np.concatenate([group.predict(gpu) for group in self.groups])
+
+    def objective(self, gpu: gpus.Gpu) -> float:
+        """Returns the value that a fit minimizes; problems with one kernel count for their time only.
+
+        Args:
+            gpu: with the constants of the model.
+        """
+        predicted = np.log(self.predict(gpu))
+        errors = np.abs(predicted - np.log(self.measured))
+        least = np.full(self.problems, np.inf)
+        np.minimum.at(least, self.problem, predicted)
+        weight = np.exp(-(predicted - least[self.problem]) / SHARPNESS)
+        loss = self.loss + SQUARE_WEIGHT * self.loss**2
+        lost = np.bincount(self.problem, weight * loss) / np.bincount(self.problem, weight)
+        chosen = self.count > 1
+        times = np.bincount(self.problem, errors) / self.count
+        return float(lost[chosen].mean() + TIME_WEIGHT * times.mean())
+
+    def judge(self, predicted: Array) -> dict[str, float]:
+        """Returns the quality of the choices by predicted times, over the problems with more settings than FIRST.
+
+        The best measured time is divided by that of the first choice, and by the best of the first FIRST; the geometric
+        mean and the least value are given for each, the same for ratios to cuBLAS, and the mean error of a time.
+
+        Args:
+            predicted: times of all kernels, in us.
+        """
+        rows = []
+        for number in np.flatnonzero(self.count > FIRST):
+            members = np.flatnonzero(self.problem == number)
+            members = members[np.argsort(predicted[members], kind="stable")]
+            losses = np.exp(-self.loss[members])
+            ratios = np.array([self.kernels[i].cublas_microseconds / self.kernels[i].microseconds for i in members])
+            rows.append((losses[0], losses[:FIRST].max(), ratios[0], ratios[:FIRST].max()))
+        columns = np.array(rows).T if rows else np.ones((4, 1))
+        names = ("first_of_best", "best_of_four_of_best", "first_of_cublas", "best_of_four_of_cublas")
+        found = {"problems": len(rows)}
+        for name, values in zip(names, columns):
+            mean, least = float(np.exp(np.log(values).mean())), float(values.min())
+            found |= {name: round(mean, 3), f"{name}_least": round(least, 3)}
+        error = np.exp(np.abs(np.log(predicted / self.measured)).mean()) - 1
+        return found | {"mean_error_of_a_time": round(float(error), 3)}
