@@ -14,6 +14,8 @@ FUNCTIONS = (
     ("%v = math.erf %x : f32",),
     ("%v = math.sin %x : f32",),
     ("%v = math.floor %x : f32",),
+    ("%v = math.round %x : f32",),
+    ("%v = math.trunc %x : f32",),
     ("%a = math.absf %x : f32", "%v = math.sqrt %a : f32"),
     ("%c = arith.constant 0.0 : f32", "%v = arith.maximumf %x, %c : f32"),
     ("%c = arith.constant -0.75 : f32", "%v = arith.mulf %x, %c : f32"),

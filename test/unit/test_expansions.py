@@ -34,3 +34,18 @@ def test_magnitudes_that_kernels_compute_stay() -> None:
     with mlir_context():
         module = select(parse_payload(TEXT.replace("i64", "i32"), "payload.mlir")).module
         assert [op.name for op in walk(module) if op.name.startswith("math.abs")] == ["math.absi"]
+
+
+@pytest.mark.usefixtures("needs_ptxas")
+def test_roundings_to_whole_numbers() -> None:
+    """Of two nearest numbers, `round` takes that which is farther from 0; `trunc` rounds towards 0."""
+    text = """func.func @f(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+      %a = math.round %x : tensor<8xf32>
+      %b = math.trunc %x : tensor<8xf32>
+      return %a, %b : tensor<8xf32>, tensor<8xf32>
+    }
+    """
+    x = np.array([0.5, -0.5, 2.5, -1.75, 1.25, -0.25, np.inf, 2.0**24], np.float32)
+    nearest, towards = stepladder.compile(text, device="emulator", target="sm_80")(x)
+    assert nearest.tolist() == [1, -1, 3, -2, 1, 0, np.inf, 2.0**24]
+    assert towards.tolist() == [0, 0, 2, -1, 1, 0, np.inf, 2.0**24] and np.signbit(towards[1])

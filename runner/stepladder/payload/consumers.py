@@ -28,7 +28,7 @@ SCALAR_OPS = frozenset(
     f"math.{name}"
     for name in (
         *("absf", "absi", "ceil", "cos", "erf", "exp", "exp2", "expm1", "floor", "fma", "log", "log1p", "log2"),
-        *("roundeven", "rsqrt", "sin", "sqrt", "tanh"),
+        *("round", "roundeven", "rsqrt", "sin", "sqrt", "tanh"),
     )
 )
 _TYPES = ("f16", "bf16", "f32", "i1", "i8", "i16", "i32")

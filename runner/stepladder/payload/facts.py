@@ -69,7 +69,7 @@ FACTS = (
 )
 
 # Functions of `math` that are an instruction or two, and the instructions of the others and of a division.
-_SHORT_FUNCTIONS = ("math.absf", "math.absi", "math.fma", "math.floor", "math.ceil", "math.roundeven")
+_SHORT_FUNCTIONS = tuple(f"math.{name}" for name in ("absf", "absi", "fma", "floor", "ceil", "round", "roundeven"))
 _FUNCTION_COST = 20
 # Bits that the rows of operands that are parts of buffers begin at multiples of.
 _ROW_BITS = 128

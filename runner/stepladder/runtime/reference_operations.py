@@ -19,7 +19,7 @@ ARITHMETIC = frozenset(
     f"math.{name}"
     for name in (
         *("absf", "absi", "ceil", "floor", "exp", "exp2", "expm1", "log", "log2", "log1p", "sqrt", "rsqrt", "tanh"),
-        *("sin", "cos", "roundeven", "erf", "powf", "fma"),
+        *("sin", "cos", "round", "roundeven", "erf", "powf", "fma"),
     )
 )
 # Casts between floating-point types: they keep a value as it is.

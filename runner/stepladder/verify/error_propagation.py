@@ -69,7 +69,7 @@ _KEPT = ("arith.absf", "math.absf", "math.absi", "arith.negf", "arith.extf", "ar
 _EXTREMES = tuple(f"arith.{name}" for name in ("maximumf", "minimumf", "maxnumf", "minnumf", "maxsi", "minsi"))
 # Ops that round the exact result to nearest, if their type does not have it.
 _TO_NEAREST = tuple(f"arith.{name}" for name in ("addf", "subf", "mulf", "sitofp", "uitofp"))
-_TO_INTEGERS = ("math.ceil", "math.floor", "math.roundeven")
+_TO_INTEGERS = tuple(f"math.{name}" for name in ("ceil", "floor", "round", "roundeven"))
 # Ops whose result is exact where the operands are.
 _UNROUNDED = (
     *_EXTREMES,

@@ -48,6 +48,12 @@ def _multiply(arrays: NumPyArrays, x: Array, y: Array) -> Array:
     return x * y
 
 
+def _round_away(arrays: NumPyArrays, x: Array) -> Array:
+    """Returns the nearest whole numbers; of two, that which is farther from 0."""
+    whole = arrays.xp.trunc(x)
+    return whole + arrays.xp.where(arrays.xp.abs(x - whole) >= 0.5, arrays.xp.sign(x), arrays.xp.zeros_like(x))
+
+
 def _of(name: str) -> Callable[..., Array]:
     """Returns a function that NumPy and PyTorch have under one name."""
     return lambda arrays, *operands: getattr(arrays.xp, name)(*operands)
@@ -92,6 +98,7 @@ ARITHMETIC: dict[str, Callable[..., Array]] = {
     "math.tanh": _of("tanh"),
     "math.sin": _of("sin"),
     "math.cos": _of("cos"),
+    "math.round": _round_away,
     "math.roundeven": _of("round"),
     "math.rsqrt": lambda arrays, x: 1 / arrays.xp.sqrt(x),
     "math.erf": lambda arrays, x: arrays.erf(x),
