@@ -31,7 +31,7 @@ def expand(function: ir.Operation) -> None:
 
 
 def _expand_truncation(op: ir.Operation) -> None:
-    """Replaces a rounding towards zero, which NVVM's conversion has not: of numbers below zero up, of others down."""
+    """Replaces a rounding towards zero, which the conversion to NVVM lacks, by one up below zero, and else down."""
     (value,), type_ = op.operands, op.results[0].type
     zero = _zero(type_)
     below = ir.IntegerType.get_signless(1)
