@@ -1,19 +1,10 @@
 """Products of two floating-point types: operands are extended, exactly, to a type that kernels multiply."""
 
-import ml_dtypes
 import numpy as np
 import pytest
 
 import stepladder
-
-TYPES = {
-    "f16": np.float16,
-    "bf16": ml_dtypes.bfloat16,
-    "f32": np.float32,
-    "f64": np.float64,
-    "f8E4M3FN": ml_dtypes.float8_e4m3fn,
-    "f8E5M2": ml_dtypes.float8_e5m2,
-}
+from emulator_ops import FORMATS
 
 
 def payload(a: str, b: str, sums: str) -> str:
@@ -48,7 +39,7 @@ def test_products_of_two_types(a: str, b: str, target: str) -> None:
     kernel = stepladder.compile(payload(a, b, sums), target=target, device="emulator")
     rng = np.random.default_rng(0)
     # Sums of products of these are exact in f32, and the numbers in each type.
-    x, y = ((rng.integers(-6, 7, shape) / 4).astype(TYPES[type_]) for shape, type_ in (((24, 48), a), ((48, 40), b)))
+    x, y = ((rng.integers(-6, 7, shape) / 4).astype(FORMATS[type_]) for shape, type_ in (((24, 48), a), ((48, 40), b)))
     np.testing.assert_array_equal(kernel(x, y), x.astype(np.float64) @ y.astype(np.float64))
 
 

@@ -8,7 +8,7 @@
 // A block may write to another one as soon as that has started. All threads arrive at the barrier of the cluster in the
 // prologue, so that the wait behind the main loop ends at once.
 //
-// Source: CUTLASS and cuBLAS reduce in distributed shared memory too; the direction of the transfer is ours.
+// Source: PTX ISA, distributed shared memory: a block may also write to the shared memory of others of its cluster.
 //
 // Before:
 //   memref.store %sum, %split_k_workspace[%row, %column]
