@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stepladder.mlir.bindings import ir, passmanager
+from stepladder.mlir.linalg_ops import create_named_op
 from stepladder.mlir.traverse import walk
 
 _BY_UPSTREAM = ("fpowi", "clampf")
@@ -19,19 +20,28 @@ def expand(function: ir.Operation) -> None:
 
     Powers with constant integers become multiplications, clamps extrema, tests for numbers that are not finite
     comparisons, a sine and cosine two ops, roundings towards zero those down and up, and magnitudes of wide integers
-    the larger of a number and its negative.
+    the larger of a number and its negative. A sum of products by `math.fma` becomes one of products and sums, and
+    `tensor.splat` a `linalg.fill`. Loops of `affine` become those of `scf`, and regions that run anyway go.
 
     Args:
         function: a function; it is changed where there are such ops.
     """
     if walk(function, *(f"math.{name}" for name in _BY_UPSTREAM)):
         passmanager.PassManager.parse(f"{function.name}(math-expand-ops{{ops={','.join(_BY_UPSTREAM)}}})").run(function)
+    if walk(function, "affine.for"):
+        passmanager.PassManager.parse(f"{function.name}(lower-affine)").run(function)
+    if walk(function, "scf.execute_region", "scf.index_switch"):  # by constants
+        passmanager.PassManager.parse(f"{function.name}(canonicalize)").run(function)
     for op in walk(function, "math.trunc"):
         _expand_truncation(op)
     for op in walk(function, "math.isfinite", "math.isinf", "math.isnan", "math.isnormal"):
         _expand_test(op)
     for op in walk(function, "math.sincos"):
         _expand_sincos(op)
+    for op in walk(function, "math.fma"):
+        _expand_fma(op)
+    for op in walk(function, "tensor.splat"):
+        _expand_splat(op)
     for op in walk(function, "math.absi"):
         element = _element(op.results[0].type)
         if isinstance(element, ir.IntegerType) and element.width > _WIDEST:
@@ -98,6 +108,30 @@ def _expand_sincos(op: ir.Operation) -> None:
     with ir.InsertionPoint(op), op.location:
         both = [_created(name, value.type, value) for name in ("math.sin", "math.cos")]
     _replace(op, *both)
+
+
+def _expand_fma(op: ir.Operation) -> None:
+    """Replaces a product and sum that adds to what a reduction has summed so far; others are rounded once."""
+    parent, (left, right, total) = op.parent, op.operands
+    if parent is None or "reduction" not in str(parent.attributes.get("iterator_types", "")):
+        return
+    arguments = parent.regions[0].blocks[0].arguments
+    if total != arguments[len(arguments) - 1]:
+        return
+    with ir.InsertionPoint(op), op.location:
+        product = _created("arith.mulf", total.type, left, right)
+        new = _created("arith.addf", total.type, total, product)
+    _replace(op, new)
+
+
+def _expand_splat(op: ir.Operation) -> None:
+    type_ = op.results[0].type
+    if len(op.operands) > 1:  # with dynamic dimensions
+        return
+    with ir.InsertionPoint(op), op.location:
+        empty = _created("tensor.empty", type_)
+        filled = create_named_op("linalg.fill", [op.operands[0]], empty).results[0]
+    _replace(op, filled)
 
 
 def _expand_magnitude(op: ir.Operation) -> None:

@@ -459,7 +459,7 @@ func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf16>, %C: tensor<32x64xf32>
 // matmul under a condition
 func.func @f(%A: memref<32x96xf16>, %B: memref<96x64xf16>, %C: memref<32x64xf32>, %on: i1) {
   scf.if %on {
-    // refused: linalg.matmul is inside 'scf.if'; it must be at the top level of the function
+    // refused: linalg.matmul is inside 'scf.if'
     linalg.matmul ins(%A, %B : memref<32x96xf16>, memref<96x64xf16>) outs(%C : memref<32x64xf32>)
   }
   return
