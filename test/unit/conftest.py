@@ -6,6 +6,7 @@ times as many; pytest's option --hypothesis-seed=N then repeats a run.
 
 import math
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Callable
@@ -21,6 +22,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # No test reads or writes the user's tuning database.
 os.environ["STEPLADDER_TUNING_DATABASE"] = os.path.join(tempfile.gettempdir(), "stepladder-none", "tuning.json")
+
+# A shell without job control starts what runs in the background with SIGINT ignored, and tests interrupt processes.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The tests run from a checkout too that is not installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "runner"))
