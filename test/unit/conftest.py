@@ -4,6 +4,7 @@ Tests of random examples draw the same ones in every run. With STEPLADDER_TEST_P
 times as many; pytest's option --hypothesis-seed=N then repeats a run.
 """
 
+import gc
 import math
 import os
 import signal
@@ -80,6 +81,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if NO_GPU and item.get_closest_marker("gpu") is not None:
             item.add_marker(skip)
+
+
+def pytest_collection_finish() -> None:
+    """Keeps what was imported and collected out of garbage collection: full ones would search it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)
