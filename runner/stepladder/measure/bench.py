@@ -124,8 +124,7 @@ def bench_bundles(
                 _require_exact("cublas", plain[0], launches["cublas"][0], matmul_program(alone), alone)
         resets = [prepare_data(each, bundles[0].constants()) for each in copies]
         resets += [prepare_data(each) for each in plain if each not in copies]
-        restore, every = _reset_all([reset for reset, _ in resets]), resets[0][1]
-        restore_every = None if every is None else every * count
+        restore, restore_every = _reset_all(resets, count)
         contestants = [
             Contestant(name, problem.flops, in_turn(of_copies), restore, restore_every, count)
             for name, of_copies in launches.items()
@@ -183,15 +182,19 @@ def _cublas(problem: Problem, operands: Sequence[MatmulBuffers]) -> tuple[list[C
     return [repeated(library.enqueue, problem.products) for library in libraries], description
 
 
-def _reset_all(resets: Sequence[Callable[[], None] | None]) -> Callable[[], None] | None:
-    """Returns a function that enqueues the resets of all copies; None where launches change none."""
-    known = [reset for reset in resets if reset is not None]
+Reset = tuple[Callable[[], None] | None, int | None]
+
+
+def _reset_all(resets: Sequence[Reset], copies: int) -> Reset:
+    """Returns what `prepare_data` does for one copy of the operands, for all of them, which launches take in turn."""
+    known = [reset for reset, _ in resets if reset is not None]
+    every = resets[0][1]
 
     def restore() -> None:
         for reset in known:
             reset()
 
-    return restore if known else None
+    return restore if known else None, None if every is None else every * copies
 
 
 def by_problem(bundles: Sequence[Bundle]) -> list[list[Bundle]]:
@@ -236,9 +239,7 @@ def _require_exact(
         )
 
 
-def prepare_data(
-    buffers: MatmulBuffers, constants: Mapping[str, np.ndarray] | None = None
-) -> tuple[Callable[[], None] | None, int | None]:
+def prepare_data(buffers: MatmulBuffers, constants: Mapping[str, np.ndarray] | None = None) -> Reset:
     """Fills the operands with random data (`check.random_inputs`), or with the payload's constants, by role.
 
     Args:
