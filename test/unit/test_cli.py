@@ -4,12 +4,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, cast
 
 import pytest
 
 from conftest import make_manifest
 from stepladder import __version__
+from stepladder.cli import function_bundle
 from stepladder.cli import main as cli
 from stepladder.cli import opt
 from stepladder.cli.commands import run
@@ -19,7 +20,7 @@ from stepladder.measure.tuning.database import default_path
 from stepladder.payload.writing import matmul_text
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.request import Request
-from stepladder.runtime.bundle import write_bundle
+from stepladder.runtime.bundle import FunctionBundle, write_bundle
 from stepladder.runtime.errors import (
     BAD_INPUT,
     FAILED,
@@ -73,6 +74,13 @@ def test_an_empty_name_is_refused(line: list[str], name: str, capsys: pytest.Cap
     assert cli.main(line) == BAD_INPUT
     assert capsys.readouterr() == ("", f"error: argument '{name}' is empty\n")
     assert opt.main(["x.mlir", "--dump-dir", ""]) == BAD_INPUT
+
+
+@pytest.mark.parametrize("option", ["--grid=1", "--dynamic-shared=0", "--tolerance=0", "--expect=0=x", "--plugin=x.py"])
+def test_a_function_takes_no_options_of_one_kernel(option: str) -> None:
+    args = cli._parser(["emulate"]).parse_args(["emulate", "f.bundle", option])
+    with pytest.raises(StepladderError, match=f"{option.partition('=')[0]} is for one kernel or for IR"):
+        function_bundle.emulate(args, cast(FunctionBundle, None))
 
 
 def test_a_database_that_is_named_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -91,9 +91,9 @@ def positive(text: str) -> int:
     except ValueError:
         value = 0
     if value < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a size: sizes are whole numbers from 1")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from 1")
     if value > LARGEST_SIZE:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a size: sizes are at most {LARGEST_SIZE}")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at most {LARGEST_SIZE}")
     return value
 
 
