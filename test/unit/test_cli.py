@@ -10,9 +10,8 @@ import pytest
 
 from conftest import make_manifest
 from stepladder import __version__
-from stepladder.cli import function_bundle
+from stepladder.cli import function_bundle, opt
 from stepladder.cli import main as cli
-from stepladder.cli import opt
 from stepladder.cli.commands import run
 from stepladder.emulator import matmul
 from stepladder.emulator.memory.findings import Finding
