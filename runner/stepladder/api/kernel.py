@@ -250,7 +250,7 @@ class Kernel:
         if out is None:
             if self.signature.reads_out and self.signature.initial is None:
                 raise ArgumentError("argument 'out' is missing: the kernel adds the product to what it holds")
-            out = empty_like(memory[0], wanted.type, shape or wanted.shape, stream)
+            out = empty_like(memory[0], wanted.type, wanted.shape if shape is None else shape, stream)
         self.signature.check_overlap(views, out, further)
         if device is None:
             if self.device != EMULATOR:

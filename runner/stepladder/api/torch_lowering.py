@@ -25,13 +25,13 @@ _FOREIGN = {
     "ml_program": "random numbers, which kernels do not draw; accepted: a module in eval mode, without dropout",
 }
 # Parts of the names of such ops in PyTorch.
-_ORDERING = ("sort", "scatter", "index_put", "cum", "nonzero", "unique", "kthvalue", "median", "mode")
+_ORDERING = ("sort", "scatter", "index_put", "nonzero", "unique", "mode")
 # Of those that end the process where torch-mlir lowers them.
 _SCATTERS = ("aten.scatter", "aten.scatter_reduce", "aten.scatter_add")
 _INSTEAD = (
     "accepted: elementwise ops, reductions, argmax, views, slices, concatenations, gathers (embedding, gather, "
-    "index_select), where, cumsum, sort, topk, scatter, index_put; the caller computes the others before or after the "
-    "compiled module"
+    "index_select), where, cumsum, cummax, sort, topk, median, scatter, scatter_reduce, index_put; the caller computes "
+    "the others before or after the compiled module"
 )
 _COMPLEX = (torch.complex32, torch.complex64, torch.complex128)
 
@@ -133,15 +133,20 @@ def _names(program: Any) -> list[str]:  # noqa: ANN401
 
 
 def _check_ops(program: Any) -> None:  # noqa: ANN401
-    """Refuses ops on which torch-mlir ends the process, and complex numbers."""
+    """Refuses ops on which torch-mlir ends the process or does not end, and complex numbers."""
     named = [f"'{name}'" for name in _names(program) if name.rpartition(".")[0] in _SCATTERS]
     if named:
         raise StepladderError(
-            f"the module has {', '.join(named)} of indices that are not as large as the tensor along the other axes, "
-            "or that reduce",
+            f"the module has {', '.join(named)} of a tensor without axes, or indices of another number of axes",
             notes=[_INSTEAD],
         )
     for node in program.graph.nodes:
+        extents = getattr(node.meta.get("val"), "shape", ())
+        if not all(isinstance(extent, int) for extent in extents):
+            raise StepladderError(
+                f"the module has '{node.target}', whose result has a size that depends on data",
+                notes=["accepted: static sizes, such as those of where(mask, x, 0) instead of x[mask]"],
+            )
         if getattr(node.meta.get("val"), "dtype", None) in _COMPLEX:
             what = f"'{node.target}'" if node.op == "call_function" else "an input"
             raise StepladderError(f"the module has complex numbers ({what}), which no kernel computes")
