@@ -91,14 +91,18 @@ def _block_diagonal(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
 
 
 _aten = torch.ops.aten
+# By name: an underscore begins the names of ATen's ops without a function of PyTorch.
+_NAMED = {
+    "_cdist_forward": _distances,
+    "_pdist_forward": _own_distances,
+    "_embedding_bag": _embedding_bag,
+    "_embedding_bag_forward_only": _embedding_bag,
+}
 # Ops, and functions of their arguments that return the same.
 TABLE: dict[Any, Callable[..., Any]] = {
-    _aten._cdist_forward.default: _distances,
-    _aten._pdist_forward.default: _own_distances,
+    **{getattr(_aten, name).default: function for name, function in _NAMED.items()},
     _aten.addmv.default: decomposition_table[_aten.addmv.default],
     _aten.block_diag.default: _block_diagonal,
     _aten.embedding_bag.padding_idx: _embedding_bag,
-    _aten._embedding_bag.default: _embedding_bag,
-    _aten._embedding_bag_forward_only.default: _embedding_bag,
     _aten.roll.default: _roll,
 }
