@@ -102,6 +102,7 @@ from stepladder.extension.ops import (
     transpose_operands,
     unroll_loops,
     unwrap_vectors,
+    wait_at_start,
     widen_operands,
 )
 from stepladder.mlir.bindings import ir

@@ -21,18 +21,21 @@ from stepladder.pipeline.automatic import first_of, pipelines_for
 from stepladder.pipeline.codegen.kernel import find_program
 from stepladder.pipeline.codegen.machine_code import check_resources, generate
 from stepladder.pipeline.context import parse_payload
+from stepladder.pipeline.definition import KnobValue
 from stepladder.pipeline.group_knobs import is_faster
 from stepladder.pipeline.groups import build_group
 from stepladder.pipeline.library import pipeline_file
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import Run, run_pipeline
-from stepladder.runtime import bundle
+from stepladder.runtime import bundle, targets
 from stepladder.runtime.bundle.function import ALIGNMENT
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.problem import operand_of
 
 _OUTLINED = "outline_elementwise"
+# The knob, of matmuls too, and the step that let a kernel start while the one before it ends.
+_DEPENDENT, _WAITS = "dependent_launch", "wait_at_start"
 _VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast")
 
 
@@ -195,7 +198,10 @@ class Compiler:
 
     def _plain(self, text: str, name: str) -> Stage:
         pipeline = "rows" if _kind(name) == "rows" else "elementwise"
-        run = run_pipeline(text, f"stage {name}", Request(pipeline_file(pipeline), {"target": self.target}))
+        settings: dict[str, KnobValue] = {"target": self.target}
+        if targets.find(self.target).compute_capability >= targets.HOPPER:
+            settings[_DEPENDENT] = self.request.settings.get(_DEPENDENT, True)
+        run = run_pipeline(text, f"stage {name}", Request(pipeline_file(pipeline), settings))
         kernel = find_program(run.module).kernel
         code = generate(kernel, use_cache=self.use_cache)
         check_resources(kernel, code)
@@ -224,6 +230,7 @@ class Compiler:
             code.registers,
             {"stores": code.spill_stores, "loads": code.spill_loads},
             tuple(step.name for step in run.steps),
+            dependent_launch=any(step.name == _WAITS for step in run.steps),
         )
         roles: dict[int, tuple[str, ...]] = {}
         for place, parameter in enumerate(kernel.parameters):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from stepladder.runtime.buffers import Borrowed, Buffer
-from stepladder.runtime.bundle import Argument, FunctionBundle, Launch, Manifest, TmaDescriptor
+from stepladder.runtime.bundle import Argument, FunctionBundle, Launch, Manifest, PlainKernel, TmaDescriptor
 from stepladder.runtime.device import Device
 from stepladder.runtime.driver import Cuda, CudaError
 from stepladder.runtime.element_types import element_type
@@ -95,8 +95,8 @@ class LoadedFunction:
     def launchers(self, addresses: Mapping[int, int], stream: int) -> list[Callable[[], None]]:
         """Returns functions that enqueue a kernel each, in order; they neither allocate nor copy.
 
-        A matmul that waits for the kernel before it itself may start while that one ends (programmatic dependent
-        launch); one that reads operands before it waits, where `overlap` finds that none writes them.
+        A kernel that waits for the one before it itself may start while that one ends (programmatic dependent launch);
+        one that reads operands before it waits, where `overlap` finds that none writes them.
 
         Args:
             addresses: of the buffers of arguments and results, by their places in the manifest's `buffers`.
@@ -152,6 +152,7 @@ class LoadedFunction:
                 ranges(variable),
                 bool(early),
                 manifest.dependent_launch,
+                isinstance(manifest, PlainKernel) and manifest.waits_at_start,
                 all(buffers[number].kind == "argument" and buffers[number].number in self._kept for number in variable),
             )
 

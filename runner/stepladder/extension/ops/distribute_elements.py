@@ -9,12 +9,15 @@ from stepladder.extension.lib.control_flow import create_if, operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.element_bodies import (
     LANES,
+    VECTOR_BYTES,
     as_float,
     check_types,
     compute_body,
     create_forall,
+    has_vectors,
     load,
     operand_loops,
+    vector_bits,
 )
 from stepladder.extension.lib.first_extrema import first_extremum_of
 from stepladder.extension.lib.folds import Fold, fold_of
@@ -25,8 +28,6 @@ from stepladder.mlir.bindings import arith, ir, scf
 from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.traverse import origin, walk
 
-# Bytes of the vectors that threads load and store, to which the buffers of kernels are aligned.
-_VECTOR_BYTES = 16
 # With fewer threads, multiprocessors are idle: threads compute an element each.
 _FEWEST_THREADS = 1 << 15
 _FLOATS = (ir.F32Type, ir.F16Type, ir.BF16Type)  # which lanes exchange, as f32
@@ -86,13 +87,6 @@ class _Initial:
 
     number: ir.Value | None = None
     buffer: ir.Value | None = None
-
-
-def _bits_of(element: ir.Type) -> int:
-    """Returns the bits of an element that vectors have; 0 for another one: fp8, which LLVM does not have, and bits."""
-    least = 16 if isinstance(element, ir.FloatType) else 8
-    is_number = isinstance(element, ir.FloatType | ir.IntegerType)
-    return element.width if is_number and element.width >= least else 0
 
 
 class _Nest:
@@ -176,13 +170,10 @@ class _Nest:
         for operand, map_ in zip(self.generic.operands, self.maps):
             if inner not in map_ and operand not in self.generic.operands[self.inputs :]:
                 continue
-            type_ = ir.MemRefType(operand.type)
-            bits = _bits_of(type_.element_type)
-            is_whole = type_.layout == ir.AffineMapAttr.get(ir.AffineMap.get_identity(type_.rank))
-            if map_[-1:] != [inner] or map_.count(inner) > 1 or not bits or not is_whole:
+            if map_[-1:] != [inner] or map_.count(inner) > 1 or not has_vectors(operand, 1):
                 return 1
-            widest = max(widest, bits)
-        lanes = _VECTOR_BYTES * 8 // widest
+            widest = max(widest, vector_bits(ir.MemRefType(operand.type).element_type))
+        lanes = VECTOR_BYTES * 8 // widest
         is_copy = len(operations_of(self.body)) == 1
         has_threads = is_copy or math.prod(self.sizes) // lanes >= _FEWEST_THREADS
         return lanes if self.sizes[inner] % lanes == 0 and has_threads else 1

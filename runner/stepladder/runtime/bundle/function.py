@@ -78,8 +78,8 @@ class PlainKernel:
         spills: bytes of spill `stores` and `loads` a thread.
         steps: names of the steps that made it, in order.
         problems: of a group, what its matmuls compute.
-        tma_descriptors, cluster, dynamic_shared_memory, dependent_launch, read_early: as those of a `Manifest`, of a
-            group.
+        tma_descriptors, cluster, dynamic_shared_memory, read_early: as those of a `Manifest`, of a group.
+        dependent_launch: as that of a `Manifest`.
     """
 
     kernel_name: str
@@ -97,13 +97,21 @@ class PlainKernel:
     dependent_launch: bool = False
     read_early: tuple[str, ...] = ()
 
+    @property
+    def waits_at_start(self) -> bool:
+        """Whether it waits for the kernel before it first, and then lets the next one start: the kernel of no matmul
+        that supports programmatic dependent launch."""
+        return self.dependent_launch and not self.problems
+
     def to_json(self) -> dict[str, Any]:
         """Returns the kernel as JSON data; only that of a group has the fields of groups."""
         data = asdict(self)
         data["problems"] = [problem_json(problem) for problem in self.problems]
         if not self.problems:
-            for name in ("problems", "tma_descriptors", "cluster", "dynamic_shared_memory", "dependent_launch"):
+            for name in ("problems", "tma_descriptors", "cluster", "dynamic_shared_memory"):
                 del data[name]
+            if not self.dependent_launch:
+                del data["dependent_launch"]
         if not self.read_early:
             del data["read_early"]
         return data

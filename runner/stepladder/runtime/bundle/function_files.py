@@ -201,7 +201,6 @@ def _parse_kernel(fields: Fields) -> PlainKernel:
             "tma_descriptors": descriptors,
             "cluster": fields.triple("cluster"),
             "dynamic_shared_memory": fields.integer("dynamic_shared_memory"),
-            "dependent_launch": fields.boolean("dependent_launch"),
             # Came later: kernels of bundles without it read nothing before they wait.
             "read_early": fields.strings("read_early", default=()),
         }
@@ -214,6 +213,8 @@ def _parse_kernel(fields: Fields) -> PlainKernel:
         registers=fields.integer("registers"),
         spills={name: fields.object("spills").integer(name) for name in ("stores", "loads")},
         steps=fields.strings("steps"),
+        # Came later: kernels of no matmul without it do not wait.
+        dependent_launch=fields.boolean("dependent_launch", default=False),
         **group,
     )
 
