@@ -161,7 +161,9 @@ class Attention(Text):
         groups, heads, d = model.key // model.head, model.query // model.key, model.head
         x = self.argument(m, model.hidden)
         cos, sin = (self.argument(m, self.half, element="f32") for _ in range(2))
-        caches = [self.argument(m, groups, context, d) for _ in range(2)] if context is not None else []
+        caches = []
+        if context is not None:
+            caches = [self.argument(m, groups, context, d, result=number) for number in (1, 2)]
         inner = self.rms_norm(x, m, model.hidden)
         q, k, v = (self.linear(inner, m, model.hidden, n) for n in (model.query, model.key, model.key))
         q = self.rotated(self.reshaped(q, (m, model.query), (m, groups * heads, d)), groups * heads, cos, sin)
@@ -196,18 +198,20 @@ class Attention(Text):
             tuple(f"{loops} -> {item}" for item in (of_q, of_k, of_p)), (q, queries), given[0], shape
         )
         outer = of_p
-        body = [f"%scale = arith.constant {d**-0.5} : f32", "%y = arith.mulf %x0, %scale : f32"]
+        scale = f"%scale = arith.constant {d**-0.5} : f32"
+        body = [scale, "%z = arith.mulf %x0, %scale : f32", "%y = arith.truncf %z : f32 to bf16"]
+        scores = self.generic(outer, shape, "bf16", [(scores, shape, "f32", None)], body)
+        body = ["%y = arith.extf %x0 : bf16 to f32"]
         if context is None:
             body = [
-                body[0],
                 "%t = linalg.index 2 : index",
                 "%s = linalg.index 3 : index",
                 "%is_before = arith.cmpi ule, %s, %t : index",
                 f"%low = arith.constant {_LOW} : f32",
-                "%z = arith.mulf %x0, %scale : f32",
+                "%z = arith.extf %x0 : bf16 to f32",
                 "%y = arith.select %is_before, %z, %low : f32",
             ]
-        scores = self.generic(outer, shape, "f32", [(scores, shape, "f32", None)], body)
+        scores = self.generic(outer, shape, "f32", [(scores, shape, "bf16", None)], body)
         parts = self.softmax(scores, shape)
         order = loops.replace("s, d", "d, s")
         sums = self.contracted(

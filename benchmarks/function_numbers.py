@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 
 import stepladder
+from model_functions import EPSILON
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,26 @@ def numpy_attend(q: np.ndarray, k: np.ndarray, v: np.ndarray, is_causal: bool) -
         scores = np.where(np.tri(q.shape[2], dtype=bool), scores, -np.inf)
     parts = np.exp(scores - scores.max(-1, keepdims=True))
     return parts / parts.sum(-1, keepdims=True) @ v
+
+
+def library_of(torch: Any) -> Library:  # noqa: ANN401
+    """Returns PyTorch's operations.
+
+    Args:
+        torch: the module.
+    """
+    functional = torch.nn.functional
+
+    def rms_norm(x: Any, weight: Any) -> Any:  # noqa: ANN401
+        return functional.rms_norm(x, weight.shape, weight, EPSILON)
+
+    def attend(q: Any, k: Any, v: Any, is_causal: bool) -> Any:  # noqa: ANN401
+        return functional.scaled_dot_product_attention(q, k, v, is_causal=is_causal, enable_gqa=True)
+
+    def joined(parts: Sequence[Any], like: Any) -> Any:  # noqa: ANN401
+        return torch.cat(parts, -1).to(like.dtype)
+
+    return Library(functional.linear, functional.silu, torch.relu, rms_norm, attend, joined)
 
 
 def expected(kind: str, x: Any, weights: Sequence[Any], library: Library) -> tuple:  # noqa: ANN401

@@ -38,7 +38,7 @@ import duel
 import stepladder
 from attention_functions import Attention
 from common import new_parser, run, write_result
-from function_numbers import Library, distance, error_of, expected, numpy_attend, random_arrays
+from function_numbers import Library, distance, error_of, expected, library_of, numpy_attend, random_arrays
 from model_functions import EPSILON, MODELS, SMALL, Model, payload
 from stepladder.runtime.device import Device
 from stepladder.verify.function_check import norm_tolerance
@@ -171,26 +171,6 @@ def tuned(torch: Any, call: Callable[..., tuple], weights: Sequence[Any]) -> Cal
     return torch.compile(Layers(), mode="max-autotune")
 
 
-def library_of(torch: Any) -> Library:  # noqa: ANN401
-    """Returns PyTorch's operations.
-
-    Args:
-        torch: the module.
-    """
-    functional = torch.nn.functional
-
-    def rms_norm(x: Any, weight: Any) -> Any:  # noqa: ANN401
-        return functional.rms_norm(x, weight.shape, weight, EPSILON)
-
-    def attend(q: Any, k: Any, v: Any, is_causal: bool) -> Any:  # noqa: ANN401
-        return functional.scaled_dot_product_attention(q, k, v, is_causal=is_causal, enable_gqa=True)
-
-    def joined(parts: Sequence[Any], like: Any) -> Any:  # noqa: ANN401
-        return torch.cat(parts, -1).to(like.dtype)
-
-    return Library(functional.linear, functional.silu, torch.relu, rms_norm, attend, joined)
-
-
 def measure(
     functions: dict[str, stepladder.Function], kind: str, model: Model, m: int, others: Collection[str]
 ) -> dict[str, Any]:
@@ -229,10 +209,15 @@ def measure(
     def eager(x: Any, *weights: Any) -> tuple:  # noqa: ANN401
         return expected(kind, x, weights, library)
 
-    def new_outs() -> list[Any]:
-        return [torch.empty(item.shape, dtype=torch.bfloat16, device="cuda") for item in first.outputs]
+    def new_outs(given: Sequence[Any]) -> list[Any]:
+        return [
+            given[first.in_place[number]]
+            if number in first.in_place
+            else torch.empty(item.shape, dtype=torch.bfloat16, device="cuda")
+            for number, item in enumerate(first.outputs)
+        ]
 
-    outs = [new_outs() for _ in layers]
+    outs = [new_outs(given) for given in layers]
     calls: dict[str, list[Callable[[], object]]] = {
         name: [
             lambda each=each, given=given, out=out: each(*given, out=out[0] if len(out) == 1 else out)
@@ -248,8 +233,9 @@ def measure(
             graphs[name], several[name] = captured(torch, each[0]), captured(torch, in_order(each))
             behind_itself = [item for item in (several[name], several[name]) if item is not None]
             for run_all in (in_order(each), in_order(behind_itself)) if behind_itself else (in_order(each),):
-                for out in itertools.chain(*outs):
-                    out.fill_(float("nan"))
+                for number, out in itertools.chain(*map(enumerate, outs)):
+                    if number not in first.in_place:
+                        out.fill_(float("nan"))
                 run_all()
                 torch.cuda.synchronize()
                 error = max(error, *(distance(one, two) for a, b in zip(outs, wanted) for one, two in zip(a, b)))

@@ -38,13 +38,15 @@ class Text:
         self.arguments: list[str] = []
         self.count = 0
 
-    def argument(self, *shape: int, element: str = "bf16") -> str:
+    def argument(self, *shape: int, element: str = "bf16", result: int | None = None) -> str:
         """Adds an argument and returns its name.
 
         Args:
             shape, element: of the tensor.
+            result: the number of the result that takes its memory; None for none.
         """
-        self.arguments.append(f"%a{len(self.arguments)}: {type_of(shape, element)}")
+        mark = "" if result is None else f" {{tf.aliasing_output = {result} : i32}}"
+        self.arguments.append(f"%a{len(self.arguments)}: {type_of(shape, element)}{mark}")
         return f"%a{len(self.arguments) - 1}"
 
     def new(self, text: str) -> str:

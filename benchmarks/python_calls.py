@@ -24,8 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 import stepladder
 from common import command_line, run, write_result
-from function_numbers import expected
-from functions import compiled, library_of
+from function_numbers import expected, library_of
+from functions import compiled
 from model_functions import SMALL
 from pairs_few_rows import down, pair
 from stepladder.runtime.device import Device

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from stepladder.extension.lib.donation import donated
 from stepladder.extension.lib.products import is_product
 from stepladder.extension.lib.stages import as_payload, group_of, is_private
 from stepladder.mlir import diagnostics
@@ -274,6 +275,7 @@ class Plan:
                 "a copy between buffers is left between the kernels of the function",
                 location=diagnostics.location_text(op.location),
             )
+        self.aliases = {result: number for number, result in donated(function).items()}
         for argument in self.block.arguments:
             self._number(argument)
 
@@ -370,7 +372,9 @@ class Plan:
         if source is None:
             number = ir.BlockArgument(value).arg_number
             if number >= self.arguments:
-                return self._place(bundle.FunctionBuffer("result", number - self.arguments, element, shape))
+                number -= self.arguments
+                alias = self.aliases.get(number)
+                return self._place(bundle.FunctionBuffer("result", number, element, shape, aliases=alias))
             if number in self.constants:
                 return self._place(bundle.FunctionBuffer("constant", number, element, shape, data=self.file_of(number)))
             return self._place(bundle.FunctionBuffer("argument", number, element, shape))

@@ -220,11 +220,14 @@ class DeviceFunction:
         self.bundle = bundle
         self.loaded = LoadedFunction(device, bundle, kept)
         manifest = bundle.manifest
+        self._aliases = manifest.aliases
         self._buffers = {
             place: device.allocate(buffer.bytes)
             for kind in ("argument", "result")
             for place, buffer in manifest.of_kind(kind)
+            if place not in self._aliases
         }
+        self._buffers |= {result: self._buffers[argument] for result, argument in self._aliases.items()}
         addresses = {place: buffer.address for place, buffer in self._buffers.items()}
         self._launchers = self.loaded.launchers(addresses, int(device.session.stream.handle))
 
@@ -234,8 +237,9 @@ class DeviceFunction:
     def __exit__(self, kind: object, *exception: object) -> None:
         # After an error the context may be broken, and freeing would hide the first error.
         if kind is None:
-            for buffer in self._buffers.values():
-                buffer.free()
+            for place, buffer in self._buffers.items():
+                if place not in self._aliases:
+                    buffer.free()
             self.loaded.free()
 
     def enqueue(self) -> None:
@@ -268,6 +272,8 @@ class DeviceFunction:
         self.load(inputs)
         results = self.bundle.manifest.of_kind("result")
         for place, buffer in results:  # all ones is NaN, and an integer that no right result is
+            if place in self._aliases:
+                continue
             dtype = element_type(buffer.element_type).dtype
             self._buffers[place].upload(np.full(buffer.bytes, 0xFF, np.uint8).view(dtype).reshape(buffer.shape))
         self.enqueue()

@@ -139,7 +139,8 @@ class RowKernel:
                 buffer = op.op.operands[number]
                 if origin(buffer, VIEWS) not in self.made and list(op.body.arguments[number].uses):
                     coordinates = [None if loop is None else loops[loop] for loop in op.maps[number]]
-                    if coordinates and coordinates[-1] == column:
+                    last = coordinates[-1] if coordinates else None
+                    if last is not None and last == column:
                         self._loaded_element(buffer, coordinates)
 
     def _reduce(self, op: RowOp, stored: Sequence[int]) -> None:
