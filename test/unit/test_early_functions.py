@@ -81,6 +81,9 @@ def test_projections_of_few_rows(
     bundle = bundle_of(projections(rows, 4096, [4096, 1024, 1024]), settings, constant_weights=promised)
     assert groups_of(bundle) == groups
     assert len(bundle.manifest.launches) == (1 if groups else 3)
+    launch = bundle.manifest.launches[0]
+    if rows == 4 and launch.kernel is not None:  # tiles of 64 columns, with operands exchanged
+        assert launch.kernel.grid == ((4096 + 1024 + 1024) // 64, 1, 1)
 
 
 def test_numbers_of_a_group() -> None:
