@@ -149,3 +149,31 @@ def test_an_argument_that_another_op_reads_keeps_its_memory() -> None:
     given = arrays(3, 3)
     y, cache = EmulatedFunction(bundle).run(dict(enumerate(given)))
     assert (y[0] == 2 * D).all() and (cache[0, 3] == 2).all() and (given[1] == 1).all()
+
+
+JAX = """module @jit_step {
+  func.func public @main(%arg0: tensor<2x64xf16>, %arg1: tensor<24x64xf16> {tf.aliasing_output = 1 : i32},
+      %arg2: tensor<64x64xf16>, %arg3: tensor<i32>) -> (tensor<2x64xf16>, tensor<24x64xf16>) {
+    %0 = stablehlo.dot_general %arg0, %arg2, contracting_dims = [1] x [0]
+      : (tensor<2x64xf16>, tensor<64x64xf16>) -> tensor<2x64xf16>
+    %1 = stablehlo.slice %0 [0:1, 0:64] : (tensor<2x64xf16>) -> tensor<1x64xf16>
+    %2 = stablehlo.iota dim = 0 : tensor<24x64xi32>
+    %3 = stablehlo.broadcast_in_dim %arg3, dims = [] : (tensor<i32>) -> tensor<24x64xi32>
+    %4 = stablehlo.compare EQ, %2, %3, SIGNED : (tensor<24x64xi32>, tensor<24x64xi32>) -> tensor<24x64xi1>
+    %5 = stablehlo.broadcast_in_dim %1, dims = [0, 1] : (tensor<1x64xf16>) -> tensor<24x64xf16>
+    %6 = stablehlo.select %4, %5, %arg1 : tensor<24x64xi1>, tensor<24x64xf16>
+    return %0, %6 : tensor<2x64xf16>, tensor<24x64xf16>
+  }
+}
+"""
+
+
+def test_a_donated_argument_of_jax() -> None:
+    """What makes the condition is fused into the op that writes one row."""
+    function = stepladder.compile(JAX, target="sm_90a", device="emulator")
+    assert isinstance(function, stepladder.Function) and function.in_place == {1: 1}
+    cache = np.zeros((24, 64), np.float16)
+    function(np.ones((2, 64), np.float16), cache, np.eye(64, dtype=np.float16), np.array(5, np.int32))
+    assert (cache[5] == 1).all() and cache.sum() == 64
+    writer = function.manifest.launches[1].kernel
+    assert writer is not None and writer.grid == (1, 1, 1)

@@ -9,9 +9,8 @@ from stepladder.extension.lib.arithmetic import constant_value
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import producer
+from stepladder.payload.stablehlo import ALIAS
 
-# The attribute of an argument that names the result, by its number, as JAX writes it for `donate_argnums`.
-ALIAS = "tf.aliasing_output"
 _CASTS = ("arith.index_cast", "arith.index_castui")
 _EQUAL, _BELOW = 0, 6  # `eq` and `ult` of arith.cmpi
 
