@@ -1,4 +1,4 @@
-"""Measures whole functions beside PyTorch: MLPs, gated MLPs and attention projections of public model sizes.
+"""Measures whole functions beside PyTorch: MLPs, projections and attention blocks of public model sizes.
 
     python benchmarks/functions.py --json docs/results/functions.json [--tokens 2048,8] [--kinds mlp] [--models Llama]
     python benchmarks/functions.py --json docs/results/functions_eager.json --eager-only --tokens 1,8,32
