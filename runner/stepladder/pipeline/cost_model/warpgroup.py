@@ -264,7 +264,8 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     cluster = cluster_m * cluster_n
     tiles = cut(size, knobs)
     waves, at_once, rounds = waves_of(tiles, knobs, gpu)
-    steps = ceil_divide(ceil_divide(size.k, block_k), knobs.floats("split_k", 1))
+    splits = knobs.floats("split_k", 1)
+    steps = ceil_divide(ceil_divide(size.k, block_k), splits)
     split = knobs.floats("parts", 1)
 
     loaded = replace(size, in_bytes=size.a_bytes)
@@ -297,8 +298,9 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     # The multiprocessors share the memory system that TMA loads from: loads are faster where some of them are idle.
     idle = np.maximum(0.0, 1 - at_once / gpu.multiprocessors)
     fill = fill_step(parts, [cluster_n, cluster_m], gpu, constants) * (1 - constants["fill_idle"] * idle) * sharing
-    # Source: measured, docs/results/model_long_bf16-bf16.json.
-    scattered = 1 + constants["split_loads"] * np.log2(np.maximum(knobs.floats("split_k", 1) / _NEAR_SPLITS, 1.0))
+    # Source: measured, docs/results/model_long_bf16-bf16.json. Blocks of a cluster read tiles that they share once.
+    doublings = np.log2(np.maximum(splits / _NEAR_SPLITS, 1.0))
+    scattered = 1 + constants["split_loads"] * doublings / cluster ** constants["split_shared"]
     fill = fill * scattered
     # Operands that a block reads alone, and that L2 does not hold, arrive with the latency of HBM.
     alone = (size.m < 1.5 * block_m) | (size.n < 1.5 * block_n)
@@ -327,6 +329,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
         return (latency + np.maximum(filling, l2) + constants["held"] * matrix) * waiting
 
     pingpong = np.asarray(knobs.column("schedule", "cooperative")) == "pingpong"
+    in_memory = (splits > 1) & (np.asarray(knobs.column("split_k_workspace", "cluster")) == "memory")
     # Sums of split operands are added to the accumulator behind each step: a warpgroup that multiplies alone waits.
     alone_in_step = pingpong | (knobs.floats("consumer_warpgroups", 1) < 2)
     added = np.where(
@@ -355,13 +358,14 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     hidden = np.where(pingpong, join(loop, (loop + epilogue) / 2) - loop, epilogue)
     main_loop = rounds * loop + edge
     epilogues = rounds * hidden + np.where(pingpong, epilogue, 0.0)
-    warpgroups = np.where(pingpong, 1.0, knobs.floats("consumer_warpgroups", 1))
+    warpgroups = np.where(pingpong, constants["pingpong_start"], knobs.floats("consumer_warpgroups", 1))
     start = constants["prologue"] + constants["warpgroup"] * warpgroups
     prologue = np.where(persistent, 1.0, waves) * start + np.where(cluster > 1, constants["cluster"], 0.0)
-    reduction = reduction_time(knobs, constants) * np.where(knobs.floats("split_k", 1) > 1, waves, 1.0)
+    reduction = reduction_time(knobs, constants) * np.where(splits > 1, waves, 1.0)
     traffic = memory_bytes(size, tiles, knobs, gpu, at_once, cached, constants["evicted"])
     side_by_side = 1 + constants["hbm_cluster"] * (1 - 1 / cluster)
     hbm = traffic / (gpu.hbm_bytes_per_us * constants["hbm"] * side_by_side) * (1 + constants["hbm_idle"] * idle)
+    shown = np.where(in_memory, constants["hbm_split"], _HIDDEN_TRAFFIC)
     launch = constants["launch"] + np.where(by_itself, constants["launch_by_itself"], 0.0)
     kernel = main_loop + epilogues + prologue + reduction
     busy = rounds * steps * matrix / kernel * (at_once / gpu.multiprocessors)
@@ -371,7 +375,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     straddles = np.where(np.asarray(row * size.out_bytes % LINE_BYTES) > 0, constants["straddle"], 1.0)
     straddles = straddles * np.where(writes_elements(knobs, size), constants["column_write"], 1.0)
     written = size.result_bytes / (constants["write"] * 1e6) * straddles
-    total = join(kernel, hbm + constants["prologue"], written + constants["prologue"]) + _HIDDEN_TRAFFIC * hbm + launch
+    total = join(kernel, hbm + constants["prologue"], written + constants["prologue"]) + shown * hbm + launch
     repacking = repacking_time(size, gpu, constants, split)
     preparing = preparing_time(size, gpu, constants)
     total = total + repacking + preparing
