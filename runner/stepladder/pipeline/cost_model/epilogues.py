@@ -85,7 +85,8 @@ def shared_lines(knobs: Columns, size: Size) -> Array:
     cluster = knobs.floats("cluster_m" if is_column else "cluster_n", 1)
     row_bytes = np.asarray((size.m if is_column else size.n) * size.out_bytes)
     tiles = ceil_divide(row_bytes, width * size.out_bytes)
-    begins = np.gcd(np.gcd(LINE_BYTES, row_bytes.astype(int)), (width * size.out_bytes).astype(int))
+    bits = LINE_BYTES | row_bytes.astype(int) | (width * size.out_bytes).astype(int)
+    begins = bits & -bits  # the largest power of two that divides all three
     ends = 2 * (ceil_divide(tiles, cluster) - 1) / tiles
     return ends * (1 - begins / LINE_BYTES) * rows / knobs.floats("split_k", 1)
 
