@@ -81,6 +81,17 @@ def test_scattered_loads_of_splits_cost_less_in_clusters() -> None:
     assert times[1] / times[0] == pytest.approx([1 + 0.3 * 2, 1 + 0.3 * 2 / 4])
 
 
+def test_rows_in_two_lines_take_longer_outside_of_clusters() -> None:
+    slow, fast = (with_constants(line_rows=part) for part in (0.5, 0.0))
+    # Of 352 bytes, three of four tiles begin within lines; of 320, boxes of 64 bytes begin at halves of lines.
+    settings = {"block_n": [176, 160, 128, 176], "cluster_m": [1, 1, 1, 2]}
+    more = [predicted(size(4096, 176 * 160, 4096), card, **settings)["TMA"] for card in (slow, fast)]
+    ratio = more[0] / more[1]
+    assert ratio[0] > 1.1 and list(ratio[1:]) == [1, 1, 1]
+    turned = replace(size(4096, 176 * 160, 4096), b_layout="column")
+    assert predicted(turned, slow, block_n=176)["TMA"] == predicted(turned, fast, block_n=176)["TMA"]
+
+
 def test_splits_in_global_memory_show_a_part_of_the_time_of_hbm() -> None:
     problem, settings = size(512, 512, 60000), {"split_k": 4, "persistent_blocks": 0, "epilogue": "registers"}
     hidden, shown = with_constants(hbm_split=0.0), with_constants(hbm_split=0.5)
