@@ -25,6 +25,7 @@ _Size = tuple[int, int, int]
 
 SEED, COUNT = 20261122, 300
 THIN_SEED, THIN_COUNT = 20261123, 100
+THIN_FORMS = ("few rows, wide C", "few columns", "long reduction", "decoding, 8 to 128 rows", "few tiles")
 TAIL_SEED, TAIL_COUNT = 20261124, 60
 EDGE_SEED, EDGE_COUNT = 20261125, 60
 FRESH_SEED, FRESH_COUNT = 20261201, 96
@@ -57,6 +58,22 @@ FEED_FORWARD = (
     21504,
     22016,
     28672,
+)
+
+# Problems of other draws on which default choices were slowest beside cuBLAS.
+SLOW: tuple[_Size, ...] = (
+    (640, 832, 41280),
+    (640, 832, 30016),
+    (704, 928, 2208),
+    (48, 5120, 3584),
+    (1176, 1536, 2848),
+    (128, 3072, 2048),
+    (152, 6208, 3984),
+    (832, 5992, 240),
+    (333, 21504, 5120),
+    (64, 5512, 104),
+    (700, 1536, 6912),
+    (256, 2560, 6144),
 )
 
 
@@ -162,13 +179,13 @@ def draw_fresh(count: int = FRESH_COUNT, seed: int = FRESH_SEED) -> list[Drawn]:
 
 def draw_thin(count: int = THIN_COUNT, seed: int = THIN_SEED) -> list[Drawn]:
     """Returns `count` different problems of which one or two sides are short, none of them in `draw()`; the forms
-    alternate: few rows, few columns, a long reduction, decoding, and few tiles with ragged edges.
+    (`THIN_FORMS`) alternate.
 
     Args:
         count: of problems.
         seed: the same seed gives the same problems; a longer list begins with the shorter one.
     """
-    return _others("thin", count, seed, lambda rng, place: _thin(rng, place % 5))
+    return _others("thin", count, seed, lambda rng, place: _thin(rng, place % len(THIN_FORMS)))
 
 
 def draw_tail(count: int = TAIL_COUNT, seed: int = TAIL_SEED) -> list[Drawn]:
@@ -201,6 +218,15 @@ def draw_long(count: int = LONG_COUNT, seed: int = LONG_SEED) -> list[Drawn]:
         seed: the same seed gives the same problems; a longer list begins with the shorter one.
     """
     return _others("long", count, seed, lambda rng, place: _long(rng))
+
+
+def draw_slow(count: int = len(SLOW)) -> list[Drawn]:
+    """Returns the first `count` problems of SLOW.
+
+    Args:
+        count: of problems.
+    """
+    return [Drawn("slow", *size, False) for size in SLOW[:count]]
 
 
 def _others(kind: str, count: int, seed: int, size: Callable[[random.Random, int], _Size | None]) -> list[Drawn]:

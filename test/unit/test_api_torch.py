@@ -66,6 +66,27 @@ def test_linear_and_its_gradients(torch: ModuleType) -> None:
         stepladder.pytorch.linear(x, layer.weight, activation="swish", device=EMULATOR)
 
 
+def test_linear_with_constant_weights(torch: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The promise reaches the matmul where the weight is the larger operand, which kernels read early."""
+    promised = []
+    module = importlib.import_module("stepladder.api.pytorch")
+    fused = module._fused
+    monkeypatch.setattr(module, "_fused", lambda *given: promised.append((*given, False)[3]) or fused(*given))
+    layer = torch.nn.Linear(64, 64, dtype=torch.float16)
+    gradient = torch.randn(4, 64, dtype=torch.float16)
+    for rows in (4, 128):
+        x = torch.randn(rows, 64, dtype=torch.float16)
+        with torch.no_grad():
+            got = stepladder.pytorch.linear(x, layer.weight, device=EMULATOR, constant_weights=True)
+        close(got, x.double() @ layer.weight.double().t())
+    assert promised == [True, False]
+    got = stepladder.pytorch.linear(x[:4].contiguous(), layer.weight, device=EMULATOR, constant_weights=True)
+    got.backward(gradient)
+    assert layer.weight.grad is not None and promised[2] is True
+    with pytest.raises(stepladder.ArgumentError, match="argument 'constant_weights' is 1; accepted: True and False"):
+        stepladder.pytorch.linear(x, layer.weight, device=EMULATOR, constant_weights=1)
+
+
 def test_operands_that_are_no_tensors(torch: ModuleType) -> None:
     x = torch.ones(4, 8).half()
     with pytest.raises(stepladder.ArgumentError, match="argument 'b' is a int; accepted: tensors of PyTorch"):

@@ -14,6 +14,7 @@ import torch  # pyright: ignore[reportMissingImports]
 from stepladder.api import functions
 from stepladder.api.errors import ArgumentError
 from stepladder.api.matmul import Matmul
+from stepladder.api.options import check_options
 
 # Activations that a kernel computes, by the name of an argument of `linear`.
 ACTIVATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
@@ -30,16 +31,16 @@ ACTIVATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 
 
 @functools.cache
-def _fused(has_bias: bool, activation: str, device: str) -> Matmul:
+def _fused(has_bias: bool, activation: str, device: str, constant_weights: bool = False) -> Matmul:
     """Returns the matmul of `linear`, with its epilogue."""
     if not has_bias and not activation:
-        return Matmul(device=device)
+        return Matmul(device=device, constant_weights=constant_weights)
     function = ACTIVATIONS[activation][0] if activation else (lambda x: x)
 
     def with_bias(x: Any, bias: Any) -> Any:  # noqa: ANN401
         return function(x + bias)
 
-    return Matmul(with_bias if has_bias else function, device=device)
+    return Matmul(with_bias if has_bias else function, device=device, constant_weights=constant_weights)
 
 
 def _check_activation(activation: str) -> None:
@@ -106,22 +107,33 @@ _matmul.register_autograd(_matmul_backward, setup_context=_matmul_setup)
 
 @torch.library.custom_op("stepladder::linear", mutates_args=())
 def _linear(
-    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str = "", device: str = "auto"
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    activation: str = "",
+    device: str = "auto",
+    constant_weights: bool = False,
 ) -> torch.Tensor:
-    fused = _fused(bias is not None, activation, device)
+    # The promise is of the weights; a kernel reads the larger operand early.
+    fused = _fused(bias is not None, activation, device, constant_weights and weight.numel() > x.numel())
     operands = () if bias is None else (bias.detach(),)
     return fused(x.detach(), weight.detach().t(), *operands)
 
 
 @_linear.register_fake
 def _(
-    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str = "", device: str = "auto"
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    activation: str = "",
+    device: str = "auto",
+    constant_weights: bool = False,
 ) -> torch.Tensor:
     return x.new_empty((*x.shape[:-1], weight.shape[0]))
 
 
 def _linear_setup(ctx: Any, inputs: tuple, output: torch.Tensor) -> None:  # noqa: ANN401
-    x, weight, bias, ctx.activation, ctx.device = inputs
+    x, weight, bias, ctx.activation, ctx.device, _ = inputs
     ctx.save_for_backward(x, weight, bias)
 
 
@@ -139,7 +151,7 @@ def _linear_backward(context: Any, gradient: torch.Tensor) -> tuple:  # noqa: AN
     if context.needs_input_grad[1]:
         own_weight = _matmul(rows.t(), x.reshape(-1, x.shape[-1]).contiguous(), context.device)
     own_bias = rows.sum(0) if bias is not None and context.needs_input_grad[2] else None
-    return own_x, own_weight, own_bias, None, None
+    return own_x, own_weight, own_bias, None, None, None
 
 
 _linear.register_autograd(_linear_backward, setup_context=_linear_setup)
@@ -166,6 +178,7 @@ def linear(
     *,
     activation: str = "",
     device: str = "auto",
+    constant_weights: bool = False,
 ) -> torch.Tensor:
     """Returns f(x W^T + bias) by the operator `stepladder::linear`, one kernel, which records gradients.
 
@@ -175,11 +188,14 @@ def linear(
         bias: (n,), or None.
         activation: `relu`, `gelu`, `gelu_tanh`, `silu`, `sigmoid`, `tanh`, or nothing.
         device: `auto`, or `emulator` for tensors in host memory.
+        constant_weights: promises that no kernel that may still run at a call writes `weight`, so that a kernel for few
+            rows may read it early, as of `stepladder.compile`. Backward passes do without.
 
     Raises:
-        ArgumentError: an unknown activation, or a tensor that is not accepted.
+        ArgumentError: an unknown activation, another value of `constant_weights`, or a tensor that is not accepted.
         StepladderError: no pipeline compiles this matmul.
     """
     _check_activation(activation)
+    check_options({"constant_weights": constant_weights})
     _check_tensors(x=x, weight=weight, **({} if bias is None else {"bias": bias}))
-    return _linear(x, weight, bias, activation, device)
+    return _linear(x, weight, bias, activation, device, constant_weights)

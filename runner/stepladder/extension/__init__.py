@@ -35,6 +35,7 @@ from stepladder.extension.ops import (
     hoist_allocas,
     hoist_operand_loads,
     hoist_prefetch,
+    inline_extracted,
     insert_barrier,
     interleave_copies,
     load_bf16_as_f16,
@@ -62,6 +63,7 @@ from stepladder.extension.ops import (
     order_transposed_tiles,
     outline_consumer,
     outline_elementwise,
+    outline_in_place,
     outline_masked_consumer,
     outline_matmuls,
     outline_producer,
@@ -102,6 +104,7 @@ from stepladder.extension.ops import (
     transpose_operands,
     unroll_loops,
     unwrap_vectors,
+    wait_at_start,
     widen_operands,
 )
 from stepladder.mlir.bindings import ir

@@ -23,6 +23,8 @@ _EXPANDED = {
 }
 _LOADS = "builtin.module(func.func(convert-torch-to-stablehlo))"
 _LOWERS = "builtin.module(inline,symbol-dce,stablehlo-legalize-to-linalg,canonicalize,cse)"
+# The attribute of an argument that names the result which takes its memory, as JAX writes it for `donate_argnums`.
+ALIAS = "tf.aliasing_output"
 # Attributes of JAX, of dialects that are not there.
 _FOREIGN = ("mhlo.", "jax.", "tf.", "sdy.")
 
@@ -90,10 +92,23 @@ def lowered(text: str, name: str) -> str:
                 notes=["accepted: elements of floating point, and integers such as i8 and i32, not ui8"],
             )
         for op in [module.operation, *walk(module, "func.func")]:
+            kept = _donated(op)
             for attribute in [op.attributes[place].name for place in range(len(op.attributes))]:
                 if attribute.startswith(_FOREIGN) or attribute in ("arg_attrs", "res_attrs"):
                     del op.attributes[attribute]
+            if kept is not None:
+                op.attributes["arg_attrs"] = kept
         return str(module)
+
+
+def _donated(op: ir.Operation) -> ir.ArrayAttr | None:
+    """Returns the attributes of a function's arguments that name results which take their memory; None for none."""
+    if "arg_attrs" not in op.attributes:
+        return None
+    marks = [ir.DictAttr(item) for item in ir.ArrayAttr(op.attributes["arg_attrs"])]
+    if not any(ALIAS in mark for mark in marks):
+        return None
+    return ir.ArrayAttr.get([ir.DictAttr.get({ALIAS: mark[ALIAS]} if ALIAS in mark else {}) for mark in marks])
 
 
 def _concatenate(module: ir.Module) -> None:
