@@ -36,6 +36,19 @@ def test_gradients_of_matmul(torch: ModuleType) -> None:
         stepladder.matmul(a, b, device=EMULATOR)
 
 
+@pytest.mark.parametrize(("a", "b"), [((16, 64), (64,)), ((64,), (64, 16)), ((64,), (64,)), ((2, 8, 64), (64,))])
+def test_gradients_of_products_with_vectors(torch: ModuleType, a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    given = [torch.randn(shape).half().requires_grad_() for shape in (a, b)]
+    wide = [item.detach().double().requires_grad_() for item in given]
+    result, wanted = stepladder.pytorch.matmul(*given, device=EMULATOR), torch.matmul(*wide)
+    close(result, wanted)
+    gradient = torch.randn(wanted.shape).half()
+    result.backward(gradient)
+    wanted.backward(gradient.double())
+    for mine, other in zip(given, wide):
+        close(mine.grad, other.grad)
+
+
 def test_linear_and_its_gradients(torch: ModuleType) -> None:
     x = torch.randn(2, 32, 64, dtype=torch.float16)
     layer = torch.nn.Linear(64, 64, dtype=torch.float16)
@@ -182,6 +195,12 @@ def test_the_backend_leaves_the_rest_to_pytorch(
     names, text = compiled(casts, half(torch, 8, 64))
     assert "autocast is on" in text and not any("stepladder" in name for name in names)
 
+    def gradient(x: Tensor, w: Tensor) -> Tensor:
+        return torch.func.grad(lambda w: torch.tanh(x @ w).sum())(w)
+
+    names, text = compiled(gradient, half(torch, 8, 64), half(torch, 64, 8))
+    assert "in a transformation of torch.func" in text and not any("stepladder" in name for name in names)
+
 
 def test_the_backend_compiles_for_each_size(
     torch: ModuleType, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
@@ -262,6 +281,8 @@ def test_the_option_of_the_backend(torch: ModuleType, monkeypatch: pytest.Monkey
     ):
         with pytest.raises(stepladder.ArgumentError, match=message):
             plan(graph, [], options=options)
+    with pytest.raises(stepladder.ArgumentError, match="mode = 'max-autotune'; accepted: 'default'"):
+        plan(graph, [], mode="max-autotune")
 
 
 def test_the_backend_records_gradients(torch: ModuleType, compiled: Callable[..., tuple[list[str], list[str]]]) -> None:

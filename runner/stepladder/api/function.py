@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from stepladder.api import building
 from stepladder.api.building import EMULATOR, BuiltFunction, exclusive
-from stepladder.api.errors import ArgumentError
+from stepladder.api.errors import ArgumentError, not_copied
 from stepladder.api.kernel import Device, current_stream, device_of
 from stepladder.api.results import empty_like, stream_of
 from stepladder.api.signature import Parameter, Signature
@@ -104,6 +104,9 @@ class Function:
                 f"no step '{step}' ran{suggest(step, list(by_step))}", notes=[f"steps: {', '.join(by_step)}"]
             )
         return by_step[step] if step is not None else list(by_step.values())[-1]
+
+    def __reduce__(self) -> NoReturn:
+        not_copied(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the function as a bundle, for `stepladder run`, `stepladder bench` and `stepladder.load`.

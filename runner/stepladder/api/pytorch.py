@@ -16,7 +16,7 @@ from stepladder.api.errors import ArgumentError
 from stepladder.api.matmul import Matmul
 
 # Activations that a kernel computes, by the name of an argument of `linear`.
-_ACTIVATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+ACTIVATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "relu": (functions.relu, torch.relu),
     "gelu": (functions.gelu, torch.nn.functional.gelu),
     "gelu_tanh": (
@@ -34,7 +34,7 @@ def _fused(has_bias: bool, activation: str, device: str) -> Matmul:
     """Returns the matmul of `linear`, with its epilogue."""
     if not has_bias and not activation:
         return Matmul(device=device)
-    function = _ACTIVATIONS[activation][0] if activation else (lambda x: x)
+    function = ACTIVATIONS[activation][0] if activation else (lambda x: x)
 
     def with_bias(x: Any, bias: Any) -> Any:  # noqa: ANN401
         return function(x + bias)
@@ -43,8 +43,8 @@ def _fused(has_bias: bool, activation: str, device: str) -> Matmul:
 
 
 def _check_activation(activation: str) -> None:
-    if activation and activation not in _ACTIVATIONS:
-        raise ArgumentError(f"activation = '{activation}'; accepted: {', '.join(_ACTIVATIONS)}, and '' for none")
+    if activation and activation not in ACTIVATIONS:
+        raise ArgumentError(f"activation = '{activation}'; accepted: {', '.join(ACTIVATIONS)}, and '' for none")
 
 
 def _check_tensors(**given: object) -> None:
@@ -70,6 +70,8 @@ def _matmul_setup(ctx: Any, inputs: tuple, output: torch.Tensor) -> None:  # noq
 
 def _matmul_backward(context: Any, gradient: torch.Tensor) -> tuple:  # noqa: ANN401
     a, b = context.saved_tensors
+    if a.dim() == 1 or b.dim() == 1:
+        return *_vector_gradients(a, b, gradient), None
     gradient = gradient.contiguous()
     own_a = own_b = None
     if context.needs_input_grad[0]:
@@ -81,6 +83,17 @@ def _matmul_backward(context: Any, gradient: torch.Tensor) -> tuple:  # noqa: AN
         else:
             own_b = _summed(_matmul(a.transpose(-1, -2), gradient, context.device), b.shape)
     return own_a, own_b, None
+
+
+def _vector_gradients(a: torch.Tensor, b: torch.Tensor, gradient: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Returns the gradients of a product with a vector, which are outer products, by PyTorch's ops."""
+    columns = b.unsqueeze(-1) if b.dim() == 1 else b
+    rows = a.unsqueeze(0) if a.dim() == 1 else a
+    gradient = gradient.unsqueeze(-1) if b.dim() == 1 else gradient
+    gradient = gradient.unsqueeze(-2) if a.dim() == 1 else gradient
+    own_a = (gradient @ columns.transpose(-1, -2)).sum_to_size(rows.shape)
+    own_b = (rows.transpose(-1, -2) @ gradient).sum_to_size(columns.shape)
+    return own_a.reshape(a.shape), own_b.reshape(b.shape)
 
 
 def _summed(gradient: torch.Tensor, shape: torch.Size) -> torch.Tensor:
@@ -118,7 +131,7 @@ def _linear_backward(context: Any, gradient: torch.Tensor) -> tuple:  # noqa: AN
         # The sums before the activation are computed again, rather than stored by every forward pass.
         sums = _linear(x, weight, bias, "", context.device).detach().requires_grad_()
         with torch.enable_grad():
-            activated = _ACTIVATIONS[context.activation][1](sums)
+            activated = ACTIVATIONS[context.activation][1](sums)
         (gradient,) = torch.autograd.grad(activated, sums, gradient)
     rows = gradient.reshape(-1, gradient.shape[-1]).contiguous()
     own_x = _matmul(rows, weight, context.device).reshape(x.shape) if context.needs_input_grad[0] else None

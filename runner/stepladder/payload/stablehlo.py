@@ -69,13 +69,20 @@ def lowered(text: str, name: str) -> str:
             passmanager.PassManager.parse(_LOADS).run(ir.Module.create().operation)
             module = ir.Module.parse(text)
             _concatenate(module)
+            _broadcast(module)
             passmanager.PassManager.parse(_LOWERS).run(module.operation)
         except ir.MLIRError as error:
             found = from_error(error)
             message = found[0].message if found else str(error)
             raise StepladderError(f"StableHLO is not lowered to linalg: {message}", location=name) from None
-        for op in walk(module, "stablehlo.dot_general", "stablehlo.dot"):
-            raise StepladderError(f"'{op.name}' is not lowered to linalg", location=name)
+        for op in walk(module):
+            if op.name.startswith("stablehlo."):
+                notes = ["accepted: loops that are unrolled, as by jax.lax.scan(..., unroll=True)"]
+                raise StepladderError(
+                    f"'{op.name}' is not lowered to linalg",
+                    location=name,
+                    notes=notes if op.name == "stablehlo.while" else [],
+                )
         for op in walk(module, "builtin.unrealized_conversion_cast"):  # of arguments and results
             raise StepladderError(
                 f"StableHLO is not lowered to linalg: a cast of {op.operands[0].type} to {op.results[0].type} is left",
@@ -101,3 +108,23 @@ def _concatenate(module: ir.Module) -> None:
                 )
             op.results[0].replace_all_uses_with(made.results[0])
             op.erase()
+
+
+def _broadcast(module: ir.Module) -> None:
+    """Gives selects and clamps by single elements operands of their shape: upstream's lowering reads such an element
+    beside the op, which no kernel does. JAX writes them for variances, whose count of elements it compares with 0."""
+    for op in walk(module, "stablehlo.select", "stablehlo.clamp"):
+        whole = ir.RankedTensorType(op.results[0].type)
+        if not whole.rank or not whole.has_static_shape:
+            continue
+        for place, operand in enumerate(op.operands):
+            type_ = ir.RankedTensorType(operand.type)
+            if not type_.rank:
+                with ir.InsertionPoint(op), op.location:
+                    made = ir.Operation.create(
+                        "stablehlo.broadcast_in_dim",
+                        results=[ir.RankedTensorType.get(whole.shape, type_.element_type)],
+                        operands=[operand],
+                        attributes={"broadcast_dimensions": ir.DenseI64ArrayAttr.get([])},
+                    )
+                op.operands[place] = made.results[0]
