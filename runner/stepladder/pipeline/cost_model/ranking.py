@@ -275,11 +275,12 @@ def rank(
     if family is None:
         return None
     size = size_of(facts, accumulate, in_registers=fixed.get(PRODUCERS) == IN_REGISTERS)
-    search = search_of(family, size, gpu)
+    is_early = family == WARPGROUP and early_weights.KNOB in space.options and early_weights.applies(size, gpu, fixed)
+    search = search_of(family, size, gpu, is_early)
     columns = _ordered(space, feasible(space, facts, fixed, search), size, gpu, family, fixed)
     times = predict(family, space, columns, size, gpu)
     launches = family == WARPGROUP and _LAUNCH in space.options and _LAUNCH not in fixed
-    if launches and early_weights.KNOB in space.options and early_weights.applies(size, gpu, fixed):
+    if launches and is_early:
         columns, times = early_weights.choose(columns, times, size, gpu)
     elif launches and not fixed.get(early_weights.KNOB) and warpgroup.launches_differ(size, gpu):
         columns, times = _launched(columns, times, size, gpu)
