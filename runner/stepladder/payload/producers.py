@@ -30,6 +30,8 @@ _INTEGER_OPS = (
     *(f"arith.{name}" for name in ("andi", "ori", "xori", "extui", "uitofp", "index_cast")),
     "linalg.index",
 )
+# Of a `linalg.transpose`: a kernel in front of the matmul's computes it, as no layout of an operand has its order.
+PREPARED = "prepared"
 SCALARS = SCALAR_OPS.union(_INTEGER_OPS)
 _STORED = (*FP8_TYPES, "f16", "bf16", "f32", "i8", "i32")
 _TYPES = (*_STORED, "i1", "i4", "i16", "index")
@@ -151,6 +153,8 @@ def _extended(value: ir.Value) -> ir.Value | None:
     op = producer(value)
     if op is not None and op.name in _VIEWS:
         return op.operands[0]
+    if op is not None and PREPARED in op.attributes:
+        return None
     item = _structured(op) if op is not None else None
     if item is None or not isinstance(value.type, ir.RankedTensorType):
         return None
