@@ -25,6 +25,11 @@ module attributes {transform.with_named_sequence} {
       : (!transform.any_op) -> !transform.any_op
     transform.include @decompose_ops failures(propagate) (%unrolled) : (!transform.any_op) -> ()
     transform.include @widen_operands failures(propagate) (%unrolled) : (!transform.any_op) -> ()
+    transform.tune.alternatives<"absorb_transposes"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "in_place"}} {
+    }, {
+      transform.include @absorb_transposes failures(propagate) (%unrolled) : (!transform.any_op) -> ()
+    }
     transform.include @permute_contractions failures(propagate) (%unrolled) : (!transform.any_op) -> ()
     %matmuls = transform.include @outline_matmuls failures(propagate) (%unrolled)
       : (!transform.any_op) -> !transform.any_op

@@ -17,6 +17,7 @@ from stepladder.extension.lib.dialect import (
     transform_op,
 )
 from stepladder.extension.ops import (
+    absorb_transposes,
     approximate_math,
     balance_reciprocals,
     compute_on_fragments,

@@ -66,7 +66,7 @@ def _permute(product: ir.Operation, rewriter: Rewriter, *, in_place: bool) -> No
     given = [tuple(loops_of(map_)) for map_ in maps]
     if any(len(order) < len(map_.results) for order, map_ in zip(given, maps)):
         return  # an axis of one element, which no loop runs along
-    wanted, in_place = _best_orders(product, given, in_place=in_place)
+    wanted, stays = _best_orders(product, given, in_place=in_place)
     if wanted == given:
         return
     with ir.InsertionPoint(product), product.location:
@@ -74,7 +74,7 @@ def _permute(product: ir.Operation, rewriter: Rewriter, *, in_place: bool) -> No
         loops = maps[0].n_dims
         wanted_maps = [ir.AffineMap.get(loops, 0, [ir.AffineExpr.get_dim(loop) for loop in order]) for order in wanted]
         generic, block = create_generic(operands[:2], operands[2:], wanted_maps)
-        for operand, is_read_in_place in zip(operands, in_place):
+        for operand, is_read_in_place in zip(operands, stays):
             transpose = producer(operand)
             if is_read_in_place and transpose is not None and transpose.name == "linalg.transpose":
                 transpose.attributes[PREPARED] = ir.UnitAttr.get()
