@@ -135,6 +135,18 @@ def rows_table() -> str:
     return table(rows) + f"\nbf16, medians of 7 rounds, each a CUDA graph. {where(measured)}.\n"
 
 
+def elements_table() -> str:
+    """Returns the time of elementwise ops and copies beside PyTorch in eager mode."""
+    measured = result("elements")
+    titles = {"sum": "sum", "factors": "factor for each row", "cast": "cast from f32", "heads": "tokens and heads"}
+    rows = []
+    for case in measured["cases"]:
+        times = {name: median(own) for name, own in case["us"].items()}
+        row = {"function": titles[case["kind"]], "rows": str(case["rows"]), "columns": str(case["columns"])}
+        rows.append(row | {f"{name}, us": f"{times[name]:.2f}" for name in ("own", "eager")})
+    return table(rows) + f"\nf16, medians of 7 rounds, each CUDA graphs of 20 launches. {where(measured)}.\n"
+
+
 REGIONS: dict[str, Callable[[], str]] = {
     "calls": calls_table,
     "functions": functions_table,
@@ -142,4 +154,5 @@ REGIONS: dict[str, Callable[[], str]] = {
     "pairs of few rows": pairs_table,
     "groups": groups_table,
     "rows": rows_table,
+    "elements": elements_table,
 }
