@@ -25,6 +25,7 @@ _Size = tuple[int, int, int]
 
 SEED, COUNT = 20261122, 300
 THIN_SEED, THIN_COUNT = 20261123, 100
+THIN_FORMS = ("few rows, wide C", "few columns", "long reduction", "decoding, 8 to 128 rows", "few tiles")
 TAIL_SEED, TAIL_COUNT = 20261124, 60
 EDGE_SEED, EDGE_COUNT = 20261125, 60
 FRESH_SEED, FRESH_COUNT = 20261201, 96
@@ -162,13 +163,13 @@ def draw_fresh(count: int = FRESH_COUNT, seed: int = FRESH_SEED) -> list[Drawn]:
 
 def draw_thin(count: int = THIN_COUNT, seed: int = THIN_SEED) -> list[Drawn]:
     """Returns `count` different problems of which one or two sides are short, none of them in `draw()`; the forms
-    alternate: few rows, few columns, a long reduction, decoding, and few tiles with ragged edges.
+    (`THIN_FORMS`) alternate.
 
     Args:
         count: of problems.
         seed: the same seed gives the same problems; a longer list begins with the shorter one.
     """
-    return _others("thin", count, seed, lambda rng, place: _thin(rng, place % 5))
+    return _others("thin", count, seed, lambda rng, place: _thin(rng, place % len(THIN_FORMS)))
 
 
 def draw_tail(count: int = TAIL_COUNT, seed: int = TAIL_SEED) -> list[Drawn]:

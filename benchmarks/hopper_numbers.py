@@ -15,6 +15,7 @@ from pathlib import Path
 
 import duel
 from common import write_result
+from common_fields import divide
 from hopper_cases import SEEDS
 from hopper_timing import refusals
 from stepladder.runtime.bundle import read_bundle
@@ -27,6 +28,10 @@ LAUNCHES = 1000
 PROCESSES, GROUP_SIZE = 6, 12
 GROUP_SECONDS, CHECK_SECONDS = 30, 5
 REPEAT_SECONDS = 60
+# Fields that each case of the result has, whatever most cases have.
+MEASURED = ("passed", "max_error_over_tolerance")
+# Fields of `duel.describe` that follow from the knobs and the problem.
+_FOLLOW = ("grid", "block", "cluster", "dependent_launch", "shared_memory")
 
 
 def measure_numbers(folder: Path, out: Path) -> None:
@@ -43,12 +48,15 @@ def measure_numbers(folder: Path, out: Path) -> None:
     groups = [paths[start : start + GROUP_SIZE] for start in range(0, len(paths), GROUP_SIZE)]
     with ThreadPoolExecutor(PROCESSES) as pool:
         found = dict(pair for pairs in pool.map(_check_group, groups) for pair in pairs)
-    result["cases"] = {name: found[name] for name in sorted(found)}
-    result["refused"] = refusals(place / "cases")
+    result["usual"], result["cases"] = divide({name: found[name] for name in sorted(found)}, MEASURED)
+    result["refused"] = {}
+    for name, message in refusals(place / "cases").items():
+        result["refused"].setdefault(message, []).append(name)
     result["seeds"] = list(SEEDS)
     write_result(out, result)
     wrong = {name: case for name, case in found.items() if not case["passed"]}
-    print(f"{len(found) - len(wrong)} of {len(found)} right, {len(result['refused'])} refused when built", flush=True)
+    refused = sum(map(len, result["refused"].values()))
+    print(f"{len(found) - len(wrong)} of {len(found)} right, {refused} refused when built", flush=True)
     for name, case in list(wrong.items())[:40]:
         print(f"WRONG: {name}: {str(case.get('error') or case['reports'])[:200]}", flush=True)
     result["repeated"] = {}
@@ -112,7 +120,7 @@ def check(paths: list[Path]) -> None:
                 "max_error_over_tolerance": worst,
                 "checks": len(reports),
                 "reports": [report.describe() for report in reports if not report.passed],
-            } | duel.describe(bundle)
+            } | {name: value for name, value in duel.describe(bundle).items() if name not in _FOLLOW}
             print(json.dumps(case), flush=True)
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from common import result, table, where
+from draw import THIN_FORMS
+from measured_kernels import RESULTS, kernels_of
 from model_report import geometric_mean
 from stepladder.pipeline.cost_model import gpu
 
@@ -259,7 +261,30 @@ def fit_table() -> str:
     return table(rows)
 
 
+def orientations_table() -> str:
+    """Returns the fastest of the first settings of either orientation, for problems with a short side."""
+    ratios: dict[tuple[int, int, int], dict[bool, list[float]]] = {}
+    for kernel in kernels_of(RESULTS / "model_thin_bf16-bf16.json"):
+        of_problem = ratios.setdefault(kernel.size, {False: [], True: []})
+        of_problem[bool(kernel.knobs["swap_operands"])].append(kernel.cublas_microseconds / kernel.microseconds)
+    problems = list(ratios.values())
+    rows = []
+    for form, name in enumerate(THIN_FORMS):
+        drawn = problems[form :: len(THIN_FORMS)]
+        best = {
+            "as it is": [max(problem[False]) for problem in drawn if problem[False]],
+            "exchanged": [max(problem[True]) for problem in drawn if problem[True]],
+            "the faster one": [max(problem[False] + problem[True]) for problem in drawn],
+        }
+        rows.append(
+            {"problems": name, "": str(len(drawn))}
+            | {title: f"{geometric_mean(found):.3f} (least {min(found):.3f})" for title, found in best.items()}
+        )
+    return table(rows)
+
+
 REGIONS: dict[str, Callable[[], str]] = {
+    "orientations": orientations_table,
     "held out": held_out_table,
     "default choices": defaults_table,
     "refitted choices": refitted_table,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from common import result, table, where
+from common_fields import join
 from render_hopper import or_not_measured, rates_of, spread_of, tile_of
 
 
@@ -20,7 +21,7 @@ def numbers_table() -> str:
     groups: dict[str, list[dict]] = {}
     for name, case in numbers["cases"].items():
         title = "random shapes, f16-f32" if name.startswith("random") else name.split("_")[0]
-        groups.setdefault(title, []).append(case)
+        groups.setdefault(title, []).append(join(numbers["usual"], case))
     rows = [
         {
             "cases": name,
@@ -33,7 +34,7 @@ def numbers_table() -> str:
     ]
     text = table(rows) + (
         f"\nEvery kernel runs the exact, random and repeatability checks with {len(numbers['seeds'])} seeds. "
-        f"{len(numbers['refused'])} combinations are refused at build time. {where(numbers)}.\n"
+        f"{sum(map(len, numbers['refused'].values()))} combinations are refused at build time. {where(numbers)}.\n"
     )
     for name, repeated in numbers.get("repeated", {}).items():
         same = "PASS, all bits equal" if repeated["passed"] else "FAIL, bits differ"

@@ -8,7 +8,7 @@
 // CHECK-NEXT: [[even:%.+]] = vector.extract [[total]][0]
 // CHECK-NEXT: [[first:%.+]] = arith.divf [[one]], [[even]] fastmath<afn> : f32
 // CHECK: [[odd:%.+]] = vector.extract [[total]][1]
-// CHECK: [[limit:%.+]] = arith.constant 8.50705917E+37 : f32
+// CHECK: [[limit:%.+]] = arith.constant 1.61708893E+38 : f32
 // CHECK-NEXT: [[limited:%.+]] = arith.minimumf [[odd]], [[limit]] : f32
 // CHECK: [[magic:%.+]] = arith.constant 2129874944 : i32
 // CHECK: [[bits:%.+]] = arith.bitcast [[limited]] : f32 to i32

@@ -124,6 +124,20 @@ func.func @large_cluster() {
 
 // -----
 
+// As many blocks as a cluster has are accepted.
+func.func @one_cluster() {
+  %c1 = arith.constant 1 : index
+  %c6 = arith.constant 6 : index
+  gpu.launch clusters(%cx, %cy, %cz) in (%dx = %c6, %dy = %c1, %dz = %c1)
+             blocks(%bx, %by, %bz) in (%gx = %c6, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
 func.func @grid_from_argument(%n: index) {
   %c1 = arith.constant 1 : index
   // expected-error@+1 {{tc.make_persistent: the sizes of the launch are not constant}}

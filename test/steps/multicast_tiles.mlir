@@ -81,11 +81,15 @@
 
 // 2 x 2: a block's loads reach three blocks, itself included, with two warpgroups each. A's tile goes to every second
 // rank (5), B's to two neighbours (3).
+// Peers of a thread: blocks of the column, then those of the row, from the one behind the block's own.
+// BOTH: #[[to_peer:.+]] = affine_map<()[s0, s1] -> (s0 * 2 + s1 - (s0 floordiv 128) * 256
+// BOTH-SAME: - ((s0 mod 128 + s1 floordiv 2 + 1) floordiv 2) * 4 + 2)>
 // BOTH-LABEL: func.func @boxes(
 // BOTH: nvgpu.mbarrier.init {{.*}}, %c6 :
 // Threads 0 and 1 arrive in the blocks of the column, thread 2 in the other one of the row.
+// BOTH: [[in_row:%.+]] = affine.apply #[[to_peer]]
 // BOTH: [[in_column:%.+]] = arith.cmpi ult, %{{.*}}, %c2
-// BOTH-NEXT: [[peer:%.+]] = arith.select [[in_column]],
+// BOTH-NEXT: [[peer:%.+]] = arith.select [[in_column]], %{{.*}}, [[in_row]] :
 // BOTH: [[number:%.+]] = arith.index_cast [[peer]] : index to i32
 // BOTH-NEXT: nvvm.inline_ptx "mapa.shared::cluster.u32 {$w0}, {$r0}, {$r1};" ro(%{{.*}}, [[number]] : i32, i32)
 // BOTH: nvgpu.mbarrier.arrive.expect_tx {{.*}}, %c24576

@@ -1,18 +1,22 @@
 // The body of the launch is a kernel of its own, which takes the three buffers and nothing else: constants, index
-// arithmetic and the zeros of C = AB are made inside. Buffers are passed in the order of their first use.
+// arithmetic and the zeros of C = AB are made inside. Buffers are passed in the order of their first use. Neither the
+// kernel nor the host keeps what it does not use.
 //
 // RUN: %stepladder-opt %s --pipeline wmma --step outline_kernel | FileCheck %s
 
 // CHECK: module attributes {gpu.container_module}
 // CHECK: func.func @matmul(
 // CHECK-NOT: gpu.launch{{ }}
+// CHECK-NOT: dense
 // CHECK: gpu.launch_func @matmul_kernel::@matmul_kernel blocks in (%c1, %c2, %c1) threads in (%c64, %c1, %c1) args(%C
 // CHECK-SAME: : memref<32x16xf32>, %A : memref<32x16xf16>, %B : memref<16x16xf16>)
 // CHECK: gpu.module @matmul_kernel {
 // CHECK-NEXT: gpu.func @matmul_kernel(%C: memref<32x16xf32>, %A: memref<32x16xf16>, %B: memref<16x16xf16>) kernel
 // CHECK-SAME: attributes {known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 1, 2, 1>}
 // CHECK: [[zeros:%.+]] = arith.constant dense<0.000000e+00> : vector<8xf32>
-// CHECK: [[row:%.+]] = affine.apply
+// CHECK-NOT: gpu.{{block_id x|grid_dim|block_dim|thread_id}}
+// CHECK: gpu.block_id y
+// CHECK-NEXT: [[row:%.+]] = affine.apply
 // CHECK: memref.get_global @shared_memory
 // CHECK: vector.transfer_write [[zeros]], %C{{\[}}[[row]]
 // CHECK: gpu.return

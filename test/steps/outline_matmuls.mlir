@@ -219,3 +219,36 @@ func.func @dynamic(%a: tensor<?x16xf16>, %b: tensor<16x8xf16>, %c: tensor<?x8xf3
   %sums = linalg.matmul ins(%a, %b : tensor<?x16xf16>, tensor<16x8xf16>) outs(%c : tensor<?x8xf32>) -> tensor<?x8xf32>
   return %sums : tensor<?x8xf32>
 }
+
+// -----
+
+// Ops that write over the product, as whole-tensor arithmetic becomes, are part of its kernel.
+//
+// CHECK-LABEL: func.func @in_place(
+// CHECK-NEXT: [[c:%.+]] = call @in_place_matmul_0(%a, %b, %bias)
+// CHECK-NEXT: return [[c]]
+// CHECK: func.func private @in_place_matmul_0(
+// CHECK: linalg.matmul
+// CHECK: linalg.add
+// CHECK-SAME: outs(%{{[0-9]+}} : tensor<8x32xf32>)
+// CHECK: linalg.generic {{.*}} ins(%{{[0-9]+}} : tensor<8x32xf32>)
+// CHECK: arith.maximumf
+// CHECK: return
+#whole = affine_map<(i, j) -> (i, j)>
+func.func @in_place(%a: tensor<8x16xf16>, %b: tensor<16x32xf16>, %bias: tensor<8x32xf32>) -> tensor<8x32xf32> {
+  %zero = arith.constant 0.0 : f32
+  %0 = tensor.empty() : tensor<8x32xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%0 : tensor<8x32xf32>) -> tensor<8x32xf32>
+  %sums = linalg.matmul ins(%a, %b : tensor<8x16xf16>, tensor<16x32xf16>) outs(%zeros : tensor<8x32xf32>)
+    -> tensor<8x32xf32>
+  %biased = linalg.add ins(%sums, %bias : tensor<8x32xf32>, tensor<8x32xf32>) outs(%sums : tensor<8x32xf32>)
+    -> tensor<8x32xf32>
+  %numbers = arith.constant dense<0.5> : tensor<8x32xf32>
+  %c = linalg.generic {indexing_maps = [#whole, #whole, #whole], iterator_types = ["parallel", "parallel"]}
+      ins(%biased, %numbers : tensor<8x32xf32>, tensor<8x32xf32>) outs(%biased : tensor<8x32xf32>) {
+  ^bb0(%x: f32, %y: f32, %out: f32):
+    %v = arith.maximumf %x, %y : f32
+    linalg.yield %v : f32
+  } -> tensor<8x32xf32>
+  return %c : tensor<8x32xf32>
+}

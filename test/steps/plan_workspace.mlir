@@ -30,6 +30,24 @@ func.func private @f(memref<100xf32>, memref<100xf32>)
 
 // -----
 
+// The third value takes all that the first one leaves in front of the second.
+// CHECK-LABEL: func.func @gap(
+// CHECK: memref.alloc() {workspace} : memref<1024xi8>
+func.func @gap(%x: memref<128xf32>, %y: memref<128xf32>) {
+  %a = memref.alloc() : memref<128xf32>
+  call @f(%x, %a) : (memref<128xf32>, memref<128xf32>) -> ()
+  %b = memref.alloc() : memref<128xf32>
+  call @f(%a, %b) : (memref<128xf32>, memref<128xf32>) -> ()
+  %c = memref.alloc() : memref<128xf32>
+  call @f(%x, %c) : (memref<128xf32>, memref<128xf32>) -> ()
+  call @g(%b, %c, %y) : (memref<128xf32>, memref<128xf32>, memref<128xf32>) -> ()
+  return
+}
+func.func private @f(memref<128xf32>, memref<128xf32>)
+func.func private @g(memref<128xf32>, memref<128xf32>, memref<128xf32>)
+
+// -----
+
 func.func @other_use(%x: memref<100xf32>) {
   %a = memref.alloc() : memref<100xf32>
   // expected-error@+1 {{tc.plan_workspace: 'memref.subview' of a buffer of the function; accepted: calls and copies}}

@@ -4,8 +4,10 @@ Tests of random examples draw the same ones in every run. With STEPLADDER_TEST_P
 times as many; pytest's option --hypothesis-seed=N then repeats a run.
 """
 
+import gc
 import math
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Callable
@@ -21,6 +23,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # No test reads or writes the user's tuning database.
 os.environ["STEPLADDER_TUNING_DATABASE"] = os.path.join(tempfile.gettempdir(), "stepladder-none", "tuning.json")
+
+# A shell without job control starts what runs in the background with SIGINT ignored, and tests interrupt processes.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The tests run from a checkout too that is not installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "runner"))
@@ -75,6 +81,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if NO_GPU and item.get_closest_marker("gpu") is not None:
             item.add_marker(skip)
+
+
+def pytest_collection_finish() -> None:
+    """Keeps what was imported and collected out of garbage collection: full ones would search it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -107,7 +107,7 @@ def test_gelu_is_right_to_within_its_rounding(name: str, bits: int) -> None:
 
 
 def test_error_of_a_balanced_reciprocal() -> None:
-    """2^-19 relative up to 2^126, beyond which the result is tiny or 0, and NaN stays NaN."""
+    """2^-19 relative up to 2^126, beyond which the result is tiny; that of an infinity is 0, and NaN stays NaN."""
     draw = np.random.default_rng(0)
     dense = np.exp2(np.linspace(0, 1, 1 << 16))
     divisors = np.concatenate([dense / 2, dense, dense * 2, np.exp2(draw.uniform(-1, 125, 1 << 15))]).astype(F32)
@@ -121,6 +121,7 @@ def test_error_of_a_balanced_reciprocal() -> None:
     error = np.abs(divisors.astype(np.float64) * estimate[: divisors.size] - 1)
     assert 2.0**-20.5 < error.max() <= 2.0**-19
     assert (np.abs(estimate[divisors.size : -1]) <= 2.0**-125).all() and np.isnan(estimate[-1])
+    assert estimate[-3] == estimate[-2] == 0
 
 
 def test_error_of_erf() -> None:

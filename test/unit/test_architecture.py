@@ -40,7 +40,12 @@ def module_name(path: Path) -> str:
 
 
 MODULES = {module_name(path): path for path in PACKAGE.rglob("*.py")}
-TREES = {name: ast.parse(path.read_text()) for name, path in MODULES.items()}
+
+
+@functools.cache
+def trees() -> dict[str, ast.Module]:
+    """Returns the parsed modules; when a test asks for them, since each process that runs tests imports this file."""
+    return {name: ast.parse(path.read_text()) for name, path in MODULES.items()}
 
 
 def is_for_types(node: ast.AST) -> bool:
@@ -74,7 +79,7 @@ def room_of(name: str) -> str:
 def graph(*, types: bool, functions: bool) -> dict[str, set[str]]:
     return {
         name: {other for other in imports(tree, types=types, functions=functions) if other in MODULES}
-        for name, tree in TREES.items()
+        for name, tree in trees().items()
     }
 
 
@@ -123,7 +128,7 @@ def test_what_runs_on_a_gpu_machine_imports_no_mlir(room: str) -> None:
             reached.add(other)
             pending.append(other)
     assert not [name for name in reached if room_of(name) == "mlir"]
-    outside = {name: set(imports(TREES[name], types=False, functions=True)) for name in reached}
+    outside = {name: set(imports(trees()[name], types=False, functions=True)) for name in reached}
     assert not [
         name for name, found in outside.items() if any(other.split(".")[0] in ("mlir", "torch_mlir") for other in found)
     ]
@@ -196,6 +201,6 @@ FOREIGN = (
 
 def test_no_private_name_is_used_elsewhere() -> None:
     wrong = [
-        f"{name}: {use}" for name, tree in TREES.items() for use in private_uses(tree) if not use.endswith(FOREIGN)
+        f"{name}: {use}" for name, tree in trees().items() for use in private_uses(tree) if not use.endswith(FOREIGN)
     ]
     assert not wrong

@@ -130,6 +130,15 @@ def test_copies_exceed_the_l2_cache_twice() -> None:
     assert copies_of(problem, 10**12) == MOST_COPIES
 
 
+def test_each_copy_is_reset_after_launches_of_its_own() -> None:
+    seen: list[int] = []
+    restore, every = bench._reset_all([(lambda: seen.append(0), 5), (lambda: seen.append(1), 5), (None, None)], 3)
+    assert restore is not None
+    restore()
+    assert seen == [0, 1] and every == 15
+    assert bench._reset_all([(None, None)], 3) == (None, None)
+
+
 def test_launches_take_copies_in_turn() -> None:
     seen = []
     enqueue = in_turn([lambda number=number: seen.append(number) for number in range(3)])

@@ -4,21 +4,22 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, cast
 
 import pytest
 
 from conftest import make_manifest
 from stepladder import __version__
+from stepladder.cli import function_bundle, opt
 from stepladder.cli import main as cli
-from stepladder.cli import opt
 from stepladder.cli.commands import run
 from stepladder.emulator import matmul
 from stepladder.emulator.memory.findings import Finding
+from stepladder.measure.tuning.database import default_path
 from stepladder.payload.writing import matmul_text
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.request import Request
-from stepladder.runtime.bundle import write_bundle
+from stepladder.runtime.bundle import FunctionBundle, write_bundle
 from stepladder.runtime.errors import (
     BAD_INPUT,
     FAILED,
@@ -27,6 +28,7 @@ from stepladder.runtime.errors import (
     StepladderError,
 )
 from stepladder.runtime.files import check_writable, write_json
+from stepladder.runtime.resources import cache_dir
 from stepladder.verify.report import CheckReport
 
 RUNNER = Path(cli.__file__).resolve().parents[2]
@@ -54,6 +56,52 @@ def test_no_gpu_is_a_status_of_its_own(bundle: Path, command: str) -> None:
     assert done.stderr.startswith("error: ")
     assert "nothing was executed" in done.stderr
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "line, name",
+    [
+        (["payload", "matmul", "--m", "4", "--n", "4", "--k", "4", "-o", ""], "output"),
+        (["compile", "", "-o", "x"], "input"),
+        (["explain", "x.mlir", "--pipeline", "wgmma", "--gpu", ""], "gpu"),
+        (["bench", "x.bundle", ""], "bundles"),
+        (["tune", ""], "words"),
+        (["list", "--json", ""], "json"),
+    ],
+)
+def test_an_empty_name_is_refused(line: list[str], name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(line) == BAD_INPUT
+    assert capsys.readouterr() == ("", f"error: argument '{name}' is empty\n")
+    assert opt.main(["x.mlir", "--dump-dir", ""]) == BAD_INPUT
+
+
+@pytest.mark.parametrize("option", ["--grid=1", "--dynamic-shared=0", "--tolerance=0", "--expect=0=x", "--plugin=x.py"])
+def test_a_function_takes_no_options_of_one_kernel(option: str) -> None:
+    args = cli._parser(["emulate"]).parse_args(["emulate", "f.bundle", option])
+    with pytest.raises(StepladderError, match=f"{option.partition('=')[0]} is for one kernel or for IR"):
+        function_bundle.emulate(args, cast(FunctionBundle, None))
+
+
+def test_a_database_that_is_named_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "x.mlir").touch()
+    for command in (["compile", "-o", str(tmp_path / "b")], ["explain", "--pipeline", "wgmma"]):
+        assert cli.main([*command, str(tmp_path / "x.mlir"), "--database", str(tmp_path / "none.json")]) == BAD_INPUT
+        assert capsys.readouterr().err.startswith("error: cannot read the tuning database '")
+
+
+def test_a_user_without_a_home_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home() -> NoReturn:
+        raise RuntimeError
+
+    monkeypatch.setattr(Path, "home", no_home)
+    for variable in ("XDG_CACHE_HOME", "XDG_DATA_HOME", "STEPLADDER_CACHE_DIR", "STEPLADDER_TUNING_DATABASE"):
+        monkeypatch.delenv(variable, raising=False)
+    for folder, variable in ((cache_dir, "XDG_CACHE_HOME"), (default_path, "XDG_DATA_HOME")):
+        with pytest.raises(StepladderError, match="the user has no home folder") as caught:
+            folder()
+        assert list(caught.value.notes) == [f"set HOME, or {variable}"]
+        monkeypatch.setenv(variable, str(tmp_path))
+        assert folder().is_relative_to(tmp_path / "stepladder")
 
 
 def test_errors_are_rendered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -84,7 +84,7 @@ def test_bundle_carries_the_weight(text: str, tmp_path: Path) -> None:
         _, emulation, roles = lowest(bundle)
         executor = EmulatedExecutor(emulation, roles)
         for report in check_matmul(
-            bundle.manifest.problem, bundle.expected(), executor, 3, constants=bundle.constants()
+            bundle.manifest.problem, bundle.expected(), executor, 3, constants=bundle.constants(), repeats=False
         ):
             assert report.passed, report.describe()
         # The function of the payload, on the weight that the bundle carries.

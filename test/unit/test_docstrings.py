@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from test_architecture import MODULES, ROOT, TREES, room_of
+from test_architecture import MODULES, ROOT, room_of, trees
 
 # Words of a docstring that say what a function returns: a section, or the first sentence.
 RETURNS = re.compile(r"\b(?:[Rr]eturns|Yields|Tells|Whether|Opens|Enters)\b")
@@ -41,7 +41,7 @@ FULL_PATHS = {
 def used_elsewhere() -> dict[str, set[str]]:
     """Returns module -> the names in it that modules of other rooms import, or use as attributes of the module."""
     used: dict[str, set[str]] = defaultdict(set)
-    for name, tree in TREES.items():
+    for name, tree in trees().items():
         modules = {}
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and node.module in MODULES:
@@ -93,7 +93,7 @@ def test_functions_that_other_rooms_use_are_described() -> None:
     functions = {
         f"{name}.{function.name}": function
         for name, names in used.items()
-        for function in TREES[name].body
+        for function in trees()[name].body
         if isinstance(function, ast.FunctionDef) and function.name in names
     }
     assert len(functions) > 100
@@ -113,7 +113,7 @@ def public_functions(body: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.Functi
 def test_public_functions_of_a_room_are_described(room: str) -> None:
     functions = {
         f"{name}.{qualified}": function
-        for name, tree in TREES.items()
+        for name, tree in trees().items()
         if f"{name}.".startswith(f"stepladder.{room}.") and name not in FULL
         for qualified, function in public_functions(tree.body)
         # ruff (D1) asserts that there is a docstring, except in protocols of what other packages define.

@@ -25,7 +25,7 @@ PERSISTENT = {**TILES, "persistent_blocks": 2}
 
 KNOBS = {
     "wmma": WARPS,
-    "wmma_upstream": {},
+    "wmma_upstream": WARPS,
     "mma_sync": WARPS,
     "wgmma_single_stage": TILES,
     "wgmma_multistage": TILES,
@@ -34,11 +34,10 @@ KNOBS = {
 
 # One tile, several, and a long way along k; rows that no tile divides where a pipeline takes them.
 WHOLE = [(64, 64, 64), (128, 64, 96), (64, 128, 160)]
-LARGE = [(128, 128, 64), (256, 128, 96), (128, 256, 64)]
 ANY = [(64, 64, 64), (136, 72, 104), (1, 8, 168)]
 SHAPES = {
     "wmma": WHOLE,
-    "wmma_upstream": LARGE,
+    "wmma_upstream": WHOLE,
     "mma_sync": WHOLE,
     "wgmma_single_stage": ANY,
     "wgmma_multistage": ANY,

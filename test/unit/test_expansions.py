@@ -49,3 +49,40 @@ def test_roundings_to_whole_numbers() -> None:
     nearest, towards = stepladder.compile(text, device="emulator", target="sm_80")(x)
     assert nearest.tolist() == [1, -1, 3, -2, 1, 0, np.inf, 2.0**24]
     assert towards.tolist() == [0, 0, 2, -1, 1, 0, np.inf, 2.0**24] and np.signbit(towards[1])
+
+
+FORMS = """func.func @f(%A: tensor<8x4xf32>, %B: tensor<4x8xf32>, %C: tensor<8x8xf32>, %s: f32) -> tensor<8x8xf32> {
+  %two = arith.constant 2 : index
+  %scales = tensor.splat %s : tensor<8x8xf32>
+  %sums = affine.for %i = 0 to 2 iter_args(%x = %C) -> (tensor<8x8xf32>) {
+    %p = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+      affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%A, %B : tensor<8x4xf32>, tensor<4x8xf32>) outs(%x : tensor<8x8xf32>) {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      %t = math.fma %a, %b, %c : f32
+      linalg.yield %t : f32
+    } -> tensor<8x8xf32>
+    affine.yield %p : tensor<8x8xf32>
+  }
+  %chosen = scf.index_switch %two -> tensor<8x8xf32>
+  case 2 { scf.yield %sums : tensor<8x8xf32> }
+  default { scf.yield %C : tensor<8x8xf32> }
+  %r = scf.execute_region -> tensor<8x8xf32> {
+    %y = linalg.map ins(%chosen, %scales, %C : tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>)
+      outs(%C : tensor<8x8xf32>) (%u: f32, %v: f32, %w: f32, %o: f32) {
+        %z = math.fma %u, %v, %w : f32
+        linalg.yield %z : f32
+      }
+    scf.yield %y : tensor<8x8xf32>
+  }
+  return %r : tensor<8x8xf32>
+}
+"""
+
+
+def test_forms_of_loops_regions_and_tensors() -> None:
+    """A sum of products by `math.fma` is one of products and sums; an elementwise one is rounded once, and stays."""
+    with mlir_context():
+        names = [op.name for op in walk(select(parse_payload(FORMS, "payload.mlir")).module)]
+    gone = {"affine.for", "scf.index_switch", "scf.execute_region", "tensor.splat"}
+    assert gone.isdisjoint(names) and names.count("math.fma") == 1 and "linalg.fill" in names and "scf.for" in names

@@ -1,6 +1,7 @@
 """Files that are written: through links, whole or not at all, and with the system's reason where they cannot be."""
 
 import os
+import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -34,6 +35,17 @@ def test_links_to_nothing_yet(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("new")
     write_text(str(tmp_path / "link"), "text")
     assert (tmp_path / "link").is_symlink() and (tmp_path / "new").read_text() == "text"
+
+
+def test_permissions_are_those_of_the_file_before_or_of_the_umask(tmp_path: Path) -> None:
+    mask = os.umask(0o027)
+    try:
+        for mode in (0o640, 0o600):
+            write_text(str(tmp_path / "file"), "text")
+            assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == mode
+            (tmp_path / "file").chmod(0o600)
+    finally:
+        os.umask(mask)
 
 
 @pytest.mark.parametrize("write", [check_writable, lambda path: write_text(path, "text")])

@@ -124,6 +124,23 @@ def test_names_of_kernels() -> None:
     assert hopper_cases.kernel_name(knobs) == "128x192,stages=4,schedule=pingpong"
 
 
+def test_cases_that_share_most_values_are_divided_without_loss() -> None:
+    from common_fields import divide, join
+
+    cases = {
+        "a": {"passed": True, "knobs": {"m": 1, "n": 2}, "spills": 0},
+        "b": {"passed": True, "knobs": {"m": 1, "n": 3, "k": 4}, "spills": 8, "error": "x"},
+        "c": {"passed": True, "knobs": {"m": 1, "n": 2}, "spills": 0},
+    }
+    usual, own = divide(cases, ["passed"])
+    assert usual == {"knobs": {"m": 1, "n": 2}, "spills": 0}
+    assert own["a"] == {"passed": True} and own["b"]["knobs"] == {"n": 3, "k": 4}
+    assert {name: join(usual, case) for name, case in own.items()} == cases
+    failed = {**cases, "d": {"passed": False, "error": "no end in time"}}
+    usual, own = divide(failed)
+    assert {name: join(usual, case) for name, case in own.items()} == failed
+
+
 def test_problems_by_name() -> None:
     import hopper_cases
 

@@ -1,6 +1,7 @@
-"""Products of f32 by three of tf32 on wgmma have the infinities and NaN that sums of products in f32 have."""
+"""Infinities and NaN are those of f32: in products of f32 by three of tf32 on wgmma, and in approximated functions."""
 
 import numpy as np
+import pytest
 
 import stepladder
 
@@ -35,3 +36,35 @@ def test_numbers_that_are_not_finite() -> None:
     np.testing.assert_array_equal(c[~is_finite], expected[~is_finite])
     sizes = np.abs(products).sum(axis=1)
     assert np.all(np.abs(c[is_finite] - exact[is_finite]) <= 2.0**-20 * sizes[is_finite])
+
+
+SILU = """func.func @silu(%A: tensor<16x16xf16>, %B: tensor<16x16xf16>, %D: tensor<16x16xf32>) -> tensor<16x16xf16> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<16x16xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<16x16xf32>) -> tensor<16x16xf32>
+  %p = linalg.matmul ins(%A, %B : tensor<16x16xf16>, tensor<16x16xf16>) outs(%z : tensor<16x16xf32>)
+    -> tensor<16x16xf32>
+  %h = tensor.empty() : tensor<16x16xf16>
+  %r = linalg.map ins(%p, %D : tensor<16x16xf32>, tensor<16x16xf32>) outs(%h : tensor<16x16xf16>)
+    (%x: f32, %d: f32, %o: f16) {
+      %one = arith.constant 1.0 : f32
+      %s = arith.addf %x, %d : f32
+      %n = arith.negf %s : f32
+      %a = math.exp %n : f32
+      %b = arith.addf %a, %one : f32
+      %q = arith.divf %s, %b : f32
+      %v = arith.truncf %q : f32 to f16
+      linalg.yield %v : f16
+    }
+  return %r : tensor<16x16xf16>
+}"""
+
+
+@pytest.mark.usefixtures("needs_ptxas")
+def test_silu_of_infinities() -> None:
+    """Minus infinity times a sigmoid of 0 is NaN, in elements whose sigmoid has `rcp.approx` and in the others."""
+    zeros, d = np.zeros((16, 16), np.float16), np.full((16, 16), -INFINITY)
+    d[3], d[4], d[5] = INFINITY, np.nan, -1e4
+    result = stepladder.compile(SILU, pipeline="wgmma", target="sm_90a", device="emulator")(zeros, zeros, d)
+    assert (result[3] == INFINITY).all() and (result[5] == 0).all()
+    assert np.isnan(result[[0, 1, 2, 4, *range(6, 16)]]).all()

@@ -34,6 +34,7 @@ def writer(kernel: Access) -> Access:
         ([EARLY, WAITING, EARLY], [False, True, True]),
         # A kernel that is launched by itself has seen all before it end.
         ([PLAIN, EARLY], [False, True]),
+        ([Access((range(64, 128),)), EARLY], [False, True]),  # bytes behind the weights
         ([PLAIN, WAITING, EARLY], [False, True, True]),
         # A kernel that waits lets the next one begin before its own wait: the writer before it may still run.
         ([writer(PLAIN), EARLY], [False, False]),

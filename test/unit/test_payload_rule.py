@@ -138,7 +138,7 @@ REFUSED = {
     ),
     "memory space": (on_buffers(IN_PLACE).replace(f"memref<{A}>", f"memref<{A}, 1>"), 1, "argument 0 .* global memory"),
     "layout": (
-        on_buffers(IN_PLACE).replace(f"memref<{C}>", f"memref<{C}, strided<[1, 64]>>"),
+        on_buffers(IN_PLACE).replace(f"memref<{C}>", f"memref<{C}, strided<[128, 2]>>"),
         1,
         "argument 2 .* row-major, with static pitches",
     ),

@@ -131,17 +131,17 @@ def test_a_smaller_problem_is_named_before_a_long_run(
     monkeypatch.setattr(check, "check_matmul", interrupt)
     assert cli.main(["run", bundle, "--backend", "emulator"]) == 130
     note = (
-        "note: 3 launches of 256 blocks; a payload of 256 x 256 x 128, compiled with the same knobs, checks the "
+        "note: 2 launches of 256 blocks; a payload of 256 x 256 x 128, compiled with the same knobs, checks the "
         "same steps in 1/1024 of the arithmetic"
     )
     assert note in capsys.readouterr().err.splitlines()
 
 
 def test_progress_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """A small problem: no smaller one is named, and each of the three launches counts."""
+    """A small problem: no smaller one is named, and each of the two launches counts."""
     bundle = make_bundle(tmp_path / "bundle", 128)
     monkeypatch.setattr(progress, "FIRST_LINE", 0.0)
     assert cli.main(["run", bundle, "--backend", "emulator"]) == 0
     shown = capsys.readouterr().err.splitlines()
-    assert [line.split(" (")[0] for line in shown if " left" in line] == ["1 of 3 blocks", "2 of 3 blocks"]
+    assert [line.split(" (")[0] for line in shown if " left" in line] == ["1 of 2 blocks"]
     assert not any("a payload of" in line for line in shown)

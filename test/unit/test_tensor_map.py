@@ -114,6 +114,13 @@ def test_descriptors_at_the_limits(fields: dict[str, str | tuple[int, ...]]) -> 
     assert len(gpu.driver.encoded) == 1
 
 
+def test_the_last_byte_is_in_the_buffer() -> None:
+    whole = make_descriptor("b", (64, 64))
+    encode(whole, buffer_of(FakeGpu(), 8192))
+    with pytest.raises(StepladderError, match="ends at byte 8192, and the buffer has 8191"):
+        encode(whole, buffer_of(FakeGpu(), 8191))
+
+
 def test_a_part_of_a_buffer_begins_behind_its_address() -> None:
     gpu = FakeGpu()
     part = dataclasses.replace(make_descriptor("b", (60, 32)), strides=(128,), offset=4 * 128 + 64)

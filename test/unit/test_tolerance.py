@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -70,3 +72,11 @@ def test_sums_without_a_mean_keep_their_bound() -> None:
     np.testing.assert_array_equal(
         tolerance.of_sum(root, total, arrays.NumPyArrays())[usual], (tolerance.element * root)[usual]
     )
+
+
+def test_a_sum_in_f32_drifts_by_less_than_a_unit_each_product() -> None:
+    """Sums of numbers with a mean are off by a part of what cutting off a bit for each product would cost."""
+    problem = replace(PROBLEM, acc_type="f32", c_type="f32")
+    one, mean = np.ones(1), np.full(1, 1000.0)
+    bound = Tolerance.of(problem).of_sum(one, mean, arrays.NumPyArrays())[0]
+    assert 0.1 < bound / (K * 2.0**-23 * mean[0]) < 1

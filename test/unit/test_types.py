@@ -40,7 +40,7 @@ def executor_of(text: str, request: Request) -> tuple[Problem, EmulatedExecutor]
 def check_numbers(text: str, request: Request) -> Problem:
     """Checks a kernel as `stepladder run` does."""
     problem, executor = executor_of(text, request)
-    for report in check_matmul(problem, matmul_program(problem), executor, SEED):
+    for report in check_matmul(problem, matmul_program(problem), executor, SEED, repeats=False):
         assert report.passed, report.describe()
     assert not executor.findings, executor.findings[0].render()
     return problem
@@ -112,7 +112,7 @@ SPLIT_F32 = [
     ((128, 64, 96), {"cluster_m": 2}, {"b_layout": "column"}),
     ((128, 64, 96), {"cluster_n": 2, "epilogue": "registers"}, {"a_layout": "column", "accumulate": False}),
     ((67, 33, 29), {"epilogue": "registers"}, {"b_layout": "column"}),
-    ((200, 96, 130), {"persistent_blocks": 2, "tile_scheduler": "stream_k"}, {"accumulate": False}),
+    ((136, 32, 130), {"persistent_blocks": 2, "tile_scheduler": "stream_k"}, {"accumulate": False}),
     ((192, 64, 96), {"persistent_blocks": 2, "schedule": "pingpong"}, {}),
     ((64, 32, 96), {"split_k": 2, "persistent_blocks": 0, "epilogue": "registers"}, {"accumulate": False}),
     ((66, 36, 50), {"epilogue": "registers"}, {"batch": 2, "broadcast": "b"}),

@@ -98,7 +98,7 @@ def test_machine_code_keeps_to_them(
     with mlir_context():
         made = build(text, "payload.mlir", Request(pipeline, knobs))
         runs = executor(made.code.ptx, made.manifest)
-        for report in check_matmul(made.manifest.problem, made.reference, runs, 0):
+        for report in check_matmul(made.manifest.problem, made.reference, runs, 0, repeats=False):
             assert report.passed, report.describe()
         assert not runs.findings, runs.findings[0].render()
 
@@ -151,6 +151,38 @@ TWO_PARTS = """func.func @two(%A: memref<32x64xf16>, %B: memref<64x32xf16>, %C: 
       : (tensor<32x32xf32>, memref<32x32xf32, strided<[32, 1], offset: 1024>>) -> ()
   return
 }"""
+
+
+COLUMN_MAJOR = """func.func @f(%A: memref<24x40xf16, strided<[1, 24]>>, %B: memref<40x16xf16, strided<[1, 48]>>,
+             %C: memref<24x16xf32, strided<[1, 24]>>) {
+  linalg.matmul ins(%A, %B : memref<24x40xf16, strided<[1, 24]>>, memref<40x16xf16, strided<[1, 48]>>)
+    outs(%C : memref<24x16xf32, strided<[1, 24]>>)
+  return
+}"""
+HEADS = """func.func @f(%Q: memref<4x24x16xf16, strided<[16, 64, 1]>>, %K: memref<4x16x24xf16>,
+             %S: memref<4x24x24xf32>) {
+  linalg.batch_matmul ins(%Q, %K : memref<4x24x16xf16, strided<[16, 64, 1]>>, memref<4x16x24xf16>)
+    outs(%S : memref<4x24x24xf32>)
+  return
+}"""
+
+
+@pytest.mark.usefixtures("needs_ptxas")
+@pytest.mark.parametrize("text, sums", [(COLUMN_MAJOR, "km,nk->nm"), (HEADS, "mbk,bkn->bmn")], ids=["one", "function"])
+def test_axes_in_another_order_than_in_memory(text: str, sums: str) -> None:
+    """The caller passes arrays with the axes in the order of memory."""
+    kernel = stepladder.compile(text, device="emulator", target="sm_80")
+    rng = np.random.default_rng(0)
+    if text == COLUMN_MAJOR:
+        a, b, c = (rng.standard_normal(shape).astype(np.float16) for shape in ((40, 24), (16, 48), (16, 24)))
+        a, b, result = a, b[:, :40], c.astype(np.float32)
+        kernel(a, b, out=result)
+    else:
+        shapes = (24, 4, 16), (4, 16, 24), (4, 24, 24)
+        a, b, c = (rng.standard_normal(shape).astype(np.float16) for shape in shapes)
+        result = kernel(a, b, c.astype(np.float32))
+    exact = np.einsum(sums, a.astype(np.float64), b.astype(np.float64)) + c
+    assert np.abs(result - exact).max() < 1e-4
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def run(
             except StepladderError as error:
                 reason = error.message
                 continue
-            executor = EmulatedExecutor(emulation, bundle.reference.roles)
+            executor = EmulatedExecutor(emulation, bundle.reference.roles, count=False)
             executor.load(arrays["a"], arrays["b"] if "b" in arrays else arrays["a"], *further)
             result = executor.launch(arrays["c"])
             return [result, *executor.results()], [finding.render() for finding in executor.findings]

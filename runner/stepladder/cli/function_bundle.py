@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from stepladder.cli.kernel_options import KERNEL
 from stepladder.cli.options import text_for_people
 from stepladder.runtime.errors import FAILED, NOT_EXECUTED, OK, StepladderError
 
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
 
 # What `run` gives to the emulator by itself, in arithmetic operations of the matmuls.
 EMULATED_FLOPS = 2**31
+
+# Options of `stepladder emulate` that a function's bundle has no use for.
+_OF_ONE_KERNEL = (
+    *("inputs", "output", "trace", "sarif", "function", "plugins", "expect", "reference", "tolerance", "bundle"),
+    *KERNEL,
+)
 
 
 def run(args: argparse.Namespace, bundle: FunctionBundle) -> int:
@@ -45,9 +52,10 @@ def emulate(args: argparse.Namespace, bundle: FunctionBundle) -> int:
     Raises:
         StepladderError: an option that is for a single kernel, or PTX that the emulator does not know.
     """
-    for option in ("inputs", "output", "trace", "sarif", "function", "reference"):
-        if getattr(args, option, None):
-            raise StepladderError(f"--{option} is for one kernel or for IR, and '{args.input}' is a function's bundle")
+    for option in _OF_ONE_KERNEL:
+        if getattr(args, option) not in (None, []):
+            name = option.removesuffix("s" if option == "plugins" else "").replace("_", "-")
+            raise StepladderError(f"--{name} is for one kernel or for IR, and '{args.input}' is a function's bundle")
     options = {"sanitize": not args.no_sanitize, "max_steps": args.max_steps, "reverses_blocks": args.reverse_blocks}
     with text_for_people(args.json):
         reports, details = _on_emulator(args, bundle, "asked for", options)

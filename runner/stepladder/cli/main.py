@@ -14,6 +14,7 @@ from types import ModuleType
 
 from stepladder import __version__
 from stepladder.cli.guard import guarded
+from stepladder.cli.options import refuse_empty
 
 # In the order of a user's work; each is a module of `commands`.
 COMMANDS = ("list", "payload", "explain", "tune", "compile", "emulate", "run", "bench", "demo")
@@ -41,7 +42,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     argv = list(sys.argv[1:] if argv is None else argv)
     args = _parser(argv).parse_args(argv)
-    return guarded(lambda: _command(args.command).main(args), verbose=getattr(args, "verbose_errors", False))
+
+    def command() -> int:
+        refuse_empty(args)
+        return _command(args.command).main(args)
+
+    return guarded(command, verbose=getattr(args, "verbose_errors", False))
 
 
 def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:

@@ -16,6 +16,7 @@ from stepladder.cli.options import (
     add_pipeline_options,
     add_plugin_options,
     flat,
+    refuse_empty,
 )
 from stepladder.runtime.errors import FAILED, OK, StepladderError
 from stepladder.runtime.files import read_text, write_text
@@ -238,6 +239,7 @@ def _process_chunk(text: str, name: str, args: argparse.Namespace) -> tuple[str,
 
 
 def _run(args: argparse.Namespace) -> int:
+    refuse_empty(args)
     _check_options(args)
     text, name = read_text(args.input)
     with imports():

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
+import os
 import sys
 from pathlib import Path
 
+from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.files import STANDARD
 
+# Arguments that name something, in the parsed command lines.
+_NAMES = (
+    *("input", "output", "bundle", "bundles", "words", "folder", "dump_dir", "json", "sarif", "trace", "database"),
+    *("pipeline", "function", "target", "gpu", "kernel"),
+)
 LARGEST_SIZE = 2**63 - 1  # that a shape of MLIR has
 
 
@@ -83,9 +91,9 @@ def positive(text: str) -> int:
     except ValueError:
         value = 0
     if value < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a size: sizes are whole numbers from 1")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from 1")
     if value > LARGEST_SIZE:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a size: sizes are at most {LARGEST_SIZE}")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at most {LARGEST_SIZE}")
     return value
 
 
@@ -256,7 +264,35 @@ def database_of(args: argparse.Namespace) -> Path:
     """
     from stepladder.measure.tuning.database import default_path
 
-    return Path(args.database) if args.database else default_path()
+    return Path(args.database) if args.database is not None else default_path()
+
+
+def database_to_read(args: argparse.Namespace) -> Path:
+    """Returns the tuning database as `database_of`; that of the user need not exist.
+
+    Args:
+        args: of a command with `add_model_options`.
+
+    Raises:
+        StepladderError: there is no file that --database names.
+    """
+    if args.database is not None and not Path(args.database).exists():
+        raise StepladderError(f"cannot read the tuning database '{args.database}': {os.strerror(errno.ENOENT)}")
+    return database_of(args)
+
+
+def refuse_empty(args: argparse.Namespace) -> None:
+    """Refuses an empty name of a file or another thing, such as that of a shell variable that is not set.
+
+    Args:
+        args: of any command.
+
+    Raises:
+        StepladderError: there is one.
+    """
+    for name, value in vars(args).items():
+        if name in _NAMES and (value == "" or (isinstance(value, list) and "" in value)):
+            raise StepladderError(f"argument '{name}' is empty")
 
 
 def flat(groups: list[list[str]]) -> tuple[str, ...]:

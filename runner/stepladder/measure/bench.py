@@ -76,15 +76,9 @@ def bench_bundles(
         StepladderError: the problems differ, or their types have no baseline or ceiling (status BAD_INPUT); a kernel
             fails the exact check (FAILED); there is no GPU (NOT_EXECUTED).
     """
+    problem = _one_problem(bundles)
     if rounds < MINIMUM_ROUNDS:
         raise StepladderError(f"at least {MINIMUM_ROUNDS} rounds are needed for a median with a spread, got {rounds}")
-    problem = bundles[0].manifest.problem
-    for bundle in bundles[1:]:
-        if bundle.manifest.problem != problem:
-            raise StepladderError(
-                f"bundles of one measurement must be of one problem: '{bundles[0].path}' is "
-                f"{problem.describe()}, '{bundle.path}' is {bundle.manifest.problem.describe()}"
-            )
     names = _unique_names(bundles)
     # Before the GPU is opened.
     if baseline == "cublas":
@@ -95,7 +89,6 @@ def bench_bundles(
         card = device.describe()
         count = copies_of(problem, card["l2_bytes"]) if rotate else 1
         copies = [stack.enter_context(MatmulBuffers(device, problem)) for _ in range(count)]
-        buffers = copies[0]
         result: dict[str, Any] = {
             "schema_version": SCHEMA_VERSION,
             "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
@@ -108,44 +101,33 @@ def bench_bundles(
             "bundles": {},
         }
         if rotate:
-            result["rotation"] = {"copies": count, "bytes": count * operand_bytes(problem)}
-            if result["rotation"]["bytes"] <= CACHES * card["l2_bytes"]:
-                print(f"note: {count} copies of the operands fit in the L2 cache twice", file=sys.stderr, flush=True)
-        launchers: dict[str, list[Callable[[], None]]] = {}
+            result["rotation"] = _rotation(problem, count, card["l2_bytes"])
+        launches: dict[str, list[Callable[[], None]]] = {}
         for name, bundle in zip(names, bundles, strict=True):
             kernel = device.load(bundle)
-            launchers[name] = [each.launcher(kernel, bundle, keeps_early=keeps_early) for each in copies]
+            launches[name] = [each.launcher(kernel, bundle, keeps_early=keeps_early) for each in copies]
             result["bundles"][name] = describe_bundle(bundle) | {
                 "image": kernel.source,
                 "loaded_registers": kernel.registers,
                 "loaded_local_memory": kernel.local_memory,
             }
-        # Where elementwise ops make A or B, the library multiplies matrices like those that they make.
+            if check:
+                _require_exact(name, copies[0], launches[name][0], bundle.expected(), problem)
         plain = copies
         if baseline == "cublas":
+            # Where elementwise ops make A or B, the library multiplies matrices like those that they make.
             if problem.is_prepared:
                 plain = [stack.enter_context(MatmulBuffers(device, problem.alone)) for _ in copies]
-            libraries = [cublas(each) for each in plain]
-            # Once for each product of a pair: on B again, which takes as long.
-            launchers["cublas"] = [repeated(library.enqueue, problem.products) for library in libraries]
-            result["baseline"] = {"name": "cublas", "provider": libraries[0].provider}
-            if problem.has_epilogue or problem.is_prepared:
-                result["baseline"]["computes"] = MATMUL_ALONE
-                print(f"note: cublas computes {MATMUL_ALONE}", file=sys.stderr, flush=True)
-        if check:
-            references = {name: bundle.expected() for name, bundle in zip(names, bundles)}
-            for name, (enqueue, *_) in launchers.items():
-                if name in references:
-                    _require_exact(name, buffers, enqueue, references[name], problem)
-                else:
-                    _require_exact(name, plain[0], enqueue, matmul_program(problem.alone), problem.alone)
+            launches["cublas"], result["baseline"] = _cublas(problem, plain)
+            if check:
+                alone = problem.alone
+                _require_exact("cublas", plain[0], launches["cublas"][0], matmul_program(alone), alone)
         resets = [prepare_data(each, bundles[0].constants()) for each in copies]
         resets += [prepare_data(each) for each in plain if each not in copies]
-        restore, every = _reset_all([reset for reset, _ in resets]), resets[0][1]
-        restore_every = None if every is None else every * count
+        restore, restore_every = _reset_all(resets, count)
         contestants = [
-            Contestant(name, problem.flops, in_turn(launches), restore, restore_every, count)
-            for name, launches in launchers.items()
+            Contestant(name, problem.flops, in_turn(of_copies), restore, restore_every, count)
+            for name, of_copies in launches.items()
         ]
         if ceiling:
             limit = measure_ceiling(device, problem.acc_type, _compute_type(problem))
@@ -160,27 +142,59 @@ def bench_bundles(
         if "sustained" in modes:
             result["power"] = {"source": monitor.source if monitor is not None else None}
             if monitor is None:
-                print(f"note: {NOTE}", file=sys.stderr, flush=True)
-        result["modes"] = measure_rounds(
-            device,
-            contestants,
-            modes,
-            rounds,
-            progress=lambda line: print(line, file=sys.stderr, flush=True),
-            monitor=monitor,
-        )
+                _say(f"note: {NOTE}")
+        result["modes"] = measure_rounds(device, contestants, modes, rounds, progress=_say, monitor=monitor)
     return result
 
 
-def _reset_all(resets: Sequence[Callable[[], None] | None]) -> Callable[[], None] | None:
-    """Returns a function that enqueues the resets of all copies; None where launches change none."""
-    known = [reset for reset in resets if reset is not None]
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _one_problem(bundles: Sequence[Bundle]) -> Problem:
+    """Returns the problem of all bundles. Raises StepladderError where there are several."""
+    problem = bundles[0].manifest.problem
+    for bundle in bundles[1:]:
+        if bundle.manifest.problem != problem:
+            raise StepladderError(
+                f"bundles of one measurement must be of one problem: '{bundles[0].path}' is "
+                f"{problem.describe()}, '{bundle.path}' is {bundle.manifest.problem.describe()}"
+            )
+    return problem
+
+
+def _rotation(problem: Problem, copies: int, l2_bytes: int) -> dict[str, int]:
+    """Describes copies of the operands in a result; says so where the L2 cache holds too much of them."""
+    size = copies * operand_bytes(problem)
+    if size <= CACHES * l2_bytes:
+        _say(f"note: {copies} copies of the operands fit in the L2 cache twice")
+    return {"copies": copies, "bytes": size}
+
+
+def _cublas(problem: Problem, operands: Sequence[MatmulBuffers]) -> tuple[list[Callable[[], None]], dict[str, str]]:
+    """Returns functions that enqueue the library's products of each copy of the operands, and its description."""
+    libraries = [cublas(each) for each in operands]
+    description = {"name": "cublas", "provider": libraries[0].provider}
+    if problem.has_epilogue or problem.is_prepared:
+        description["computes"] = MATMUL_ALONE
+        _say(f"note: cublas computes {MATMUL_ALONE}")
+    # Once for each product of a pair: on B again, which takes as long.
+    return [repeated(library.enqueue, problem.products) for library in libraries], description
+
+
+Reset = tuple[Callable[[], None] | None, int | None]
+
+
+def _reset_all(resets: Sequence[Reset], copies: int) -> Reset:
+    """Returns what `prepare_data` does for one copy of the operands, for all of them, which launches take in turn."""
+    known = [reset for reset, _ in resets if reset is not None]
+    every = resets[0][1]
 
     def restore() -> None:
         for reset in known:
             reset()
 
-    return restore if known else None
+    return restore if known else None, None if every is None else every * copies
 
 
 def by_problem(bundles: Sequence[Bundle]) -> list[list[Bundle]]:
@@ -216,7 +230,7 @@ def _require_exact(
 ) -> None:
     """Raises StepladderError with status FAILED if a kernel fails the exact check of a problem."""
     report = check_exact(problem, reference, DeviceExecutor(buffers, enqueue), SEED, buffers.device.ordinal)
-    print(f"{name}: {report.describe()}", file=sys.stderr, flush=True)
+    _say(f"{name}: {report.describe()}")
     if not report.passed:
         raise StepladderError(
             f"kernel '{name}' fails the exact check and is not timed: {report.describe()}",
@@ -225,9 +239,7 @@ def _require_exact(
         )
 
 
-def prepare_data(
-    buffers: MatmulBuffers, constants: Mapping[str, np.ndarray] | None = None
-) -> tuple[Callable[[], None] | None, int | None]:
+def prepare_data(buffers: MatmulBuffers, constants: Mapping[str, np.ndarray] | None = None) -> Reset:
     """Fills the operands with random data (`check.random_inputs`), or with the payload's constants, by role.
 
     Args:

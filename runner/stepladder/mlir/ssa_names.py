@@ -7,14 +7,29 @@ arguments are kept: a reader follows them through a pipeline, from the payload i
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
 
 _FUNCTIONS = ("func.func", "gpu.func", "llvm.func")
+_MODULES = ("builtin.module", "gpu.module")
 _SIGNATURE = re.compile(r"(?:func\.func|gpu\.func|llvm\.func)\s[^@\n]*@(\w+)\(")
 _ARGUMENT = re.compile(r"%([A-Za-z_$][\w$.-]*)\s*:")
 _UNNAMED = re.compile(r"arg\d+")
+
+
+def _in_modules(module: ir.Operation) -> Iterator[ir.Operation]:
+    """Yields the ops of a module and of the modules in it, such as functions and kernels, not those in functions."""
+    for op in module.regions[0].blocks[0].operations:
+        if op.operation.name in _MODULES:
+            yield from _in_modules(op.operation)
+        else:
+            yield op.operation
+
+
+def _is_kernel(op: ir.Operation) -> bool:
+    return op.parent is not None and op.parent.name == "gpu.module"
 
 
 def _arguments(function: ir.Operation) -> list[ir.BlockArgument]:
@@ -50,7 +65,9 @@ def restore(module: ir.Module, text: str) -> None:
         text: MLIR.
     """
     written = {found[1]: _ARGUMENT.findall(_in_parentheses(text, found.end())) for found in _SIGNATURE.finditer(text)}
-    for function in walk(module, *_FUNCTIONS):
+    for function in _in_modules(module.operation):
+        if function.name not in _FUNCTIONS:
+            continue
         names = written.get(function.attributes["sym_name"].value, [])
         for argument, name in zip(_arguments(function), names):
             if not _UNNAMED.fullmatch(name):
@@ -63,8 +80,10 @@ def hand_on_to_kernels(module: ir.Module) -> None:
     Args:
         module: with kernels and their launches; it is changed.
     """
-    kernels = {function.attributes["sym_name"].value: function for function in walk(module, "gpu.func", "llvm.func")}
-    for launch in walk(module, "gpu.launch_func"):
+    ops = list(_in_modules(module.operation))
+    kernels = {op.attributes["sym_name"].value: op for op in ops if op.name in ("gpu.func", "llvm.func")}
+    hosts = [op for op in ops if not _is_kernel(op)] if kernels else []
+    for launch in (launch for host in hosts for launch in walk(host, "gpu.launch_func")):
         kernel = kernels.get(ir.SymbolRefAttr(launch.attributes["kernel"]).value[-1])
         arguments = _arguments(kernel) if kernel is not None else []
         passed = list(launch.operands)[-len(arguments) :] if arguments else []

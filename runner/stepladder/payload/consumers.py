@@ -5,6 +5,7 @@ from __future__ import annotations
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
 from stepladder.mlir.linalg_ops import indexing_maps
+from stepladder.mlir.traverse import producer
 from stepladder.payload.refusal import refuse
 
 # Named ops of linalg that are elementwise; others that are not in `linalg.generic` form are no consumers.
@@ -20,18 +21,25 @@ NAMED = frozenset(
 SCALAR_OPS = frozenset(
     f"arith.{name}"
     for name in (
-        *("addf", "addi", "cmpf", "cmpi", "constant", "divf", "extf", "extsi", "fptosi", "fptoui", "maximumf"),
-        *("maxnumf", "maxsi", "minimumf", "minnumf", "minsi", "mulf", "muli", "negf", "select", "sitofp", "subf"),
-        *("subi", "truncf", "trunci"),
+        *("addf", "addi", "andi", "ceildivsi", "ceildivui", "cmpf", "cmpi", "constant", "divf", "divsi", "divui"),
+        *("extf", "extsi", "extui", "floordivsi", "fptosi", "fptoui", "maximumf", "maxnumf", "maxsi", "maxui"),
+        *("minimumf", "minnumf", "minsi", "minui", "mulf", "muli", "negf", "ori", "remf", "remsi", "remui", "select"),
+        *("shli", "shrsi", "shrui", "sitofp", "subf", "subi", "truncf", "trunci", "uitofp", "xori"),
     )
 ) | frozenset(
     f"math.{name}"
     for name in (
-        *("absf", "absi", "ceil", "cos", "erf", "exp", "exp2", "expm1", "floor", "fma", "log", "log1p", "log2"),
-        *("round", "roundeven", "rsqrt", "sin", "sqrt", "tanh"),
+        *("absf", "absi", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "copysign"),
+        *("cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "floor", "fma", "log", "log10", "log1p", "log2"),
+        *("powf", "round", "roundeven", "rsqrt", "sin", "sinh", "sqrt", "tan", "tanh"),
     )
 )
-_TYPES = ("f16", "bf16", "f32", "i1", "i8", "i16", "i32")
+# Ops that are undefined for some numbers on their right, which must not come from an operand.
+SHIFTS = ("arith.shli", "arith.shrsi", "arith.shrui")
+_DIVISIONS = tuple(
+    f"arith.{name}" for name in ("ceildivsi", "ceildivui", "divsi", "divui", "floordivsi", "remsi", "remui")
+)
+_TYPES = ("f16", "bf16", "f32", "i1", "i8", "i16", "i32", "i64")
 OPERAND_TYPES = ("f16", "bf16", "f32", "i8", "i32")
 
 # Operands that the manifest of a kernel has roles for.
@@ -201,5 +209,33 @@ def check_scalar(inner: ir.Operation, op: ir.Operation) -> None:
     mode = inner.attributes.get("roundingmode", None)
     if inner.name == "arith.truncf" and mode is not None and ir.IntegerAttr(mode).value != 0:
         raise refuse(inner, "arith.truncf with another rounding than to nearest")
+    check_right(inner)
     if inner.name == "arith.sitofp" and bits_of_name(str(inner.operands[0].type)) == 1:
         raise refuse(inner, "arith.sitofp of i1")
+
+
+def check_right(inner: ir.Operation) -> None:
+    """Checks that the number on the right of a shift or of a division of integers is one for which it is defined.
+
+    Args:
+        inner: a scalar op in a body.
+
+    Raises:
+        StepladderError: a number that an operand holds, or a division by 0.
+    """
+    if inner.name not in (*SHIFTS, *_DIVISIONS):
+        return
+    accepted = "accepted: a constant, or what linalg.index computes"
+    if _depends_on_operands(inner.operands[1]):
+        reason = "may be wider than the type" if inner.name in SHIFTS else "may be 0"
+        raise refuse(inner, f"'{inner.name}' by a number that an operand holds, which {reason}", accepted)
+    right = producer(inner.operands[1])
+    if right is None or right.name != "arith.constant" or inner.name in SHIFTS:
+        return
+    if ir.IntegerAttr(right.attributes["value"]).value == 0:
+        raise refuse(inner, f"'{inner.name}' by 0", accepted)
+
+
+def _depends_on_operands(value: ir.Value) -> bool:
+    op = producer(value)
+    return op is None or any(_depends_on_operands(operand) for operand in op.operands)

@@ -3,65 +3,140 @@
 from __future__ import annotations
 
 from stepladder.mlir.bindings import ir, passmanager
+from stepladder.mlir.linalg_ops import create_named_op
 from stepladder.mlir.traverse import walk
 
-# Those of upstream's expansions that lose no digits: asinh of large negative numbers does.
-_BY_UPSTREAM = ("fpowi", "tan", "sinh", "cosh", "acosh", "atanh")
+_BY_UPSTREAM = ("fpowi", "clampf")
 # Bits of the widest integers of which kernels compute magnitudes.
 _WIDEST = 32
+# Predicates of arith.cmpf.
+_OEQ, _OGE, _OLT, _UNO = 1, 3, 4, 14
+# The least normal numbers, by type.
+_NORMAL = {"f16": 2.0**-14, "bf16": 2.0**-126, "f32": 2.0**-126, "f64": 2.0**-1022}
 
 
 def expand(function: ir.Operation) -> None:
-    """Replaces powers with constant integers by multiplications, functions by exponentials, logarithms, sines and
-    cosines, roundings towards zero by those down and up, and magnitudes of wide integers by the larger of a number and
-    its negative.
+    """Replaces functions by others.
+
+    Powers with constant integers become multiplications, clamps extrema, tests for numbers that are not finite
+    comparisons, a sine and cosine two ops, roundings towards zero those down and up, and magnitudes of wide integers
+    the larger of a number and its negative. A sum of products by `math.fma` becomes one of products and sums, and
+    `tensor.splat` a `linalg.fill`. Loops of `affine` become those of `scf`, and regions that run anyway go.
 
     Args:
         function: a function; it is changed where there are such ops.
     """
     if walk(function, *(f"math.{name}" for name in _BY_UPSTREAM)):
         passmanager.PassManager.parse(f"{function.name}(math-expand-ops{{ops={','.join(_BY_UPSTREAM)}}})").run(function)
+    if walk(function, "affine.for"):
+        passmanager.PassManager.parse(f"{function.name}(lower-affine)").run(function)
+    if walk(function, "scf.execute_region", "scf.index_switch"):  # by constants
+        passmanager.PassManager.parse(f"{function.name}(canonicalize)").run(function)
     for op in walk(function, "math.trunc"):
         _expand_truncation(op)
+    for op in walk(function, "math.isfinite", "math.isinf", "math.isnan", "math.isnormal"):
+        _expand_test(op)
+    for op in walk(function, "math.sincos"):
+        _expand_sincos(op)
+    for op in walk(function, "math.fma"):
+        _expand_fma(op)
+    for op in walk(function, "tensor.splat"):
+        _expand_splat(op)
     for op in walk(function, "math.absi"):
-        type_ = op.results[0].type
-        element = type_.element_type if isinstance(type_, ir.ShapedType) else type_
+        element = _element(op.results[0].type)
         if isinstance(element, ir.IntegerType) and element.width > _WIDEST:
             _expand_magnitude(op)
+
+
+def _element(type_: ir.Type) -> ir.Type:
+    return type_.element_type if isinstance(type_, ir.ShapedType) else type_
+
+
+def _created(name: str, result: ir.Type, *operands: ir.Value, **attributes: ir.Attribute) -> ir.Value:
+    return ir.Operation.create(name, results=[result], operands=list(operands), attributes=attributes).results[0]
+
+
+def _constant(type_: ir.Type, number: float) -> ir.Value:
+    """Creates a number, or a tensor whose elements all are it."""
+    element = _element(type_)
+    value = ir.FloatAttr.get(element, number) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, 0)
+    filled = ir.DenseElementsAttr.get_splat(type_, value) if isinstance(type_, ir.ShapedType) else value
+    return _created("arith.constant", type_, value=filled)
+
+
+def _compared(predicate: int, left: ir.Value, right: ir.Value) -> ir.Value:
+    type_ = ir.IntegerType.get_signless(1)
+    if isinstance(left.type, ir.RankedTensorType):
+        type_ = ir.RankedTensorType.get(left.type.shape, type_)
+    number = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), predicate)
+    return _created("arith.cmpf", type_, left, right, predicate=number)
+
+
+def _replace(op: ir.Operation, *values: ir.Value) -> None:
+    for result, value in zip(op.results, values):
+        result.replace_all_uses_with(value)
+    op.erase()
 
 
 def _expand_truncation(op: ir.Operation) -> None:
     """Replaces a rounding towards zero, which the conversion to NVVM lacks, by one up below zero, and else down."""
     (value,), type_ = op.operands, op.results[0].type
-    zero = _zero(type_)
-    below = ir.IntegerType.get_signless(1)
-    if isinstance(type_, ir.RankedTensorType):
-        below = ir.RankedTensorType.get(type_.shape, below)
-    olt = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 4)
-
-    def create(name: str, result: ir.Type, *operands: ir.Value, **attributes: ir.Attribute) -> ir.Value:
-        return ir.Operation.create(name, results=[result], operands=list(operands), attributes=attributes).results[0]
-
     with ir.InsertionPoint(op), op.location:
-        is_below = create("arith.cmpf", below, value, create("arith.constant", type_, value=zero), predicate=olt)
-        up, down = create("math.ceil", type_, value), create("math.floor", type_, value)
-        whole = create("arith.select", type_, is_below, up, down)
-    op.results[0].replace_all_uses_with(whole)
-    op.erase()
+        is_below = _compared(_OLT, value, _constant(type_, 0.0))
+        up, down = _created("math.ceil", type_, value), _created("math.floor", type_, value)
+        whole = _created("arith.select", type_, is_below, up, down)
+    _replace(op, whole)
 
 
-def _zero(type_: ir.Type) -> ir.Attribute:
-    """Returns zero, or as many as a tensor has elements."""
-    element = type_.element_type if isinstance(type_, ir.ShapedType) else type_
-    zero = ir.FloatAttr.get(element, 0.0) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, 0)
-    return ir.DenseElementsAttr.get_splat(type_, zero) if isinstance(type_, ir.ShapedType) else zero
+def _expand_test(op: ir.Operation) -> None:
+    (value,) = op.operands
+    with ir.InsertionPoint(op), op.location:
+        if op.name == "math.isnan":
+            found = _compared(_UNO, value, value)
+        else:
+            size = _created("math.absf", value.type, value)
+            infinity = _constant(value.type, float("inf"))
+            found = _compared(_OEQ if op.name == "math.isinf" else _OLT, size, infinity)
+            if op.name == "math.isnormal":
+                least = _constant(value.type, _NORMAL[str(_element(value.type))])
+                found = _created("arith.andi", found.type, found, _compared(_OGE, size, least))
+    _replace(op, found)
+
+
+def _expand_sincos(op: ir.Operation) -> None:
+    (value,) = op.operands
+    with ir.InsertionPoint(op), op.location:
+        both = [_created(name, value.type, value) for name in ("math.sin", "math.cos")]
+    _replace(op, *both)
+
+
+def _expand_fma(op: ir.Operation) -> None:
+    """Replaces a product and sum that adds to what a reduction has summed so far; others are rounded once."""
+    parent, (left, right, total) = op.parent, op.operands
+    if parent is None or "reduction" not in str(parent.attributes.get("iterator_types", "")):
+        return
+    arguments = parent.regions[0].blocks[0].arguments
+    if total != arguments[len(arguments) - 1]:
+        return
+    with ir.InsertionPoint(op), op.location:
+        product = _created("arith.mulf", total.type, left, right)
+        new = _created("arith.addf", total.type, total, product)
+    _replace(op, new)
+
+
+def _expand_splat(op: ir.Operation) -> None:
+    type_ = op.results[0].type
+    if len(op.operands) > 1:  # with dynamic dimensions
+        return
+    with ir.InsertionPoint(op), op.location:
+        empty = _created("tensor.empty", type_)
+        filled = create_named_op("linalg.fill", [op.operands[0]], empty).results[0]
+    _replace(op, filled)
 
 
 def _expand_magnitude(op: ir.Operation) -> None:
     (value,), type_ = op.operands, op.results[0].type
     with ir.InsertionPoint(op), op.location:
-        nothing = ir.Operation.create("arith.constant", results=[type_], attributes={"value": _zero(type_)}).results[0]
-        negative = ir.Operation.create("arith.subi", results=[type_], operands=[nothing, value]).results[0]
-        larger = ir.Operation.create("arith.maxsi", results=[type_], operands=[value, negative]).results[0]
-    op.results[0].replace_all_uses_with(larger)
-    op.erase()
+        negative = _created("arith.subi", type_, _constant(type_, 0), value)
+        larger = _created("arith.maxsi", type_, value, negative)
+    _replace(op, larger)

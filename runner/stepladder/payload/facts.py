@@ -69,7 +69,10 @@ FACTS = (
 )
 
 # Functions of `math` that are an instruction or two, and the instructions of the others and of a division.
-_SHORT_FUNCTIONS = tuple(f"math.{name}" for name in ("absf", "absi", "fma", "floor", "ceil", "round", "roundeven"))
+_SHORT_FUNCTIONS = tuple(
+    f"math.{name}" for name in ("absf", "absi", "ceil", "copysign", "floor", "fma", "round", "roundeven")
+)
+_DIVISIONS = tuple(f"arith.{name}" for name in ("divf", "remf", "divsi", "divui", "remsi", "remui", "floordivsi"))
 _FUNCTION_COST = 20
 # Bits that the rows of operands that are parts of buffers begin at multiples of.
 _ROW_BITS = 128
@@ -128,7 +131,7 @@ def problem_facts(problem: Problem) -> Facts:
 
 def _cost(name: str) -> int:
     """Returns about how many instructions of arithmetic on floating-point numbers a scalar op takes, by its name."""
-    if (name.startswith("math.") and name not in _SHORT_FUNCTIONS) or name == "arith.divf":
+    if (name.startswith("math.") and name not in _SHORT_FUNCTIONS) or name in _DIVISIONS:
         return _FUNCTION_COST
     return int(name.endswith("f") or name in ("arith.sitofp", "arith.uitofp"))
 

@@ -14,7 +14,7 @@ from stepladder.payload.facts import MATMULS, problem_facts
 from stepladder.payload.prepared import with_producers
 from stepladder.payload.producers import Producer, separate
 from stepladder.payload.refusal import refuse
-from stepladder.payload.rule import check_form
+from stepladder.payload.rule import check_form, check_unconditional
 from stepladder.payload.selection import select
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.problem import Problem
@@ -192,6 +192,8 @@ def find_written(module: ir.Module | ir.Operation | ir.OpView) -> PayloadMatmul:
             ],
         )
     if len(matmuls) > 1:
+        for matmul in matmuls:
+            check_unconditional(matmul)
         places = ", ".join(diagnostics.location_text(op.location) for op in matmuls[:4])
         names = " and ".join(dict.fromkeys(op.name for op in matmuls))
         raise StepladderError(

@@ -13,26 +13,21 @@ from dataclasses import dataclass
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.traverse import producer, walk
-from stepladder.payload.consumers import NAMED, SCALAR_OPS
+from stepladder.payload.consumers import NAMED, SCALAR_OPS, check_right
 from stepladder.payload.front import bodies
 from stepladder.payload.nibbles import NIBBLE
 from stepladder.payload.refusal import refuse
-from stepladder.payload.shift_distances import SHIFTS
 from stepladder.payload.signature import set_signature
 from stepladder.runtime.element_types import FP8_TYPES
 from stepladder.runtime.errors import StepladderError
 
 _RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 _VIEWS = (*_RESHAPES, "tensor.cast")
-# Scalar ops beside those of epilogues, which unpack numbers from narrower types.
-_INTEGER_OPS = (
-    *SHIFTS,
-    *(f"arith.{name}" for name in ("andi", "ori", "xori", "extui", "uitofp", "index_cast")),
-    "linalg.index",
-)
 # Of a `linalg.transpose`: a kernel in front of the matmul's computes it, as no layout of an operand has its order.
 PREPARED = "prepared"
-SCALARS = SCALAR_OPS.union(_INTEGER_OPS)
+# Scalar ops beside those of epilogues, which compute places of numbers in packed ones.
+_INDEX_OPS = ("arith.index_cast", "linalg.index")
+SCALARS = SCALAR_OPS.union(_INDEX_OPS)
 _STORED = (*FP8_TYPES, "f16", "bf16", "f32", "i8", "i32")
 _TYPES = (*_STORED, "i1", "i4", "i16", "index")
 _ACCEPTED = (
@@ -288,19 +283,7 @@ def _check_scalar(inner: ir.Operation, item: bodies.Structured) -> None:
     mode = inner.attributes.get("roundingmode", None)
     if inner.name == "arith.truncf" and mode is not None and ir.IntegerAttr(mode).value != 0:
         raise refuse(inner, "arith.truncf with another rounding than to nearest")
-    if inner.name in SHIFTS and _depends_on_operands(inner.operands[1], item):
-        raise refuse(
-            inner,
-            f"'{inner.name}' by a number that an operand holds, which may be wider than the type",
-            "accepted: shifts by a constant, or by what linalg.index computes",
-        )
-
-
-def _depends_on_operands(value: ir.Value, item: bodies.Structured) -> bool:
-    op = producer(value)
-    if op is None:
-        return True
-    return any(_depends_on_operands(operand, item) for operand in op.operands)
+    check_right(inner)
 
 
 def _outlined(function: ir.Operation, value: ir.Value, ops: list[ir.Operation], number: int) -> Producer:

@@ -31,7 +31,7 @@ from stepladder.runtime.reference import (
     Result,
     Slice,
 )
-from stepladder.runtime.reference_operations import GATHER, OPERATIONS, PREDICATES, unsupported_reduction
+from stepladder.runtime.reference_operations import GATHER, OPERATIONS, PREDICATES, UNSIGNED, unsupported_reduction
 
 # Of a loop, each of which is written out.
 _ITERATIONS = 1024
@@ -335,6 +335,8 @@ class _Export:
         elif op.name == "linalg.index":
             attribute = ir.IntegerAttr(op.attributes["dim"]).value
         types = [self._type(value, op)[0] for value in (*op.operands, *op.results)] if known else []
+        # The evaluation holds integers in i64 with a sign.
+        known = known and not (op.name in (*UNSIGNED, "arith.uitofp") and types[0] in ("i64", "index"))
         is_gather = op.name == GATHER
         if not known or any(
             operand not in self.numbers or (_is_tensor(operand) and not (is_gather and place == 0))

@@ -14,6 +14,12 @@ from stepladder.payload.flow import Flow
 from stepladder.payload.form import Form
 from stepladder.payload.refusal import refuse
 
+# Ops that run their regions under a condition.
+_CONDITIONS = ("scf.if", "scf.index_switch", "scf.while")
+_UNCONDITIONAL = (
+    "kernels are launched whatever the numbers of the caller are; accepted: conditions that are constants, and "
+    "arith.select of elements of both results"
+)
 # Names that PTX takes for an entry point, to which "_kernel" is added.
 _ENTRY = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 
@@ -35,12 +41,27 @@ def check_form(module: ir.Module | ir.Operation | ir.OpView, matmul: ir.Operatio
     return Flow(function, matmul).form()
 
 
+def check_unconditional(matmul: ir.Operation) -> None:
+    """Checks that a matmul of a function with several is under no condition.
+
+    Args:
+        matmul: any op.
+
+    Raises:
+        StepladderError: a condition around it.
+    """
+    parent = matmul.parent
+    if parent is not None and parent.name in _CONDITIONS:
+        raise refuse(matmul, f"{matmul.name} is inside '{parent.name}'", _UNCONDITIONAL)
+
+
 def _the_function(module: ir.Module | ir.Operation | ir.OpView, matmul: ir.Operation) -> ir.Operation:
     """Returns the one function of a module, whose body's top level the matmul must be at."""
     body = module.operation.regions[0].blocks[0]
     functions = [op.operation for op in body.operations if op.operation.name == "func.func"]
     function = matmul.parent
     assert function is not None  # a module is around it
+    check_unconditional(matmul)
     if function.name != "func.func" and function.name != "builtin.module":
         raise refuse(matmul, f"{matmul.name} is inside '{function.name}'; it must be at the top level of the function")
     for op in (op.operation for op in body.operations):

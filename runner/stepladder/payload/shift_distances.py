@@ -14,8 +14,8 @@ from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.linalg_ops import create_generic, create_loop_index, indexing_maps
 from stepladder.mlir.traverse import users_of
 from stepladder.payload.constants import constants_of, integers_of
+from stepladder.payload.consumers import SHIFTS
 
-SHIFTS = ("arith.shli", "arith.shrsi", "arith.shrui")
 _MOST = 16  # numbers that a chain of selections takes
 
 

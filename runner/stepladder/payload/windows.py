@@ -1,10 +1,12 @@
-"""Arguments that are buffers with gaps, whose rows have a pitch."""
+"""Arguments that are buffers with a layout: with gaps, or with axes in another order than in memory."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from stepladder.mlir.bindings import ir
-from stepladder.mlir.traverse import defining_op
-from stepladder.mlir.windows import place_of, span_of, window
+from stepladder.mlir.types import offset_of, strides_of
+from stepladder.mlir.windows import has_gaps, place_of, span_of, window
 from stepladder.payload.signature import set_signature
 
 
@@ -22,23 +24,56 @@ def pitched_arguments(function: ir.Operation) -> list[ir.Value]:
 
 
 def _is_strided(type_: ir.MemRefType) -> bool:
-    return place_of(type_) is not None and type_.affine_map != ir.AffineMap.get_identity(type_.rank)
+    return isinstance(type_.layout, ir.StridedLayoutAttr) and place_of(_in_memory(type_)[0]) is not None
 
 
-def spread(function: ir.Operation) -> None:
-    """Makes plain buffers of the arguments that have gaps: each is a window of the shortest buffer that it is in.
+def _in_memory(type_: ir.MemRefType) -> tuple[ir.MemRefType, list[int]]:
+    """Returns a buffer's type with its axes in the order of memory, and which axis each of these is."""
+    strides, offset = strides_of(type_), offset_of(type_)
+    known = [stride for stride in strides or () if stride is not None]
+    if not type_.has_static_shape or offset is None or len(known) < type_.rank:
+        return type_, list(range(type_.rank))
+    order = sorted(range(type_.rank), key=lambda axis: -known[axis])
+    layout = ir.StridedLayoutAttr.get(offset, [known[axis] for axis in order])
+    shape = [type_.shape[axis] for axis in order]
+    return ir.MemRefType.get(shape, type_.element_type, layout, type_.memory_space), order
+
+
+def _permuted(view: ir.Value, order: Sequence[int], result: ir.Type) -> ir.Value:
+    """Creates a view whose axis `order[i]` is axis i of another one."""
+    axes = [ir.AffineExpr.get_dim(order.index(axis)) for axis in range(len(order))]
+    permutation = ir.AffineMapAttr.get(ir.AffineMap.get(len(order), 0, axes))
+    attributes: dict[str, ir.Attribute] = {"permutation": permutation}
+    return ir.Operation.create("memref.transpose", [result], [view], attributes).results[0]
+
+
+def spread(function: ir.Operation, *, with_gaps: bool = True) -> None:
+    """Makes plain buffers of the arguments with a layout.
+
+    One with gaps is a window of the shortest buffer that it is in. One whose axes are in another order than in memory,
+    such as a column-major matrix, is a transposed view.
 
     Args:
         function: a `func.func` with a body; it is changed.
+        with_gaps: whether arguments with gaps are changed too.
     """
     body = function.regions[0].blocks[0]
     for argument in pitched_arguments(function):
         type_ = ir.MemRefType(argument.type)
-        place = place_of(type_)
-        assert place is not None  # it is one of those with gaps
-        plain = ir.MemRefType.get([span_of(type_, *place)], type_.element_type, memory_space=type_.memory_space)
-        argument.set_type(plain)
+        stored, order = _in_memory(type_)
+        place = place_of(stored)
+        assert place is not None  # it is one of those above
+        if has_gaps(stored) and not with_gaps:
+            continue
+        uses = list(argument.uses)
+        shape = [span_of(stored, *place)] if has_gaps(stored) else list(stored.shape)
+        argument.set_type(ir.MemRefType.get(shape, type_.element_type, memory_space=type_.memory_space))
+        view: ir.Value = argument
         with ir.InsertionPoint.at_block_begin(body), function.location:
-            view = window(argument, place[0], type_.shape, place[1])
-        argument.replace_all_uses_except(view, defining_op(view))
+            if has_gaps(stored):
+                view = window(view, place[0], stored.shape, place[1])
+            if order != sorted(order):
+                view = _permuted(view, order, type_)
+        for use in uses:
+            use.owner.operation.operands[use.operand_number] = view
     set_signature(function)

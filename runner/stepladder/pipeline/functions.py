@@ -18,7 +18,7 @@ from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import symbol_of, walk
 from stepladder.mlir.types import is_number
-from stepladder.payload import raising, reference_export
+from stepladder.payload import raising, reference_export, windows
 from stepladder.payload.inlining import inlined
 from stepladder.payload.matmul import find_matmul
 from stepladder.payload.selection import Selection, select
@@ -119,7 +119,10 @@ def raised_text(text: str, name: str, function: str | None = None) -> str | None
     copy = inlined(module, functions)
     if copy is not None:
         functions = [op for op in walk(copy, "func.func") if symbol_of(op) == chosen]
-    if len(functions) != 1 or not raising.is_raisable(functions[0]):
+    if len(functions) != 1:
+        return None
+    windows.spread(functions[0], with_gaps=False)
+    if not raising.is_raisable(functions[0]):
         return None
     # With the places of ops in the file, for messages.
     return raising.raised(functions[0]).operation.get_asm(enable_debug_info=True)

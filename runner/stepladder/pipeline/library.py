@@ -65,7 +65,10 @@ def _pipeline_path(name: str) -> Path:
         known = pipeline_names()
         raise StepladderError(
             f"unknown pipeline '{name}'{suggest(name, known)}",
-            notes=[f"pipelines by name: {', '.join(known)}", "or give the path of a pipeline file"],
+            notes=[
+                f"pipelines by name: {', '.join(known)}",
+                f"or give the path of a pipeline file{f': ./{name}' if Path(name).is_file() else ''}",
+            ],
         )
     return path
 

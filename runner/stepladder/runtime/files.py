@@ -6,6 +6,7 @@ import contextlib
 import errno
 import json
 import os
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -96,13 +97,22 @@ def replacing(path: str) -> Iterator[BinaryIO]:
         try:
             with os.fdopen(handle, "wb") as file:
                 yield file
-            os.chmod(temporary, 0o644)
+            os.chmod(temporary, _mode(target))
             os.replace(temporary, target)
         except BaseException:
             os.unlink(temporary)
             raise
     except OSError as error:
         raise StepladderError(f"cannot write '{path}': {reason(error)}") from None
+
+
+def _mode(target: Path) -> int:
+    """Returns the permissions that a file has, or gets when it is made."""
+    with contextlib.suppress(FileNotFoundError):
+        return stat.S_IMODE(target.stat().st_mode)
+    mask = os.umask(0o077)  # the only way to read it
+    os.umask(mask)
+    return 0o666 & ~mask
 
 
 def _behind_links(path: str) -> Path:

@@ -13,15 +13,19 @@ ARITHMETIC = frozenset(
     f"arith.{name}"
     for name in (
         *("addf", "addi", "mulf", "muli", "subf", "subi", "divf", "negf", "maximumf", "minimumf", "maxnumf", "minnumf"),
-        *("maxsi", "minsi", "andi", "ori", "xori", "select", "shli", "shrsi", "divsi", "remsi"),
+        *("maxsi", "minsi", "maxui", "minui", "andi", "ori", "xori", "select", "shli", "shrsi", "divsi", "remsi"),
+        *("floordivsi", "ceildivsi", "remf"),
     )
 ) | frozenset(
     f"math.{name}"
     for name in (
-        *("absf", "absi", "ceil", "floor", "exp", "exp2", "expm1", "log", "log2", "log1p", "sqrt", "rsqrt", "tanh"),
-        *("sin", "cos", "round", "roundeven", "erf", "powf", "fma"),
+        *("absf", "absi", "ceil", "floor", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt"),
+        *("cbrt", "powf", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh"),
+        *("acosh", "atanh", "round", "roundeven", "erf", "erfc", "fma", "copysign"),
     )
 )
+# Ops on the bits of integers as numbers without a sign.
+UNSIGNED = frozenset(f"arith.{name}" for name in ("shrui", "divui", "remui", "ceildivui"))
 # Casts between floating-point types: they keep a value as it is.
 FLOAT_CASTS = ("arith.extf", "arith.truncf")
 CASTS = (
@@ -37,9 +41,7 @@ CASTS = (
 )
 # An element of a value of the program, by indices.
 GATHER = "tensor.extract"
-OPERATIONS = ARITHMETIC.union(
-    CASTS, ("arith.cmpf", "arith.cmpi", "arith.constant", "arith.shrui", "linalg.index", GATHER)
-)
+OPERATIONS = ARITHMETIC.union(CASTS, UNSIGNED, ("arith.cmpf", "arith.cmpi", "arith.constant", "linalg.index", GATHER))
 # MLIR's numbers of the predicates: oeq to uno for floating point, eq to uge for integers.
 PREDICATES = {"arith.cmpf": range(1, 15), "arith.cmpi": range(10)}
 

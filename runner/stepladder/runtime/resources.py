@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from stepladder.runtime.errors import StepladderError
+
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
@@ -19,9 +21,32 @@ def payloads_dir() -> Path:
     return _PACKAGE / "payload" / "library"
 
 
+def user_dir(variable: str, default: str) -> Path:
+    """Returns the package's folder among a user's files of one kind.
+
+    Args:
+        variable: of the environment, which names the folder of all packages: XDG_CACHE_HOME, XDG_DATA_HOME.
+        default: that folder in the user's home, where the variable is not set.
+
+    Raises:
+        StepladderError: the variable is not set, and the user has no home folder.
+    """
+    if named := os.environ.get(variable):
+        return Path(named) / "stepladder"
+    try:
+        return Path.home() / default / "stepladder"
+    except RuntimeError:
+        raise StepladderError(
+            "the user has no home folder: HOME is not set, and the system does not know the user",
+            notes=[f"set HOME, or {variable}"],
+        ) from None
+
+
 def cache_dir() -> Path:
-    """Returns the folder of what can be made anew: STEPLADDER_CACHE_DIR, else `stepladder` in the user's cache."""
-    return Path(
-        os.environ.get("STEPLADDER_CACHE_DIR")
-        or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "stepladder"
-    )
+    """Returns the folder of what can be made anew: STEPLADDER_CACHE_DIR, else `stepladder` in the user's cache.
+
+    Raises:
+        StepladderError: as `user_dir`.
+    """
+    named = os.environ.get("STEPLADDER_CACHE_DIR")
+    return Path(named) if named else user_dir("XDG_CACHE_HOME", ".cache")

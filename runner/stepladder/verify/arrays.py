@@ -42,6 +42,8 @@ class Array(Protocol):
     def __xor__(self, other: Array | float, /) -> Array: ...
     def __lshift__(self, other: Array | float, /) -> Array: ...
     def __rshift__(self, other: Array | float, /) -> Array: ...
+    def __floordiv__(self, other: Array | float, /) -> Array: ...
+    def __mod__(self, other: Array | float, /) -> Array: ...
     def __matmul__(self, other: Array | float, /) -> Array: ...
     def __lt__(self, other: Array | float, /) -> Array: ...
     def __le__(self, other: Array | float, /) -> Array: ...
@@ -149,6 +151,16 @@ class NumPyArrays:
         computed: Any = np.asarray(np.frompyfunc(math.erf, 1, 1)(given), given.dtype)
         return computed
 
+    def erfc(self, array: Array) -> Array:
+        """Returns what the error function of each element lacks to 1, without the cancellation of a difference.
+
+        Args:
+            array: of floating-point numbers.
+        """
+        given = np.asarray(array)
+        computed: Any = np.asarray(np.frompyfunc(math.erfc, 1, 1)(given), given.dtype)
+        return computed
+
     def first(self, mask: Array) -> tuple[int, ...]:
         """Returns the indices of the first true element, (row, column) in a matrix.
 
@@ -240,6 +252,14 @@ class TorchArrays(NumPyArrays):
             array: of floating-point numbers, on the GPU.
         """
         return self.xp.erf(array)
+
+    def erfc(self, array: Array) -> Array:
+        """Returns what the error function of each element lacks to 1.
+
+        Args:
+            array: of floating-point numbers, on the GPU.
+        """
+        return self.xp.erfc(array)
 
     def first(self, mask: Array) -> tuple[int, ...]:
         """Returns the indices of the first true element, (row, column) in a matrix.

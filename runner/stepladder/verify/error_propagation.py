@@ -12,15 +12,23 @@ constant is needed. For an op that makes r from x and y with errors of at most e
     sin x, cos x           e: their derivatives are at most 1 in magnitude
     other functions g      max(|g(x + e) - r|, |g(x - e) - r|): they are monotone
     x as an integer        as for these; unbounded where x can leave the integers of the type
+    tan x                  e / (|cos x| (|cos x| - e)), unbounded where e reaches |cos x|
+    cosh x                 cosh(|x| + e) - cosh x
+    x^y                    the largest at the ends of both intervals; |y| (|x| + e)^(y - 1) e across 0
+    angle of (x, y)        pi / 2 of the share of its radius that the point can move, unbounded across the negative axis
+    remainder of x by y    e, unbounded where the quotient may be another whole number
+    sign of y given to x   e, and 2 |x| where y can have another sign
     x < y and its like     uncertain where |x - y| <= e + f, unless both are exact
+    other ops on integers  none where the operands have none, else unbounded
     condition ? x : y      that of the chosen operand; where the condition is uncertain, |x - y| + max(e, f)
     sum of n values        the sum of their errors, and 6 sqrt(n) u times the sum of their magnitudes, for any order
     extremum of n values   the largest of their errors
 
 to which an op on floating-point numbers adds its own rounding: none where its operands have no error and its type has
 r, else u |r|, with the unit roundoff u of its type, and for
-functions of the math dialect 4 u of f32 besides, as libdevice computes them in f32 with errors of at most two units in
-the last place (CUDA C++ Programming Guide, "Mathematical Functions", table of maximum errors), and the smallest normal
+functions of the math dialect 4 u of f32 besides, or 8 u, as libdevice computes them in f32 with errors of at most two
+or four units in the last place (CUDA C++ Programming Guide, "Mathematical Functions", table of maximum errors), and the
+smallest normal
 number of the type, for results that are flushed to zero. Where all results of a program have 16 bits, a kernel may
 approximate sigmoids (step `approximate_math`): an exponential has 2 |x| u more, of its scaled operand, erf 2^-17 more,
 and a quotient 2 u more, of its reciprocal, and |x| times the smallest normal number, below which the reciprocal is
@@ -52,6 +60,7 @@ from stepladder.runtime.reference import (
 )
 from stepladder.runtime.reference_operations import is_float
 from stepladder.verify.arrays import Array, NumPyArrays
+from stepladder.verify.function_errors import FURTHER, unbounded_where
 from stepladder.verify.reference_evaluation import Evaluation
 from stepladder.verify.reference_products import prepared_values, product_of
 from stepladder.verify.scalar_operations import ARITHMETIC
@@ -64,6 +73,7 @@ _LARGEST = {"f16": 65504.0, "bf16": 3.3895313892515355e38, "f32": 3.402823466385
 _SMALLEST = {"f16": 2.0**-14, "bf16": 2.0**-126, "f32": 2.0**-126}
 _UNIT = 2.0**-24
 _LIBRARY = 4 * _UNIT
+_LESS_EXACT = tuple(f"math.{name}" for name in ("acosh", "asinh", "atan2", "atanh", "erfc", "powf", "sinh", "tan"))
 _LIKELY = 6.0  # of the probabilistic bound of a sum: one in 10^7 exceeds it
 _KEPT = ("arith.absf", "math.absf", "math.absi", "arith.negf", "arith.extf", "arith.extsi", "arith.truncf", "math.sin")
 _EXTREMES = tuple(f"arith.{name}" for name in ("maximumf", "minimumf", "maxnumf", "minnumf", "maxsi", "minsi"))
@@ -80,6 +90,8 @@ _UNROUNDED = (
     "arith.extf",
     "arith.extsi",
     "arith.select",
+    "arith.remf",
+    "math.copysign",
 )
 
 
@@ -299,7 +311,7 @@ class BoundedOp(StructuredOp):
         if op.name not in _UNROUNDED:
             unit = ELEMENT_TYPES[op.type].unit_roundoff
             if op.name.startswith("math.") and op.name not in ("math.fma", "math.sqrt"):
-                unit += _LIBRARY
+                unit += 2 * _LIBRARY if op.name in _LESS_EXACT else _LIBRARY
             rounded = error + magnitude * unit + _SMALLEST[op.type]
             if op.name in _TO_NEAREST:
                 is_exact = (error == 0) & (self.arrays.rounded(result, op.type) == result)
@@ -332,7 +344,7 @@ class BoundedOp(StructuredOp):
                 return self.arrays.cast(near, "float64")
             case _, (first, second) if op.name in _EXTREMES:
                 return xp.maximum(first, second)
-            case (("cos" | "sitofp" | "uitofp"), (first,)):
+            case (("cos" | "sitofp"), (first,)):
                 return first
             case (("fptosi" | "fptoui"), (first,)):
                 return self._of_integer(op, values[0], first, result)
@@ -340,11 +352,13 @@ class BoundedOp(StructuredOp):
                 return errors[0]
             case "trunci", (first,):
                 return self._of_bits(op, values[0], first)
+            case _ if op.name in FURTHER:
+                return FURTHER[op.name](self.arrays, values, errors, result)
             case _, (first,) if op.name in _KEPT:
                 return first
             case _, (first,) if op.name in ARITHMETIC:
                 return self._of_monotone(ARITHMETIC[op.name], values[0], first, result)
-        raise AssertionError(f"no error analysis of {op.name}")
+        return unbounded_where(self.arrays, sum(errors[1:], errors[0]) > 0, errors[0])
 
     def _of_integer(self, op: Operation, value: Array, error: Array, result: Array) -> Array:
         """Returns how far a number as an integer can be off; nothing is known of one that is out of range."""

@@ -231,8 +231,12 @@ def _draw(
         chunk = flat[start : start + CHUNK]
         chunk[:] = draw(np.random.default_rng(stream), chunk.size)
 
+    streams = seed.spawn(len(starts))
+    if len(starts) == 1:
+        fill(0, streams[0])
+        return flat.reshape(shape)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for _ in pool.map(fill, starts, seed.spawn(len(starts))):
+        for _ in pool.map(fill, starts, streams):
             pass
     return flat.reshape(shape)
 

@@ -6,7 +6,9 @@ from stepladder.runtime.problem import Problem
 from stepladder.runtime.reference import Generic, Insert, Program, Reshape, Slice
 
 # Functions that are computed as exactly as their type can hold.
-_ROUNDED = tuple(f"math.{name}" for name in ("absf", "absi", "ceil", "floor", "fma", "round", "roundeven", "sqrt"))
+_ROUNDED = tuple(
+    f"math.{name}" for name in ("absf", "absi", "ceil", "copysign", "floor", "fma", "round", "roundeven", "sqrt")
+)
 
 
 def products_of(program: Program, problem: Problem) -> list[Generic]:

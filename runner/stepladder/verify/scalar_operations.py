@@ -59,6 +59,15 @@ def _of(name: str) -> Callable[..., Array]:
     return lambda arrays, *operands: getattr(arrays.xp, name)(*operands)
 
 
+def _cube_root(arrays: NumPyArrays, x: Array) -> Array:
+    return arrays.xp.copysign(abs(x) ** (1 / 3), x)
+
+
+def _divide(arrays: NumPyArrays, x: Array, y: Array) -> Array:
+    """Returns quotients that are cut off towards zero."""
+    return (x - arrays.xp.fmod(x, y)) // y
+
+
 # Ops on numbers of one type, by name.
 ARITHMETIC: dict[str, Callable[..., Array]] = {
     "arith.addf": _add,
@@ -80,9 +89,14 @@ ARITHMETIC: dict[str, Callable[..., Array]] = {
     "arith.xori": lambda arrays, x, y: x ^ y,
     "arith.shli": lambda arrays, x, y: x << y,
     "arith.shrsi": lambda arrays, x, y: x >> y,
-    # Quotients are cut off towards zero, and remainders have the sign of the dividend.
-    "arith.divsi": lambda arrays, x, y: (x - arrays.xp.fmod(x, y)) // y,
+    "arith.maxui": lambda arrays, x, y: arrays.xp.where((x ^ _SIGN) > (y ^ _SIGN), x, y),
+    "arith.minui": lambda arrays, x, y: arrays.xp.where((x ^ _SIGN) < (y ^ _SIGN), x, y),
+    "arith.divsi": _divide,
+    "arith.floordivsi": lambda arrays, x, y: x // y,
+    "arith.ceildivsi": lambda arrays, x, y: -(-x // y),
+    # Remainders have the sign of the dividend.
     "arith.remsi": _of("fmod"),
+    "arith.remf": _of("fmod"),
     "arith.select": _of("where"),
     "math.absf": _of("abs"),
     "math.absi": _of("abs"),
@@ -93,17 +107,39 @@ ARITHMETIC: dict[str, Callable[..., Array]] = {
     "math.expm1": _of("expm1"),
     "math.log": _of("log"),
     "math.log2": _of("log2"),
+    "math.log10": _of("log10"),
     "math.log1p": _of("log1p"),
     "math.sqrt": _of("sqrt"),
-    "math.tanh": _of("tanh"),
+    "math.cbrt": _cube_root,
     "math.sin": _of("sin"),
     "math.cos": _of("cos"),
+    "math.tan": _of("tan"),
+    "math.asin": _of("arcsin"),
+    "math.acos": _of("arccos"),
+    "math.atan": _of("arctan"),
+    "math.atan2": _of("arctan2"),
+    "math.sinh": _of("sinh"),
+    "math.cosh": _of("cosh"),
+    "math.tanh": _of("tanh"),
+    "math.asinh": _of("arcsinh"),
+    "math.acosh": _of("arccosh"),
+    "math.atanh": _of("arctanh"),
+    "math.copysign": _of("copysign"),
     "math.round": _round_away,
     "math.roundeven": _of("round"),
     "math.rsqrt": lambda arrays, x: 1 / arrays.xp.sqrt(x),
     "math.erf": lambda arrays, x: arrays.erf(x),
+    "math.erfc": lambda arrays, x: arrays.erfc(x),
     "math.powf": lambda arrays, x, y: x**y,
     "math.fma": lambda arrays, x, y, z: x * y + z,
+}
+
+# Ops on integers without a sign, by name.
+UNSIGNED: dict[str, Relation] = {
+    "arith.shrui": lambda x, y: x >> y,
+    "arith.divui": lambda x, y: x // y,
+    "arith.remui": lambda x, y: x % y,
+    "arith.ceildivui": lambda x, y: -(-x // y),
 }
 
 PREDICATES: dict[str, dict[int, Relation]] = {"arith.cmpf": _FLOAT, "arith.cmpi": _INTEGER}

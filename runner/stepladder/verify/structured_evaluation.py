@@ -13,7 +13,7 @@ from stepladder.runtime.reference import Generic, Operation
 from stepladder.runtime.reference_extrema import IndexedExtremum, indexed_extremum
 from stepladder.runtime.reference_operations import FLOAT_CASTS, GATHER, fold_of, is_float
 from stepladder.verify.arrays import Array, NumPyArrays
-from stepladder.verify.scalar_operations import ARITHMETIC, PREDICATES
+from stepladder.verify.scalar_operations import ARITHMETIC, PREDICATES, UNSIGNED
 
 # Elements of the largest temporary array: an op that is no contraction of two arrays may need all its loops at once.
 LARGEST = 1 << 30
@@ -240,8 +240,8 @@ class StructuredOp:
             )
 
     def _result(self, op: Operation, operands: list[Array]) -> Array:
-        if op.name == "arith.shrui":  # of the bits as an unsigned number
-            return (operands[0] & (1 << int(op.type[1:])) - 1) >> operands[1]
+        if op.name in UNSIGNED:
+            return UNSIGNED[op.name](*(operand & (1 << int(op.type[1:])) - 1 for operand in operands))
         if op.name in ARITHMETIC:
             return ARITHMETIC[op.name](self.arrays, *operands)
         if op.name in PREDICATES:

@@ -12,7 +12,7 @@
 // Before:
 //   %r = arith.divf %ones, %d fastmath<afn> : vector<2xf32>
 // After, for the second element %b of %d; the first one's quotient stays:
-//   %i = arith.subi %magic, %bits : i32                       // of the bits of min(%b, 2^126)
+//   %i = arith.subi %magic, %bits : i32                       // of the bits of min(%b, 1.9 x 2^126)
 //   %e = arith.bitcast %i : i32 to f32
 //   %p = arith.mulf %b, %e fastmath<contract> : f32
 //   %q = arith.subf %two, %p fastmath<contract> : f32         // a constant slightly above 2

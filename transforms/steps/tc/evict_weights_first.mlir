@@ -1,4 +1,4 @@
-// Lets the L2 cache give up weights first, which a kernel reads once.
+// Loads weights with the L2 cache hint `evict_first`, since a kernel reads each of them once.
 //
 // A product of few rows reads each weight once. In the L2 cache, the lines of its weights take the place of lines that
 // are read again: A, which every block loads, and C, which the next kernel reads. Loads with the cache hint

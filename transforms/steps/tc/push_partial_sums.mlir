@@ -1,4 +1,4 @@
-// Sends partial sums of splits of k to the block that reduces them.
+// Sends partial sums of split-K to the block that reduces them, through the distributed shared memory of a cluster.
 //
 // Where blocks of a cluster split k, each reduces some rows of the tile. `split_k` makes them read these rows from the
 // shared memory of the other blocks: partial sums are written, blocks wait for each other, read, and wait again before

@@ -13,7 +13,7 @@ from stepladder.cli.options import (
     add_output_option,
     add_pipeline_options,
     add_plugin_options,
-    database_of,
+    database_to_read,
     flat,
 )
 from stepladder.runtime.errors import OK, StepladderError
@@ -168,7 +168,7 @@ def main(args: argparse.Namespace) -> int:
         settings,
         without=flat(args.without),
         tuned=not args.script_defaults,
-        database=database_of(args),
+        database=database_to_read(args),
         gpu=args.gpu,
         function=args.function,
         constant_weights=True,

@@ -151,11 +151,11 @@ def main(args: argparse.Namespace) -> int:
     from stepladder.runtime.bundle import is_function, read_function
     from stepladder.runtime.files import check_writable, read_text
 
+    for path in filter(None, (args.json, args.sarif, args.trace)):
+        check_writable(path)
     if is_function(args.input):
         return function_bundle.emulate(args, read_function(args.input))
     text, name = read_text(args.input)
-    for path in filter(None, (args.json, args.sarif, args.trace)):
-        check_writable(path)
     if emulate_kernel.is_ptx(text, name):
         for option in ("function", "plugins"):
             if getattr(args, option):

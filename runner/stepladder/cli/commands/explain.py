@@ -65,7 +65,7 @@ def main(args: argparse.Namespace) -> int:
     Args:
         args: of the command line.
     """
-    from stepladder.cli.options import database_of
+    from stepladder.cli.options import database_to_read
     from stepladder.pipeline import explanation
     from stepladder.pipeline.context import bound_text, mlir_context
     from stepladder.pipeline.request import Request
@@ -83,7 +83,7 @@ def main(args: argparse.Namespace) -> int:
         settings,
         without=flat(args.without),
         tuned=True,
-        database=database_of(args),
+        database=database_to_read(args),
         gpu=args.gpu,
         function=args.function,
         constant_weights=True,

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from stepladder.extension.lib.arithmetic import constant
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
+from stepladder.extension.lib.plain_operands import simplify
 from stepladder.extension.lib.products import (
     is_batch_of_vectors,
     is_product,
@@ -49,6 +50,9 @@ class OutlineMatmuls(Tc.Operation, name="outline_matmuls"):
     A second matmul of the same A comes into the group with the op that combines both (`payload.pairs`), where `pairs`
     is 1 and nothing else reads what it makes.
 
+    An elementwise op whose body does not read the tensor that it writes over gets an empty one in its place, and a
+    number that of a tensor that repeats it: arithmetic on whole tensors becomes ops with both.
+
     Roundings of constants are folded first, as no epilogue rounds from f64, in which front ends write numbers. Zero
     points become corrections of the products (`payload.zero_points`), whose sums are kernels of their own. An A or B
     that is one number is copied to a buffer, which another kernel writes.
@@ -68,6 +72,7 @@ def outline_matmuls(payload: ir.Operation, op: OutlineMatmuls, rewriter: Rewrite
     function = one_function(payload)
     function.attributes["has_stages"] = ir.UnitAttr.get()
     _narrow_constants(function, rewriter)
+    simplify(function, rewriter)
     zero_points.expand(function)
     body = function.regions[0].blocks[0]
     while True:

@@ -19,6 +19,7 @@ from pathlib import Path
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.files import write_json
 from stepladder.runtime.problem import Problem
+from stepladder.runtime.resources import user_dir
 
 SCHEMA_VERSION = 1
 VARIABLE = "STEPLADDER_TUNING_DATABASE"
@@ -27,10 +28,14 @@ Knobs = dict[str, int | str]
 
 
 def default_path() -> Path:
-    """Returns the user's database: STEPLADDER_TUNING_DATABASE, or a file in the user's data folder."""
+    """Returns the user's database: STEPLADDER_TUNING_DATABASE, or a file in the user's data folder.
+
+    Raises:
+        StepladderError: the user has no home folder.
+    """
     if os.environ.get(VARIABLE):
         return Path(os.environ[VARIABLE])
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "stepladder" / "tuning.json"
+    return user_dir("XDG_DATA_HOME", ".local/share") / "tuning.json"
 
 
 @dataclass(frozen=True)

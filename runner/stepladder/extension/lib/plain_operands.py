@@ -1,0 +1,76 @@
+"""Elementwise ops without operands that they do not need: tensors that they only write over, and repeated constants."""
+
+from __future__ import annotations
+
+from stepladder.extension.lib.dialect import Rewriter
+from stepladder.extension.lib.stages import is_elementwise, is_start
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.cloning import clone_ops
+from stepladder.mlir.linalg_ops import create_generic, create_named_op, indexing_maps
+from stepladder.mlir.traverse import producer, walk
+from stepladder.payload.consumers import reads_output
+
+
+def simplify(function: ir.Operation, rewriter: Rewriter) -> None:
+    """Has elementwise ops begin from empty tensors, and compute with numbers in place of tensors that repeat one.
+
+    Args:
+        function: on tensors; it is changed.
+        rewriter: of the transform op.
+    """
+    for op in walk(function):
+        if is_elementwise(op) and not is_start(op) and not reads_output(op):
+            _begin_from_empty(op)
+            if op.name == "linalg.generic":
+                _inline_numbers(op, rewriter)
+
+
+def _begin_from_empty(op: ir.Operation) -> None:
+    last = len(op.operands) - 1
+    begin = producer(op.operands[last])
+    if begin is None or begin.name != "tensor.empty":
+        with ir.InsertionPoint(op), op.location:
+            op.operands[last] = ir.Operation.create("tensor.empty", results=[op.results[0].type]).results[0]
+
+
+def _number_of(value: ir.Value) -> ir.Attribute | None:
+    """Returns the number that all elements of a constant tensor are; None for another value."""
+    source = producer(value)
+    if source is not None and source.name == "linalg.fill":
+        source = producer(source.operands[0])
+    if source is None or source.name != "arith.constant":
+        return None
+    found = source.attributes["value"]
+    if isinstance(found, ir.DenseElementsAttr):
+        return found.get_splat_value() if found.is_splat else None
+    return found if isinstance(found, (ir.FloatAttr, ir.IntegerAttr)) else None
+
+
+def _inline_numbers(op: ir.Operation, rewriter: Rewriter) -> None:
+    *inputs, output = op.operands
+    numbers = [_number_of(value) for value in inputs]
+    kept = [place for place, number in enumerate(numbers) if number is None]
+    if len(kept) == len(inputs):
+        return
+    old, maps = op.regions[0].blocks[0], indexing_maps(op)
+    end = old.operations[0].operation
+    with ir.InsertionPoint(op), op.location:
+        if not kept and len(old.operations) == 1 and end.operands[0] in list(old.arguments):  # repeats a number
+            number = numbers[ir.BlockArgument(end.operands[0]).arg_number]
+            assert number is not None  # nothing reads what the op writes over
+            type_ = ir.RankedTensorType(output.type).element_type
+            constant = ir.Operation.create("arith.constant", results=[type_], attributes={"value": number}).results[0]
+            rewriter.replace_op(op, create_named_op("linalg.fill", [constant], output).results)
+            return
+        new, body = create_generic([inputs[place] for place in kept], [output], [*(maps[at] for at in kept), maps[-1]])
+        known: dict[ir.Value, ir.Value] = dict(
+            zip([*(old.arguments[place] for place in kept), old.arguments[len(inputs)]], body.arguments)
+        )
+        with ir.InsertionPoint(body):
+            for argument, number in zip(old.arguments, numbers):
+                if number is not None:
+                    attributes = {"value": number}
+                    constant = ir.Operation.create("arith.constant", results=[argument.type], attributes=attributes)
+                    known[argument] = constant.results[0]
+        clone_ops([inner.operation for inner in old.operations], known, ir.InsertionPoint(body))
+    rewriter.replace_op(op, new.results)
