@@ -74,6 +74,7 @@ def plan(
     forms: bool = False,
     variety: int = 0,
     launches: bool = False,
+    with_default: bool = False,
 ) -> list[Job]:
     """Returns the kernels to build for a problem.
 
@@ -86,17 +87,20 @@ def plan(
         forms: the first settings of either orientation, without the default of `compile`.
         variety: the best so many of the first settings of each orientation and cluster; 0 for another choice.
         launches: with `variety`, each setting also without `dependent_launch`.
+        with_default: with `variety`, what `compile` takes too.
     """
+    default = Job(problem, types, DEFAULT, None, 0.0, folder)
     if variety:
         jobs = _varied(problem, types, folder, variety)
         alone = {"dependent_launch": False}
         both = [(job, replace(job, knobs={**(job.knobs or {}), **alone}) if launches else None) for job in jobs]
-        return [replace(job, place=place) for place, job in enumerate(job for pair in both for job in pair if job)]
+        varied = [replace(job, place=place) for place, job in enumerate(job for pair in both for job in pair if job)]
+        return [default, *varied] if with_default else varied
     if forms:
         return _forms(problem, types, folder)
     jobs = _candidates(problem, types, everything, folder)
     exchanged = _candidates(problem, types, everything, folder, {"swap_operands": True}, SWAPPED) if swapped else []
-    return [Job(problem, types, DEFAULT, None, 0.0, folder), *jobs, *exchanged]
+    return [default, *jobs, *exchanged]
 
 
 def _forms(problem: Drawn, types: Types, folder: Path) -> list[Job]:

@@ -60,6 +60,22 @@ FEED_FORWARD = (
     28672,
 )
 
+# Problems of other draws on which default choices were slowest beside cuBLAS.
+SLOW: tuple[_Size, ...] = (
+    (640, 832, 41280),
+    (640, 832, 30016),
+    (704, 928, 2208),
+    (48, 5120, 3584),
+    (1176, 1536, 2848),
+    (128, 3072, 2048),
+    (152, 6208, 3984),
+    (832, 5992, 240),
+    (333, 21504, 5120),
+    (64, 5512, 104),
+    (700, 1536, 6912),
+    (256, 2560, 6144),
+)
+
 
 @dataclass(frozen=True)
 class Drawn:
@@ -202,6 +218,15 @@ def draw_long(count: int = LONG_COUNT, seed: int = LONG_SEED) -> list[Drawn]:
         seed: the same seed gives the same problems; a longer list begins with the shorter one.
     """
     return _others("long", count, seed, lambda rng, place: _long(rng))
+
+
+def draw_slow(count: int = len(SLOW)) -> list[Drawn]:
+    """Returns the first `count` problems of SLOW.
+
+    Args:
+        count: of problems.
+    """
+    return [Drawn("slow", *size, False) for size in SLOW[:count]]
 
 
 def _others(kind: str, count: int, seed: int, size: Callable[[random.Random, int], _Size | None]) -> list[Drawn]:

@@ -5,6 +5,7 @@
     python benchmarks/fit_cost_model.py --family warpgroup --seed 12       goes on from the constants in the file
     python benchmarks/fit_cost_model.py --family warpgroup --keep          judges them, and keeps them
     python benchmarks/fit_cost_model.py --family warpgroup --only split_loads cluster      fits these, and no others
+    python benchmarks/fit_cost_model.py --family warpgroup --refine        searches near the constants in the file only
 
 The fit is cross-validated: problems are divided into quarters at random, with a fixed seed, and constants fitted to
 three quarters choose for the fourth. The constants that are written are fitted to all problems. The objective is the
@@ -175,6 +176,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--keep", action="store_true", help="keep the constants, and cross-validate")
     parser.add_argument("--family", choices=CONSTANTS, help="of kernels, whose constants are fitted (default: all)")
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="constants of --family that are fitted")
+    parser.add_argument("--refine", action="store_true", help="search near the constants of --family in the file only")
     parser.add_argument("--dry-run", action="store_true", help="write nothing")
     return parser
 
@@ -187,6 +189,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     """
     parser = make_parser()
     args = parser.parse_args(argv)
+    if args.refine and not args.family:
+        parser.error("--refine: --family is missing")
+    only = args.only or (list(CONSTANTS[args.family]) if args.refine else [])
     unknown = sorted(set(args.only) - set(CONSTANTS.get(args.family, ())))
     if unknown:
         parser.error(f"--only: {', '.join(unknown)}: no constants of --family {args.family}")
@@ -204,7 +209,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     for family in CONSTANTS:
         own = [kernel for kernel in kernels if FAMILIES[kernel.pipeline] == family]
         if own and family not in fits:
-            gpu, fits[family] = fit_family(own, gpu, family, args.generations, args.seed, args.keep, args.only)
+            gpu, fits[family] = fit_family(own, gpu, family, args.generations, args.seed, args.keep, only)
     for family, values in gpu.constants.items():
         print(family, {name: round(value, 4) for name, value in values.items()})
     if args.dry_run:

@@ -1,4 +1,4 @@
-"""Measures whole functions beside PyTorch: MLPs, gated MLPs and attention projections of public model sizes.
+"""Measures whole functions beside PyTorch: MLPs, projections and attention blocks of public model sizes.
 
     python benchmarks/functions.py --json docs/results/functions.json [--tokens 2048,8] [--kinds mlp] [--models Llama]
     python benchmarks/functions.py --json docs/results/functions_eager.json --eager-only --tokens 1,8,32
@@ -36,8 +36,9 @@ import numpy as np
 
 import duel
 import stepladder
+from attention_functions import Attention
 from common import new_parser, run, write_result
-from function_numbers import distance, error_of, expected, random_arrays
+from function_numbers import Library, distance, error_of, expected, library_of, numpy_attend, random_arrays
 from model_functions import EPSILON, MODELS, SMALL, Model, payload
 from stepladder.runtime.device import Device
 from stepladder.verify.function_check import norm_tolerance
@@ -57,7 +58,11 @@ def compiled(kind: str, model: Model, m: int, **options: Any) -> stepladder.Func
         model, m: widths of the model, and rows of the input.
         options: of `stepladder.compile`.
     """
-    function = stepladder.compile(payload(kind, model, m), target=TARGET, **options)
+    if kind == "attention":
+        text = Attention(model, m).text(m <= FEW)
+    else:
+        text = payload(kind, model, m)
+    function = stepladder.compile(text, target=TARGET, **options)
     assert isinstance(function, stepladder.Function)
     return function
 
@@ -74,15 +79,15 @@ def dry_run(kind: str, model: Model, m: int) -> dict[str, Any]:
     got = function(*arrays)
     got = got if isinstance(got, tuple) else (got,)
     x, *weights = (array.astype(np.float64) for array in arrays)
-    wanted = expected(
-        kind,
-        x,
-        weights,
+    library = Library(
         lambda a, w: a @ w.T,
         lambda a: a / (1 + np.exp(-a)),
         lambda a: np.maximum(a, 0),
         lambda a, w: a / np.sqrt((a * a).mean(-1, keepdims=True) + EPSILON) * w,
+        numpy_attend,
+        lambda parts, like: np.concatenate(parts, -1),
     )
+    wanted = expected(kind, x, weights, library)
     return described(function, max(map(error_of, got, wanted)))
 
 
@@ -178,35 +183,41 @@ def measure(
         others: of `graph` and `calls`, what is measured of `torch.compile` beside eager mode.
     """
     import torch  # pyright: ignore[reportMissingImports]
-    from torch.nn import functional  # pyright: ignore[reportMissingImports]
 
     torch.manual_seed(0)
     first = functions["stepladder"]
 
     def random_tensors() -> list[Any]:
-        return [
-            (
-                torch.randn(item.shape, device="cuda")
-                / (item.shape[-1] ** 0.5 if number and len(item.shape) > 1 else 1)
-            ).to(torch.bfloat16)
-            for number, item in enumerate(first.inputs)
+        angles = [item.shape for item in first.inputs if item.type == "f32"][:1]
+        factors = [
+            given for shape in angles for at in [torch.randn(shape, device="cuda")] for given in (at.cos(), at.sin())
         ]
+        tensors = []
+        for number, item in enumerate(first.inputs):
+            if item.type == "f32":
+                tensors.append(factors.pop(0))
+                continue
+            scale = item.shape[-1] ** -0.5 if number and len(item.shape) == 2 else 1.0
+            tensors.append((torch.randn(item.shape, device="cuda") * scale).to(torch.bfloat16))
+        return tensors
 
     layers = [random_tensors() for _ in range(LAYERS if m <= FEW else 1)]
     tensors = layers[0]
 
-    def rms_norm(x: Any, weight: Any) -> Any:  # noqa: ANN401
-        return functional.rms_norm(x, weight.shape, weight, EPSILON)
-
-    library = functional.linear, functional.silu, torch.relu, rms_norm
+    library = library_of(torch)
 
     def eager(x: Any, *weights: Any) -> tuple:  # noqa: ANN401
-        return expected(kind, x, weights, *library)
+        return expected(kind, x, weights, library)
 
-    def new_outs() -> list[Any]:
-        return [torch.empty(item.shape, dtype=torch.bfloat16, device="cuda") for item in first.outputs]
+    def new_outs(given: Sequence[Any]) -> list[Any]:
+        return [
+            given[first.in_place[number]]
+            if number in first.in_place
+            else torch.empty(item.shape, dtype=torch.bfloat16, device="cuda")
+            for number, item in enumerate(first.outputs)
+        ]
 
-    outs = [new_outs() for _ in layers]
+    outs = [new_outs(given) for given in layers]
     calls: dict[str, list[Callable[[], object]]] = {
         name: [
             lambda each=each, given=given, out=out: each(*given, out=out[0] if len(out) == 1 else out)
@@ -222,8 +233,9 @@ def measure(
             graphs[name], several[name] = captured(torch, each[0]), captured(torch, in_order(each))
             behind_itself = [item for item in (several[name], several[name]) if item is not None]
             for run_all in (in_order(each), in_order(behind_itself)) if behind_itself else (in_order(each),):
-                for out in itertools.chain(*outs):
-                    out.fill_(float("nan"))
+                for number, out in itertools.chain(*map(enumerate, outs)):
+                    if number not in first.in_place:
+                        out.fill_(float("nan"))
                 run_all()
                 torch.cuda.synchronize()
                 error = max(error, *(distance(one, two) for a, b in zip(outs, wanted) for one, two in zip(a, b)))

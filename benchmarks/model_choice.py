@@ -38,12 +38,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 from choice_plan import PIPELINE, TARGET, TYPES, Job, Types, payload, plan
 from choice_timing import Gpu
 from common import main_of_parts, new_parser, run
-from draw import COUNT, Drawn, draw, draw_edge, draw_fresh, draw_long, draw_tail, draw_thin
+from draw import COUNT, Drawn, draw, draw_edge, draw_fresh, draw_long, draw_slow, draw_tail, draw_thin
 from measured_kernels import write_table
 from model_report import DEFAULT, FIRST, MOST, report
 
 # Draws beside that of the two halves.
-DRAWS = {"thin": draw_thin, "tail": draw_tail, "edge": draw_edge, "fresh": draw_fresh, "long": draw_long}
+DRAWS = {
+    "thin": draw_thin,
+    "tail": draw_tail,
+    "edge": draw_edge,
+    "fresh": draw_fresh,
+    "long": draw_long,
+    "slow": draw_slow,
+}
 GROUP = 30
 _KEPT = "kernels.pickle"  # of a group, in its folder
 WHAT = "knobs that are chosen for drawn problems, hot L2, in turn with cuBLAS, median of 3 rounds"
@@ -181,7 +188,7 @@ class Series:
         forms: whether the first settings of either orientation are measured.
         variety: how many of the first settings of each orientation and cluster are measured, in place of all these.
         launches: whether each of these is measured without dependent launch too.
-        only_default: whether only what `compile` takes is measured.
+        only_default: whether only what `compile` takes is measured; with `variety`, whether that is measured too.
         keeps_early: whether kernels that load weights early start while the launch before ends.
     """
 
@@ -245,8 +252,9 @@ def measure_series(series: Series, args: argparse.Namespace) -> None:
 def _build(pool: ProcessPoolExecutor, series: Series, group: Sequence[Drawn], folder: Path) -> list[Built]:
     """Builds the kernels of a group of problems; prints those that are refused."""
     options = (series.types, series.everything, folder, series.swapped, series.forms, series.variety, series.launches)
-    planned = list(pool.map(plan, group, *([option] * len(group) for option in options)))
-    jobs = [job for of_problem in planned for job in of_problem if job.place == DEFAULT or not series.only_default]
+    planned = list(pool.map(plan, group, *([option] * len(group) for option in (*options, series.only_default))))
+    narrow = series.only_default and not series.variety
+    jobs = [job for of_problem in planned for job in of_problem if job.place == DEFAULT or not narrow]
     built = list(pool.map(build_one, jobs, chunksize=2))
     for one in built:
         if one.refused:
@@ -312,7 +320,7 @@ def make_parser() -> argparse.ArgumentParser:
         "L2 cache holds in part, or a draw of its own (default: seen)",
     )
     own.add_argument("--seed", type=int, metavar="N", help="of a draw beside that of the two halves")
-    own.add_argument("--default", action="store_true", help="only the setting that `compile` takes")
+    own.add_argument("--default", action="store_true", help="only what `compile` takes; with --variety, that too")
     own.add_argument("--forms", action="store_true", help="the first settings of either orientation")
     own.add_argument(
         "--variety", type=int, default=0, metavar="N", help="the N best of each orientation's and cluster's settings"

@@ -15,6 +15,16 @@ from render_hopper import MODES, TYPES, ablation_of, is_square, ratio_of, sizes_
 from render_warp import ABLATIONS, PIPELINES, measured_variants
 
 PLOTS = DOCS / "plots"
+# Default choices on drawn problems, and settings whose predictions were made before they were measured.
+RATIOS = {
+    "default_drawn_bf16-bf16": "the drawn problems, bf16 -> bf16",
+    "default_sixth_bf16-bf16": "a draw that nothing was chosen by, bf16 -> bf16",
+    "default_fifth_f16-f32": "another, f16 -> f32",
+}
+PREDICTIONS = {
+    "model_fresh_bf16-bf16": "with the constants before the last fit",
+    "model_second_bf16-bf16": "with those of its first draw",
+}
 
 
 def _save(figure: Figure, path: Path) -> None:
@@ -145,6 +155,40 @@ def plot_hopper_stages() -> None:
     _save(figure, PLOTS / "hopper_stages.svg")
 
 
+def plot_ratios() -> None:
+    """Draws how many drawn problems have which ratio to cuBLAS, with a step line for each draw."""
+    figure, axes = plt.subplots(figsize=(9, 4))
+    edges = [0.7 + 0.025 * step for step in range(37)]
+    for name, title in RATIOS.items():
+        table = result(name)
+        own, reference = (table["columns"].index(column) for column in ("microseconds", "cublas_microseconds"))
+        ratios = [min(max(row[reference] / row[own], edges[0]), edges[-1]) for row in table["rows"]]
+        shares = [100 / len(ratios)] * len(ratios)
+        axes.hist(ratios, bins=edges, weights=shares, histtype="step", label=f"{title}, {len(ratios)} problems")
+    axes.axvline(1.0, color="black", linewidth=1)
+    axes.set_xlabel("of cuBLAS, default choice; the ends hold what is beyond")
+    axes.set_ylabel("percent of the problems")
+    axes.legend(fontsize=8)
+    _save(figure, PLOTS / "choice_ratios.svg")
+
+
+def plot_predictions() -> None:
+    """Draws the measured times of settings over the predicted ones, by which the settings were chosen."""
+    figure, axes = plt.subplots(figsize=(6, 5))
+    for name, title in PREDICTIONS.items():
+        table = result(name)
+        predicted, own = (table["columns"].index(column) for column in ("predicted_microseconds", "microseconds"))
+        axes.plot(*zip(*((row[predicted], row[own]) for row in table["rows"])), ".", markersize=3, label=title)
+    ends = axes.get_xlim()
+    axes.plot(ends, ends, color="black", linewidth=1)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("predicted, us")
+    axes.set_ylabel("measured, us")
+    axes.legend(fontsize=8)
+    _save(figure, PLOTS / "choice_predictions.svg")
+
+
 def draw_all() -> None:
     """Draws every plot that has a result."""
     matplotlib.rcParams["svg.hashsalt"] = "stepladder"
@@ -154,6 +198,8 @@ def draw_all() -> None:
         plot_hopper_ablation,
         plot_hopper_stages,
         *(partial(plot_hopper_sizes, types) for types in TYPES),
+        plot_ratios,
+        plot_predictions,
     ):
         try:
             draw()

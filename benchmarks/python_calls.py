@@ -24,7 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 import stepladder
 from common import command_line, run, write_result
-from functions import compiled, expected
+from function_numbers import expected, library_of
+from functions import compiled
 from model_functions import SMALL
 from pairs_few_rows import down, pair
 from stepladder.runtime.device import Device
@@ -150,12 +151,10 @@ def function_calls(torch: Any, kind: str) -> tuple[stepladder.Function, Calls]: 
     tensors = [torch.randn(item.shape, device="cuda").bfloat16() for item in function.inputs]
     outs = [torch.empty(item.shape, device="cuda", dtype=torch.bfloat16) for item in function.outputs]
     out = outs[0] if len(outs) == 1 else outs
-    functional = torch.nn.functional
-    library = functional.linear, functional.silu, torch.relu
     calls: Calls = {
         "Function": lambda: function(*tensors),
         "Function, out": lambda: function(*tensors, out=out),
-        "eager": lambda: expected(kind, tensors[0], tensors[1:], *library),
+        "eager": lambda: expected(kind, tensors[0], tensors[1:], library_of(torch)),
     }
     if kind == "gated_mlp":
         first, last = stepladder.compile(pair(model, TOKENS)), stepladder.compile(down(model, TOKENS))

@@ -28,8 +28,18 @@ DRAWS = {
     "default_fresh_bf16-bf16": "another draw",
     "default_fresh_four_bf16-bf16": AGAIN,
 }
-# Draws of their own, with the constants before the series of long reductions was fitted, and with those since.
-REFITTED = {"default_third": "a third draw", "default_long": "long reductions"}
+# Draws of their own, with the constants before and after a fit: that of the series of long reductions, and that of
+# three draws of all kinds.
+REFITTED = {
+    ("default_third", "bf16-bf16"): "a third draw",
+    ("default_long", "bf16-bf16"): "long reductions",
+}
+REFITTED_AGAIN = {
+    ("default_fourth", "bf16-bf16"): "a fourth draw",
+    ("default_long_second", "bf16-bf16"): "long reductions",
+    ("default_fifth", "f16-f32"): "a fifth draw, f16 -> f32",
+    ("default_sixth", "bf16-bf16"): "a sixth draw",
+}
 CHOICES = {"default": (-1,), "best of four": range(4)}
 
 
@@ -88,15 +98,24 @@ def defaults_table() -> str:
     return table(rows) + f"\nRatios to cuBLAS, which ran in turn with each kernel; bursts. {where(data)}.\n"
 
 
-def refitted_table() -> str:
-    """Returns how the default choices on two draws compare with cuBLAS, before and after the last fit."""
+def refitted_table(draws: dict[tuple[str, str], str], kinds: Sequence[str] = ()) -> str:
+    """Returns how the default choices on some draws compare with cuBLAS, before and after a fit.
+
+    Args:
+        draws: name of the result and types -> what the table calls it.
+        kinds: of problems that have rows of their own, where a draw has several kinds.
+    """
     rows = []
     data: dict = {}
-    for name, title in REFITTED.items():
-        for suffix, when in (("_before", "before"), ("", "after")):
-            data = result(f"{name}{suffix}_bf16-bf16")
-            cells = [dict(zip(data["columns"], row)) for row in data["rows"]]
-            rows.append(_row(f"{title}, {when}", list(_best(cells, CHOICES["default"]).values())))
+    for (name, types), title in draws.items():
+        for kind in ("", *kinds):
+            for suffix, when in (("_before", "before"), ("", "after")):
+                data = result(f"{name}{suffix}_{types}")
+                cells = [dict(zip(data["columns"], row)) for row in data["rows"]]
+                chosen = [cell for cell in cells if kind in ("", cell["kind"])]
+                if chosen:
+                    line = f"{title}, {kind}, {when}" if kind else f"{title}, {when}"
+                    rows.append(_row(line, list(_best(chosen, CHOICES["default"]).values())))
     return table(rows) + f"\nRatios to cuBLAS, which ran in turn with each kernel; bursts. {where(data)}.\n"
 
 
@@ -287,7 +306,8 @@ REGIONS: dict[str, Callable[[], str]] = {
     "orientations": orientations_table,
     "held out": held_out_table,
     "default choices": defaults_table,
-    "refitted choices": refitted_table,
+    "refitted choices": lambda: refitted_table(REFITTED),
+    "refitted again": lambda: refitted_table(REFITTED_AGAIN, KINDS),
     "decode": decode_table,
     "decode early": early_table,
     "decode reads": reads_table,

@@ -58,7 +58,9 @@ def functions_table() -> str:
         table(rows)
         + "\nSpeed as a ratio to PyTorch in eager mode and to `torch.compile` with max-autotune, in CUDA graphs, bf16, "
         "medians of 7 rounds. `alone` is a graph of one call; `layers` is a call in a graph of four, each with weights "
-        "of its own; `promised` is compiled and called with `constant_weights=True`. "
+        "of its own; `promised` is compiled and called with `constant_weights=True`. `attention` is a block with its "
+        "norm and residual; tokens of decode are the last ones of as many sequences, whose caches have 2048 and are "
+        "written in place. "
         f"{where(measured)}.\n"
     )
 

@@ -421,3 +421,57 @@ func.func @added(%x: memref<10x10xf8E4M3FN>, %y: memref<10x10xf8E4M3FN>) {
   }
   return
 }
+
+// -----
+
+// A result that takes the memory of an operand: threads compute the part that is replaced, at a place that is read, and
+// nothing reads or writes the rest. A place outside of the result is none.
+// CHECK-LABEL: func.func @replaced(
+// CHECK: gpu.launch blocks({{.*}} = %c1, {{.*}} threads({{.*}} = %c256,
+// CHECK: arith.cmpi ult, {{.*}}, %c128
+// CHECK: [[place:%.+]] = memref.load %place{{\[}}[[b:%.+]]]
+// CHECK: [[row:%.+]] = arith.index_cast [[place]]
+// CHECK: [[inside:%.+]] = arith.cmpi ult, [[row]], %c1000
+// CHECK-NEXT: scf.if [[inside]]
+// CHECK-NOT: memref.load %old
+// CHECK: memref.load %new[
+// CHECK: memref.store {{.*}}, %y{{\[}}[[b]], [[row]],
+// CHECK-NOT: memref.store
+// CHECK: return
+#all = affine_map<(b, i, j) -> (b, i, j)>
+func.func @replaced(%new: memref<2x64xf16>, %place: memref<2xi64>,
+                    %old: memref<2x1000x64xf16> {tf.aliasing_output = 0 : i32}, %y: memref<2x1000x64xf16>) {
+  linalg.generic {indexing_maps = [affine_map<(b, i, j) -> (b, j)>, affine_map<(b, i, j) -> (b)>, #all, #all],
+                  iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%new, %place, %old : memref<2x64xf16>, memref<2xi64>, memref<2x1000x64xf16>) outs(%y : memref<2x1000x64xf16>) {
+  ^bb0(%n: f16, %p: i64, %o: f16, %out: f16):
+    %i = linalg.index 1 : index
+    %at = arith.index_cast %i : index to i64
+    %is = arith.cmpi eq, %at, %p : i64
+    %v = arith.select %is, %n, %o : f16
+    linalg.yield %v : f16
+  }
+  return
+}
+
+// -----
+
+// A part whose place differs along the axis that it replaces is no range: all elements are computed.
+// CHECK-LABEL: func.func @masked(
+// CHECK-DAG: memref.load %old[
+// CHECK-DAG: memref.load %mask[
+// CHECK: memref.store
+#all = affine_map<(i) -> (i)>
+func.func @masked(%new: memref<64xf16>, %mask: memref<64xi64>, %old: memref<64xf16> {tf.aliasing_output = 0 : i32},
+                  %y: memref<64xf16>) {
+  linalg.generic {indexing_maps = [#all, #all, #all, #all], iterator_types = ["parallel"]}
+      ins(%new, %mask, %old : memref<64xf16>, memref<64xi64>, memref<64xf16>) outs(%y : memref<64xf16>) {
+  ^bb0(%n: f16, %p: i64, %o: f16, %out: f16):
+    %i = linalg.index 0 : index
+    %at = arith.index_cast %i : index to i64
+    %is = arith.cmpi eq, %at, %p : i64
+    %v = arith.select %is, %n, %o : f16
+    linalg.yield %v : f16
+  }
+  return
+}

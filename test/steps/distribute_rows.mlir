@@ -59,9 +59,11 @@ func.func @divided(%x: memref<10x60xf32>, %y: memref<10x60xf32>) {
 // CHECK: memref.global "private" @row_parts : memref<8xf32, #gpu.address_space<workgroup>>
 // CHECK-LABEL: func.func @long(
 // CHECK: gpu.launch blocks({{.*}} = %c3,
-// CHECK: scf.for {{.*}} to %c2048 step %c1024 iter_args
-// CHECK-COUNT-4: memref.load %x[
-// CHECK: scf.for {{.*}} to %c2100 step %c256 iter_args
+// CHECK: scf.for {{.*}} to %c2048 step %c2048 iter_args
+// CHECK-COUNT-2: vector.load %x[{{.*}} : memref<3x2100xf16>, vector<4xf16>
+// CHECK: scf.for {{.*}} to %c2100 step %c1024 iter_args
+// CHECK: vector.load %x[
+// CHECK-NOT: vector.load
 // CHECK-COUNT-5: gpu.shuffle xor
 // CHECK: gpu.barrier
 // CHECK-COUNT-8: memref.load {{.*}} #gpu.address_space<workgroup>
@@ -75,6 +77,48 @@ func.func @long(%x: memref<3x2100xf16>, %y: memref<3xf16>) {
   ^bb0(%in: f16, %out: f16):
     %v = arith.maximumf %in, %out : f16
     linalg.yield %v : f16
+  }
+  return
+}
+
+// -----
+
+#all = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+
+// Rows that are a few vectors of each thread take no loop: what is read of arguments is loaded once, before the threads
+// exchange their sums.
+// CHECK-LABEL: func.func @normed(
+// CHECK-NOT: scf.for
+// CHECK-DAG: vector.load %x[{{.*}} : memref<3x4096xbf16>, vector<8xbf16>
+// CHECK-DAG: vector.load %x[{{.*}} : memref<3x4096xbf16>, vector<8xbf16>
+// CHECK-DAG: vector.load %w[{{.*}} : memref<4096xbf16>, vector<8xbf16>
+// CHECK-DAG: vector.load %w[{{.*}} : memref<4096xbf16>, vector<8xbf16>
+// CHECK-NOT: vector.load
+// CHECK: gpu.barrier
+// CHECK-NOT: {{load %(x|w)}}
+// CHECK-COUNT-2: vector.store %{{.*}}, %y[{{.*}} : memref<3x4096xbf16>, vector<8xbf16>
+// CHECK: return
+func.func @normed(%x: memref<3x4096xbf16>, %w: memref<4096xbf16>, %y: memref<3x4096xbf16>) {
+  %zero = arith.constant 0.0 : f32
+  %s = memref.alloc() : memref<3xf32>
+  linalg.fill ins(%zero : f32) outs(%s : memref<3xf32>)
+  linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<3x4096xbf16>) outs(%s : memref<3xf32>) {
+  ^bb0(%in: bf16, %out: f32):
+    %f = arith.extf %in : bf16 to f32
+    %q = arith.mulf %f, %f : f32
+    %v = arith.addf %q, %out : f32
+    linalg.yield %v : f32
+  }
+  linalg.generic {indexing_maps = [#all, #row, affine_map<(i, j) -> (j)>, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %s, %w : memref<3x4096xbf16>, memref<3xf32>, memref<4096xbf16>) outs(%y : memref<3x4096xbf16>) {
+  ^bb0(%in: bf16, %sum: f32, %weight: bf16, %out: bf16):
+    %f = arith.extf %in : bf16 to f32
+    %d = arith.divf %f, %sum : f32
+    %t = arith.truncf %d : f32 to bf16
+    %v = arith.mulf %t, %weight : bf16
+    linalg.yield %v : bf16
   }
   return
 }

@@ -47,3 +47,78 @@ func.func private @softmax_matmul_0(%arg0: tensor<8x16xf32>) -> tensor<8x16xf32>
   %e = linalg.exp ins(%arg0 : tensor<8x16xf32>) outs(%0 : tensor<8x16xf32>) -> tensor<8x16xf32>
   return %e : tensor<8x16xf32>
 }
+
+// -----
+
+// An op that joins two halves computes what both are: nothing else reads them. `linalg.index` of a half is the index of
+// the element that is extracted.
+// CHECK-LABEL: func.func @rotated(
+// CHECK: linalg.generic {{.*}} outs({{.*}} : tensor<4x2x8xf32>)
+// CHECK-NOT: linalg.generic
+// CHECK: [[j:%.+]] = linalg.index 1
+// CHECK: [[k:%.+]] = linalg.index 2
+// CHECK: [[x:%.+]] = tensor.extract %arg0[{{%.+}}, [[k]]]
+// CHECK: [[y:%.+]] = tensor.extract %arg1[[[k]]]
+// CHECK: [[first:%.+]] = arith.mulf [[x]], [[y]]
+// CHECK: arith.select {{.*}} [[first]]
+// CHECK: return
+#half = affine_map<(i, j) -> (i, j)>
+#whole = affine_map<(i, j, k) -> (i, j, k)>
+func.func @rotated(%arg0: tensor<4x8xf32>, %arg1: tensor<8xf32>) -> tensor<4x2x8xf32> attributes {has_stages} {
+  %c0 = arith.constant 0 : index
+  %0 = tensor.empty() : tensor<4x8xf32>
+  %one = linalg.generic {indexing_maps = [#half, affine_map<(i, j) -> (j)>, #half], iterator_types = ["parallel", "parallel"]}
+      ins(%arg0, %arg1 : tensor<4x8xf32>, tensor<8xf32>) outs(%0 : tensor<4x8xf32>) {
+  ^bb0(%x: f32, %y: f32, %out: f32):
+    %v = arith.mulf %x, %y : f32
+    linalg.yield %v : f32
+  } -> tensor<4x8xf32>
+  %other = linalg.generic {indexing_maps = [#half], iterator_types = ["parallel", "parallel"]} outs(%0 : tensor<4x8xf32>) {
+  ^bb0(%out: f32):
+    %i = linalg.index 1 : index
+    %n = arith.index_cast %i : index to i32
+    %v = arith.sitofp %n : i32 to f32
+    linalg.yield %v : f32
+  } -> tensor<4x8xf32>
+  %1 = tensor.empty() : tensor<4x2x8xf32>
+  %joined = linalg.generic {indexing_maps = [#whole], iterator_types = ["parallel", "parallel", "parallel"]}
+      outs(%1 : tensor<4x2x8xf32>) {
+  ^bb0(%out: f32):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %k = linalg.index 2 : index
+    %is_first = arith.cmpi eq, %j, %c0 : index
+    %a = tensor.extract %one[%i, %k] : tensor<4x8xf32>
+    %b = tensor.extract %other[%i, %k] : tensor<4x8xf32>
+    %v = arith.select %is_first, %a, %b : f32
+    linalg.yield %v : f32
+  } -> tensor<4x2x8xf32>
+  return %joined : tensor<4x2x8xf32>
+}
+
+// -----
+
+// A tensor that another op reads too, and one of which far more elements are extracted than it has, are computed once.
+// CHECK-LABEL: func.func @kept(
+// CHECK: [[read:%.+]] = linalg.generic
+// CHECK: [[few:%.+]] = linalg.generic
+// CHECK: tensor.extract [[read]][
+// CHECK: tensor.extract [[few]][
+// CHECK: return {{.*}}, [[read]]
+#one = affine_map<(i) -> (i)>
+func.func @kept(%arg0: tensor<8xf32>, %arg1: tensor<2xf32>) -> (tensor<8xf32>, tensor<8xf32>) attributes {has_stages} {
+  %c0 = arith.constant 0 : index
+  %0 = tensor.empty() : tensor<8xf32>
+  %read = linalg.exp ins(%arg0 : tensor<8xf32>) outs(%0 : tensor<8xf32>) -> tensor<8xf32>
+  %1 = tensor.empty() : tensor<2xf32>
+  %few = linalg.exp ins(%arg1 : tensor<2xf32>) outs(%1 : tensor<2xf32>) -> tensor<2xf32>
+  %y = linalg.generic {indexing_maps = [#one], iterator_types = ["parallel"]} outs(%0 : tensor<8xf32>) {
+  ^bb0(%out: f32):
+    %i = linalg.index 0 : index
+    %a = tensor.extract %read[%i] : tensor<8xf32>
+    %b = tensor.extract %few[%c0] : tensor<2xf32>
+    %v = arith.addf %a, %b : f32
+    linalg.yield %v : f32
+  } -> tensor<8xf32>
+  return %y, %read : tensor<8xf32>, tensor<8xf32>
+}

@@ -137,6 +137,10 @@ def test_results_that_are_no_array_are_refused() -> None:
     assert "returns a condition" in refused(lambda x: x > 0).message
 
 
+def test_products_of_f64_have_no_epilogue() -> None:
+    assert refused(lambda x: x + 1, sums="f64").message == "products of f64 have no epilogue"
+
+
 seen: list = []
 counter = 0
 

@@ -1,5 +1,8 @@
 """Kernels compiled from payloads and specs: what they are called with, and what they tell."""
 
+import copy
+import pickle
+from collections.abc import Callable
 from pathlib import Path
 
 import ml_dtypes
@@ -21,6 +24,13 @@ def random(*shape: int, dtype: type[np.generic] = np.float16, seed: int = 0) -> 
 
 def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return a.astype(np.float64) @ b.astype(np.float64)
+
+
+@pytest.mark.parametrize("copy", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_a_kernel_is_not_copied(copy: Callable[[object], object]) -> None:
+    kernel = stepladder.compile(stepladder.MatmulSpec(64, 64, 32), device="emulator", target="sm_90a")
+    with pytest.raises(stepladder.StepladderError, match="a Kernel is neither copied nor pickled"):
+        copy(kernel)
 
 
 def test_a_payload_that_accumulates(tmp_path: Path) -> None:

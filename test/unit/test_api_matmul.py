@@ -56,6 +56,13 @@ def test_layouts_types_and_the_result() -> None:
     close(out, wide(a) @ wide(b))
 
 
+def test_a_product_of_vectors_has_no_dimension() -> None:
+    a, b = random(K), random(K, seed=1)
+    close(run(a, b, dtype=np.float32), wide(a) @ wide(b))
+    out = np.empty((), np.float32)
+    assert run(a, b, out=out) is out and abs(out - wide(a) @ wide(b)) < 1e-5 * K
+
+
 def test_odd_row_pitches() -> None:
     """Kernels in front of that of the matmul copy A and B, whose rows are no multiple of 16 bytes."""
     a, b = random(37, 29), random(29, 43, seed=1)

@@ -36,6 +36,19 @@ def test_gradients_of_matmul(torch: ModuleType) -> None:
         stepladder.matmul(a, b, device=EMULATOR)
 
 
+@pytest.mark.parametrize(("a", "b"), [((16, 64), (64,)), ((64,), (64, 16)), ((64,), (64,)), ((2, 8, 64), (64,))])
+def test_gradients_of_products_with_vectors(torch: ModuleType, a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    given = [torch.randn(shape).half().requires_grad_() for shape in (a, b)]
+    wide = [item.detach().double().requires_grad_() for item in given]
+    result, wanted = stepladder.pytorch.matmul(*given, device=EMULATOR), torch.matmul(*wide)
+    close(result, wanted)
+    gradient = torch.randn(wanted.shape).half()
+    result.backward(gradient)
+    wanted.backward(gradient.double())
+    for mine, other in zip(given, wide):
+        close(mine.grad, other.grad)
+
+
 def test_linear_and_its_gradients(torch: ModuleType) -> None:
     x = torch.randn(2, 32, 64, dtype=torch.float16)
     layer = torch.nn.Linear(64, 64, dtype=torch.float16)
@@ -51,6 +64,27 @@ def test_linear_and_its_gradients(torch: ModuleType) -> None:
     close(mine[1], layer.bias.grad, 2e-2)
     with pytest.raises(stepladder.ArgumentError, match="activation = 'swish'; accepted: relu, gelu"):
         stepladder.pytorch.linear(x, layer.weight, activation="swish", device=EMULATOR)
+
+
+def test_linear_with_constant_weights(torch: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The promise reaches the matmul where the weight is the larger operand, which kernels read early."""
+    promised = []
+    module = importlib.import_module("stepladder.api.pytorch")
+    fused = module._fused
+    monkeypatch.setattr(module, "_fused", lambda *given: promised.append((*given, False)[3]) or fused(*given))
+    layer = torch.nn.Linear(64, 64, dtype=torch.float16)
+    gradient = torch.randn(4, 64, dtype=torch.float16)
+    for rows in (4, 128):
+        x = torch.randn(rows, 64, dtype=torch.float16)
+        with torch.no_grad():
+            got = stepladder.pytorch.linear(x, layer.weight, device=EMULATOR, constant_weights=True)
+        close(got, x.double() @ layer.weight.double().t())
+    assert promised == [True, False]
+    got = stepladder.pytorch.linear(x[:4].contiguous(), layer.weight, device=EMULATOR, constant_weights=True)
+    got.backward(gradient)
+    assert layer.weight.grad is not None and promised[2] is True
+    with pytest.raises(stepladder.ArgumentError, match="argument 'constant_weights' is 1; accepted: True and False"):
+        stepladder.pytorch.linear(x, layer.weight, device=EMULATOR, constant_weights=1)
 
 
 def test_operands_that_are_no_tensors(torch: ModuleType) -> None:
@@ -182,6 +216,12 @@ def test_the_backend_leaves_the_rest_to_pytorch(
     names, text = compiled(casts, half(torch, 8, 64))
     assert "autocast is on" in text and not any("stepladder" in name for name in names)
 
+    def gradient(x: Tensor, w: Tensor) -> Tensor:
+        return torch.func.grad(lambda w: torch.tanh(x @ w).sum())(w)
+
+    names, text = compiled(gradient, half(torch, 8, 64), half(torch, 64, 8))
+    assert "in a transformation of torch.func" in text and not any("stepladder" in name for name in names)
+
 
 def test_the_backend_compiles_for_each_size(
     torch: ModuleType, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
@@ -262,6 +302,8 @@ def test_the_option_of_the_backend(torch: ModuleType, monkeypatch: pytest.Monkey
     ):
         with pytest.raises(stepladder.ArgumentError, match=message):
             plan(graph, [], options=options)
+    with pytest.raises(stepladder.ArgumentError, match="mode = 'max-autotune'; accepted: 'default'"):
+        plan(graph, [], mode="max-autotune")
 
 
 def test_the_backend_records_gradients(torch: ModuleType, compiled: Callable[..., tuple[list[str], list[str]]]) -> None:

@@ -57,6 +57,13 @@ def test_tensors_that_are_refused(torch: ModuleType, kernel: stepladder.Kernel, 
         call(torch, kernel, torch.ones(8, 8, dtype=torch.float16))
 
 
+def test_tensors_without_memory(torch: ModuleType, kernel: stepladder.Kernel) -> None:
+    from torch._subclasses import FakeTensorMode
+
+    with FakeTensorMode(), pytest.raises(stepladder.ArgumentError, match="argument 'a' is a FakeTensor without memory"):
+        kernel(*[torch.empty(8, 8, dtype=torch.float16)] * 2)
+
+
 def _overlapping(torch: ModuleType, b: Tensor) -> tuple[Tensor, ...]:
     memory = torch.zeros(128, dtype=torch.float16)
     return memory[64:].view(8, 8), b, memory.view(torch.float32).view(8, 8)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cost_model_settings import H200, TILE, WARP_TILE, columns, predicted, size
-from stepladder.pipeline.cost_model import epilogues, gpu, terms, warp, warpgroup
+from stepladder.pipeline.cost_model import epilogues, gpu, loading, terms, warp, warpgroup
 from stepladder.pipeline.cost_model.columns import Columns
 from stepladder.pipeline.cost_model.constants import CONSTANTS, WARPGROUP
 from stepladder.pipeline.expressions import ExpressionError, Scope, evaluate
@@ -135,7 +135,7 @@ def test_rows_of_zeros_cost_time_unless_boxes_are_fitted() -> None:
     def zero_rows(m: int, cluster_n: int) -> np.ndarray:
         tile, problem = np.array([128.0]), size(m, 512, 512)
         last = np.array([m - (math.ceil(m / 128) - 1) * 128.0])
-        return warpgroup.loads(True, m, tile, last, last, np.array([cluster_n]), np.array([64]), problem).zero_rows[0]
+        return loading.loads(True, m, tile, last, last, np.array([cluster_n]), np.array([64]), problem).zero_rows[0]
 
     assert [zero_rows(136, 1), zero_rows(16, 1), zero_rows(16, 2), zero_rows(256, 1)] == [120, 0, 64, 0]
     free = replace(H200, constants={WARPGROUP: {**H200.constants[WARPGROUP], "zero_row": 0.0}})
@@ -146,10 +146,10 @@ def test_rows_of_zeros_cost_time_unless_boxes_are_fitted() -> None:
 def test_operands_along_m_or_n_have_boxes_that_divide_the_tile() -> None:
     one = np.array([1.0])
     tile, last, block_k = np.array([96.0]), np.array([8.0]), np.array([64.0])
-    found = warpgroup.loads(False, 1000, tile, tile, last, one, block_k, size(512, 1000, 512))
+    found = loading.loads(False, 1000, tile, tile, last, one, block_k, size(512, 1000, 512))
     assert (found.row_bytes[0], found.rows[0], found.zero_rows[0]) == (64, 3 * 64, 3 * 64)
-    shared = warpgroup.loads(False, 1000, tile, tile, last, 2 * one, block_k, size(512, 1000, 512))
-    whole = warpgroup.loads(False, 960, tile, tile, tile, one, block_k, size(512, 960, 512))
+    shared = loading.loads(False, 1000, tile, tile, last, 2 * one, block_k, size(512, 1000, 512))
+    whole = loading.loads(False, 960, tile, tile, tile, one, block_k, size(512, 960, 512))
     assert (shared.zero_rows[0], whole.zero_rows[0]) == (3 * 32, 0)
 
 
@@ -160,7 +160,7 @@ def test_rows_that_begin_within_sectors_take_longer() -> None:
     assert times[0]["TMA"][0] > 1.1 * times[1]["TMA"][0] and times[0]["L2"][0] > 1.1 * times[1]["L2"][0]
     tile = np.array([64.0])
     odd = [
-        warpgroup.loads(False, n, tile, tile, tile, np.array([1.0]), tile, size(64, n, 64)).is_odd
+        loading.loads(False, n, tile, tile, tile, np.array([1.0]), tile, size(64, n, 64)).is_odd
         for n in (999, 1000, 1008)
     ]
     assert odd == [False, True, False]

@@ -9,6 +9,7 @@ from cost_model_settings import H200, TILE, columns, facts_of, pipeline_space, p
 from stepladder.pipeline.cost_model import epilogues, ranking, warpgroup
 from stepladder.pipeline.cost_model.constants import WARPGROUP
 from stepladder.pipeline.cost_model.gpu import Gpu
+from stepladder.pipeline.cost_model.terms import Size
 
 
 def with_constants(**changes: float) -> Gpu:
@@ -50,6 +51,67 @@ def test_a_kernel_takes_as_long_as_its_writes() -> None:
     assert times["total"][0] > times["writes"][0] == pytest.approx(8192 * 8192 * 2 / 1.5e6)
     straddling = predicted(size(8192, 8200, 64))["writes"][0] / predicted(size(8192, 8192, 64))["writes"][0]
     assert straddling == pytest.approx(H200.constants[WARPGROUP]["straddle"] * 8200 / 8192)
+
+
+def test_lines_of_c_that_blocks_of_two_clusters_write_take_longer() -> None:
+    card, free = (with_constants(shared_line=ns, store_together=12.0) for ns in (5.0, 0.0))
+
+    def lost(problem: Size, **settings: int | list[int]) -> list[float]:
+        settings = {"block_m": 64, "consumer_warpgroups": 1} | settings
+        return list(predicted(problem, card, **settings)["epilogue"] - predicted(problem, free, **settings)["epilogue"])
+
+    # Rows of 112 bytes: of two tiles, each has a part of every line; a tile of all columns, and a cluster, have both.
+    apart, together, whole = lost(size(64 * 66, 56, 64), block_n=[32, 32, 64], cluster_n=[1, 2, 1])
+    assert apart == pytest.approx(64 * (1 - 16 / 128) * 5e-3) and together == whole == 0
+    # Tiles of whole lines share none, but where rows begin within lines.
+    aligned, shifted = lost(size(64 * 66, 128, 64), block_n=[64, 32]), lost(size(64 * 66, 136, 64), block_n=[64, 64])
+    assert aligned[0] == 0 and aligned[1] > 0 and shifted[0] > 0
+
+
+def test_columns_of_exchanged_operands_share_lines_along_m() -> None:
+    knobs = columns(TILE, block_m=[64, 128], block_n=[64, 64])
+    turned = replace(size(100, 4096, 64), c_layout="column")
+    assert list(epilogues.shared_lines(knobs, turned)) == [64 * (1 - 8 / 128), 0]
+
+
+def test_scattered_loads_of_splits_cost_less_in_clusters() -> None:
+    settings = {"split_k": 16, "split_k_workspace": "memory", "persistent_blocks": 0, "epilogue": "registers"}
+    none, some = with_constants(split_loads=0.0), with_constants(split_loads=0.3, split_shared=1.0)
+    times = [predicted(size(512, 1024, 30000), card, cluster_n=[1, 4], **settings)["TMA"] for card in (none, some)]
+    assert times[1] / times[0] == pytest.approx([1 + 0.3 * 2, 1 + 0.3 * 2 / 4])
+
+
+def test_rows_in_two_lines_take_longer_outside_of_clusters() -> None:
+    slow, fast = (with_constants(line_rows=part) for part in (0.5, 0.0))
+    # Of 352 bytes, three of four tiles begin within lines; of 320, boxes of 64 bytes begin at halves of lines.
+    settings = {"block_n": [176, 160, 128, 176], "cluster_m": [1, 1, 1, 2]}
+    more = [predicted(size(4096, 176 * 160, 4096), card, **settings)["TMA"] for card in (slow, fast)]
+    ratio = more[0] / more[1]
+    assert ratio[0] > 1.1 and list(ratio[1:]) == [1, 1, 1]
+    turned = replace(size(4096, 176 * 160, 4096), b_layout="column")
+    assert predicted(turned, slow, block_n=176)["TMA"] == predicted(turned, fast, block_n=176)["TMA"]
+
+
+def test_splits_in_global_memory_show_a_part_of_the_time_of_hbm() -> None:
+    problem, settings = size(512, 512, 60000), {"split_k": 4, "persistent_blocks": 0, "epilogue": "registers"}
+    hidden, shown = with_constants(hbm_split=0.0), with_constants(hbm_split=0.5)
+    slow, fast = (
+        predicted(problem, card, split_k_workspace=["memory", "cluster"], **settings) for card in (shown, hidden)
+    )
+    more = slow["total"] - fast["total"]
+    assert more == pytest.approx([0.5 * slow["HBM"][0], 0])
+
+
+def test_tall_tiles_and_the_ping_pong_schedule_take_longer() -> None:
+    card, free = (with_constants(store_tall=value, store_together=12.0) for value in (2.0, 1.0))
+    tall, low = (
+        predicted(size(8192, 4096, 64), one, block_m=[128, 256], block_n=128)["epilogue"] for one in (card, free)
+    )
+    assert tall[0] == low[0] and tall[1] > 1.2 * low[1]
+    waiting, short = (with_constants(pingpong_start=value) for value in (2.0, 1.0))
+    settings = {"schedule": "pingpong", "consumer_warpgroups": 1, "block_n": 128}
+    starts = [predicted(size(8192, 4096, 64), one, **settings)["prologue"][0] for one in (waiting, short)]
+    assert starts[0] - starts[1] == pytest.approx(H200.constants[WARPGROUP]["warpgroup"])
 
 
 def test_power_slows_down_what_keeps_the_matrix_units_busy() -> None:

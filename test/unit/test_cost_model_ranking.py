@@ -15,7 +15,7 @@ from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.cost_model import ranking, space
 from stepladder.pipeline.cost_model.columns import Columns
 from stepladder.pipeline.cost_model.constants import WARP, WARPGROUP
-from stepladder.pipeline.cost_model.orientations import CAUTION, Orientations
+from stepladder.pipeline.cost_model.orientations import Orientations
 from stepladder.pipeline.cost_model.ranking import Candidate, Ranking
 from stepladder.pipeline.cost_model.space import Rule
 from stepladder.pipeline.expressions import ExpressionError, Scope, evaluate
@@ -181,7 +181,7 @@ def test_few_rows_go_to_the_side_that_counts_in_eights() -> None:
     assert first[0].knobs["swap_operands"] is True
     _, as_it_is = _orientations(528, 5944, 9112, swap_operands=False)
     _, exchanged = _orientations(528, 5944, 9112, swap_operands=True)
-    assert first[0].microseconds == exchanged[0].microseconds < as_it_is[0].microseconds / (1 + CAUTION)
+    assert first[0].microseconds == exchanged[0].microseconds < as_it_is[0].microseconds
     assert "swap_operands" not in as_it_is[0].knobs
     assert len(ranked) > len(_orientations(528, 5944, 9112, swap_operands=False)[0])
 
@@ -208,10 +208,11 @@ def test_an_orientation_that_is_refused_is_not_ranked() -> None:
 
 
 def test_two_blocks_share_a_multiprocessor_in_a_batch_only() -> None:
-    """200 matmuls of 64 x 64 are two waves of blocks by themselves, and fewer than two blocks a multiprocessor."""
-    _, first = _orientations(64, 64, 2048, batch=200)
+    """200 matmuls of 64 x 64 are two waves of blocks by themselves, and fewer than two blocks a multiprocessor. HBM
+    would bound both with a k of 1024 or more."""
+    _, first = _orientations(64, 64, 768, batch=200)
     assert first[0].knobs["min_blocks_per_sm"] == 2 and first[0].knobs["persistent_blocks"] == 0
-    _, alone = _orientations(64, 64, 2048, batch=200, min_blocks_per_sm=1)
+    _, alone = _orientations(64, 64, 768, batch=200, min_blocks_per_sm=1)
     assert first[0].microseconds < alone[0].microseconds
     _, single = _orientations(576, 576, 1048)
     assert all(candidate.knobs["min_blocks_per_sm"] == 1 for candidate in single)
@@ -221,5 +222,5 @@ def test_settings_are_within_a_factor_of_the_first_in_either_orientation() -> No
     ranked, first = _orientations(333, 768, 11008)
     assert isinstance(ranked, Orientations)
     assert ranked.within(1.0) >= 1 and ranked.within(1e9) == len(ranked)
-    times = [candidate.microseconds * (1 + CAUTION * ("swap_operands" in candidate.knobs)) for candidate in first]
+    times = [candidate.microseconds for candidate in first]
     assert times[0] == min(times)

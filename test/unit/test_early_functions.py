@@ -1,16 +1,19 @@
 """Functions of few rows: which of their kernels load weights before they wait for the kernel before them."""
 
+import dataclasses
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from stepladder.emulator.functions import EmulatedFunction
-from stepladder.runtime.bundle import FunctionBundle
-from stepladder.verify.function_check import check_function
+from stepladder.runtime.bundle import FunctionBundle, PlainCode
+from stepladder.verify.function_check import check_function, error_of_matmuls, random_inputs
 from weight_functions import EARLY, bundle_of, chain, gated, projections
 
 pytestmark = pytest.mark.usefixtures("needs_ptxas")
 
+INPUTS = Path(__file__).parents[1] / "inputs" / "functions"
 LARGE = 8192  # weights of 128 MiB, which L2 does not hold
 
 
@@ -78,6 +81,9 @@ def test_projections_of_few_rows(
     bundle = bundle_of(projections(rows, 4096, [4096, 1024, 1024]), settings, constant_weights=promised)
     assert groups_of(bundle) == groups
     assert len(bundle.manifest.launches) == (1 if groups else 3)
+    launch = bundle.manifest.launches[0]
+    if rows == 4 and launch.kernel is not None:  # tiles of 64 columns, with operands exchanged
+        assert launch.kernel.grid == ((4096 + 1024 + 1024) // 64, 1, 1)
 
 
 def test_numbers_of_a_group() -> None:
@@ -87,8 +93,12 @@ def test_numbers_of_a_group() -> None:
     kinds = [bundle.manifest.buffers[launch.operands[role]].number for role in launch.kernel.read_early]
     assert kinds == [1, 2, 3]
     function = EmulatedFunction(bundle)
-    assert all(report.passed for report in check_function(bundle, function, 0))
+    reports = check_function(bundle, function, 0)
+    assert all(report.passed for report in reports)
     assert not function.findings
+    # What is allowed has the errors of all matmuls of the group.
+    allowed = [report.norm_tolerance for report in reports if report.norm_tolerance is not None]
+    assert len(allowed) == 3 and min(allowed) > error_of_matmuls(launch.grouped)
 
 
 def test_a_pair_of_products() -> None:
@@ -100,6 +110,39 @@ def test_a_pair_of_products() -> None:
     function = EmulatedFunction(bundle)
     assert all(report.passed for report in check_function(bundle, function, 0))
     assert not function.findings
+
+
+@pytest.mark.parametrize(
+    "settings, waits", [({}, True), ({"dependent_launch": "false"}, False), ({"target": "sm_80"}, False)]
+)
+def test_kernels_of_no_matmul_wait_first(settings: dict[str, str], waits: bool) -> None:
+    """A norm waits before it accesses memory, and then lets the next kernel start."""
+    bundle = bundle_of((INPUTS / "norm_linear.mlir").read_text(), settings)
+    launches = [launch for launch in bundle.manifest.launches if launch.kernel is not None]
+    assert launches
+    for launch in launches:
+        assert launch.kernel is not None and launch.kernel.waits_at_start == waits
+        before, *behind = bundle.plain(launch).ptx.split("griddepcontrol.wait;")
+        assert len(behind) == waits
+        assert not waits or (".global." not in before.replace("cvta.to.global", "") and "launch_dep" not in before)
+
+
+@pytest.mark.parametrize(
+    "instruction, instead, says",
+    [
+        ("griddepcontrol.wait;", "", "before griddepcontrol.wait: the launch before may still write it"),
+        ("wait;", "launch_dependents;", "lets the next launch begin before griddepcontrol.wait"),
+    ],
+)
+def test_a_kernel_that_does_not_wait_races(instruction: str, instead: str, says: str) -> None:
+    bundle = bundle_of((INPUTS / "norm_linear.mlir").read_text())
+    folder = next(launch.folder for launch in bundle.manifest.launches if launch.kernel is not None)
+    code = bundle.kernels[folder]
+    assert isinstance(code, PlainCode) and instruction in code.ptx
+    wrong = dataclasses.replace(code, ptx=code.ptx.replace(instruction, instead))
+    function = EmulatedFunction(dataclasses.replace(bundle, kernels={**bundle.kernels, folder: wrong}))
+    function.run(random_inputs(bundle, 0))
+    assert any(finding.kind == "race" and says in finding.message for finding in function.findings)
 
 
 @pytest.mark.parametrize("promised", [False, True])

@@ -70,6 +70,27 @@ def test_what_the_launch_before_does_not_write(early: tuple[int, ...], found: se
     assert ptx_kernels.kinds(bound.run(bound.random_inputs(0))) == found
 
 
+TRIGGER = "griddepcontrol.launch_dependents;"
+
+
+@pytest.mark.parametrize(
+    "body, states, found",
+    [
+        (f"  {TRIGGER}\n  {WAIT}", True, {"race"}),
+        (f"  {TRIGGER}\n  {WAIT}", False, set()),
+        (f"  {WAIT}\n  {TRIGGER}", True, set()),
+        (f"{ONE_WARP}  {TRIGGER}", True, {"race"}),
+        (f"{ONE_WARP}  bar.sync 0;\n  {TRIGGER}", True, set()),
+    ],
+)
+def test_when_the_next_launch_may_begin(body: str, states: bool, found: set[str]) -> None:
+    """A kernel whose manifest states that all before it have ended when the next one starts is held to it."""
+    kernel = Kernel(parse(ptx_kernels.kernel(body), "k.ptx"), None, "k.ptx")
+    launch = Launch((1, 1, 1), (ptx_kernels.THREADS, 1, 1), dependent=True, triggers_late=states)
+    bound = kernel.bound(from_texts(["64xi64", "64xi64"]), launch)
+    assert ptx_kernels.kinds(bound.run(bound.random_inputs(0))) == found
+
+
 THREAD = "threads(%t, %u, %v) in (%w = %c1, %x = %c1, %y = %c1)"
 PROMISE = f"""
 #space = #gpu.address_space<workgroup>

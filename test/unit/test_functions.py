@@ -58,7 +58,7 @@ KERNELS = {
     "cache_update": (2, 3),
     "sorted_scores": (1, 4),
     "pooled_convolution": (2, 7),
-    "transposed_convolution": (1, 9),
+    "transposed_convolution": (1, 8),
     "softmax_of_slices": (1, 2),
 }
 

@@ -1,85 +1,179 @@
-"""Contractions whose operands TMA reads in another order from where they are, on the emulator."""
+"""Functions with results in the memory of arguments: caches of which a step writes a part."""
 
+import dataclasses
+import functools
+import json
+from pathlib import Path
+
+import numpy as np
 import pytest
 
+import stepladder
 from stepladder.emulator.functions import EmulatedFunction
 from stepladder.pipeline.context import mlir_context
-from stepladder.pipeline.functions import FunctionBuild, build_any
+from stepladder.pipeline.functions import build_function
 from stepladder.pipeline.request import Request
+from stepladder.runtime.bundle import FunctionBundle, read_function
+from stepladder.runtime.errors import StepladderError
 from stepladder.verify.function_check import check_function
 
 pytestmark = pytest.mark.usefixtures("needs_ptxas")
 
+B, S, D = 2, 12, 16
+CACHE, ROWS, PLACES = f"tensor<{B}x{S}x{D}xf16>", f"tensor<{B}x{D}xf16>", f"tensor<{B}xi64>"
+WRITTEN = "affine_map<(b, s, d) -> (b, d)>, affine_map<(b, s, d) -> (b)>"
+ALL = "affine_map<(b, s, d) -> (b, s, d)>"
+# Elements that a step replaces: those of one row of each sequence, of the rows from a place on, and of the first two.
+EQUAL = "%is = arith.cmpi eq, %at, %p : i64"
+RANGE = "%c3 = arith.constant 3 : i64\n%t = arith.subi %at, %p : i64\n%is = arith.cmpi ult, %t, %c3 : i64"
+FIRST = "%c2 = arith.constant 2 : i64\n%is = arith.cmpi ult, %at, %c2 : i64"
 
-def _contraction(spec: str, sizes: dict[str, int]) -> str:
-    """Returns a payload of the dimensions of A, B and C, as `einsum` writes them."""
-    inputs, c = spec.split("->")
-    a, b = inputs.split(",")
-    loops = dict.fromkeys(c + a + b)
 
-    def map_of(dimensions: str) -> str:
-        return f"affine_map<({', '.join(loops)}) -> ({', '.join(dimensions)})>"
+def step(condition: str, *, reads_old: bool = False) -> str:
+    """Returns a step of decoding: a matmul, a row that is written to a cache, and the cache's products with it.
 
-    def tensor(dimensions: str, element: str) -> str:
-        return f"tensor<{'x'.join(str(sizes[name]) for name in dimensions)}x{element}>"
-
-    return f"""func.func @contraction(%a: {tensor(a, "f16")}, %b: {tensor(b, "f16")}) -> {tensor(c, "f32")} {{
+    Args:
+        condition: ops that tell whether the row `%at` is written, as `%is`.
+        reads_old: whether the products are of the cache before.
+    """
+    return f"""func.func @step(%x: {ROWS}, %cache: {CACHE} {{tf.aliasing_output = 1 : i32}}, %w: tensor<{D}x{D}xf16>,
+    %places: {PLACES}) -> (tensor<{B}x{S}xf16>, {CACHE}) {{
   %zero = arith.constant 0.0 : f32
-  %0 = tensor.empty() : {tensor(c, "f32")}
-  %zeros = linalg.fill ins(%zero : f32) outs(%0 : {tensor(c, "f32")}) -> {tensor(c, "f32")}
-  %sums = linalg.contract indexing_maps = [{map_of(a)}, {map_of(b)}, {map_of(c)}]
-    ins(%a, %b : {tensor(a, "f16")}, {tensor(b, "f16")}) outs(%zeros : {tensor(c, "f32")}) -> {tensor(c, "f32")}
-  return %sums : {tensor(c, "f32")}
+  %0 = tensor.empty() : tensor<{B}x{D}xf32>
+  %1 = linalg.fill ins(%zero : f32) outs(%0 : tensor<{B}x{D}xf32>) -> tensor<{B}x{D}xf32>
+  %2 = linalg.matmul ins(%x, %w : {ROWS}, tensor<{D}x{D}xf16>) outs(%1 : tensor<{B}x{D}xf32>) -> tensor<{B}x{D}xf32>
+  %row = arith.truncf %2 : tensor<{B}x{D}xf32> to {ROWS}
+  %3 = tensor.empty() : {CACHE}
+  %new = linalg.generic {{indexing_maps = [{WRITTEN}, {ALL}, {ALL}],
+      iterator_types = ["parallel", "parallel", "parallel"]}}
+      ins(%row, %places, %cache : {ROWS}, {PLACES}, {CACHE}) outs(%3 : {CACHE}) {{
+  ^bb0(%n: f16, %p: i64, %old: f16, %out: f16):
+    %s = linalg.index 1 : index
+    %at = arith.index_cast %s : index to i64
+    {condition}
+    %v = arith.select %is, %n, %old : f16
+    linalg.yield %v : f16
+  }} -> {CACHE}
+  %4 = tensor.empty() : tensor<{B}x{S}xf16>
+  %none = arith.constant 0.0 : f16
+  %5 = linalg.fill ins(%none : f16) outs(%4 : tensor<{B}x{S}xf16>) -> tensor<{B}x{S}xf16>
+  %y = linalg.batch_matvec ins({"%cache" if reads_old else "%new"}, %row : {CACHE}, {ROWS})
+      outs(%5 : tensor<{B}x{S}xf16>) -> tensor<{B}x{S}xf16>
+  return %y, %new : tensor<{B}x{S}xf16>, {CACHE}
 }}
 """
 
 
-def _built(spec: str, sizes: dict[str, int], **settings: int | str) -> FunctionBuild:
+@functools.cache
+def build(text: str) -> FunctionBundle:
     with mlir_context():
-        made = build_any(_contraction(spec, sizes), spec, Request("auto", {"target": "sm_90a", **settings}, tuned=True))
-    assert isinstance(made, FunctionBuild)
-    return made
+        return build_function(text, "step.mlir", Request("auto", {"target": "sm_90a"}, tuned=True)).bundle
+
+
+def arrays(*places: int) -> tuple[np.ndarray, ...]:
+    """Returns arguments: a cache of ones, a unit matrix, and rows of 2 and 3."""
+    x = np.repeat(np.array([[2], [3]], np.float16), D, axis=1)
+    return x, np.ones((B, S, D), np.float16), np.eye(D, dtype=np.float16), np.array(places)
+
+
+@pytest.fixture(scope="module")
+def in_place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The bundle of a step that writes a row of each sequence."""
+    path = tmp_path_factory.mktemp("in_place") / "step.bundle"
+    stepladder.compile(step(EQUAL), target="sm_90a", device="emulator").save(path)
+    return path
 
 
 @pytest.mark.parametrize(
-    ("spec", "sizes", "settings"),
+    "condition, places, rows",
     [
-        # The last box reaches beyond the end of k.
-        ("mkl,lkn->mn", {"m": 24, "k": 3, "l": 32, "n": 40}, {}),
-        ("mpkl,lkpn->mn", {"m": 64, "p": 2, "k": 4, "l": 16, "n": 64}, {"cluster_m": 1, "cluster_n": 1}),
-        # The scores of an attention, of tensors with the heads inside of the sequence.
-        ("bshd,bthd->bhst", {"b": 2, "h": 2, "s": 24, "t": 40, "d": 32}, {}),
-        # Blocks of a cluster load slices of boxes for each other.
-        (
-            "mkl,lkn->mn",
-            {"m": 256, "k": 4, "l": 16, "n": 64},
-            {"block_m": 64, "block_n": 64, "consumer_warpgroups": 1, "cluster_m": 4, "split_k": 1},
-        ),
+        (EQUAL, (3, 11), ([3], [11])),
+        (EQUAL, (S, -1), ([], [])),  # no rows of the cache
+        (RANGE, (4, 10), ([4, 5, 6], [10, 11])),
+        (RANGE, (-2, -S), ([0], [])),
+        (FIRST, (7, 7), ([0, 1], [0, 1])),
     ],
 )
-def test_operands_are_read_in_place(spec: str, sizes: dict[str, int], settings: dict[str, int]) -> None:
-    made = _built(spec, sizes, **settings)
-    assert len(made.bundle.manifest.launches) == 1
-    assert made.bundle.manifest.workspace == 0
-    function = EmulatedFunction(made.bundle)
-    assert [report.describe() for report in check_function(made.bundle, function, 0) if not report.passed] == []
-    assert function.findings == []
+def test_a_step_writes_its_part(condition: str, places: tuple[int, int], rows: tuple[list[int], list[int]]) -> None:
+    bundle = build(step(condition))
+    function = EmulatedFunction(bundle)
+    given = arrays(*places)
+    _, cache = function.run(dict(enumerate(given)))
+    assert not function.findings
+    wanted = np.ones((B, S, D))
+    for number, (own, value) in enumerate(zip(rows, (2, 3))):
+        wanted[number, own] = value
+    assert np.array_equal(cache, wanted) and (given[1] == 1).all()
+    # The kernel that writes has a thread for each element of the part, and does not read the cache.
+    writer = next(item for item in bundle.manifest.launches if len(item.operands) <= 3 and item.kernel is not None)
+    assert bundle.manifest.aliases[writer.operands[max(writer.operands)]] not in writer.operands.values()
 
 
-def test_rows_of_several_axes_are_copied() -> None:
-    made = _built("mkl,nlk->mn", {"m": 64, "k": 4, "l": 16, "n": 64})
-    assert len(made.bundle.manifest.launches) == 2
+def test_a_call_changes_the_array(in_place: Path) -> None:
+    function = stepladder.load(in_place, device="emulator")
+    assert isinstance(function, stepladder.Function) and function.in_place == {1: 1}
+    assert all(report.passed for report in check_function(function.bundle, EmulatedFunction(function.bundle), 0))
+    given = arrays(0, 5)
+    y, cache = function(*given)
+    assert cache is given[1] and (cache[1, 5] == 3).all() and (cache[1, 4] == 1).all()
+    assert y[1, 5] == 9 * D and y[1, 4] == 3 * D
+    out = np.empty((B, S), np.float16), given[1]
+    assert function(*given, out=out)[1] is given[1]
+    with pytest.raises(
+        stepladder.ArgumentError, match=r"argument 'out\[1\]' must be 'argument 1', whose memory it takes"
+    ):
+        function(*given, out=(out[0], np.ones_like(given[1])))
 
 
-def test_without_the_step_a_kernel_in_front_copies() -> None:
-    text = _contraction("mkl,lkn->mn", {"m": 64, "k": 4, "l": 16, "n": 64})
-    request = Request("wgmma", {"target": "sm_90a"}, without=("load_in_place",), tuned=True)
-    with mlir_context():
-        made = build_any(text, "without", request)
-    assert isinstance(made, FunctionBuild)
-    assert (len(made.bundle.manifest.launches), made.bundle.manifest.workspace) == (1, 64 * 64 * 2)
+def test_the_memory_of_an_argument_is_for_one_result(in_place: Path) -> None:
+    bundle = read_function(in_place)
+    assert bundle.manifest.schema_version == 6
+    data = json.loads((in_place / "manifest.json").read_text())
+    assert [item.get("aliases") for item in data["buffers"] if item["kind"] == "result"].count(1) == 1
+    for change, says in (
+        ({"aliases": 0}, ".aliases' must be of a result, an argument of its type and shape"),
+        ({"aliases": 9}, ".aliases' must be of a result"),
+    ):
+        buffers = [
+            dataclasses.replace(item, **change) if item.aliases is not None else item
+            for item in bundle.manifest.buffers
+        ]
+        wrong = dataclasses.replace(bundle, manifest=dataclasses.replace(bundle.manifest, buffers=tuple(buffers)))
+        with pytest.raises(StepladderError, match=says):
+            stepladder.runtime.bundle.check_function(wrong)
 
 
-def test_other_targets_copy() -> None:
-    made = _built("mkl,lkn->mn", {"m": 64, "k": 4, "l": 16, "n": 64}, target="sm_80")
-    assert len(made.bundle.manifest.launches) == 2
+def test_an_argument_that_another_op_reads_keeps_its_memory() -> None:
+    bundle = build(step(EQUAL, reads_old=True))
+    assert not bundle.manifest.aliases and bundle.manifest.schema_version == 3
+    given = arrays(3, 3)
+    y, cache = EmulatedFunction(bundle).run(dict(enumerate(given)))
+    assert (y[0] == 2 * D).all() and (cache[0, 3] == 2).all() and (given[1] == 1).all()
+
+
+JAX = """module @jit_step {
+  func.func public @main(%arg0: tensor<2x64xf16>, %arg1: tensor<24x64xf16> {tf.aliasing_output = 1 : i32},
+      %arg2: tensor<64x64xf16>, %arg3: tensor<i32>) -> (tensor<2x64xf16>, tensor<24x64xf16>) {
+    %0 = stablehlo.dot_general %arg0, %arg2, contracting_dims = [1] x [0]
+      : (tensor<2x64xf16>, tensor<64x64xf16>) -> tensor<2x64xf16>
+    %1 = stablehlo.slice %0 [0:1, 0:64] : (tensor<2x64xf16>) -> tensor<1x64xf16>
+    %2 = stablehlo.iota dim = 0 : tensor<24x64xi32>
+    %3 = stablehlo.broadcast_in_dim %arg3, dims = [] : (tensor<i32>) -> tensor<24x64xi32>
+    %4 = stablehlo.compare EQ, %2, %3, SIGNED : (tensor<24x64xi32>, tensor<24x64xi32>) -> tensor<24x64xi1>
+    %5 = stablehlo.broadcast_in_dim %1, dims = [0, 1] : (tensor<1x64xf16>) -> tensor<24x64xf16>
+    %6 = stablehlo.select %4, %5, %arg1 : tensor<24x64xi1>, tensor<24x64xf16>
+    return %0, %6 : tensor<2x64xf16>, tensor<24x64xf16>
+  }
+}
+"""
+
+
+def test_a_donated_argument_of_jax() -> None:
+    """What makes the condition is fused into the op that writes one row."""
+    function = stepladder.compile(JAX, target="sm_90a", device="emulator")
+    assert isinstance(function, stepladder.Function) and function.in_place == {1: 1}
+    cache = np.zeros((24, 64), np.float16)
+    function(np.ones((2, 64), np.float16), cache, np.eye(64, dtype=np.float16), np.array(5, np.int32))
+    assert (cache[5] == 1).all() and cache.sum() == 64
+    writer = function.manifest.launches[1].kernel
+    assert writer is not None and writer.grid == (1, 1, 1)

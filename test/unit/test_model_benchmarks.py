@@ -44,6 +44,13 @@ def test_problems_of_another_draw_are_none_of_the_first_and_all_held_out() -> No
     assert all(problem.held_out for problem in problems)
 
 
+def test_slow_problems_are_those_of_a_list() -> None:
+    from draw import SLOW, draw_slow
+
+    assert [problem.size for problem in draw_slow()] == list(SLOW) == [problem.size for problem in draw_slow(300)]
+    assert len(draw_slow(3)) == 3 and not any(problem.held_out for problem in draw_slow())
+
+
 def test_forms_are_the_first_settings_of_either_orientation(tmp_path: Path) -> None:
     from choice_plan import EXCHANGED, FIRST, SWAPPED, TYPES, plan
     from draw import Drawn
@@ -67,6 +74,8 @@ def test_varied_settings_are_of_both_orientations_and_launched_both_ways(tmp_pat
     forms = [(job.knobs.get("swap_operands"), job.knobs["cluster_m"], job.knobs["cluster_n"]) for job in jobs]
     assert len(set(forms)) >= 3 and max(forms.count(form) for form in forms) <= 2 * OF_A_FORM
     assert [job.knobs.get("dependent_launch", True) for job in jobs] == [True, False] * 9
+    beside = plan(problems[0], TYPES["bf16-bf16"], False, tmp_path, variety=9, with_default=True)
+    assert [job.place for job in beside] == [-1, *range(9)] and beside[0].knobs is None
 
 
 def test_a_search_keeps_the_best_that_it_began_with() -> None:
@@ -154,6 +163,14 @@ def test_a_fit_uses_no_problem_that_is_held_out() -> None:
     problems = [next(one for one in draw() if one.held_out == held_out) for held_out in (True, False)]
     kernels = [replace(kernel, problem=kernel.problem | dict(zip("mnk", problem.size))) for problem in problems]
     assert [one.size for one in usable(kernels)] == [problems[1].size]
+
+
+def test_a_search_near_the_constants_needs_a_family(capsys: pytest.CaptureFixture[str]) -> None:
+    from fit_cost_model import main
+
+    with pytest.raises(SystemExit):
+        main(["--refine", "--dry-run"])
+    assert "--refine: --family is missing" in capsys.readouterr().err
 
 
 def test_a_fit_finds_the_constants_that_times_were_made_with() -> None:

@@ -1,5 +1,6 @@
 """Which kernels of a sequence may start while the one before ends."""
 
+import dataclasses
 import itertools
 from collections.abc import Sequence
 
@@ -13,11 +14,12 @@ WAITING = Access((OTHER,), waits=True)
 EARLY = Access((OTHER,), (WEIGHTS,), is_early=True)
 KEPT = Access((OTHER,), (WEIGHTS,), is_early=True, is_kept=True)
 CONSTANT = Access((OTHER,), (), is_early=True)
+FIRST = Access((OTHER,), waits=True, triggers_late=True)
 
 
 def writer(kernel: Access) -> Access:
     """Returns a kernel that also writes a part of the weights."""
-    return Access((*kernel.writes, range(60, 70)), kernel.early, kernel.is_early, kernel.waits, kernel.is_kept)
+    return dataclasses.replace(kernel, writes=(*kernel.writes, range(60, 70)))
 
 
 @pytest.mark.parametrize(
@@ -45,6 +47,10 @@ def writer(kernel: Access) -> Access:
         ([PLAIN, writer(CONSTANT), EARLY], [False, True, False]),
         ([writer(PLAIN), PLAIN, EARLY, EARLY], [False, False, True, True]),
         ([EARLY, EARLY], [False, True]),
+        ([FIRST, EARLY], [True, True]),
+        ([writer(PLAIN), FIRST, EARLY], [False, True, True]),
+        ([PLAIN, writer(FIRST), EARLY], [False, True, False]),
+        ([PLAIN, writer(FIRST), FIRST, EARLY], [False, True, True, True]),
         # Nothing before the sequence writes what is kept; kernels of the sequence do.
         ([KEPT], [True]),
         ([WAITING, KEPT], [True, True]),
@@ -67,7 +73,8 @@ def running(kernels: Sequence[Access], overlaps: Sequence[bool], place: int) -> 
     for number in range(place + 1):
         if not overlaps[number]:
             known = set()
-        elif number and kernels[number - 1].is_early:  # the one before lets it start behind its own wait
+        # The one before lets it start behind its own wait.
+        elif number and (kernels[number - 1].is_early or kernels[number - 1].triggers_late):
             known = {number - 1}
         if number < place:
             known = known | {number}
@@ -89,7 +96,7 @@ def is_safe(kernels: Sequence[Access], overlaps: Sequence[bool]) -> bool:
 
 def test_every_short_sequence() -> None:
     """No early read meets a write, and no further kernel could overlap."""
-    kinds = [PLAIN, WAITING, EARLY, KEPT, CONSTANT]
+    kinds = [PLAIN, WAITING, EARLY, KEPT, CONSTANT, FIRST]
     kinds += [writer(kind) for kind in kinds]
     for kernels in itertools.chain.from_iterable(itertools.product(kinds, repeat=length) for length in range(1, 5)):
         found = overlapping(kernels)

@@ -8,10 +8,17 @@ module attributes {transform.with_named_sequence} {
     %target = transform.tune.knob<"target"> = "sm_80"
       from options = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"]
       {description = "GPU architecture that the kernel is for"} -> !transform.any_param
+    %dependent_launch = transform.tune.knob<"dependent_launch"> = false from options = [false, true]
+      {description = "the kernel may be launched while the one before it ends; from sm_90 on"} -> !transform.any_param
 
     %buffers = transform.include @bufferize_function failures(propagate) (%module)
       : (!transform.any_op) -> !transform.any_op
     transform.include @distribute_elements failures(propagate) (%buffers) : (!transform.any_op) -> ()
+    transform.tune.alternatives<"dependent_launch"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "dependent_launch"}} {
+    }, {
+      transform.include @wait_at_start failures(propagate) (%buffers) : (!transform.any_op) -> ()
+    }
     %kernels = transform.include @outline_kernel failures(propagate) (%buffers)
       : (!transform.any_op) -> !transform.any_op
     %nvvm = transform.include @lower_to_nvvm failures(propagate) (%kernels, %target)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from stepladder.api.building import exclusive
-from stepladder.api.errors import ArgumentError, shape_text
+from stepladder.api.errors import ArgumentError, not_copied, shape_text
 from stepladder.api.function import Function
 from stepladder.api.kernel import Kernel
 from stepladder.api.memory import Memory
@@ -80,6 +80,9 @@ class ByShape:
             "x".join("?" if size is None else str(size) for size in item.shape) for item in self.arguments
         )
         return f"<stepladder.ByShape ({shapes}), {len(self._made.made)} compiled>"
+
+    def __reduce__(self) -> NoReturn:
+        not_copied(self)
 
     def kernel(self, *arrays: object) -> Kernel | Function:
         """Returns what computes the function for the shapes of some arrays; it is compiled where it is new.

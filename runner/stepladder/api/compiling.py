@@ -6,7 +6,6 @@ import importlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeGuard
 
 from stepladder.api import building, signature
 from stepladder.api.building import AUTO, Built, BuiltFunction, Job
@@ -24,6 +23,7 @@ def compile(
     source: object,
     example_inputs: Sequence[object] | None = None,
     *,
+    example_kwargs: Mapping[str, object] | None = None,
     dynamic_shapes: object = None,
     bind: Mapping[str, int] | None = None,
     pipeline: str | os.PathLike[str] = AUTO,
@@ -38,10 +38,12 @@ def compile(
     """Compiles a matmul to a kernel that is called on arrays, or a function with several to one kernel each.
 
     Args:
-        source: the path of a payload, MLIR as text, a module of MLIR's Python bindings, a `MatmulSpec`, or a
-            `torch.nn.Module`.
+        source: the path of a payload, MLIR as text, a module of MLIR's Python bindings, a `MatmulSpec`, a
+            `torch.nn.Module`, a `torch.export.ExportedProgram`, or a function of tensors of PyTorch, whose modules are
+            read where they are.
         example_inputs: of a `torch.nn.Module`: tensors of the shapes, element types and device that it is called with,
             also in lists, tuples and dictionaries; what is no tensor is a constant.
+        example_kwargs: of a `torch.nn.Module`: what it is called with by keyword.
         dynamic_shapes: of a `torch.nn.Module`: the dimensions of its inputs that differ from call to call, as
             `torch.export` takes them.
         bind: sizes of dynamic dimensions of a payload by name, as of `--bind`: `arg0.1`, or M, N, K, BATCH.
@@ -89,7 +91,7 @@ def compile(
         tuple(os.fspath(path) for path in plugins),
         constant_weights,
     )
-    if _is_module(source):
+    if _is_of_torch(source, example_inputs is not None):
         if bind:
             raise ArgumentError("argument 'bind' is for payloads; dynamic_shapes is that of a torch.nn.Module")
         if example_inputs is None:
@@ -97,9 +99,14 @@ def compile(
         importlib.import_module("stepladder.api.pytorch")  # before `modules`, and with PyTorch
         modules = importlib.import_module("stepladder.api.torch_modules")
         return modules.compiled(
-            source, example_inputs, dynamic_shapes, replace(job, name=type(source).__name__), device
+            source, example_inputs, example_kwargs, dynamic_shapes, replace(job, name=type(source).__name__), device
         )
-    for name, given in (("example_inputs", example_inputs), ("dynamic_shapes", dynamic_shapes)):
+    of_modules = {
+        "example_inputs": example_inputs,
+        "example_kwargs": example_kwargs,
+        "dynamic_shapes": dynamic_shapes,
+    }
+    for name, given in of_modules.items():
         if given is not None:
             raise ArgumentError(f"argument '{name}' is for a torch.nn.Module; the source is a {type(source).__name__}")
     if isinstance(source, MatmulSpec):
@@ -155,10 +162,11 @@ def knob_items(knobs: Mapping[str, object]) -> tuple[tuple[str, str | int], ...]
     return tuple(found)
 
 
-def _is_module(source: object) -> TypeGuard[Any]:
-    """Tells whether a source is a module of PyTorch."""
-    torch: Any = torch_module()
-    return torch is not None and isinstance(source, torch.nn.Module)
+def _is_of_torch(source: object, is_called: bool) -> bool:
+    """Tells whether a source is a module of PyTorch, or, with example inputs, a function of its tensors."""
+    if torch_module() is None or isinstance(source, (str, os.PathLike, MatmulSpec)):
+        return False
+    return importlib.import_module("stepladder.api.torch_sources").is_source(source, is_called)
 
 
 def load(path: str | os.PathLike[str], *, device: Device = "auto", constant_weights: bool = False) -> Kernel | Function:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from stepladder.runtime.errors import StepladderError
 
 
@@ -23,3 +25,20 @@ def shape_text(shape: tuple[int, ...]) -> str:
         shape: extents, the outermost first.
     """
     return " x ".join(map(str, shape)) or "a single element"
+
+
+def not_copied(compiled: object) -> NoReturn:
+    """Refuses copies of what is compiled, by `pickle` or `copy`: it has code on GPUs, and memory of a module.
+
+    Args:
+        compiled: a kernel or a function.
+
+    Raises:
+        StepladderError: always.
+    """
+    raise StepladderError(
+        f"a {type(compiled).__name__} is neither copied nor pickled",
+        notes=[
+            "accepted: save(path), and stepladder.load(path) in another process; or to compile again, from the cache"
+        ],
+    )

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from stepladder.api import building
 from stepladder.api.building import EMULATOR, BuiltFunction, exclusive
-from stepladder.api.errors import ArgumentError
+from stepladder.api.errors import ArgumentError, not_copied
 from stepladder.api.kernel import Device, current_stream, device_of
 from stepladder.api.results import empty_like, stream_of
 from stepladder.api.signature import Parameter, Signature
@@ -39,6 +39,8 @@ class Function:
         inputs, outputs: names, element types, shapes and strides of its arguments and results.
         device, constant_weights: as given.
         kept: numbers of the arguments that no kernel that may still run at a call writes.
+        in_place: places in `inputs` of the arguments whose memory results take, by those in `outputs`: a call changes
+            these arrays, and returns them.
     """
 
     def __init__(
@@ -59,6 +61,12 @@ class Function:
         self.outputs = tuple(
             _parameter(item, "out" if len(results) == 1 else f"out[{number}]") for number, item in enumerate(results)
         )
+        places = [place for place, _ in bundle.manifest.of_kind("argument")]
+        self.in_place = {
+            number: places.index(bundle.manifest.aliases[place])
+            for number, (place, _) in enumerate(bundle.manifest.of_kind("result"))
+            if place in bundle.manifest.aliases
+        }
         self.constant_weights = constant_weights
         numbers = [item.number for _, item in bundle.manifest.of_kind("argument")]
         kept = range(len(numbers)) if weights is None else weights
@@ -104,6 +112,9 @@ class Function:
                 f"no step '{step}' ran{suggest(step, list(by_step))}", notes=[f"steps: {', '.join(by_step)}"]
             )
         return by_step[step] if step is not None else list(by_step.values())[-1]
+
+    def __reduce__(self) -> NoReturn:
+        not_copied(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the function as a bundle, for `stepladder run`, `stepladder bench` and `stepladder.load`.
@@ -168,7 +179,12 @@ class Function:
         outs = self._outs(views, out, handle, stream)
         device = device_of([*views, *outs])
         for number, (item, view) in enumerate(zip(self.outputs, outs)):
-            Signature(self.inputs, item).check_overlap(views, view)
+            own = self.in_place.get(number)
+            if own is not None and views[own].address != view.address:
+                raise ArgumentError(f"argument '{item.name}' must be '{self.inputs[own].name}', whose memory it takes")
+            apart = [place for place in range(len(views)) if place != own]
+            others = Signature(tuple(self.inputs[place] for place in apart), item)
+            others.check_overlap([views[place] for place in apart], view)
             for other in outs[:number]:
                 if view.address < other.address + other.size and other.address < view.address + view.size:
                     raise ArgumentError(f"argument '{item.name}' overlaps another result in memory")
@@ -182,7 +198,8 @@ class Function:
             on = stream_of(stream, device) if stream is not None else current_stream(views, outs[0])
             prepared, addresses = self._on_gpu(device), tuple(view.address for view in (*views, *outs))
             prepared.launch(addresses, on)
-            self._tensors.remember(arrays, [view.array for view in outs], out is None, prepared, addresses, on)
+            if out is not None or not self.in_place:
+                self._tensors.remember(arrays, [view.array for view in outs], out is None, prepared, addresses, on)
         results = tuple(view.array for view in outs)
         return results[0] if len(results) == 1 else results
 
@@ -191,7 +208,12 @@ class Function:
         if out is None:
             if not views:
                 raise ArgumentError("argument 'out' is missing, and there is no argument to tell its library from")
-            return [empty_like(views[0], item.type, item.shape, stream) for item in self.outputs]
+            return [
+                views[self.in_place[number]]
+                if number in self.in_place
+                else empty_like(views[0], item.type, item.shape, stream)
+                for number, item in enumerate(self.outputs)
+            ]
         given: Sequence[object] = [out]
         if len(self.outputs) > 1:
             if not isinstance(out, (list, tuple)) or len(out) != len(self.outputs):

@@ -6,13 +6,13 @@ import math
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from stepladder.api import building, signature
 from stepladder.api.building import EMULATOR, Built
-from stepladder.api.errors import ArgumentError
+from stepladder.api.errors import ArgumentError, not_copied
 from stepladder.api.results import copy_onto, empty_like, stream_of
 from stepladder.api.scalars import word_of
 from stepladder.api.signature import Signature
@@ -116,6 +116,9 @@ class Kernel:
                 f"no step '{step}' ran{suggest(step, list(by_step))}", notes=[f"steps: {', '.join(by_step)}"]
             )
         return by_step[step]
+
+    def __reduce__(self) -> NoReturn:
+        not_copied(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the kernel as a bundle, for `stepladder run`, `stepladder bench` and `stepladder.load`.
@@ -250,7 +253,7 @@ class Kernel:
         if out is None:
             if self.signature.reads_out and self.signature.initial is None:
                 raise ArgumentError("argument 'out' is missing: the kernel adds the product to what it holds")
-            out = empty_like(memory[0], wanted.type, shape or wanted.shape, stream)
+            out = empty_like(memory[0], wanted.type, wanted.shape if shape is None else shape, stream)
         self.signature.check_overlap(views, out, further)
         if device is None:
             if self.device != EMULATOR:

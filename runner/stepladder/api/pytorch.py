@@ -14,9 +14,10 @@ import torch  # pyright: ignore[reportMissingImports]
 from stepladder.api import functions
 from stepladder.api.errors import ArgumentError
 from stepladder.api.matmul import Matmul
+from stepladder.api.options import check_options
 
 # Activations that a kernel computes, by the name of an argument of `linear`.
-_ACTIVATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+ACTIVATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "relu": (functions.relu, torch.relu),
     "gelu": (functions.gelu, torch.nn.functional.gelu),
     "gelu_tanh": (
@@ -30,21 +31,21 @@ _ACTIVATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 
 
 @functools.cache
-def _fused(has_bias: bool, activation: str, device: str) -> Matmul:
+def _fused(has_bias: bool, activation: str, device: str, constant_weights: bool = False) -> Matmul:
     """Returns the matmul of `linear`, with its epilogue."""
     if not has_bias and not activation:
-        return Matmul(device=device)
-    function = _ACTIVATIONS[activation][0] if activation else (lambda x: x)
+        return Matmul(device=device, constant_weights=constant_weights)
+    function = ACTIVATIONS[activation][0] if activation else (lambda x: x)
 
     def with_bias(x: Any, bias: Any) -> Any:  # noqa: ANN401
         return function(x + bias)
 
-    return Matmul(with_bias if has_bias else function, device=device)
+    return Matmul(with_bias if has_bias else function, device=device, constant_weights=constant_weights)
 
 
 def _check_activation(activation: str) -> None:
-    if activation and activation not in _ACTIVATIONS:
-        raise ArgumentError(f"activation = '{activation}'; accepted: {', '.join(_ACTIVATIONS)}, and '' for none")
+    if activation and activation not in ACTIVATIONS:
+        raise ArgumentError(f"activation = '{activation}'; accepted: {', '.join(ACTIVATIONS)}, and '' for none")
 
 
 def _check_tensors(**given: object) -> None:
@@ -70,6 +71,8 @@ def _matmul_setup(ctx: Any, inputs: tuple, output: torch.Tensor) -> None:  # noq
 
 def _matmul_backward(context: Any, gradient: torch.Tensor) -> tuple:  # noqa: ANN401
     a, b = context.saved_tensors
+    if a.dim() == 1 or b.dim() == 1:
+        return *_vector_gradients(a, b, gradient), None
     gradient = gradient.contiguous()
     own_a = own_b = None
     if context.needs_input_grad[0]:
@@ -83,6 +86,17 @@ def _matmul_backward(context: Any, gradient: torch.Tensor) -> tuple:  # noqa: AN
     return own_a, own_b, None
 
 
+def _vector_gradients(a: torch.Tensor, b: torch.Tensor, gradient: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Returns the gradients of a product with a vector, which are outer products, by PyTorch's ops."""
+    columns = b.unsqueeze(-1) if b.dim() == 1 else b
+    rows = a.unsqueeze(0) if a.dim() == 1 else a
+    gradient = gradient.unsqueeze(-1) if b.dim() == 1 else gradient
+    gradient = gradient.unsqueeze(-2) if a.dim() == 1 else gradient
+    own_a = (gradient @ columns.transpose(-1, -2)).sum_to_size(rows.shape)
+    own_b = (rows.transpose(-1, -2) @ gradient).sum_to_size(columns.shape)
+    return own_a.reshape(a.shape), own_b.reshape(b.shape)
+
+
 def _summed(gradient: torch.Tensor, shape: torch.Size) -> torch.Tensor:
     """Returns the gradient of an operand that a batch shared."""
     return gradient.sum_to_size(shape) if gradient.shape != shape else gradient
@@ -93,22 +107,33 @@ _matmul.register_autograd(_matmul_backward, setup_context=_matmul_setup)
 
 @torch.library.custom_op("stepladder::linear", mutates_args=())
 def _linear(
-    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str = "", device: str = "auto"
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    activation: str = "",
+    device: str = "auto",
+    constant_weights: bool = False,
 ) -> torch.Tensor:
-    fused = _fused(bias is not None, activation, device)
+    # The promise is of the weights; a kernel reads the larger operand early.
+    fused = _fused(bias is not None, activation, device, constant_weights and weight.numel() > x.numel())
     operands = () if bias is None else (bias.detach(),)
     return fused(x.detach(), weight.detach().t(), *operands)
 
 
 @_linear.register_fake
 def _(
-    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str = "", device: str = "auto"
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    activation: str = "",
+    device: str = "auto",
+    constant_weights: bool = False,
 ) -> torch.Tensor:
     return x.new_empty((*x.shape[:-1], weight.shape[0]))
 
 
 def _linear_setup(ctx: Any, inputs: tuple, output: torch.Tensor) -> None:  # noqa: ANN401
-    x, weight, bias, ctx.activation, ctx.device = inputs
+    x, weight, bias, ctx.activation, ctx.device, _ = inputs
     ctx.save_for_backward(x, weight, bias)
 
 
@@ -118,7 +143,7 @@ def _linear_backward(context: Any, gradient: torch.Tensor) -> tuple:  # noqa: AN
         # The sums before the activation are computed again, rather than stored by every forward pass.
         sums = _linear(x, weight, bias, "", context.device).detach().requires_grad_()
         with torch.enable_grad():
-            activated = _ACTIVATIONS[context.activation][1](sums)
+            activated = ACTIVATIONS[context.activation][1](sums)
         (gradient,) = torch.autograd.grad(activated, sums, gradient)
     rows = gradient.reshape(-1, gradient.shape[-1]).contiguous()
     own_x = _matmul(rows, weight, context.device).reshape(x.shape) if context.needs_input_grad[0] else None
@@ -126,7 +151,7 @@ def _linear_backward(context: Any, gradient: torch.Tensor) -> tuple:  # noqa: AN
     if context.needs_input_grad[1]:
         own_weight = _matmul(rows.t(), x.reshape(-1, x.shape[-1]).contiguous(), context.device)
     own_bias = rows.sum(0) if bias is not None and context.needs_input_grad[2] else None
-    return own_x, own_weight, own_bias, None, None
+    return own_x, own_weight, own_bias, None, None, None
 
 
 _linear.register_autograd(_linear_backward, setup_context=_linear_setup)
@@ -153,6 +178,7 @@ def linear(
     *,
     activation: str = "",
     device: str = "auto",
+    constant_weights: bool = False,
 ) -> torch.Tensor:
     """Returns f(x W^T + bias) by the operator `stepladder::linear`, one kernel, which records gradients.
 
@@ -162,11 +188,14 @@ def linear(
         bias: (n,), or None.
         activation: `relu`, `gelu`, `gelu_tanh`, `silu`, `sigmoid`, `tanh`, or nothing.
         device: `auto`, or `emulator` for tensors in host memory.
+        constant_weights: promises that no kernel that may still run at a call writes `weight`, so that a kernel for few
+            rows may read it early, as of `stepladder.compile`. Backward passes do without.
 
     Raises:
-        ArgumentError: an unknown activation, or a tensor that is not accepted.
+        ArgumentError: an unknown activation, another value of `constant_weights`, or a tensor that is not accepted.
         StepladderError: no pipeline compiles this matmul.
     """
     _check_activation(activation)
+    check_options({"constant_weights": constant_weights})
     _check_tensors(x=x, weight=weight, **({} if bias is None else {"bias": bias}))
-    return _linear(x, weight, bias, activation, device)
+    return _linear(x, weight, bias, activation, device, constant_weights)

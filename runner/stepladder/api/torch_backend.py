@@ -23,7 +23,7 @@ from stepladder.api.errors import ArgumentError
 from stepladder.api.options import check_options
 from stepladder.api.spec import MatmulSpec
 from stepladder.api.torch_part import TYPES, tensor_of
-from stepladder.api.torch_parts import LINEAR, MATMULS, divide, has_autocast, untaken
+from stepladder.api.torch_parts import LINEAR, MATMULS, divide, foreign_mode, untaken
 from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
 
 # Functions of one argument, by the names that `linear` has for them.
@@ -44,6 +44,7 @@ def backend(
     *,
     device: str = AUTO,
     options: Mapping[str, Any] | None = None,
+    mode: str | None = None,
 ) -> Callable[..., Any]:
     """Returns a graph in which matmuls, with the elementwise ops behind them, are kernels.
 
@@ -56,17 +57,21 @@ def backend(
         device: `auto`, or `emulator` for tensors in host memory.
         options: of `torch.compile`: `constant_weights`, the promise that no kernel that may still run at a call writes
             parameters of the model.
+        mode: of `torch.compile`; there is none but the default one.
 
     Raises:
-        ArgumentError: another option, or another value.
+        ArgumentError: another option, another value, or a mode.
     """
+    if mode not in (None, "default"):
+        raise ArgumentError(f"mode = '{mode}'; accepted: 'default', with options for what this backend has")
     given = dict(options or {})
     constant_weights = given.pop("constant_weights", False)
     if given:
         raise ArgumentError(f"option '{next(iter(given))}' is unknown; accepted: 'constant_weights'")
     check_options({"constant_weights": constant_weights})
-    if has_autocast(graph_module):
-        _log.debug("no matmul is taken: autocast is on")
+    reason = foreign_mode(graph_module)
+    if reason is not None:
+        _log.debug("no matmul is taken: %s", reason)
         return graph_module.forward
     left = divide(graph_module, device, _log, constant_weights=constant_weights)
     for module in (graph_module, *left):

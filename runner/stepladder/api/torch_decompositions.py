@@ -1,16 +1,16 @@
-"""Ops of PyTorch as others that torch-mlir lowers to linalg: convolutions as matmuls, running sums as sums, and more.
+"""Ops of PyTorch as others that torch-mlir lowers to linalg: convolutions as matmuls, and those of other modules.
 
 PyTorch is an optional package; this module imports it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
 
-from stepladder.api import torch_orders, torch_pooling
+from stepladder.api import pytorch, torch_distances, torch_orders, torch_pooling, torch_running, torch_scatters
 
 
 def _convolution(
@@ -150,40 +150,22 @@ def _transposed(
     return _convolution(x, filters, bias, ones, zeros, dilation, False, zeros, groups)
 
 
-def _running_sum(x: torch.Tensor, dim: int, *, dtype: torch.dtype | None = None) -> torch.Tensor:
-    """Returns the sums of all elements up to each along an axis, each of which is computed alone.
-
-    Args:
-        x: of numbers or truth values.
-        dim: the axis.
-        dtype: of the sums; None for that of the numbers, int64 of integers.
-    """
-    return _running(x, dim, dtype, torch.zeros, torch.Tensor.sum)
-
-
-def _running_product(x: torch.Tensor, dim: int, *, dtype: torch.dtype | None = None) -> torch.Tensor:
-    """Returns the products of all elements up to each along an axis; arguments as of `_running_sum`."""
-    return _running(x, dim, dtype, torch.ones, torch.Tensor.prod)
-
-
-def _running(
-    x: torch.Tensor, dim: int, dtype: torch.dtype | None, neutral: Callable[..., torch.Tensor], reduced: Callable
+def _linear(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str = "", device: str = "auto"
 ) -> torch.Tensor:
-    """Returns the reductions of all elements up to each along an axis; those behind it count as `neutral`."""
-    type_ = dtype or (x.dtype if x.is_floating_point() else torch.int64)
-    if not x.dim():
-        return x.to(type_)
-    x = x.to(type_).movedim(dim, -1)
-    places = torch.arange(x.shape[-1], device=x.device)
-    terms = torch.where(places <= places[:, None], x.unsqueeze(-2), neutral((), dtype=type_, device=x.device))
-    return reduced(terms, -1, dtype=type_).movedim(-1, dim)
+    """Returns what the operator of this package computes, by ops of PyTorch."""
+    sums = torch.nn.functional.linear(x, weight, bias)
+    return pytorch.ACTIVATIONS[activation][1](sums) if activation else sums
 
 
 # Ops, and functions of their arguments that return the same.
 TABLE = {
+    torch.ops.stepladder.linear.default: _linear,
+    torch.ops.stepladder.matmul.default: lambda a, b, device="auto": torch.matmul(a, b),
     torch.ops.aten.convolution.default: _convolution,
-    torch.ops.aten.cumsum.default: _running_sum,
-    torch.ops.aten.cumprod.default: _running_product,
-    **torch_pooling.TABLE,
+    **torch_distances.TABLE,
     **torch_orders.TABLE,
+    **torch_pooling.TABLE,
+    **torch_running.TABLE,
+    **torch_scatters.TABLE,
 }

@@ -12,8 +12,9 @@ import torch  # pyright: ignore[reportMissingImports]
 
 from stepladder.api.by_shape import Argument
 from stepladder.api.errors import ArgumentError
-from stepladder.api.torch_export import Module, Structure, check_examples, export, signless
+from stepladder.api.torch_export import Module, check_examples, export
 from stepladder.api.torch_lowering import first_line
+from stepladder.api.torch_structure import Form, Structure
 from stepladder.api.views import view_of
 from stepladder.runtime.errors import StepladderError
 
@@ -40,7 +41,7 @@ class DynamicModule:
         self.arguments = [
             Argument(
                 f"input {number}",
-                view_of(f"input {number}", signless(tensor.detach()), None).type,
+                view_of(f"input {number}", _signless(tensor.detach()), None).type,
                 tuple(extent if isinstance(extent, int) else None for extent in value.shape),
             )
             for number, (tensor, value) in enumerate(zip(examples, symbolic))
@@ -55,7 +56,7 @@ class DynamicModule:
         Raises:
             ArgumentError: as `Structure.tensors_of`.
         """
-        return [signless(tensor) for tensor in self._inputs.tensors_of(given)]
+        return [_signless(tensor) for tensor in self._inputs.tensors_of(given)]
 
     def of(self, shapes: Sequence[tuple[int, ...]]) -> tuple[str, Module]:
         """Returns the module for inputs of some shapes; result as of `export`.
@@ -68,6 +69,10 @@ class DynamicModule:
         """
         made = (torch.empty(shape, dtype=type_, device=on) for shape, (type_, on) in zip(shapes, self._like))
         return export(self._graph, self._inputs.filled(list(made)))
+
+
+def _signless(tensor: torch.Tensor) -> torch.Tensor:
+    return Form(tensor.dtype, None).taken(tensor)
 
 
 def dynamic(module: torch.nn.Module, example_inputs: Sequence[object], dynamic_shapes: object) -> DynamicModule:

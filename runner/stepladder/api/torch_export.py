@@ -18,6 +18,7 @@ from stepladder.api.errors import ArgumentError, shape_text
 from stepladder.api.results import stream_of
 from stepladder.api.signature import Parameter
 from stepladder.api.torch_lowering import exported, linalg
+from stepladder.api.torch_structure import Form, Structure, inputs_of, real
 from stepladder.api.views import is_array
 from stepladder.runtime.errors import StepladderError
 
@@ -25,61 +26,6 @@ _NORMS = (
     *(torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d, torch.nn.SyncBatchNorm),
     *(torch.nn.InstanceNorm1d, torch.nn.InstanceNorm2d, torch.nn.InstanceNorm3d),
 )
-
-
-class _Tensor:
-    """Stands for a tensor in a structure."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Structure:
-    """The structure of a module's inputs or results, as containers around leaves.
-
-    Attributes:
-        spec: PyTorch's description of it.
-        leaves: the class `_Tensor` for a tensor; what is no tensor as it is.
-    """
-
-    spec: Any
-    leaves: tuple[object, ...]
-
-    @classmethod
-    def of(cls, value: object) -> tuple[Structure, list[torch.Tensor]]:
-        """Returns the structure of a value, and its tensors, in order.
-
-        Args:
-            value: tensors and others in lists, tuples and dictionaries.
-        """
-        leaves, spec = pytree.tree_flatten(value)
-        kept = tuple(_Tensor if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves)
-        return cls(spec, kept), [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
-
-    def tensors_of(self, given: Sequence[object]) -> list[torch.Tensor]:
-        """Returns the tensors in the inputs of a call.
-
-        Args:
-            given: the inputs.
-
-        Raises:
-            ArgumentError: inputs of another structure than that of the example inputs, or with other constants.
-        """
-        structure, tensors = Structure.of(tuple(given))
-        if structure.spec != self.spec:
-            raise ArgumentError("the inputs are in other containers than the example inputs that were compiled for")
-        for number, (leaf, kept) in enumerate(zip(structure.leaves, self.leaves)):
-            if type(leaf) is not type(kept) or leaf != kept:
-                found, wanted = ("a tensor" if item is _Tensor else repr(item) for item in (leaf, kept))
-                raise ArgumentError(f"input {number} is {found}, and the module is compiled for {wanted}")
-        return tensors
-
-    def filled(self, tensors: Sequence[object]) -> Any:  # noqa: ANN401
-        """Returns a value of this structure.
-
-        Args:
-            tensors: in order.
-        """
-        rest = iter(tensors)
-        return pytree.tree_unflatten([next(rest) if leaf is _Tensor else leaf for leaf in self.leaves], self.spec)
 
 
 class Module:
@@ -94,6 +40,7 @@ class Module:
             front of the results of the kernels.
         returned: for each tensor that the module returns, the number of the written one that it is, or None.
         parameters: how many of `state`, the first, are parameters.
+        complexes: for each result of the kernels behind those that are written, whether it is one of complex numbers.
     """
 
     def __init__(
@@ -105,20 +52,25 @@ class Module:
         written: Sequence[int] = (),
         returned: Sequence[int | None] = (),
         parameters: int = 0,
+        complexes: Sequence[bool] = (),
     ) -> None:
         self._inputs = inputs
         self._results = results
         # Elements of uint8 are i8 in linalg, whose ops say that they have no sign.
-        self._unsigned = [tensor.dtype is torch.uint8 for tensor in examples]
+        self._forms = [Form.of(tensor) for tensor in examples]
         self._original = tuple(state.values())
-        self._state = tuple(signless(tensor.detach()) for tensor in state.values())
+        self._state = tuple(Form.of(tensor).taken(tensor.detach()) for tensor in state.values())
+        self._complexes = tuple(complexes) if any(complexes) else ()
         self._names = [*state, *(f"input {number}" for number in range(len(examples)))]
         given = [number for number, tensor in enumerate(examples) if isinstance(tensor, torch.nn.Parameter)]
         # What the module writes itself is written between two of its calls.
         weights = {*range(parameters), *(len(state) + number for number in given)} - {*written}
         self._weights = tuple(sorted(weights))
-        self._is_plain = not any(self._unsigned) and inputs == Structure.of(tuple(examples))[0]
-        self._is_one = results.spec == pytree.tree_flatten(examples[0] if examples else torch.empty(0))[1]
+        is_plain = all(form.is_plain for form in self._forms)
+        self._is_plain = is_plain and inputs == Structure.of(tuple(examples))[0]
+        self._is_one = (
+            not self._complexes and results.spec == pytree.tree_flatten(examples[0] if examples else torch.empty(0))[1]
+        )
         self._written, self._returned = tuple(written), tuple(returned)
 
     def named(self, parameters: Sequence[Parameter]) -> tuple[Parameter, ...]:
@@ -140,43 +92,52 @@ class Module:
         """
         return self._weights if len(arguments) == len(self._names) else ()
 
-    def arrays(self, given: Sequence[object]) -> Sequence[object]:
+    def arrays(self, given: Sequence[object], named: Mapping[str, object] | None = None) -> Sequence[object]:
         """Returns the arrays that the kernels take.
 
         Args:
-            given: the inputs of a call.
+            given: the inputs of a call by position.
+            named: those by keyword.
 
         Raises:
             ArgumentError: inputs of another structure than that of the example inputs, or with other constants.
         """
-        if self._is_plain:
-            if len(given) != len(self._unsigned):
-                raise ArgumentError(f"{len(given)} inputs were passed, and the module takes {len(self._unsigned)}")
+        if self._is_plain and not named:
+            if len(given) != len(self._forms):
+                raise ArgumentError(f"{len(given)} inputs were passed, and the module takes {len(self._forms)}")
             return (*self._state, *given)
-        tensors = self._inputs.tensors_of(given)
-        for number, (tensor, is_unsigned) in enumerate(zip(tensors, self._unsigned)):
-            if is_unsigned != (tensor.dtype is torch.uint8):
-                wanted = "uint8" if is_unsigned else "the type of the example input"
-                raise ArgumentError(f"argument 'input {number}' has elements of {tensor.dtype}; accepted: {wanted}")
-        return (*self._state, *map(signless, tensors))
+        tensors = self._inputs.tensors_of(given, named)
+        for number, (tensor, form) in enumerate(zip(tensors, self._forms)):
+            form.check(f"input {number}", tensor)
+        return (*self._state, *(form.taken(tensor) for tensor, form in zip(tensors, self._forms)))
 
-    def called(self, run: Callable[..., Any], given: Sequence[object], out: object, stream: object) -> Any:  # noqa: ANN401
+    def called(
+        self,
+        run: Callable[..., Any],
+        given: Sequence[object],
+        out: object,
+        stream: object,
+        named: Mapping[str, object] | None = None,
+    ) -> Any:  # noqa: ANN401
         """Calls the kernels, writes what the module writes, and returns what it returns.
 
         Args:
             run: calls the kernels on arrays.
-            given: the inputs of a call.
+            given: the inputs of a call by position.
             out, stream: of the call.
+            named: the inputs by keyword.
 
         Raises:
             ArgumentError: as `arrays` and `run`; an `out` for a module that writes its inputs.
         """
-        arrays = self.arrays(given)
+        arrays = self.arrays(given, named)
+        if out is not None and self._complexes:
+            raise ArgumentError("argument 'out' is for modules without results of complex numbers")
         if not self._written:
             results = run(*arrays, out=out, stream=stream)
             if self._is_one:
                 return results
-            return self._results.filled(results if isinstance(results, tuple) else (results,))
+            return self._results.filled(self._shown(results if isinstance(results, tuple) else (results,)))
         if out is not None:
             raise ArgumentError("argument 'out' is for modules that write none of their inputs and buffers")
         found = run(*arrays, out=None, stream=stream)
@@ -185,11 +146,18 @@ class Module:
         with torch.no_grad(), _on(stream, targets[0]):
             for target, value in zip(targets, found):
                 target.copy_(value)
-        given_tensors = (*self._original, *(given if self._is_plain else self._inputs.tensors_of(given)))
-        rest = iter(found[len(targets) :])
+        is_plain = self._is_plain and not named
+        given_tensors = (*self._original, *(given if is_plain else self._inputs.tensors_of(given, named)))
+        rest = iter(self._shown(found[len(targets) :]))
         return self._results.filled(
             [next(rest) if place is None else given_tensors[self._written[place]] for place in self._returned]
         )
+
+    def _shown(self, results: Sequence[Any]) -> Sequence[Any]:
+        """Returns results of kernels as the module has them."""
+        if not self._complexes:
+            return results
+        return [torch.view_as_complex(one) if is_pair else one for one, is_pair in zip(results, self._complexes)]
 
 
 def _on(stream: object, like: torch.Tensor) -> contextlib.AbstractContextManager[object]:
@@ -197,15 +165,6 @@ def _on(stream: object, like: torch.Tensor) -> contextlib.AbstractContextManager
     if stream is None or like.device.type != "cuda":
         return contextlib.nullcontext()
     return torch.cuda.stream(torch.cuda.ExternalStream(stream_of(stream), device=like.device))
-
-
-def signless(tensor: torch.Tensor) -> torch.Tensor:
-    """Returns a tensor as kernels take it: one of uint8 as int8, of the same memory.
-
-    Args:
-        tensor: of any element type.
-    """
-    return tensor.view(torch.int8) if tensor.dtype is torch.uint8 else tensor
 
 
 @dataclasses.dataclass
@@ -216,11 +175,13 @@ class _Trace:
         results: structure of the results.
         assigned: numbers of the parameters and buffers that it replaces by other tensors.
         returned: for each tensor of the results, the place in the written ones of the one that it is, or None.
+        complexes: for each tensor of the results that is none of the written ones, whether it is of complex numbers.
     """
 
     results: Structure | None = None
     assigned: Sequence[int] = ()
     returned: Sequence[int | None] = ()
+    complexes: Sequence[bool] = ()
 
 
 class _Functional(torch.nn.Module):
@@ -230,21 +191,33 @@ class _Functional(torch.nn.Module):
         module: the module.
         names: of its parameters and buffers.
         inputs: structure of the inputs.
+        forms: of the parameters, the buffers and the tensors in the inputs.
+        has_named: whether inputs are by keyword.
         written: numbers of the tensors that it would write: what it writes there is returned first.
         trace: is filled when the module is called; `torch.export` restores the attributes of modules that it traces.
     """
 
     def __init__(
-        self, module: torch.nn.Module, names: Sequence[str], inputs: Structure, written: Sequence[int], trace: _Trace
+        self,
+        module: torch.nn.Module,
+        names: Sequence[str],
+        inputs: Structure,
+        forms: Sequence[Form],
+        has_named: bool,
+        written: Sequence[int],
+        trace: _Trace,
     ) -> None:
         super().__init__()
         self._call = functools.partial(torch.func.functional_call, module)
         self._names, self._inputs, self._written, self._trace = names, inputs, written, trace
+        self._forms, self._has_named = forms, has_named
 
     def forward(self, *values: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        given = [value.clone() if number in self._written else value for number, value in enumerate(values)]
+        given = [form.given(value) for form, value in zip(self._forms, values, strict=True)]
+        given = [value.clone() if number in self._written else value for number, value in enumerate(given)]
         state = dict(zip(self._names, given))
-        result = self._call(state, self._inputs.filled(given[len(self._names) :]))
+        inputs = self._inputs.filled(given[len(self._names) :])
+        result = self._call(state, *inputs) if self._has_named else self._call(state, inputs)
         after = [*state.values(), *given[len(self._names) :]]
         trace = self._trace
         trace.assigned = [number for number, (one, other) in enumerate(zip(given, after)) if one is not other]
@@ -256,15 +229,21 @@ class _Functional(torch.nn.Module):
         trace.returned = [
             next((place for place, value in enumerate(written) if value is tensor), None) for tensor in tensors
         ]
-        return (*written, *(tensor for tensor, place in zip(tensors, trace.returned) if place is None))
+        others = [tensor for tensor, place in zip(tensors, trace.returned) if place is None]
+        trace.complexes = [tensor.is_complex() for tensor in others]
+        written = [self._forms[number].traced(value) for number, value in zip(self._written, written)]
+        return (*written, *(real(tensor.resolve_conj()) for tensor in others))
 
 
-def export(module: torch.nn.Module, example_inputs: Sequence[object]) -> tuple[str, Module]:
+def export(
+    module: torch.nn.Module, example_inputs: Sequence[object], named: Mapping[str, object] | None = None
+) -> tuple[str, Module]:
     """Returns a module as linalg on tensors, a function whose first arguments are its parameters and buffers.
 
     Args:
         module: computes tensors.
         example_inputs: what it is called with: tensors, also in containers; others are constants.
+        named: what it is called with by keyword.
 
     Returns:
         The text, and how it is called.
@@ -273,18 +252,21 @@ def export(module: torch.nn.Module, example_inputs: Sequence[object]) -> tuple[s
         StepladderError: torch-mlir is missing, or does not lower the module; the module writes tensors that are no
             inputs and no buffers.
     """
+    named = named or {}
     check_examples(example_inputs)
+    check_examples(tuple(named.values()))
     _check_mode(module)
     parameters = dict(module.named_parameters())
     state = {**parameters, **dict(module.named_buffers())}
-    inputs, examples = Structure.of(tuple(example_inputs))
+    inputs, examples = Structure.of(inputs_of(example_inputs, named))
     _check_tensors({**state, **{f"input {number}": tensor for number, tensor in enumerate(examples)}})
     # Of their own each: of one tensor for two inputs, `torch.export` makes one input.
-    values = [item.detach() for item in (*state.values(), *examples)]
+    forms = [Form.of(item) for item in (*state.values(), *examples)]
+    values = [form.traced(item.detach()) for form, item in zip(forms, (*state.values(), *examples))]
     written: list[int] = []
     for _ in range(2):  # what it writes is known when it is traced
         trace = _Trace()
-        program = exported(_Functional(module, list(state), inputs, written, trace), values)
+        program = exported(_Functional(module, list(state), inputs, forms, bool(named), written, trace), values)
         found = sorted({*trace.assigned, *_written(program)} - {*written})
         if not found:
             break
@@ -292,7 +274,7 @@ def export(module: torch.nn.Module, example_inputs: Sequence[object]) -> tuple[s
     assert trace.results is not None
     if not program.graph_signature.user_outputs:
         raise StepladderError("the module returns no tensor")
-    made = Module(state, inputs, examples, trace.results, written, trace.returned, len(parameters))
+    made = Module(state, inputs, examples, trace.results, written, trace.returned, len(parameters), trace.complexes)
     return linalg(program), made
 
 
@@ -350,6 +332,8 @@ def _check_tensors(given: Mapping[str, torch.Tensor]) -> None:
         given: parameters, buffers and example inputs by name.
     """
     for name, tensor in given.items():
+        if tensor.is_conj():
+            raise ArgumentError(f"argument '{name}' is a conjugated view; accepted: x.resolve_conj(), which is a copy")
         if tensor.layout is not torch.strided or tensor.is_meta:
             kind = "on the device 'meta'" if tensor.is_meta else f"a tensor of the layout {tensor.layout}"
             raise ArgumentError(f"argument '{name}' is {kind}; accepted: dense tensors")

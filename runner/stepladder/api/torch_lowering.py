@@ -14,6 +14,7 @@ import torch  # pyright: ignore[reportMissingImports]
 from torch.export.passes import move_to_device_pass  # pyright: ignore[reportMissingImports]
 
 from stepladder.api.errors import ArgumentError
+from stepladder.api.torch_complex import Reals, is_complex
 from stepladder.api.torch_decompositions import TABLE
 from stepladder.runtime.errors import StepladderError
 
@@ -25,15 +26,14 @@ _FOREIGN = {
     "ml_program": "random numbers, which kernels do not draw; accepted: a module in eval mode, without dropout",
 }
 # Parts of the names of such ops in PyTorch.
-_ORDERING = ("sort", "scatter", "index_put", "cum", "nonzero", "unique", "kthvalue", "median", "mode")
+_ORDERING = ("sort", "scatter", "index_put", "nonzero", "unique", "mode")
 # Of those that end the process where torch-mlir lowers them.
 _SCATTERS = ("aten.scatter", "aten.scatter_reduce", "aten.scatter_add")
 _INSTEAD = (
     "accepted: elementwise ops, reductions, argmax, views, slices, concatenations, gathers (embedding, gather, "
-    "index_select), where, cumsum, sort, topk, scatter, index_put; the caller computes the others before or after the "
-    "compiled module"
+    "index_select), where, cumsum, cummax, sort, topk, median, scatter, scatter_reduce, index_put; the caller computes "
+    "the others before or after the compiled module"
 )
-_COMPLEX = (torch.complex32, torch.complex64, torch.complex128)
 
 
 def exported(module: torch.nn.Module, values: Sequence[torch.Tensor]) -> Any:  # noqa: ANN401
@@ -51,13 +51,17 @@ def exported(module: torch.nn.Module, values: Sequence[torch.Tensor]) -> Any:  #
     except ImportError as error:
         raise StepladderError(f"a torch.nn.Module is compiled by torch-mlir, which is missing ({error})") from error
 
-    def traced() -> Any:  # noqa: ANN401
+    def traced(module: torch.nn.Module, values: Sequence[torch.Tensor]) -> Any:  # noqa: ANN401
         program = torch.export.export(module, tuple(values), strict=False)
         # Ops name the GPU that they are traced on, and PyTorch has kernels of its own for it; torch-mlir knows neither.
         program = move_to_device_pass(program, "cpu")
         return program.run_decompositions({**fx.get_decomposition_table(), **TABLE})
 
-    return _refusing(traced, [])
+    program = _refusing(lambda: traced(module, values), [])
+    if any(is_complex(node.meta.get("val")) for node in program.graph.nodes):
+        on_host = [value.cpu() if not value.is_meta else value for value in values]
+        program = _refusing(lambda: traced(Reals(program.module()), on_host), [])
+    return program
 
 
 def linalg(program: Any) -> str:  # noqa: ANN401
@@ -133,16 +137,21 @@ def _names(program: Any) -> list[str]:  # noqa: ANN401
 
 
 def _check_ops(program: Any) -> None:  # noqa: ANN401
-    """Refuses ops on which torch-mlir ends the process, and complex numbers."""
+    """Refuses ops on which torch-mlir ends the process or does not end, and complex numbers."""
     named = [f"'{name}'" for name in _names(program) if name.rpartition(".")[0] in _SCATTERS]
     if named:
         raise StepladderError(
-            f"the module has {', '.join(named)} of indices that are not as large as the tensor along the other axes, "
-            "or that reduce",
+            f"the module has {', '.join(named)} of a tensor without axes, or indices of another number of axes",
             notes=[_INSTEAD],
         )
     for node in program.graph.nodes:
-        if getattr(node.meta.get("val"), "dtype", None) in _COMPLEX:
+        extents = getattr(node.meta.get("val"), "shape", ())
+        if not all(isinstance(extent, int) for extent in extents):
+            raise StepladderError(
+                f"the module has '{node.target}', whose result has a size that depends on data",
+                notes=["accepted: static sizes, such as those of where(mask, x, 0) instead of x[mask]"],
+            )
+        if is_complex(node.meta.get("val")):
             what = f"'{node.target}'" if node.op == "call_function" else "an input"
             raise StepladderError(f"the module has complex numbers ({what}), which no kernel computes")
 

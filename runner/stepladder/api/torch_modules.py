@@ -6,18 +6,18 @@ PyTorch is an optional package; this module imports it.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
-
-import torch  # pyright: ignore[reportMissingImports]
 
 from stepladder.api import building, signature
 from stepladder.api.building import Built, BuiltFunction, Job
 from stepladder.api.by_shape import ByShape, static_text
+from stepladder.api.errors import ArgumentError
 from stepladder.api.function import Function
 from stepladder.api.kernel import Device, Kernel
 from stepladder.api.torch_dynamic import DynamicModule, dynamic
 from stepladder.api.torch_export import Module, export
+from stepladder.api.torch_sources import module_of
 from stepladder.runtime.errors import StepladderError
 
 
@@ -42,9 +42,9 @@ class ModuleKernel(Kernel):
         )
         self._module = module
 
-    def __call__(self, *arrays: object, out: object = None, stream: object = None) -> Any:  # noqa: ANN401
+    def __call__(self, *arrays: object, out: object = None, stream: object = None, **named: object) -> Any:  # noqa: ANN401
         """Returns what the module returns of its inputs; arguments and errors as of `Kernel.__call__`."""
-        return self._module.called(super().__call__, arrays, out, stream)
+        return self._module.called(super().__call__, arrays, out, stream, named)
 
 
 class ModuleFunction(Function):
@@ -63,9 +63,9 @@ class ModuleFunction(Function):
         self.inputs = module.named(self.inputs)
         self._module = module
 
-    def __call__(self, *arrays: object, out: object = None, stream: object = None) -> Any:  # noqa: ANN401
+    def __call__(self, *arrays: object, out: object = None, stream: object = None, **named: object) -> Any:  # noqa: ANN401
         """Returns what the module returns of its inputs; arguments and errors as of `Function.__call__`."""
-        return self._module.called(super().__call__, arrays, out, stream)
+        return self._module.called(super().__call__, arrays, out, stream, named)
 
 
 class ModuleByShape(ByShape):
@@ -95,13 +95,19 @@ class ModuleByShape(ByShape):
 
 
 def compiled(
-    module: torch.nn.Module, example_inputs: Sequence[object], dynamic_shapes: object, job: Job, device: Device
+    source: object,
+    example_inputs: Sequence[object],
+    named: Mapping[str, object] | None,
+    dynamic_shapes: object,
+    job: Job,
+    device: Device,
 ) -> Kernel | Function | ByShape:
     """Compiles a module.
 
     Args:
-        module: computes tensors.
+        source: computes tensors: a module, an exported program, or a function.
         example_inputs: what it is called with.
+        named: what it is called with by keyword.
         dynamic_shapes: as of `torch.export`; None where all shapes are those of the examples.
         job: how it is compiled, without a payload.
         device: as for `Kernel`.
@@ -110,11 +116,15 @@ def compiled(
         What is called as the module is.
 
     Raises:
+        ArgumentError: a module of TorchScript, or a function that captures tensors.
         StepladderError: as `export` and `dynamic`, and as `building.build_any`.
     """
+    module = module_of(source)
     if dynamic_shapes is not None:
+        if named:
+            raise ArgumentError("argument 'example_kwargs' is for modules without dynamic_shapes")
         return ModuleByShape(dynamic(module, example_inputs, dynamic_shapes), job, device)
-    return _compiled(*export(module, example_inputs), job, device)
+    return _compiled(*export(module, example_inputs, named), job, device)
 
 
 def _compiled(text: str, module: Module, job: Job, device: Device) -> ModuleKernel | ModuleFunction:

@@ -71,7 +71,9 @@ def is_contiguous(tensor: torch.Tensor) -> bool:
         tensor: of a node.
     """
     shape, strides = shape_of(tensor), _hints(tensor.stride())
-    return None not in (shape, strides) and torch.empty_strided(shape, strides, device="meta").is_contiguous()
+    if shape is None or strides is None:
+        return False
+    return torch.empty_strided(shape, strides, device="meta").is_contiguous()
 
 
 def _hints(numbers: Sequence[Any]) -> tuple[int, ...] | None:

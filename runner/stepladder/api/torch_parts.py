@@ -84,15 +84,20 @@ def untaken(
     return None
 
 
-def has_autocast(graph_module: torch.fx.GraphModule) -> bool:
-    """Tells whether ops of a graph run under autocast, which casts their operands.
+def foreign_mode(graph_module: torch.fx.GraphModule) -> str | None:
+    """Returns why no op of a graph is taken: autocast, which casts operands, or a transformation of `torch.func`, whose
+    tensors are batches or record derivatives in ways of their own; None where there is none.
 
     Args:
         graph_module: of `torch.compile`, in which a mode may begin.
     """
-    if torch.is_autocast_enabled("cuda") or torch.is_autocast_enabled("cpu"):
-        return True
-    return any("autocast" in getattr(node.target, "__name__", "") for node in graph_module.graph.nodes)
+    targets = [node.target for node in graph_module.graph.nodes if node.op == "call_function"]
+    is_on = torch.is_autocast_enabled("cuda") or torch.is_autocast_enabled("cpu")
+    if is_on or any("autocast" in getattr(target, "__name__", "") for target in targets):
+        return "autocast is on"
+    if any("_functorch" in (getattr(target, "__module__", None) or "") for target in targets):
+        return "it is in a transformation of torch.func"
+    return None
 
 
 def divide(
@@ -268,7 +273,7 @@ def _joined(graph_module: torch.fx.GraphModule, parts: Sequence[Partition]) -> l
 
 def _activations(part: Partition) -> set[torch.fx.Node]:
     """Returns the values outside of a part that its matmuls have as their first operand."""
-    first = {node.args[0] for node in part.nodes if node.target in _PRODUCTS and node.args}
+    first = [node.args[0] for node in part.nodes if node.target in _PRODUCTS and node.args]
     return {item for item in first if isinstance(item, torch.fx.Node) and item not in part.nodes}
 
 
@@ -295,7 +300,7 @@ def _structure(graph: torch.fx.Graph) -> object:
     numbers = {node: number for number, node in enumerate(graph.nodes)}
 
     def numbered(item: object) -> object:
-        return torch.fx.node.map_arg(item, lambda node: f"%{numbers[node]}")
+        return torch.fx.map_arg(item, lambda node: f"%{numbers[node]}")
 
     found = []
     for node in graph.nodes:

@@ -14,7 +14,7 @@ import numpy as np
 from stepladder.api import side_effects
 from stepladder.api.errors import EpilogueError
 from stepladder.api.operations import absolute, as_condition, binary, cast, compare, divide, select, unary
-from stepladder.api.recording import FLOATS, Epilogue, Recording, Value, refuse
+from stepladder.api.recording import FLOATS, OPERAND_TYPES, Epilogue, Recording, Value, refuse
 from stepladder.api.views import View, type_name
 
 
@@ -245,9 +245,13 @@ def trace(
 
     Raises:
         EpilogueError: an operation that is not elementwise, a side effect, a result that is no array of C's shape; with
-            the file and the line.
+            the file and the line. A product of a type that epilogues do not read.
         ArgumentError: an operand of a type that no kernel takes.
     """
+    if type_ not in OPERAND_TYPES:
+        raise EpilogueError(
+            f"products of {type_} have no epilogue", notes=["accepted: those of f16, bf16, f32, fp8 and i8"]
+        )
     recording = Recording(rows, columns, device, Traced)
     for cell_name, value in _captured(names_of or function):
         side_effects.check_captured(names_of or function, cell_name, value)

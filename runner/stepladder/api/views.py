@@ -251,6 +251,8 @@ def _view_of_torch(name: str, tensor: Any, torch: Any) -> View:  # noqa: ANN401
         address, strides = tensor.data_ptr(), tensor.stride()
     except RuntimeError as error:  # sparse tensors, and those of tracers, which have no memory
         raise ArgumentError(f"argument '{name}' has no dense memory ({error}); {_ACCEPTED}") from None
+    if not address and tensor.device.type != "meta" and 0 not in tensor.shape:
+        raise ArgumentError(f"argument '{name}' is a {type(tensor).__name__} without memory; {_ACCEPTED}")
     device = tensor.device
     ordinal = None
     if device.type == "cuda":

@@ -77,6 +77,8 @@ class EmulatedFunction:
         # All ones is NaN, and an integer that no right result is.
         workspace = np.full(manifest.workspace, 0xFF, np.uint8)
         arrays = [self._array(buffer, inputs, workspace) for buffer in manifest.buffers]
+        for result, argument in manifest.aliases.items():
+            arrays[result] = arrays[argument] = arrays[argument].copy()
         for launch in manifest.launches:
             for bound, roles in self._kernels[launch.folder]:
                 self._launch(bound, roles, {role: arrays[number] for role, number in launch.operands.items()})

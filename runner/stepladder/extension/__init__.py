@@ -36,6 +36,7 @@ from stepladder.extension.ops import (
     hoist_allocas,
     hoist_operand_loads,
     hoist_prefetch,
+    inline_extracted,
     insert_barrier,
     interleave_copies,
     load_bf16_as_f16,
@@ -64,6 +65,7 @@ from stepladder.extension.ops import (
     order_transposed_tiles,
     outline_consumer,
     outline_elementwise,
+    outline_in_place,
     outline_masked_consumer,
     outline_matmuls,
     outline_producer,
@@ -105,6 +107,7 @@ from stepladder.extension.ops import (
     transpose_operands,
     unroll_loops,
     unwrap_vectors,
+    wait_at_start,
     widen_operands,
 )
 from stepladder.mlir.bindings import ir

@@ -23,6 +23,8 @@ _EXPANDED = {
 }
 _LOADS = "builtin.module(func.func(convert-torch-to-stablehlo))"
 _LOWERS = "builtin.module(inline,symbol-dce,stablehlo-legalize-to-linalg,canonicalize,cse)"
+# The attribute of an argument that names the result which takes its memory, as JAX writes it for `donate_argnums`.
+ALIAS = "tf.aliasing_output"
 # Attributes of JAX, of dialects that are not there.
 _FOREIGN = ("mhlo.", "jax.", "tf.", "sdy.")
 
@@ -69,13 +71,20 @@ def lowered(text: str, name: str) -> str:
             passmanager.PassManager.parse(_LOADS).run(ir.Module.create().operation)
             module = ir.Module.parse(text)
             _concatenate(module)
+            _broadcast(module)
             passmanager.PassManager.parse(_LOWERS).run(module.operation)
         except ir.MLIRError as error:
             found = from_error(error)
             message = found[0].message if found else str(error)
             raise StepladderError(f"StableHLO is not lowered to linalg: {message}", location=name) from None
-        for op in walk(module, "stablehlo.dot_general", "stablehlo.dot"):
-            raise StepladderError(f"'{op.name}' is not lowered to linalg", location=name)
+        for op in walk(module):
+            if op.name.startswith("stablehlo."):
+                notes = ["accepted: loops that are unrolled, as by jax.lax.scan(..., unroll=True)"]
+                raise StepladderError(
+                    f"'{op.name}' is not lowered to linalg",
+                    location=name,
+                    notes=notes if op.name == "stablehlo.while" else [],
+                )
         for op in walk(module, "builtin.unrealized_conversion_cast"):  # of arguments and results
             raise StepladderError(
                 f"StableHLO is not lowered to linalg: a cast of {op.operands[0].type} to {op.results[0].type} is left",
@@ -83,10 +92,23 @@ def lowered(text: str, name: str) -> str:
                 notes=["accepted: elements of floating point, and integers such as i8 and i32, not ui8"],
             )
         for op in [module.operation, *walk(module, "func.func")]:
+            kept = _donated(op)
             for attribute in [op.attributes[place].name for place in range(len(op.attributes))]:
                 if attribute.startswith(_FOREIGN) or attribute in ("arg_attrs", "res_attrs"):
                     del op.attributes[attribute]
+            if kept is not None:
+                op.attributes["arg_attrs"] = kept
         return str(module)
+
+
+def _donated(op: ir.Operation) -> ir.ArrayAttr | None:
+    """Returns the attributes of a function's arguments that name results which take their memory; None for none."""
+    if "arg_attrs" not in op.attributes:
+        return None
+    marks = [ir.DictAttr(item) for item in ir.ArrayAttr(op.attributes["arg_attrs"])]
+    if not any(ALIAS in mark for mark in marks):
+        return None
+    return ir.ArrayAttr.get([ir.DictAttr.get({ALIAS: mark[ALIAS]} if ALIAS in mark else {}) for mark in marks])
 
 
 def _concatenate(module: ir.Module) -> None:
@@ -101,3 +123,23 @@ def _concatenate(module: ir.Module) -> None:
                 )
             op.results[0].replace_all_uses_with(made.results[0])
             op.erase()
+
+
+def _broadcast(module: ir.Module) -> None:
+    """Gives selects and clamps by single elements operands of their shape: upstream's lowering reads such an element
+    beside the op, which no kernel does. JAX writes them for variances, whose count of elements it compares with 0."""
+    for op in walk(module, "stablehlo.select", "stablehlo.clamp"):
+        whole = ir.RankedTensorType(op.results[0].type)
+        if not whole.rank or not whole.has_static_shape:
+            continue
+        for place, operand in enumerate(op.operands):
+            type_ = ir.RankedTensorType(operand.type)
+            if not type_.rank:
+                with ir.InsertionPoint(op), op.location:
+                    made = ir.Operation.create(
+                        "stablehlo.broadcast_in_dim",
+                        results=[ir.RankedTensorType.get(whole.shape, type_.element_type)],
+                        operands=[operand],
+                        attributes={"broadcast_dimensions": ir.DenseI64ArrayAttr.get([])},
+                    )
+                op.operands[place] = made.results[0]

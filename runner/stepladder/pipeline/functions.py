@@ -355,7 +355,7 @@ def _build_function(text: str, name: str, request: Request, *, use_cache: bool, 
         other_functions=selection.others,
         steps=tuple(step.name for step in run.steps),
         tool_versions=tool_versions(),
-        schema_version=bundle.schema_version_of(launches),
+        schema_version=bundle.schema_version_of(launches, plan.buffers),
     )
     data = {plan.file_of(number): constant.data for number, constant in selection.constants.items()}
     codes = {folder: stage.code for folder, stage in compiler.stages.items()}

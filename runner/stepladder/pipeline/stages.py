@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from stepladder.extension.lib.donation import donated
 from stepladder.extension.lib.products import is_product
 from stepladder.extension.lib.stages import as_payload, group_of, is_private
 from stepladder.mlir import diagnostics
@@ -21,18 +22,21 @@ from stepladder.pipeline.automatic import first_of, pipelines_for
 from stepladder.pipeline.codegen.kernel import find_program
 from stepladder.pipeline.codegen.machine_code import check_resources, generate
 from stepladder.pipeline.context import parse_payload
+from stepladder.pipeline.definition import KnobValue
 from stepladder.pipeline.group_knobs import is_faster
 from stepladder.pipeline.groups import build_group
 from stepladder.pipeline.library import pipeline_file
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import Run, run_pipeline
-from stepladder.runtime import bundle
+from stepladder.runtime import bundle, targets
 from stepladder.runtime.bundle.function import ALIGNMENT
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.problem import operand_of
 
 _OUTLINED = "outline_elementwise"
+# The knob, of matmuls too, and the step that let a kernel start while the one before it ends.
+_DEPENDENT, _WAITS = "dependent_launch", "wait_at_start"
 _VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast")
 
 
@@ -195,7 +199,10 @@ class Compiler:
 
     def _plain(self, text: str, name: str) -> Stage:
         pipeline = "rows" if _kind(name) == "rows" else "elementwise"
-        run = run_pipeline(text, f"stage {name}", Request(pipeline_file(pipeline), {"target": self.target}))
+        settings: dict[str, KnobValue] = {"target": self.target}
+        if targets.find(self.target).compute_capability >= targets.HOPPER:
+            settings[_DEPENDENT] = self.request.settings.get(_DEPENDENT, True)
+        run = run_pipeline(text, f"stage {name}", Request(pipeline_file(pipeline), settings))
         kernel = find_program(run.module).kernel
         code = generate(kernel, use_cache=self.use_cache)
         check_resources(kernel, code)
@@ -224,6 +231,7 @@ class Compiler:
             code.registers,
             {"stores": code.spill_stores, "loads": code.spill_loads},
             tuple(step.name for step in run.steps),
+            dependent_launch=any(step.name == _WAITS for step in run.steps),
         )
         roles: dict[int, tuple[str, ...]] = {}
         for place, parameter in enumerate(kernel.parameters):
@@ -267,6 +275,7 @@ class Plan:
                 "a copy between buffers is left between the kernels of the function",
                 location=diagnostics.location_text(op.location),
             )
+        self.aliases = {result: number for number, result in donated(function).items()}
         for argument in self.block.arguments:
             self._number(argument)
 
@@ -363,7 +372,9 @@ class Plan:
         if source is None:
             number = ir.BlockArgument(value).arg_number
             if number >= self.arguments:
-                return self._place(bundle.FunctionBuffer("result", number - self.arguments, element, shape))
+                number -= self.arguments
+                alias = self.aliases.get(number)
+                return self._place(bundle.FunctionBuffer("result", number, element, shape, aliases=alias))
             if number in self.constants:
                 return self._place(bundle.FunctionBuffer("constant", number, element, shape, data=self.file_of(number)))
             return self._place(bundle.FunctionBuffer("argument", number, element, shape))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from stepladder.runtime.buffers import Borrowed, Buffer
-from stepladder.runtime.bundle import Argument, FunctionBundle, Launch, Manifest, TmaDescriptor
+from stepladder.runtime.bundle import Argument, FunctionBundle, Launch, Manifest, PlainKernel, TmaDescriptor
 from stepladder.runtime.device import Device
 from stepladder.runtime.driver import Cuda, CudaError
 from stepladder.runtime.element_types import element_type
@@ -95,8 +95,8 @@ class LoadedFunction:
     def launchers(self, addresses: Mapping[int, int], stream: int) -> list[Callable[[], None]]:
         """Returns functions that enqueue a kernel each, in order; they neither allocate nor copy.
 
-        A matmul that waits for the kernel before it itself may start while that one ends (programmatic dependent
-        launch); one that reads operands before it waits, where `overlap` finds that none writes them.
+        A kernel that waits for the one before it itself may start while that one ends (programmatic dependent launch);
+        one that reads operands before it waits, where `overlap` finds that none writes them.
 
         Args:
             addresses: of the buffers of arguments and results, by their places in the manifest's `buffers`.
@@ -152,6 +152,7 @@ class LoadedFunction:
                 ranges(variable),
                 bool(early),
                 manifest.dependent_launch,
+                isinstance(manifest, PlainKernel) and manifest.waits_at_start,
                 all(buffers[number].kind == "argument" and buffers[number].number in self._kept for number in variable),
             )
 
@@ -219,11 +220,14 @@ class DeviceFunction:
         self.bundle = bundle
         self.loaded = LoadedFunction(device, bundle, kept)
         manifest = bundle.manifest
+        self._aliases = manifest.aliases
         self._buffers = {
             place: device.allocate(buffer.bytes)
             for kind in ("argument", "result")
             for place, buffer in manifest.of_kind(kind)
+            if place not in self._aliases
         }
+        self._buffers |= {result: self._buffers[argument] for result, argument in self._aliases.items()}
         addresses = {place: buffer.address for place, buffer in self._buffers.items()}
         self._launchers = self.loaded.launchers(addresses, int(device.session.stream.handle))
 
@@ -233,8 +237,9 @@ class DeviceFunction:
     def __exit__(self, kind: object, *exception: object) -> None:
         # After an error the context may be broken, and freeing would hide the first error.
         if kind is None:
-            for buffer in self._buffers.values():
-                buffer.free()
+            for place, buffer in self._buffers.items():
+                if place not in self._aliases:
+                    buffer.free()
             self.loaded.free()
 
     def enqueue(self) -> None:
@@ -267,6 +272,8 @@ class DeviceFunction:
         self.load(inputs)
         results = self.bundle.manifest.of_kind("result")
         for place, buffer in results:  # all ones is NaN, and an integer that no right result is
+            if place in self._aliases:
+                continue
             dtype = element_type(buffer.element_type).dtype
             self._buffers[place].upload(np.full(buffer.bytes, 0xFF, np.uint8).view(dtype).reshape(buffer.shape))
         self.enqueue()

@@ -13,9 +13,10 @@ class Access:
     Attributes:
         writes: what it may write.
         early: what it reads before it waits for the kernel before it, but for what nothing writes.
-        is_early: whether it reads anything before it waits. Such a kernel lets the next one start only after its own
-            wait, so that all kernels before it have ended then.
+        is_early: whether it reads anything before it waits.
         waits: whether it waits before it accesses anything, and may start while any kernel ends.
+        triggers_late: whether it lets the next one start only after its own wait, so that all kernels before it have
+            ended then. One that reads early does.
         is_kept: whether nothing that is enqueued before the sequence, and may still run, writes what it reads early;
             but the sequence may precede itself.
     """
@@ -24,6 +25,7 @@ class Access:
     early: tuple[range, ...] = ()
     is_early: bool = False
     waits: bool = False
+    triggers_late: bool = False
     is_kept: bool = False
 
 
@@ -31,8 +33,8 @@ def overlapping(kernels: Sequence[Access]) -> list[bool]:
     """Returns which kernels may start while those before them end (programmatic dependent launch).
 
     A kernel that waits first always may. One that reads early may where no kernel that has not ended writes what it
-    reads early. What has not ended goes back to a kernel that is launched without overlap, or to one that reads early:
-    other kernels let the next one start before they wait themselves. What is enqueued before the sequence may write
+    reads early. What has not ended goes back to a kernel that is launched without overlap, or to one that lets the next
+    one start behind its own wait: other kernels do before they wait. What is enqueued before the sequence may write
     anything but what is kept.
 
     Of a kernel that waits and one that reads early behind it, only one may overlap where those before them write what
@@ -59,7 +61,7 @@ def _is_unwritten(kernels: Sequence[Access], overlaps: Sequence[bool], place: in
     for before in range(place - 1, -1, -1):
         if _is_written(early, kernels[before : before + 1]):
             return False
-        if not overlaps[before] or kernels[before].is_early:
+        if not overlaps[before] or kernels[before].is_early or kernels[before].triggers_late:
             return True
     return kernels[place].is_kept and not _is_written(early, kernels)
 

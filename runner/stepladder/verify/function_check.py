@@ -127,7 +127,11 @@ def check_function(
 
 
 def _problems(bundle: FunctionBundle) -> list[Problem]:
-    return [bundle.matmul(launch).manifest.problem for launch in bundle.manifest.launches if launch.kernel is None]
+    """Returns what the matmuls of a function compute, with those of groups."""
+    found: list[Problem] = []
+    for launch in bundle.manifest.launches:
+        found += [bundle.matmul(launch).manifest.problem] if launch.kernel is None else launch.grouped
+    return found
 
 
 def error_of_matmuls(problems: Sequence[Problem]) -> float:
@@ -154,7 +158,9 @@ def norm_tolerance(bundle: FunctionBundle) -> float:
     problems = _problems(bundle)
     by_matmuls = {launch.operands["c"] for launch in bundle.manifest.launches if launch.kernel is None}
     for launch in bundle.manifest.launches:
-        problems += launch.grouped
+        if launch.kernel is not None and launch.grouped:
+            written = [item.role for item in launch.kernel.arguments if item.access != "read"]
+            by_matmuls |= {launch.operands[role] for role in written}
     rounded = sum(
         element_type(buffer.element_type).unit_roundoff
         for place, buffer in enumerate(bundle.manifest.buffers)

@@ -2,8 +2,9 @@
 //
 // The threads of a row fold its columns for each reduction, and exchange their results by shuffles, and through shared
 // memory where they are several warps. What an elementwise op computes is computed again where it is read, because
-// arithmetic takes less time than memory: a row that is read again is in the L1 cache. Four columns are loaded before
-// they are computed, so that the loads overlap.
+// arithmetic takes less time than memory. Where rows of the buffers are vectors of 16 bytes, a thread loads and stores
+// those, two before it computes, so that the loads overlap; else single columns, four at once. A row that is at most four
+// vectors of each thread is loaded once and kept in registers; a longer one is read again from the L1 cache.
 //
 // Before:
 //   linalg.generic ... ins(%x : memref<128x64xf32>) outs(%max : memref<128xf32>) { arith.maximumf }

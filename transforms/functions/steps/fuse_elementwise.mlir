@@ -1,7 +1,8 @@
 // Fuses the elementwise ops between matmuls with each other, and with the reductions that read them.
 //
 // Each remaining op becomes a kernel that reads its operands from memory and writes its result there; fused ops
-// exchange values in registers. The step generalizes named ops first, so that transposes and broadcasts fuse as well.
+// exchange values in registers. The step generalizes named ops first, so that transposes and broadcasts fuse as well. An
+// op that extracts elements of what an elementwise op makes, such as one that joins halves, computes them itself.
 // Upstream's pass also drops unused results, such as the position of the maximum that PyTorch's softmax computes. The
 // step leaves functions of matmuls alone.
 //
@@ -25,6 +26,8 @@ module attributes {transform.with_named_sequence} {
     %generic = transform.structured.generalize %vectors : (!transform.any_op) -> !transform.any_op
     %fused = transform.apply_registered_pass "linalg-fuse-elementwise-ops" to %caller
       : (!transform.any_op) -> !transform.any_op
+    // The rotary embedding of heads, for example, is two halves that an op joins.
+    "tc.inline_extracted"(%fused) {at_most = 2 : i64} : (!transform.any_op) -> ()
     // A reshape of an empty tensor is an empty tensor: a result that begins from it is a whole buffer.
     transform.apply_patterns to %fused {
       transform.apply_patterns.tensor.fold_tensor_empty

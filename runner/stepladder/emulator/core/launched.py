@@ -18,13 +18,14 @@ from stepladder.emulator.core.emulation import Runnable
 from stepladder.emulator.core.granularity import Granularity
 from stepladder.emulator.core.program import Function, Program
 from stepladder.runtime import host_memory
+from stepladder.runtime.bundle import PlainKernel
 from stepladder.runtime.errors import StepladderError
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.machine import Machine
     from stepladder.emulator.memory.memory import Allocation
     from stepladder.emulator.ptx.arguments import Argument
-    from stepladder.runtime.bundle import Manifest, PlainKernel
+    from stepladder.runtime.bundle import Manifest
 
 UNWRITTEN = "unwritten-output"
 
@@ -34,7 +35,8 @@ class Launch:
     """How a kernel is launched: blocks, threads, blocks of a cluster, and bytes of dynamic shared memory.
 
     `dependent` is whether it may begin before the launch before it has ended (programmatic dependent launch). `early`
-    are numbers of arguments that it reads before it waits for that one, which does not write them.
+    are numbers of arguments that it reads before it waits for that one, which does not write them. `triggers_late` is
+    whether it lets the next launch begin only after it has waited.
     """
 
     grid: tuple[int, int, int]
@@ -43,6 +45,7 @@ class Launch:
     dynamic: int = 0
     dependent: bool = False
     early: tuple[int, ...] = ()
+    triggers_late: bool = False
 
     @classmethod
     def of_manifest(cls, manifest: Manifest | PlainKernel) -> Launch:
@@ -58,6 +61,7 @@ class Launch:
             manifest.dynamic_shared_memory,
             manifest.dependent_launch or bool(manifest.read_early),
             tuple(place for place, item in enumerate(manifest.arguments) if item.role in manifest.read_early),
+            bool(manifest.read_early) or (isinstance(manifest, PlainKernel) and manifest.waits_at_start),
         )
 
 

@@ -174,6 +174,7 @@ class Machine:
         asynchronously: bool = False,
         warp: int = WARP,
         dependent: bool = False,
+        triggers_late: bool = False,
     ) -> None:
         """Runs a grid of blocks to its end, those of a cluster together.
 
@@ -188,6 +189,7 @@ class Machine:
             asynchronously: whether blocks that cannot end may wait for later launches.
             warp: threads of a warp.
             dependent: whether the launch may begin before the previous one has ended, as one that waits for that may.
+            triggers_late: whether it states that it lets the next one begin only after it has waited.
         """
         if self.counters is not None:
             self.counters.blocks += math.prod(grid)
@@ -206,7 +208,7 @@ class Machine:
             which = total - 1 - number if self.reverses_blocks else number
             group = self._group(first + which, which, grid, block, cluster, clusters, window_bytes, layout, warp)
             if is_dependent:
-                group.sanitizer.begin_before_launch()
+                group.sanitizer.begin_before_launch(triggers_late)
             group.start(code, env_of(group))
             self._count_block(code)
             return group

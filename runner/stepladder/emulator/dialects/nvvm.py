@@ -89,8 +89,7 @@ def nothing(fiber: Fiber, op: Instruction, *operands: Value) -> None:
 @executes("nvvm.griddepcontrol")
 def griddepcontrol(fiber: Fiber, op: Instruction) -> None:
     """Lets threads know what the launch before has done, where they wait for that; launches follow each other."""
-    if dependent_launch.waits(op):
-        fiber.group.sanitizer.wait_for_launch(fiber.warps)
+    dependent_launch.control(fiber, op)
 
 
 @executes("nvvm.setmaxregister")

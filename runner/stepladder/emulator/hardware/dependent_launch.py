@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from stepladder.emulator.core.fibers import Fiber
     from stepladder.emulator.core.program import Instruction
 
 CONTROL = "griddepcontrol"  # attribute of an instruction of PTX: what it does
@@ -19,6 +20,20 @@ def waits(op: Instruction) -> bool:
     """
     kind = op.attributes.get("kind" if op.name == "nvvm.griddepcontrol" else CONTROL, "")
     return "wait" in str(kind)
+
+
+def control(fiber: Fiber, op: Instruction) -> None:
+    """Lets threads know what the launch before has done, where they wait for that; launches follow each other.
+
+    Args:
+        fiber: the threads that execute the instruction.
+        op: of MLIR or PTX.
+    """
+    sanitizer = fiber.group.sanitizer
+    if waits(op):
+        sanitizer.wait_for_launch(fiber.warps)
+    else:
+        sanitizer.check_trigger(op, fiber.warps)
 
 
 def is_dependent(code: Sequence[Instruction]) -> bool:

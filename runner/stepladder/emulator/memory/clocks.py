@@ -38,6 +38,7 @@ class Clocks:
         learned: by another group and by warp, what that warp of this group has learned of its actors.
         told: by group, the warp that was told last, and when.
         launch_before: the actor that the launch before is, which may not have ended; None where it has.
+        triggers_late: whether the kernel states that it lets the next launch begin only after its own wait.
     """
 
     group: Group
@@ -51,6 +52,7 @@ class Clocks:
         self.learned: dict[int, dict[int, _Lessons]] = {}
         self.told: dict[int, tuple[int, int]] = {}
         self.launch_before: int | None = None
+        self.triggers_late = False
 
     def attach(self, group: Group) -> None:
         """Attaches a group of blocks, with a clock for each of its warps.
@@ -84,9 +86,14 @@ class Clocks:
         self.clocks[self.actors - 1, self.actors - 1] = 1
         return self.actors - 1
 
-    def begin_before_launch(self) -> None:
-        """Begins before the launch before has ended: only `wait_for_launch` tells of what that does."""
+    def begin_before_launch(self, triggers_late: bool) -> None:
+        """Begins before the launch before has ended: only `wait_for_launch` tells of what that does.
+
+        Args:
+            triggers_late: whether the kernel states that it lets the next launch begin only after its own wait.
+        """
         self.launch_before = self.agent()
+        self.triggers_late = triggers_late
 
     def wait_for_launch(self, warps: Sequence[int] | np.ndarray) -> None:
         """Orders the previous launch before what these warps do from now on.

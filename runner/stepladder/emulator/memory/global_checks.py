@@ -88,6 +88,23 @@ class GlobalChecks(Reports):
                 op,
             )
 
+    def check_trigger(self, op: Instruction, warps: Sequence[int] | np.ndarray) -> None:
+        """Adds a finding where a warp lets the next launch begin before it waits, though the kernel states otherwise.
+
+        Args:
+            op: the instruction.
+            warps: numbers of the warps that execute it.
+        """
+        if self.triggers_late and self.launch_before is not None:
+            known = self.clocks[np.asarray(warps), self.launch_before]
+            if (known == 0).any():
+                self.add(
+                    "race",
+                    "lets the next launch begin before griddepcontrol.wait, which the program states it does not: that "
+                    "one may read early what the launches before this one still write",
+                    op,
+                )
+
     def check_global(self, op: Instruction, touch: Touch, last: Last, writes: bool, did: str) -> None:
         """Adds a finding about an access that nothing orders with an earlier one.
 

@@ -211,7 +211,15 @@ class BoundPtx(BoundKernel):
 
         window = kernel.window(launch)
         machine.launch(
-            code, env_of, launch.grid, launch.block, launch.cluster, window, layout, dependent=launch.dependent
+            code,
+            env_of,
+            launch.grid,
+            launch.block,
+            launch.cluster,
+            window,
+            layout,
+            dependent=launch.dependent,
+            triggers_late=launch.triggers_late,
         )
         return allocations
 

@@ -12,6 +12,8 @@ from stepladder.mlir.traverse import walk
 
 # Distances of lanes whose values are folded, so that each lane of a warp has the result.
 LANES = (16, 8, 4, 2, 1)
+# Bytes of the vectors that threads load and store, to which the buffers of kernels are aligned.
+VECTOR_BYTES = 16
 _SMALLEST = 16  # bits of a floating-point type that a thread computes in
 _MOVES = ("arith.constant", "arith.select")
 
@@ -58,6 +60,29 @@ def operand_loops(generic: ir.Operation, map_: ir.AffineMap) -> list[int | None]
         else:
             raise Refusal(generic, f"the indexing map {map_}; accepted: projected permutations")
     return found
+
+
+def vector_bits(element: ir.Type) -> int:
+    """Returns the bits of an element that vectors have; 0 for another one: fp8, which LLVM does not have, and bits.
+
+    Args:
+        element: type of the element.
+    """
+    least = 16 if isinstance(element, ir.FloatType) else 8
+    is_number = isinstance(element, ir.FloatType | ir.IntegerType)
+    return element.width if is_number and element.width >= least else 0
+
+
+def has_vectors(buffer: ir.Value, width: int) -> bool:
+    """Tells whether the rows of a buffer are vectors at addresses that are multiples of their size.
+
+    Args:
+        buffer: of kernels, which is aligned to `VECTOR_BYTES`.
+        width: elements of a vector.
+    """
+    type_ = ir.MemRefType(buffer.type)
+    is_whole = type_.layout == ir.AffineMapAttr.get(ir.AffineMap.get_identity(type_.rank))
+    return bool(type_.rank and is_whole and vector_bits(type_.element_type)) and type_.shape[-1] % width == 0
 
 
 def load(buffer: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:

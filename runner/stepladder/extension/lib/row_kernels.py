@@ -4,26 +4,45 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from stepladder.extension.lib.arithmetic import apply, digits, equal, index, less_than
 from stepladder.extension.lib.control_flow import create_if, operations_of
 from stepladder.extension.lib.dialect import Refusal
-from stepladder.extension.lib.element_bodies import LANES, as_float, compute_body, create_forall, load
+from stepladder.extension.lib.element_bodies import (
+    LANES,
+    as_float,
+    compute_body,
+    create_forall,
+    has_vectors,
+    load,
+)
 from stepladder.extension.lib.folds import Fold
-from stepladder.extension.lib.memory import create_global
+from stepladder.extension.lib.memory import create_global, extract, load_vector, store_vector
 from stepladder.extension.lib.partial_results import over_lanes
-from stepladder.extension.lib.rows import LONG, RowOp, length_of
+from stepladder.extension.lib.rows import LONG, RowOp, length_of, vector_width
 from stepladder.extension.lib.threads import WARP
 from stepladder.mlir import types
 from stepladder.mlir.bindings import gpu, ir, memref, scf
 from stepladder.mlir.traverse import origin, producer
 
 VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast")
-# Elements that a thread loads before it computes: their loads overlap.
+# Elements, or vectors of them, that a thread loads before it computes: their loads overlap.
 _AT_ONCE = 4
+_VECTORS_AT_ONCE = 2
+# Vectors of each operand that a thread keeps in registers, where they are the whole row: it is read once.
+_HELD = 4
 
 # An index, or None for that of an axis of one element.
 Coordinate = ir.Value | None
+
+
+class _Vector(NamedTuple):
+    """A column in a vector: the first column of the vector, which place it has there, and how many there are."""
+
+    begin: ir.Value
+    place: int
+    width: int
 
 
 class RowKernel:
@@ -57,6 +76,11 @@ class RowKernel:
         self.scalars: dict[tuple[ir.Operation, int], ir.Value] = {}
         # What the ops of one block of IR read of the chain, by op, result and coordinates.
         self._known: dict[tuple[object, ...], ir.Value] = {}
+        # The vector that a column is in.
+        self._vectors: dict[ir.Value, _Vector] = {}
+        # Columns of a thread where they are the whole row, by columns and width, and the loaded vectors of them.
+        self._whole: dict[tuple[int, int], list[ir.Value]] = {}
+        self._loaded: dict[tuple[object, ...], ir.Value] = {}
 
     def write(self, threads: int) -> None:
         """Creates the loops over blocks and threads.
@@ -83,11 +107,15 @@ class RowKernel:
         """Computes a row by its threads."""
         self.lane = lane
         self.row = digits(row, self.rows) if self.rows else []
+        stored = {op: [number for number in range(op.outputs) if self._is_result(op, number)] for op in self.ops}
+        for op in self.ops:
+            if stored[op] and not op.reduced:
+                self._load_whole(op)
         for op in self.ops:
             if op.reduced:
-                self._reduce(op)
-            elif stored := [number for number in range(op.outputs) if self._is_result(op, number)]:
-                self._store(op, stored)
+                self._reduce(op, stored[op])
+            elif stored[op]:
+                self._store(op, stored[op])
 
     def _is_result(self, op: RowOp, number: int) -> bool:
         return producer(origin(op.op.operands[op.inputs + number], VIEWS)) is None
@@ -98,11 +126,25 @@ class RowKernel:
         loops |= dict(zip(op.kept, self.row))
         columns = op.columns(len(self.rows))
         if columns and column is not None:
-            loops |= dict(zip(columns, digits(column, [op.sizes[loop] for loop in columns])))
+            several = len(columns) > 1
+            loops |= dict(zip(columns, digits(column, [op.sizes[loop] for loop in columns]) if several else [column]))
         return loops
 
-    def _reduce(self, op: RowOp) -> None:
-        """Folds the columns of the row, each thread some of them, and then the threads' results."""
+    def _load_whole(self, op: RowOp) -> None:
+        """Loads what an elementwise op reads of arguments before the threads of the row wait for each other, if they
+        keep whole rows in registers."""
+        for column in self._whole_of(op):
+            loops = self._loops(op, column)
+            for number in range(op.inputs):
+                buffer = op.op.operands[number]
+                if origin(buffer, VIEWS) not in self.made and list(op.body.arguments[number].uses):
+                    coordinates = [None if loop is None else loops[loop] for loop in op.maps[number]]
+                    last = coordinates[-1] if coordinates else None
+                    if last is not None and last == column:
+                        self._loaded_element(buffer, coordinates)
+
+    def _reduce(self, op: RowOp, stored: Sequence[int]) -> None:
+        """Folds the columns of the row, each thread some of them, and then the threads' results; stores some."""
         folds = op.folds
         assert folds is not None
         begin = [fold.neutral() for fold in folds]
@@ -115,10 +157,10 @@ class RowKernel:
             start = self.starts[origin(op.op.operands[place], VIEWS)]
             whole = fold.folded(as_float(start, fold.type), value)
             self.scalars[op.op, number] = as_float(whole, fold.op.results[0].type)
-        if stored := [number for number in range(op.outputs) if self._is_result(op, number)]:
+        if stored:
             with create_if(equal(self.lane, index(0))):
                 for number in stored:
-                    self._write(op, number, self.scalars[op.op, number], self._loops(op, None))
+                    self._write(op, number, [self.scalars[op.op, number]], self._loops(op, None))
 
     def _over_columns(
         self,
@@ -126,7 +168,8 @@ class RowKernel:
         begin: Sequence[ir.Value],
         compute: Callable[[list[ir.Value], list[ir.Value]], Sequence[ir.Value]],
     ) -> list[ir.Value]:
-        """Creates the loops of a thread over its columns, several in an iteration as long as there are as many.
+        """Creates the loops of a thread over its columns, several in an iteration as long as there are as many: single
+        ones, or vectors of neighbours. A row that is a few vectors of each thread takes no loop.
 
         Args:
             op: whose columns they are.
@@ -136,23 +179,48 @@ class RowKernel:
         Returns:
             The values behind the loops.
         """
+        if columns := self._whole_of(op):
+            return list(compute(columns, list(begin)))
         count, values = length_of(op, len(self.rows)), list(begin)
-        whole = count // (self.lanes * _AT_ONCE) * (self.lanes * _AT_ONCE)
-        for first, end, at_once in ((0, whole, _AT_ONCE), (whole, count, 1)):
+        width = vector_width(op, len(self.rows), self.lanes)
+        lane = apply(lambda t: t * width, self.lane)
+        step = self.lanes * width
+        most = _VECTORS_AT_ONCE if width > 1 else _AT_ONCE
+        whole = count // (step * most) * (step * most)
+        for first, end, at_once in ((0, whole, most), (whole, count, 1)):
             if first == end:
                 continue
-            lane = apply(lambda t, n=first: t + n, self.lane) if first else self.lane
-            loop = scf.ForOp(lane, index(end), index(self.lanes * at_once), values)
+            begins = apply(lambda t, n=first: t + n, lane) if first else lane
+            loop = scf.ForOp(begins, index(end), index(step * at_once), values)
             with ir.InsertionPoint(loop.body):
-                columns = self._places(loop.induction_variable, at_once)
+                columns = self._places(loop.induction_variable, at_once, width)
                 scf.yield_(compute(columns, list(loop.inner_iter_args)))
             values = list(loop.results_)
         return values
 
-    def _places(self, first: ir.Value, count: int) -> list[ir.Value]:
-        """Returns the columns that a thread computes in an iteration."""
-        rest = [apply(lambda x, n=number: x + n * self.lanes, first) for number in range(1, count)]
-        return [first, *rest]
+    def _whole_of(self, op: RowOp) -> list[ir.Value]:
+        """Returns the columns of a thread where they are the whole row and few vectors; else none."""
+        count, width = length_of(op, len(self.rows)), vector_width(op, len(self.rows), self.lanes)
+        step = self.lanes * width
+        if width == 1 or count % step or count // step > _HELD:
+            return []
+        if (count, width) not in self._whole:
+            lane = apply(lambda t: t * width, self.lane)
+            self._whole[count, width] = self._places(lane, count // step, width)
+        return self._whole[count, width]
+
+    def _places(self, first: ir.Value, count: int, width: int) -> list[ir.Value]:
+        """Returns the columns that a thread computes in an iteration: vectors of some width, or single ones."""
+        step = self.lanes * width
+        begins = [first, *(apply(lambda x, n=number: x + n * step, first) for number in range(1, count))]
+        if width == 1:
+            return begins
+        columns = []
+        for begin in begins:
+            own = [begin, *(apply(lambda x, n=number: x + n, begin) for number in range(1, width))]
+            self._vectors |= {column: _Vector(begin, place, width) for place, column in enumerate(own)}
+            columns += own
+        return columns
 
     def _folded(self, op: RowOp, columns: Sequence[ir.Value], so_far: list[ir.Value]) -> list[ir.Value]:
         """Returns results so far with the terms of some columns."""
@@ -192,15 +260,25 @@ class RowKernel:
         self._known.clear()
         places = [self._loops(op, column) for column in columns]
         found = [self._values(op, loops) for loops in places]
-        for loops, values in zip(places, found):
-            for number in numbers:
-                yielded = op.end.operands[number]
-                self._write(op, number, values.get(yielded, yielded), loops)
+        for number in numbers:
+            yielded = op.end.operands[number]
+            results = [values.get(yielded, yielded) for values in found]
+            vector = self._vectors.get(columns[0])
+            has_whole = vector is not None and has_vectors(op.op.operands[op.inputs + number], vector.width)
+            width = vector.width if vector is not None and has_whole else 1
+            for place in range(0, len(columns), width):
+                self._write(op, number, results[place : place + width], places[place])
 
-    def _write(self, op: RowOp, number: int, value: ir.Value, loops: dict[int, Coordinate]) -> None:
+    def _write(self, op: RowOp, number: int, values: Sequence[ir.Value], loops: dict[int, Coordinate]) -> None:
+        """Stores an element of a result, or neighbours, of which the first one's indices are given."""
         place = op.inputs + number
         address = [_materialized(None if loop is None else loops[loop]) for loop in op.maps[place]]
-        memref.store(value, op.op.operands[place], address)
+        if len(values) == 1:
+            memref.store(values[0], op.op.operands[place], address)
+            return
+        type_ = ir.VectorType.get([len(values)], values[0].type)
+        vector = ir.Operation.create("vector.from_elements", results=[type_], operands=list(values)).results[0]
+        store_vector(vector, op.op.operands[place], *address)
 
     def _values(self, op: RowOp, loops: dict[int, Coordinate]) -> dict[ir.Value, ir.Value]:
         """Returns the values of the body of an op in an iteration, but for those that depend on a result so far."""
@@ -216,7 +294,7 @@ class RowKernel:
         """Returns an element: of an argument, or of what an op of the chain computes."""
         root = origin(buffer, VIEWS)
         if root not in self.made:
-            return load(buffer, [_materialized(place) for place in coordinates])
+            return self._loaded_element(buffer, coordinates)
         op, number = self.made[root]
         view = buffer
         while view != op.op.operands[op.inputs + number] and view != root:
@@ -237,6 +315,20 @@ class RowKernel:
         if (op.op, number) not in self.scalars or [loops[loop] for loop in op.kept] != self.row:
             raise Refusal(op.op, "a result of another row, or that is read before it is computed")
         return self.scalars[op.op, number]
+
+    def _loaded_element(self, buffer: ir.Value, coordinates: list[Coordinate]) -> ir.Value:
+        """Returns an element of an argument: of a vector, where it is in one that a thread computes with."""
+        address = [_materialized(place) for place in coordinates]
+        vector = self._vectors.get(address[-1]) if address else None
+        if vector is None or not has_vectors(buffer, vector.width) or any(i in self._vectors for i in address[:-1]):
+            return load(buffer, address)
+        key = (buffer, *coordinates[:-1], vector.begin)
+        is_whole = any(vector.begin in columns for columns in self._whole.values())
+        known = self._loaded if is_whole else self._known
+        element = ir.MemRefType(buffer.type).element_type
+        if key not in known:
+            known[key] = load_vector(ir.VectorType.get([vector.width], element), buffer, *address[:-1], vector.begin)
+        return extract(known[key], [vector.place], element)
 
 
 def _materialized(place: Coordinate) -> ir.Value:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from stepladder.extension.lib.control_flow import operations_of
-from stepladder.extension.lib.element_bodies import operand_loops
+from stepladder.extension.lib.element_bodies import VECTOR_BYTES, has_vectors, operand_loops, vector_bits
 from stepladder.extension.lib.folds import Fold, fold_of
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import indexing_maps
@@ -145,6 +145,29 @@ def _exchanged(fold: Fold) -> Fold:
     """Returns a fold in f32 of one of 16-bit floating-point numbers: an extremum has the same value."""
     is_narrow = isinstance(fold.type, (ir.F16Type, ir.BF16Type))
     return dataclasses.replace(fold, type=ir.F32Type.get()) if is_narrow else fold
+
+
+def vector_width(op: RowOp, rank: int, lanes: int) -> int:
+    """Returns how many neighbouring columns a thread computes at once: as many as are 16 bytes of the widest operand
+    that has the columns; 1 where no operand has such vectors.
+
+    Args:
+        op: on buffers, over the rows.
+        rank: how many loops the rows have.
+        lanes: threads of a row.
+    """
+    columns = op.columns(rank)
+    if len(columns) != 1:
+        return 1
+    elements = [
+        ir.MemRefType(operand.type).element_type
+        for operand, loops in zip(op.op.operands, op.maps)
+        if loops[-1:] == columns and loops.count(columns[0]) == 1 and has_vectors(operand, 1)
+    ]
+    width = VECTOR_BYTES * 8 // max(map(vector_bits, elements)) if elements else 1
+    while width > 1 and (op.sizes[columns[0]] % width or op.sizes[columns[0]] < lanes * width):
+        width //= 2
+    return width
 
 
 def length_of(op: RowOp, rank: int) -> int:

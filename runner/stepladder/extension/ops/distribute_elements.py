@@ -1,5 +1,6 @@
 """`tc.distribute_elements`: maps a linalg op on buffers to threads, an element of the result each."""
 
+import contextlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,14 +8,18 @@ from dataclasses import dataclass
 from stepladder.extension.lib.arithmetic import apply, digits, equal, index, integer, less_than, times
 from stepladder.extension.lib.control_flow import create_if, operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+from stepladder.extension.lib.donation import Part, replaced_part
 from stepladder.extension.lib.element_bodies import (
     LANES,
+    VECTOR_BYTES,
     as_float,
     check_types,
     compute_body,
     create_forall,
+    has_vectors,
     load,
     operand_loops,
+    vector_bits,
 )
 from stepladder.extension.lib.first_extrema import first_extremum_of
 from stepladder.extension.lib.folds import Fold, fold_of
@@ -25,8 +30,6 @@ from stepladder.mlir.bindings import arith, ir, scf
 from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.traverse import origin, walk
 
-# Bytes of the vectors that threads load and store, to which the buffers of kernels are aligned.
-_VECTOR_BYTES = 16
 # With fewer threads, multiprocessors are idle: threads compute an element each.
 _FEWEST_THREADS = 1 << 15
 _FLOATS = (ir.F32Type, ir.F16Type, ir.BF16Type)  # which lanes exchange, as f32
@@ -88,13 +91,6 @@ class _Initial:
     buffer: ir.Value | None = None
 
 
-def _bits_of(element: ir.Type) -> int:
-    """Returns the bits of an element that vectors have; 0 for another one: fp8, which LLVM does not have, and bits."""
-    least = 16 if isinstance(element, ir.FloatType) else 8
-    is_number = isinstance(element, ir.FloatType | ir.IntegerType)
-    return element.width if is_number and element.width >= least else 0
-
-
 class _Nest:
     """The loops of a `linalg.generic`, and what they compute; ops are created at the current insertion point."""
 
@@ -115,6 +111,9 @@ class _Nest:
         self.initial = [self._initial(number) for number in range(self.outputs)]
         self.folds = self._folds()
         self.extremum = first_extremum_of(generic) if self.reduced and self.folds is None else None
+        self.part = replaced_part(generic, self.maps, self.inputs) if not self.reduced else None
+        # Iterations of each loop that are computed.
+        self.extents = self.sizes if self.part is None else self.part.extents(self.sizes)
 
     def _sizes(self, loops: int) -> list[int]:
         sizes = [1] * loops
@@ -176,13 +175,10 @@ class _Nest:
         for operand, map_ in zip(self.generic.operands, self.maps):
             if inner not in map_ and operand not in self.generic.operands[self.inputs :]:
                 continue
-            type_ = ir.MemRefType(operand.type)
-            bits = _bits_of(type_.element_type)
-            is_whole = type_.layout == ir.AffineMapAttr.get(ir.AffineMap.get_identity(type_.rank))
-            if map_[-1:] != [inner] or map_.count(inner) > 1 or not bits or not is_whole:
+            if map_[-1:] != [inner] or map_.count(inner) > 1 or not has_vectors(operand, 1):
                 return 1
-            widest = max(widest, bits)
-        lanes = _VECTOR_BYTES * 8 // widest
+            widest = max(widest, vector_bits(ir.MemRefType(operand.type).element_type))
+        lanes = VECTOR_BYTES * 8 // widest
         is_copy = len(operations_of(self.body)) == 1
         has_threads = is_copy or math.prod(self.sizes) // lanes >= _FEWEST_THREADS
         return lanes if self.sizes[inner] % lanes == 0 and has_threads else 1
@@ -220,8 +216,8 @@ class _Nest:
 
     def write(self, threads: int) -> None:
         """Creates the loops in place of the op."""
-        is_for_warps, lanes = self._is_for_warps(), self._lanes()
-        elements = math.prod(self.sizes[loop] for loop in self.parallel) // lanes
+        is_for_warps, lanes = self._is_for_warps(), self._lanes() if self.part is None else 1
+        elements = math.prod(self.extents[loop] for loop in self.parallel) // lanes
         per_block = threads // WARP if is_for_warps else threads
         block = create_forall(-(-elements // per_block), "block")
         with ir.InsertionPoint(operations_of(block.owner)[-1]):
@@ -236,6 +232,9 @@ class _Nest:
     def _element(self, element: ir.Value, lane: ir.Value | None) -> None:
         """Computes an element of each result."""
         loops: dict[int, ir.Value] = self._indices(element, self.parallel)
+        if self.part is not None:
+            self._replace(self.part, loops)
+            return
         if not self.reduced:
             starts = [self._start(number, loops) for number in range(self.outputs)]
             self._store(self._iteration(loops, starts, len(self.end.operands)), loops)
@@ -268,6 +267,30 @@ class _Nest:
             return
         with create_if(equal(lane, index(0))):
             self._store(results, loops)
+
+    def _replace(self, part: Part, loops: dict[int, ir.Value]) -> None:
+        """Computes an element of a part of the result; the others keep what they are.
+
+        Args:
+            part: of the result.
+            loops: indices of the element in the part.
+        """
+        is_in: ir.Value | None = None
+        # What the part begins at depends on none of the indices that it is added to.
+        begins = self._computed(loops, [None] * self.outputs, {})
+        for loop, (begin, _) in part.ranges.items():
+            if begin is None:
+                continue
+            place = begins.get(begin, begin)
+            if not isinstance(place.type, ir.IndexType):
+                place = arith.index_cast(ir.IndexType.get(), place)
+            loops = {**loops, loop: arith.addi(loops[loop], place)}
+            # Unsigned: a place before the first element is not in the result either.
+            inside = less_than(loops[loop], index(self.sizes[loop]))
+            is_in = inside if is_in is None else arith.andi(is_in, inside)
+        with create_if(is_in) if is_in is not None else contextlib.nullcontext():
+            values = self._values(loops)
+            self._store([values.get(part.value, part.value)], loops)
 
     def _extremum(self, lane: ir.Value, loops: dict[int, ir.Value], starts: Sequence[ir.Value], count: int) -> None:
         """Computes an extremum and where it is, by the lanes of a warp, each of neighbouring iterations.
@@ -318,7 +341,7 @@ class _Nest:
 
     def _indices(self, number: ir.Value, loops: Sequence[int]) -> dict[int, ir.Value]:
         """Returns the indices of loops in an iteration of the one loop that they are flattened to, row-major."""
-        return dict(zip(loops, digits(number, [self.sizes[loop] for loop in loops])))
+        return dict(zip(loops, digits(number, [self.extents[loop] for loop in loops])))
 
     def _address(self, place: int, loops: dict[int, ir.Value]) -> list[ir.Value]:
         return [index(0) if loop is None else loops[loop] for loop in self.maps[place]]

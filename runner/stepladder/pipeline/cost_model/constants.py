@@ -34,6 +34,7 @@ CONSTANTS: dict[str, dict[str, Constant]] = {
         "row": Constant(0.3, 1.4, "ns of a row of a TMA box, at least"),
         "odd_rows": Constant(0.0, 1.5, "part by which a row takes longer that begins within a sector of the L2 cache"),
         "odd_sectors": Constant(0.0, 1.5, "part by which such rows take more of L2's rate"),
+        "line_rows": Constant(0.0, 1.0, "part by which one in two lines takes longer, outside of clusters"),
         "zero_row": Constant(0.5, 12.0, "ns of a row that lies outside of the matrix, which TMA fills with zeros"),
         "zero_sharing": Constant(
             0.0, 1.5, "how that grows with the part of the GPU whose blocks have such rows: its exponent"
@@ -48,11 +49,13 @@ CONSTANTS: dict[str, dict[str, Constant]] = {
         "split_loads": Constant(
             0.0, 0.4, "part by which loads take longer for every doubling of the splits of k beyond four"
         ),
+        "split_shared": Constant(0.0, 2.0, "how that falls with the blocks of a cluster: its exponent"),
         "cluster_latency": Constant(0.0, 0.8, "us added to it in a cluster"),
         "cluster_doubling": Constant(0.0, 0.8, "us added by every doubling of a cluster of two"),
         "held": Constant(0.5, 2.5, "k steps of the matrix unit for which a stage is in use"),
         "step": Constant(0.0, 0.08, "us of 128 bytes of k besides: barriers"),
         "hbm": Constant(0.65, 0.95, "rate of HBM, as a fraction of its peak"),
+        "hbm_split": Constant(0.0, 0.5, "part of HBM's time that shows where global memory reduces splits of k"),
         "hbm_cluster": Constant(0.0, 0.3, "part by which that is higher where blocks of a cluster read side by side"),
         "hbm_idle": Constant(0.0, 1.0, "part by which HBM takes longer where all other multiprocessors are idle"),
         "cached": Constant(0.3, 1.1, "part of the L2 cache that holds operands from launch to launch"),
@@ -67,6 +70,8 @@ CONSTANTS: dict[str, dict[str, Constant]] = {
         "store_together": Constant(
             1.0, 12.0, "bytes a ns that a multiprocessor stores while all others do too, times ten"
         ),
+        "store_tall": Constant(0.7, 2.5, "time of an epilogue of more than 192 rows, as a multiple"),
+        "shared_line": Constant(0.0, 20.0, "ns of a line of C whose parts blocks of two clusters write"),
         "write": Constant(1.5, 8.0, "bytes a us that the L2 cache takes from all blocks, in millions"),
         "straddle": Constant(1.0, 2.0, "the same time where rows of C begin within lines of the cache, as a multiple"),
         "column_store": Constant(
@@ -85,6 +90,7 @@ CONSTANTS: dict[str, dict[str, Constant]] = {
         "reduce_memory_pass": Constant(0.0, 1.5, "us in which each thread reduces four elements there"),
         "reduce_memory_many": Constant(0.0, 2.0, "us of each split beyond twelve there, for which a block waits"),
         "warpgroup": Constant(0.0, 0.5, "us of starting a block for every consumer warpgroup"),
+        "pingpong_start": Constant(1.0, 4.0, "warpgroups whose start takes as long as that of the ping-pong schedule"),
         "launch": Constant(0.0, 2.0, "us from one launch to the next, of an empty kernel"),
         "launch_by_itself": Constant(0.0, 2.0, "us that it takes longer without dependent launch"),
     },

@@ -33,6 +33,8 @@ _PAIR_ELEMENT = 1.2
 _OPERANDS, _BOX, _ELEMENT, _TURNED_ELEMENT = 0.5, 0.15, 0.005, 0.015
 # Splits of a tile in global memory for which no block waits longer than for its own.
 _FEW_SPLITS = 12
+# Rows of a tile above which few stages fit beside the buffers of its epilogue.
+_TALL = 192
 # The fraction that an epilogue takes longer with one stage, which waits for its store before the next box.
 _ONE_BUFFER = 0.1
 
@@ -69,6 +71,26 @@ def _store_rate(knobs: Columns, size: Size) -> Array:
     )
 
 
+def shared_lines(knobs: Columns, size: Size) -> Array:
+    """Returns how many lines of the L2 cache a block writes in part, another part of which the block of another cluster
+    writes: at both ends of each row of its tile, where tiles end within lines. The blocks of a cluster write lines
+    together in one part of the GPU. Source: counting.
+
+    Args:
+        knobs: with the tile, the cluster and the splits.
+        size: of the product, with the layout of C.
+    """
+    is_column = size.c_layout == "column"
+    width, rows = (knobs.floats(name) for name in (("block_m", "block_n") if is_column else ("block_n", "block_m")))
+    cluster = knobs.floats("cluster_m" if is_column else "cluster_n", 1)
+    row_bytes = np.asarray((size.m if is_column else size.n) * size.out_bytes)
+    tiles = ceil_divide(row_bytes, width * size.out_bytes)
+    bits = LINE_BYTES | row_bytes.astype(int) | (width * size.out_bytes).astype(int)
+    begins = bits & -bits  # the largest power of two that divides all three
+    ends = 2 * (ceil_divide(tiles, cluster) - 1) / tiles
+    return ends * (1 - begins / LINE_BYTES) * rows / knobs.floats("split_k", 1)
+
+
 def epilogue_time(
     knobs: Columns, size: Size, outside: Array, at_once: Array, gpu: Gpu, constants: dict[str, float]
 ) -> Array:
@@ -96,6 +118,7 @@ def epilogue_time(
     bytes_ = bytes_ / knobs.floats("split_k", 1)
     elements = writes_elements(knobs, size)
     rate = constants["store"] * _store_rate(knobs, size) * np.where(elements, constants["column_store"], 1)
+    tall = np.where(knobs.floats("block_m") > _TALL, constants["store_tall"], 1.0)
     waits = np.where(by_tma & (knobs.floats("epilogue_stages", 2) < 2), 1 + _ONE_BUFFER, 1.0)
     # A box of a transposed C has 64 rows of the tile.
     columns = np.asarray(float(INSTRUCTION_ROWS)) if size.c_layout == "column" else knobs.floats("block_n")
@@ -104,9 +127,10 @@ def epilogue_time(
     lines = lines * np.where(elements, constants["column_write"], 1.0)
     lines = lines * np.where(by_rows, 1 + _ROW_ENDS * LINE_BYTES / row_bytes, 1.0)
     together = lines * (at_once / gpu.multiprocessors) / (constants["store_together"] * 10)
+    contended = shared_lines(knobs, size) * (at_once / gpu.multiprocessors) * constants["shared_line"]
     is_pair = np.asarray(size.products) > 1
     computed = np.where(is_pair & (by_tma | by_rows), outside * knobs.floats("block_n") / writers * _PAIR_ELEMENT, 0.0)
-    return constants["tile"] + (join(bytes_ / writers / rate * waits, together) + computed) * 1e-3
+    return constants["tile"] + (join(bytes_ / writers / rate * waits * tall, together) + contended + computed) * 1e-3
 
 
 def elementwise_time(knobs: Columns, size: Size) -> Array:

@@ -9,11 +9,6 @@ import numpy as np
 
 from stepladder.pipeline.cost_model.ranking import Candidate, Ranking
 
-# How much faster than the best setting of the product as it is one of the exchanged product has to be predicted, to be
-# chosen before it: of 230 problems for which both were measured (docs/results/model_thin_bf16-bf16.json and
-# model_exchanged_seen_bf16-bf16.json), first choices are the fastest with this.
-CAUTION = 0.02
-
 
 @dataclass(frozen=True)
 class Orientation:
@@ -33,7 +28,7 @@ class Orientations:
     """The rankings of all orientations of a product, as one.
 
     Attributes:
-        parts: the product as it is first; the others follow where they are predicted to be faster by CAUTION.
+        parts: the product as it is first; the others follow where they are predicted to be faster.
     """
 
     parts: tuple[Orientation, ...]
@@ -52,7 +47,7 @@ class Orientations:
         while len(found) < count and any(heads):
             number = min(
                 (number for number, head in enumerate(heads) if head),
-                key=lambda number: heads[number][0].microseconds * (1 + CAUTION if number else 1.0),
+                key=lambda number: heads[number][0].microseconds,
             )
             found.append(heads[number].pop(0))
         return found

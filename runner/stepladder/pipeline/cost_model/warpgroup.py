@@ -6,7 +6,7 @@ takes as long as the slowest of the matrix unit, shared memory, TMA, the L2 cach
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from stepladder.pipeline.cost_model.columns import Array, Columns
 from stepladder.pipeline.cost_model.constants import WARPGROUP
 from stepladder.pipeline.cost_model.epilogues import elementwise_time, epilogue_time, reduction_time, writes_elements
 from stepladder.pipeline.cost_model.gpu import Gpu
+from stepladder.pipeline.cost_model.loading import PITCH_BYTES, fill_step, l2_step, loads
 from stepladder.pipeline.cost_model.preparation import preparing_time, register_step
 from stepladder.pipeline.cost_model.terms import (
     BOX_BYTES,
@@ -28,11 +29,8 @@ from stepladder.pipeline.cost_model.terms import (
     join,
     memory_bytes,
     uncached,
-    widest_box,
 )
 
-_SECTOR_BYTES = 32  # of a line of the L2 cache, which are read at once
-_PITCH_BYTES = 16  # that TMA takes multiples of
 # Lanes of a multiprocessor that add in f32, and the microseconds from the last product of a step to its sum. Measured.
 _ADDING_LANES, _DRAIN = 128, 0.06
 # What part of the operands a kernel by itself may read from HBM, to be chosen before a dependent one.
@@ -41,72 +39,6 @@ _MOST_EVICTED = 0.5
 _NEAR_SPLITS = 4
 # What HBM traffic costs where it is hidden: a little, since it takes power. It decides between orders of tiles.
 _HIDDEN_TRAFFIC = 0.02
-
-
-@dataclass(frozen=True)
-class Loads:
-    """What a k step loads of one operand to a block.
-
-    Args:
-        rows: rows of boxes with elements of the matrix.
-        row_bytes: of each.
-        zero_rows: rows of boxes of the last tile that lie outside of the matrix.
-        is_odd: whether rows of the matrix begin within sectors of the L2 cache.
-    """
-
-    rows: Array
-    row_bytes: Array
-    zero_rows: Array
-    is_odd: Array
-
-
-def _whole_boxes(row_bytes: Array) -> Array:
-    """Returns the bytes of the boxes that rows of a tile along n are loaded in; see `tc.load_by_tma`."""
-    half = BOX_BYTES // 2
-    return np.where(row_bytes <= half // 2, half // 2, ceil_divide(row_bytes, half) * half)
-
-
-def loads(
-    along_k: bool,
-    extent: Number,
-    tile: Array,
-    mean: Array,
-    last: Array,
-    shared: Array,
-    block_k: Array,
-    size: Size,
-) -> Loads:
-    """Returns what a k step loads of one operand.
-
-    A matrix that is contiguous along k has a row of a box for each row of the tile, the other a row for each step of k
-    and for each box that the tile is wide. Rows of a box outside of the matrix are filled with zeros, which takes TMA
-    longer than loading does; step `shrink_tma_boxes` saves them where the matrix is shorter than a tile that no cluster
-    shares.
-
-    Args:
-        along_k: whether the operand is contiguous along k.
-        extent: m or n.
-        tile: block_m or block_n.
-        mean, last: elements of the matrix in a tile, on the average and in the last.
-        shared: blocks of a cluster that share the tile.
-        block_k: depth of a step.
-        size: of the problem.
-    """
-    in_bytes = size.in_bytes
-    # Rows that TMA does not take are copied to aligned ones.
-    pitch = np.asarray((size.k if along_k else extent) * in_bytes)
-    is_odd = (pitch % _SECTOR_BYTES > 0) & (pitch % _PITCH_BYTES == 0)
-    if along_k:
-        boxes = np.maximum(1.0, block_k * in_bytes / BOX_BYTES)
-        fitted = (extent < tile) & (shared == 1)
-        zero_rows = np.where(fitted, 0.0, np.minimum(tile - last, tile / shared))
-        return Loads(mean * boxes, block_k * in_bytes / boxes, zero_rows * boxes, is_odd)
-    loaded = _whole_boxes(tile * in_bytes) / in_bytes
-    width = widest_box(loaded * in_bytes) / in_bytes
-    part = loaded / tile  # boxes reach beyond the tile
-    outside = ceil_divide(loaded - last, width) - np.floor((loaded - tile) / width)
-    is_odd = is_odd | ((tile * in_bytes % _SECTOR_BYTES > 0) & (extent > tile))
-    return Loads(mean * part / width * block_k, width * in_bytes, outside * block_k / shared, is_odd)
 
 
 def matrix_step(block_m: Array, block_n: Array, block_k: Array, size: Size, gpu: Gpu, factor: float) -> Array:
@@ -136,54 +68,6 @@ def shared_step(
     read = rows * (INSTRUCTION_ROWS * size.a_bytes + block_n * size.in_bytes)
     written = 0.5 * (block_m * size.a_bytes + block_n * size.in_bytes) * split
     return gpu.microseconds((read + written) * block_k / (gpu.shared_bytes_per_clock * fraction))
-
-
-def fill_step(parts: list[Loads], shared: list[Array], gpu: Gpu, constants: dict[str, float]) -> Array:
-    """Returns the time in which TMA fills a stage, without rows of zeros: rows of a box, at their bytes or at the
-    least time of a row. Each block of a cluster loads a slice of a shared tile, but the memory of every block is
-    written: only a fraction of the time (`fill_shared`) is shared. Rows that begin within a sector of L2 reach into one
-    more, and take longer to read. Source: fitted."""
-    rate = gpu.l2_bytes_per_clock * constants["fill"] * gpu.clock_mhz * 1e-3  # bytes a ns
-    total: Array | float = 0.0
-    for part, blocks in zip(parts, shared):
-        own = 1 - constants["fill_shared"] * (1 - 1 / blocks)
-        odd = 1 + np.where(part.is_odd, constants["odd_rows"], 0.0) / blocks
-        total = total + part.rows * own * odd * np.maximum(constants["row"], part.row_bytes / rate)
-    return np.asarray(total) * 1e-3
-
-
-def l2_step(
-    parts: list[Loads],
-    shared: list[Array],
-    alone: list[Array],
-    at_once: Array,
-    missing: Number,
-    gpu: Gpu,
-    constants: dict[str, float],
-) -> Array:
-    """Returns the time in which L2 delivers a k step: a multiprocessor by its port, or all together.
-
-    Clusters read shared tiles once. L2 delivers lines of 128 bytes, so that a row of 64 that no other block asks for
-    counts as one. Source: fitted to docs/results/model_everything.json.
-
-    Args:
-        parts: what a block loads of each operand.
-        shared: blocks of a cluster that share each.
-        alone: whether no other cluster reads the tile.
-        at_once: blocks that run at once.
-        missing: fraction of the operands that L2 does not hold.
-    """
-    part_of_gpu = at_once / gpu.multiprocessors
-    sharing = np.maximum(1.0, part_of_gpu)
-    together = missing / constants["l2_misses"]
-    port: Number = 0.0
-    every: Number = 0.0
-    for part, blocks, is_alone in zip(parts, shared, alone):
-        bytes_ = part.rows * part.row_bytes / blocks * (1 + np.where(part.is_odd, constants["odd_sectors"], 0.0))
-        lines = part.rows * np.maximum(part.row_bytes, LINE_BYTES) / blocks
-        port = port + bytes_ * sharing / constants["l2"]
-        every = every + part_of_gpu * np.where(is_alone, lines / constants["l2_alone"], bytes_ * together)
-    return gpu.microseconds(join(port, every) / gpu.l2_bytes_per_clock)
 
 
 def waves_of(tiles: Tiles, knobs: Columns, gpu: Gpu) -> tuple[Array, Array, Array]:
@@ -222,7 +106,7 @@ def repacking_time(size: Size, gpu: Gpu, constants: dict[str, float], split: Arr
     )
     for columns, extent, count in operands:
         traffic = (1 + split) * extent * size.k * size.in_bytes / (gpu.hbm_bytes_per_us * constants["hbm"])
-        is_copied = (np.asarray(columns * size.in_bytes % _PITCH_BYTES) > 0) | (np.asarray(split) > 1)
+        is_copied = (np.asarray(columns * size.in_bytes % PITCH_BYTES) > 0) | (np.asarray(split) > 1)
         total = total + np.where(is_copied, traffic + constants["launch"] + constants["prologue"], 0.0) * count
     return total
 
@@ -264,7 +148,8 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     cluster = cluster_m * cluster_n
     tiles = cut(size, knobs)
     waves, at_once, rounds = waves_of(tiles, knobs, gpu)
-    steps = ceil_divide(ceil_divide(size.k, block_k), knobs.floats("split_k", 1))
+    splits = knobs.floats("split_k", 1)
+    steps = ceil_divide(ceil_divide(size.k, block_k), splits)
     split = knobs.floats("parts", 1)
 
     loaded = replace(size, in_bytes=size.a_bytes)
@@ -297,8 +182,9 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     # The multiprocessors share the memory system that TMA loads from: loads are faster where some of them are idle.
     idle = np.maximum(0.0, 1 - at_once / gpu.multiprocessors)
     fill = fill_step(parts, [cluster_n, cluster_m], gpu, constants) * (1 - constants["fill_idle"] * idle) * sharing
-    # Source: measured, docs/results/model_long_bf16-bf16.json.
-    scattered = 1 + constants["split_loads"] * np.log2(np.maximum(knobs.floats("split_k", 1) / _NEAR_SPLITS, 1.0))
+    # Source: measured, docs/results/model_long_bf16-bf16.json. Blocks of a cluster read tiles that they share once.
+    doublings = np.log2(np.maximum(splits / _NEAR_SPLITS, 1.0))
+    scattered = 1 + constants["split_loads"] * doublings / cluster ** constants["split_shared"]
     fill = fill * scattered
     # Operands that a block reads alone, and that L2 does not hold, arrive with the latency of HBM.
     alone = (size.m < 1.5 * block_m) | (size.n < 1.5 * block_n)
@@ -327,6 +213,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
         return (latency + np.maximum(filling, l2) + constants["held"] * matrix) * waiting
 
     pingpong = np.asarray(knobs.column("schedule", "cooperative")) == "pingpong"
+    in_memory = (splits > 1) & (np.asarray(knobs.column("split_k_workspace", "cluster")) == "memory")
     # Sums of split operands are added to the accumulator behind each step: a warpgroup that multiplies alone waits.
     alone_in_step = pingpong | (knobs.floats("consumer_warpgroups", 1) < 2)
     added = np.where(
@@ -355,13 +242,14 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     hidden = np.where(pingpong, join(loop, (loop + epilogue) / 2) - loop, epilogue)
     main_loop = rounds * loop + edge
     epilogues = rounds * hidden + np.where(pingpong, epilogue, 0.0)
-    warpgroups = np.where(pingpong, 1.0, knobs.floats("consumer_warpgroups", 1))
+    warpgroups = np.where(pingpong, constants["pingpong_start"], knobs.floats("consumer_warpgroups", 1))
     start = constants["prologue"] + constants["warpgroup"] * warpgroups
     prologue = np.where(persistent, 1.0, waves) * start + np.where(cluster > 1, constants["cluster"], 0.0)
-    reduction = reduction_time(knobs, constants) * np.where(knobs.floats("split_k", 1) > 1, waves, 1.0)
+    reduction = reduction_time(knobs, constants) * np.where(splits > 1, waves, 1.0)
     traffic = memory_bytes(size, tiles, knobs, gpu, at_once, cached, constants["evicted"])
     side_by_side = 1 + constants["hbm_cluster"] * (1 - 1 / cluster)
     hbm = traffic / (gpu.hbm_bytes_per_us * constants["hbm"] * side_by_side) * (1 + constants["hbm_idle"] * idle)
+    shown = np.where(in_memory, constants["hbm_split"], _HIDDEN_TRAFFIC)
     launch = constants["launch"] + np.where(by_itself, constants["launch_by_itself"], 0.0)
     kernel = main_loop + epilogues + prologue + reduction
     busy = rounds * steps * matrix / kernel * (at_once / gpu.multiprocessors)
@@ -371,7 +259,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     straddles = np.where(np.asarray(row * size.out_bytes % LINE_BYTES) > 0, constants["straddle"], 1.0)
     straddles = straddles * np.where(writes_elements(knobs, size), constants["column_write"], 1.0)
     written = size.result_bytes / (constants["write"] * 1e6) * straddles
-    total = join(kernel, hbm + constants["prologue"], written + constants["prologue"]) + _HIDDEN_TRAFFIC * hbm + launch
+    total = join(kernel, hbm + constants["prologue"], written + constants["prologue"]) + shown * hbm + launch
     repacking = repacking_time(size, gpu, constants, split)
     preparing = preparing_time(size, gpu, constants)
     total = total + repacking + preparing

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 SCHEMA_VERSION_FUNCTION = 3
 # Of a function with a group of matmuls that are one launch, which came later.
 SCHEMA_VERSION_GROUPS = 5
+# Of a function with a result in the memory of an argument, which came later too.
+SCHEMA_VERSION_ALIASES = 6
 BUFFER_KINDS = ("argument", "result", "constant", "workspace")
 # Bytes that the offset of a buffer in the workspace is a multiple of.
 ALIGNMENT = 256
@@ -42,6 +44,7 @@ class FunctionBuffer:
         shape: extents, outermost first.
         offset: bytes from the beginning of the workspace.
         data: for a constant, the file of the bundle with its content.
+        aliases: for a result, the number of the argument whose memory it takes: kernels write only what differs.
     """
 
     kind: str
@@ -50,6 +53,7 @@ class FunctionBuffer:
     shape: tuple[int, ...]
     offset: int = 0
     data: str | None = None
+    aliases: int | None = None
 
     @property
     def bytes(self) -> int:
@@ -78,8 +82,8 @@ class PlainKernel:
         spills: bytes of spill `stores` and `loads` a thread.
         steps: names of the steps that made it, in order.
         problems: of a group, what its matmuls compute.
-        tma_descriptors, cluster, dynamic_shared_memory, dependent_launch, read_early: as those of a `Manifest`, of a
-            group.
+        tma_descriptors, cluster, dynamic_shared_memory, read_early: as those of a `Manifest`, of a group.
+        dependent_launch: as that of a `Manifest`.
     """
 
     kernel_name: str
@@ -97,13 +101,21 @@ class PlainKernel:
     dependent_launch: bool = False
     read_early: tuple[str, ...] = ()
 
+    @property
+    def waits_at_start(self) -> bool:
+        """Whether it waits for the kernel before it first, and then lets the next one start: the kernel of no matmul
+        that supports programmatic dependent launch."""
+        return self.dependent_launch and not self.problems
+
     def to_json(self) -> dict[str, Any]:
         """Returns the kernel as JSON data; only that of a group has the fields of groups."""
         data = asdict(self)
         data["problems"] = [problem_json(problem) for problem in self.problems]
         if not self.problems:
-            for name in ("problems", "tma_descriptors", "cluster", "dynamic_shared_memory", "dependent_launch"):
+            for name in ("problems", "tma_descriptors", "cluster", "dynamic_shared_memory"):
                 del data[name]
+            if not self.dependent_launch:
+                del data["dependent_launch"]
         if not self.read_early:
             del data["read_early"]
         return data
@@ -131,12 +143,14 @@ class Launch:
         return self.kernel.problems if self.kernel is not None else ()
 
 
-def schema_version_of(launches: Sequence[Launch]) -> int:
+def schema_version_of(launches: Sequence[Launch], buffers: Sequence[FunctionBuffer] = ()) -> int:
     """Returns the first version of the manifest that has what it describes.
 
     Args:
-        launches: of the function.
+        launches, buffers: of the function.
     """
+    if any(buffer.aliases is not None for buffer in buffers):
+        return SCHEMA_VERSION_ALIASES
     return SCHEMA_VERSION_GROUPS if any(launch.grouped for launch in launches) else SCHEMA_VERSION_FUNCTION
 
 
@@ -168,6 +182,13 @@ class FunctionManifest:
     files: dict[str, str] = field(default_factory=dict)
     schema_version: int = SCHEMA_VERSION_FUNCTION
 
+    @property
+    def aliases(self) -> dict[int, int]:
+        """The places in `buffers` of the arguments whose memory results take, by those of the results."""
+        arguments = {buffer.number: place for place, buffer in self.of_kind("argument")}
+        results = self.of_kind("result")
+        return {place: arguments[item.aliases] for place, item in results if item.aliases is not None}
+
     def of_kind(self, kind: str) -> list[tuple[int, FunctionBuffer]]:
         """Returns the buffers of a kind with their places in `buffers`, by their numbers.
 
@@ -182,6 +203,9 @@ class FunctionManifest:
         data = asdict(self)
         for launch, item in zip(self.launches, data["launches"]):
             item["kernel"] = None if launch.kernel is None else launch.kernel.to_json()
+        for item in data["buffers"]:
+            if item["aliases"] is None:
+                del item["aliases"]
         return {"schema_version": data.pop("schema_version"), **data}
 
     def describe(self) -> str:

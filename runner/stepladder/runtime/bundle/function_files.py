@@ -13,6 +13,7 @@ from stepladder.runtime.bundle.fields import Fields
 from stepladder.runtime.bundle.function import (
     ALIGNMENT,
     BUFFER_KINDS,
+    SCHEMA_VERSION_ALIASES,
     SCHEMA_VERSION_FUNCTION,
     SCHEMA_VERSION_GROUPS,
     FunctionBuffer,
@@ -52,7 +53,7 @@ def is_function(path: str | os.PathLike[str]) -> bool:
     """
     if not (Path(path) / MANIFEST).is_file():
         return False
-    versions = SCHEMA_VERSION_FUNCTION, SCHEMA_VERSION_GROUPS
+    versions = SCHEMA_VERSION_FUNCTION, SCHEMA_VERSION_GROUPS, SCHEMA_VERSION_ALIASES
     return read_fields(Path(path)).integer("schema_version") in versions
 
 
@@ -156,6 +157,7 @@ def _parse(fields: Fields) -> FunctionManifest:
                 item.extents("shape"),
                 item.integer("offset"),
                 None if item.data.get("data") is None else item.string("data"),
+                None if item.data.get("aliases") is None else item.integer("aliases"),
             )
             for item in fields.objects("buffers")
         ),
@@ -201,7 +203,6 @@ def _parse_kernel(fields: Fields) -> PlainKernel:
             "tma_descriptors": descriptors,
             "cluster": fields.triple("cluster"),
             "dynamic_shared_memory": fields.integer("dynamic_shared_memory"),
-            "dependent_launch": fields.boolean("dependent_launch"),
             # Came later: kernels of bundles without it read nothing before they wait.
             "read_early": fields.strings("read_early", default=()),
         }
@@ -214,6 +215,8 @@ def _parse_kernel(fields: Fields) -> PlainKernel:
         registers=fields.integer("registers"),
         spills={name: fields.object("spills").integer(name) for name in ("stores", "loads")},
         steps=fields.strings("steps"),
+        # Came later: kernels of no matmul without it do not wait.
+        dependent_launch=fields.boolean("dependent_launch", default=False),
         **group,
     )
 
@@ -240,6 +243,9 @@ def check_function(bundle: FunctionBundle, fields: Fields | None = None) -> None
                 f"must be a multiple of {ALIGNMENT}, with {buffer.bytes} bytes inside of {manifest.workspace}, got "
                 f"{buffer.offset}",
             )
+        if buffer.aliases is not None:
+            _check_alias(manifest, buffer, item)
+    aliases, taken = manifest.aliases, set[int]()
     written: set[int] = set()
     for launch, item in zip(manifest.launches, fields.objects("launches")):
         if launch.kernel is not None:
@@ -259,14 +265,31 @@ def check_function(bundle: FunctionBundle, fields: Fields | None = None) -> None
                 raise operands.error(role, f"is {number}, {buffer.name}, and the kernel takes {count} of {type_}")
             if access != "write" and buffer.kind in ("workspace", "result") and number not in written:
                 raise operands.error(role, f"is {number}, {buffer.name}, which no kernel before has written")
+            if number in taken:
+                raise operands.error(role, f"is {number}, {buffer.name}, whose memory a result has taken before")
             if access != "read" and buffer.kind in ("argument", "constant"):
                 raise operands.error(role, f"is {number}, {buffer.name}, which a kernel writes")
         for role, (_, _, access) in wanted.items():
             if access != "read":
                 _write(manifest, launch.operands[role], written)
+                taken |= {aliases[number] for number in [launch.operands[role]] if number in aliases}
     missing = [buffer.name for number, buffer in manifest.of_kind("result") if number not in written]
     if missing:
         raise fields.error("launches", f"write no {missing[0]}")
+
+
+def _check_alias(manifest: FunctionManifest, result: FunctionBuffer, fields: Fields) -> None:
+    """Checks that a result takes the memory of an argument like it, and no other one does."""
+    arguments = [item for _, item in manifest.of_kind("argument") if item.number == result.aliases]
+    others = [item for item in manifest.buffers if item.aliases == result.aliases]
+    is_like = len(arguments) == 1 and (arguments[0].element_type, arguments[0].shape) == (
+        result.element_type,
+        result.shape,
+    )
+    if result.kind != "result" or not is_like or len(others) != 1:
+        raise fields.error(
+            "aliases", f"must be of a result, an argument of its type and shape for it alone, got {result.aliases}"
+        )
 
 
 def _write(manifest: FunctionManifest, number: int, written: set[int]) -> None:

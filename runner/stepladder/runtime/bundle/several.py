@@ -165,6 +165,10 @@ def check_launch(kernel: FrontKernel | PlainKernel, target_name: str, fields: Fi
         for role in kernel.read_early:
             if all(argument.role != role or argument.access != "read" for argument in kernel.arguments):
                 raise fields.error("read_early", f"must be of arguments that the kernel reads only, got {show(role)}")
+        if kernel.dependent_launch and target.compute_capability < targets.HOPPER:
+            raise fields.error(
+                "dependent_launch", f"needs a target of compute capability 9.0 or later, and 'target' is {target.name}"
+            )
         if kernel.read_early and kernel.dependent_launch:
             raise fields.error("dependent_launch", "must be false with 'read_early', got true")
 

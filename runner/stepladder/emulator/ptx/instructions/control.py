@@ -109,9 +109,7 @@ def griddepcontrol(site: Site) -> None:
     """Lets threads know what the launch before has done, where they wait for that; launches follow each other."""
     kind = site.choice(("launch_dependents", "wait"))
     site.count(0)
-    if kind == "wait":
-        attributes = {dependent_launch.CONTROL: kind}
-        site.emit(lambda fiber, op: fiber.group.sanitizer.wait_for_launch(fiber.warps), (), (), attributes)
+    site.emit(dependent_launch.control, (), (), {dependent_launch.CONTROL: kind})
 
 
 @instruction("setmaxnreg", waits=True)

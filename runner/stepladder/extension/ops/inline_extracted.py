@@ -1,0 +1,102 @@
+"""`tc.inline_extracted`: computes elements that linalg ops extract from a tensor where they are read."""
+
+import math
+from collections.abc import Sequence
+
+from stepladder.extension.lib.arithmetic import index
+from stepladder.extension.lib.control_flow import operations_of
+from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
+from stepladder.extension.lib.stages import is_elementwise
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.cloning import clone_ops
+from stepladder.mlir.linalg_ops import indexing_maps
+from stepladder.mlir.traverse import producer, users_of, walk
+
+_EXTRACT, _GENERIC, _INDEX = "tensor.extract", "linalg.generic", "linalg.index"
+
+
+class InlineExtracted(Tc.Operation, name="inline_extracted"):
+    """Replaces the `tensor.extract` of what an elementwise `linalg.generic` computes by its body, for that element.
+
+    Upstream fuses elementwise ops with what reads their results as an operand, and not with an op that extracts
+    elements, such as one that joins tensors.
+
+    Operands: a handle to functions on tensors. An extraction stays where another op reads the tensor too, where more
+    than `at_most` times as many elements are extracted as there are, and where an operand of the elementwise op has
+    another indexing map than a projected permutation.
+    Attributes: `at_most`.
+    """
+
+    target: Handle
+    at_most: ir.IntegerAttr
+
+
+@transform_op(InlineExtracted)
+def inline_extracted(payload: ir.Operation, op: InlineExtracted, rewriter: Rewriter) -> None:
+    """Rewrites the ops below `payload`; see the op."""
+    extractions = [item for generic in walk(payload, _GENERIC) for item in walk(generic, _EXTRACT)]
+    for extraction in extractions:  # grows in the loop
+        source = producer(extraction.operands[0])
+        if source is None or source.name != _GENERIC or not _is_inlined(extraction, source, op.at_most.value):
+            continue
+        with extraction.location:
+            value, new = _element(source, list(extraction.operands)[1:], ir.InsertionPoint(extraction))
+        extractions += new
+        rewriter.replace_op(extraction, [value])
+        rewriter.erase_op(source)
+
+
+def _is_inlined(extraction: ir.Operation, source: ir.Operation, at_most: int) -> bool:
+    """Tells whether the elementwise op that makes a tensor is computed where an element of it is extracted."""
+    body = source.regions[0].blocks[0]
+    reads_result = bool(list(body.arguments[len(body.arguments) - 1].uses))
+    if not is_elementwise(source) or reads_result or len(users_of(source.results[0])) != 1:
+        return False
+    if not all(isinstance(item, ir.AffineDimExpr) for item in indexing_maps(source)[-1].results):
+        return False
+    maps = indexing_maps(source)[:-1]
+    if any(not isinstance(item, ir.AffineDimExpr) and not _is_zero(item) for map_ in maps for item in map_.results):
+        return False
+    reader = extraction
+    while reader.name != _GENERIC:
+        assert reader.parent is not None  # the extraction is in the body of one
+        reader = reader.parent.operation
+    read, made = (math.prod(ir.RankedTensorType(item.results[0].type).shape) for item in (reader, source))
+    return is_elementwise(reader) and read <= at_most * made
+
+
+def _is_zero(item: ir.AffineExpr) -> bool:
+    return isinstance(item, ir.AffineConstantExpr) and item.value == 0
+
+
+def _element(
+    source: ir.Operation, place: Sequence[ir.Value], point: ir.InsertionPoint
+) -> tuple[ir.Value, list[ir.Operation]]:
+    """Creates what computes an element of an elementwise op.
+
+    Args:
+        source: the op.
+        place: indices of the element.
+        point: where it is computed.
+
+    Returns:
+        The element, and the extractions of elements of the op's operands.
+    """
+    *maps, result = indexing_maps(source)
+    loops = {ir.AffineDimExpr(item).position: value for item, value in zip(result.results, place)}
+    body = source.regions[0].blocks[0]
+    known: dict[ir.Value, ir.Value] = {}
+    extractions: list[ir.Operation] = []
+    for argument, operand, map_ in zip(body.arguments, source.operands, maps):
+        if not list(argument.uses):
+            continue
+        with point:
+            indices = [index(0) if _is_zero(item) else loops[ir.AffineDimExpr(item).position] for item in map_.results]
+            extractions.append(ir.Operation.create(_EXTRACT, results=[argument.type], operands=[operand, *indices]))
+        known[argument] = extractions[-1].results[0]
+    *ops, end = operations_of(body)
+    for item in walk(source, _INDEX):
+        known[item.results[0]] = loops[ir.IntegerAttr(item.attributes["dim"]).value]
+    copies = clone_ops([item for item in ops if item.name != _INDEX], known, point)
+    own = [producer(copies[item.results[0]]) for item in ops if item.name == _EXTRACT]
+    return copies.get(end.operands[0], end.operands[0]), [*extractions, *(item for item in own if item is not None)]

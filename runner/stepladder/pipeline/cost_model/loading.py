@@ -1,0 +1,134 @@
+"""What a k step of a kernel on wgmma loads, and how long TMA and the L2 cache take for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stepladder.pipeline.cost_model.columns import Array
+from stepladder.pipeline.cost_model.gpu import Gpu
+from stepladder.pipeline.cost_model.terms import BOX_BYTES, LINE_BYTES, Number, Size, ceil_divide, join, widest_box
+
+PITCH_BYTES = 16  # that TMA takes multiples of
+_SECTOR_BYTES = 32  # of a line of the L2 cache, which are read at once
+
+
+@dataclass(frozen=True)
+class Loads:
+    """What a k step loads of one operand to a block.
+
+    Args:
+        rows: rows of boxes with elements of the matrix.
+        row_bytes: of each.
+        zero_rows: rows of boxes of the last tile that lie outside of the matrix.
+        is_odd: whether rows of the matrix begin within sectors of the L2 cache.
+        in_two_lines: part of the rows that reach into two lines of the L2 cache, by the width of the tile.
+    """
+
+    rows: Array
+    row_bytes: Array
+    zero_rows: Array
+    is_odd: Array
+    in_two_lines: Array
+
+
+def _whole_boxes(row_bytes: Array) -> Array:
+    """Returns the bytes of the boxes that rows of a tile along n are loaded in; see `tc.load_by_tma`."""
+    half = BOX_BYTES // 2
+    return np.where(row_bytes <= half // 2, half // 2, ceil_divide(row_bytes, half) * half)
+
+
+def loads(
+    along_k: bool,
+    extent: Number,
+    tile: Array,
+    mean: Array,
+    last: Array,
+    shared: Array,
+    block_k: Array,
+    size: Size,
+) -> Loads:
+    """Returns what a k step loads of one operand.
+
+    A matrix that is contiguous along k has a row of a box for each row of the tile, the other a row for each step of k
+    and for each box that the tile is wide. Rows of a box outside of the matrix are filled with zeros, which takes TMA
+    longer than loading does; step `shrink_tma_boxes` saves them where the matrix is shorter than a tile that no cluster
+    shares.
+
+    Args:
+        along_k: whether the operand is contiguous along k.
+        extent: m or n.
+        tile: block_m or block_n.
+        mean, last: elements of the matrix in a tile, on the average and in the last.
+        shared: blocks of a cluster that share the tile.
+        block_k: depth of a step.
+        size: of the problem.
+    """
+    in_bytes = size.in_bytes
+    # Rows that TMA does not take are copied to aligned ones.
+    pitch = np.asarray((size.k if along_k else extent) * in_bytes)
+    is_odd = (pitch % _SECTOR_BYTES > 0) & (pitch % PITCH_BYTES == 0)
+    if along_k:
+        boxes = np.maximum(1.0, block_k * in_bytes / BOX_BYTES)
+        fitted = (extent < tile) & (shared == 1)
+        zero_rows = np.where(fitted, 0.0, np.minimum(tile - last, tile / shared))
+        return Loads(mean * boxes, block_k * in_bytes / boxes, zero_rows * boxes, is_odd, np.zeros(1))
+    loaded = _whole_boxes(tile * in_bytes) / in_bytes
+    width = widest_box(loaded * in_bytes) / in_bytes
+    part = loaded / tile  # boxes reach beyond the tile
+    outside = ceil_divide(loaded - last, width) - np.floor((loaded - tile) / width)
+    is_odd = is_odd | ((tile * in_bytes % _SECTOR_BYTES > 0) & (extent > tile))
+    row_bytes = width * in_bytes
+    bits = LINE_BYTES | row_bytes.astype(int) | np.where(extent > tile, tile * in_bytes, 0).astype(int)
+    in_two_lines = np.maximum(0.0, row_bytes - (bits & -bits)) / LINE_BYTES
+    return Loads(mean * part / width * block_k, row_bytes, outside * block_k / shared, is_odd, in_two_lines)
+
+
+def fill_step(parts: list[Loads], shared: list[Array], gpu: Gpu, constants: dict[str, float]) -> Array:
+    """Returns the time in which TMA fills a stage, without rows of zeros: rows of a box, at their bytes or at the
+    least time of a row. Each block of a cluster loads a slice of a shared tile, but the memory of every block is
+    written: only a fraction of the time (`fill_shared`) is shared. Rows that begin within a sector of L2 reach into one
+    more, and take longer to read; those that reach into two lines do, where blocks share no tiles. Source: fitted."""
+    rate = gpu.l2_bytes_per_clock * constants["fill"] * gpu.clock_mhz * 1e-3  # bytes a ns
+    in_two_lines = constants["line_rows"] * (shared[0] * shared[1] == 1)
+    total: Array | float = 0.0
+    for part, blocks in zip(parts, shared):
+        own = 1 - constants["fill_shared"] * (1 - 1 / blocks)
+        odd = 1 + part.is_odd * constants["odd_rows"] / blocks + part.in_two_lines * in_two_lines
+        total = total + part.rows * own * odd * np.maximum(constants["row"], part.row_bytes / rate)
+    return np.asarray(total) * 1e-3
+
+
+def l2_step(
+    parts: list[Loads],
+    shared: list[Array],
+    alone: list[Array],
+    at_once: Array,
+    missing: Number,
+    gpu: Gpu,
+    constants: dict[str, float],
+) -> Array:
+    """Returns the time in which L2 delivers a k step: a multiprocessor by its port, or all together.
+
+    Clusters read shared tiles once. L2 delivers lines of 128 bytes, so that a row of 64 that no other block asks for
+    counts as one. Source: fitted to docs/results/model_everything.json.
+
+    Args:
+        parts: what a block loads of each operand.
+        shared: blocks of a cluster that share each.
+        alone: whether no other cluster reads the tile.
+        at_once: blocks that run at once.
+        missing: fraction of the operands that L2 does not hold.
+    """
+    part_of_gpu = at_once / gpu.multiprocessors
+    sharing = np.maximum(1.0, part_of_gpu)
+    together = missing / constants["l2_misses"]
+    port: Number = 0.0
+    every: Number = 0.0
+    for part, blocks, is_alone in zip(parts, shared, alone):
+        bytes_ = part.rows * part.row_bytes / blocks * (1 + part.is_odd * constants["odd_sectors"])
+        lines = part.rows * np.maximum(part.row_bytes, LINE_BYTES) / blocks
+        port = port + bytes_ * sharing / constants["l2"]
+        every = every + part_of_gpu * np.where(is_alone, lines / constants["l2_alone"], bytes_ * together)
+    return gpu.microseconds(join(port, every) / gpu.l2_bytes_per_clock)

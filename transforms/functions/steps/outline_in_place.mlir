@@ -1,0 +1,23 @@
+// Outlines the ops whose results take the memory of arguments, which callers give away.
+//
+// A step of decoding replaces one row of a cache. As a function on tensors it returns another cache; a kernel would copy
+// all of it. Where the caller gives the memory of the old one to the new one, a kernel writes the row alone. The caller
+// says so by the attribute `tf.aliasing_output` of the argument, as JAX writes it for `donate_argnums`. The op becomes a
+// kernel of its own. A result that no elementwise op makes of the same elements, or whose argument another op reads too,
+// gets memory of its own.
+//
+// Before:
+//   func.func @step(%cache: tensor<8x64xf16> {tf.aliasing_output = 0 : i32}, %row: tensor<64xf16>, ...) {
+//     %new = linalg.generic ... ins(%row, %cache) { arith.select (linalg.index 0 == %place), %row_element, %element }
+//     return %new
+// After:
+//   %new = call @step_elementwise_0(%row, %cache)
+//   return %new
+//   func.func private @step_elementwise_0(..., %arg1: tensor<8x64xf16> {tf.aliasing_output = 0 : i32}) ...
+
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @outline_in_place(%module: !transform.any_op {transform.readonly}) {
+    "tc.outline_in_place"(%module) : (!transform.any_op) -> ()
+    transform.yield
+  }
+}
