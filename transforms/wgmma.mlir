@@ -124,6 +124,9 @@ module attributes {transform.with_named_sequence} {
     %schedule = transform.tune.knob<"schedule"> = "cooperative" from options = ["cooperative", "pingpong"]
       {description = "cooperative: consumer warpgroups share a tile; pingpong: two of them compute alternate tiles"}
       -> !transform.any_param
+    %stagger = transform.tune.knob<"stagger"> = 0 from options = [0, 1, 2, 3, 4, 5, 6, 7]
+      {description = "last k steps of a tile that a cooperative consumer leaves to the one before it; 0: none"}
+      -> !transform.param<i64>
     %stages = transform.tune.knob<"stages"> = 4 from options = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]
       {description = "stages of the shared-memory pipeline; TMA loads run as many k steps ahead"}
       -> !transform.param<i64>
@@ -254,6 +257,7 @@ module attributes {transform.with_named_sequence} {
     }
     transform.include @multicast_tiles failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @shrink_tma_boxes failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.include @load_in_place failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.tune.alternatives<"dependent_launch"> selected_region = 1
         attributes {knobs = {selected_region_attr = "dependent_launch"}} {
     }, {
@@ -297,6 +301,11 @@ module attributes {transform.with_named_sequence} {
         attributes {knobs = {selected_region_attr = "math == 'fast' and approximates"}} {
     }, {
       transform.include @balance_reciprocals failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
+    transform.tune.alternatives<"stagger"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "stagger > 0"}} {
+    }, {
+      transform.include @stagger_consumers failures(propagate) (%module) : (!transform.any_op) -> ()
     }
 
     // The tail: the last wave, which has fewer tiles than blocks.
