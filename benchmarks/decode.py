@@ -40,6 +40,15 @@ MODELS = {
     "Qwen2.5 14B": ((7168, 5120), (5120, 5120), (27648, 5120), (5120, 13824)),
     "Llama 3 70B": ((10240, 8192), (8192, 8192), (57344, 8192), (8192, 28672)),
 }
+# Layers of models that no constant of the cost model was fitted to.
+OTHERS = {
+    "Llama 2 7B": ((12288, 4096), (22016, 4096), (4096, 11008)),
+    "Gemma 2 9B": ((8192, 3584), (28672, 3584), (3584, 14336)),
+    "Qwen2.5 7B": ((4608, 3584), (37888, 3584), (3584, 18944)),
+    "Qwen2.5 32B": ((55296, 5120), (5120, 27648)),
+    "GPT-NeoX 20B": ((18432, 6144), (6144, 6144), (24576, 6144), (6144, 24576)),
+    "Llama 3.1 405B": ((18432, 16384), (16384, 16384)),
+}
 ROTATED_BYTES = 400e6
 WHAT = "decode-sized products, operands rotated over 400 MB, in turn with cuBLAS, median of 3 rounds"
 WRITTEN = ", launches as where the kernel before may write the weights"
@@ -52,13 +61,15 @@ CHOICES: dict[str, Sequence[int]] = {
 }
 
 
-def problems(rows: Sequence[int]) -> list[Drawn]:
+def problems(rows: Sequence[int], others: bool = False) -> list[Drawn]:
     """Returns the products of all layers of all models.
 
     Args:
         rows: the numbers of rows of A; each layer is there once for each.
+        others: those of other models, held out from the fit.
     """
-    return [Drawn(model, m, n, k, False) for model, layers in MODELS.items() for n, k in layers for m in rows]
+    models = OTHERS if others else MODELS
+    return [Drawn(model, m, n, k, others) for model, layers in models.items() for n, k in layers for m in rows]
 
 
 def measure(args: argparse.Namespace) -> None:
@@ -70,7 +81,7 @@ def measure(args: argparse.Namespace) -> None:
     types = ("bf16", "f32", "bf16", args.layout)
     series = Series(
         Path(args.result),
-        problems(args.rows),
+        problems(args.rows, args.others),
         types,
         what=f"{WHAT}{WRITTEN if args.written_weights else ''}",
         rotated_bytes=ROTATED_BYTES,
@@ -139,6 +150,7 @@ def make_parser() -> argparse.ArgumentParser:
     own.add_argument("result", metavar="RESULT.json", help="file to write, or to continue")
     own.add_argument("--layout", choices=("row", "column"), default="row", help="of B, the weights (default: row)")
     own.add_argument("--rows", type=int, nargs="+", default=ROWS, metavar="M", help="rows of A (default: 1 to 64)")
+    own.add_argument("--others", action="store_true", help="layers of other models, which no constant is fitted to")
     own.add_argument("--plain", action="store_true", help="measure no settings of exchanged operands")
     own.add_argument("--default", action="store_true", help="measure only what `stepladder compile` takes")
     own.add_argument(

@@ -25,8 +25,12 @@ _TUNING = re.compile(r"(\w+?)_tuning[\w-]*")
 _BITS = {"f16": 16, "bf16": 16, "f32": 32, "i8": 8, "i32": 32}
 # Knobs of where a kernel runs and of what it computes, not how.
 _NOT_TUNED = ("target", "swap_operands", "allow_tf32", "math")
-# How much faster other knobs than those of the matmul have to be where the epilogue has an operand.
-_FUSED_GAIN = 1.01
+# How much faster other knobs than those of the matmul have to be where the epilogue has an operand, on average.
+_FUSED_GAIN = 1.004
+# The same where it has none: the knobs of the matmul come from more rounds.
+_PLAIN_GAIN = 1.015
+# The knobs of the matmul in results of fused matmuls.
+_OWN = "of the matmul"
 # How much faster other knobs than the cost model's first choice have to be for a batch.
 _BATCH_GAIN = 1.01
 # What a kernel has whose result is older than these knobs.
@@ -121,7 +125,8 @@ def tuned_entries(results: list[dict]) -> list[dict]:
 
 
 def fused_entries(measured: dict) -> list[dict]:
-    """Returns an entry for each size, with the knobs whose ratios have the largest mean over the cases with an operand.
+    """Returns an entry for each size, with the knobs whose ratios have the largest mean over the cases with an operand,
+    and one with the knobs that are the fastest of the matmul alone.
 
     None where knobs of the matmul were measured beside, and are as fast.
 
@@ -130,14 +135,24 @@ def fused_entries(measured: dict) -> list[dict]:
     """
     entries = []
     for size in dict.fromkeys(problem["size"] for problem in measured["problems"]):
-        cases = [problem for problem in measured["problems"] if problem["size"] == size and problem["case"] != "plain"]
-        names = [name for name in cases[0]["kernels"] if all(name in case["kernels"] for case in cases)]
-        means = {name: mean(median(case["kernels"][name]["ratios"]) for case in cases) for name in names}
-        best = max(means, key=lambda name: means[name])
-        if means[best] >= _FUSED_GAIN * means.get("of the matmul", 0):
-            problem = {"m": size, "n": size, "k": size, "a_type": "f16", "c_type": "f16"}
-            entries.append({**_entry(problem, cases[0]["kernels"][best]), "operands": 1})
+        of_size = [problem for problem in measured["problems"] if problem["size"] == size]
+        for is_plain, gain in ((False, _FUSED_GAIN), (True, _PLAIN_GAIN)):
+            cases = [problem for problem in of_size if (problem["case"] == "plain") == is_plain]
+            if not cases or (is_plain and _OWN not in cases[0]["kernels"]):
+                continue
+            names = [name for name in cases[0]["kernels"] if all(name in case["kernels"] for case in cases)]
+            means = {name: mean(median(case["kernels"][name]["ratios"]) for case in cases) for name in names}
+            best = max(means, key=lambda name: means[name])
+            if means[best] >= gain * means.get(_OWN, 0):
+                problem = {"m": size, "n": size, "k": size, "a_type": "f16", "c_type": "f16"}
+                entry = _entry(problem, cases[0]["kernels"][best])
+                entries.append(entry if is_plain else {**entry, "operands": 1})
     return entries
+
+
+def _place(entry: dict) -> tuple:
+    """Returns the sizes and types that an entry is for."""
+    return tuple(entry[name] for name in ("m", "n", "k", "a_bits", "c_bits"))
 
 
 def _batch_rates(case: dict) -> dict[str, float]:
@@ -214,10 +229,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         card = result["card"]["name"]
         tuned.setdefault(_TUNING.fullmatch(path.stem)[1], []).append(result)
     pipelines |= {pipeline: tuned_entries(measured) for pipeline, measured in tuned.items()}
-    fused: dict[int, dict] = {}  # by size: that of the last result
+    fused: dict[tuple, dict] = {}  # by size, with an operand or without: that of the last result
     for path in sorted(results.glob("fused_tiles*.json")):
-        fused |= {entry["m"]: entry for entry in fused_entries(json.loads(path.read_text()))}
-    pipelines["wgmma"] += fused.values()
+        fused |= {(entry["m"], "operands" in entry): entry for entry in fused_entries(json.loads(path.read_text()))}
+    plain = {_place(entry): entry for (_, has_operand), entry in fused.items() if not has_operand}
+    pipelines["wgmma"] = [plain.get(_place(entry), entry) for entry in pipelines["wgmma"]]
+    pipelines["wgmma"] += [entry for (_, has_operand), entry in fused.items() if has_operand]
     batches: dict[tuple, dict] = {}  # by sizes: that of the last result
     for path in sorted(results.glob("batches*.json")):
         for entry in batch_entries(json.loads(path.read_text())):

@@ -211,8 +211,12 @@ def payload(form: Form) -> str:
 """
 
 
-def _operands(form: Form) -> list[torch.Tensor]:
-    """Returns A, B, C and what the epilogue reads, of small integers and NaN, on the GPU."""
+def operands_of(form: Form) -> list[torch.Tensor]:
+    """Returns A, B, C and what the epilogue reads, of small integers and NaN, on the GPU.
+
+    Args:
+        form: the problem.
+    """
     import torch
 
     torch.manual_seed(SEED)
@@ -222,8 +226,13 @@ def _operands(form: Form) -> list[torch.Tensor]:
     return operands
 
 
-def _difference(form: Form, operands: Sequence[torch.Tensor]) -> float:
-    """Returns the largest difference of C from PyTorch's result in f32, as a share of the largest element."""
+def difference_of(form: Form, operands: Sequence[torch.Tensor]) -> float:
+    """Returns the largest difference of C from PyTorch's result in f32, as a share of the largest element.
+
+    Args:
+        form: the problem.
+        operands: of `operands_of`, after the kernel has run.
+    """
     import torch
 
     a, b, c, *rest = operands
@@ -283,7 +292,7 @@ def measure(device: Device, form: Form, path: Path, rounds: int, mode: Mode = BU
     import torch
 
     kernel = stepladder.load(path)
-    operands = _operands(form)
+    operands = operands_of(form)
     a, b, c, *rest = operands
     stream = torch.cuda.ExternalStream(device.stream, device=c.device)
 
@@ -294,7 +303,7 @@ def measure(device: Device, form: Form, path: Path, rounds: int, mode: Mode = BU
     with duel.watched(form.name):
         enqueue()
         device.synchronize()
-    difference = _difference(form, operands)
+    difference = difference_of(form, operands)
     if difference > LARGEST_DIFFERENCE:
         raise StepladderError(f"{form.name}: wrong: C differs by {difference} of its largest element")
     for operand in (a, b, *rest):

@@ -164,8 +164,15 @@ def odd_epilogues_table() -> str:
 
 def decode_table() -> str:
     """Returns how default choices for few rows compare with cuBLAS and with the rate of HBM, by the number of rows."""
-    data = result("decode_row")
-    cells = [dict(zip(data["columns"], row)) for row in data["rows"]]
+    rows = []
+    for layout in ("row", "column"):
+        data = result(f"decode_{layout}")
+        rows += _decode_rows(layout, [dict(zip(data["columns"], row)) for row in data["rows"]])
+    return table(rows) + f"\nDefault choices, bf16 -> bf16; geometric means. {where(data)}.\n"
+
+
+def _decode_rows(layout: str, cells: list[dict[str, Any]]) -> list[dict[str, str]]:
+    """Returns the rows of the table for weights in a layout."""
     rows = []
     for m in sorted({cell["m"] for cell in cells}):
         own = [cell for cell in cells if cell["m"] == m and cell["place"] in CHOICES["default"]]
@@ -179,6 +186,7 @@ def decode_table() -> str:
         )
         rows.append(
             {
+                "weights": f"{layout}-major",
                 "rows": str(m),
                 "layers": str(len(own)),
                 "of cuBLAS": f"{geometric_mean(ratios):.3f}",
@@ -188,12 +196,16 @@ def decode_table() -> str:
                 "highest rate": f"{rates[-1]:.3f}",
             }
         )
-    return table(rows) + f"\nDefault choices, bf16 -> bf16; geometric means. {where(data)}.\n"
+    return rows
 
 
-def early_table() -> str:
-    """Returns the times of the fastest measured kernels that load weights early, where launches write no weights."""
-    data = result("early_weights")
+def early_table(name: str = "early_weights") -> str:
+    """Returns the times of the fastest measured kernels that load weights early, where launches write no weights.
+
+    Args:
+        name: of the result, by the layout of the weights.
+    """
+    data = result(name)
     sheet = gpu.load("h200").hbm_bytes_per_us
     best: dict[tuple[int, int], dict[str, Any]] = {}
     for cell in (dict(zip(data["columns"], row)) for row in data["rows"]):
@@ -310,6 +322,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     "refitted again": lambda: refitted_table(REFITTED_AGAIN, KINDS),
     "decode": decode_table,
     "decode early": early_table,
+    "decode early column": lambda: early_table("early_weights_column"),
     "decode reads": reads_table,
     "decode prefetches": prefetches_table,
     "odd pitches": odd_pitches_table,

@@ -181,6 +181,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     "fused steps": fused_steps_table,
     "fused tiles": fused_tiles_table,
     "fused tiles stores": lambda: fused_tiles_table("fused_tiles_stores"),
+    "fused tiles turns": lambda: fused_tiles_table("fused_tiles_turns"),
     "fused tiles 8192": lambda: fused_tiles_table("fused_tiles_8192"),
     "batches": batches_table,
     "batches launches": lambda: batches_table("batches_launches"),

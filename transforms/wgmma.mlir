@@ -28,7 +28,9 @@ module attributes {transform.with_named_sequence} {
         splits_f32 = "1", parts = "2 if is_f32 and not allow_tf32 else 1",
         // Bits in shared memory for an element of A: where A is in registers, of what elementwise ops make it from.
         held_bits = "register_source_bits if register_source_bits > 0 else a_bits",
-        stages_bytes = "stages * parts * (block_m * held_bits + load_n * products * a_bits) * block_k / 8",
+        // Rows of a tile in shared memory and in registers: wgmma multiplies 64 at a time.
+        staged_m = "(block_m + 63) // 64 * 64",
+        stages_bytes = "stages * parts * (staged_m * held_bits + load_n * products * a_bits) * block_k / 8",
         k_steps = "(k + block_k - 1) // block_k",
 
         // Ping-pong has two consumer warpgroups, each with a tile of its own; cooperative consumers share one tile.
@@ -37,7 +39,7 @@ module attributes {transform.with_named_sequence} {
         consumers = "2 if is_pingpong else consumer_warpgroups",
 
         // 32-bit registers a thread for an f32 accumulator: a warpgroup has 128 threads.
-        accumulator_registers = "block_m / tile_warpgroups * block_n * products / 128",
+        accumulator_registers = "staged_m / tile_warpgroups * block_n * products / 128",
         // The register budget of setmaxnreg. A kernel starts with 65536 / threads registers a thread, in multiples of
         // 8: 168 for three warpgroups (one producer, two consumers), 128 for four. setmaxnreg moves registers from the
         // producer to the consumers, and the sum cannot grow:
@@ -63,9 +65,9 @@ module attributes {transform.with_named_sequence} {
 
         // The boxes of a tile, each as wide as the widest swizzle that divides a row, and their rows: blocks of a
         // cluster load whole boxes or slices of their rows.
-        a_rows = "block_m if a_layout == 'row' else block_k",
+        a_rows = "staged_m if a_layout == 'row' else block_k",
         b_rows = "block_n if b_layout == 'column' else block_k",
-        a_row_bytes = "(block_k if a_layout == 'row' else block_m) * a_bits // 8",
+        a_row_bytes = "(block_k if a_layout == 'row' else staged_m) * a_bits // 8",
         b_row_bytes = "(block_k if b_layout == 'column' else load_n) * a_bits // 8",
         a_boxes = "a_row_bytes // (128 if a_row_bytes % 128 == 0 else 64 if a_row_bytes % 64 == 0 else 32)",
         b_boxes = "b_row_bytes // (128 if b_row_bytes % 128 == 0 else 64 if b_row_bytes % 64 == 0 else 32)",
@@ -76,8 +78,8 @@ module attributes {transform.with_named_sequence} {
         // Each consumer warpgroup has epilogue_stages boxes, as high as its rows of the tile; for a transposed C, of 64
         // rows. Results beside C have boxes of their own, of at most 128 bytes.
         box_tile_bytes =
-          "block_n * 64 * c_bits // 8 if c_layout == 'column' else block_m // tile_warpgroups * box_bytes",
-        result_box_bytes = "block_n * 64 * 4 if c_layout == 'column' else block_m // tile_warpgroups * 128",
+          "block_n * 64 * c_bits // 8 if c_layout == 'column' else staged_m // tile_warpgroups * box_bytes",
+        result_box_bytes = "block_n * 64 * 4 if c_layout == 'column' else staged_m // tile_warpgroups * 128",
         result_tile_bytes = "box_tile_bytes + (results - 1) * result_box_bytes",
         // With epilogue = rows, each consumer warpgroup has 64 rows of columns_at_once columns, of the type of the sums
         // where elementwise ops follow, padded against bank conflicts.
@@ -93,20 +95,23 @@ module attributes {transform.with_named_sequence} {
         // The split-K workspace: in shared memory one accumulator, its rows padded by 32 bytes against bank conflicts,
         // those of a transposed one by 16, as many for each split; in global memory one for each tile and split.
         turned_rows = "(block_n + split_k - 1) // split_k * split_k",
-        straight_rows = "(block_m + split_k - 1) // split_k * split_k",
-        turned_bytes = "turned_rows * (block_m * acc_bits // 8 + 16)",
+        straight_rows = "(staged_m + split_k - 1) // split_k * split_k",
+        turned_bytes = "turned_rows * (staged_m * acc_bits // 8 + 16)",
         straight_bytes = "straight_rows * (block_n * acc_bits // 8 + 32)",
         workspace_tile_bytes = "turned_bytes if c_layout == 'column' else straight_bytes",
         cluster_workspace_bytes = "workspace_tile_bytes if split_k > 1 and split_k_workspace == 'cluster' else 0",
         tiles = "batch * ((m + block_m - 1) // block_m) * ((n + block_n - 1) // block_n)",
-        global_workspace_bytes = "tiles * split_k * block_m * block_n * acc_bits // 8",
+        global_workspace_bytes = "tiles * split_k * staged_m * block_n * acc_bits // 8",
 
         // 1024 more bytes cover the mbarriers, in static shared memory, and the gap to the dynamic array after them,
         // which starts at a multiple of 1024: the period of the 128-byte swizzle, 8 rows of 128 bytes.
         shared_bytes = "stages_bytes + epilogue_bytes + cluster_workspace_bytes + 1024"
       }} {
-    %block_m = transform.tune.knob<"block_m"> = 128 from options = [64, 128, 192, 256]
-      {description = "rows of the tile of C that a block computes"} -> !transform.param<i64>
+    %block_m = transform.tune.knob<"block_m"> = 128
+      from options = [8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112, 120, 128, 136, 144, 152, 160, 168, 176,
+                      184, 192, 200, 208, 216, 224, 232, 240, 248, 256]
+      {description = "rows of the tile of C that a block computes; multiples of 64 where A lies along m"}
+      -> !transform.param<i64>
     %block_n = transform.tune.knob<"block_n"> = 256
       from options = [8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112, 120, 128, 136, 144, 152, 160, 168, 176,
                       184, 192, 200, 208, 216, 224, 232, 240, 248, 256]
@@ -119,6 +124,9 @@ module attributes {transform.with_named_sequence} {
     %schedule = transform.tune.knob<"schedule"> = "cooperative" from options = ["cooperative", "pingpong"]
       {description = "cooperative: consumer warpgroups share a tile; pingpong: two of them compute alternate tiles"}
       -> !transform.any_param
+    %stagger = transform.tune.knob<"stagger"> = 0 from options = [0, 1, 2, 3, 4, 5, 6, 7]
+      {description = "last k steps of a tile that a cooperative consumer leaves to the one before it; 0: none"}
+      -> !transform.param<i64>
     %stages = transform.tune.knob<"stages"> = 4 from options = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]
       {description = "stages of the shared-memory pipeline; TMA loads run as many k steps ahead"}
       -> !transform.param<i64>
@@ -201,7 +209,8 @@ module attributes {transform.with_named_sequence} {
     transform.include @repack_operands failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @tile_to_blocks failures(propagate) (%module, %block_m, %block_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
-    transform.include @stage_c_in_shared_memory failures(propagate) (%module, %block_m, %block_n, %block_k)
+    %staged_m = transform.param.constant 128 : i64 {knobs = {value = "staged_m"}} -> !transform.param<i64>
+    transform.include @stage_c_in_shared_memory failures(propagate) (%module, %staged_m, %block_n, %block_k)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>) -> ()
     transform.tune.alternatives<"gather"> selected_region = 0
         attributes {knobs = {selected_region_attr = "products == 2"}} {
@@ -248,6 +257,7 @@ module attributes {transform.with_named_sequence} {
     }
     transform.include @multicast_tiles failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @shrink_tma_boxes failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.include @load_in_place failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.tune.alternatives<"dependent_launch"> selected_region = 1
         attributes {knobs = {selected_region_attr = "dependent_launch"}} {
     }, {
@@ -291,6 +301,11 @@ module attributes {transform.with_named_sequence} {
         attributes {knobs = {selected_region_attr = "math == 'fast' and approximates"}} {
     }, {
       transform.include @balance_reciprocals failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
+    transform.tune.alternatives<"stagger"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "stagger > 0"}} {
+    }, {
+      transform.include @stagger_consumers failures(propagate) (%module) : (!transform.any_op) -> ()
     }
 
     // The tail: the last wave, which has fewer tiles than blocks.

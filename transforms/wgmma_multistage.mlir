@@ -12,7 +12,7 @@ module attributes {transform.with_named_sequence} {
       attributes {derived = {
         // Tiles need not divide the problem, and the epilogue may round the accumulator to C's type.
         whole_tiles = "0", rounds_c = "1", normalizes = "1", prepares = "1", takes_pairs = "1", takes_windows = "1",
-        splits_f32 = "0",
+        splits_f32 = "0", staged_m = "block_m",
         // Columns of B's tile as loaded: rows along n come in whole boxes, of 64 bytes or one of 32 (`tc.load_by_tma`).
         load_bits = "256 if block_n * a_bits <= 256 else 512",
         load_n =

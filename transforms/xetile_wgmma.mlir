@@ -21,7 +21,7 @@ module attributes {transform.with_named_sequence} {
         // Tiles need not divide the problem. The rounding to C's type, and other elementwise ops, are refused.
         whole_tiles = "0", rounds_c = "0", normalizes = "1", prepares = "0",
         // A tile of C is one of the work-group: warpgroups divide it among themselves later.
-        sg_m = "block_m", sg_n = "block_n", subgroups = "1",
+        sg_m = "block_m", sg_n = "block_n", subgroups = "1", staged_m = "block_m",
 
         // Columns of B's tile as loaded: rows along n come in whole boxes, of 64 bytes or one of 32 (`tc.load_by_tma`).
         load_bits = "256 if block_n * a_bits <= 256 else 512",

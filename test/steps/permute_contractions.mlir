@@ -4,6 +4,8 @@
 //
 // RUN: %stepladder-opt %s --pipeline %transforms/functions/functions.mlir --step permute_contractions \
 // RUN:   --split-input-file | FileCheck %s
+// RUN: sed -n '/^.. In place/,$p' %s | %stepladder-opt - --pipeline %transforms/functions/functions.mlir \
+// RUN:   --step permute_contractions --set in_place=true --split-input-file | FileCheck %s --check-prefix=IN-PLACE
 
 // The heads are a batch: they come before the sequence.
 //
@@ -107,4 +109,54 @@ func.func @accepted(%a: tensor<8x4xf16>, %b: tensor<6x8xf16>, %c: tensor<4x6xf32
   %r = linalg.contract indexing_maps = [#m, #n, #p] ins(%a, %b : tensor<8x4xf16>, tensor<6x8xf16>)
     outs(%c : tensor<4x6xf32>) -> tensor<4x6xf32>
   return %r : tensor<4x6xf32>
+}
+
+// -----
+
+// In place: the kernel of the matmul reads w, whose rows stay whole. The smaller x would be transposed by a kernel.
+//
+// IN-PLACE-LABEL: func.func @larger_operand(
+// IN-PLACE: linalg.transpose ins(%w : {{.*}}) outs({{.*}} : tensor<2x32x64xf16>) permutation = [1, 0, 2] {prepared}
+// IN-PLACE-NOT: linalg.transpose
+// CHECK-LABEL: func.func @larger_operand(
+// CHECK: linalg.transpose ins(%x : {{.*}}) outs({{.*}} : tensor<8x32x2xf16>) permutation = [0, 2, 1]{{ *$}}
+// CHECK: linalg.generic
+// CHECK: // -----
+#x = affine_map<(m, n, h, d) -> (m, h, d)>
+#w = affine_map<(m, n, h, d) -> (d, h, n)>
+#y = affine_map<(m, n, h, d) -> (m, n)>
+func.func @larger_operand(%x: tensor<8x2x32xf16>, %w: tensor<32x2x64xf16>, %zeros: tensor<8x64xf32>) -> tensor<8x64xf32> {
+  %r = linalg.contract indexing_maps = [#x, #w, #y] ins(%x, %w : tensor<8x2x32xf16>, tensor<32x2x64xf16>)
+    outs(%zeros : tensor<8x64xf32>) -> tensor<8x64xf32>
+  return %r : tensor<8x64xf32>
+}
+
+// -----
+
+// Boxes of 64 rows are no whole numbers of 24, and rows of 12 elements no multiples of 16 bytes.
+//
+// IN-PLACE-LABEL: func.func @odd_boxes(
+// IN-PLACE: linalg.transpose {{.*}} permutation = [0, 2, 1]{{ *$}}
+// IN-PLACE-NOT: linalg.transpose
+#x = affine_map<(m, n, h, d) -> (m, h, d)>
+#w = affine_map<(m, n, h, d) -> (d, h, n)>
+#y = affine_map<(m, n, h, d) -> (m, n)>
+func.func @odd_boxes(%x: tensor<8x2x24xf16>, %w: tensor<24x2x64xf16>, %zeros: tensor<8x64xf32>) -> tensor<8x64xf32> {
+  %r = linalg.contract indexing_maps = [#x, #w, #y] ins(%x, %w : tensor<8x2x24xf16>, tensor<24x2x64xf16>)
+    outs(%zeros : tensor<8x64xf32>) -> tensor<8x64xf32>
+  return %r : tensor<8x64xf32>
+}
+
+// -----
+
+// IN-PLACE-LABEL: func.func @odd_rows(
+// IN-PLACE: linalg.transpose {{.*}} permutation = [0, 2, 1]{{ *$}}
+// IN-PLACE-NOT: linalg.transpose
+#x = affine_map<(m, n, h, d) -> (m, h, d)>
+#w = affine_map<(m, n, h, d) -> (d, h, n)>
+#y = affine_map<(m, n, h, d) -> (m, n)>
+func.func @odd_rows(%x: tensor<8x2x32xf16>, %w: tensor<32x2x12xf16>, %zeros: tensor<8x12xf32>) -> tensor<8x12xf32> {
+  %r = linalg.contract indexing_maps = [#x, #w, #y] ins(%x, %w : tensor<8x2x32xf16>, tensor<32x2x12xf16>)
+    outs(%zeros : tensor<8x12xf32>) -> tensor<8x12xf32>
+  return %r : tensor<8x12xf32>
 }

@@ -66,6 +66,7 @@ class Fault:
 _WARPS = {"block_m": 64, "block_n": 64, "block_k": 32, "warp_m": 32, "warp_n": 32}
 _TILES = {"block_m": 64, "block_n": 64, "block_k": 32, "raster_group": 1, "consumer_warpgroups": 1}
 _ROLES = {**_TILES, "stages": 2, "persistent_blocks": 1, "dependent_launch": False}
+_SHARED = {**_ROLES, "block_m": 128, "consumer_warpgroups": 2}
 
 BASES = {
     "wmma, one buffer": Base("wmma", (64, 128, 96), {**_WARPS, "stages": 1}, accumulate=True),
@@ -79,7 +80,8 @@ BASES = {
     "wgmma, multistage": Base("wgmma_multistage", (64, 128, 160), {**_TILES, "stages": 3}),
     "wgmma": Base("wgmma", (128, 64, 96), _ROLES),
     "wgmma, one box a tile": Base("wgmma", (128, 32, 96), {**_ROLES, "block_n": 32}),
-    "wgmma, two consumers": Base("wgmma", (256, 64, 96), {**_ROLES, "block_m": 128, "consumer_warpgroups": 2}),
+    "wgmma, two consumers": Base("wgmma", (256, 64, 96), _SHARED),
+    "wgmma, staggered": Base("wgmma", (256, 64, 160), {**_SHARED, "stages": 3, "stagger": 2}),
     "wgmma, C of f16": Base("wgmma", (128, 64, 96), _ROLES, c_type="f16"),
     "wgmma, odd rows of C": Base(
         "wgmma", (128, 45, 96), {**_ROLES, "block_n": 32, "epilogue": "rows"}, b_layout="column"
@@ -332,6 +334,7 @@ FAULTS = [
         ("consumer waits for no named barrier", {"in-flight"}, drop("nvvm.barrier")),
         ("consumer continues at the wrong stage", {"in-flight"}, shift("scf.for", 4, 3)),
     ),
+    *_faults("wgmma, staggered", "stagger_consumers", ("no arrival", {"deadlock"}, drop("nvvm.barrier.arrive"))),
     *_faults(
         "wgmma, cluster",
         "multicast_tiles",

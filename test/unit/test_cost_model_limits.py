@@ -228,3 +228,19 @@ def test_edges_of_both_sides_are_those_of_different_tiles() -> None:
         return times[0] - times[1]
 
     assert zeros(200, 200) < 1.5 * (zeros(200, 256) + zeros(256, 200))
+
+
+def test_weights_along_k_are_read_by_one_even_wave_of_tiles() -> None:
+    """5120 rows are 128 tiles of 40, and 80 of 64; fastest in docs/results/early_weights_column.json."""
+    space = pipeline_space("wgmma")
+
+    def chosen(a_layout: str, **given: bool) -> dict[str, int | str]:
+        facts = facts_of("wgmma", 5120, 16, 5120, c_type="f16")
+        exchanged = {**facts, "a_layout": a_layout, "b_layout": "column", "c_layout": "column"}
+        ranked = ranking.rank(space, exchanged, False, H200, {"swap_operands": True, **given})
+        assert ranked is not None
+        return ranked.first(1)[0].knobs
+
+    assert [chosen("row")[name] for name in ("block_m", "split_k", "persistent_blocks")] == [40, 1, 0]
+    # TMA loads whole boxes along m, and kernels that wait were not measured.
+    assert [int(chosen("column")["block_m"]) % 64, int(chosen("row", early_weights=False)["block_m"]) % 64] == [0, 0]

@@ -18,10 +18,18 @@ module attributes {transform.with_named_sequence} {
     %mixed_fp8 = transform.tune.knob<"mixed_fp8"> = true from options = [true, false]
       {description = "the pipelines of matmuls multiply one kind of fp8 by the other; else both become f16"}
       -> !transform.any_param
+    %in_place = transform.tune.knob<"in_place"> = false from options = [false, true]
+      {description = "the pipelines of matmuls read operands in other orders by TMA, without a copy"}
+      -> !transform.any_param
     %unrolled = transform.include @unroll_loops failures(propagate) (%module)
       : (!transform.any_op) -> !transform.any_op
     transform.include @decompose_ops failures(propagate) (%unrolled) : (!transform.any_op) -> ()
     transform.include @widen_operands failures(propagate) (%unrolled) : (!transform.any_op) -> ()
+    transform.tune.alternatives<"absorb_transposes"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "in_place"}} {
+    }, {
+      transform.include @absorb_transposes failures(propagate) (%unrolled) : (!transform.any_op) -> ()
+    }
     transform.include @permute_contractions failures(propagate) (%unrolled) : (!transform.any_op) -> ()
     %matmuls = transform.include @outline_matmuls failures(propagate) (%unrolled)
       : (!transform.any_op) -> !transform.any_op

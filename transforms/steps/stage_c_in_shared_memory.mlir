@@ -3,7 +3,8 @@
 // The accumulator then has one buffer of a static shape from the first product to the last, also where the tile extends
 // beyond C. Later steps keep the accumulator in registers: the buffer only states its initial value and its
 // destination, and an epilogue step erases the buffer. Without an epilogue step, a copy after the k loop writes C, or
-// the op that consumes the product writes it.
+// the op that consumes the product writes it. Tiles whose rows are no multiple of 64 are padded to one for `wgmma`
+// (`staged_m`).
 //
 // Upstream's padding with `nofold`, which also keeps paddings that add nothing, creates the copies. The padding of C
 // becomes an allocation in this step. The paddings of A and B cover the whole reduction: `tile_k` slices them, and

@@ -299,7 +299,7 @@ def _structure(graph: torch.fx.Graph) -> object:
     parameters."""
     numbers = {node: number for number, node in enumerate(graph.nodes)}
 
-    def numbered(item: object) -> object:
+    def numbered(item: Any) -> object:  # noqa: ANN401
         return torch.fx.map_arg(item, lambda node: f"%{numbers[node]}")
 
     found = []

@@ -79,7 +79,7 @@ def _captured(function: Any) -> Iterator[tuple[str, object]]:  # noqa: ANN401
                 yield name, function.__globals__[name]
 
 
-def module_of(source: object) -> torch.nn.Module:
+def module_of(source: Any) -> torch.nn.Module:  # noqa: ANN401
     """Returns a source as a module.
 
     Args:
@@ -92,4 +92,4 @@ def module_of(source: object) -> torch.nn.Module:
         raise ArgumentError("the source is a module of TorchScript; accepted: the torch.nn.Module that it is made from")
     if isinstance(source, torch.export.ExportedProgram):
         return source.module()
-    return source if isinstance(source, torch.nn.Module) else _Called(source)  # pyright: ignore[reportArgumentType]
+    return source if isinstance(source, torch.nn.Module) else _Called(source)

@@ -158,12 +158,12 @@ class Form:
                 f"argument '{name}' is a conjugated view, whose memory has the opposite imaginary parts",
                 notes=["accepted: x.resolve_conj(), which is a copy"],
             )
-        is_other = self.order is not None and tensor.dim() == len(self.order)
-        if is_other and not tensor.permute(self.order).is_contiguous():
-            raise ArgumentError(
-                f"argument '{name}' has strides {tensor.stride()} in elements; accepted: those of the example input, "
-                f"dense with the axes {self.order} in this order in memory"
-            )
+        if self.order is None or tensor.dim() != len(self.order) or tensor.permute(self.order).is_contiguous():
+            return
+        raise ArgumentError(
+            f"argument '{name}' has strides {tensor.stride()} in elements; accepted: those of the example input, dense "
+            f"with the axes {self.order} in this order in memory"
+        )
 
 
 def real(tensor: torch.Tensor) -> torch.Tensor:

@@ -17,6 +17,7 @@ from stepladder.extension.lib.dialect import (
     transform_op,
 )
 from stepladder.extension.ops import (
+    absorb_transposes,
     approximate_math,
     balance_reciprocals,
     compute_on_fragments,
@@ -41,6 +42,7 @@ from stepladder.extension.ops import (
     load_bf16_as_f16,
     load_by_tma,
     load_fragments_as_integers,
+    load_in_place,
     load_weights_early,
     lower_lane_matrices,
     lower_masked_copies,
@@ -95,6 +97,7 @@ from stepladder.extension.ops import (
     specialize_warps,
     split_into_tf32,
     split_k,
+    stagger_consumers,
     stream_k_tail,
     swap_operands,
     tiles_to_shared_memory,

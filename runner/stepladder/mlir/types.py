@@ -139,9 +139,20 @@ def tensor_map(rows: int, columns: int, element_type: ir.Type, swizzle: int, *, 
         swizzle: 0, 32, 64 or 128.
         rank: dimensions of the buffer, 2 or more.
     """
-    ones = "1x" * (rank - 2)
+    return tensor_map_of_box([*[1] * (rank - 2), rows, columns], element_type, swizzle)
+
+
+def tensor_map_of_box(box: Sequence[int], element_type: ir.Type, swizzle: int) -> ir.Type:
+    """Returns the type of a TMA descriptor with boxes of these extents, swizzled over `swizzle` bytes.
+
+    Args:
+        box: extents in elements, the outermost first.
+        element_type: of the buffer.
+        swizzle: 0, 32, 64 or 128.
+    """
+    extents = "x".join(map(str, box))
     return ir.Type.parse(
-        f"!nvgpu.tensormap.descriptor<tensor = memref<{ones}{rows}x{columns}x{element_type}, {_SHARED_SPACE_NUMBER}>, "
+        f"!nvgpu.tensormap.descriptor<tensor = memref<{extents}x{element_type}, {_SHARED_SPACE_NUMBER}>, "
         f"swizzle = swizzle_{swizzle}b, l2promo = l2promo_128b, oob = zero, interleave = none>"
     )
 

@@ -86,12 +86,11 @@ def window_of(view: ir.Value) -> Window | None:
     """Returns what part of an argument a buffer is; None for an argument.
 
     Args:
-        view: an argument, or a view that is a window of one, maybe reshaped.
+        view: an argument, or a view that is a window of one, maybe reshaped, or has its axes in another order.
     """
     while not isinstance(view.owner, ir.Block) and view.owner.name != CAST:
         view = view.owner.operands[0]
     if isinstance(view.owner, ir.Block):
         return None
-    place = place_of(ir.MemRefType(view.type))
-    assert place is not None  # of a window
-    return Window(tuple(ir.MemRefType(view.owner.operands[0].type).shape), *place)
+    strides, offset = ir.MemRefType(view.type).get_strides_and_offset()
+    return Window(tuple(ir.MemRefType(view.owner.operands[0].type).shape), offset, tuple(strides))

@@ -115,8 +115,8 @@ def problem_facts(problem: Problem) -> Facts:
         # Of dumps alone: steps make the tiles that they need.
         "has_private_tiles": 0,
         "has_copied_tiles": 0,
-        "a_source_bits": _source_bits(problem.a_source, problem.m * problem.k),
-        "b_source_bits": _source_bits(problem.b_source, problem.k * problem.n),
+        "a_source_bits": _source_bits(problem, problem.a_source, problem.m * problem.k),
+        "b_source_bits": _source_bits(problem, problem.b_source, problem.k * problem.n),
         "register_source_bits": 0,
         "producer_cost": sum(map(_cost, problem.producers)),
     }
@@ -143,9 +143,12 @@ def _read_matrices(problem: Problem) -> int:
     return sum(item.shape == problem.c_shape for item in others) + reads_c
 
 
-def _source_bits(source: EpilogueOperand | None, elements: int) -> int:
-    """Returns the bits that elementwise ops make an element of an operand from; 0 where they do not make it."""
-    return 0 if source is None else math.prod(source.shape) * bits_of_name(source.element_type) // elements
+def _source_bits(problem: Problem, source: EpilogueOperand | None, elements: int) -> int:
+    """Returns the bits that elementwise ops make an element of an operand from; 0 where they do not make it, or only
+    have its axes in another order, in which TMA reads them in place."""
+    if source is None or not problem.producers:
+        return 0
+    return math.prod(source.shape) * bits_of_name(source.element_type) // elements
 
 
 def _windows_are_aligned(problem: Problem) -> bool:

@@ -23,6 +23,8 @@ from stepladder.runtime.errors import StepladderError
 
 _RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 _VIEWS = (*_RESHAPES, "tensor.cast")
+# Of a `linalg.transpose`: a kernel in front of the matmul's computes it, as no layout of an operand has its order.
+PREPARED = "prepared"
 # Scalar ops beside those of epilogues, which compute places of numbers in packed ones.
 _INDEX_OPS = ("arith.index_cast", "linalg.index")
 SCALARS = SCALAR_OPS.union(_INDEX_OPS)
@@ -146,6 +148,8 @@ def _extended(value: ir.Value) -> ir.Value | None:
     op = producer(value)
     if op is not None and op.name in _VIEWS:
         return op.operands[0]
+    if op is not None and PREPARED in op.attributes:
+        return None
     item = _structured(op) if op is not None else None
     if item is None or not isinstance(value.type, ir.RankedTensorType):
         return None

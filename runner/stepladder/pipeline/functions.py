@@ -8,7 +8,7 @@ buffers). The functions of matmuls are payloads of their own, compiled as any ot
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -298,9 +298,9 @@ def _takes_pairs(pipelines: tuple[str, ...]) -> bool:
     return any("takes_pairs" in library.load(pipeline).derived for pipeline in pipelines)
 
 
-def _multiplies_mixed_fp8(pipeline: str) -> bool:
-    """Tells whether a pipeline multiplies one kind of fp8 by the other."""
-    return any(step.name == "convert_to_wgmma" for step in library.load(pipeline).steps)
+def _has_step(pipelines: Iterable[str], name: str) -> bool:
+    """Tells whether one of some pipelines has a step."""
+    return any(step.name == name for pipeline in pipelines for step in library.load(pipeline).steps)
 
 
 def _build_function(text: str, name: str, request: Request, *, use_cache: bool, pairs: bool) -> FunctionBuild:
@@ -323,8 +323,10 @@ def _build_function(text: str, name: str, request: Request, *, use_cache: bool, 
     roles = {number: f"argument{number}" for number in range(arguments)}
     roles |= {arguments + number: f"result{number}" for number in range(results)}
     reference = reference_export.export(selection.module, roles)
-    mixed_fp8 = any(_multiplies_mixed_fp8(item) for item in pipelines_for(request.pipeline, target))
-    asked, settings = request, {"pairs": pairs, "mixed_fp8": mixed_fp8}
+    pipelines = pipelines_for(request.pipeline, target)
+    # `wgmma` alone multiplies one kind of fp8 by the other.
+    settings = {"pairs": pairs, "mixed_fp8": _has_step(pipelines, "convert_to_wgmma")}
+    asked, settings = request, settings | {"in_place": _has_step(pipelines, "load_in_place")}
     settings |= {name: value for name, value in asked.settings.items() if name in _OWN}
     own = {name: value for name, value in asked.settings.items() if name not in _OWN}
     request = dataclasses.replace(asked, settings=own)

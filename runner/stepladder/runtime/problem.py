@@ -315,7 +315,8 @@ class Problem:
             if source is not None
         )
         sources = sources or ("sums of A or B prepared" if self.producers else "")
-        text += f", {sources} by {_names(self.producers)}" if sources else ""
+        by = f" by {_names(self.producers)}" if self.producers else ", in another order"
+        text += f", {sources}{by}" if sources else ""
         if not text:
             return results
         operands = ", ".join(

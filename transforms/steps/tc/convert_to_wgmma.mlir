@@ -56,9 +56,13 @@ module attributes {transform.with_named_sequence} {
          message = "f32 must be multiplied as tf32 here (allow_tf32); wgmma and mma_sync keep the accuracy of f32"},
         {condition = "block_k * a_bits >= 256",
          message = "block_k must be at least 32 bytes of A, which one wgmma multiplies"},
-        {condition = "block_m % (64 * tile_warpgroups) == 0",
+        {condition = "(block_m + 63) // 64 % tile_warpgroups == 0",
          message = "block_m must be a multiple of 64 rows for each warpgroup of a tile (tile_warpgroups)"},
-        {condition = "block_m * block_n * products * acc_bits / (tile_warpgroups * 128 * 32) < 255",
+        {condition = "block_m == staged_m or a_layout == 'row'",
+         message = "block_m must be a multiple of 64 where rows of A's tile lie along m, and not along k (a_layout)"},
+        {condition = "block_m == staged_m or products == 1 and reductions == 0",
+         message = "block_m must be a multiple of 64 for a pair of products, and for reductions of one"},
+        {condition = "(block_m + 63) // 64 * block_n * products * acc_bits / (tile_warpgroups * 64) < 255",
          message = "accumulators, block_m x block_n over tile_warpgroups, must take fewer than 255 registers a thread"}
       ]} {
     // The number of warpgroups that share a tile is the arrival count of the `empty` mbarriers.

@@ -37,6 +37,8 @@ module attributes {transform.with_named_sequence} {
 
   transform.named_sequence @row_store_epilogue(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
+        {condition = "block_m == staged_m",
+         message = "with epilogue = rows, block_m must be a multiple of 64, the rows of wgmma"},
         {condition = "c_layout == 'row'", message = "with epilogue = rows, C must not be transposed"},
         {condition = "batch == 1 or m * n * result_bits % 128 == 0",
          message = "with epilogue = rows, matrices of a batch must be multiples of 16 bytes apart"}

@@ -1,8 +1,11 @@
-// Shrinks TMA boxes to the extent of a matrix that is smaller than a tile: few rows of A, or a short k.
+// Shrinks TMA boxes to what a tile has of a matrix: few rows of A, a short k, or tiles of other rows than `wgmma`'s.
 //
 // `wgmma` takes 64 rows, however few A has, and TMA fills the rest of a box with zeros, which takes as long as a load.
 // With 16 rows of A, three quarters of a box of 64 rows are zeros, written again in every k step, and the loads of B
 // queue after them. With a box of the matrix's extent, threads zero the rest of the tile once, before the first load.
+//
+// The rows of a tile of C need not be a multiple of 64 either (`block_m`), so that the tiles make one even wave: 5120
+// rows are 128 tiles of 40. The tile of A has 64 rows then, and the 24 that follow are those of the next tile.
 //
 // Upstream's boxes are whole tiles.
 //
@@ -12,7 +15,9 @@
 //   nvgpu.tma.async.load %a_map[%k, %i], %full[%stage] to %tile : ... -> memref<64x64xf16, ...>
 // After:
 //   %a_map = nvgpu.tma.create.descriptor %a box[%c16, %c64] : ... -> <tensor = memref<16x64xf16, 3>, ...>
-//   scf.for %unit = %thread to 3072 step 256 { vector.store %zeros, %shared_a[...] }
+//   scf.for %stage = 0 to 4 { scf.for %box = 0 to 1 { scf.for %unit = %thread to 384 step 256 {
+//     vector.store %zeros, %shared_a[%stage, %box, %unit floordiv 8 + 16, %unit mod 8 * 8]
+//   } } }
 //   nvvm.fence.proxy {async.shared}
 //   ...
 //   nvgpu.mbarrier.arrive.expect_tx %full[%stage], 10240
@@ -24,7 +29,8 @@ module attributes {transform.with_named_sequence} {
 
   transform.named_sequence @shrink_tma_boxes(%module: !transform.any_op {transform.readonly})
       attributes {optimization} {
-    "tc.shrink_tma_boxes"(%module) : (!transform.any_op) -> ()
+    "tc.shrink_tma_boxes"(%module) {unused_rows = 0 : i64, knobs = {unused_rows = "staged_m - block_m"}}
+      : (!transform.any_op) -> ()
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()

@@ -39,6 +39,8 @@ module attributes {transform.with_named_sequence} {
 
   transform.named_sequence @tma_store_epilogue(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
+        {condition = "block_m == staged_m",
+         message = "with epilogue = tma, block_m must be a multiple of 64, the rows of wgmma"},
         {condition = "c_layout == 'column' or block_n * c_bits % 256 == 0",
          message = "with epilogue = tma, rows of the tile of C, block_n elements, must be a multiple of 32 bytes"},
         {condition = "(m if c_layout == 'column' else n) * c_bits % 128 == 0",

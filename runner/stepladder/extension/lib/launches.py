@@ -116,8 +116,8 @@ def launch_kernel(
     operands: Sequence[ir.Value],
     emit: Callable[[Sequence[ir.Value], int], None],
     marks: Sequence[str] = (),
-) -> None:
-    """Creates a kernel in a `gpu.module` of its own, and its launch, at the insertion point.
+) -> ir.Operation:
+    """Returns the launch of a new kernel in a `gpu.module` of its own, created at the insertion point.
 
     Args:
         function: host function that launches it, at the top level of a module.
@@ -153,7 +153,7 @@ def launch_kernel(
         emit(list(body.arguments), threads)
         gpu.return_([])
     extents = [index(size) for size in (blocks, 1, 1, threads, 1, 1)]
-    ir.Operation.create(
+    return ir.Operation.create(
         "gpu.launch_func",
         operands=[*extents, *operands],
         attributes={

@@ -25,6 +25,8 @@ PITCH_ALIGNMENT = 16  # bytes
 DESCRIPTOR_ALIGNMENT = 64
 # Time limit of one try_wait, after which the wait is repeated.
 TRY_WAIT_TICKS = 10000000
+# The multicast mask in the operands of a load, which segments divide.
+_MULTICAST_SEGMENT = 5
 
 
 def row_swizzle(row_bytes: int) -> int | None:
@@ -70,6 +72,15 @@ def box_sizes(rank: int, rows: int, columns: int) -> list[ir.Value]:
         columns: of the box.
     """
     return [index(size) for size in (*[1] * (rank - 2), rows, columns)]
+
+
+def is_multicast(load: ir.Operation) -> bool:
+    """Tells whether a load writes the shared memory of several blocks of a cluster.
+
+    Args:
+        load: an `nvgpu.tma.async.load`.
+    """
+    return ir.DenseI32ArrayAttr(load.attributes["operandSegmentSizes"])[_MULTICAST_SEGMENT] > 0
 
 
 def check_buffer(copy: ir.Operation, buffer: ir.Value, matrix: str) -> None:

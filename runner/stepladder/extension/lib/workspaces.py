@@ -16,6 +16,9 @@ from stepladder.payload.signature import set_signature
 # The attribute of a workspace's `memref.alloc`, and of the op that fills it: a `memref.copy`, or an elementwise
 # `linalg.generic` of one buffer that fills several.
 WORKSPACE = "workspace"
+# The attribute of a launch whose kernel copies a buffer to a workspace with its axes in another order: for each axis of
+# the workspace, that of the buffer.
+PERMUTATION = "permutation"
 # Another one of a workspace whose rows have no padding: the buffer is the matrix, and views of it are tiles.
 _WHOLE = "whole"
 COPY = "memref.copy"

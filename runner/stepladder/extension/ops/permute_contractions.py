@@ -6,16 +6,20 @@ from collections.abc import Sequence
 
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.products import groups_of, is_batch_of_vectors, is_product, sizes_of, smallest
+from stepladder.extension.lib.products import Groups, groups_of, is_batch_of_vectors, is_product, sizes_of, smallest
 from stepladder.extension.lib.stages import STARTS, loops_of, one_function
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.linalg_ops import create_generic, create_named_op, indexing_maps
 from stepladder.mlir.traverse import producer
+from stepladder.payload.producers import PREPARED
 
 _Order = tuple[int, ...]
 # Bits of elements that the kernels multiply in either layout.
 _KEPT_BITS = 16
+# Of TMA: axes of a tensor, bits of which strides are multiples, elements of a row of a box, and a multiple of the
+# extents of most boxes.
+_MOST_AXES, _PITCH_BITS, _ROW, _BOX = 5, 128, 64, 256
 
 
 class PermuteContractions(Tc.Operation, name="permute_contractions"):
@@ -28,10 +32,15 @@ class PermuteContractions(Tc.Operation, name="permute_contractions"):
     elements are multiplied along k, which becomes the innermost. The contraction becomes a `linalg.generic`. One that
     the front accepts stays as it is.
 
+    With `in_place` 1, a transpose of A or B whose boxes TMA can address in the buffer that it reads gets the attribute
+    `prepared`: the payload of the matmul has it, and `tc.load_in_place` removes the copy.
+
     Operands: a handle to a module with one public function on tensors.
+    Attributes: in_place, whether the pipeline of matmuls reads operands in other orders by TMA.
     """
 
     target: Handle
+    in_place: ir.IntegerAttr
 
 
 @transform_op(PermuteContractions)
@@ -39,7 +48,7 @@ def permute_contractions(payload: ir.Operation, op: PermuteContractions, rewrite
     """Rewrites the function below `payload`; see the op."""
     for item in operations_of(one_function(payload).regions[0].blocks[0]):
         if is_product(item) and not is_batch_of_vectors(item) and not _is_accepted(item):
-            _permute(item, rewriter)
+            _permute(item, rewriter, in_place=bool(op.in_place.value))
 
 
 def _is_accepted(product: ir.Operation) -> bool:
@@ -51,13 +60,13 @@ def _is_accepted(product: ir.Operation) -> bool:
     return True
 
 
-def _permute(product: ir.Operation, rewriter: Rewriter) -> None:
+def _permute(product: ir.Operation, rewriter: Rewriter, *, in_place: bool) -> None:
     """Transposes the operands of a contraction whose order differs from the best one, and its result."""
     maps = indexing_maps(product)
     given = [tuple(loops_of(map_)) for map_ in maps]
     if any(len(order) < len(map_.results) for order, map_ in zip(given, maps)):
         return  # an axis of one element, which no loop runs along
-    wanted = _best_orders(product, given)
+    wanted, stays = _best_orders(product, given, in_place=in_place)
     if wanted == given:
         return
     with ir.InsertionPoint(product), product.location:
@@ -65,18 +74,51 @@ def _permute(product: ir.Operation, rewriter: Rewriter) -> None:
         loops = maps[0].n_dims
         wanted_maps = [ir.AffineMap.get(loops, 0, [ir.AffineExpr.get_dim(loop) for loop in order]) for order in wanted]
         generic, block = create_generic(operands[:2], operands[2:], wanted_maps)
+        for operand, is_read_in_place in zip(operands, stays):
+            transpose = producer(operand)
+            if is_read_in_place and transpose is not None and transpose.name == "linalg.transpose":
+                transpose.attributes[PREPARED] = ir.UnitAttr.get()
         body = product.regions[0].blocks[0]
         clone_ops(operations_of(body), dict(zip(body.arguments, block.arguments)), ir.InsertionPoint(block))
         result = _transposed(generic.results[0], wanted[2], given[2])
     rewriter.replace_op(product, [result])
 
 
-def _best_orders(product: ir.Operation, given: Sequence[_Order]) -> list[_Order]:
-    """Returns the orders of loops of A, B and C in which the fewest elements are copied.
+def _is_addressable(operand: ir.Value, sizes: dict[int, int], groups: Groups, given: _Order, wanted: _Order) -> bool:
+    """Tells whether TMA can load boxes of an operand in another order of its axes from where it is.
+
+    Axes of one group of loops are one dimension of the matrix. An extent of a box divides the inner ones, or is a
+    multiple of them; its rows are of the innermost axis.
+
+    Args:
+        operand: A or B.
+        sizes: of the loops.
+        groups: of the loops.
+        given: the loops that run along its axes.
+        wanted: these in the order of a matrix.
+    """
+    type_ = ir.RankedTensorType(operand.type)
+    if len(given) > _MOST_AXES or given[-1] != wanted[-1] or type_.element_type.width != _KEPT_BITS:
+        return False
+    if type_.shape[-1] * _KEPT_BITS % _PITCH_BITS:
+        return False
+    is_divided = any({*wanted[-2:]} <= loops for loops in groups)
+    if is_divided and type_.shape[-1] % _ROW:
+        return False
+    inner = [after for before, after in zip(wanted, wanted[1:]) if any({before, after} <= loops for loops in groups)]
+    return all(sizes[loop] % _BOX == 0 or _BOX % sizes[loop] == 0 for loop in inner)
+
+
+def _best_orders(
+    product: ir.Operation, given: Sequence[_Order], *, in_place: bool
+) -> tuple[list[_Order], tuple[bool, bool]]:
+    """Returns the orders of loops of A, B and C in which the fewest elements are copied, and whether A and B are in
+    another order that TMA reads in place.
 
     Args:
         product: the contraction.
         given: the loops that run along the axes of A, B and C.
+        in_place: whether the pipeline of matmuls reads operands in other orders by TMA.
     """
     a, b, c = given
     groups, sizes = groups_of(product), sizes_of(product)
@@ -86,7 +128,7 @@ def _best_orders(product: ir.Operation, given: Sequence[_Order]) -> list[_Order]
     def in_order(loops: frozenset[int], *operands: _Order) -> set[_Order]:
         return {tuple(loop for loop in operand if loop in loops) for operand in operands}
 
-    best: tuple[tuple[int, int], list[_Order]] | None = None
+    best: tuple[tuple[int, int, int], list[_Order], tuple[bool, bool]] | None = None
     choices = itertools.product(
         sorted(in_order(groups.batch, a, b, c)),
         sorted(in_order(groups.m, a, c)),
@@ -99,14 +141,20 @@ def _best_orders(product: ir.Operation, given: Sequence[_Order]) -> list[_Order]
             _nearest(b, (*batch, *n, *k), (*batch, *k, *n), keeps[1]),
             _nearest(c, (*batch, *m, *n), (*batch, *n, *m), True),
         ]
+        is_other = [order != new for order, new in zip(given, orders)]
+        stays_a, stays_b = (
+            in_place and is_other[place] and _is_addressable(operand, sizes, groups, given[place], orders[place])
+            for place, operand in enumerate(list(product.operands)[:2])
+        )
         cost = (
-            sum(count for count, order, new in zip(elements, given, orders) if order != new),
+            sum(count for count, other, stays in zip(elements, is_other, (stays_a, stays_b, False)) if other > stays),
             sum(count for count, order, new in zip(elements, given, orders) if order[-1:] != new[-1:]),
+            sum(is_other),
         )
         if best is None or cost < best[0]:
-            best = cost, orders
+            best = cost, orders, (stays_a, stays_b)
     assert best is not None  # the product of sets that are not empty
-    return best[1]
+    return best[1:]
 
 
 def _nearest(given: _Order, first: _Order, second: _Order, keeps_innermost: bool) -> _Order:

@@ -3,10 +3,10 @@
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.launches import launch_kernel
 from stepladder.extension.lib.prepared_kernels import number_of, prepared_kernel, shape_of, unshaped
-from stepladder.extension.lib.workspaces import WORKSPACE, create_workspace, is_workspace
+from stepladder.extension.lib.workspaces import PERMUTATION, WORKSPACE, create_workspace, is_workspace
 from stepladder.mlir.bindings import ir
-from stepladder.mlir.linalg_ops import create_generic
-from stepladder.mlir.traverse import defining_op, walk
+from stepladder.mlir.linalg_ops import create_generic, indexing_maps
+from stepladder.mlir.traverse import defining_op, producer, walk
 from stepladder.payload.front.rewrite import reshaped
 
 
@@ -52,7 +52,24 @@ def _write(store: ir.Operation, number: int, block_threads: int) -> None:
     kernel = prepared_kernel(generic, output)
     name = f"{ir.StringAttr(function.attributes['sym_name']).value}_prepare_{number}"
     sizes = kernel.blocks(block_threads), block_threads
-    launch_kernel(function, name, sizes, kernel.buffers, kernel.emit, [WORKSPACE])
+    launch = launch_kernel(function, name, sizes, kernel.buffers, kernel.emit, [WORKSPACE])
+    order = _permutation(generic)
+    if order is not None:
+        launch.attributes[PERMUTATION] = ir.DenseI64ArrayAttr.get(order)
+
+
+def _permutation(generic: ir.Operation) -> list[int] | None:
+    """Returns the axis of the input for each axis of the result of an op that copies a buffer; None for another op."""
+    source = producer(generic.operands[0])
+    is_copy = len(generic.operands) == 2 and len(generic.regions[0].blocks[0].operations) == 1
+    if not is_copy or source is None or source.name != "bufferization.to_tensor":
+        return None
+    given, result = (map_.results for map_ in indexing_maps(generic))
+    if generic.regions[0].blocks[0].operations[0].operands[0] != generic.regions[0].blocks[0].arguments[0]:
+        return None
+    if not all(isinstance(axis, ir.AffineDimExpr) for axis in (*given, *result)) or len(given) != len(result):
+        return None
+    return [[axis.position for axis in given].index(axis.position) for axis in result]
 
 
 def _copied(value: ir.Value) -> ir.Operation:

@@ -1,4 +1,4 @@
-"""`tc.shrink_tma_boxes`: shrinks the TMA boxes of a matrix with fewer rows than a tile."""
+"""`tc.shrink_tma_boxes`: shrinks TMA boxes to the rows that a tile needs."""
 
 from stepladder.extension.lib import launches, memory, pipeline, threads, tma
 from stepladder.extension.lib.arithmetic import apply, constant_value, index, zero_of
@@ -10,23 +10,23 @@ from stepladder.mlir.traverse import defining_op, walk
 
 
 class ShrinkTmaBoxes(Tc.Operation, name="shrink_tma_boxes"):
-    """Makes the boxes of a matrix with fewer rows than a tile as high as the matrix.
+    """Makes the boxes of a matrix with fewer rows than a tile as high as the matrix, and those of A as a tile of C.
 
-    A load then transfers only the rows of the matrix, and the barrier of its stage expects only their bytes. The other
-    rows of the tile are zero: threads write them once, before the barrier at the end of the prologue, and no load
-    overwrites them.
+    A load then transfers only the rows of the matrix that the tile is computed from, and the barrier of its stage
+    expects only their bytes. The other rows of the tile are zero: threads write them once, before the barrier at the
+    end of the prologue, and no load overwrites them.
 
     A tile that blocks of a cluster load for each other, by multicast, does not change.
 
     Operands: a handle to any op with one `gpu.launch` below.
+    Attributes: unused_rows, of A's tile, behind those of the tile of C.
     """
 
     target: Handle
+    unused_rows: ir.IntegerAttr
 
 
 _ACCESS_BYTES = 16  # of a thread's store
-# Operands of a load without multicast beside its coordinates: tile, barrier, descriptor, index of the barrier.
-_OPERANDS = 4
 
 
 def _shrink(load: ir.Operation, descriptor: ir.Value, rows: int) -> int:
@@ -63,17 +63,19 @@ def _zero_rest(launch: ir.Operation, buffer: ir.Value, rows: int) -> None:
     with ir.InsertionPoint(before if before.name == "nvvm.cluster.arrive" else barrier), launch.location:
         zero_type = ir.VectorType.get([width], type_.element_type)
         zeros = arith.constant(zero_type, zero_of(zero_type))
-        loop = scf.ForOp(threads.thread_id(), index(stages * boxes * rest * per_row), index(thread_count))
-        with ir.InsertionPoint(loop.body):
-            number = loop.induction_variable
-            divided = ir.AffineExpr.get_floor_div
-            coordinates = [
-                apply(lambda n: divided(n, per_row * rest * boxes), number),
-                apply(lambda n: ir.AffineExpr.get_mod(divided(n, per_row * rest), boxes), number),
-                apply(lambda n: ir.AffineExpr.get_mod(divided(n, per_row), rest) + rows, number),
-                apply(lambda n: ir.AffineExpr.get_mod(n, per_row) * width, number),
-            ]
-            memory.store_vector(zeros, buffer, *coordinates)
+        # Rows of a box follow each other, so that a thread has few addresses to calculate.
+        outer = [scf.ForOp(index(0), index(stages), index(1))]
+        with ir.InsertionPoint(outer[0].body):
+            outer.append(scf.ForOp(index(0), index(boxes), index(1)))
+            scf.yield_([])
+        with ir.InsertionPoint(outer[1].body):
+            units = scf.ForOp(threads.thread_id(), index(rest * per_row), index(thread_count))
+            scf.yield_([])
+        with ir.InsertionPoint(units.body):
+            unit = units.induction_variable
+            row = apply(lambda n: ir.AffineExpr.get_floor_div(n, per_row) + rows, unit)
+            column = apply(lambda n: ir.AffineExpr.get_mod(n, per_row) * width, unit)
+            memory.store_vector(zeros, buffer, *(loop.induction_variable for loop in outer), row, column)
             scf.yield_([])
         nvvm.fence_proxy(
             ir.Attribute.parse("#nvvm.proxy_kind<async.shared>"), space=ir.Attribute.parse("#nvvm.shared_space<cta>")
@@ -91,7 +93,10 @@ def shrink_tma_boxes(payload: ir.Operation, op: ShrinkTmaBoxes, rewriter: Rewrit
         matrix = ir.MemRefType(defining_op(create.operands[0]).operands[0].type)
         rows = matrix.shape[matrix.rank - 2]
         *_, box_rows, columns = ir.MemRefType(group[0].operands[0].type).shape
-        if rows >= box_rows or any(len(load.operands) != _OPERANDS + matrix.rank for load in group):
+        buffer = memory.shared_tile_of(group[0], group[0].operands[0])
+        if "operand_a" in buffer.attributes:
+            rows = min(rows, box_rows - op.unused_rows.value)
+        if rows >= box_rows or any(tma.is_multicast(load) for load in group):
             continue
         swizzle = types.tensor_map_swizzle(create.results[0].type)
         type_ = types.tensor_map(rows, columns, matrix.element_type, swizzle, rank=matrix.rank)
@@ -99,9 +104,8 @@ def shrink_tma_boxes(payload: ir.Operation, op: ShrinkTmaBoxes, rewriter: Rewrit
             descriptor = nvgpu.tma_create_descriptor(
                 type_, create.operands[0], tma.box_sizes(matrix.rank, rows, columns)
             )
-        buffer = memory.shared_tile_of(group[0], group[0].operands[0]).results[0]
         for load in group:
             _expect_less(load.block, load.operands[1], _shrink(load, descriptor, rows))
             rewriter.erase_op(load)
         rewriter.replace_op(create, [descriptor])
-        _zero_rest(launch, buffer, rows)
+        _zero_rest(launch, buffer.results[0], rows)

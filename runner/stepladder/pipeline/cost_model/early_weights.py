@@ -2,7 +2,7 @@
 
 HBM bounds such a kernel, and it starts while the one before ends: its time is that of its weights at HBM's rate, of the
 slowest multiprocessor in the last wave, and what the overlap does not hide of start, reduction and end. Constants are
-measured on an H200 (docs/results/early_weights.json).
+measured on an H200 (docs/results/early_weights.json and early_weights_column.json).
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ KNOB, _PERSISTENT = EARLY_WEIGHTS, "persistent_blocks"
 # Rows of A, or columns of B; bytes of an element of A and B. Other products were not measured.
 _FEW, _ELEMENT_BYTES = 32, 2
 # Part of HBM's rate at which weights are read; bytes a clock that a multiprocessor loads by TMA from HBM, with tiles of
-# up to 128 rows and taller ones; how much of this a byte of the other operand takes, which L2 holds; part of the first
-# stages that it has loaded while the kernel before ended.
-_HBM, _PORT, _TALL_PORT, _CACHED, _AHEAD = 0.97, 26.0, 30.0, 0.1, 0.59
-# How much longer a block takes than with tiles of 64 rows: less, as taller tiles load the other operand less often.
-# More beyond 192 rows, which is also the most of a consumer warpgroup; for less than five stages; and for k steps of
-# less than 256 bytes. Taller tiles without splits were slower.
-_TALLER, _TALLEST, _SHALLOW, _SHORT = -0.01, 0.1, 0.06, 0.01
-_ROWS, _TALL_ROWS, _WARPGROUP_ROWS, _STAGES, _STEP_BYTES, _EPILOGUE_STAGES = 64, 128, 192, 5, 256, 2
-# Microseconds that are not hidden: from launch to launch, a reduction of splits of k in a cluster and in global memory,
-# and of each further wave of blocks that are not persistent, with splits and without.
-_LAUNCH, _CLUSTER, _MEMORY, _SPLIT_WAVE, _WAVE = 1.58, 0.05, 1.3, 2.8, 1.0
+# up to 128 rows and taller ones; part of the first stages that it has loaded while the kernel before ended; the norm
+# that joins the times of all weights and of a multiprocessor's, since fewer multiprocessors keep HBM less busy.
+_HBM, _PORT, _TALL_PORT, _AHEAD, _NORM = 1.0, 30.0, 36.0, 0.9, 3.03
+# How much longer a block takes than with tiles of 64 rows, and beyond 192, which are also the most of a consumer
+# warpgroup; for each stage below six; with k steps of less than 256 bytes; and for what all stages lack to the bytes
+# that keep HBM busy.
+_TALLER, _TALLEST, _SHALLOW, _SHORT, _LOW, _AHEAD_BYTES = -0.026, 0.008, 0.032, 0.056, 0.25, 112 * 1024
+_ROWS, _TALL_ROWS, _WARPGROUP_ROWS, _STAGES, _STEP_BYTES, _EPILOGUE_STAGES = 64, 128, 192, 6, 256, 2
+# Microseconds that are not hidden: from launch to launch, and for each column of the other operand; a reduction of
+# splits of k in a cluster, for each column; of persistent blocks; and of each further wave of others, without splits,
+# and for each split but one.
+_LAUNCH, _COLUMN, _CLUSTER_COLUMN, _LOOP, _WAVE, _SPLIT_WAVE = 0.921, 0.0205, 0.027, 4.0, 0.3, 1.2
 # Microseconds that HBM is idle between kernels that wait before they load, and a fraction of their predicted times:
 # these lack both for products of few rows.
 _GAP, _LATE = 2.5, 0.18
@@ -70,7 +71,7 @@ def accepted(knobs: Columns, size: Size, gpu: Gpu) -> Array:
         size: of the product.
         gpu: what runs it.
     """
-    persistent = knobs.floats(_PERSISTENT, 0)
+    persistent, partial = knobs.floats(_PERSISTENT, 0), knobs.floats("block_m") % _ROWS
     if size.products > 1:
         few = (size.m <= _FEW) & (size.n > size.m)
     else:
@@ -84,8 +85,9 @@ def accepted(knobs: Columns, size: Size, gpu: Gpu) -> Array:
         & (np.asarray(knobs.column("epilogue", "tma")) != "rows")
         & (knobs.floats("min_blocks_per_sm", 1) < 2)
         & ((persistent == 0) | (persistent == gpu.multiprocessors))
+        & (np.asarray(knobs.column("split_k_workspace", "cluster")) == "cluster")
         & (knobs.floats("block_m") <= _WARPGROUP_ROWS * knobs.floats("consumer_warpgroups", 1))
-        & ((knobs.floats("split_k", 1) > 1) | (knobs.floats("block_m") <= _ROWS))
+        & ((knobs.floats("split_k", 1) > 1) | (knobs.floats("block_m") <= _ROWS) | (partial > 0))
     )
 
 
@@ -123,13 +125,12 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> Array:
     """
     block_m, block_k = knobs.floats("block_m"), knobs.floats("block_k")
     split = knobs.floats("split_k", 1)
-    in_memory = np.asarray(knobs.column("split_k_workspace", "cluster")) == "memory"
     persistent = knobs.floats(_PERSISTENT, 0)
     blocks = cut(size, knobs).count * split
-    room = blocks_that_fit(np.where(in_memory, 1.0, split), gpu)
+    room = blocks_that_fit(split, gpu)
     at_once = np.where(persistent > 0, np.minimum(persistent, room), room)
     steps = ceil_divide(ceil_divide(size.k, block_k), split)
-    stage = block_k * (block_m + _CACHED * knobs.floats("block_n")) * size.in_bytes
+    stage = block_k * block_m * size.in_bytes
     ahead = _AHEAD * np.minimum(knobs.floats("stages", 1), steps)
     rate = gpu.hbm_bytes_per_us * _HBM
     port = np.where(block_m > _TALL_ROWS, _TALL_PORT, _PORT) * gpu.clock_mhz
@@ -138,12 +139,16 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> Array:
 
     def wave(count: Array) -> Array:
         weights = count * steps * block_k * block_m * size.in_bytes
-        return np.where(count > 0, np.maximum(weights / rate, (steps - ahead) * stage / port), 0.0)
+        own = np.maximum(0.0, steps - ahead) * stage / port
+        return np.where(count > 0, ((weights / rate) ** _NORM + own**_NORM) ** (1 / _NORM), 0.0)
 
     slower = _TALLER * (block_m > _ROWS) + _TALLEST * (block_m > _WARPGROUP_ROWS)
-    slower = slower + _SHALLOW * (knobs.floats("stages", 1) < _STAGES)
+    slower = slower + _SHALLOW * np.maximum(0.0, _STAGES - knobs.floats("stages", 1))
     slower = slower + _SHORT * (block_k * size.in_bytes < _STEP_BYTES)
-    further = np.where(persistent > 0, 0.0, ceil_divide(blocks, at_once) - 1)
-    reduction = np.where(split > 1, np.where(in_memory, _MEMORY, _CLUSTER), 0.0)
-    waiting = further * np.where(split > 1, _SPLIT_WAVE, _WAVE)
-    return (whole * wave(at_once) + wave(rest)) * (1 + slower) + _LAUNCH + reduction + waiting
+    held = knobs.floats("stages", 1) * block_k * block_m * size.in_bytes
+    slower = slower + _LOW * np.maximum(0.0, 1 - held / _AHEAD_BYTES)
+    further = ceil_divide(blocks, at_once) - 1
+    block_n = knobs.floats("block_n")
+    reduction = np.where(split > 1, _CLUSTER_COLUMN * block_n, 0.0)
+    waiting = np.where(persistent > 0, _LOOP, further * np.where(split > 1, _SPLIT_WAVE * (split - 1), _WAVE))
+    return (whole * wave(at_once) + wave(rest)) * (1 + slower) + _LAUNCH + _COLUMN * block_n + reduction + waiting

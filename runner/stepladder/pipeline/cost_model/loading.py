@@ -89,7 +89,14 @@ def fill_step(parts: list[Loads], shared: list[Array], gpu: Gpu, constants: dict
     """Returns the time in which TMA fills a stage, without rows of zeros: rows of a box, at their bytes or at the
     least time of a row. Each block of a cluster loads a slice of a shared tile, but the memory of every block is
     written: only a fraction of the time (`fill_shared`) is shared. Rows that begin within a sector of L2 reach into one
-    more, and take longer to read; those that reach into two lines do, where blocks share no tiles. Source: fitted."""
+    more, and take longer to read; those that reach into two lines do, where blocks share no tiles. Source: fitted.
+
+    Args:
+        parts: what a block loads of each operand.
+        shared: blocks of a cluster that share each.
+        gpu: whose L2 cache delivers.
+        constants: fitted, of kernels on wgmma.
+    """
     rate = gpu.l2_bytes_per_clock * constants["fill"] * gpu.clock_mhz * 1e-3  # bytes a ns
     in_two_lines = constants["line_rows"] * (shared[0] * shared[1] == 1)
     total: Array | float = 0.0
@@ -120,6 +127,8 @@ def l2_step(
         alone: whether no other cluster reads the tile.
         at_once: blocks that run at once.
         missing: fraction of the operands that L2 does not hold.
+        gpu: whose L2 cache delivers.
+        constants: fitted, of kernels on wgmma.
     """
     part_of_gpu = at_once / gpu.multiprocessors
     sharing = np.maximum(1.0, part_of_gpu)

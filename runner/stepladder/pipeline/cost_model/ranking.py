@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stepladder.pipeline.cost_model import early_weights, warp, warpgroup
+from stepladder.pipeline.cost_model import early_weights, stagger, warp, warpgroup
 from stepladder.pipeline.cost_model.columns import Array, Columns
 from stepladder.pipeline.cost_model.constants import WARP, WARPGROUP
 from stepladder.pipeline.cost_model.gpu import Gpu
@@ -23,9 +23,14 @@ _RASTER = "raster_group"
 _LAUNCH, _LAUNCH_CAUTION = "dependent_launch", 0.03
 # The knob of where elementwise ops that make A are computed, and its value for registers.
 PRODUCERS, IN_REGISTERS = "producers", "registers"
-_LAST = (_LAUNCH, early_weights.KNOB)  # knobs that are chosen after the others
+_LAST = (_LAUNCH, early_weights.KNOB, stagger.KNOB)  # knobs that are chosen after the others
 # Knobs that make a small difference between settings that agree in the others.
-_DETAILS = ("block_k", "stages", "epilogue_stages", "persistent_blocks", "consumer_warpgroups", _RASTER, _LAUNCH)
+_DETAILS = (
+    *("block_k", "stages", "epilogue_stages", "persistent_blocks", "consumer_warpgroups"),
+    _RASTER,
+    _LAUNCH,
+    stagger.KNOB,
+)
 # Of few candidates, so many have one tile: if the model errs about a tile, it does so in all its forms.
 _TILE, _OF_A_TILE, _FEW = ("block_m", "block_n", "split_k"), 2, 4
 # How much faster than a setting of a measured tile width one of another width has to be predicted, to be chosen before
@@ -275,14 +280,17 @@ def rank(
     if family is None:
         return None
     size = size_of(facts, accumulate, in_registers=fixed.get(PRODUCERS) == IN_REGISTERS)
-    search = search_of(family, size, gpu)
+    is_early = family == WARPGROUP and early_weights.KNOB in space.options and early_weights.applies(size, gpu, fixed)
+    search = search_of(family, size, gpu, is_early)
     columns = _ordered(space, feasible(space, facts, fixed, search), size, gpu, family, fixed)
     times = predict(family, space, columns, size, gpu)
     launches = family == WARPGROUP and _LAUNCH in space.options and _LAUNCH not in fixed
-    if launches and early_weights.KNOB in space.options and early_weights.applies(size, gpu, fixed):
+    if launches and is_early:
         columns, times = early_weights.choose(columns, times, size, gpu)
     elif launches and not fixed.get(early_weights.KNOB) and warpgroup.launches_differ(size, gpu):
         columns, times = _launched(columns, times, size, gpu)
+    if family == WARPGROUP and stagger.KNOB in space.options and stagger.KNOB not in fixed and columns.count:
+        columns = stagger.choose(columns, size)
     # Of settings that take equally long, the first in the order of the knobs' options.
     order = np.argsort(times["total"] * _caution(family, columns, size, gpu), kind="stable")
     searched = tuple(

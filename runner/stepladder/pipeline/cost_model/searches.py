@@ -10,7 +10,12 @@ from stepladder.pipeline.cost_model.columns import Array, Columns
 from stepladder.pipeline.cost_model.constants import WARPGROUP
 from stepladder.pipeline.cost_model.gpu import Gpu
 from stepladder.pipeline.cost_model.space import Search
-from stepladder.pipeline.cost_model.terms import Size, blocks_that_fit, ceil_divide, cut
+from stepladder.pipeline.cost_model.terms import INSTRUCTION_ROWS, Size, blocks_that_fit, ceil_divide, cut
+
+# Tiles whose rows are no multiples of those of an instruction: rows come in multiples of so many, up to those of a box
+# of TMA, and so many are of one warpgroup; splits of k, and waves of blocks.
+_EIGHT, _MOST_ROWS, _PARTIAL_ROWS = 8, 256, 192
+_PARTIAL_WAVES = ((1, 1), (1, 2), (1, 3), (2, 1))
 
 # A setting for which one of these does not hold makes the same kernel as another, or one that is never faster. Sums of
 # 32 bits: beyond 192 registers of them a warpgroup spills, and of three warpgroups beyond 96, since the register file
@@ -27,7 +32,7 @@ _USEFUL_WARPGROUP = (
     "schedule == 'cooperative' or consumer_warpgroups == 1",
     "block_k * a_bits >= 1024 or block_k >= k",
     "split_k > 1 or split_k_workspace == 'cluster'",
-    "split_k > 1 or persistent_blocks > 0 or min_blocks_per_sm > 1",
+    "split_k > 1 or persistent_blocks > 0 or min_blocks_per_sm > 1 or block_m % 64",
     # Two blocks on a multiprocessor, for the small matmuls of a batch: each hides what the other waits for, so that
     # neither loops over tiles. With less than four stages, those that split k among them, they took 1.4 to 1.6 times as
     # long as predicted (docs/results/two_blocks.json). Their shared memory must fit, and ptxas refuses a wgmma whose
@@ -38,7 +43,7 @@ _USEFUL_WARPGROUP = (
     "min_blocks_per_sm < 2 or block_n // 2 + 26 <= 32768 // threads // 8 * 8",
     "min_blocks_per_sm < 2 or accumulator_registers * tile_warpgroups <= 144",
     (
-        "split_k > 1 or epilogue == 'tma' or (m * c_bits % 128 if c_layout == 'column' else "
+        "split_k > 1 or epilogue == 'tma' or block_m % 64 or (m * c_bits % 128 if c_layout == 'column' else "
         "block_n * c_bits % 256 or n * c_bits % 128) or products > 1 and m < block_m "
         "or results > 1 and (block_n * result_bits % 256 or n * result_bits % 128)"
     ),
@@ -64,6 +69,15 @@ _USEFUL_WARPGROUP = (
     "epilogue != 'rows' or epilogue_stages == 1 or block_n * row_bits * products > epilogue_stages * 512",
     "tile_scheduler == 'data_parallel' or tiles > persistent_blocks and tiles % persistent_blocks != 0",
 )
+# Rows that one wgmma multiplies: tiles of others have rows in shared memory that no load fills.
+_WHOLE = f"block_m % {INSTRUCTION_ROWS} == 0"
+# Such tiles were measured for products of few rows whose kernels load weights early, in forms of these kinds.
+_USEFUL_PARTIAL = (
+    "block_n < n + 8",
+    f"schedule == 'cooperative' and consumer_warpgroups == (block_m + {_PARTIAL_ROWS - 1}) // {_PARTIAL_ROWS}",
+    "cluster_m * cluster_n == 1 and split_k_workspace == 'cluster'",
+    "persistent_blocks == 0",
+)
 # A thread's registers: its accumulators, two sets of fragments, or one and tiles on their way through registers, and 40
 # besides. It has 255 at most, and a block 65536; beyond that it spills.
 _SUMS = "products * warp_m * warp_n * acc_bits // 1024"
@@ -87,6 +101,30 @@ _USEFUL_WARP = (
 )
 
 
+def _partial_tiles(size: Size, gpu: Gpu) -> list[tuple[int, int]]:
+    """Returns the rows and splits of tiles that make even waves, the rows in multiples of eight.
+
+    A product that HBM bounds ends when the last multiprocessor has read its weights: with tiles in multiples of 64
+    rows, few extents divide well by the number of multiprocessors.
+    """
+    found = []
+    for splits, waves in _PARTIAL_WAVES:
+        tiles = int(blocks_that_fit(np.array([float(splits)]), gpu)[0]) // splits * waves
+        rows = int(ceil_divide(ceil_divide(size.m, tiles), _EIGHT)) * _EIGHT
+        if rows % INSTRUCTION_ROWS and rows <= _MOST_ROWS:
+            found.append((rows, splits))
+    return found
+
+
+def _useful(size: Size, gpu: Gpu, is_early: bool) -> tuple[str, ...]:
+    """Returns the expressions that a setting is dropped for if one of them does not hold."""
+    tiles = _partial_tiles(size, gpu) if is_early and size.a_layout == "row" else []
+    rows = [f"block_m == {rows}" for rows in sorted({rows for rows, _ in tiles})]
+    both = [f"block_m == {rows} and split_k == {splits}" for rows, splits in tiles]
+    kinds = [f"{_WHOLE} or {text}" for text in _USEFUL_PARTIAL]
+    return (" or ".join([_WHOLE, *rows]), " or ".join([_WHOLE, *both]), *kinds, *_USEFUL_WARPGROUP)
+
+
 def _persistent_blocks(size: Size, gpu: Gpu) -> Callable[[Columns], list[Array]]:
     """Returns what to try for the number of persistent blocks: none; as many as fit; and as few as take no more waves
     than those, which then all end together."""
@@ -102,13 +140,14 @@ def _persistent_blocks(size: Size, gpu: Gpu) -> Callable[[Columns], list[Array]]
     return propose
 
 
-def search_of(family: str, size: Size, gpu: Gpu) -> Search:
+def search_of(family: str, size: Size, gpu: Gpu, is_early: bool) -> Search:
     """Returns what is searched for a problem.
 
     Args:
         family: of the kernels, WARPGROUP or WARP.
         size: of the problem.
         gpu: that runs it.
+        is_early: whether kernels may load weights early; see `early_weights.applies`.
     """
     if family == WARPGROUP:
         return Search(
@@ -130,6 +169,6 @@ def search_of(family: str, size: Size, gpu: Gpu) -> Search:
             ),
             "stages",
             {"persistent_blocks": _persistent_blocks(size, gpu)},
-            _USEFUL_WARPGROUP,
+            _useful(size, gpu, is_early),
         )
     return Search(("block_m", "block_n", "warp_m", "warp_n", "block_k", "prefetch", "stages"), "", {}, _USEFUL_WARP)

@@ -43,13 +43,24 @@ _HIDDEN_TRAFFIC = 0.02
 
 def matrix_step(block_m: Array, block_n: Array, block_k: Array, size: Size, gpu: Gpu, factor: float) -> Array:
     """Returns the time of the matrix unit for a k step. Source: peak rate of the data sheet, times a fitted factor for
-    the clock that power allows."""
+    the clock that power allows.
+
+    Args:
+        block_m, block_n, block_k: of the tile and the step.
+        size: of the problem.
+        gpu: with its peak rate.
+        factor: fitted.
+    """
     rate = gpu.multiply_adds(WARPGROUP, size.acc_type) * 2.0 / size.in_bytes
     return gpu.microseconds(block_m * block_n * block_k / rate) * factor
 
 
 def products_of(split: Array | float) -> Array | float:
-    """Returns how many products of tiles are one product: three of operands of f32 in two parts (`split_into_tf32`)."""
+    """Returns how many products of tiles are one product: three of operands of f32 in two parts (`split_into_tf32`).
+
+    Args:
+        split: parts of an operand.
+    """
     return 2 * split - 1
 
 
@@ -62,6 +73,10 @@ def shared_step(
     What A is made from in registers is read once.
 
     Args:
+        block_m, block_n, block_k: of the tile and the step.
+        size: of the problem.
+        gpu: with the peak rate of shared memory.
+        fraction: of that rate, fitted.
         split: parts of an operand, 2 of one that is split; see `products_of`.
     """
     rows = block_m / INSTRUCTION_ROWS * products_of(split)
@@ -76,6 +91,11 @@ def waves_of(tiles: Tiles, knobs: Columns, gpu: Gpu) -> tuple[Array, Array, Arra
     Persistent blocks loop over tiles; other blocks have one tile each. More persistent clusters than fit wait for a
     second pass. With stream-K, each block gets a share of the tail, of half a tile at least. Source: counting;
     how many clusters fit is measured (`Gpu.clusters`).
+
+    Args:
+        tiles: that blocks compute.
+        knobs: with the cluster, the splits and the scheduler.
+        gpu: whose multiprocessors run blocks.
     """
     split = knobs.floats("split_k", 1)
     in_cluster = np.where(np.asarray(knobs.column("split_k_workspace", "cluster")) == "cluster", split, 1.0)
@@ -98,7 +118,14 @@ def waves_of(tiles: Tiles, knobs: Columns, gpu: Gpu) -> tuple[Array, Array, Arra
 def repacking_time(size: Size, gpu: Gpu, constants: dict[str, float], split: Array | float = 1.0) -> Number:
     """Returns the time of the kernels that copy operands whose rows are no multiple of 16 bytes, or split operands into
     parts: each element is read once and written once for each part, at the rate of HBM, and a kernel takes a launch and
-    a prologue. Source: counting."""
+    a prologue. Source: counting.
+
+    Args:
+        size: of the problem.
+        gpu: with the rate of its memory.
+        constants: fitted, of kernels on wgmma.
+        split: parts of an operand; see `products_of`.
+    """
     total: Number = 0.0
     operands = (
         (size.k if size.a_layout == "row" else size.m, size.a_matrices * size.m, 1.0),
@@ -114,7 +141,12 @@ def repacking_time(size: Size, gpu: Gpu, constants: dict[str, float], split: Arr
 def launches_differ(size: Size, gpu: Gpu) -> bool:
     """Tells whether the L2 cache keeps more of a problem's operands where launches are not dependent: blocks then
     return to their multiprocessors, and each part of the cache keeps their tiles. Source: measured,
-    docs/results/model_edge_bf16-bf16.json."""
+    docs/results/model_edge_bf16-bf16.json.
+
+    Args:
+        size: of the problem.
+        gpu: whose L2 cache holds operands.
+    """
     constants = gpu.constants[WARPGROUP]
     parts = [uncached(size, gpu, constants[name], constants["evicted"]) for name in ("cached", "cached_in_place")]
     return bool(np.any(parts[0] > parts[1]))
@@ -123,7 +155,12 @@ def launches_differ(size: Size, gpu: Gpu) -> bool:
 def is_kept_in_place(size: Size, gpu: Gpu) -> bool:
     """Tells whether the L2 cache keeps half of a problem's operands at least where launches are not dependent. Where it
     keeps less, a dependent launch is faster: 16 x 5120 x 5120 reaches 0.97 of cuBLAS, by itself 0.93. Source: measured,
-    docs/results/decode_limits.json and decode_settings.json."""
+    docs/results/decode_limits.json and decode_settings.json.
+
+    Args:
+        size: of the problem.
+        gpu: whose L2 cache holds operands.
+    """
     constants = gpu.constants[WARPGROUP]
     return bool(np.all(uncached(size, gpu, constants["cached_in_place"], constants["evicted"]) <= _MOST_EVICTED))
 

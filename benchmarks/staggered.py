@@ -1,0 +1,151 @@
+"""Times kernels of cooperative consumers that end a tile together, and one after the other (knob `stagger`).
+
+Drawn problems (`drawn_forms.py`) and those of `figures.py` whose kernel has two or three cooperative consumers by the
+default knobs, each without `stagger`, with one step, and with one step less than the stages of the pipeline, beside the
+first library call.
+
+Where MLIR and ptxas are, and then on the machine with the GPU, with PyTorch:
+
+    python benchmarks/staggered.py build FOLDER
+    python benchmarks/staggered.py measure FOLDER RESULT.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import drawn_forms
+import duel
+import stepladder
+from common import new_parser, run, write_result
+from drawn_forms import BURST, LARGEST_DIFFERENCE, Form, payload
+from figures import FIGURES
+from form_libraries import libraries
+from fused_epilogues import PIPELINE, TARGET
+from stepladder.measure.timing import Contestant
+from stepladder.runtime.device import Device
+from stepladder.runtime.errors import StepladderError
+
+SEED, COUNT = 20261201, 60
+# Numbers of the drawn problems that have such kernels.
+_DRAWN = (6, 20, 22, 23, 33, 40, 58)
+_FIGURES = (0, 3, 7, 8, 9, 10, 11)
+_PLAN = "staggered.json"
+_MOST = 7
+
+
+def forms() -> list[Form]:
+    """Returns the problems."""
+    drawn, figures = drawn_forms.draw(COUNT, SEED), [form for part in FIGURES.values() for form in part]
+    return [*(drawn[number] for number in _DRAWN), *(figures[number] for number in _FIGURES)]
+
+
+def build(folder: Path) -> None:
+    """Builds the kernels of all problems.
+
+    Args:
+        folder: of the bundles and of what each holds.
+    """
+    from stepladder.pipeline.context import mlir_context
+    from stepladder.pipeline.functions import build_any
+    from stepladder.pipeline.request import Request
+
+    plan: dict[str, dict[str, int]] = {}
+    for number, form in enumerate(forms()):
+        with mlir_context():
+            build_any(payload(form), "form.mlir", Request(PIPELINE, {"target": TARGET}, tuned=True)).write(folder / "0")
+        knobs = next(
+            made["knobs"]
+            for path in (folder / "0").rglob("manifest.json")
+            if "knobs" in (made := json.loads(path.read_text()))
+        )
+        for steps in sorted({0, 1, min(knobs["stages"] - 1, _MOST)}):
+            name = f"{number}_{steps}"
+            with mlir_context():
+                request = Request(PIPELINE, {**knobs, "stagger": steps})
+                build_any(payload(form), "form.mlir", request).write(folder / name)
+            plan.setdefault(str(number), {})[name] = steps
+    (folder / _PLAN).write_text(json.dumps(plan) + "\n")
+
+
+def measure(device: Device, folder: Path, form: Form, planned: dict[str, int]) -> dict[str, Any]:
+    """Checks and times the kernels of a problem.
+
+    Args:
+        device: the GPU.
+        folder: of the bundles.
+        form: the problem.
+        planned: name of a bundle -> steps that wait.
+
+    Returns:
+        The entry of the result: ratios to the library call by these steps.
+
+    Raises:
+        StepladderError: the numbers are wrong.
+    """
+    import torch
+
+    operands = drawn_forms.operands_of(form)
+    a, b, c, *rest = operands
+    stream = torch.cuda.ExternalStream(device.stream, device=c.device)
+    kernels = []
+    for name, steps in planned.items():
+        enqueue = functools.partial(stepladder.load(folder / name), a, b, *rest, out=c, stream=stream)
+        torch.cuda.synchronize()
+        with duel.watched(form.name):
+            enqueue()
+            device.synchronize()
+        if drawn_forms.difference_of(form, operands) > LARGEST_DIFFERENCE:
+            raise StepladderError(f"{form.name}: wrong with stagger = {steps}")
+        kernels.append(Contestant(str(steps), form.flops, enqueue))
+    for operand in (a, b, *rest):
+        operand.normal_()
+    torch.cuda.synchronize()
+    baseline, call = next(iter(libraries(form, operands, stream).items()))
+    contest = duel.Duel(device, Contestant(baseline, form.flops, call), kernels)
+    try:
+        measured = contest.run(BURST, 5)
+    finally:
+        contest.free()
+    ratios = {steps: found["ratio_spread"]["median"] for steps, found in measured["kernels"].items()}
+    return {"form": form.name, "baseline": baseline, "ratios": ratios}
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
+    parser = new_parser(__doc__)
+    parser.add_argument("what", choices=["build", "measure"], help="which half to run")
+    parser.add_argument("folder", type=Path, help="of the kernels")
+    parser.add_argument("out", type=Path, nargs="?", help="file of the result, for measure")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Builds the kernels, or measures them and writes the result after each problem.
+
+    Args:
+        arguments: of the command line; those of the process unless told.
+    """
+    parser = make_parser()
+    args = parser.parse_args(arguments)
+    if args.what == "build":
+        build(args.folder)
+        return
+    if args.out is None:
+        parser.error("measure needs the file of the result")
+    plan = json.loads((args.folder / _PLAN).read_text())
+    with Device() as device:
+        result = {**duel.header(device), "seed": SEED, "settings": []}
+        for number, form in enumerate(forms()):
+            result["settings"].append(measure(device, args.folder, form, plan[str(number)]))
+            print(result["settings"][-1], flush=True)
+            write_result(args.out, result)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,42 @@
+"""The choice of `stagger`: how many k steps cooperative consumers hold back, so that one ends a tile after the other.
+
+The rule is that of the problems which gained by it, of those that `benchmarks/staggered.py` measures: drawn ones and
+those of `figures.py`. Predicted times leave the knob out.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepladder.pipeline.cost_model.columns import Columns
+from stepladder.pipeline.cost_model.terms import Size
+
+KNOB = "stagger"
+# Tiles of fewer columns leave the tensor core idle while one warpgroup multiplies alone.
+_COLUMNS = 112
+# The last option of the knob.
+_MOST = 7
+_ELEMENT_BYTES = 2
+
+
+def choose(knobs: Columns, size: Size) -> Columns:
+    """Returns settings with the knob: one less than the stages, where kernels of two or more consumers gain by it.
+
+    Args:
+        knobs: columns of the pipeline's knobs.
+        size: of the product.
+    """
+    stages = knobs.floats("stages", 1)
+    steps = np.ceil(size.k / knobs.floats("block_k"))
+    gains = (
+        (size.in_bytes == _ELEMENT_BYTES)
+        & (not size.in_registers)
+        & (np.asarray(knobs.column("schedule", "cooperative")) == "cooperative")
+        & (np.asarray(knobs.column("tile_scheduler", "data_parallel")) == "data_parallel")
+        & (knobs.floats("consumer_warpgroups", 1) > 1)
+        & (knobs.floats("split_k", 1) == 1)
+        & (knobs.floats("block_n") * size.products >= _COLUMNS)
+        & (steps >= 2 * stages)
+    )
+    held = np.where(gains, np.minimum(stages - 1, _MOST), 0).astype(np.int64)
+    return Columns({**knobs.values, KNOB: held}, knobs.derived, knobs.count)

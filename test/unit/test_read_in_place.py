@@ -1,0 +1,85 @@
+"""Contractions whose operands TMA reads in another order from where they are, on the emulator."""
+
+import pytest
+
+from stepladder.emulator.functions import EmulatedFunction
+from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.functions import FunctionBuild, build_any
+from stepladder.pipeline.request import Request
+from stepladder.verify.function_check import check_function
+
+pytestmark = pytest.mark.usefixtures("needs_ptxas")
+
+
+def _contraction(spec: str, sizes: dict[str, int]) -> str:
+    """Returns a payload of the dimensions of A, B and C, as `einsum` writes them."""
+    inputs, c = spec.split("->")
+    a, b = inputs.split(",")
+    loops = dict.fromkeys(c + a + b)
+
+    def map_of(dimensions: str) -> str:
+        return f"affine_map<({', '.join(loops)}) -> ({', '.join(dimensions)})>"
+
+    def tensor(dimensions: str, element: str) -> str:
+        return f"tensor<{'x'.join(str(sizes[name]) for name in dimensions)}x{element}>"
+
+    return f"""func.func @contraction(%a: {tensor(a, "f16")}, %b: {tensor(b, "f16")}) -> {tensor(c, "f32")} {{
+  %zero = arith.constant 0.0 : f32
+  %0 = tensor.empty() : {tensor(c, "f32")}
+  %zeros = linalg.fill ins(%zero : f32) outs(%0 : {tensor(c, "f32")}) -> {tensor(c, "f32")}
+  %sums = linalg.contract indexing_maps = [{map_of(a)}, {map_of(b)}, {map_of(c)}]
+    ins(%a, %b : {tensor(a, "f16")}, {tensor(b, "f16")}) outs(%zeros : {tensor(c, "f32")}) -> {tensor(c, "f32")}
+  return %sums : {tensor(c, "f32")}
+}}
+"""
+
+
+def _built(spec: str, sizes: dict[str, int], **settings: int | str) -> FunctionBuild:
+    with mlir_context():
+        made = build_any(_contraction(spec, sizes), spec, Request("auto", {"target": "sm_90a", **settings}, tuned=True))
+    assert isinstance(made, FunctionBuild)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("spec", "sizes", "settings"),
+    [
+        # The last box reaches beyond the end of k.
+        ("mkl,lkn->mn", {"m": 24, "k": 3, "l": 32, "n": 40}, {}),
+        ("mpkl,lkpn->mn", {"m": 64, "p": 2, "k": 4, "l": 16, "n": 64}, {"cluster_m": 1, "cluster_n": 1}),
+        # The scores of an attention, of tensors with the heads inside of the sequence.
+        ("bshd,bthd->bhst", {"b": 2, "h": 2, "s": 24, "t": 40, "d": 32}, {}),
+        # Blocks of a cluster load slices of boxes for each other.
+        (
+            "mkl,lkn->mn",
+            {"m": 256, "k": 4, "l": 16, "n": 64},
+            {"block_m": 64, "block_n": 64, "consumer_warpgroups": 1, "cluster_m": 4, "split_k": 1},
+        ),
+    ],
+)
+def test_operands_are_read_in_place(spec: str, sizes: dict[str, int], settings: dict[str, int]) -> None:
+    made = _built(spec, sizes, **settings)
+    assert len(made.bundle.manifest.launches) == 1
+    assert made.bundle.manifest.workspace == 0
+    function = EmulatedFunction(made.bundle)
+    assert [report.describe() for report in check_function(made.bundle, function, 0) if not report.passed] == []
+    assert function.findings == []
+
+
+def test_rows_of_several_axes_are_copied() -> None:
+    made = _built("mkl,nlk->mn", {"m": 64, "k": 4, "l": 16, "n": 64})
+    assert len(made.bundle.manifest.launches) == 2
+
+
+def test_without_the_step_a_kernel_in_front_copies() -> None:
+    text = _contraction("mkl,lkn->mn", {"m": 64, "k": 4, "l": 16, "n": 64})
+    request = Request("wgmma", {"target": "sm_90a"}, without=("load_in_place",), tuned=True)
+    with mlir_context():
+        made = build_any(text, "without", request)
+    assert isinstance(made, FunctionBuild)
+    assert (len(made.bundle.manifest.launches), made.bundle.manifest.workspace) == (1, 64 * 64 * 2)
+
+
+def test_other_targets_copy() -> None:
+    made = _built("mkl,lkn->mn", {"m": 64, "k": 4, "l": 16, "n": 64}, target="sm_80")
+    assert len(made.bundle.manifest.launches) == 2
