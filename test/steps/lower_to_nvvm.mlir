@@ -100,3 +100,24 @@ gpu.module @kernels {
   }
   memref.global @shared_memory : memref<0xi8, #gpu.address_space<workgroup>> {alignment = 1024 : i64}
 }
+
+// -----
+
+// Sums of i32 wrap.
+// CHECK-LABEL: llvm.func @wraps(
+// CHECK-NOT: satfinite
+// CHECK: nvvm.mma.sync {{.*}}intOverflowBehavior = #nvvm.mma_int_overflow<wrapped>
+// CHECK-NOT: satfinite
+gpu.module @kernels {
+  gpu.func @wraps(%A: memref<4x4xi8>, %B: memref<2x4xi8>, %C: memref<2x2xi32>) kernel {
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0 : i8
+    %none = arith.constant 0 : i32
+    %a = vector.transfer_read %A[%c0, %c0], %zero {in_bounds = [true, true]} : memref<4x4xi8>, vector<4x4xi8>
+    %b = vector.transfer_read %B[%c0, %c0], %zero {in_bounds = [true, true]} : memref<2x4xi8>, vector<2x4xi8>
+    %c = vector.transfer_read %C[%c0, %c0], %none {in_bounds = [true, true]} : memref<2x2xi32>, vector<2x2xi32>
+    %d = nvgpu.mma.sync(%a, %b, %c) {mmaShape = [16, 8, 32]} : (vector<4x4xi8>, vector<2x4xi8>, vector<2x2xi32>) -> vector<2x2xi32>
+    vector.transfer_write %d, %C[%c0, %c0] {in_bounds = [true, true]} : vector<2x2xi32>, memref<2x2xi32>
+    gpu.return
+  }
+}

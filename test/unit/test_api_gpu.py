@@ -17,6 +17,7 @@ import pytest
 
 import stepladder
 from stepladder import functions as F
+from stepladder.payload.writing import matmul_text
 
 if TYPE_CHECKING:
     from torch import Tensor, dtype
@@ -53,6 +54,15 @@ def product(a: Tensor, b: Tensor) -> Tensor:
 def close(torch: ModuleType, got: Tensor, wanted: Tensor, tolerance: float = 1e-2) -> None:
     assert got.shape == wanted.shape
     assert (got.double() - wanted).abs().max() <= tolerance * max(1.0, wanted.abs().max().item())
+
+
+@pytest.mark.parametrize("pipeline", ["mma_sync", "wmma", "wgmma"])
+def test_sums_of_integers_wrap(pipeline: str) -> None:
+    k = 2**31 // (128 * 128) + 32
+    payload = matmul_text(16, 16, k, a_type="i8", b_type="i8", acc_type="i32", c_type="i32", accumulate=False)
+    a = np.full((16, k), -128, np.int8)
+    total = stepladder.compile(payload, pipeline=pipeline)(a, np.ascontiguousarray(a.T))
+    assert (total == -(2**31) + 32 * 128 * 128).all()
 
 
 def test_layouts_types_and_batches(torch: ModuleType) -> None:

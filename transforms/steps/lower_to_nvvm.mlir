@@ -43,6 +43,15 @@ module attributes {transform.with_named_sequence} {
     // fragments.
     %6 = transform.apply_registered_pass "convert-scf-to-cf" to %5 : (!transform.any_op) -> !transform.any_op
     %7 = transform.apply_registered_pass "convert-nvgpu-to-nvvm" to %6 : (!transform.any_op) -> !transform.any_op
+    // Sums of i32 wrap in the payload; the conversion lets them saturate.
+    %wrapped = transform.param.constant #nvvm.mma_int_overflow<wrapped> -> !transform.any_param
+    transform.foreach %7 : !transform.any_op {
+    ^bb0(%each: !transform.any_op):
+      %products = transform.structured.match ops{["nvvm.mma.sync"]}
+        attributes{intOverflowBehavior = #nvvm.mma_int_overflow<satfinite>} in %each
+        : (!transform.any_op) -> !transform.any_op
+      transform.annotate %products "intOverflowBehavior" = %wrapped : !transform.any_op, !transform.any_param
+    }
     // Bare pointers: the kernel takes one pointer a buffer, which the launcher passes, instead of a memref descriptor.
     %8 = transform.apply_registered_pass "convert-gpu-to-nvvm"
       with options = {"use-bare-ptr-memref-call-conv" = true, "index-bitwidth" = 64 : i64} to %7

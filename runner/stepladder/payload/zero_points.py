@@ -26,7 +26,6 @@ from stepladder.payload.refusal import refuse
 from stepladder.payload.shifted_numbers import RESHAPES, SIGN, SUMS, ShiftedFactor, ShiftedNumber, factors_of, number_of
 from stepladder.runtime.errors import StepladderError
 
-_LONGEST = (1 << 31) // (SIGN * SIGN) - 1  # products of i8 whose sums stay in i32
 _ACCEPTED = (
     "accepted: linalg ops on tensors that sum products of i8, each less a zero point, in i32, as "
     "linalg.quantized_matmul does; zero points of up to 32 bits, the same for all products of a sum"
@@ -64,7 +63,6 @@ def expand(function: ir.Operation) -> list[ir.Value]:
         if is_quantized and factors is None:
             raise refuse(op, f"{op.name} has zero points of another form, or is on buffers", _ACCEPTED)
         if factors is not None and (bodies.factors(item) is None or any(map(_is_shifted, factors))):
-            _check_length(item)
             found += _rewrite(item, factors)
     return found
 
@@ -75,16 +73,6 @@ def _is_shifted(factor: ShiftedFactor) -> bool:
     are_extensions = all(names is not None and set(names) <= set(bodies.EXTENSIONS) for names in casts)
     has_zero = factor.number.offset != 0 or factor.zero is not None
     return has_zero or factor.number.is_unsigned or not are_extensions
-
-
-def _check_length(item: bodies.Structured) -> None:
-    """Raises StepladderError where sums of products of i8 can leave i32, at which matrix units saturate."""
-    if _length(item) > _LONGEST:
-        raise refuse(
-            item.op,
-            f"{item.op.name} has zero points, and sums {_length(item)} products",
-            f"accepted: at most {_LONGEST}, whose sums without zero points stay in i32",
-        )
 
 
 def _length(item: bodies.Structured) -> int:
