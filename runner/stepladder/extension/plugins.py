@@ -68,7 +68,11 @@ def load_file(path: str) -> None:
     module.__file__ = path
 
     def run() -> types.ModuleType:
-        exec(compile(source, path, "exec", dont_inherit=True), module.__dict__)
+        try:
+            code = compile(source, path, "exec", dont_inherit=True)
+        except ValueError as error:  # how Python before 3.11.4 refuses null bytes
+            raise SyntaxError(str(error), (path, 0, 0, None)) from None
+        exec(code, module.__dict__)
         return module
 
     sys.modules[module.__name__] = module  # as an import does: dataclasses and pickle look there
