@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -97,6 +97,8 @@ class Columns:
         self.derived = derived
         self.count = count
         self._results: dict[str, Result] = {}
+        self._without: Columns | None = None
+        self._dependent: Collection[str] = ()
 
     def __contains__(self, name: str) -> bool:
         return name in self.values or name in self.derived
@@ -136,6 +138,18 @@ class Columns:
         count = int(np.count_nonzero(chosen)) if chosen.dtype == bool else len(chosen)
         return Columns(values, self.derived, count)
 
+    def with_knob(self, name: str, value: Column, dependent: Collection[str]) -> Columns:
+        """Returns the settings with one more knob. What does not depend on it is evaluated once for all its values.
+
+        Args:
+            name: of the knob.
+            value: one for all settings, or one a setting.
+            dependent: the derived names that depend on the knob.
+        """
+        bound = Columns({**self.values, name: value}, self.derived, self.count)
+        bound._without, bound._dependent = self, dependent
+        return bound
+
     def evaluate(self, text: str) -> Result:
         """Returns the value of an expression for every setting.
 
@@ -153,6 +167,8 @@ class Columns:
             return Result(self.values[name])
         if name not in self.derived:
             raise UnknownName(name)
+        if self._without is not None and name not in self._dependent:
+            return self._without._named(name)
         if name not in self._results:
             self._results[name] = Result(0, False)  # what a name derived from itself finds
             self._results[name] = self.evaluate(self.derived[name])

@@ -1,12 +1,13 @@
 """All knob settings that a pipeline accepts for a problem, as columns.
 
 Knobs are bound one after the other. A requirement of a step is checked for all settings at once, as soon as the knobs
-that it depends on are bound, so that refused settings are not combined with values of further knobs.
+that it depends on are bound, so that refused settings are not combined with values of further knobs. What does not
+depend on the last knob is evaluated once for all its values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,18 +66,65 @@ class Search:
     useful: tuple[str, ...]
 
 
-def _expand(columns: Columns, name: str, values: Sequence[int | str | Array]) -> Columns:
-    """Returns every setting with every value of one more knob, values that are proposed twice once."""
-    if len(values) == 1 and not isinstance(values[0], np.ndarray):  # one value for all settings needs no column
-        return Columns({**columns.values, name: values[0]}, columns.derived, columns.count)
-    proposed = [np.broadcast_to(np.asarray(value), (columns.count,)) for value in values]
-    fresh = [np.ones(columns.count, bool)]
-    for number, column in enumerate(proposed[1:], 1):
-        same = [column == other for other in proposed[:number]] if isinstance(values[number], np.ndarray) else []
-        fresh.append(~np.logical_or.reduce(same) if same else fresh[0])
-    chosen = np.concatenate([np.flatnonzero(keep) for keep in fresh])
-    column = np.concatenate([values_[keep] for values_, keep in zip(proposed, fresh)])
-    return Columns({**columns.take(chosen).values, name: column}, columns.derived, len(chosen))
+# Up to so many settings with all values of a knob, it is faster to check all of them together than value by value.
+_FEW = 4000
+
+
+def _expand(
+    columns: Columns,
+    name: str,
+    values: Sequence[int | str | Array],
+    rules: Sequence[Rule],
+    dependent: Collection[str],
+    *,
+    is_first_enough: bool = False,
+) -> Columns:
+    """Returns every setting with every value of one more knob that rules accept; values proposed twice count once.
+
+    Args:
+        columns: the settings.
+        name: of the knob.
+        values: of the knob: one for all settings, or one a setting.
+        rules: that can be checked once the knob is bound.
+        dependent: the derived names that depend on the knob.
+        is_first_enough: a setting gets the first of the values that it can have.
+    """
+    if columns.count * len(values) <= _FEW and len(values) > 1 and not is_first_enough:
+        places = [np.flatnonzero(_is_fresh(columns, values, number)) for number in range(len(values))]
+        values = [np.concatenate([_column(columns, value)[own] for value, own in zip(values, places)])]
+        columns = columns.take(np.concatenate(places))
+    chosen: list[Array] = []
+    bound: list[Array] = []
+    taken = np.zeros(columns.count, bool)
+    for number, value in enumerate(values):
+        keep = _is_fresh(columns, values, number) & ~taken
+        attempt = columns.with_knob(name, value, dependent)
+        for rule in rules:
+            if keep.any():
+                keep = keep & _satisfied(attempt, rule)
+        if len(values) == 1 and not isinstance(value, np.ndarray):  # one value for all settings needs no column
+            return Columns(attempt.values, columns.derived, columns.count) if keep.all() else attempt.take(keep)
+        if is_first_enough:
+            taken |= keep
+        chosen.append(np.flatnonzero(keep))
+        bound.append(_column(columns, value)[chosen[-1]])
+        if taken.all():
+            break
+    places = np.concatenate(chosen)
+    return Columns({**columns.take(places).values, name: np.concatenate(bound)}, columns.derived, len(places))
+
+
+def _column(columns: Columns, value: int | str | Array) -> Array:
+    return np.broadcast_to(np.asarray(value), (columns.count,))
+
+
+def _is_fresh(columns: Columns, values: Sequence[int | str | Array], number: int) -> Array:
+    """Returns for which settings a proposed value is none of those before it."""
+    fresh = np.ones(columns.count, bool)
+    if isinstance(values[number], np.ndarray):
+        for other in values[:number]:
+            fresh = fresh & (_column(columns, values[number]) != _column(columns, other))
+    return fresh
 
 
 class _Rules:
@@ -87,27 +135,20 @@ class _Rules:
             (rule, (set(scope.roots(rule.requires)) | set(scope.roots(rule.runs_if or "1"))) & knobs) for rule in rules
         ]
         self.bound: set[str] = set()
-        self.checked = 0
 
-    def accepted(self, columns: Columns, name: str | None) -> Columns:
-        """Returns the settings that satisfy what can be checked once knob `name` is bound too."""
-        if name is not None:
-            self.bound.add(name)
+    def bind(self, name: str) -> list[Rule]:
+        """Returns the rules that can be checked once knob `name` is bound too, each once."""
+        self.bound.add(name)
         ready = [rule for rule, needed in self.pending if needed <= self.bound]
         self.pending = [(rule, needed) for rule, needed in self.pending if not needed <= self.bound]
-        for rule in ready:
-            self.checked += 1
-            keep = _satisfied(columns, rule)
-            if not keep.all():
-                columns = columns.take(keep)
-        return columns
+        return ready
 
 
 def _satisfied(columns: Columns, rule: Rule) -> Array:
-    holds = columns.evaluate(rule.requires).holds(columns.count)
-    if rule.runs_if is not None:
-        holds = holds | ~columns.evaluate(rule.runs_if).holds(columns.count)
-    return holds
+    if rule.runs_if is None:
+        return columns.evaluate(rule.requires).holds(columns.count)
+    runs = columns.evaluate(rule.runs_if).holds(columns.count)
+    return columns.evaluate(rule.requires).holds(columns.count) | ~runs if runs.any() else ~runs
 
 
 def _options(
@@ -154,35 +195,24 @@ def _bound(
 ) -> Columns:
     order = [name for name in search.order if name in space.options]
     others = [name for name in space.options if name not in order and name != search.most]
+    if search.most in space.options:
+        order.append(search.most)
     rules = _Rules(requirements, scope, set(space.options))
+    dependent = _dependent(space, scope)
     columns = Columns(facts, space.derived, 1)
     for name in [*others, *order]:
-        columns = _expand(columns, name, _options(space, columns, name, fixed, search))
-        columns = rules.accepted(columns, name)
-    if search.most not in space.options:
-        return rules.accepted(columns, None)
-    values = _options(space, columns, search.most, fixed, search)
-    return _largest(
-        columns,
-        search.most,
-        sorted((int(value) for value in values), reverse=True),
-        [rule for rule, _ in rules.pending],
-    )
+        values = _options(space, columns, name, fixed, search)
+        is_most = name == search.most
+        if is_most:
+            values = sorted((int(value) for value in values), reverse=True)
+        columns = _expand(columns, name, values, rules.bind(name), dependent.get(name, ()), is_first_enough=is_most)
+    return columns
 
 
-def _largest(columns: Columns, name: str, values: Sequence[int], rules: Sequence[Rule]) -> Columns:
-    """Returns every setting with the largest value of one more knob that it can have; drops those that have none."""
-    found: list[Columns] = []
-    for value in values:
-        if found and not columns.count:
-            break
-        attempt = Columns({**columns.values, name: np.full(columns.count, value)}, columns.derived, columns.count)
-        keep = np.ones(columns.count, bool)
-        for rule in rules:
-            keep = keep & _satisfied(attempt, rule)
-        found.append(attempt.take(keep))
-        columns = columns.take(~keep)
-    kept = [part for part in found if part.count] or found[:1]
-    names = [key for key, value in kept[0].values.items() if isinstance(value, np.ndarray)]
-    joined = {key: np.concatenate([part.values[key] for part in kept]) for key in names}
-    return Columns({**kept[0].values, **joined}, columns.derived, sum(part.count for part in kept))
+def _dependent(space: Space, scope: Scope) -> dict[str, set[str]]:
+    """Returns, by knob, the derived names that depend on it."""
+    found: dict[str, set[str]] = {}
+    for name, text in space.derived.items():
+        for root in scope.roots(text):
+            found.setdefault(root, set()).add(name)
+    return found
