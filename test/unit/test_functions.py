@@ -357,15 +357,16 @@ def test_stablehlo_as_jax_writes_it() -> None:
     unsigned = JAX.replace("f16>", "ui8>").replace("0.000000e+00", "0")
     with pytest.raises(StepladderError, match=r"a cast of tensor<24x16xui8> to tensor<24x16xi8> is left"):
         stepladder.compile(unsigned, device="emulator", target="sm_90a")
-    with pytest.raises(StepladderError, match=r"'chlo\.erfc' is an op of CHLO") as caught:
-        stepladder.compile(JAX.replace("stablehlo.maximum", "chlo.erfc"), device="emulator", target="sm_90a")
+    with pytest.raises(StepladderError, match=r"'chlo\.lgamma' is an op of CHLO") as caught:
+        stepladder.compile(JAX.replace("stablehlo.maximum", "chlo.lgamma"), device="emulator", target="sm_90a")
     assert (caught.value.location or "").endswith(":18")
 
 
 def test_concatenations_of_stablehlo() -> None:
     """A rotary embedding as JAX writes it, and ops of CHLO that others compute."""
     text = """module @jit_rope {
-  func.func public @main(%arg0: tensor<8x16xf16>, %arg1: tensor<16x16xf16>) -> (tensor<8x16xf16>, tensor<8x16xf16>) {
+  func.func public @main(%arg0: tensor<8x16xf16>, %arg1: tensor<16x16xf16>)
+      -> (tensor<8x16xf16>, tensor<8x16xf16>, tensor<8x16xf16>) {
     %0 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0]
       : (tensor<8x16xf16>, tensor<16x16xf16>) -> tensor<8x16xf16>
     %1 = stablehlo.slice %0 [0:8, 0:8] : (tensor<8x16xf16>) -> tensor<8x8xf16>
@@ -374,14 +375,16 @@ def test_concatenations_of_stablehlo() -> None:
     %4 = stablehlo.concatenate %3, %1, dim = 1 : (tensor<8x8xf16>, tensor<8x8xf16>) -> tensor<8x16xf16>
     %5 = chlo.square %0 : tensor<8x16xf16> -> tensor<8x16xf16>
     %6 = chlo.erf %5 : tensor<8x16xf16> -> tensor<8x16xf16>
-    return %4, %6 : tensor<8x16xf16>, tensor<8x16xf16>
+    %7 = chlo.erfc %5 : tensor<8x16xf16> -> tensor<8x16xf16>
+    return %4, %6, %7 : tensor<8x16xf16>, tensor<8x16xf16>, tensor<8x16xf16>
   }
 }
 """
     function = stepladder.compile(text, device="emulator", target="sm_80")
     x, w = (np.random.default_rng(0).integers(-2, 3, shape).astype(np.float16) for shape in ((8, 16), (16, 16)))
     product = (x @ w / 16).astype(np.float16)
-    rotated, errors = function(x, (w / 16).astype(np.float16))
+    rotated, errors, complements = function(x, (w / 16).astype(np.float16))
     assert np.array_equal(rotated, np.concatenate([-product[:, 8:], product[:, :8]], 1))
     wanted = [math.erf(float(value)) for value in np.square(product.astype(np.float64)).ravel()]
     assert np.abs(errors.ravel() - wanted).max() < 1e-3
+    assert np.abs(complements.ravel() + wanted - 1).max() < 1e-3

@@ -16,10 +16,12 @@ from stepladder.runtime.errors import StepladderError
 
 _OP = re.compile(r"^\s*(?:%\S+(?:, %\S+)* = )?\"?stablehlo\.", re.MULTILINE)
 _CHLO = re.compile(r"\bchlo\.\w+")
+# Functions of CHLO that the dialect math has, by the same names.
+_FUNCTIONS = ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "erf", "erfc", "sinh", "tan")
 # Ops of CHLO that others compute, as lines of text, since the bindings do not parse CHLO.
 _EXPANDED = {
     re.compile(r"\bchlo\.square (%\S+) : (tensor<\S+>) -> \2(?!\S)"): r"stablehlo.multiply \1, \1 : \2",
-    re.compile(r"\bchlo\.erf (%\S+) : (tensor<\S+>) -> \2(?!\S)"): r"math.erf \1 : \2",
+    re.compile(rf"\bchlo\.({'|'.join(_FUNCTIONS)}) (%\S+) : (tensor<\S+>) -> \3(?!\S)"): r"math.\1 \2 : \3",
 }
 _LOADS = "builtin.module(func.func(convert-torch-to-stablehlo))"
 _LOWERS = "builtin.module(inline,symbol-dce,stablehlo-legalize-to-linalg,canonicalize,cse)"
@@ -56,7 +58,7 @@ def lowered(text: str, name: str) -> str:
         raise StepladderError(
             f"'{chlo[0]}' is an op of CHLO, which the bindings have no passes for",
             location=f"{name}:{text.count(chr(10), 0, chlo.start()) + 1}",
-            notes=["accepted: ops of StableHLO, and of CHLO square and erf; GELU by tanh has no erfc"],
+            notes=[f"accepted: ops of StableHLO, and of CHLO square, {', '.join(_FUNCTIONS)}"],
         )
     try:
         torch = importlib.import_module(f"{PREFIX}.dialects.torch")
