@@ -135,7 +135,7 @@ def test_functions_of_complex_numbers(torch: ModuleType) -> None:
     """Absolute values of large and infinite numbers, and quotients of small ones."""
 
     def form(x: Tensor, size: Tensor) -> tuple[Tensor, ...]:
-        return x.abs(), x[:3].exp(), torch.polar(size, size), 1 / x[1:3]
+        return x.abs(), x[:3].exp(), torch.polar(size, size), 1 / x[1:3], x.angle()
 
     x = torch.tensor([1e-30 - 2j, 3e30 + 4e30j, 3e-30 - 4e-30j, complex("inf"), 0j], dtype=torch.complex64)
     x[0] = 1 - 2j

@@ -162,6 +162,7 @@ _OPS: dict[Any, Callable[..., Any]] = {
     _aten.conj_physical.default: lambda x: x.conjugate,
     _aten.resolve_conj.default: lambda x: x,
     _aten.abs.default: _size,
+    _aten.angle.default: lambda x: torch.atan2(x.imaginary, x.real),
     _aten.exp.default: _exponential,
     _aten.reciprocal.default: _reciprocal,
     torch.ops.prims.convert_element_type.default: lambda x, dtype: _cast(x, dtype=dtype),
