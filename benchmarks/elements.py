@@ -21,8 +21,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 import stepladder
-from common import new_parser, run
-from torch_rounds import captured, in_turn, measure_cases
+from common import run
+from torch_rounds import bundles_parser, captured, in_turn, main_of_bundles
 
 SHAPES = ((64, 1024), (512, 4096), (4096, 4096))
 CASES = tuple((kind, *shape) for shape in SHAPES for kind in ("sum", "factors", "cast", "heads"))
@@ -145,22 +145,12 @@ def _repeated(call: Callable[[], object], count: int) -> Callable[[], None]:
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    parser = new_parser(__doc__ or "")
-    parser.add_argument("--compile", metavar="FOLDER", type=Path, help="write the bundles, and measure nothing")
-    parser.add_argument("--bundles", metavar="FOLDER", type=Path, help="measure the bundles")
-    parser.add_argument("--json", metavar="FILE", type=Path, help="write the result")
-    return parser
+    return bundles_parser(__doc__ or "")
 
 
 def main() -> int:
     """Compiles or measures all cases; returns the exit status."""
-    args = make_parser().parse_args()
-    if args.compile:
-        compile_all(args.compile)
-        return 0
-    if not args.bundles:
-        make_parser().error("one of --compile and --bundles is required")
-    return measure_cases(CASES, lambda case: measure(args.bundles, case), ("kind", "rows", "columns"), args.json)
+    return main_of_bundles(make_parser(), compile_all, CASES, measure, ("kind", "rows", "columns"))
 
 
 if __name__ == "__main__":

@@ -105,3 +105,41 @@ def measure_cases(
         date = datetime.now(timezone.utc).isoformat(timespec="seconds")
         write_result(file, {"date": date, "command": command_line(), "card": card, "cases": found})
     return 0 if all(case["passed"] for case in found) else 1
+
+
+def bundles_parser(description: str) -> argparse.ArgumentParser:
+    """Returns the parser of a script that compiles bundles without a GPU, and measures them without a compiler.
+
+    Args:
+        description: the script's docstring.
+    """
+    parser = new_parser(description)
+    parser.add_argument("--compile", metavar="FOLDER", type=Path, help="write the bundles, and measure nothing")
+    parser.add_argument("--bundles", metavar="FOLDER", type=Path, help="measure the bundles")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write the result")
+    return parser
+
+
+def main_of_bundles(
+    parser: argparse.ArgumentParser,
+    compile_all: Callable[[Path], None],
+    cases: Iterable[Case],
+    measure: Callable[[Path, Case], dict[str, Any]],
+    shown: tuple[str, ...],
+) -> int:
+    """Compiles or measures all cases, as the command line asks; returns the exit status.
+
+    Args:
+        parser: of `bundles_parser`.
+        compile_all: writes the bundles of all cases to a folder.
+        cases: what is measured.
+        measure: returns the result of a case, as for `measure_cases`, from the folder of the bundles.
+        shown: fields of a result that are printed.
+    """
+    args = parser.parse_args()
+    if args.compile:
+        compile_all(args.compile)
+        return 0
+    if not args.bundles:
+        parser.error("one of --compile and --bundles is required")
+    return measure_cases(cases, lambda case: measure(args.bundles, case), shown, args.json)

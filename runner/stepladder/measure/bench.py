@@ -164,7 +164,7 @@ def _one_problem(bundles: Sequence[Bundle]) -> Problem:
 
 
 def _rotation(problem: Problem, copies: int, l2_bytes: int) -> dict[str, int]:
-    """Describes copies of the operands in a result; says so where the L2 cache holds too much of them."""
+    """Returns how the operands are rotated, for a result; prints a note where the copies fit in two L2 caches."""
     size = copies * operand_bytes(problem)
     if size <= CACHES * l2_bytes:
         _say(f"note: {copies} copies of the operands fit in the L2 cache twice")

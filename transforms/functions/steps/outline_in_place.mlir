@@ -1,10 +1,10 @@
 // Outlines the ops whose results take the memory of arguments, which callers give away.
 //
 // A step of decoding replaces one row of a cache. As a function on tensors it returns another cache; a kernel would copy
-// all of it. Where the caller gives the memory of the old one to the new one, a kernel writes the row alone. The caller
-// says so by the attribute `tf.aliasing_output` of the argument, as JAX writes it for `donate_argnums`. The op becomes a
-// kernel of its own. A result that no elementwise op makes of the same elements, or whose argument another op reads too,
-// gets memory of its own.
+// all of it. Where the caller donates the memory of the old one to the new one, a kernel writes the row alone. The
+// attribute `tf.aliasing_output` marks a donated argument, as JAX writes it for `donate_argnums`. The op becomes a kernel
+// of its own. A result that no elementwise op makes of the same elements, or whose argument another op reads too, gets
+// memory of its own.
 //
 // Before:
 //   func.func @step(%cache: tensor<8x64xf16> {tf.aliasing_output = 0 : i32}, %row: tensor<64xf16>, ...) {

@@ -1,7 +1,7 @@
 """The choice of `stagger`: how many k steps cooperative consumers hold back, so that one ends a tile after the other.
 
 The rule is that of the problems which gained by it, of those that `benchmarks/staggered.py` measures: drawn ones and
-those of `figures.py`. Predicted times leave the knob out.
+those of `figures.py` (`stagger.json`). Predicted times leave the knob out.
 """
 
 from __future__ import annotations
