@@ -125,7 +125,7 @@ module attributes {transform.with_named_sequence} {
       {description = "cooperative: consumer warpgroups share a tile; pingpong: two of them compute alternate tiles"}
       -> !transform.any_param
     %stagger = transform.tune.knob<"stagger"> = 0 from options = [0, 1, 2, 3, 4, 5, 6, 7]
-      {description = "last k steps of a tile that a cooperative consumer leaves to the one before it; 0: none"}
+      {description = "last k steps of a tile that a cooperative consumer holds back for the one before it; 0: none"}
       -> !transform.param<i64>
     %stages = transform.tune.knob<"stages"> = 4 from options = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]
       {description = "stages of the shared-memory pipeline; TMA loads run as many k steps ahead"}

@@ -5,7 +5,8 @@
 // queue after them. With a box of the matrix's extent, threads zero the rest of the tile once, before the first load.
 //
 // The rows of a tile of C need not be a multiple of 64 either (`block_m`), so that the tiles make one even wave: 5120
-// rows are 128 tiles of 40. The tile of A has 64 rows then, and the 24 that follow are those of the next tile.
+// rows are 128 tiles of 40. In shared memory such a tile of A has 64 rows, of which the last 24 are zeros: their
+// products are not stored.
 //
 // Upstream's boxes are whole tiles.
 //
