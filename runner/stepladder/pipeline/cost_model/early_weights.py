@@ -2,12 +2,13 @@
 
 HBM bounds such a kernel, and it starts while the one before ends: its time is that of its weights at HBM's rate, of the
 slowest multiprocessor in the last wave, and what the overlap does not hide of start, reduction and end. Constants are
-measured on an H200 (docs/results/early_weights.json and early_weights_column.json).
+measured on an H200 (docs/results/early_weights_grid.json and early_weights_column.json).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,25 +18,76 @@ from stepladder.pipeline.cost_model.gpu import Gpu
 from stepladder.pipeline.cost_model.terms import Size, blocks_that_fit, ceil_divide, cut, uncached
 from stepladder.pipeline.request import EARLY_WEIGHTS
 
-KNOB, _PERSISTENT = EARLY_WEIGHTS, "persistent_blocks"
+KNOB, _PERSISTENT, _BLOCKS = EARLY_WEIGHTS, "persistent_blocks", "min_blocks_per_sm"
 # Rows of A, or columns of B; bytes of an element of A and B. Other products were not measured.
-_FEW, _ELEMENT_BYTES = 32, 2
-# Part of HBM's rate at which weights are read; bytes a clock that a multiprocessor loads by TMA from HBM, with tiles of
-# up to 128 rows and taller ones; part of the first stages that it has loaded while the kernel before ended; the norm
-# that joins the times of all weights and of a multiprocessor's, since fewer multiprocessors keep HBM less busy.
-_HBM, _PORT, _TALL_PORT, _AHEAD, _NORM = 1.0, 30.0, 36.0, 0.9, 3.03
-# How much longer a block takes than with tiles of 64 rows, and beyond 192, which are also the most of a consumer
-# warpgroup; for each stage below six; with k steps of less than 256 bytes; and for what all stages lack to the bytes
-# that keep HBM busy.
-_TALLER, _TALLEST, _SHALLOW, _SHORT, _LOW, _AHEAD_BYTES = -0.026, 0.008, 0.032, 0.056, 0.25, 112 * 1024
-_ROWS, _TALL_ROWS, _WARPGROUP_ROWS, _STAGES, _STEP_BYTES, _EPILOGUE_STAGES = 64, 128, 192, 6, 256, 2
-# Microseconds that are not hidden: from launch to launch, and for each column of the other operand; a reduction of
-# splits of k in a cluster, for each column; of persistent blocks; and of each further wave of others, without splits,
-# and for each split but one.
-_LAUNCH, _COLUMN, _CLUSTER_COLUMN, _LOOP, _WAVE, _SPLIT_WAVE = 0.921, 0.0205, 0.027, 4.0, 0.3, 1.2
+_FEW, _ELEMENT_BYTES = 64, 2
+# Most rows of a tile at the rate of lower ones, and of a consumer warpgroup.
+_ROWS, _TALL_ROWS, _WARPGROUP_ROWS = 64, 128, 192
+_STAGES, _STEP_BYTES, _EPILOGUE_STAGES, _KIB = 6, 256, 2, 1024
+
+
+@dataclass(frozen=True)
+class Constants:
+    """What `benchmarks/fit_early_weights.py` fits to measured times. Times are in us, rates in bytes a clock.
+
+    Args:
+        hbm: part of HBM's rate at which weights are read.
+        port, tall_port, shared_port: rate at which a multiprocessor loads tiles of up to 128 rows and taller ones, and
+            with two blocks on it.
+        activations: part of the time of its bytes that a tile of the other operand, which L2 holds, adds to that.
+        ahead: part of the first stages that a block has loaded while the kernel before ended.
+        norm: that joins the times of all weights and of a multiprocessor's, since fewer multiprocessors keep HBM less
+            busy.
+        taller, tallest: how much longer a block takes with tiles of more than 64 rows, and of more than 192.
+        scattered: the same of more than 128 rows of which each lies in another part of HBM's rows (row-major weights),
+            up to 192.
+        shallow: the same for each stage below six of a multiprocessor.
+        short: the same with k steps of less than 256 bytes.
+        held: KiB in stages that keep HBM busy.
+        low, shared_low: how much longer a block takes for what its stages lack to them, and those of two blocks.
+        shared: how much longer it takes where two blocks are on a multiprocessor.
+        launch: from launch to launch.
+        column: the same for each column of the other operand.
+        cluster_column: of a reduction of splits of k in a cluster, for each column.
+        loop: of persistent blocks.
+        wave, split_wave: of each further wave of other blocks, without splits, and for each split but one.
+        shared_split_wave: the same as `split_wave`, with two blocks on a multiprocessor.
+        last_wave: part of the last wave that is a wave of its own with two blocks on a multiprocessor, since not all
+            blocks end at once.
+    """
+
+    hbm: float = 1.075
+    port: float = 60.0
+    tall_port: float = 80.0
+    shared_port: float = 24.3
+    activations: float = 0.553
+    ahead: float = 0.395
+    norm: float = 2.42
+    taller: float = 0.0334
+    tallest: float = 0.052
+    scattered: float = 0.0558
+    shallow: float = 0.0218
+    short: float = 0.0222
+    held: float = 103.3
+    low: float = 0.398
+    shared_low: float = 0.552
+    shared: float = -0.165
+    launch: float = 1.087
+    column: float = 0.0306
+    cluster_column: float = 0.0229
+    loop: float = 5.09
+    wave: float = 1.205
+    split_wave: float = 0.832
+    shared_split_wave: float = 0.418
+    last_wave: float = 0.504
+
+
+H200 = Constants()
 # Microseconds that HBM is idle between kernels that wait before they load, and a fraction of their predicted times:
-# these lack both for products of few rows.
-_GAP, _LATE = 2.5, 0.18
+# these lack both for products of few rows, and of more rows than so many.
+_GAPS, _LATE, _MORE = (2.5, 0.8), (0.18, 0.10), 32
+# How much longer a pair of products takes with k steps of less than 256 bytes.
+_PAIR_SHORT = 0.056
 
 
 def is_short(m: int, n: int) -> bool:
@@ -83,11 +135,16 @@ def accepted(knobs: Columns, size: Size, gpu: Gpu) -> Array:
         & (knobs.floats("cluster_m", 1) * knobs.floats("cluster_n", 1) == 1)
         & (knobs.floats("epilogue_stages", _EPILOGUE_STAGES) == _EPILOGUE_STAGES)
         & (np.asarray(knobs.column("epilogue", "tma")) != "rows")
-        & (knobs.floats("min_blocks_per_sm", 1) < 2)
+        & (knobs.floats(_BLOCKS, 1) <= 2)
         & ((persistent == 0) | (persistent == gpu.multiprocessors))
         & (np.asarray(knobs.column("split_k_workspace", "cluster")) == "cluster")
         & (knobs.floats("block_m") <= _WARPGROUP_ROWS * knobs.floats("consumer_warpgroups", 1))
-        & ((knobs.floats("split_k", 1) > 1) | (knobs.floats("block_m") <= _ROWS) | (partial > 0))
+        & (
+            (knobs.floats("split_k", 1) > 1)
+            | (knobs.floats("block_m") <= _ROWS)
+            | (partial > 0)
+            | (knobs.floats(_BLOCKS, 1) > 1)
+        )
     )
 
 
@@ -109,46 +166,54 @@ def choose(knobs: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> tup
     persistent = np.where(early, _persistent_blocks(knobs, size, gpu), np.asarray(knobs.column(_PERSISTENT, 0)))
     chosen = Columns({**knobs.values, KNOB: early, _PERSISTENT: persistent}, knobs.derived, knobs.count)
     # The terms of kernels that wait are those of pairs, measured in functions that follow each other.
-    short = 1 + _SHORT * (knobs.floats("block_k") * size.in_bytes < _STEP_BYTES)
+    short = 1 + _PAIR_SHORT * (knobs.floats("block_k") * size.in_bytes < _STEP_BYTES)
     started = times["total"] * short if size.products > 1 else predict(chosen, size, gpu)
-    total = np.where(early, started, times["total"] * (1 + _LATE) + _GAP)
+    few = int(np.minimum(size.m, size.n)) > _MORE
+    total = np.where(early, started, times["total"] * (1 + _LATE[few]) + _GAPS[few])
     return chosen, {**times, "total": total}
 
 
-def predict(knobs: Columns, size: Size, gpu: Gpu) -> Array:
+def predict(knobs: Columns, size: Size, gpu: Gpu, constants: Constants = H200) -> Array:
     """Returns the predicted time of a launch that follows another one, in us.
 
     Args:
         knobs: columns of settings that load weights early.
         size: of the product.
         gpu: what runs it.
+        constants: of the model.
     """
-    block_m, block_k = knobs.floats("block_m"), knobs.floats("block_k")
-    split = knobs.floats("split_k", 1)
-    persistent = knobs.floats(_PERSISTENT, 0)
+    c = constants
+    block_m, block_n, block_k = knobs.floats("block_m"), knobs.floats("block_n"), knobs.floats("block_k")
+    split, stages = knobs.floats("split_k", 1), knobs.floats("stages", 1)
+    persistent, shared = knobs.floats(_PERSISTENT, 0), knobs.floats(_BLOCKS, 1)
+    is_shared = shared > 1
     blocks = cut(size, knobs).count * split
     room = blocks_that_fit(split, gpu)
-    at_once = np.where(persistent > 0, np.minimum(persistent, room), room)
+    at_once = np.where(persistent > 0, np.minimum(persistent, room), room * shared)
     steps = ceil_divide(ceil_divide(size.k, block_k), split)
-    stage = block_k * block_m * size.in_bytes
-    ahead = _AHEAD * np.minimum(knobs.floats("stages", 1), steps)
-    rate = gpu.hbm_bytes_per_us * _HBM
-    port = np.where(block_m > _TALL_ROWS, _TALL_PORT, _PORT) * gpu.clock_mhz
+    weights = block_k * block_m * size.in_bytes
+    stage = weights + c.activations * block_k * block_n * size.in_bytes
+    loaded_late = np.maximum(0.0, steps - c.ahead * np.minimum(stages, steps))
+    rate = gpu.hbm_bytes_per_us * c.hbm
+    port = np.where(is_shared, c.shared_port, np.where(block_m > _TALL_ROWS, c.tall_port, c.port)) * gpu.clock_mhz
     whole = np.floor(blocks / at_once)
     rest = blocks - whole * at_once
 
     def wave(count: Array) -> Array:
-        weights = count * steps * block_k * block_m * size.in_bytes
-        own = np.maximum(0.0, steps - ahead) * stage / port
-        return np.where(count > 0, ((weights / rate) ** _NORM + own**_NORM) ** (1 / _NORM), 0.0)
+        own = ceil_divide(count, room) * loaded_late * stage / port
+        return np.where(count > 0, ((count * steps * weights / rate) ** c.norm + own**c.norm) ** (1 / c.norm), 0.0)
 
-    slower = _TALLER * (block_m > _ROWS) + _TALLEST * (block_m > _WARPGROUP_ROWS)
-    slower = slower + _SHALLOW * np.maximum(0.0, _STAGES - knobs.floats("stages", 1))
-    slower = slower + _SHORT * (block_k * size.in_bytes < _STEP_BYTES)
-    held = knobs.floats("stages", 1) * block_k * block_m * size.in_bytes
-    slower = slower + _LOW * np.maximum(0.0, 1 - held / _AHEAD_BYTES)
+    is_scattered = (block_m > _TALL_ROWS) & (block_m <= _WARPGROUP_ROWS) & (size.a_layout == "column")
+    slower = c.taller * (block_m > _ROWS) + c.tallest * (block_m > _WARPGROUP_ROWS) + c.scattered * is_scattered
+    slower = slower + c.shallow * np.maximum(0.0, _STAGES - stages * shared)
+    slower = slower + c.short * (block_k * size.in_bytes < _STEP_BYTES) + c.shared * is_shared
+    held = stages * shared * weights / (c.held * _KIB)
+    slower = slower + np.where(is_shared, c.shared_low, c.low) * np.maximum(0.0, 1 - held)
     further = ceil_divide(blocks, at_once) - 1
-    block_n = knobs.floats("block_n")
-    reduction = np.where(split > 1, _CLUSTER_COLUMN * block_n, 0.0)
-    waiting = np.where(persistent > 0, _LOOP, further * np.where(split > 1, _SPLIT_WAVE * (split - 1), _WAVE))
-    return (whole * wave(at_once) + wave(rest)) * (1 + slower) + _LAUNCH + _COLUMN * block_n + reduction + waiting
+    reduction = np.where(split > 1, c.cluster_column * block_n, 0.0)
+    between = np.where(split > 1, np.where(is_shared, c.shared_split_wave, c.split_wave) * (split - 1), c.wave)
+    waiting = np.where(persistent > 0, c.loop, further * np.where(is_shared & (split == 1), 0.0, between))
+    full = wave(at_once)
+    last = np.where(is_shared, c.last_wave, 1.0)
+    loading = whole * full + last * wave(rest) + (1 - last) * rest / at_once * full
+    return loading * (1 + slower) + c.launch + c.column * block_n + reduction + waiting

@@ -253,11 +253,12 @@ def _caution(family: str, columns: Columns, size: Size, gpu: Gpu) -> Array:
     known = gpu.measured_widths.get(family, ())
     widths = _CAUTION * ~np.isin(columns.floats("block_n"), known) if known else np.zeros(columns.count)
     # HBM bounds these, whatever the width.
-    widths = widths * ~np.asarray(columns.column(early_weights.KNOB, False), bool)
+    is_early = np.asarray(columns.column(early_weights.KNOB, False), bool)
+    widths = widths * ~is_early
     edges = _EDGES * columns.floats("has_edges", 0.0) if family == WARP else 0.0
     in_memory = np.asarray(columns.column("split_k_workspace", "cluster")) == "memory"
     uneven = in_memory & (columns.floats("block_m") == _UNEVEN_ROWS) & (np.minimum(size.m, size.n) <= _FEW_ROWS)
-    twice = (columns.floats("min_blocks_per_sm", 1) > 1) & (family == WARPGROUP)
+    twice = (columns.floats("min_blocks_per_sm", 1) > 1) & (family == WARPGROUP) & ~is_early
     return 1.0 + widths + edges + _UNEVEN * uneven + _TWO_BLOCKS * twice
 
 
