@@ -26,7 +26,7 @@ from common import new_parser, run
 from evolution import evolve
 from fit_cost_model import FOLDS, SEED, WIDTHS, fold_of
 from fit_data import exchanged
-from measured_kernels import RESULTS, Kernel, kernels_of, steadied
+from measured_kernels import RESULTS, Kernel, kernels_of
 from stepladder.pipeline.cost_model import gpu as gpus
 from stepladder.pipeline.cost_model.columns import Array, Columns
 from stepladder.pipeline.cost_model.early_weights import H200, Constants, predict
@@ -35,16 +35,13 @@ from stepladder.pipeline.cost_model.terms import Size
 PATTERN, CARD = "early_weights*.json", "h200"
 # The range in which a constant is searched.
 BOUNDS = {
-    "hbm": (0.85, 1.1),
-    "port": (15, 60),
-    "tall_port": (15, 80),
+    "hbm": (0.85, 1.0),
+    "port": (25, 60),
+    "paired_port": (15, 40),
     "shared_port": (15, 80),
     "activations": (0, 1.5),
     "ahead": (0.3, 1.2),
     "norm": (1.5, 8),
-    "taller": (-0.1, 0.1),
-    "tallest": (-0.1, 0.1),
-    "scattered": (-0.1, 0.15),
     "shallow": (0, 0.1),
     "short": (0, 0.2),
     "held": (60, 200),
@@ -125,7 +122,7 @@ class Settings:
             near = np.exp(-np.log(predicted[members] / predicted[members].min()) / _SOFT)
             times = self.times[members]
             lost.append((near / near.sum() * (times / times.min() - 1)).sum())
-        return float(np.sqrt((self.weights * errors).sum() / self.weights.sum()) + 2 * np.mean(lost))
+        return float(np.sqrt((self.weights * errors).sum() / self.weights.sum()) + 4 * np.mean(lost))
 
     def judge(self, predicted: Array) -> str:
         """Returns how fast the first choices are, as a part of the fastest, and how far predictions are off."""
@@ -187,7 +184,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Fits, and prints the constants and their judgement."""
     args = make_parser().parse_args(argv)
     paths = args.results or sorted(RESULTS.glob(PATTERN))
-    kernels = usable(steadied([kernel for path in paths for kernel in kernels_of(path)]))
+    kernels = usable([kernel for path in paths for kernel in kernels_of(path)])
     settings = Settings(kernels)
     print(f"{len(kernels)} kernels, {len(settings.problems)} problems: {', '.join(path.name for path in paths)}")
     if args.keep:

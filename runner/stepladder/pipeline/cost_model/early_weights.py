@@ -21,8 +21,8 @@ from stepladder.pipeline.request import EARLY_WEIGHTS
 KNOB, _PERSISTENT, _BLOCKS = EARLY_WEIGHTS, "persistent_blocks", "min_blocks_per_sm"
 # Rows of A, or columns of B; bytes of an element of A and B. Other products were not measured.
 _FEW, _ELEMENT_BYTES = 64, 2
-# Most rows of a tile at the rate of lower ones, and of a consumer warpgroup.
-_ROWS, _TALL_ROWS, _WARPGROUP_ROWS = 64, 128, 192
+# Rows of an instruction, and most rows of a consumer warpgroup.
+_ROWS, _WARPGROUP_ROWS = 64, 192
 _STAGES, _STEP_BYTES, _EPILOGUE_STAGES, _KIB = 6, 256, 2, 1024
 
 
@@ -32,16 +32,13 @@ class Constants:
 
     Args:
         hbm: part of HBM's rate at which weights are read.
-        port, tall_port, shared_port: rate at which a multiprocessor loads tiles of up to 128 rows and taller ones, and
-            with two blocks on it.
+        port, paired_port, shared_port: rate at which a multiprocessor loads while the other one of its pair has no
+            block, while it has one, and with two blocks on each.
         activations: part of the time of its bytes that a tile of the other operand, which L2 holds, adds to that.
         ahead: part of the first stages that a block has loaded while the kernel before ended.
         norm: that joins the times of all weights and of a multiprocessor's, since fewer multiprocessors keep HBM less
             busy.
-        taller, tallest: how much longer a block takes with tiles of more than 64 rows, and of more than 192.
-        scattered: the same of more than 128 rows of which each lies in another part of HBM's rows (row-major weights),
-            up to 192.
-        shallow: the same for each stage below six of a multiprocessor.
+        shallow: how much longer a block takes for each stage below six of a multiprocessor.
         short: the same with k steps of less than 256 bytes.
         held: KiB in stages that keep HBM busy.
         low, shared_low: how much longer a block takes for what its stages lack to them, and those of two blocks.
@@ -56,36 +53,33 @@ class Constants:
             blocks end at once.
     """
 
-    hbm: float = 1.075
-    port: float = 60.0
-    tall_port: float = 80.0
-    shared_port: float = 24.3
-    activations: float = 0.553
-    ahead: float = 0.395
-    norm: float = 2.42
-    taller: float = 0.0334
-    tallest: float = 0.052
-    scattered: float = 0.0558
-    shallow: float = 0.0218
-    short: float = 0.0222
-    held: float = 103.3
-    low: float = 0.398
-    shared_low: float = 0.552
-    shared: float = -0.165
-    launch: float = 1.087
-    column: float = 0.0306
-    cluster_column: float = 0.0229
-    loop: float = 5.09
-    wave: float = 1.205
-    split_wave: float = 0.832
-    shared_split_wave: float = 0.418
-    last_wave: float = 0.504
+    hbm: float = 1.0
+    port: float = 43.1
+    paired_port: float = 30.7
+    shared_port: float = 21.1
+    activations: float = 0.22
+    ahead: float = 0.3
+    norm: float = 4.74
+    shallow: float = 0.0254
+    short: float = 0.0324
+    held: float = 116.7
+    low: float = 0.184
+    shared_low: float = 0.345
+    shared: float = -0.0648
+    launch: float = 0.457
+    column: float = 0.0296
+    cluster_column: float = 0.0192
+    loop: float = 3.62
+    wave: float = 1.5
+    split_wave: float = 0.813
+    shared_split_wave: float = 0.265
+    last_wave: float = 0.485
 
 
 H200 = Constants()
 # Microseconds that HBM is idle between kernels that wait before they load, and a fraction of their predicted times:
 # these lack both for products of few rows, and of more rows than so many.
-_GAPS, _LATE, _MORE = (2.5, 0.8), (0.18, 0.10), 32
+_GAPS, _LATE, _MORE = (2.5, 2.0), (0.18, 0.10), 32
 # How much longer a pair of products takes with k steps of less than 256 bytes.
 _PAIR_SHORT = 0.056
 
@@ -195,17 +189,16 @@ def predict(knobs: Columns, size: Size, gpu: Gpu, constants: Constants = H200) -
     stage = weights + c.activations * block_k * block_n * size.in_bytes
     loaded_late = np.maximum(0.0, steps - c.ahead * np.minimum(stages, steps))
     rate = gpu.hbm_bytes_per_us * c.hbm
-    port = np.where(is_shared, c.shared_port, np.where(block_m > _TALL_ROWS, c.tall_port, c.port)) * gpu.clock_mhz
     whole = np.floor(blocks / at_once)
     rest = blocks - whole * at_once
 
     def wave(count: Array) -> Array:
-        own = ceil_divide(count, room) * loaded_late * stage / port
+        # Blocks begin on multiprocessors of different pairs, as long as there are any.
+        port = np.where(is_shared, c.shared_port, np.where(count > gpu.multiprocessors / 2, c.paired_port, c.port))
+        own = ceil_divide(count, room) * loaded_late * stage / (port * gpu.clock_mhz)
         return np.where(count > 0, ((count * steps * weights / rate) ** c.norm + own**c.norm) ** (1 / c.norm), 0.0)
 
-    is_scattered = (block_m > _TALL_ROWS) & (block_m <= _WARPGROUP_ROWS) & (size.a_layout == "column")
-    slower = c.taller * (block_m > _ROWS) + c.tallest * (block_m > _WARPGROUP_ROWS) + c.scattered * is_scattered
-    slower = slower + c.shallow * np.maximum(0.0, _STAGES - stages * shared)
+    slower = c.shallow * np.maximum(0.0, _STAGES - stages * shared)
     slower = slower + c.short * (block_k * size.in_bytes < _STEP_BYTES) + c.shared * is_shared
     held = stages * shared * weights / (c.held * _KIB)
     slower = slower + np.where(is_shared, c.shared_low, c.low) * np.maximum(0.0, 1 - held)
