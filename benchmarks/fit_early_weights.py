@@ -107,14 +107,22 @@ class Settings:
         return Group(size, Columns(values, {}, len(at)), at)
 
     def predict(self, constants: Constants) -> Array:
-        """Returns the predicted time of each kernel."""
+        """Returns the predicted time of each kernel, in us.
+
+        Args:
+            constants: of the model.
+        """
         found = np.zeros(len(self.kernels))
         for group in self.groups:
             found[group.at] = predict(group.knobs, group.size, self.gpu, constants)
         return found
 
     def objective(self, constants: Constants) -> float:
-        """Returns what the fit minimizes."""
+        """Returns what the fit minimizes.
+
+        Args:
+            constants: of the model.
+        """
         predicted = self.predict(constants)
         errors = np.minimum((np.log(predicted) - np.log(self.times)) ** 2, _MOST_ERROR**2)
         lost = []
@@ -125,7 +133,11 @@ class Settings:
         return float(np.sqrt((self.weights * errors).sum() / self.weights.sum()) + 4 * np.mean(lost))
 
     def judge(self, predicted: Array) -> str:
-        """Returns how fast the first choices are, as a part of the fastest, and how far predictions are off."""
+        """Returns how fast the first choices are, as a part of the fastest, and how far predictions are off.
+
+        Args:
+            predicted: time of each kernel, in us.
+        """
         ratios = []
         for members in self.problems.values():
             times = self.times[members]
@@ -181,7 +193,11 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Fits, and prints the constants and their judgement."""
+    """Fits, and prints the constants and their judgement.
+
+    Args:
+        argv: arguments of the command line; those of the process if none are given.
+    """
     args = make_parser().parse_args(argv)
     paths = args.results or sorted(RESULTS.glob(PATTERN))
     kernels = usable([kernel for path in paths for kernel in kernels_of(path)])
