@@ -39,7 +39,7 @@ from stepladder.runtime import bundle, targets
 from stepladder.runtime.errors import BAD_INPUT, FAILED, StepladderError
 
 # Knobs that are set of the division of a function; the others are of its matmuls.
-_OWN = ("groups", "rows")
+_OWN = ("groups", "merge_elementwise", "rows")
 # Before the refusal of a function in the notes of that of its one matmul.
 AS_FUNCTION = "as a function with several kernels: "
 
