@@ -20,12 +20,13 @@ from stepladder.extension.lib.element_bodies import (
 from stepladder.extension.lib.folds import Fold
 from stepladder.extension.lib.memory import create_global, extract, load_vector, store_vector
 from stepladder.extension.lib.partial_results import over_lanes
-from stepladder.extension.lib.rows import LONG, VIEWS, RowOp, length_of, vector_width, widest_element
+from stepladder.extension.lib.rows import LONG, RowOp, length_of, vector_width
 from stepladder.extension.lib.threads import WARP
 from stepladder.mlir import types
 from stepladder.mlir.bindings import gpu, ir, memref, scf
 from stepladder.mlir.traverse import origin, producer
 
+VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast")
 # Elements, or vectors of them, that a thread loads before it computes: their loads overlap.
 _AT_ONCE = 4
 _VECTORS_AT_ONCE = 2
@@ -71,8 +72,6 @@ class RowKernel:
         for op in ops:
             for number in range(op.outputs):
                 self.made[origin(op.op.operands[op.inputs + number], VIEWS)] = (op, number)
-        between = {root for root in self.made if producer(root) is not None}
-        self.widest = max(widest_element(op, len(self.rows), between) for op in ops)
         self.row: list[ir.Value] = []
         self.scalars: dict[tuple[ir.Operation, int], ir.Value] = {}
         # What the ops of one block of IR read of the chain, by op, result and coordinates.
@@ -183,7 +182,7 @@ class RowKernel:
         if columns := self._whole_of(op):
             return list(compute(columns, list(begin)))
         count, values = length_of(op, len(self.rows)), list(begin)
-        width = vector_width(op, len(self.rows), self.lanes, self.widest)
+        width = vector_width(op, len(self.rows), self.lanes)
         lane = apply(lambda t: t * width, self.lane)
         step = self.lanes * width
         most = _VECTORS_AT_ONCE if width > 1 else _AT_ONCE
@@ -201,7 +200,7 @@ class RowKernel:
 
     def _whole_of(self, op: RowOp) -> list[ir.Value]:
         """Returns the columns of a thread where they are the whole row and few vectors; else none."""
-        count, width = length_of(op, len(self.rows)), vector_width(op, len(self.rows), self.lanes, self.widest)
+        count, width = length_of(op, len(self.rows)), vector_width(op, len(self.rows), self.lanes)
         step = self.lanes * width
         if width == 1 or count % step or count // step > _HELD:
             return []

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,10 +16,7 @@ from stepladder.extension.lib.element_bodies import VECTOR_BYTES, has_vectors, o
 from stepladder.extension.lib.folds import Fold, fold_of
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import indexing_maps
-from stepladder.mlir.traverse import origin
 
-# Views of buffers that ops of a chain read each other's results through.
-VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast")
 # Columns above which the threads of a block compute a row, and not those of a warp.
 LONG = 512
 # Types that the lanes of a warp exchange.
@@ -151,44 +147,24 @@ def _exchanged(fold: Fold) -> Fold:
     return dataclasses.replace(fold, type=ir.F32Type.get()) if is_narrow else fold
 
 
-def widest_element(op: RowOp, rank: int, between: Collection[ir.Value]) -> int:
-    """Returns the bits of the widest element that an op loads or stores along its columns; 0 where it does neither in
-    vectors.
-
-    Args:
-        op: on buffers, over the rows.
-        rank: how many loops the rows have.
-        between: buffers that are in registers.
-    """
-    columns = op.columns(rank)
-    return max(
-        (
-            vector_bits(ir.MemRefType(operand.type).element_type)
-            for operand, loops in zip(op.op.operands, op.maps)
-            if len(columns) == 1
-            and loops[-1:] == columns
-            and loops.count(columns[0]) == 1
-            and has_vectors(operand, 1)
-            and origin(operand, VIEWS) not in between
-        ),
-        default=0,
-    )
-
-
-def vector_width(op: RowOp, rank: int, lanes: int, widest: int) -> int:
+def vector_width(op: RowOp, rank: int, lanes: int) -> int:
     """Returns how many neighbouring columns a thread computes at once: as many as are 16 bytes of the widest operand
-    of a chain that has the columns; 1 where no operand has such vectors.
+    that has the columns; 1 where no operand has such vectors.
 
     Args:
         op: on buffers, over the rows.
         rank: how many loops the rows have.
         lanes: threads of a row.
-        widest: bits of the chain's widest element (`widest_element`).
     """
     columns = op.columns(rank)
-    if len(columns) != 1 or not widest:
+    if len(columns) != 1:
         return 1
-    width = VECTOR_BYTES * 8 // widest
+    elements = [
+        ir.MemRefType(operand.type).element_type
+        for operand, loops in zip(op.op.operands, op.maps)
+        if loops[-1:] == columns and loops.count(columns[0]) == 1 and has_vectors(operand, 1)
+    ]
+    width = VECTOR_BYTES * 8 // max(map(vector_bits, elements)) if elements else 1
     while width > 1 and (op.sizes[columns[0]] % width or op.sizes[columns[0]] < lanes * width):
         width //= 2
     return width

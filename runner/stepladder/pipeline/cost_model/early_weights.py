@@ -28,11 +28,15 @@ _HBM, _PORT, _TALL_PORT, _AHEAD, _NORM = 1.0, 30.0, 36.0, 0.9, 3.03
 # warpgroup; for each stage below six; with k steps of less than 256 bytes; and for what all stages lack to the bytes
 # that keep HBM busy.
 _TALLER, _TALLEST, _SHALLOW, _SHORT, _LOW, _AHEAD_BYTES = -0.026, 0.008, 0.032, 0.056, 0.25, 112 * 1024
+_SHALLOW_PAIR = 0.008  # stages of a pair have two tiles of weights
 _ROWS, _TALL_ROWS, _WARPGROUP_ROWS, _STAGES, _STEP_BYTES, _EPILOGUE_STAGES = 64, 128, 192, 6, 256, 2
 # Microseconds that are not hidden: from launch to launch, and for each column of the other operand; a reduction of
 # splits of k in a cluster, for each column; of persistent blocks; and of each further wave of others, without splits,
 # and for each split but one.
 _LAUNCH, _COLUMN, _CLUSTER_COLUMN, _LOOP, _WAVE, _SPLIT_WAVE = 0.921, 0.0205, 0.027, 4.0, 0.3, 1.2
+# Microseconds by which a launch takes longer that waits, and the least rows of such tiles: measured with 1 to 32 rows,
+# docs/results/functions_tiles.json.
+_WAIT, _LEAST_ROWS = 1.2, 40
 # Microseconds that HBM is idle between kernels that wait before they load, and a fraction of their predicted times:
 # these lack both for products of few rows.
 _GAP, _LATE = 2.5, 0.18
@@ -55,8 +59,20 @@ def applies(size: Size, gpu: Gpu, fixed: Mapping[str, int | str]) -> bool:
         gpu: what runs it.
         fixed: knobs whose value is given.
     """
-    if KNOB in fixed:
-        return False
+    return KNOB not in fixed and _reads_weights(size, gpu)
+
+
+def may_not(size: Size, gpu: Gpu, fixed: Mapping[str, int | str]) -> bool:
+    """Tells whether kernels for a product would load weights early if the launch before them could not write those.
+
+    Args:
+        size, gpu, fixed: as for `applies`.
+    """
+    return not fixed.get(KNOB, True) and _reads_weights(size, gpu)
+
+
+def _reads_weights(size: Size, gpu: Gpu) -> bool:
+    """Tells whether a product has one short side, and weights that L2 does not hold."""
     cached = gpu.constants[WARPGROUP]["cached"]
     is_plain = size.batch == 1 and size.products <= 2 and size.in_bytes == _ELEMENT_BYTES and not size.accumulate
     return bool(is_plain and np.minimum(size.m, size.n) <= _FEW and np.all(uncached(size, gpu, cached) > 0))
@@ -73,7 +89,7 @@ def accepted(knobs: Columns, size: Size, gpu: Gpu) -> Array:
     """
     persistent, partial = knobs.floats(_PERSISTENT, 0), knobs.floats("block_m") % _ROWS
     if size.products > 1:
-        few = (size.m <= _FEW) & (size.n > size.m)
+        few = (size.m <= _FEW) & (size.n > size.m) & (np.asarray(knobs.column("epilogue", "registers")) == "registers")
     else:
         few = (size.n <= _FEW) & (size.n <= knobs.floats("block_n")) & (size.m > size.n)
     return (
@@ -108,11 +124,30 @@ def choose(knobs: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> tup
     early = accepted(knobs, size, gpu)
     persistent = np.where(early, _persistent_blocks(knobs, size, gpu), np.asarray(knobs.column(_PERSISTENT, 0)))
     chosen = Columns({**knobs.values, KNOB: early, _PERSISTENT: persistent}, knobs.derived, knobs.count)
-    # The terms of kernels that wait are those of pairs, measured in functions that follow each other.
-    short = 1 + _SHORT * (knobs.floats("block_k") * size.in_bytes < _STEP_BYTES)
-    started = times["total"] * short if size.products > 1 else predict(chosen, size, gpu)
-    total = np.where(early, started, times["total"] * (1 + _LATE) + _GAP)
+    total = np.where(early, predict(chosen, size, gpu), times["total"] * (1 + _LATE) + _GAP)
     return chosen, {**times, "total": total}
+
+
+def wait(knobs: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> dict[str, Array]:
+    """Returns predicted times of kernels that wait before they load, where some have a form of those that do not: one
+    wave of tiles whose rows are no multiple of an instruction's, and pairs.
+
+    They are longer by what a launch is that waits; the scale is that of the other times, which lack the time between
+    launches (`choose`).
+
+    Args:
+        knobs: columns of the pipeline's knobs.
+        times: predicted times by the terms of all kernels.
+        size, gpu: as for `accepted`.
+    """
+    rows = knobs.floats("block_m")
+    partial = (rows % _ROWS > 0) & (size.products == 1)
+    is_wave = cut(size, knobs).count * knobs.floats("split_k", 1) <= gpu.multiprocessors
+    is_tile = is_wave & (rows >= _LEAST_ROWS) & (knobs.floats("block_k") * size.in_bytes >= _STEP_BYTES)
+    is_measured = accepted(knobs, size, gpu) & (is_tile & partial | (size.products > 1))
+    waiting = (predict(knobs, size, gpu) + _WAIT - _GAP) / (1 + _LATE)
+    total = np.where(is_measured, waiting, np.where(partial, np.inf, times["total"]))
+    return {**times, "total": total}
 
 
 def predict(knobs: Columns, size: Size, gpu: Gpu) -> Array:
@@ -123,7 +158,10 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> Array:
         size: of the product.
         gpu: what runs it.
     """
-    block_m, block_k = knobs.floats("block_m"), knobs.floats("block_k")
+    # Of a pair, columns of both operands B are weights.
+    is_pair = size.products > 1
+    block_m = knobs.floats("block_n") * size.products if is_pair else knobs.floats("block_m")
+    block_k = knobs.floats("block_k")
     split = knobs.floats("split_k", 1)
     persistent = knobs.floats(_PERSISTENT, 0)
     blocks = cut(size, knobs).count * split
@@ -143,12 +181,14 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> Array:
         return np.where(count > 0, ((weights / rate) ** _NORM + own**_NORM) ** (1 / _NORM), 0.0)
 
     slower = _TALLER * (block_m > _ROWS) + _TALLEST * (block_m > _WARPGROUP_ROWS)
-    slower = slower + _SHALLOW * np.maximum(0.0, _STAGES - knobs.floats("stages", 1))
+    shallow = _SHALLOW_PAIR if is_pair else _SHALLOW
+    slower = slower + shallow * np.maximum(0.0, _STAGES - knobs.floats("stages", 1))
     slower = slower + _SHORT * (block_k * size.in_bytes < _STEP_BYTES)
     held = knobs.floats("stages", 1) * block_k * block_m * size.in_bytes
     slower = slower + _LOW * np.maximum(0.0, 1 - held / _AHEAD_BYTES)
     further = ceil_divide(blocks, at_once) - 1
-    block_n = knobs.floats("block_n")
+    block_n = size.m if is_pair else knobs.floats("block_n")
     reduction = np.where(split > 1, _CLUSTER_COLUMN * block_n, 0.0)
-    waiting = np.where(persistent > 0, _LOOP, further * np.where(split > 1, _SPLIT_WAVE * (split - 1), _WAVE))
+    loop = 0.0 if is_pair else _LOOP
+    waiting = np.where(persistent > 0, loop, further * np.where(split > 1, _SPLIT_WAVE * (split - 1), _WAVE))
     return (whole * wave(at_once) + wave(rest)) * (1 + slower) + _LAUNCH + _COLUMN * block_n + reduction + waiting
