@@ -50,6 +50,9 @@ def build_plain(
         settings: its knobs.
         use_cache: reuse machine code made before from the same LLVM IR.
 
+    Returns:
+        The kernel, with the roles of its arguments.
+
     Raises:
         StepladderError: an op that the pipeline refuses, or kernels that cannot be merged.
     """
