@@ -377,7 +377,7 @@ def _of_matmuls(request: Request, pipeline: str, target: str) -> Request:
 
 
 def _has_faster_group(run: Run, request: Request) -> bool:
-    """Tells whether one of the groups of a function is predicted to be faster in one launch.
+    """Tells whether one of the groups of matmuls of a function is predicted to be faster in one launch.
 
     Args:
         run: that divided the function, with groups.
@@ -386,7 +386,7 @@ def _has_faster_group(run: Run, request: Request) -> bool:
     texts = stage_texts(run)
     groups: dict[int, list[str]] = {}
     for function in walk(run.module, "func.func"):
-        if (number := group_of(function)) is not None:
+        if (number := group_of(function)) is not None and is_matmul(symbol_of(function)):
             groups.setdefault(number, []).append(texts[symbol_of(function)])
     return any(is_faster(members, request) for members in groups.values())
 
