@@ -170,14 +170,16 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> Array:
     steps = ceil_divide(ceil_divide(size.k, block_k), split)
     stage = block_k * block_m * size.in_bytes
     ahead = _AHEAD * np.minimum(knobs.floats("stages", 1), steps)
+    # Of a pair, A is loaded too; of other products, _COLUMN has it.
+    beside = steps * block_k * size.m * size.in_bytes if is_pair else 0.0
     rate = gpu.hbm_bytes_per_us * _HBM
-    port = np.where(block_m > _TALL_ROWS, _TALL_PORT, _PORT) * gpu.clock_mhz
+    port = np.where((block_m > _TALL_ROWS) & (not is_pair), _TALL_PORT, _PORT) * gpu.clock_mhz
     whole = np.floor(blocks / at_once)
     rest = blocks - whole * at_once
 
     def wave(count: Array) -> Array:
         weights = count * steps * block_k * block_m * size.in_bytes
-        own = np.maximum(0.0, steps - ahead) * stage / port
+        own = (np.maximum(0.0, steps - ahead) * stage + beside) / port
         return np.where(count > 0, ((weights / rate) ** _NORM + own**_NORM) ** (1 / _NORM), 0.0)
 
     slower = _TALLER * (block_m > _ROWS) + _TALLEST * (block_m > _WARPGROUP_ROWS)
