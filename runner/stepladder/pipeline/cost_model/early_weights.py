@@ -77,11 +77,32 @@ class Constants:
 
 
 H200 = Constants()
+# Of pairs of products, whose stages have two tiles of weights: set by hand (docs/results/pairs_early.json and
+# functions_tiles.json).
+PAIRS = Constants(
+    hbm=1.026,
+    port=30.8,
+    paired_port=30.8,
+    activations=1.0,
+    ahead=0.9,
+    norm=3.03,
+    shallow=0.008,
+    short=0.056,
+    held=112.0,
+    low=0.25,
+    launch=0.921,
+    column=0.0205,
+    cluster_column=0.027,
+    loop=0.0,
+    wave=0.3,
+    split_wave=1.2,
+)
 # Microseconds that HBM is idle between kernels that wait before they load, and a fraction of their predicted times:
 # these lack both for products of few rows, and of more rows than so many.
 _GAPS, _LATE, _MORE = (2.5, 2.0), (0.18, 0.10), 32
-# How much longer a pair of products takes with k steps of less than 256 bytes.
-_PAIR_SHORT = 0.056
+# Microseconds by which a launch takes longer that waits, and the least rows of such tiles: measured with 1 to 32 rows,
+# docs/results/functions_tiles.json.
+_WAIT, _LEAST_ROWS = 1.2, 40
 
 
 def is_short(m: int, n: int) -> bool:
@@ -101,8 +122,20 @@ def applies(size: Size, gpu: Gpu, fixed: Mapping[str, int | str]) -> bool:
         gpu: what runs it.
         fixed: knobs whose value is given.
     """
-    if KNOB in fixed:
-        return False
+    return KNOB not in fixed and _reads_weights(size, gpu)
+
+
+def may_not(size: Size, gpu: Gpu, fixed: Mapping[str, int | str]) -> bool:
+    """Tells whether kernels for a product would load weights early if the launch before them could not write those.
+
+    Args:
+        size, gpu, fixed: as for `applies`.
+    """
+    return not fixed.get(KNOB, True) and _reads_weights(size, gpu)
+
+
+def _reads_weights(size: Size, gpu: Gpu) -> bool:
+    """Tells whether a product has one short side, and weights that L2 does not hold."""
     cached = gpu.constants[WARPGROUP]["cached"]
     is_plain = size.batch == 1 and size.products <= 2 and size.in_bytes == _ELEMENT_BYTES and not size.accumulate
     return bool(is_plain and np.minimum(size.m, size.n) <= _FEW and np.all(uncached(size, gpu, cached) > 0))
@@ -119,7 +152,7 @@ def accepted(knobs: Columns, size: Size, gpu: Gpu) -> Array:
     """
     persistent, partial = knobs.floats(_PERSISTENT, 0), knobs.floats("block_m") % _ROWS
     if size.products > 1:
-        few = (size.m <= _FEW) & (size.n > size.m)
+        few = (size.m <= _MORE) & (size.n > size.m) & (np.asarray(knobs.column("epilogue", "registers")) == "registers")
     else:
         few = (size.n <= _FEW) & (size.n <= knobs.floats("block_n")) & (size.m > size.n)
     return (
@@ -159,25 +192,51 @@ def choose(knobs: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> tup
     early = accepted(knobs, size, gpu)
     persistent = np.where(early, _persistent_blocks(knobs, size, gpu), np.asarray(knobs.column(_PERSISTENT, 0)))
     chosen = Columns({**knobs.values, KNOB: early, _PERSISTENT: persistent}, knobs.derived, knobs.count)
-    # The terms of kernels that wait are those of pairs, measured in functions that follow each other.
-    short = 1 + _PAIR_SHORT * (knobs.floats("block_k") * size.in_bytes < _STEP_BYTES)
-    started = times["total"] * short if size.products > 1 else predict(chosen, size, gpu)
-    few = int(np.minimum(size.m, size.n)) > _MORE
-    total = np.where(early, started, times["total"] * (1 + _LATE[few]) + _GAPS[few])
+    has_more = int(np.minimum(size.m, size.n)) > _MORE
+    late = times["total"] * (1 + _LATE[has_more]) + _GAPS[has_more]
+    total = np.where(early, predict(chosen, size, gpu), late)
     return chosen, {**times, "total": total}
 
 
-def predict(knobs: Columns, size: Size, gpu: Gpu, constants: Constants = H200) -> Array:
+def wait(knobs: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> dict[str, Array]:
+    """Returns predicted times of kernels that wait before they load, where some have a form of those that do not: one
+    wave of tiles whose rows are no multiple of an instruction's, and pairs.
+
+    They are longer by what a launch is that waits; the scale is that of the other times, which lack the time between
+    launches (`choose`).
+
+    Args:
+        knobs: columns of the pipeline's knobs.
+        times: predicted times by the terms of all kernels.
+        size, gpu: as for `accepted`.
+    """
+    rows = knobs.floats("block_m")
+    partial = (rows % _ROWS > 0) & (size.products == 1)
+    is_wave = cut(size, knobs).count * knobs.floats("split_k", 1) <= gpu.multiprocessors
+    is_tile = is_wave & (rows >= _LEAST_ROWS) & (knobs.floats("block_k") * size.in_bytes >= _STEP_BYTES)
+    is_tile = is_tile & (np.minimum(size.m, size.n) <= _MORE)
+    is_measured = accepted(knobs, size, gpu) & (is_tile & partial | (size.products > 1))
+    waiting = (predict(knobs, size, gpu) + _WAIT - _GAPS[0]) / (1 + _LATE[0])
+    shared = knobs.floats(_BLOCKS, 1) > 1
+    total = np.where(is_measured, waiting, np.where(partial | shared, np.inf, times["total"]))
+    return {**times, "total": total}
+
+
+def predict(knobs: Columns, size: Size, gpu: Gpu, constants: Constants | None = None) -> Array:
     """Returns the predicted time of a launch that follows another one, in us.
 
     Args:
         knobs: columns of settings that load weights early.
         size: of the product.
         gpu: what runs it.
-        constants: of the model.
+        constants: of the model; none for those that were measured.
     """
-    c = constants
-    block_m, block_n, block_k = knobs.floats("block_m"), knobs.floats("block_n"), knobs.floats("block_k")
+    is_pair = size.products > 1
+    c = constants or (PAIRS if is_pair else H200)
+    # Of a pair, columns of both operands B are weights.
+    block_m = knobs.floats("block_n") * size.products if is_pair else knobs.floats("block_m")
+    block_n = size.m if is_pair else knobs.floats("block_n")
+    block_k = knobs.floats("block_k")
     split, stages = knobs.floats("split_k", 1), knobs.floats("stages", 1)
     persistent, shared = knobs.floats(_PERSISTENT, 0), knobs.floats(_BLOCKS, 1)
     is_shared = shared > 1
