@@ -273,6 +273,12 @@ def _check_elementwise(item: bodies.Structured) -> None:
 
 
 def _check_scalar(inner: ir.Operation, item: bodies.Structured) -> None:
+    if inner.name == "tensor.extract":
+        raise refuse(
+            item.op,
+            "elements at computed places, such as those of the windows of a convolution, make A or B",
+            "a kernel of its own copies them: stepladder compile makes a function of several kernels",
+        )
     if inner.name not in SCALARS:
         raise refuse(inner, f"'{inner.name}' in {item.op.name}, which makes A or B", _SCALARS)
     for value in (*inner.operands, *inner.results):
