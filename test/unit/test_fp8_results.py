@@ -156,3 +156,19 @@ def test_sums_of_fp8_are_refused() -> None:
     with pytest.raises(StepladderError, match=r"'arith.addf' on fp8") as refused:
         stepladder.compile(text, pipeline="wgmma", target="sm_90a", device="emulator")
     assert "accepted on fp8: arith.extf of it, arith.truncf to it from f16, bf16 or f32" in refused.value.render()
+
+
+@pytest.mark.parametrize(("pipeline", "target"), [("wgmma", "sm_90a"), ("wmma", "sm_80")])
+def test_constants_of_fp8_are_selected_and_numbers_are_extended_again(pipeline: str, target: str) -> None:
+    text = quantized_product("f16", "f32", "f8E4M3FN", clamps=False)
+    text = text.replace(
+        "linalg.yield %q",
+        "%one = arith.constant 1.5 : f8E4M3FN\n    %wide = arith.extf %q : f8E4M3FN to f32\n"
+        "    %is = arith.cmpf olt, %wide, %zero : f32\n    %s = arith.select %is, %one, %q : f8E4M3FN\n"
+        "    linalg.yield %s",
+    )
+    kernel = stepladder.compile(text, pipeline=pipeline, target=target, device="emulator")
+    b = np.random.default_rng(0).integers(-40, 41, (K, N)).astype(np.float16)
+    rounded = b.astype(ml_dtypes.float8_e4m3fn).astype(np.float32)
+    got = kernel(np.eye(M, K).astype(np.float16), b)
+    np.testing.assert_array_equal(got.astype(np.float32), np.where(rounded < 0, np.float32(1.5), rounded))
