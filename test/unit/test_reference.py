@@ -233,9 +233,8 @@ def test_forms(name: str) -> None:
             "'arith.fptosi'",
         ),
         (
-            "%u = arith.constant 0 : index %d = tensor.rank %A : tensor<4x5xf32> "
-            "%p = scf.for %i = %u to %d step %d iter_args(%x = %A) -> (tensor<4x5xf32>) { "
-            "scf.yield %x : tensor<4x5xf32> }",
+            "%d = tensor.rank %A : tensor<4x5xf32> %p = scf.for %i = %d to %d step %d iter_args(%x = %A) "
+            "-> (tensor<4x5xf32>) { scf.yield %x : tensor<4x5xf32> }",
             "'tensor.rank'",
         ),
         (

@@ -109,6 +109,18 @@ def test_convolutions_are_a_copy_and_a_matmul(stride: int) -> None:
     check(convolution("conv_2d_nchw_fchw", types, stride), wanted.transpose(0, 3, 1, 2), *first, launches=2)
 
 
+def test_a_quantized_convolution() -> None:
+    """The zero points are numbers, constants of the payload."""
+    text = convolution(
+        "conv_2d_nhwc_hwcf_q", ("tensor<1x6x6x16xi8>", "tensor<3x3x16x32xi8>", "tensor<1x4x4x32xi32>"), 1
+    )
+    text = text.replace("0.0 : f32", "0 : i32\n  %x0 = arith.constant 3 : i32\n  %w0 = arith.constant -2 : i32")
+    text = text.replace("ins(%zero : f32)", "ins(%zero : i32)").replace("ins(%x, %w :", "ins(%x, %w, %x0, %w0 :")
+    text = text.replace("tensor<3x3x16x32xi8>) outs", "tensor<3x3x16x32xi8>, i32, i32) outs")
+    x, w = small(1, 6, 6, 16, dtype=np.int8), small(3, 3, 16, 32, dtype=np.int8)
+    check(text, convolved(x - np.int8(3), w + np.int8(2)), x, w, launches=4)
+
+
 def test_a_pooling() -> None:
     text = """
 func.func @f(%x: tensor<1x8x8x16xf32>) -> tensor<1x4x4x16xf32> {

@@ -14,6 +14,7 @@ from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.linalg_ops import create_generic, create_loop_index, indexing_maps
 from stepladder.mlir.traverse import walk
+from stepladder.mlir.types import is_number
 
 
 def gather(function: ir.Operation) -> None:
@@ -32,7 +33,8 @@ def gather(function: ir.Operation) -> None:
 
 def _is_static(op: ir.Operation) -> bool:
     types = [operand.type for operand in op.operands]
-    return all(isinstance(type_, ir.RankedTensorType) and type_.has_static_shape for type_ in types)
+    shaped = [type_ for type_ in types if not is_number(type_)]  # zero points are numbers
+    return all(isinstance(type_, ir.RankedTensorType) and type_.has_static_shape for type_ in shaped)
 
 
 def _has_sum(map_: ir.AffineMap) -> bool:
@@ -78,6 +80,8 @@ def _sizes(op: ir.Operation, maps: Sequence[ir.AffineMap]) -> list[int]:
     """Returns the iterations of each loop."""
     sizes = [1] * maps[0].n_dims
     for operand, map_ in zip(op.operands, maps):
+        if is_number(operand.type):
+            continue
         for extent, item in zip(ir.RankedTensorType(operand.type).shape, map_.results):
             if isinstance(item, ir.AffineDimExpr):
                 sizes[item.position] = extent
