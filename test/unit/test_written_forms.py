@@ -39,7 +39,7 @@ def of(rest: str, arguments: str = "", result: str = C) -> str:
 
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
-@pytest.mark.parametrize(("sizes", "launches"), [((32, 48, 64), 1), ((30, 45, 60), 4)])
+@pytest.mark.parametrize(("sizes", "launches"), [((32, 48, 64), 1), ((30, 45, 60), 3)])
 def test_packed_tiles(sizes: tuple[int, int, int], launches: int, target: str) -> None:
     """`linalg.pack`, `linalg.mmt4d` and `linalg.unpack`: one kernel where the tiles divide the matrices."""
     m, k, n = sizes
