@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import stepladder
+from stepladder.emulator.function_steps import check_function_steps
 from stepladder.emulator.functions import EmulatedFunction
+from stepladder.emulator.step_report import StepReport
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.functions import build_function
 from stepladder.pipeline.request import Request
@@ -107,6 +109,33 @@ def test_a_step_writes_its_part(condition: str, places: tuple[int, int], rows: t
     # The kernel that writes has a thread for each element of the part, and does not read the cache.
     writer = next(item for item in bundle.manifest.launches if len(item.operands) <= 3 and item.kernel is not None)
     assert bundle.manifest.aliases[writer.operands[max(writer.operands)]] not in writer.operands.values()
+
+
+@pytest.mark.parametrize("condition", [EQUAL, FIRST])
+def test_each_step_of_a_part(condition: str) -> None:
+    """The kernel of the part leaves the rest of the buffer as the argument was."""
+    text = f"""func.func @part(%row: {ROWS}, %cache: {CACHE} {{tf.aliasing_output = 0 : i32}}, %places: {PLACES})
+    -> {CACHE} {{
+  %3 = tensor.empty() : {CACHE}
+  %new = linalg.generic {{indexing_maps = [{WRITTEN}, {ALL}, {ALL}],
+      iterator_types = ["parallel", "parallel", "parallel"]}}
+      ins(%row, %places, %cache : {ROWS}, {PLACES}, {CACHE}) outs(%3 : {CACHE}) {{
+  ^bb0(%n: f16, %p: i64, %old: f16, %out: f16):
+    %s = linalg.index 1 : index
+    %at = arith.index_cast %s : index to i64
+    {condition}
+    %v = arith.select %is, %n, %old : f16
+    linalg.yield %v : f16
+  }} -> {CACHE}
+  return %new : {CACHE}
+}}
+"""
+    pipeline = Path(__file__).parents[2] / "transforms/functions/elementwise.mlir"
+    reports: list[StepReport] = []
+    with mlir_context():
+        check_function_steps(text, "part.mlir", Request(str(pipeline)), reports.append)
+    assert "distribute_elements" in [report.step for report in reports]
+    assert all(report.passed for report in reports)
 
 
 def test_a_call_changes_the_array(in_place: Path) -> None:

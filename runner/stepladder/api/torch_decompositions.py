@@ -10,7 +10,15 @@ from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
 
-from stepladder.api import pytorch, torch_distances, torch_orders, torch_pooling, torch_running, torch_scatters
+from stepladder.api import (
+    pytorch,
+    torch_distances,
+    torch_elementwise,
+    torch_orders,
+    torch_pooling,
+    torch_running,
+    torch_scatters,
+)
 
 
 def _convolution(
@@ -164,6 +172,7 @@ TABLE = {
     torch.ops.stepladder.matmul.default: lambda a, b, device="auto": torch.matmul(a, b),
     torch.ops.aten.convolution.default: _convolution,
     **torch_distances.TABLE,
+    **torch_elementwise.TABLE,
     **torch_orders.TABLE,
     **torch_pooling.TABLE,
     **torch_running.TABLE,

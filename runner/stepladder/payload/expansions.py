@@ -7,8 +7,8 @@ from stepladder.mlir.linalg_ops import create_named_op
 from stepladder.mlir.traverse import walk
 
 _BY_UPSTREAM = ("fpowi", "clampf")
-# Bits of the widest integers of which kernels compute magnitudes.
-_WIDEST = 32
+# Bits of the integers of which kernels have a function that computes magnitudes.
+_MAGNITUDE_BITS = 32
 # Predicates of arith.cmpf.
 _OEQ, _OGE, _OLT, _UNO = 1, 3, 4, 14
 # The least normal numbers, by type.
@@ -19,9 +19,10 @@ def expand(function: ir.Operation) -> None:
     """Replaces functions by others.
 
     Powers with constant integers become multiplications, clamps extrema, tests for numbers that are not finite
-    comparisons, a sine and cosine two ops, roundings towards zero those down and up, and magnitudes of wide integers
-    the larger of a number and its negative. A sum of products by `math.fma` becomes one of products and sums, and
-    `tensor.splat` a `linalg.fill`. Loops of `affine` become those of `scf`, and regions that run anyway go.
+    comparisons, a sine and cosine two ops, roundings towards zero those down and up, and magnitudes of integers of
+    other than 32 bits the larger of a number and its negative. A sum of products by `math.fma` becomes one of products
+    and sums, and `tensor.splat` a `linalg.fill`. Loops of `affine` become those of `scf`, and regions that run anyway
+    go.
 
     Args:
         function: a function; it is changed where there are such ops.
@@ -44,7 +45,7 @@ def expand(function: ir.Operation) -> None:
         _expand_splat(op)
     for op in walk(function, "math.absi"):
         element = _element(op.results[0].type)
-        if isinstance(element, ir.IntegerType) and element.width > _WIDEST:
+        if isinstance(element, ir.IntegerType) and element.width != _MAGNITUDE_BITS:
             _expand_magnitude(op)
 
 

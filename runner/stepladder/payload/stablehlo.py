@@ -12,6 +12,7 @@ import re
 from stepladder.mlir.bindings import PREFIX, ir, passmanager
 from stepladder.mlir.diagnostics import from_error
 from stepladder.mlir.traverse import walk
+from stepladder.payload.arguments import ALIAS
 from stepladder.runtime.errors import StepladderError
 
 _OP = re.compile(r"^\s*(?:%\S+(?:, %\S+)* = )?\"?stablehlo\.", re.MULTILINE)
@@ -25,8 +26,6 @@ _EXPANDED = {
 }
 _LOADS = "builtin.module(func.func(convert-torch-to-stablehlo))"
 _LOWERS = "builtin.module(inline,symbol-dce,stablehlo-legalize-to-linalg,canonicalize,cse)"
-# The attribute of an argument that names the result which takes its memory, as JAX writes it for `donate_argnums`.
-ALIAS = "tf.aliasing_output"
 # Attributes of JAX, of dialects that are not there.
 _FOREIGN = ("mhlo.", "jax.", "tf.", "sdy.")
 
