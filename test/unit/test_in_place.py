@@ -31,6 +31,26 @@ RANGE = "%c3 = arith.constant 3 : i64\n%t = arith.subi %at, %p : i64\n%is = arit
 FIRST = "%c2 = arith.constant 2 : i64\n%is = arith.cmpi ult, %at, %c2 : i64"
 
 
+def replaced(condition: str) -> str:
+    """Returns ops that replace the rows `%at` of a cache for which `%is` holds, as `%new`.
+
+    Args:
+        condition: ops that compute `%is`.
+    """
+    return f"""  %3 = tensor.empty() : {CACHE}
+  %new = linalg.generic {{indexing_maps = [{WRITTEN}, {ALL}, {ALL}],
+      iterator_types = ["parallel", "parallel", "parallel"]}}
+      ins(%row, %places, %cache : {ROWS}, {PLACES}, {CACHE}) outs(%3 : {CACHE}) {{
+  ^bb0(%n: f16, %p: i64, %old: f16, %out: f16):
+    %s = linalg.index 1 : index
+    %at = arith.index_cast %s : index to i64
+    {condition}
+    %v = arith.select %is, %n, %old : f16
+    linalg.yield %v : f16
+  }} -> {CACHE}
+"""
+
+
 def step(condition: str, *, reads_old: bool = False) -> str:
     """Returns a step of decoding: a matmul, a row that is written to a cache, and the cache's products with it.
 
@@ -45,18 +65,7 @@ def step(condition: str, *, reads_old: bool = False) -> str:
   %1 = linalg.fill ins(%zero : f32) outs(%0 : tensor<{B}x{D}xf32>) -> tensor<{B}x{D}xf32>
   %2 = linalg.matmul ins(%x, %w : {ROWS}, tensor<{D}x{D}xf16>) outs(%1 : tensor<{B}x{D}xf32>) -> tensor<{B}x{D}xf32>
   %row = arith.truncf %2 : tensor<{B}x{D}xf32> to {ROWS}
-  %3 = tensor.empty() : {CACHE}
-  %new = linalg.generic {{indexing_maps = [{WRITTEN}, {ALL}, {ALL}],
-      iterator_types = ["parallel", "parallel", "parallel"]}}
-      ins(%row, %places, %cache : {ROWS}, {PLACES}, {CACHE}) outs(%3 : {CACHE}) {{
-  ^bb0(%n: f16, %p: i64, %old: f16, %out: f16):
-    %s = linalg.index 1 : index
-    %at = arith.index_cast %s : index to i64
-    {condition}
-    %v = arith.select %is, %n, %old : f16
-    linalg.yield %v : f16
-  }} -> {CACHE}
-  %4 = tensor.empty() : tensor<{B}x{S}xf16>
+{replaced(condition)}  %4 = tensor.empty() : tensor<{B}x{S}xf16>
   %none = arith.constant 0.0 : f16
   %5 = linalg.fill ins(%none : f16) outs(%4 : tensor<{B}x{S}xf16>) -> tensor<{B}x{S}xf16>
   %y = linalg.batch_matvec ins({"%cache" if reads_old else "%new"}, %row : {CACHE}, {ROWS})
@@ -116,18 +125,7 @@ def test_each_step_of_a_part(condition: str) -> None:
     """The kernel of the part leaves the rest of the buffer as the argument was."""
     text = f"""func.func @part(%row: {ROWS}, %cache: {CACHE} {{tf.aliasing_output = 0 : i32}}, %places: {PLACES})
     -> {CACHE} {{
-  %3 = tensor.empty() : {CACHE}
-  %new = linalg.generic {{indexing_maps = [{WRITTEN}, {ALL}, {ALL}],
-      iterator_types = ["parallel", "parallel", "parallel"]}}
-      ins(%row, %places, %cache : {ROWS}, {PLACES}, {CACHE}) outs(%3 : {CACHE}) {{
-  ^bb0(%n: f16, %p: i64, %old: f16, %out: f16):
-    %s = linalg.index 1 : index
-    %at = arith.index_cast %s : index to i64
-    {condition}
-    %v = arith.select %is, %n, %old : f16
-    linalg.yield %v : f16
-  }} -> {CACHE}
-  return %new : {CACHE}
+{replaced(condition)}  return %new : {CACHE}
 }}
 """
     pipeline = Path(__file__).parents[2] / "transforms/functions/elementwise.mlir"
