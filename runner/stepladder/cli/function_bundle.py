@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from stepladder.cli.gpu_checks import check_function_bundle
 from stepladder.cli.kernel_options import KERNEL
 from stepladder.cli.options import text_for_people
 from stepladder.runtime.errors import FAILED, NOT_EXECUTED, OK, StepladderError
@@ -109,14 +110,10 @@ def _checked(args: argparse.Namespace, bundle: FunctionBundle) -> tuple[list[Che
 
 
 def _on_gpu(args: argparse.Namespace, bundle: FunctionBundle) -> tuple[list[CheckReport], dict[str, Any]]:
-    from stepladder.runtime.device import Device
-    from stepladder.runtime.function_launch import DeviceFunction
-    from stepladder.verify.function_check import check_function
+    def begun(gpu: str) -> None:
+        print(f"{bundle.path}: {bundle.manifest.describe()}, seed {args.seed}, on {gpu}", flush=True)
 
-    with Device() as device, DeviceFunction(device, bundle) as function:
-        print(f"{bundle.path}: {bundle.manifest.describe()}, seed {args.seed}, on {device.name}", flush=True)
-        reports = check_function(bundle, function, args.seed, device.ordinal)
-        return reports, {"backend": "gpu", "card": device.describe()}
+    return check_function_bundle(bundle, args.seed, begun)
 
 
 def _on_emulator(

@@ -17,7 +17,7 @@ from stepladder.cli.guard import guarded
 from stepladder.cli.options import refuse_empty
 
 # In the order of a user's work; each is a module of `commands`.
-COMMANDS = ("list", "payload", "explain", "tune", "compile", "emulate", "run", "bench", "demo")
+COMMANDS = ("list", "payload", "explain", "tune", "compile", "emulate", "run", "bench", "report", "demo")
 
 EPILOG = """\
 `stepladder COMMAND --help` explains a command. `stepladder-opt` shows and applies steps, like `mlir-opt`.

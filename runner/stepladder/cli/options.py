@@ -14,7 +14,20 @@ from stepladder.runtime.files import STANDARD
 
 # Arguments that name something, in the parsed command lines.
 _NAMES = (
-    *("input", "output", "bundle", "bundles", "words", "folder", "dump_dir", "json", "sarif", "trace", "database"),
+    *(
+        "input",
+        "inputs",
+        "output",
+        "bundle",
+        "bundles",
+        "words",
+        "folder",
+        "dump_dir",
+        "json",
+        "sarif",
+        "trace",
+        "database",
+    ),
     *("pipeline", "function", "target", "gpu", "kernel"),
 )
 LARGEST_SIZE = 2**63 - 1  # that a shape of MLIR has
@@ -279,6 +292,26 @@ def database_to_read(args: argparse.Namespace) -> Path:
     if args.database is not None and not Path(args.database).exists():
         raise StepladderError(f"cannot read the tuning database '{args.database}': {os.strerror(errno.ENOENT)}")
     return database_of(args)
+
+
+def knob_settings(args: argparse.Namespace) -> dict[str, str]:
+    """Returns the knobs that the options set, --target among them.
+
+    Args:
+        args: of a command with --set and --target.
+
+    Raises:
+        StepladderError: an unknown target, or --target and --set that disagree.
+    """
+    from stepladder.runtime import targets
+
+    settings = dict(args.settings)
+    if args.target is not None:
+        target = targets.find_limits(args.target).name
+        if settings.get("target", target) != target:
+            raise StepladderError(f"--target {target} and --set target={settings['target']} disagree; give one of them")
+        settings["target"] = target
+    return settings
 
 
 def refuse_empty(args: argparse.Namespace) -> None:

@@ -11,6 +11,7 @@ from stepladder.emulator.core import types
 from stepladder.emulator.core.emulation import Emulation
 from stepladder.emulator.core.fibers import Unsupported
 from stepladder.emulator.step_report import StepReport
+from stepladder.mlir.bindings import ir
 from stepladder.mlir.text import text_of
 from stepladder.mlir.traverse import walk
 from stepladder.payload import reference_export
@@ -83,6 +84,41 @@ def run_ir(
     return [np.asarray(array) for array in results], outcome.findings
 
 
+class FunctionChecks:
+    """Runs the IR of a function after any step on the same random numbers, in the current context.
+
+    Args:
+        module: the payload, with the function alone (`select`).
+    """
+
+    def __init__(self, module: ir.Module) -> None:
+        self._program = reference_export.export(module, {})
+        self._inputs = step_inputs(self._program, 0)
+        functions = walk(module, "func.func")
+        self._aliases = donated(next(function for function in functions if len(function.regions[0].blocks)))
+
+    def check(self, step: str, dumped: str, file: str) -> StepReport:
+        """Returns the report of a step.
+
+        Args:
+            step: its name.
+            dumped: the IR after it.
+            file: what messages call the IR.
+        """
+        program = self._program
+        try:
+            emulation = Emulation(parse_payload(dumped, file), name=file)
+            results, findings = run_ir(emulation, program, self._inputs, self._aliases)
+        except (StepladderError, Unsupported) as error:
+            return StepReport(step, None, unknown=error.message)
+        reports = compare_results(
+            program, self._inputs, results, NumPyArrays(), _SUMS + error_of_sums(program, in_f32=False)
+        )
+        # An assertion that does not hold ends the program without results.
+        worst = next((report for report in reports if not report.passed), reports[0] if reports else None)
+        return StepReport(step, worst is not None and worst.passed and not findings, worst, findings)
+
+
 def check_function_steps(text: str, name: str, request: Request, checked: Callable[[StepReport], None]) -> None:
     """Runs a pipeline, and the IR after each of its steps, on random numbers; in the current context.
 
@@ -93,9 +129,7 @@ def check_function_steps(text: str, name: str, request: Request, checked: Callab
             before it.
     """
     module = select(parse_payload(text, name), request.function).module
-    program = reference_export.export(module, {})
-    inputs = step_inputs(program, 0)
-    aliases = donated(next(function for function in walk(module, "func.func") if len(function.regions[0].blocks)))
+    checks = FunctionChecks(module)
     before: tuple[str, StepReport] | None = None
     number = 0
 
@@ -104,21 +138,10 @@ def check_function_steps(text: str, name: str, request: Request, checked: Callab
         if before is not None and before[0] == dumped:
             report = dataclasses.replace(before[1], step=step, seconds=0.0, is_unchanged=True)
         else:
-            report = _check(step, dumped, dump_name(number, step))
+            report = checks.check(step, dumped, dump_name(number, step))
             before = dumped, report
         number += 1
         checked(report)
-
-    def _check(step: str, dumped: str, file: str) -> StepReport:
-        try:
-            emulation = Emulation(parse_payload(dumped, file), name=file)
-            results, findings = run_ir(emulation, program, inputs, aliases)
-        except (StepladderError, Unsupported) as error:
-            return StepReport(step, None, unknown=error.message)
-        reports = compare_results(program, inputs, results, NumPyArrays(), _SUMS + error_of_sums(program, in_f32=False))
-        # An assertion that does not hold ends the program without results.
-        worst = next((report for report in reports if not report.passed), reports[0] if reports else None)
-        return StepReport(step, worst is not None and worst.passed and not findings, worst, findings)
 
     run_pipeline(
         text,

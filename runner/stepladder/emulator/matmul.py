@@ -150,7 +150,15 @@ ROLES = {0: "a", 1: "b", 2: "c"}
 
 
 def check_step(
-    step: str, text: str, name: str, problem: Problem, reference: Program, seed: int = 0, *, count: bool = False
+    step: str,
+    text: str,
+    name: str,
+    problem: Problem,
+    reference: Program,
+    seed: int = 0,
+    *,
+    count: bool = False,
+    progress: Callable[[int, int], None] | None = None,
 ) -> StepReport:
     """Runs the IR after a step on integers for which every sum is exact, with the sanitizer, in the current context.
 
@@ -162,6 +170,7 @@ def check_step(
         reference: what it must compute, and which operand an argument of the function is.
         seed: of the inputs.
         count: count memory traffic and instructions.
+        progress: called with the number of blocks that have ended, and of all.
 
     Returns:
         The report of the step.
@@ -170,7 +179,7 @@ def check_step(
         emulation = Emulation(parse_payload(text, name), name=name)
     except StepladderError as error:
         return StepReport(step, None, unknown=error.message)
-    executor = EmulatedExecutor(emulation, reference.roles, count=count)
+    executor = EmulatedExecutor(emulation, reference.roles, count=count, progress=progress)
     try:
         report = check_exact(problem, reference, executor, seed)
     except Unsupported as error:

@@ -132,7 +132,7 @@ class Step:
 
     def summary(self) -> str:
         """Returns the first sentence of the script's head comment."""
-        return _head_comment(self.path)
+        return head_comment(self.path)
 
 
 @dataclass
@@ -183,11 +183,15 @@ class Pipeline:
 
     def summary(self) -> str:
         """Returns the first sentence of the pipeline's head comment."""
-        return _head_comment(self.path)
+        return head_comment(self.path)
 
 
-def _head_comment(path: Path) -> str:
-    """Returns the first sentence of the comment that a script begins with."""
+def head_comment(path: Path) -> str:
+    """Returns the first sentence of the comment that a script begins with.
+
+    Args:
+        path: of the script.
+    """
     lines = []
     for line in path.read_text().splitlines():
         if not line.startswith("//"):

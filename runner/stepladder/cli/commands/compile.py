@@ -15,8 +15,9 @@ from stepladder.cli.options import (
     add_plugin_options,
     database_to_read,
     flat,
+    knob_settings,
 )
-from stepladder.runtime.errors import OK, StepladderError
+from stepladder.runtime.errors import OK
 
 if TYPE_CHECKING:
     from stepladder.pipeline.request import Request
@@ -81,23 +82,6 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     )
 
 
-def _settings(args: argparse.Namespace) -> dict[str, str]:
-    """Returns the knobs that the options set, --target among them.
-
-    Raises:
-        StepladderError: an unknown target, or --target and --set that disagree.
-    """
-    from stepladder.runtime import targets
-
-    settings = dict(args.settings)
-    if args.target is not None:
-        target = targets.find_limits(args.target).name
-        if settings.get("target", target) != target:
-            raise StepladderError(f"--target {target} and --set target={settings['target']} disagree; give one of them")
-        settings["target"] = target
-    return settings
-
-
 def _knob_lines(run: Run, from_target: str | None) -> list[str]:
     """Returns the knobs of a run by where their values come from, a line a source; `from_target` is --target's own."""
     from stepladder.pipeline.definition import value_text
@@ -159,7 +143,7 @@ def main(args: argparse.Namespace) -> int:
         from stepladder.runtime.bundle import check_output
         from stepladder.runtime.files import read_text
 
-    settings = _settings(args)
+    settings = knob_settings(args)
     check_output(args.output)
     text, name = read_text(args.input)
     plugins.load_files(args.plugins)

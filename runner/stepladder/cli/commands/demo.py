@@ -161,18 +161,10 @@ def _emulate_variants(text: str, name: str, variants: dict) -> bool:
 
 
 def _check(folder: Path) -> bool:
+    from stepladder.cli.gpu_checks import check_kernel
     from stepladder.runtime.bundle import read_bundle
-    from stepladder.runtime.device import Device
-    from stepladder.runtime.launch import DeviceExecutor, MatmulBuffers
-    from stepladder.verify.check import check_matmul
 
-    bundle = read_bundle(folder)
-    problem = bundle.manifest.problem
-    with Device() as device, MatmulBuffers(device, problem) as buffers:
-        kernel = device.load(bundle)
-        reports = check_matmul(
-            problem, bundle.expected(), DeviceExecutor(buffers, buffers.launcher(kernel, bundle)), 0, device.ordinal
-        )
+    reports, _ = check_kernel(read_bundle(folder), 0)
     for report in reports:
         print(report.describe())
     return all(report.passed for report in reports)

@@ -19,7 +19,6 @@ from stepladder.runtime.errors import OK
 
 if TYPE_CHECKING:
     from stepladder.pipeline.cost_model.gpu import Found
-    from stepladder.pipeline.cost_model.ranking import Candidate
     from stepladder.pipeline.explanation import Explanation
 
 _EPILOG = """\
@@ -100,6 +99,7 @@ def main(args: argparse.Namespace) -> int:
 
 def _print(explained: Explanation) -> None:
     """Prints a table of the candidates, and below it which knobs `compile` takes."""
+    from stepladder.cli.candidates import candidate_row
     from stepladder.cli.tables import print_table
     from stepladder.pipeline.definition import value_text
 
@@ -111,7 +111,9 @@ def _print(explained: Explanation) -> None:
         f"{problem.sizes}, {problem.a_type} -> {problem.c_type}, {explained.pipeline} on {explained.found.gpu.name}: "
         f"{explained.settings} settings ranked in {explained.seconds * 1e3:.0f} ms, times in us"
     )
-    print_table([_row(number, candidate) for number, candidate in enumerate(explained.candidates, 1)], title=title)
+    print_table(
+        [candidate_row(number, candidate) for number, candidate in enumerate(explained.candidates, 1)], title=title
+    )
     knobs = ", ".join(f"{name} = {value_text(value)}" for name, value in explained.chosen.knobs.items())
     print(f"compile takes the knobs from {explained.chosen.source.text}:\n{knobs}")
 
@@ -120,39 +122,3 @@ def _data_sheet(found: Found) -> str:
     if found.gpu.source == "measured":
         return ""
     return f"nothing was measured on {found.gpu.name}: peaks are from data sheets, fitted constants from another GPU"
-
-
-def _row(number: int, candidate: Candidate) -> dict[str, object]:
-    from stepladder.pipeline.cost_model.ranking import LIMITS, PARTS
-
-    times = {name: f"{candidate.times[name]:.1f}" for name in (*PARTS, *LIMITS) if name in candidate.times}
-    return {
-        "": number,
-        "knobs": " ".join(_short(name, value) for name, value in candidate.knobs.items() if not _neutral(name, value)),
-        "total": f"{candidate.microseconds:.1f}",
-        "waves": f"{candidate.waves:.2f}",
-        **times,
-        "bound": candidate.bound,
-    }
-
-
-# Knob values of kernels that do not use a feature; the table leaves them out.
-_NEUTRAL: dict[str, int | str] = {
-    "cluster_m": 1,
-    "cluster_n": 1,
-    "split_k": 1,
-    "schedule": "cooperative",
-    "tile_scheduler": "data_parallel",
-    "split_k_workspace": "cluster",
-    "persistent_blocks": 0,
-}
-
-
-def _neutral(name: str, value: int | str) -> bool:
-    return _NEUTRAL.get(name) == value
-
-
-def _short(name: str, value: int | str) -> str:
-    from stepladder.pipeline.definition import value_text
-
-    return f"{name}={value_text(value)}"

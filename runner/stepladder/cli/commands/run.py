@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from stepladder.cli import function_bundle
+from stepladder.cli.gpu_checks import check_kernel
 from stepladder.cli.options import add_json_option, seed, text_for_people
 from stepladder.runtime.errors import FAILED, NOT_EXECUTED, OK, StepladderError
 
@@ -170,18 +171,10 @@ def _checked(args: argparse.Namespace, bundle: Bundle) -> tuple[list, dict, list
 
 
 def _on_gpu(args: argparse.Namespace, bundle: Bundle) -> tuple[list, dict, list]:
-    from stepladder.runtime.device import Device
-    from stepladder.runtime.launch import DeviceExecutor, MatmulBuffers
-    from stepladder.verify.check import check_matmul
+    def begun(gpu: str) -> None:
+        print(f"{args.bundle}: {bundle.manifest.problem.describe()}, seed {args.seed}, on {gpu}", flush=True)
 
-    problem = bundle.manifest.problem
-    with Device() as device:
-        kernel = device.load(bundle)
-        print(f"{args.bundle}: {problem.describe()}, seed {args.seed}, on {device.name}", flush=True)
-        with MatmulBuffers(device, problem) as buffers:
-            executor = DeviceExecutor(buffers, buffers.launcher(kernel, bundle))
-            reports = check_matmul(problem, bundle.expected(), executor, args.seed, device.ordinal, bundle.constants())
-        return reports, {"backend": "gpu", "card": device.describe(), "image": kernel.source}, []
+    return *check_kernel(bundle, args.seed, begun), []
 
 
 def _on_emulator(args: argparse.Namespace, bundle: Bundle, reason: str) -> tuple[list, dict, list]:
