@@ -38,7 +38,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 from choice_plan import PIPELINE, TARGET, TYPES, Job, Types, payload, plan
 from choice_timing import Gpu
 from common import main_of_parts, new_parser, run
-from draw import COUNT, Drawn, draw, draw_edge, draw_fresh, draw_long, draw_slow, draw_tail, draw_thin
+from draw import COUNT, Drawn, draw, draw_edge, draw_fresh, draw_long, draw_slow, draw_streamed, draw_tail, draw_thin
 from measured_kernels import write_table
 from model_report import DEFAULT, FIRST, MOST, report
 
@@ -50,6 +50,7 @@ DRAWS = {
     "fresh": draw_fresh,
     "long": draw_long,
     "slow": draw_slow,
+    "streamed": draw_streamed,
 }
 GROUP = 30
 _KEPT = "kernels.pickle"  # of a group, in its folder
