@@ -56,7 +56,7 @@ def test_what_is_ranked_is_what_the_engine_accepts(name: str) -> None:
     found = space.feasible(knobs, facts, fixed, search)
     accepted = {
         tuple(
-            int(np.broadcast_to(found.values[option], (found.count,))[index])
+            int(np.broadcast_to(found.column(option), (found.count,))[index])
             for option in sorted({"block_m", "block_n", "consumer_warpgroups", "warp_m", "stages"} & set(knobs.options))
         )
         for index in range(found.count)
@@ -91,7 +91,7 @@ def test_knobs_that_are_given_stay() -> None:
         {"target": "sm_90a", "block_m": 192, "epilogue_stages": 4},
     )
     assert len(ranked) and "block_m" not in ranked.first(1)[0].knobs
-    assert set(np.unique(ranked.columns.values["block_m"])) == {192}
+    assert set(np.unique(ranked.columns.column("block_m"))) == {192}
 
 
 def test_first_candidates_differ_in_more_than_details() -> None:

@@ -78,14 +78,14 @@ def accepted(knobs: Columns, size: Size, gpu: Gpu) -> Array:
         few = (size.n <= _FEW) & (size.n <= knobs.floats("block_n")) & (size.m > size.n)
     return (
         few
-        & (np.asarray(knobs.column("schedule", "cooperative")) == "cooperative")
-        & (np.asarray(knobs.column("tile_scheduler", "data_parallel")) == "data_parallel")
+        & knobs.equals("schedule", "cooperative", "cooperative")
+        & knobs.equals("tile_scheduler", "data_parallel", "data_parallel")
         & (knobs.floats("cluster_m", 1) * knobs.floats("cluster_n", 1) == 1)
         & (knobs.floats("epilogue_stages", _EPILOGUE_STAGES) == _EPILOGUE_STAGES)
-        & (np.asarray(knobs.column("epilogue", "tma")) != "rows")
+        & ~knobs.equals("epilogue", "rows", "tma")
         & (knobs.floats("min_blocks_per_sm", 1) < 2)
         & ((persistent == 0) | (persistent == gpu.multiprocessors))
-        & (np.asarray(knobs.column("split_k_workspace", "cluster")) == "cluster")
+        & knobs.equals("split_k_workspace", "cluster", "cluster")
         & (knobs.floats("block_m") <= _WARPGROUP_ROWS * knobs.floats("consumer_warpgroups", 1))
         & ((knobs.floats("split_k", 1) > 1) | (knobs.floats("block_m") <= _ROWS) | (partial > 0))
     )

@@ -111,8 +111,7 @@ class Ranking:
         return [self._candidate(index) for index in found.values()]
 
     def _values(self, names: Sequence[str], index: int) -> tuple[int | str, ...]:
-        columns = [self.columns.values[name] for name in names if name in self.columns.values]
-        return tuple(column[index].item() if isinstance(column, np.ndarray) else _knob(column) for column in columns)
+        return tuple(_knob(self.columns.value(name, index)) for name in names if name in self.columns.values)
 
     def within(self, factor: float) -> int:
         """Returns how many candidates are predicted to take at most `factor` times as long as the first.
@@ -255,7 +254,7 @@ def _caution(family: str, columns: Columns, size: Size, gpu: Gpu) -> Array:
     # HBM bounds these, whatever the width.
     widths = widths * ~np.asarray(columns.column(early_weights.KNOB, False), bool)
     edges = _EDGES * columns.floats("has_edges", 0.0) if family == WARP else 0.0
-    in_memory = np.asarray(columns.column("split_k_workspace", "cluster")) == "memory"
+    in_memory = columns.equals("split_k_workspace", "memory", "cluster")
     uneven = in_memory & (columns.floats("block_m") == _UNEVEN_ROWS) & (np.minimum(size.m, size.n) <= _FEW_ROWS)
     twice = (columns.floats("min_blocks_per_sm", 1) > 1) & (family == WARPGROUP)
     return 1.0 + widths + edges + _UNEVEN * uneven + _TWO_BLOCKS * twice

@@ -98,7 +98,7 @@ def waves_of(tiles: Tiles, knobs: Columns, gpu: Gpu) -> tuple[Array, Array, Arra
         gpu: whose multiprocessors run blocks.
     """
     split = knobs.floats("split_k", 1)
-    in_cluster = np.where(np.asarray(knobs.column("split_k_workspace", "cluster")) == "cluster", split, 1.0)
+    in_cluster = np.where(knobs.equals("split_k_workspace", "cluster", "cluster"), split, 1.0)
     cluster = knobs.floats("cluster_m", 1) * knobs.floats("cluster_n", 1) * in_cluster
     room = blocks_that_fit(cluster, gpu) * knobs.floats("min_blocks_per_sm", 1)
     blocks = tiles.count * split
@@ -111,7 +111,7 @@ def waves_of(tiles: Tiles, knobs: Columns, gpu: Gpu) -> tuple[Array, Array, Arra
     whole = np.floor(blocks / width)
     rest = blocks / width - whole
     stream_k = (whole + np.where(rest > 0, np.maximum(rest, 0.5), 0.0)) * passes
-    shared = np.asarray(knobs.column("tile_scheduler", "data_parallel")) == "stream_k"
+    shared = knobs.equals("tile_scheduler", "stream_k", "data_parallel")
     return waves, np.minimum(np.minimum(blocks, width), room), np.where(shared, stream_k, waves)
 
 
@@ -249,8 +249,8 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     def pipeline_latency(filling: Array) -> Array:
         return (latency + np.maximum(filling, l2) + constants["held"] * matrix) * waiting
 
-    pingpong = np.asarray(knobs.column("schedule", "cooperative")) == "pingpong"
-    in_memory = (splits > 1) & (np.asarray(knobs.column("split_k_workspace", "cluster")) == "memory")
+    pingpong = knobs.equals("schedule", "pingpong", "cooperative")
+    in_memory = (splits > 1) & knobs.equals("split_k_workspace", "memory", "cluster")
     # Sums of split operands are added to the accumulator behind each step: a warpgroup that multiplies alone waits.
     alone_in_step = pingpong | (knobs.floats("consumer_warpgroups", 1) < 2)
     added = np.where(
