@@ -153,7 +153,7 @@ def _row(built: Built, own: float, cublas: float) -> list[Any]:
 
 
 def _head(types: Types, card: dict[str, Any], what: str = WHAT) -> dict[str, Any]:
-    element, accumulator, stored, b_layout = types
+    element, accumulator, stored, a_layout, b_layout = types
     return {
         "schema_version": 1,
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
@@ -166,7 +166,7 @@ def _head(types: Types, card: dict[str, Any], what: str = WHAT) -> dict[str, Any
             "acc_type": accumulator,
             "c_type": stored,
             "accumulate": False,
-            "a_layout": "row",
+            "a_layout": a_layout,
             "b_layout": b_layout,
         },
         "pipeline": PIPELINE,
