@@ -102,6 +102,25 @@ def test_splits_in_global_memory_show_a_part_of_the_time_of_hbm() -> None:
     assert more == pytest.approx([0.5 * slow["HBM"][0], 0])
 
 
+def test_tiles_from_hbm_that_several_clusters_read_come_into_both_halves_of_l2() -> None:
+    once, twice = (with_constants(hbm_halves=part) for part in (0.0, 1.0))
+    problem = size(192, 5632, 16384)  # three rows of tiles, and weights that L2 does not hold
+    settings = {"block_m": 64, "block_n": 128, "cluster_m": [1, 3, 1], "cluster_n": [1, 1, 2]}
+    times = [predicted(problem, card, **settings)["HBM"] for card in (once, twice)]
+    # The weights take 2 - 2^-2 times as long; blocks of a cluster share them, but not those of a row of tiles.
+    assert times[1] / times[0] == pytest.approx([1.75, 1.0, 1.75], abs=0.02)
+
+
+def test_reductions_follow_the_last_loads_from_hbm() -> None:
+    hidden, shown = (with_constants(hbm_end=part) for part in (0.0, 1.0))
+    settings = {"block_m": 64, "block_n": 256, "split_k": 2, "split_k_workspace": "memory", "persistent_blocks": 0}
+    few, many = size(64, 16384, 16384), size(64, 64, 16384)  # weights from HBM, and from L2
+    for problem, expected in ((few, 1.0), (many, 0.0)):
+        before, after = (predicted(problem, card, **settings, epilogue="registers") for card in (hidden, shown))
+        end = after["reduction"][0] + after["epilogue"][0]
+        assert after["total"][0] - before["total"][0] == pytest.approx(expected * end, abs=0.1 * end)
+
+
 def test_tall_tiles_and_the_ping_pong_schedule_take_longer() -> None:
     card, free = (with_constants(store_tall=value, store_together=12.0) for value in (2.0, 1.0))
     tall, low = (

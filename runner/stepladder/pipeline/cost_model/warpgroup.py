@@ -282,10 +282,13 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     warpgroups = np.where(pingpong, constants["pingpong_start"], knobs.floats("consumer_warpgroups", 1))
     start = constants["prologue"] + constants["warpgroup"] * warpgroups
     prologue = np.where(persistent, 1.0, waves) * start + np.where(cluster > 1, constants["cluster"], 0.0)
-    reduction = reduction_time(knobs, constants) * np.where(splits > 1, waves, 1.0)
-    traffic = memory_bytes(size, tiles, knobs, gpu, at_once, cached, constants["evicted"])
+    reduction_of_wave = reduction_time(knobs, constants)
+    reduction = reduction_of_wave * np.where(splits > 1, waves, 1.0)
+    traffic = memory_bytes(size, tiles, knobs, gpu, at_once, cached, constants["evicted"], constants["hbm_halves"])
     side_by_side = 1 + constants["hbm_cluster"] * (1 - 1 / cluster)
     hbm = traffic / (gpu.hbm_bytes_per_us * constants["hbm"] * side_by_side) * (1 + constants["hbm_idle"] * idle)
+    # The blocks of the last wave reduce and store when all loads have arrived.
+    from_memory = start + hbm + constants["hbm_end"] * (epilogue + reduction_of_wave)
     shown = np.where(in_memory, constants["hbm_split"], _HIDDEN_TRAFFIC)
     launch = constants["launch"] + np.where(by_itself, constants["launch_by_itself"], 0.0)
     kernel = main_loop + epilogues + prologue + reduction
@@ -296,7 +299,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     straddles = np.where(np.asarray(row * size.out_bytes % LINE_BYTES) > 0, constants["straddle"], 1.0)
     straddles = straddles * np.where(writes_elements(knobs, size), constants["column_write"], 1.0)
     written = size.result_bytes / (constants["write"] * 1e6) * straddles
-    total = join(kernel, hbm + constants["prologue"], written + constants["prologue"]) + shown * hbm + launch
+    total = join(kernel, from_memory, written + constants["prologue"]) + shown * hbm + launch
     repacking = repacking_time(size, gpu, constants, split)
     preparing = preparing_time(size, gpu, constants)
     total = total + repacking + preparing
