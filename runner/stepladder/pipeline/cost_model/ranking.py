@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stepladder.pipeline.cost_model import early_weights, stagger, warp, warpgroup
-from stepladder.pipeline.cost_model.columns import Array, Columns
+from stepladder.pipeline.cost_model.columns import Array, Coded, Columns
 from stepladder.pipeline.cost_model.constants import WARP, WARPGROUP
 from stepladder.pipeline.cost_model.gpu import Gpu
 from stepladder.pipeline.cost_model.searches import search_of
@@ -16,8 +16,8 @@ from stepladder.pipeline.cost_model.space import Space, feasible
 from stepladder.pipeline.cost_model.terms import Size, cut, memory_bytes
 from stepladder.pipeline.expressions import Value
 
-# The knob of the order in which blocks take tiles.
-_RASTER = "raster_group"
+# The knob of the order in which blocks take tiles, and the knobs that the bytes from memory depend on beside it.
+_RASTER, _TRAFFIC = "raster_group", ("block_m", "block_n", "cluster_m", "cluster_n")
 # The knob of whether blocks start before the kernel in front has ended; what it has to be predicted to gain to be off,
 # since kernels that other work separates gain nothing.
 _LAUNCH, _LAUNCH_CAUTION = "dependent_launch", 0.03
@@ -218,19 +218,17 @@ def _ordered(
     order changes; the script's where several move as few."""
     if _RASTER not in space.options or _RASTER in fixed or not columns.count:
         return columns
-    tiles = cut(size, columns)
+    some, combination = columns.grouped(_TRAFFIC)
+    tiles = cut(size, some)
     at_once = np.minimum(tiles.count, gpu.multiprocessors)
     options = sorted(space.options[_RASTER], key=lambda option: option != space.defaults[_RASTER])
     traffic = []
     for option in options:
-        columns.values[_RASTER] = option
-        traffic.append(
-            np.broadcast_to(
-                memory_bytes(size, tiles, columns, gpu, at_once, gpu.constants[family]["cached"]), (columns.count,)
-            )
-        )
-    least = np.argmin(np.stack(traffic), axis=0)
-    return Columns({**columns.values, _RASTER: np.asarray(options)[least]}, columns.derived, columns.count)
+        some.values[_RASTER] = option
+        moved = memory_bytes(size, tiles, some, gpu, at_once, gpu.constants[family]["cached"])
+        traffic.append(np.broadcast_to(moved, (some.count,)))
+    least = np.argmin(np.stack(traffic), axis=0)[combination]
+    return Columns({**columns.values, _RASTER: Coded(np.asarray(options), least)}, columns.derived, columns.count)
 
 
 def _launched(columns: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> tuple[Columns, dict[str, Array]]:
