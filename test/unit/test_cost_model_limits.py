@@ -92,14 +92,16 @@ def test_rows_in_two_lines_take_longer_outside_of_clusters() -> None:
     assert predicted(turned, slow, block_n=176)["TMA"] == predicted(turned, fast, block_n=176)["TMA"]
 
 
-def test_splits_in_global_memory_show_a_part_of_the_time_of_hbm() -> None:
-    problem, settings = size(512, 512, 60000), {"split_k": 4, "persistent_blocks": 0, "epilogue": "registers"}
-    hidden, shown = with_constants(hbm_split=0.0), with_constants(hbm_split=0.5)
-    slow, fast = (
-        predicted(problem, card, split_k_workspace=["memory", "cluster"], **settings) for card in (shown, hidden)
+def test_partial_accumulators_leave_l2_where_it_does_not_hold_the_operands() -> None:
+    none, twice = (with_constants(hbm_halves=0.0, hbm_partial=times) for times in (0.0, 2.0))
+    settings = {"split_k": 4, "split_k_workspace": ["memory", "cluster"], "persistent_blocks": 0}
+    large, small = (
+        [predicted(size(512, 512, k), card, **settings, epilogue="registers")["HBM"] for card in (none, twice)]
+        for k in (60000, 8000)
     )
-    more = slow["total"] - fast["total"]
-    assert more == pytest.approx([0.5 * slow["HBM"][0], 0])
+    partial, others = 4 * 4 * 512 * 512, 2 * 512 * (60000 + 60000 + 512)
+    assert large[1] / large[0] == pytest.approx([1 + 2 * partial / others, 1])
+    assert list(small[0]) == list(small[1]) == [0, 0]
 
 
 def test_tiles_from_hbm_that_several_clusters_read_come_into_both_halves_of_l2() -> None:

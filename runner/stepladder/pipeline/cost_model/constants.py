@@ -61,7 +61,9 @@ CONSTANTS: dict[str, dict[str, Constant]] = {
         ),
         "hbm_idle": Constant(0.0, 1.0, "part by which HBM takes longer where all other multiprocessors are idle"),
         "hbm_end": Constant(0.0, 1.0, "part of the last wave's reduction and epilogue that follows its loads from HBM"),
-        "hbm_split": Constant(0.0, 0.5, "part of HBM's time that shows where global memory reduces splits of k"),
+        "hbm_partial": Constant(
+            0.0, 4.0, "times that HBM takes partial accumulators in global memory where L2 does not hold the operands"
+        ),
         "cached": Constant(0.3, 1.1, "part of the L2 cache that holds operands from launch to launch"),
         "cached_in_place": Constant(
             0.3, 1.3, "the same without dependent launch, where blocks return to their multiprocessors"

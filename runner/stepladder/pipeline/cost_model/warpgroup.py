@@ -37,6 +37,8 @@ _ADDING_LANES, _DRAIN = 128, 0.06
 _MOST_EVICTED = 0.5
 # Splits of k up to which loads take no longer than without; beyond, they read as many distant columns of A at a time.
 _NEAR_SPLITS = 4
+# Of an element of a partial accumulator in global memory.
+_PARTIAL_BYTES = 4
 # What HBM traffic costs where it is hidden: a little, since it takes power. It decides between orders of tiles.
 _HIDDEN_TRAFFIC = 0.02
 
@@ -285,11 +287,12 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     reduction_of_wave = reduction_time(knobs, constants)
     reduction = reduction_of_wave * np.where(splits > 1, waves, 1.0)
     traffic = memory_bytes(size, tiles, knobs, gpu, at_once, cached, constants["evicted"], constants["hbm_halves"])
+    partial = np.where(in_memory, size.stored_bytes / size.out_bytes * splits * _PARTIAL_BYTES, 0.0)
+    traffic = traffic + constants["hbm_partial"] * partial * absent
     side_by_side = 1 + constants["hbm_cluster"] * (1 - 1 / cluster)
     hbm = traffic / (gpu.hbm_bytes_per_us * constants["hbm"] * side_by_side) * (1 + constants["hbm_idle"] * idle)
     # The blocks of the last wave reduce and store when all loads have arrived.
     from_memory = start + hbm + constants["hbm_end"] * (epilogue + reduction_of_wave)
-    shown = np.where(in_memory, constants["hbm_split"], _HIDDEN_TRAFFIC)
     launch = constants["launch"] + np.where(by_itself, constants["launch_by_itself"], 0.0)
     kernel = main_loop + epilogues + prologue + reduction
     busy = rounds * steps * matrix / kernel * (at_once / gpu.multiprocessors)
@@ -299,7 +302,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     straddles = np.where(np.asarray(row * size.out_bytes % LINE_BYTES) > 0, constants["straddle"], 1.0)
     straddles = straddles * np.where(writes_elements(knobs, size), constants["column_write"], 1.0)
     written = size.result_bytes / (constants["write"] * 1e6) * straddles
-    total = join(kernel, from_memory, written + constants["prologue"]) + shown * hbm + launch
+    total = join(kernel, from_memory, written + constants["prologue"]) + _HIDDEN_TRAFFIC * hbm + launch
     repacking = repacking_time(size, gpu, constants, split)
     preparing = preparing_time(size, gpu, constants)
     total = total + repacking + preparing
