@@ -231,16 +231,16 @@ def _ordered(
     return Columns({**columns.values, _RASTER: Coded(np.asarray(options), least)}, columns.derived, columns.count)
 
 
-def _launched(columns: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> tuple[Columns, dict[str, Array]]:
+def _launched(columns: Columns, size: Size, gpu: Gpu) -> tuple[Columns, dict[str, Array]]:
     """Returns every setting with the launch that is predicted to be faster: dependent, or by itself, where the L2 cache
     keeps more of the operands from launch to launch. Where it keeps little of them even so, launches stay dependent,
     and only the order of the settings, which was measured, is that of the faster launch."""
-    by_itself = Columns({**columns.values, _LAUNCH: False}, columns.derived, columns.count)
-    other = warpgroup.predict(by_itself, size, gpu)
-    faster = other["total"] < times["total"] * (1 - _LAUNCH_CAUTION)
+    both = Columns({**columns.values, _LAUNCH: np.array([[True], [False]])}, columns.derived, columns.count)
+    times = warpgroup.predict(both, size, gpu)  # a row for each launch: what does not depend on it is predicted once
+    faster = times["total"][1] < times["total"][0] * (1 - _LAUNCH_CAUTION)
     dependent = ~(faster & warpgroup.is_kept_in_place(size, gpu))
     chosen = Columns({**columns.values, _LAUNCH: dependent}, columns.derived, columns.count)
-    return chosen, {name: np.where(faster, other[name], time) for name, time in times.items()}
+    return chosen, {name: np.where(faster, by_itself, by_launch) for name, (by_launch, by_itself) in times.items()}
 
 
 def _caution(family: str, columns: Columns, size: Size, gpu: Gpu) -> Array:
@@ -280,12 +280,13 @@ def rank(
     is_early = family == WARPGROUP and early_weights.KNOB in space.options and early_weights.applies(size, gpu, fixed)
     search = search_of(family, size, gpu, is_early)
     columns = _ordered(space, feasible(space, facts, fixed, search), size, gpu, family, fixed)
-    times = predict(family, space, columns, size, gpu)
     launches = family == WARPGROUP and _LAUNCH in space.options and _LAUNCH not in fixed
+    if launches and not is_early and not fixed.get(early_weights.KNOB) and warpgroup.launches_differ(size, gpu):
+        columns, times = _launched(columns, size, gpu)
+    else:
+        times = predict(family, space, columns, size, gpu)
     if launches and is_early:
         columns, times = early_weights.choose(columns, times, size, gpu)
-    elif launches and not fixed.get(early_weights.KNOB) and warpgroup.launches_differ(size, gpu):
-        columns, times = _launched(columns, times, size, gpu)
     if family == WARPGROUP and stagger.KNOB in space.options and stagger.KNOB not in fixed and columns.count:
         columns = stagger.choose(columns, size)
     # Of settings that take equally long, the first in the order of the knobs' options.

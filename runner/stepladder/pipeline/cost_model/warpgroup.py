@@ -171,7 +171,8 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     """Returns the predicted time of a launch and its terms, in us, by name.
 
     Args:
-        knobs: columns of the pipeline's knobs; those that it does not have get their neutral value.
+        knobs: columns of the pipeline's knobs; those that it does not have get their neutral value. Where
+            `dependent_launch` has a row for each launch, so have the results.
         size: the problem.
         gpu: what runs it.
 
@@ -324,4 +325,5 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
         "writes": written,
         "waves": rounds,
     }
-    return {name: np.broadcast_to(np.asarray(value, float), (knobs.count,)) for name, value in times.items()}
+    shape = np.broadcast_shapes((knobs.count,), np.shape(by_itself))
+    return {name: np.broadcast_to(np.asarray(value, float), shape) for name, value in times.items()}
