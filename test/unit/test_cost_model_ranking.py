@@ -193,6 +193,13 @@ def test_few_rows_of_a_long_k_take_no_tiles_of_192_columns(rows: int) -> None:
     assert first[0].knobs["block_m"] != 192
 
 
+def test_splits_in_global_memory_take_one_wave() -> None:
+    """14 splits of 28 tiles are three waves, and took 1.5 times as long as predicted."""
+    _, first = _orientations(896, 896, 45504)
+    for candidate in first[:2]:
+        assert candidate.knobs["split_k"] > 1 and candidate.waves <= 1
+
+
 @pytest.mark.parametrize("side", [1024, 2048, 4096, 8192, 16384])
 def test_a_square_stays_as_it_is(side: int) -> None:
     _, first = _orientations(side, side, side)

@@ -42,6 +42,10 @@ _EDGES = 0.1
 # columns at most. With this, first choices are nearer to the fastest measured setting of
 # docs/results/decode_settings.json, and of drawn problems with few rows.
 _FEW_ROWS, _UNEVEN_ROWS, _UNEVEN = 64, 192, 0.08
+# As _CAUTION, for splits in global memory that take more than one wave: blocks wait for splits that have not begun. Of
+# 32 problems with such settings in docs/results/model_*.json, none had one as the fastest; they took up to 1.8 times as
+# long as predicted.
+_LATER_SPLITS = 0.3
 # As _CAUTION, for two blocks on a multiprocessor, of which few kernels were measured.
 _TWO_BLOCKS = 0.03
 # What may bound a main loop, by the names of the predicted times.
@@ -243,10 +247,10 @@ def _launched(columns: Columns, size: Size, gpu: Gpu) -> tuple[Columns, dict[str
     return chosen, {name: np.where(faster, by_itself, by_launch) for name, (by_launch, by_itself) in times.items()}
 
 
-def _caution(family: str, columns: Columns, size: Size, gpu: Gpu) -> Array:
+def _caution(family: str, columns: Columns, waves: Array, size: Size, gpu: Gpu) -> Array:
     """Returns what predicted times are multiplied by for their order: more for tile widths that were not measured, for
-    kernels of warps whose tiles do not divide the problem, for some splits of few rows, and for two blocks on a
-    multiprocessor."""
+    kernels of warps whose tiles do not divide the problem, for some splits of few rows, for splits in global memory of
+    more than one wave, and for two blocks on a multiprocessor."""
     known = gpu.measured_widths.get(family, ())
     widths = _CAUTION * ~np.isin(columns.floats("block_n"), known) if known else np.zeros(columns.count)
     # HBM bounds these, whatever the width.
@@ -255,7 +259,8 @@ def _caution(family: str, columns: Columns, size: Size, gpu: Gpu) -> Array:
     in_memory = columns.equals("split_k_workspace", "memory", "cluster")
     uneven = in_memory & (columns.floats("block_m") == _UNEVEN_ROWS) & (np.minimum(size.m, size.n) <= _FEW_ROWS)
     twice = (columns.floats("min_blocks_per_sm", 1) > 1) & (family == WARPGROUP)
-    return 1.0 + widths + edges + _UNEVEN * uneven + _TWO_BLOCKS * twice
+    later = in_memory & (columns.floats("split_k", 1) > 1) & (waves > 1)
+    return 1.0 + widths + edges + _UNEVEN * uneven + _LATER_SPLITS * later + _TWO_BLOCKS * twice
 
 
 def rank(
@@ -290,7 +295,7 @@ def rank(
     if family == WARPGROUP and stagger.KNOB in space.options and stagger.KNOB not in fixed and columns.count:
         columns = stagger.choose(columns, size)
     # Of settings that take equally long, the first in the order of the knobs' options.
-    order = np.argsort(times["total"] * _caution(family, columns, size, gpu), kind="stable")
+    order = np.argsort(times["total"] * _caution(family, columns, times["waves"], size, gpu), kind="stable")
     searched = tuple(
         name
         for name in (*search.order, search.most, _RASTER, *_LAST)

@@ -293,7 +293,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     side_by_side = 1 + constants["hbm_cluster"] * (1 - 1 / cluster)
     hbm = traffic / (gpu.hbm_bytes_per_us * constants["hbm"] * side_by_side) * (1 + constants["hbm_idle"] * idle)
     # The blocks of the last wave reduce and store when all loads have arrived.
-    from_memory = start + hbm + constants["hbm_end"] * (epilogue + reduction_of_wave)
+    from_memory = constants["prologue"] + hbm + constants["hbm_end"] * (epilogue + reduction_of_wave)
     launch = constants["launch"] + np.where(by_itself, constants["launch_by_itself"], 0.0)
     kernel = main_loop + epilogues + prologue + reduction
     busy = rounds * steps * matrix / kernel * (at_once / gpu.multiprocessors)
