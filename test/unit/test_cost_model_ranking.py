@@ -39,8 +39,8 @@ def test_ranking_is_of_everything_and_takes_each_rule_once(monkeypatch: pytest.M
     assert len(ranked) > 3000
     assert len(calls) < 8 * (len(knobs.rules) + len(knobs.derived) + 20)
     assert seconds < 2.0  # a tenth of a second by itself; other processes may have the cores
-    total = ranked.times["total"][ranked.order]
-    assert (np.diff(total) >= 0).all()
+    order = ranked.order[ranked.columns.equals("split_k_workspace", "cluster", "cluster")[ranked.order]]
+    assert (np.diff(ranked.times["total"][order]) >= 0).all()  # settings of other workspaces have cautions
 
 
 @pytest.mark.parametrize("name", ["wgmma", "mma_sync", "wmma"])
