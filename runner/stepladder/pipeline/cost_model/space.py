@@ -104,10 +104,17 @@ def _accepted(columns: Columns, name: str, values: Sequence[int | str], ready: R
         kept = kept.reshape(len(values), columns.count)
         # A setting has the value at which the first True stands.
         return kept & (np.cumsum(kept, axis=0) == 1) if is_first_enough else kept
-    taken = np.zeros(columns.count, bool)
+    rest, places = columns, np.arange(columns.count)
+    without = np.ones(columns.count, bool)  # of the rest, those that have no value yet
     for keep, value in zip(kept, values):
-        keep &= ~taken & _all_satisfied(columns.with_knob(name, value, ready.derived), ready)
-        taken |= keep if is_first_enough else False
+        found = _all_satisfied(rest.with_knob(name, value, ready.derived), ready) & without
+        keep[:] = False
+        keep[places[found]] = True
+        if is_first_enough:
+            without = without & ~found
+            if 2 * np.count_nonzero(without) < len(places):
+                rest, places = rest.take(without), places[without]
+                without = np.ones(len(places), bool)
     return kept
 
 

@@ -188,9 +188,11 @@ def blocks_that_fit(cluster: Array, gpu: Gpu) -> Array:
         cluster: blocks of a cluster, whole numbers.
         gpu: whose groups of multiprocessors clusters lie in.
     """
-    sizes, positions = np.unique(cluster, return_inverse=True)
-    room = np.array([gpu.blocks_at_once(int(value)) for value in sizes], float)
-    return room[positions].reshape(np.shape(cluster))
+    blocks = np.asarray(cluster).astype(int)
+    sizes = np.flatnonzero(np.bincount(blocks.ravel()))
+    room = np.zeros(int(sizes[-1]) + 1 if len(sizes) else 0)
+    room[sizes] = [gpu.blocks_at_once(int(size)) for size in sizes]
+    return room[blocks]
 
 
 def uncached(size: Size, gpu: Gpu, cached_fraction: Number, evicted: float = _EVICTED) -> Number:
