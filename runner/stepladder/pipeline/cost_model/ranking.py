@@ -254,11 +254,12 @@ def _caution(family: str, columns: Columns, waves: Array, size: Size, gpu: Gpu) 
     known = gpu.measured_widths.get(family, ())
     widths = _CAUTION * ~np.isin(columns.floats("block_n"), known) if known else np.zeros(columns.count)
     # HBM bounds these, whatever the width.
-    widths = widths * ~np.asarray(columns.column(early_weights.KNOB, False), bool)
+    is_early = np.asarray(columns.column(early_weights.KNOB, False), bool)
+    widths = widths * ~is_early
     edges = _EDGES * columns.floats("has_edges", 0.0) if family == WARP else 0.0
     in_memory = columns.equals("split_k_workspace", "memory", "cluster")
     uneven = in_memory & (columns.floats("block_m") == _UNEVEN_ROWS) & (np.minimum(size.m, size.n) <= _FEW_ROWS)
-    twice = (columns.floats("min_blocks_per_sm", 1) > 1) & (family == WARPGROUP)
+    twice = (columns.floats("min_blocks_per_sm", 1) > 1) & (family == WARPGROUP) & ~is_early
     later = in_memory & (columns.floats("split_k", 1) > 1) & (waves > 1)
     return 1.0 + widths + edges + _UNEVEN * uneven + _LATER_SPLITS * later + _TWO_BLOCKS * twice
 
@@ -283,7 +284,8 @@ def rank(
         return None
     size = size_of(facts, accumulate, in_registers=fixed.get(PRODUCERS) == IN_REGISTERS)
     is_early = family == WARPGROUP and early_weights.KNOB in space.options and early_weights.applies(size, gpu, fixed)
-    search = search_of(family, size, gpu, is_early)
+    waits = family == WARPGROUP and early_weights.KNOB in space.options and early_weights.may_not(size, gpu, fixed)
+    search = search_of(family, size, gpu, is_early or waits)
     columns = _ordered(space, feasible(space, facts, fixed, search), size, gpu, family, fixed)
     launches = family == WARPGROUP and _LAUNCH in space.options and _LAUNCH not in fixed
     if launches and not is_early and not fixed.get(early_weights.KNOB) and warpgroup.launches_differ(size, gpu):
@@ -292,6 +294,8 @@ def rank(
         times = predict(family, space, columns, size, gpu)
     if launches and is_early:
         columns, times = early_weights.choose(columns, times, size, gpu)
+    if waits:
+        times = early_weights.wait(columns, times, size, gpu)
     if family == WARPGROUP and stagger.KNOB in space.options and stagger.KNOB not in fixed and columns.count:
         columns = stagger.choose(columns, size)
     # Of settings that take equally long, the first in the order of the knobs' options.
