@@ -39,4 +39,5 @@ def choose(knobs: Columns, size: Size) -> Columns:
         & (steps >= 2 * stages)
     )
     held = np.where(gains, np.minimum(stages - 1, _MOST), 0).astype(np.int64)
-    return Columns({**knobs.values, KNOB: held}, knobs.derived, knobs.count)
+    # A number, and no column, where all knobs are set that it depends on.
+    return Columns({**knobs.values, KNOB: np.broadcast_to(held, (knobs.count,))}, knobs.derived, knobs.count)
