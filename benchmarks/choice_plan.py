@@ -20,9 +20,12 @@ TYPES: dict[str, Types] = {
     "f16-f32": ("f16", "f32", "f32", "row"),
 }
 PIPELINE, TARGET = "wgmma", "sm_90a"
-FACTOR = 1.5
+FACTOR, EARLY_FACTOR = 1.5, 2.0
 SWAPPED = 100
 EXCHANGED = 7
+_NARROWEST = 8  # columns of the tiles of a wgmma come in multiples of so many
+# Settings that load weights early differ in one of these.
+_EARLY_FORM = ("block_m", "block_n", "block_k", "split_k", "min_blocks_per_sm", "persistent_blocks")
 # A varied series has so many settings of each orientation and cluster, of so many that are predicted to be fastest.
 OF_A_FORM, AMONG = 3, 500
 
@@ -75,6 +78,7 @@ def plan(
     variety: int = 0,
     launches: bool = False,
     with_default: bool = False,
+    early: int = 0,
 ) -> list[Job]:
     """Returns the kernels to build for a problem.
 
@@ -88,8 +92,12 @@ def plan(
         variety: the best so many of the first settings of each orientation and cluster; 0 for another choice.
         launches: with `variety`, each setting also without `dependent_launch`.
         with_default: with `variety`, what `compile` takes too.
+        early: what `compile` takes, and the first so many settings that load weights early and differ in more than
+            their stages; 0 for another choice.
     """
     default = Job(problem, types, DEFAULT, None, 0.0, folder)
+    if early:
+        return [default, *_early(problem, types, folder, early)]
     if variety:
         jobs = _varied(problem, types, folder, variety)
         alone = {"dependent_launch": False}
@@ -106,6 +114,16 @@ def plan(
 def _forms(problem: Drawn, types: Types, folder: Path) -> list[Job]:
     straight = _candidates(problem, types, False, folder, {"swap_operands": False})
     return [*straight, *_candidates(problem, types, True, folder, {"swap_operands": True}, SWAPPED)[:EXCHANGED]]
+
+
+def _early(problem: Drawn, types: Types, folder: Path, count: int) -> list[Job]:
+    found: dict[tuple[int | str | None, ...], Job] = {}
+    for job in _candidates(problem, types, True, folder, among=AMONG, factor=EARLY_FACTOR):
+        knobs = job.knobs or {}
+        if knobs.get("early_weights") and int(knobs["block_n"]) < problem.m + _NARROWEST:
+            form = tuple(knobs.get(name) for name in _EARLY_FORM)
+            found.setdefault(form, replace(job, place=len(found)))
+    return list(found.values())[:count]
 
 
 def _varied(problem: Drawn, types: Types, folder: Path, count: int) -> list[Job]:
@@ -127,6 +145,7 @@ def _candidates(
     given: Mapping[str, int | str] | None = None,
     first: int = 0,
     among: int = MOST,
+    factor: float = FACTOR,
 ) -> list[Job]:
     """Returns the model's first settings for a problem, where some knobs are given."""
     from stepladder.pipeline import knob_choice, library
@@ -139,7 +158,7 @@ def _candidates(
         request = Request(PIPELINE, {"target": TARGET, **(given or {})}, tuned=True, constant_weights=True)
         ranked = knob_choice.rank(read_query(pipeline, request, payload(problem, types), problem.name))
     candidates = ranked.first(among if everything else FIRST) if ranked is not None else []
-    kept = [candidate for candidate in candidates if candidate.microseconds <= FACTOR * candidates[0].microseconds]
+    kept = [candidate for candidate in candidates if candidate.microseconds <= factor * candidates[0].microseconds]
     return [
         Job(problem, types, place, {**candidate.knobs, **(given or {})}, candidate.microseconds, folder)
         for place, candidate in enumerate(kept if everything else candidates, first)

@@ -3,6 +3,7 @@
 Where both MLIR and a GPU are, with PyTorch:
 
     python benchmarks/decode.py measure RESULT.json [--layout column] [--rows 1 8 64] [--limit 540]
+    python benchmarks/decode.py measure RESULT.json --settings 24 --rows 1 16 64
     python benchmarks/decode.py report RESULT.json ...
 
 Such a product reads every weight once, so that the rate of HBM bounds it. Launches go through copies of the operands of
@@ -88,6 +89,7 @@ def measure(args: argparse.Namespace) -> None:
         swapped=not args.plain,
         only_default=args.default,
         keeps_early=not args.written_weights,
+        early=args.settings,
     )
     measure_series(series, args)
 
@@ -153,6 +155,14 @@ def make_parser() -> argparse.ArgumentParser:
     own.add_argument("--others", action="store_true", help="layers of other models, which no constant is fitted to")
     own.add_argument("--plain", action="store_true", help="measure no settings of exchanged operands")
     own.add_argument("--default", action="store_true", help="measure only what `stepladder compile` takes")
+    own.add_argument(
+        "--settings",
+        type=int,
+        default=0,
+        metavar="N",
+        help="measure what `stepladder compile` takes, and the model's first N settings that load weights early, of "
+        "other tiles, splits of k, or blocks on a multiprocessor",
+    )
     own.add_argument(
         "--written-weights",
         action="store_true",

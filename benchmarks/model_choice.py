@@ -59,6 +59,7 @@ KNOBS = (
     "block_n",
     "block_k",
     "consumer_warpgroups",
+    "min_blocks_per_sm",
     "schedule",
     "stages",
     "persistent_blocks",
@@ -189,6 +190,7 @@ class Series:
         variety: how many of the first settings of each orientation and cluster are measured, in place of all these.
         launches: whether each of these is measured without dependent launch too.
         only_default: whether only what `compile` takes is measured; with `variety`, whether that is measured too.
+        early: how many settings that load weights early are measured beside what `compile` takes; see `plan`.
         keeps_early: whether kernels that load weights early start while the launch before ends.
     """
 
@@ -204,6 +206,7 @@ class Series:
     launches: bool = False
     only_default: bool = False
     keeps_early: bool = True
+    early: int = 0
 
 
 def measure_series(series: Series, args: argparse.Namespace) -> None:
@@ -215,7 +218,7 @@ def measure_series(series: Series, args: argparse.Namespace) -> None:
             kernels and measure nothing; `folder`, where kernels are kept, and taken from if they are there.
     """
     began = time.monotonic()
-    rows = json.loads(series.path.read_text())["rows"] if series.path.exists() else []
+    rows = _measured(series.path)
     done = {tuple(row[:3]) for row in rows}
     wanted = [problem for problem in series.problems if problem.size not in done]
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -249,10 +252,21 @@ def measure_series(series: Series, args: argparse.Namespace) -> None:
             print(f"{number + 1} of {len(groups)} groups measured, {time.monotonic() - began:.0f} s", flush=True)
 
 
+def _measured(path: Path) -> list[list[Any]]:
+    """Returns the rows of a result that is continued, if it exists."""
+    if not path.exists():
+        return []
+    data = json.loads(path.read_text())
+    if data["columns"] != list(COLUMNS):
+        raise SystemExit(f"{path}: of other columns: write another file")
+    return data["rows"]
+
+
 def _build(pool: ProcessPoolExecutor, series: Series, group: Sequence[Drawn], folder: Path) -> list[Built]:
     """Builds the kernels of a group of problems; prints those that are refused."""
     options = (series.types, series.everything, folder, series.swapped, series.forms, series.variety, series.launches)
-    planned = list(pool.map(plan, group, *([option] * len(group) for option in (*options, series.only_default))))
+    options += (series.only_default, series.early)
+    planned = list(pool.map(plan, group, *([option] * len(group) for option in options)))
     narrow = series.only_default and not series.variety
     jobs = [job for of_problem in planned for job in of_problem if job.place == DEFAULT or not narrow]
     built = list(pool.map(build_one, jobs, chunksize=2))

@@ -65,6 +65,38 @@ def functions_table() -> str:
     )
 
 
+def attention_table() -> str:
+    """Returns the time of attention blocks beside PyTorch's, and of the kernels of two."""
+    measured = result("attention")
+    rows = [
+        {
+            "model": case["model"],
+            "tokens": str(case["tokens"]),
+            "us": f"{case['us']:.1f}",
+            "eager, us": f"{case['eager']:.1f}",
+            "to eager": f"{case['eager'] / case['us']:.2f}",
+            "max-autotune, us": f"{case['max-autotune']:.1f}",
+            "eager beside it, us": f"{case['eager then']:.1f}",
+        }
+        for case in measured["cases"]
+    ]
+    kernels = [
+        {
+            "kernels of Llama-3-8B": part["what"],
+            **{f"{tokens} tokens, us": f"{part[tokens]:.1f}" for tokens in ("32", "2048")},
+        }
+        for part in measured["kernels"]
+    ]
+    return (
+        table(rows)
+        + "\nbf16, CUDA graphs of one call, medians of 5 rounds; `torch.compile` with max-autotune was measured in "
+        f"other runs, beside eager mode. {where(measured)}.\n\n"
+        + table(kernels)
+        + "\nWhat a graph of the first kernels takes longer than one of a kernel less; of 32 tokens with a launch for "
+        f"each elementwise op. {where(measured)}.\n"
+    )
+
+
 def groups_table() -> str:
     """Returns the speed of groups of matmuls as one launch, beside a launch for each and libraries."""
     measured = result("groups")
@@ -152,6 +184,7 @@ def elements_table() -> str:
 REGIONS: dict[str, Callable[[], str]] = {
     "calls": calls_table,
     "functions": functions_table,
+    "attention": attention_table,
     "function calls": function_calls_table,
     "pairs of few rows": pairs_table,
     "groups": groups_table,

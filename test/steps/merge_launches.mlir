@@ -1,5 +1,6 @@
 // Each launch is a range of the blocks of one kernel. Launches of one kernel share its body, and the parameters of the
-// launch are selected. Bodies share variables in shared memory, and only those.
+// launch are selected. Bodies share variables in shared memory, and only those. A comment of its own ends each, so that
+// LLVM does not share the last stores of all.
 //
 // RUN: %stepladder-opt %s --pipeline %transforms/functions/group.mlir --step merge_launches --split-input-file \
 // RUN:   --verify-diagnostics | FileCheck %s
@@ -29,12 +30,14 @@
 // CHECK: [[y:%.+]] = llvm.udiv [[place]], {{.*}} : i32
 // CHECK: llvm.add [[x]], [[y]] : i32
 // CHECK: llvm.store {{.*}}, [[out]]
-// CHECK: llvm.return
+// CHECK: llvm.inline_asm has_side_effects "// end of the blocks from 0", "" : () -> ()
+// CHECK-NEXT: llvm.return
 // CHECK: ^[[rest]]:
 // CHECK: llvm.sub [[block]], {{.*}} : i32
 // CHECK: llvm.mlir.addressof @tile :
 // CHECK: llvm.mlir.addressof @count :
-// CHECK: llvm.return
+// CHECK: llvm.inline_asm has_side_effects "// end of the blocks from 12", "" : () -> ()
+// CHECK-NEXT: llvm.return
 // CHECK-NOT: gpu.module
 module attributes {gpu.container_module} {
   func.func @two(%a: memref<64xf32>, %b: memref<64xf32>, %x: memref<64xf32> {bufferization.access = "read"},

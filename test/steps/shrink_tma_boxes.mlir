@@ -14,12 +14,11 @@
 // CHECK: [[a:%.+]] = memref.alloc() {operand_a} : memref<2x1x64x64xf16
 // CHECK: nvgpu.tma.prefetch.descriptor [[a_map]]
 // All threads write the zeros, for TMA and the tensor cores to see.
-// CHECK: scf.for [[stage:%.+]] = %c0 to %c2 step %c1 {
 // CHECK: scf.for [[unit:%.+]] = %{{.*}} to %c384 step %c128 {
 // CHECK-DAG: [[row:%.+]] = affine.apply #[[to_row]]()[[[unit]]]
 // CHECK-DAG: [[column:%.+]] = affine.apply #[[to_column]]()[[[unit]]]
-// CHECK: vector.store [[zeros]], [[a]][[[stage]], %{{.*}}, [[row]], [[column]]] {alignment = 16 : i64}
-// CHECK-NEXT: }
+// CHECK: vector.store [[zeros]], [[a]][%c0, %{{.*}}, [[row]], [[column]]] {alignment = 16 : i64}
+// CHECK-NEXT: vector.store [[zeros]], [[a]][%c1, %{{.*}}, [[row]], [[column]]] {alignment = 16 : i64}
 // CHECK-NEXT: }
 // CHECK-NEXT: nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
 // CHECK-NEXT: gpu.barrier
@@ -76,10 +75,10 @@ func.func @few_rows(%A: memref<16x512xf16>, %B: memref<512x64xf16>, %leader: i1,
 // CHECK-LABEL: func.func @short_k(
 // CHECK: box[%c24, %c64]
 // CHECK: [[b:%.+]] = memref.alloc() {operand_b}
-// CHECK: scf.for [[box:%.+]] = %c0 to %c2 step %c1 {
 // CHECK: scf.for [[unit:%.+]] = %{{.*}} to %c320 step %c128 {
 // CHECK: [[row:%.+]] = affine.apply #[[to_row]]()[[[unit]]]
-// CHECK: vector.store %{{.*}}, [[b]][%{{.*}}, [[box]], [[row]], %{{.*}}]
+// CHECK: vector.store %{{.*}}, [[b]][%{{.*}}, %c0, [[row]], %{{.*}}]
+// CHECK-NEXT: vector.store %{{.*}}, [[b]][%{{.*}}, %c1, [[row]], %{{.*}}]
 // CHECK: nvvm.fence.proxy
 // Where blocks of a cluster meet, the zeros are written in front of their arrival.
 // CHECK-NEXT: nvvm.cluster.arrive

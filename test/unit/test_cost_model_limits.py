@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from cost_model_settings import H200, TILE, columns, facts_of, pipeline_space, predicted, size
-from stepladder.pipeline.cost_model import epilogues, ranking, warpgroup
+from stepladder.pipeline.cost_model import early_weights, epilogues, ranking, warpgroup
+from stepladder.pipeline.cost_model.columns import Columns
 from stepladder.pipeline.cost_model.constants import WARPGROUP
 from stepladder.pipeline.cost_model.gpu import Gpu
 from stepladder.pipeline.cost_model.terms import Size
@@ -242,5 +243,37 @@ def test_weights_along_k_are_read_by_one_even_wave_of_tiles() -> None:
         return ranked.first(1)[0].knobs
 
     assert [chosen("row")[name] for name in ("block_m", "split_k", "persistent_blocks")] == [40, 1, 0]
-    # TMA loads whole boxes along m, and kernels that wait were not measured.
-    assert [int(chosen("column")["block_m"]) % 64, int(chosen("row", early_weights=False)["block_m"]) % 64] == [0, 0]
+    # Kernels that wait take such tiles in one wave. TMA loads whole boxes along m.
+    assert [int(chosen("row", early_weights=False)["block_m"]), int(chosen("column")["block_m"]) % 64] == [40, 0]
+
+
+def test_pairs_of_few_rows_take_even_waves_of_tiles() -> None:
+    """14336 columns are 128 tiles of 112 and 224 of 64, which take 3% longer in a function; kernels that load weights
+    early, and others."""
+    space = pipeline_space("wgmma")
+    facts = {**facts_of("wgmma", 1, 14336, 4096, c_type="f16"), "b_layout": "column", "products": 2}
+    for given in ({}, {"early_weights": False}):
+        ranked = ranking.rank(space, facts, False, H200, {"swap_operands": False, **given})
+        assert ranked is not None
+        first = ranked.first(1)[0].knobs
+        assert [first[name] for name in ("block_n", "block_k", "schedule")] == [112, 128, "cooperative"]
+
+
+def test_weights_are_loaded_faster_by_one_block_of_a_pair_of_multiprocessors() -> None:
+    """Blocks of the same work: 64 of them and 80, which take turns on 14 pairs."""
+    tile = {"block_m": [64.0], "block_n": [16.0], "block_k": [128.0], "stages": [11.0]}
+    knobs = Columns({name: np.array(value) for name, value in tile.items()}, {}, 1)
+    alone, paired = (early_weights.predict(knobs, size(64 * blocks, 16, 14336), H200)[0] for blocks in (64, 80))
+    assert paired > 1.2 * alone
+
+
+@pytest.mark.parametrize(("rows", "outputs", "blocks"), [(1, 28672, 2), (64, 8192, 1)])
+def test_few_rows_load_weights_early_by_one_or_two_blocks_a_multiprocessor(
+    rows: int, outputs: int, blocks: int
+) -> None:
+    """The fastest settings in docs/results/early_weights_grid.json: of several waves of blocks, and of one."""
+    exchanged = {**facts_of("wgmma", outputs, rows, 4096, c_type="f16"), "a_layout": "column", "c_layout": "column"}
+    ranked = ranking.rank(pipeline_space("wgmma"), exchanged, False, H200, {"swap_operands": True})
+    assert ranked is not None
+    knobs = ranked.first(1)[0].knobs
+    assert (knobs["early_weights"], knobs["min_blocks_per_sm"]) == (True, blocks)

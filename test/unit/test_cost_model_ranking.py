@@ -43,6 +43,15 @@ def test_ranking_is_of_everything_and_takes_each_rule_once(monkeypatch: pytest.M
     assert (np.diff(total) >= 0).all()
 
 
+def test_a_setting_of_which_every_other_knob_is_given_is_ranked() -> None:
+    """Knobs that are given are one number for all settings; those that are set behind the search are a column."""
+    knobs, facts = pipeline_space("wgmma"), facts_of("wgmma", 512, 384, 256)
+    fixed = {name: value for name, value in knobs.defaults.items() if name not in ("stagger", "raster_group")}
+    fixed |= {"target": "sm_90a", "block_m": 64, "consumer_warpgroups": 1}
+    ranked = ranking.rank(knobs, facts, False, H200, fixed)
+    assert [candidate.knobs["stagger"] for candidate in ranked.first(1)] == [0]
+
+
 @pytest.mark.parametrize("name", ["wgmma", "mma_sync", "wmma"])
 def test_what_is_ranked_is_what_the_engine_accepts(name: str) -> None:
     """Every setting of a small space, one by one: those that no rule of use drops are those that satisfy all rules."""

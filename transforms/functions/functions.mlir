@@ -12,6 +12,9 @@ module attributes {transform.with_named_sequence} {
     %groups = transform.tune.knob<"groups"> = false from options = [false, true]
       {description = "independent matmuls of the same types and layouts are one launch, where a pipeline compiles it"}
       -> !transform.any_param
+    %launches = transform.tune.knob<"merge_elementwise"> = true from options = [true, false]
+      {description = "elementwise ops that do not depend on each other are one launch, where they follow each other"}
+      -> !transform.any_param
     %rows = transform.tune.knob<"rows"> = true from options = [true, false]
       {description = "reductions along rows and elementwise ops on the same rows are one kernel"}
       -> !transform.any_param
@@ -46,6 +49,11 @@ module attributes {transform.with_named_sequence} {
         attributes {knobs = {selected_region_attr = "groups"}} {
     }, {
       transform.include @group_matmuls failures(propagate) (%calls) : (!transform.any_op) -> ()
+    }
+    transform.tune.alternatives<"merge_elementwise"> selected_region = 1
+        attributes {knobs = {selected_region_attr = "merge_elementwise"}} {
+    }, {
+      transform.include @group_elementwise failures(propagate) (%calls) : (!transform.any_op) -> ()
     }
     %buffers = transform.include @bufferize_function failures(propagate) (%calls)
       : (!transform.any_op) -> !transform.any_op

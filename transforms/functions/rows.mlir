@@ -10,7 +10,15 @@ module attributes {transform.with_named_sequence} {
       {description = "GPU architecture that the kernel is for"} -> !transform.any_param
     %dependent_launch = transform.tune.knob<"dependent_launch"> = false from options = [false, true]
       {description = "the kernel may be launched while the one before it ends; from sm_90 on"} -> !transform.any_param
+    %math = transform.tune.knob<"math"> = "fast" from options = ["fast", "libdevice"]
+      {description = "fast: a softmax is approximated where all results have 16 bits; libdevice: never"}
+      -> !transform.any_param
 
+    transform.tune.alternatives<"approximate_softmax"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "math == 'fast'"}} {
+    }, {
+      transform.include @approximate_softmax failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
     %buffers = transform.include @bufferize_function failures(propagate) (%module)
       : (!transform.any_op) -> !transform.any_op
     transform.include @distribute_rows failures(propagate) (%buffers) : (!transform.any_op) -> ()

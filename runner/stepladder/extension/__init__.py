@@ -19,6 +19,7 @@ from stepladder.extension.lib.dialect import (
 from stepladder.extension.ops import (
     absorb_transposes,
     approximate_math,
+    approximate_softmax,
     balance_reciprocals,
     compute_on_fragments,
     convert_to_warpgroup_mma,
@@ -32,6 +33,7 @@ from stepladder.extension.ops import (
     flush_denormals,
     form_clusters,
     gather_products,
+    group_elementwise,
     group_matmuls,
     hoist_allocas,
     hoist_operand_loads,

@@ -39,7 +39,7 @@ from stepladder.runtime import bundle, targets
 from stepladder.runtime.errors import BAD_INPUT, FAILED, StepladderError
 
 # Knobs that are set of the division of a function; the others are of its matmuls.
-_OWN = ("groups", "rows")
+_OWN = ("groups", "merge_elementwise", "rows")
 # Before the refusal of a function in the notes of that of its one matmul.
 AS_FUNCTION = "as a function with several kernels: "
 
@@ -377,7 +377,7 @@ def _of_matmuls(request: Request, pipeline: str, target: str) -> Request:
 
 
 def _has_faster_group(run: Run, request: Request) -> bool:
-    """Tells whether one of the groups of a function is predicted to be faster in one launch.
+    """Tells whether one of the groups of matmuls of a function is predicted to be faster in one launch.
 
     Args:
         run: that divided the function, with groups.
@@ -386,7 +386,7 @@ def _has_faster_group(run: Run, request: Request) -> bool:
     texts = stage_texts(run)
     groups: dict[int, list[str]] = {}
     for function in walk(run.module, "func.func"):
-        if (number := group_of(function)) is not None:
+        if (number := group_of(function)) is not None and is_matmul(symbol_of(function)):
             groups.setdefault(number, []).append(texts[symbol_of(function)])
     return any(is_faster(members, request) for members in groups.values())
 

@@ -1,4 +1,4 @@
-"""The module of a group of matmuls: one function that launches the kernel of each."""
+"""The module of a group of kernels: one function that launches each, and its merge to one launch."""
 
 from __future__ import annotations
 
@@ -6,10 +6,46 @@ from collections.abc import Mapping, Sequence
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
+from stepladder.mlir.text import text_of
 from stepladder.mlir.traverse import walk
+from stepladder.pipeline.library import pipeline_file
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import Run, run_pipeline
 
 # The attribute of a buffer that no kernel of the group writes: it may go to several.
 _READ_ONLY = {"bufferization.access": "read"}
+
+
+def argument_types(run: Run) -> list[ir.Type]:
+    """Returns the types of the arguments of a lowered module's function.
+
+    Args:
+        run: that lowered it.
+    """
+    return list(ir.FunctionType(ir.TypeAttr(walk(run.module, "func.func")[0].attributes["function_type"]).value).inputs)
+
+
+def merged(name: str, members: Sequence[Run], written: set[int]) -> Run:
+    """Returns the run that makes one launch of the kernels of a group.
+
+    The arguments of its function are those of the members, one behind the other.
+
+    Args:
+        name: of the group.
+        members: runs that lowered a kernel each; one that comes several times has one kernel.
+        written: numbers of the arguments that kernels write.
+
+    Raises:
+        StepladderError: kernels that cannot be merged.
+    """
+    starts = [sum(len(argument_types(run)) for run in members[:place]) for place in range(len(members))]
+    launches = group_module(
+        name,
+        [(run.module, {n: start + n for n in range(len(argument_types(run)))}) for run, start in zip(members, starts)],
+        [type_ for run in members for type_ in argument_types(run)],
+        written,
+    )
+    return run_pipeline(text_of(launches), f"group {name}", Request(pipeline_file("group")))
 
 
 def group_module(

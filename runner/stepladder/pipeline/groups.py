@@ -5,16 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from stepladder.mlir.bindings import ir
-from stepladder.mlir.text import text_of
-from stepladder.mlir.traverse import walk
 from stepladder.payload.matmul import PayloadMatmul
 from stepladder.pipeline.build import argument_of, tma_descriptor, triple
 from stepladder.pipeline.codegen.kernel import Kernel, find_kernel, find_program
 from stepladder.pipeline.codegen.machine_code import MachineCode, check_resources, generate
 from stepladder.pipeline.group_knobs import requests_of
-from stepladder.pipeline.group_module import group_module
-from stepladder.pipeline.library import pipeline_file
+from stepladder.pipeline.group_module import argument_types, merged
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import Run, run_pipeline
 from stepladder.runtime import bundle
@@ -62,35 +58,23 @@ def build_group(name: str, texts: Sequence[str], request: Request, *, use_cache:
                 "operands of a matmul are prepared by kernels before it, and those of a group have one kernel each"
             )
     # Arguments of the group's function: those of each of its matmuls, one behind the other.
-    places = [(run, number) for run in members for number in range(len(_types(run)))]
-    starts = [sum(len(_types(run)) for run in members[:place]) for place in range(len(members))]
+    places = [(run, number) for run in members for number in range(len(argument_types(run)))]
     written = {place for place, (run, number) in enumerate(places) if _access(run, number) != "read"}
-    launches = group_module(
-        name,
-        [(run.module, {n: start + n for n in range(len(_types(run)))}) for run, start in zip(members, starts)],
-        [type_ for run in members for type_ in _types(run)],
-        written,
-    )
-    merged = run_pipeline(text_of(launches), f"group {name}", Request(pipeline_file("group")))
-    kernel = find_kernel(merged.module)
+    whole = merged(name, members, written)
+    kernel = find_kernel(whole.module)
     code = generate(kernel, use_cache=use_cache)
     check_resources(kernel, code)
-    plain = _described(kernel, code, merged, places, members)
+    plain = _described(kernel, code, whole, places, members)
     roles: dict[int, tuple[str, ...]] = {}
     for place, parameter in enumerate(kernel.parameters):
         roles[parameter.number] = (*roles.get(parameter.number, ()), f"p{place}")
     dumps = {f"{place}/{file}": dump for place, run in enumerate(runs.values()) for file, dump in run.dumps().items()}
-    return GroupKernel(bundle.PlainCode(code.cubin, code.ptx, {**merged.dumps(), **dumps}), plain, roles)
+    return GroupKernel(bundle.PlainCode(code.cubin, code.ptx, {**whole.dumps(), **dumps}), plain, roles)
 
 
 def _matmul(run: Run) -> PayloadMatmul:
     assert run.matmul is not None  # the run began with the payload
     return run.matmul
-
-
-def _types(run: Run) -> list[ir.Type]:
-    """Returns the types of the arguments of a lowered matmul's function."""
-    return list(ir.FunctionType(ir.TypeAttr(walk(run.module, "func.func")[0].attributes["function_type"]).value).inputs)
 
 
 def _role(run: Run, number: int) -> str | None:

@@ -19,15 +19,13 @@ from stepladder.mlir.types import name_of
 from stepladder.payload.selection import Selection
 from stepladder.pipeline import build as builds
 from stepladder.pipeline.automatic import first_of, pipelines_for
-from stepladder.pipeline.codegen.kernel import find_program
-from stepladder.pipeline.codegen.machine_code import check_resources, generate
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.definition import KnobValue
 from stepladder.pipeline.group_knobs import is_faster
 from stepladder.pipeline.groups import build_group
-from stepladder.pipeline.library import pipeline_file
+from stepladder.pipeline.plain_kernels import build_plain
 from stepladder.pipeline.request import Request
-from stepladder.pipeline.run import Run, run_pipeline
+from stepladder.pipeline.run import Run
 from stepladder.runtime import bundle, targets
 from stepladder.runtime.bundle.function import ALIGNMENT
 from stepladder.runtime.element_types import element_type
@@ -35,8 +33,8 @@ from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.problem import operand_of
 
 _OUTLINED = "outline_elementwise"
-# The knob, of matmuls too, and the step that let a kernel start while the one before it ends.
-_DEPENDENT, _WAITS = "dependent_launch", "wait_at_start"
+# Knobs of matmuls too: whether a kernel may start while the one before it ends, and whether it may approximate.
+_DEPENDENT, _MATH = "dependent_launch", "math"
 _VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast")
 
 
@@ -139,23 +137,27 @@ class Compiler:
         key = text, loads_early = self.texts[name], loads_early and is_matmul(name)
         if key not in self._folders:
             folder = f"kernels/{len(self.stages):02}-{name}"
-            self.stages[folder] = self._matmul(text, name, loads_early) if is_matmul(name) else self._plain(text, name)
+            self.stages[folder] = (
+                self._matmul(text, name, loads_early) if is_matmul(name) else self._plain([text], name, _kind(name))
+            )
             self._folders[key] = folder
         folder = self._folders[key]
         return folder, self.stages[folder]
 
     def group(self, names: Sequence[str], loads_early: bool) -> tuple[str, Stage] | None:
-        """Returns the folder of a group of matmuls and the group, compiled to one kernel; None where no pipeline does,
-        or, with `groups_faster`, where one launch is not predicted to be faster.
+        """Returns the folder of a group of matmuls or of elementwise ops, and the group, compiled to one kernel; None
+        where no pipeline of matmuls does, or, with `groups_faster`, where one launch is not predicted to be faster.
 
         Args:
             names: of the outlined functions.
             loads_early: as for `stage`, of all of them.
         """
         texts = tuple(self.texts[name] for name in names)
-        key = texts, loads_early
+        key = texts, loads_early and is_matmul(names[0])
         if key not in self._groups:
             self._groups[key] = None
+            if not is_matmul(names[0]):
+                return self._together(key, names)
             pipelines = pipelines_for(self.request.pipeline, self.target)
 
             def by(pipeline: str) -> Stage:
@@ -175,6 +177,13 @@ class Compiler:
                 self.stages[folder] = stage
         found = self._groups[key]
         return None if found is None else (found, self.stages[found])
+
+    def _together(self, key: tuple[tuple[str, ...], bool], names: Sequence[str]) -> tuple[str, Stage]:
+        """Returns the folder of a group of elementwise ops and the group, compiled; arguments as of `group`."""
+        name = _group_name(names[0])
+        folder = self._groups[key] = f"kernels/{len(self.stages):02}-{name}"
+        self.stages[folder] = self._plain(key[0], name, _kind(names[0]))
+        return folder, self.stages[folder]
 
     def _request(self, pipeline: str, loads_early: bool = False) -> Request:
         """Returns the request of a matmul's pipeline."""
@@ -197,46 +206,15 @@ class Compiler:
         roles = {number: ("a", "b") if role == "ab" else (operand_of(role),) for number, role in matmul.roles.items()}
         return Stage(built.bundle(name), roles, dumps=built.run.dumps())
 
-    def _plain(self, text: str, name: str) -> Stage:
-        pipeline = "rows" if _kind(name) == "rows" else "elementwise"
+    def _plain(self, texts: Sequence[str], name: str, kind: str) -> Stage:
         settings: dict[str, KnobValue] = {"target": self.target}
         if targets.find(self.target).compute_capability >= targets.HOPPER:
             settings[_DEPENDENT] = self.request.settings.get(_DEPENDENT, True)
-        run = run_pipeline(text, f"stage {name}", Request(pipeline_file(pipeline), settings))
-        kernel = find_program(run.module).kernel
-        code = generate(kernel, use_cache=self.use_cache)
-        check_resources(kernel, code)
-        function = walk(run.module, "func.func")[0]
-        types = [ir.MemRefType(type_) for type_ in ir.FunctionType(type_of(function)).inputs]
-        payload = parse_payload(text, name)  # what `walk` returns does not keep it
-        inputs = len(ir.FunctionType(type_of(walk(payload, "func.func")[0])).inputs)
-        arguments = tuple(
-            bundle.Argument(
-                f"P{place}",
-                f"p{place}",
-                name_of(types[parameter.number].element_type),
-                tuple(types[parameter.number].shape),
-                "read" if parameter.number < inputs else "write",
-            )
-            for place, parameter in enumerate(kernel.parameters)
-        )
-        x, y, z = kernel.grid
-        width, height, depth = kernel.block
-        plain = bundle.PlainKernel(
-            kernel.name,
-            arguments,
-            (x, y, z),
-            (width, height, depth),
-            code.static_shared_memory,
-            code.registers,
-            {"stores": code.spill_stores, "loads": code.spill_loads},
-            tuple(step.name for step in run.steps),
-            dependent_launch=any(step.name == _WAITS for step in run.steps),
-        )
-        roles: dict[int, tuple[str, ...]] = {}
-        for place, parameter in enumerate(kernel.parameters):
-            roles[parameter.number] = (*roles.get(parameter.number, ()), f"p{place}")
-        return Stage(bundle.PlainCode(code.cubin, code.ptx, run.dumps()), roles, plain)
+        pipeline = "rows" if kind == "rows" else "elementwise"
+        if pipeline == "rows" and _MATH in self.request.settings:
+            settings[_MATH] = self.request.settings[_MATH]
+        built = build_plain(name, texts, pipeline, settings, use_cache=self.use_cache)
+        return Stage(built.code, built.roles, built.kernel)
 
 
 def _callee(call: ir.Operation) -> str:
@@ -244,9 +222,10 @@ def _callee(call: ir.Operation) -> str:
 
 
 def _group_name(first: str) -> str:
-    """Returns the name of a group of matmuls, by that of the first one's function."""
-    prefix, _, number = first.rpartition("_matmul_")
-    return f"{prefix}_group_{number}"
+    """Returns the name of a group, by that of the first one's function."""
+    kind = _kind(first)
+    prefix, _, number = first.rpartition(f"_{kind}_")
+    return f"{prefix}_{'' if kind == 'matmul' else f'{kind}_'}group_{number}"
 
 
 class Plan:

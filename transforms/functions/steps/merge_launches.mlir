@@ -5,6 +5,8 @@
 // the tiles of all are computed at the same time. Each kernel becomes a range of the blocks of the merged one, with its own parameters;
 // launches of one kernel share its code. A persistent block loops over the tiles of its range.
 //
+// A comment in PTX ends the code of each: LLVM would share the last stores of all, for which ptxas serializes `wgmma`.
+//
 // Upstream has no op that merges kernels.
 //
 // Before:

@@ -16,9 +16,11 @@
 //   nvgpu.tma.async.load %a_map[%k, %i], %full[%stage] to %tile : ... -> memref<64x64xf16, ...>
 // After:
 //   %a_map = nvgpu.tma.create.descriptor %a box[%c16, %c64] : ... -> <tensor = memref<16x64xf16, 3>, ...>
-//   scf.for %stage = 0 to 4 { scf.for %box = 0 to 1 { scf.for %unit = %thread to 384 step 256 {
-//     vector.store %zeros, %shared_a[%stage, %box, %unit floordiv 8 + 16, %unit mod 8 * 8]
-//   } } }
+//   scf.for %unit = %thread to 384 step 256 {
+//     vector.store %zeros, %shared_a[0, 0, %unit floordiv 8 + 16, %unit mod 8 * 8]
+//     vector.store %zeros, %shared_a[1, 0, %unit floordiv 8 + 16, %unit mod 8 * 8]
+//     ...
+//   }
 //   nvvm.fence.proxy {async.shared}
 //   ...
 //   nvgpu.mbarrier.arrive.expect_tx %full[%stage], 10240

@@ -187,7 +187,7 @@ def lower_inline_asm(builder: Builder, op: ir.Operation) -> None:
     """`llvm.inline_asm`: what its text says."""
     attributes = decode_attributes(op)
     text = attributes["asm_string"].replace("$$", "\0")
-    constraints = [constraint for constraint in attributes["constraints"].split(",") if constraint[:1] != "~"]
+    constraints = [item for item in attributes["constraints"].split(",") if item and item[0] != "~"]
     outputs = [constraint for constraint in constraints if constraint.startswith("=")]
     inputs = constraints[len(outputs) :]
     if len(inputs) != len(op.operands):

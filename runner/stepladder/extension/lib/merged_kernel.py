@@ -216,8 +216,31 @@ def _append(
     for _ in parameters:
         body[0].erase_argument(0)
     _adapt(body, renamed, registers)
+    _keep_apart(body, blocks[0])
     copy.erase()
     return following
+
+
+def _keep_apart(body: Sequence[ir.Block], first: int) -> None:
+    """Ends the code of a member with a comment of its own in PTX.
+
+    LLVM would make one block of the last stores of all members, which take what their products have in one set of
+    registers then: ptxas serializes the `wgmma` instructions of such a kernel (C7511).
+
+    Args:
+        body: of the member.
+        first: block of its range.
+    """
+    for op in [op for block in body for op in operations_of(block) if op.name == "llvm.return"]:
+        with ir.InsertionPoint(op), op.location:
+            ir.Operation.create(
+                "llvm.inline_asm",
+                attributes={
+                    "asm_string": ir.StringAttr.get(f"// end of the blocks from {first}"),
+                    "constraints": ir.StringAttr.get(""),
+                    "has_side_effects": ir.UnitAttr.get(),
+                },
+            )
 
 
 def _no_flags() -> ir.Attribute:

@@ -1,5 +1,7 @@
 """`tc.shrink_tma_boxes`: shrinks TMA boxes to the rows that a tile needs."""
 
+from collections.abc import Sequence
+
 from stepladder.extension.lib import launches, memory, pipeline, threads, tma
 from stepladder.extension.lib.arithmetic import apply, constant_value, index, zero_of
 from stepladder.extension.lib.control_flow import operations_of
@@ -51,32 +53,40 @@ def _expect_less(block: ir.Block, barrier: ir.Value, bytes_: int) -> None:
 
 
 def _zero_rest(launch: ir.Operation, buffer: ir.Value, rows: int) -> None:
-    """Writes zeros to the rows from `rows` on of all stages of a pipeline buffer, in the prologue."""
+    """Writes zeros to the rows from `rows` on of all stages of a pipeline buffer, at the insertion point."""
     type_ = ir.MemRefType(buffer.type)
     stages, boxes, all_rows, columns = type_.shape
     width = _ACCESS_BYTES // types.byte_width(type_.element_type)
     per_row, rest = columns // width, all_rows - rows
     thread_count = launches.launch_sizes(launch, launches.BLOCK)[0]
+    zero_type = ir.VectorType.get([width], type_.element_type)
+    zeros = arith.constant(zero_type, zero_of(zero_type))
+    units = scf.ForOp(threads.thread_id(), index(rest * per_row), index(thread_count))
+    with ir.InsertionPoint(units.body):
+        unit = units.induction_variable
+        row = apply(lambda n: ir.AffineExpr.get_floor_div(n, per_row) + rows, unit)
+        column = apply(lambda n: ir.AffineExpr.get_mod(n, per_row) * width, unit)
+        # The stores of a thread to all boxes are at constant distances: loops over them would take a microsecond, in
+        # which nothing is loaded that a block waits for.
+        for stage in range(stages):
+            for box in range(boxes):
+                memory.store_vector(zeros, buffer, index(stage), index(box), row, column)
+        scf.yield_([])
+
+
+def _zero_in_prologue(launch: ir.Operation, buffers: Sequence[tuple[ir.Value, int]]) -> None:
+    """Writes zeros to the rows of pipeline buffers that no load fills, in the prologue.
+
+    Args:
+        launch: the `gpu.launch`.
+        buffers: each with the number of rows that loads fill.
+    """
     barrier = pipeline.prologue_barrier(launch)
     operations = operations_of(barrier.block)
     before = operations[operations.index(barrier) - 1]
     with ir.InsertionPoint(before if before.name == "nvvm.cluster.arrive" else barrier), launch.location:
-        zero_type = ir.VectorType.get([width], type_.element_type)
-        zeros = arith.constant(zero_type, zero_of(zero_type))
-        # Rows of a box follow each other, so that a thread has few addresses to calculate.
-        outer = [scf.ForOp(index(0), index(stages), index(1))]
-        with ir.InsertionPoint(outer[0].body):
-            outer.append(scf.ForOp(index(0), index(boxes), index(1)))
-            scf.yield_([])
-        with ir.InsertionPoint(outer[1].body):
-            units = scf.ForOp(threads.thread_id(), index(rest * per_row), index(thread_count))
-            scf.yield_([])
-        with ir.InsertionPoint(units.body):
-            unit = units.induction_variable
-            row = apply(lambda n: ir.AffineExpr.get_floor_div(n, per_row) + rows, unit)
-            column = apply(lambda n: ir.AffineExpr.get_mod(n, per_row) * width, unit)
-            memory.store_vector(zeros, buffer, *(loop.induction_variable for loop in outer), row, column)
-            scf.yield_([])
+        for buffer, rows in buffers:
+            _zero_rest(launch, buffer, rows)
         nvvm.fence_proxy(
             ir.Attribute.parse("#nvvm.proxy_kind<async.shared>"), space=ir.Attribute.parse("#nvvm.shared_space<cta>")
         )
@@ -89,6 +99,7 @@ def shrink_tma_boxes(payload: ir.Operation, op: ShrinkTmaBoxes, rewriter: Rewrit
     loads: dict[ir.Operation, list[ir.Operation]] = {}
     for load in walk(launch, tma.LOAD):
         loads.setdefault(defining_op(load.operands[2]), []).append(load)
+    short: list[tuple[ir.Value, int]] = []
     for create, group in loads.items():
         matrix = ir.MemRefType(defining_op(create.operands[0]).operands[0].type)
         rows = matrix.shape[matrix.rank - 2]
@@ -108,4 +119,6 @@ def shrink_tma_boxes(payload: ir.Operation, op: ShrinkTmaBoxes, rewriter: Rewrit
             _expect_less(load.block, load.operands[1], _shrink(load, descriptor, rows))
             rewriter.erase_op(load)
         rewriter.replace_op(create, [descriptor])
-        _zero_rest(launch, buffer.results[0], rows)
+        short.append((buffer.results[0], rows))
+    if short:
+        _zero_in_prologue(launch, short)

@@ -2,12 +2,13 @@
 
 HBM bounds such a kernel, and it starts while the one before ends: its time is that of its weights at HBM's rate, of the
 slowest multiprocessor in the last wave, and what the overlap does not hide of start, reduction and end. Constants are
-measured on an H200 (docs/results/early_weights.json and early_weights_column.json).
+measured on an H200 (docs/results/early_weights_grid.json and early_weights_column.json).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,25 +18,91 @@ from stepladder.pipeline.cost_model.gpu import Gpu
 from stepladder.pipeline.cost_model.terms import Size, blocks_that_fit, ceil_divide, cut, uncached
 from stepladder.pipeline.request import EARLY_WEIGHTS
 
-KNOB, _PERSISTENT = EARLY_WEIGHTS, "persistent_blocks"
+KNOB, _PERSISTENT, _BLOCKS = EARLY_WEIGHTS, "persistent_blocks", "min_blocks_per_sm"
 # Rows of A, or columns of B; bytes of an element of A and B. Other products were not measured.
-_FEW, _ELEMENT_BYTES = 32, 2
-# Part of HBM's rate at which weights are read; bytes a clock that a multiprocessor loads by TMA from HBM, with tiles of
-# up to 128 rows and taller ones; part of the first stages that it has loaded while the kernel before ended; the norm
-# that joins the times of all weights and of a multiprocessor's, since fewer multiprocessors keep HBM less busy.
-_HBM, _PORT, _TALL_PORT, _AHEAD, _NORM = 1.0, 30.0, 36.0, 0.9, 3.03
-# How much longer a block takes than with tiles of 64 rows, and beyond 192, which are also the most of a consumer
-# warpgroup; for each stage below six; with k steps of less than 256 bytes; and for what all stages lack to the bytes
-# that keep HBM busy.
-_TALLER, _TALLEST, _SHALLOW, _SHORT, _LOW, _AHEAD_BYTES = -0.026, 0.008, 0.032, 0.056, 0.25, 112 * 1024
-_ROWS, _TALL_ROWS, _WARPGROUP_ROWS, _STAGES, _STEP_BYTES, _EPILOGUE_STAGES = 64, 128, 192, 6, 256, 2
-# Microseconds that are not hidden: from launch to launch, and for each column of the other operand; a reduction of
-# splits of k in a cluster, for each column; of persistent blocks; and of each further wave of others, without splits,
-# and for each split but one.
-_LAUNCH, _COLUMN, _CLUSTER_COLUMN, _LOOP, _WAVE, _SPLIT_WAVE = 0.921, 0.0205, 0.027, 4.0, 0.3, 1.2
+_FEW, _ELEMENT_BYTES = 64, 2
+# Rows of an instruction, and most rows of a consumer warpgroup.
+_ROWS, _WARPGROUP_ROWS = 64, 192
+_STAGES, _STEP_BYTES, _EPILOGUE_STAGES, _KIB = 6, 256, 2, 1024
+
+
+@dataclass(frozen=True)
+class Constants:
+    """What `benchmarks/fit_early_weights.py` fits to measured times. Times are in us, rates in bytes a clock.
+
+    Args:
+        hbm: part of HBM's rate at which weights are read.
+        port, paired_port, shared_port: rate at which a multiprocessor loads while the other one of its pair has no
+            block, while it has one, and with two blocks on each.
+        activations: part of the time of its bytes that a tile of the other operand, which L2 holds, adds to that.
+        ahead: part of the first stages that a block has loaded while the kernel before ended.
+        norm: that joins the times of all weights and of a multiprocessor's, since fewer multiprocessors keep HBM less
+            busy.
+        shallow: how much longer a block takes for each stage below six of a multiprocessor.
+        short: the same with k steps of less than 256 bytes.
+        held: KiB in stages that keep HBM busy.
+        low, shared_low: how much longer a block takes for what its stages lack to them, and those of two blocks.
+        shared: how much longer it takes where two blocks are on a multiprocessor.
+        launch: from launch to launch.
+        column: the same for each column of the other operand.
+        cluster_column: of a reduction of splits of k in a cluster, for each column.
+        loop: of persistent blocks.
+        wave, split_wave: of each further wave of other blocks, without splits, and for each split but one.
+        shared_split_wave: the same as `split_wave`, with two blocks on a multiprocessor.
+        last_wave: part of the last wave that is a wave of its own with two blocks on a multiprocessor, since not all
+            blocks end at once.
+    """
+
+    hbm: float = 1.0
+    port: float = 43.1
+    paired_port: float = 30.7
+    shared_port: float = 21.1
+    activations: float = 0.22
+    ahead: float = 0.3
+    norm: float = 4.74
+    shallow: float = 0.0254
+    short: float = 0.0324
+    held: float = 116.7
+    low: float = 0.184
+    shared_low: float = 0.345
+    shared: float = -0.0648
+    launch: float = 0.457
+    column: float = 0.0296
+    cluster_column: float = 0.0192
+    loop: float = 3.62
+    wave: float = 1.5
+    split_wave: float = 0.813
+    shared_split_wave: float = 0.265
+    last_wave: float = 0.485
+
+
+H200 = Constants()
+# Of pairs of products, whose stages have two tiles of weights: set by hand (docs/results/pairs_early.json and
+# functions_tiles.json).
+PAIRS = Constants(
+    hbm=1.026,
+    port=30.8,
+    paired_port=30.8,
+    activations=1.0,
+    ahead=0.9,
+    norm=3.03,
+    shallow=0.008,
+    short=0.056,
+    held=112.0,
+    low=0.25,
+    launch=0.921,
+    column=0.0205,
+    cluster_column=0.027,
+    loop=0.0,
+    wave=0.3,
+    split_wave=1.2,
+)
 # Microseconds that HBM is idle between kernels that wait before they load, and a fraction of their predicted times:
-# these lack both for products of few rows.
-_GAP, _LATE = 2.5, 0.18
+# these lack both for products of few rows, and of more rows than so many.
+_GAPS, _LATE, _MORE = (2.5, 2.0), (0.18, 0.10), 32
+# Microseconds by which a launch takes longer that waits, and the least rows of such tiles: measured with 1 to 32 rows,
+# docs/results/functions_tiles.json.
+_WAIT, _LEAST_ROWS = 1.2, 40
 
 
 def is_short(m: int, n: int) -> bool:
@@ -55,8 +122,20 @@ def applies(size: Size, gpu: Gpu, fixed: Mapping[str, int | str]) -> bool:
         gpu: what runs it.
         fixed: knobs whose value is given.
     """
-    if KNOB in fixed:
-        return False
+    return KNOB not in fixed and _reads_weights(size, gpu)
+
+
+def may_not(size: Size, gpu: Gpu, fixed: Mapping[str, int | str]) -> bool:
+    """Tells whether kernels for a product would load weights early if the launch before them could not write those.
+
+    Args:
+        size, gpu, fixed: as for `applies`.
+    """
+    return not fixed.get(KNOB, True) and _reads_weights(size, gpu)
+
+
+def _reads_weights(size: Size, gpu: Gpu) -> bool:
+    """Tells whether a product has one short side, and weights that L2 does not hold."""
     cached = gpu.constants[WARPGROUP]["cached"]
     is_plain = size.batch == 1 and size.products <= 2 and size.in_bytes == _ELEMENT_BYTES and not size.accumulate
     return bool(is_plain and np.minimum(size.m, size.n) <= _FEW and np.all(uncached(size, gpu, cached) > 0))
@@ -73,7 +152,7 @@ def accepted(knobs: Columns, size: Size, gpu: Gpu) -> Array:
     """
     persistent, partial = knobs.floats(_PERSISTENT, 0), knobs.floats("block_m") % _ROWS
     if size.products > 1:
-        few = (size.m <= _FEW) & (size.n > size.m)
+        few = (size.m <= _MORE) & (size.n > size.m) & (np.asarray(knobs.column("epilogue", "registers")) == "registers")
     else:
         few = (size.n <= _FEW) & (size.n <= knobs.floats("block_n")) & (size.m > size.n)
     return (
@@ -83,11 +162,16 @@ def accepted(knobs: Columns, size: Size, gpu: Gpu) -> Array:
         & (knobs.floats("cluster_m", 1) * knobs.floats("cluster_n", 1) == 1)
         & (knobs.floats("epilogue_stages", _EPILOGUE_STAGES) == _EPILOGUE_STAGES)
         & (np.asarray(knobs.column("epilogue", "tma")) != "rows")
-        & (knobs.floats("min_blocks_per_sm", 1) < 2)
+        & (knobs.floats(_BLOCKS, 1) <= 2)
         & ((persistent == 0) | (persistent == gpu.multiprocessors))
         & (np.asarray(knobs.column("split_k_workspace", "cluster")) == "cluster")
         & (knobs.floats("block_m") <= _WARPGROUP_ROWS * knobs.floats("consumer_warpgroups", 1))
-        & ((knobs.floats("split_k", 1) > 1) | (knobs.floats("block_m") <= _ROWS) | (partial > 0))
+        & (
+            (knobs.floats("split_k", 1) > 1)
+            | (knobs.floats("block_m") <= _ROWS)
+            | (partial > 0)
+            | (knobs.floats(_BLOCKS, 1) > 1)
+        )
     )
 
 
@@ -108,47 +192,80 @@ def choose(knobs: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> tup
     early = accepted(knobs, size, gpu)
     persistent = np.where(early, _persistent_blocks(knobs, size, gpu), np.asarray(knobs.column(_PERSISTENT, 0)))
     chosen = Columns({**knobs.values, KNOB: early, _PERSISTENT: persistent}, knobs.derived, knobs.count)
-    # The terms of kernels that wait are those of pairs, measured in functions that follow each other.
-    short = 1 + _SHORT * (knobs.floats("block_k") * size.in_bytes < _STEP_BYTES)
-    started = times["total"] * short if size.products > 1 else predict(chosen, size, gpu)
-    total = np.where(early, started, times["total"] * (1 + _LATE) + _GAP)
+    has_more = int(np.minimum(size.m, size.n)) > _MORE
+    late = times["total"] * (1 + _LATE[has_more]) + _GAPS[has_more]
+    total = np.where(early, predict(chosen, size, gpu), late)
     return chosen, {**times, "total": total}
 
 
-def predict(knobs: Columns, size: Size, gpu: Gpu) -> Array:
+def wait(knobs: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> dict[str, Array]:
+    """Returns predicted times of kernels that wait before they load, where some have a form of those that do not: one
+    wave of tiles whose rows are no multiple of an instruction's, and pairs.
+
+    They are longer by what a launch is that waits; the scale is that of the other times, which lack the time between
+    launches (`choose`).
+
+    Args:
+        knobs: columns of the pipeline's knobs.
+        times: predicted times by the terms of all kernels.
+        size, gpu: as for `accepted`.
+    """
+    rows = knobs.floats("block_m")
+    partial = (rows % _ROWS > 0) & (size.products == 1)
+    is_wave = cut(size, knobs).count * knobs.floats("split_k", 1) <= gpu.multiprocessors
+    is_tile = is_wave & (rows >= _LEAST_ROWS) & (knobs.floats("block_k") * size.in_bytes >= _STEP_BYTES)
+    is_tile = is_tile & (np.minimum(size.m, size.n) <= _MORE)
+    is_measured = accepted(knobs, size, gpu) & (is_tile & partial | (size.products > 1))
+    waiting = (predict(knobs, size, gpu) + _WAIT - _GAPS[0]) / (1 + _LATE[0])
+    shared = knobs.floats(_BLOCKS, 1) > 1
+    total = np.where(is_measured, waiting, np.where(partial | shared, np.inf, times["total"]))
+    return {**times, "total": total}
+
+
+def predict(knobs: Columns, size: Size, gpu: Gpu, constants: Constants | None = None) -> Array:
     """Returns the predicted time of a launch that follows another one, in us.
 
     Args:
         knobs: columns of settings that load weights early.
         size: of the product.
         gpu: what runs it.
+        constants: of the model; none for those that were measured.
     """
-    block_m, block_k = knobs.floats("block_m"), knobs.floats("block_k")
-    split = knobs.floats("split_k", 1)
-    persistent = knobs.floats(_PERSISTENT, 0)
+    is_pair = size.products > 1
+    c = constants or (PAIRS if is_pair else H200)
+    # Of a pair, columns of both operands B are weights.
+    block_m = knobs.floats("block_n") * size.products if is_pair else knobs.floats("block_m")
+    block_n = size.m if is_pair else knobs.floats("block_n")
+    block_k = knobs.floats("block_k")
+    split, stages = knobs.floats("split_k", 1), knobs.floats("stages", 1)
+    persistent, shared = knobs.floats(_PERSISTENT, 0), knobs.floats(_BLOCKS, 1)
+    is_shared = shared > 1
     blocks = cut(size, knobs).count * split
     room = blocks_that_fit(split, gpu)
-    at_once = np.where(persistent > 0, np.minimum(persistent, room), room)
+    at_once = np.where(persistent > 0, np.minimum(persistent, room), room * shared)
     steps = ceil_divide(ceil_divide(size.k, block_k), split)
-    stage = block_k * block_m * size.in_bytes
-    ahead = _AHEAD * np.minimum(knobs.floats("stages", 1), steps)
-    rate = gpu.hbm_bytes_per_us * _HBM
-    port = np.where(block_m > _TALL_ROWS, _TALL_PORT, _PORT) * gpu.clock_mhz
+    weights = block_k * block_m * size.in_bytes
+    stage = weights + c.activations * block_k * block_n * size.in_bytes
+    loaded_late = np.maximum(0.0, steps - c.ahead * np.minimum(stages, steps))
+    rate = gpu.hbm_bytes_per_us * c.hbm
     whole = np.floor(blocks / at_once)
     rest = blocks - whole * at_once
 
     def wave(count: Array) -> Array:
-        weights = count * steps * block_k * block_m * size.in_bytes
-        own = np.maximum(0.0, steps - ahead) * stage / port
-        return np.where(count > 0, ((weights / rate) ** _NORM + own**_NORM) ** (1 / _NORM), 0.0)
+        # Blocks begin on multiprocessors of different pairs, as long as there are any.
+        port = np.where(is_shared, c.shared_port, np.where(count > gpu.multiprocessors / 2, c.paired_port, c.port))
+        own = ceil_divide(count, room) * loaded_late * stage / (port * gpu.clock_mhz)
+        return np.where(count > 0, ((count * steps * weights / rate) ** c.norm + own**c.norm) ** (1 / c.norm), 0.0)
 
-    slower = _TALLER * (block_m > _ROWS) + _TALLEST * (block_m > _WARPGROUP_ROWS)
-    slower = slower + _SHALLOW * np.maximum(0.0, _STAGES - knobs.floats("stages", 1))
-    slower = slower + _SHORT * (block_k * size.in_bytes < _STEP_BYTES)
-    held = knobs.floats("stages", 1) * block_k * block_m * size.in_bytes
-    slower = slower + _LOW * np.maximum(0.0, 1 - held / _AHEAD_BYTES)
+    slower = c.shallow * np.maximum(0.0, _STAGES - stages * shared)
+    slower = slower + c.short * (block_k * size.in_bytes < _STEP_BYTES) + c.shared * is_shared
+    held = stages * shared * weights / (c.held * _KIB)
+    slower = slower + np.where(is_shared, c.shared_low, c.low) * np.maximum(0.0, 1 - held)
     further = ceil_divide(blocks, at_once) - 1
-    block_n = knobs.floats("block_n")
-    reduction = np.where(split > 1, _CLUSTER_COLUMN * block_n, 0.0)
-    waiting = np.where(persistent > 0, _LOOP, further * np.where(split > 1, _SPLIT_WAVE * (split - 1), _WAVE))
-    return (whole * wave(at_once) + wave(rest)) * (1 + slower) + _LAUNCH + _COLUMN * block_n + reduction + waiting
+    reduction = np.where(split > 1, c.cluster_column * block_n, 0.0)
+    between = np.where(split > 1, np.where(is_shared, c.shared_split_wave, c.split_wave) * (split - 1), c.wave)
+    waiting = np.where(persistent > 0, c.loop, further * np.where(is_shared & (split == 1), 0.0, between))
+    full = wave(at_once)
+    last = np.where(is_shared, c.last_wave, 1.0)
+    loading = whole * full + last * wave(rest) + (1 - last) * rest / at_once * full
+    return loading * (1 + slower) + c.launch + c.column * block_n + reduction + waiting

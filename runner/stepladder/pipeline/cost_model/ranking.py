@@ -253,11 +253,12 @@ def _caution(family: str, columns: Columns, size: Size, gpu: Gpu) -> Array:
     known = gpu.measured_widths.get(family, ())
     widths = _CAUTION * ~np.isin(columns.floats("block_n"), known) if known else np.zeros(columns.count)
     # HBM bounds these, whatever the width.
-    widths = widths * ~np.asarray(columns.column(early_weights.KNOB, False), bool)
+    is_early = np.asarray(columns.column(early_weights.KNOB, False), bool)
+    widths = widths * ~is_early
     edges = _EDGES * columns.floats("has_edges", 0.0) if family == WARP else 0.0
     in_memory = np.asarray(columns.column("split_k_workspace", "cluster")) == "memory"
     uneven = in_memory & (columns.floats("block_m") == _UNEVEN_ROWS) & (np.minimum(size.m, size.n) <= _FEW_ROWS)
-    twice = (columns.floats("min_blocks_per_sm", 1) > 1) & (family == WARPGROUP)
+    twice = (columns.floats("min_blocks_per_sm", 1) > 1) & (family == WARPGROUP) & ~is_early
     return 1.0 + widths + edges + _UNEVEN * uneven + _TWO_BLOCKS * twice
 
 
@@ -281,7 +282,8 @@ def rank(
         return None
     size = size_of(facts, accumulate, in_registers=fixed.get(PRODUCERS) == IN_REGISTERS)
     is_early = family == WARPGROUP and early_weights.KNOB in space.options and early_weights.applies(size, gpu, fixed)
-    search = search_of(family, size, gpu, is_early)
+    waits = family == WARPGROUP and early_weights.KNOB in space.options and early_weights.may_not(size, gpu, fixed)
+    search = search_of(family, size, gpu, is_early or waits)
     columns = _ordered(space, feasible(space, facts, fixed, search), size, gpu, family, fixed)
     times = predict(family, space, columns, size, gpu)
     launches = family == WARPGROUP and _LAUNCH in space.options and _LAUNCH not in fixed
@@ -289,6 +291,8 @@ def rank(
         columns, times = early_weights.choose(columns, times, size, gpu)
     elif launches and not fixed.get(early_weights.KNOB) and warpgroup.launches_differ(size, gpu):
         columns, times = _launched(columns, times, size, gpu)
+    if waits:
+        times = early_weights.wait(columns, times, size, gpu)
     if family == WARPGROUP and stagger.KNOB in space.options and stagger.KNOB not in fixed and columns.count:
         columns = stagger.choose(columns, size)
     # Of settings that take equally long, the first in the order of the knobs' options.

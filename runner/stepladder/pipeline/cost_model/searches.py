@@ -33,12 +33,9 @@ _USEFUL_WARPGROUP = (
     "block_k * a_bits >= 1024 or block_k >= k",
     "split_k > 1 or split_k_workspace == 'cluster'",
     "split_k > 1 or persistent_blocks > 0 or min_blocks_per_sm > 1 or block_m % 64",
-    # Two blocks on a multiprocessor, for the small matmuls of a batch: each hides what the other waits for, so that
-    # neither loops over tiles. With less than four stages, those that split k among them, they took 1.4 to 1.6 times as
-    # long as predicted (docs/results/two_blocks.json). Their shared memory must fit, and ptxas refuses a wgmma whose
-    # accumulators take nearly all registers of a thread.
-    "min_blocks_per_sm < 2 or batch > 1 and persistent_blocks == 0 and schedule == 'cooperative' and products == 1",
-    "min_blocks_per_sm < 2 or stages >= 4 and split_k == 1",
+    # Two blocks on a multiprocessor must fit: their shared memory does, and ptxas refuses a wgmma whose accumulators
+    # take nearly all registers of a thread.
+    "min_blocks_per_sm < 2 or persistent_blocks == 0 and schedule == 'cooperative' and products == 1",
     "min_blocks_per_sm < 2 or min_blocks_per_sm * (shared_bytes + 1024) <= shared_memory_limit + 1024",
     "min_blocks_per_sm < 2 or block_n // 2 + 26 <= 32768 // threads // 8 * 8",
     "min_blocks_per_sm < 2 or accumulator_registers * tile_warpgroups <= 144",
@@ -71,6 +68,17 @@ _USEFUL_WARPGROUP = (
 )
 # Rows that one wgmma multiplies: tiles of others have rows in shared memory that no load fills.
 _WHOLE = f"block_m % {INSTRUCTION_ROWS} == 0"
+# Two blocks on a multiprocessor, for the small matmuls of a batch: each hides what the other waits for, so that neither
+# loops over tiles. With less than four stages, those that split k among them, they took 1.4 to 1.6 times as long as
+# predicted (docs/results/two_blocks.json).
+_TWO_BLOCKS_OF_BATCHES = ("batch > 1", "stages >= 4 and split_k == 1")
+# And for few rows, where one block loads weights while the other begins and ends; measured in forms of these kinds
+# (docs/results/early_weights_grid.json).
+_TWO_BLOCKS_OF_FEW_ROWS = (
+    f"batch > 1 or n <= block_n and cluster_m * cluster_n == 1 and block_m <= {2 * INSTRUCTION_ROWS} and {_WHOLE}",
+    "split_k_workspace == 'cluster'",
+    "batch == 1 or stages >= 4 and split_k == 1",
+)
 # Such tiles were measured for products of few rows whose kernels load weights early, in forms of these kinds.
 _USEFUL_PARTIAL = (
     "block_n < n + 8",
@@ -122,6 +130,8 @@ def _useful(size: Size, gpu: Gpu, is_early: bool) -> tuple[str, ...]:
     rows = [f"block_m == {rows}" for rows in sorted({rows for rows, _ in tiles})]
     both = [f"block_m == {rows} and split_k == {splits}" for rows, splits in tiles]
     kinds = [f"{_WHOLE} or {text}" for text in _USEFUL_PARTIAL]
+    two = _TWO_BLOCKS_OF_FEW_ROWS if is_early else _TWO_BLOCKS_OF_BATCHES
+    kinds += [f"min_blocks_per_sm < 2 or ({text})" for text in two]
     return (" or ".join([_WHOLE, *rows]), " or ".join([_WHOLE, *both]), *kinds, *_USEFUL_WARPGROUP)
 
 

@@ -38,6 +38,6 @@ def choose(knobs: Columns, size: Size) -> Columns:
         & (knobs.floats("block_n") * size.products >= _COLUMNS)
         & (steps >= 2 * stages)
     )
-    held = np.where(gains, np.minimum(stages - 1, _MOST), 0).astype(np.int64)
-    # A number, and no column, where all knobs are set that it depends on.
-    return Columns({**knobs.values, KNOB: np.broadcast_to(held, (knobs.count,))}, knobs.derived, knobs.count)
+    # A knob that is given is one number for all settings.
+    held = np.broadcast_to(np.where(gains, np.minimum(stages - 1, _MOST), 0).astype(np.int64), (knobs.count,))
+    return Columns({**knobs.values, KNOB: held}, knobs.derived, knobs.count)

@@ -1,0 +1,221 @@
+"""Fits the model of kernels that load weights early to measured ones, and reports how well it chooses.
+
+    python benchmarks/fit_early_weights.py [RESULT.json ...] [--generations 400] [--keep]
+
+Results are those of `decode.py measure --settings` (docs/results/early_weights*.json if none are given). It prints the
+constants for `Constants` in runner/stepladder/pipeline/cost_model/early_weights.py. The objective is the time that the
+first choice loses to the best measured setting of a problem, softened so that settings with nearly equal predictions
+share it, and the error of the logarithm of times, in which the fastest settings of a problem weigh most. With --keep,
+the constants there are judged. The fit is cross-validated as in fit_cost_model.py: the problems of a size are held out
+together.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
+
+from common import new_parser, run
+from evolution import evolve
+from fit_cost_model import FOLDS, SEED, WIDTHS, fold_of
+from fit_data import exchanged
+from measured_kernels import RESULTS, Kernel, kernels_of
+from stepladder.pipeline.cost_model import gpu as gpus
+from stepladder.pipeline.cost_model.columns import Array, Columns
+from stepladder.pipeline.cost_model.early_weights import H200, Constants, predict
+from stepladder.pipeline.cost_model.terms import Size
+
+PATTERN, CARD = "early_weights*.json", "h200"
+# The range in which a constant is searched.
+BOUNDS = {
+    "hbm": (0.85, 1.0),
+    "port": (25, 60),
+    "paired_port": (15, 40),
+    "shared_port": (15, 80),
+    "activations": (0, 1.5),
+    "ahead": (0.3, 1.2),
+    "norm": (1.5, 8),
+    "shallow": (0, 0.1),
+    "short": (0, 0.2),
+    "held": (60, 200),
+    "low": (0, 1),
+    "shared_low": (0, 1.5),
+    "shared": (-0.3, 0.2),
+    "launch": (0, 3),
+    "column": (0, 0.06),
+    "cluster_column": (0, 0.1),
+    "loop": (-2, 6),
+    "wave": (0, 4),
+    "split_wave": (0, 4),
+    "shared_split_wave": (0, 4),
+    "last_wave": (0, 1),
+}
+# Predictions within such a part of each other share a choice; settings within such factors of the best have such
+# weights in the error, and the others the last; the largest error that counts.
+_SOFT, _WEIGHTS, _OTHER, _MOST_ERROR = 0.015, ((1.1, 3.0), (1.35, 1.0)), 0.15, 0.3
+_NUMBERS = ("block_m", "block_n", "block_k", "split_k", "stages", "persistent_blocks", "min_blocks_per_sm")
+_DEFAULTS = {"min_blocks_per_sm": 1}
+
+
+@dataclass(frozen=True)
+class Group:
+    """The settings of all problems with weights in one layout, in columns."""
+
+    size: Size
+    knobs: Columns
+    at: list[int]
+
+
+class Settings:
+    """Measured settings, grouped for prediction, and by problem for judgement.
+
+    Args:
+        kernels: measured ones.
+    """
+
+    def __init__(self, kernels: Sequence[Kernel]) -> None:
+        self.kernels = list(kernels)
+        self.times = np.array([kernel.microseconds for kernel in kernels])
+        self.problems: dict[tuple[str, ...], list[int]] = {}
+        for at, kernel in enumerate(kernels):
+            self.problems.setdefault(kernel.key, []).append(at)
+        best = np.zeros(len(kernels))
+        for members in self.problems.values():
+            best[members] = self.times[members].min()
+        self.weights = np.full(len(kernels), _OTHER)
+        for factor, weight in reversed(_WEIGHTS):
+            self.weights[self.times < factor * best] = weight
+        self.groups = [self._group(layouts) for layouts in sorted({kernel.layouts for kernel in kernels})]
+        self.gpu = gpus.load(CARD)
+
+    def _group(self, layouts: str) -> Group:
+        at = [at for at, kernel in enumerate(self.kernels) if kernel.layouts == layouts]
+        m, n, k = (np.array(values, float) for values in zip(*(self.kernels[one].size for one in at)))
+        a_layout, b_layout = layouts.split("-")
+        values = {
+            name: np.array([float(self.kernels[one].knobs.get(name, _DEFAULTS.get(name, 0))) for one in at])
+            for name in _NUMBERS
+        }
+        size = exchanged(Size(m, n, k, 2, 2, "f32", False, a_layout, b_layout))
+        return Group(size, Columns(values, {}, len(at)), at)
+
+    def predict(self, constants: Constants) -> Array:
+        """Returns the predicted time of each kernel, in us.
+
+        Args:
+            constants: of the model.
+        """
+        found = np.zeros(len(self.kernels))
+        for group in self.groups:
+            found[group.at] = predict(group.knobs, group.size, self.gpu, constants)
+        return found
+
+    def objective(self, constants: Constants) -> float:
+        """Returns what the fit minimizes.
+
+        Args:
+            constants: of the model.
+        """
+        predicted = self.predict(constants)
+        errors = np.minimum((np.log(predicted) - np.log(self.times)) ** 2, _MOST_ERROR**2)
+        lost = []
+        for members in self.problems.values():
+            near = np.exp(-np.log(predicted[members] / predicted[members].min()) / _SOFT)
+            times = self.times[members]
+            lost.append((near / near.sum() * (times / times.min() - 1)).sum())
+        return float(np.sqrt((self.weights * errors).sum() / self.weights.sum()) + 4 * np.mean(lost))
+
+    def judge(self, predicted: Array) -> str:
+        """Returns how fast the first choices are, as a part of the fastest, and how far predictions are off.
+
+        Args:
+            predicted: time of each kernel, in us.
+        """
+        ratios = []
+        for members in self.problems.values():
+            times = self.times[members]
+            ratios.append(times.min() / times[np.argmin(predicted[members])])
+        near = self.weights > _OTHER
+        error = np.sqrt(np.mean((np.log(predicted) - np.log(self.times))[near] ** 2))
+        return f"first choice / fastest {np.mean(ratios):.3f}, least {min(ratios):.3f}; error {error:.3f}"
+
+
+def usable(kernels: Sequence[Kernel]) -> list[Kernel]:
+    """Returns the kernels of the forms that the model knows.
+
+    Args:
+        kernels: of results of settings that load weights early.
+    """
+    return [
+        kernel
+        for kernel in kernels
+        if kernel.knobs.get("early_weights", True)
+        and int(kernel.knobs.get("cluster_m", 1)) * int(kernel.knobs.get("cluster_n", 1)) == 1
+        and kernel.knobs.get("split_k_workspace") == "cluster"
+    ]
+
+
+def fit(settings: Settings, start: Constants, generations: int) -> Constants:
+    """Returns constants that are fitted to measured settings.
+
+    Args:
+        settings: the measured ones.
+        start: where the search begins.
+        generations: of the evolution, for each width.
+    """
+    least, most = (np.array(values, float) for values in zip(*BOUNDS.values()))
+    values = np.array([asdict(start)[name] for name in BOUNDS])
+
+    def constants(some: Array) -> Constants:
+        return Constants(**dict(zip(BOUNDS, map(float, some))))
+
+    for width in WIDTHS:
+        values = evolve(
+            lambda some: settings.objective(constants(some)), least, most, values, SEED, generations, width=width
+        )
+    return constants(values)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
+    parser = new_parser(__doc__)
+    parser.add_argument("results", type=Path, nargs="*", metavar="RESULT.json", help="of measured settings")
+    parser.add_argument("--generations", type=int, default=400, help="of the evolution, for each width")
+    parser.add_argument("--keep", action="store_true", help="judge the constants of the model")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Fits, and prints the constants and their judgement.
+
+    Args:
+        argv: arguments of the command line; those of the process if none are given.
+    """
+    args = make_parser().parse_args(argv)
+    paths = args.results or sorted(RESULTS.glob(PATTERN))
+    kernels = usable([kernel for path in paths for kernel in kernels_of(path)])
+    settings = Settings(kernels)
+    print(f"{len(kernels)} kernels, {len(settings.problems)} problems: {', '.join(path.name for path in paths)}")
+    if args.keep:
+        print(settings.judge(settings.predict(H200)))
+        return
+    fitted = fit(settings, H200, args.generations)
+    fold, held_out = fold_of(kernels), np.zeros(len(kernels))
+    for number in range(FOLDS):
+        others = Settings([kernel for kernel, own in zip(kernels, fold) if own != number])
+        predicted = settings.predict(fit(others, H200, args.generations))
+        held_out[fold == number] = predicted[fold == number]
+    print(f"held out: {settings.judge(held_out)}\nall: {settings.judge(settings.predict(fitted))}")
+    for name, value in asdict(fitted).items():
+        print(f"    {name}: float = {value:.4g}")
+
+
+if __name__ == "__main__":
+    run(main)
