@@ -103,14 +103,6 @@ def test_knobs_that_are_given_stay() -> None:
     assert set(np.unique(ranked.columns.values["block_m"])) == {192}
 
 
-def test_all_knobs_that_stagger_depends_on_may_be_given() -> None:
-    fixed = {"target": "sm_90a", "block_n": 128, "block_k": 64, "stages": 4, "consumer_warpgroups": 2}
-    fixed |= {"schedule": "cooperative", "split_k": 1, "tile_scheduler": "data_parallel"}
-    ranked = ranking.rank(pipeline_space("wgmma"), facts_of("wgmma", 2048, 2048, 2048), False, H200, fixed)
-    assert ranked is not None
-    assert {candidate.knobs["stagger"] for candidate in ranked.first(5)} == {3}
-
-
 def test_first_candidates_differ_in_more_than_details() -> None:
     facts = facts_of("wgmma", 4096, 4096, 4096)
     ranked = ranking.rank(pipeline_space("wgmma"), facts, False, H200, {"target": "sm_90a"})
