@@ -80,7 +80,7 @@ module attributes {transform.with_named_sequence} {
       {description = "multiply f32 as tf32, which keeps 10 of 23 bits of the fraction; else by three products of tf32"}
       -> !transform.any_param
     %math = transform.tune.knob<"math"> = "fast" from options = ["fast", "libdevice"]
-      {description = "fast: sigmoid and GELU are approximated where all results have 16 bits; libdevice: never"}
+      {description = "fast: sigmoid and GELU are approximated where all results have 8 or 16 bits; libdevice: never"}
       -> !transform.any_param
     %target = transform.tune.knob<"target"> = "sm_80" from options = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"]
       {description = "GPU architecture that the kernel is for"} -> !transform.any_param
@@ -213,6 +213,7 @@ module attributes {transform.with_named_sequence} {
 
     // Lowering to NVVM.
     transform.include @lower_transfers failures(propagate) (%kernels) : (!transform.any_op) -> ()
+    transform.include @lower_fp8_casts failures(propagate) (%kernels) : (!transform.any_op) -> ()
     %nvvm = transform.include @lower_to_nvvm failures(propagate) (%kernels, %target)
       : (!transform.any_op, !transform.any_param) -> !transform.any_op
     transform.tune.alternatives<"flush_denormals"> selected_region = 0

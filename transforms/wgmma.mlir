@@ -181,7 +181,7 @@ module attributes {transform.with_named_sequence} {
       {description = "where elementwise ops that make A (of exchanged operands, B) are computed"}
       -> !transform.any_param
     %math = transform.tune.knob<"math"> = "fast" from options = ["fast", "libdevice"]
-      {description = "fast: sigmoid and GELU are approximated where all results have 16 bits; libdevice: never"}
+      {description = "fast: sigmoid and GELU are approximated where all results have 8 or 16 bits; libdevice: never"}
       -> !transform.any_param
     %target = transform.tune.knob<"target"> = "sm_90a" from options = ["sm_90a"]
       {description = "GPU architecture that the kernel is for"} -> !transform.any_param
@@ -324,6 +324,7 @@ module attributes {transform.with_named_sequence} {
     transform.include @set_min_blocks_per_sm failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @pass_descriptors_by_value failures(propagate) (%kernels) : (!transform.any_op) -> ()
     transform.include @narrow_indices failures(propagate) (%kernels) : (!transform.any_op) -> ()
+    transform.include @lower_fp8_casts failures(propagate) (%kernels) : (!transform.any_op) -> ()
     %nvvm = transform.include @lower_to_nvvm failures(propagate) (%kernels, %target)
       : (!transform.any_op, !transform.any_param) -> !transform.any_op
     transform.tune.alternatives<"flush_denormals"> selected_region = 0

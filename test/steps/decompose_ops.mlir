@@ -1,5 +1,5 @@
 // Arithmetic on whole tensors, a softmax, a concatenation and a padding become linalg ops of one loop nest each. Slices
-// that are not constant stay.
+// whose places are not constant stay.
 //
 // RUN: %stepladder-opt %s --pipeline %transforms/functions/functions.mlir --step decompose_ops --split-input-file \
 // RUN:   | FileCheck %s
@@ -63,6 +63,23 @@ func.func @padded(%x: tensor<8x30xf16>) -> tensor<8x32xf16> {
     tensor.yield %none : f16
   } : tensor<8x30xf16> to tensor<8x32xf16>
   return %z : tensor<8x32xf16>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @strided(
+// CHECK: [[place:%.+]] = arith.subi {{.*}}, %c1
+// CHECK: [[near:%.+]] = arith.cmpi ult, [[place]], %c6
+// CHECK: [[rest:%.+]] = arith.remui [[place]], %c2
+// CHECK: [[hit:%.+]] = arith.cmpi eq, [[rest]], %c0
+// CHECK: [[in:%.+]] = arith.andi [[near]], [[hit]]
+// CHECK: [[index:%.+]] = arith.divui [[place]], %c2
+// CHECK: [[read:%.+]] = arith.select [[in]], [[index]], %c0
+// CHECK: [[new:%.+]] = tensor.extract %x{{\[}}[[read]]]
+// CHECK: arith.select [[in]], [[new]]
+func.func @strided(%x: tensor<3xf16>, %y: tensor<8xf16>) -> tensor<8xf16> {
+  %z = tensor.insert_slice %x into %y[1] [3] [2] : tensor<3xf16> into tensor<8xf16>
+  return %z : tensor<8xf16>
 }
 
 // -----

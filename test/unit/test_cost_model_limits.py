@@ -251,12 +251,13 @@ def test_pairs_of_few_rows_take_even_waves_of_tiles() -> None:
     """14336 columns are 128 tiles of 112 and 224 of 64, which take 3% longer in a function; kernels that load weights
     early, and others."""
     space = pipeline_space("wgmma")
-    facts = {**facts_of("wgmma", 1, 14336, 4096, c_type="f16"), "b_layout": "column", "products": 2}
-    for given in ({}, {"early_weights": False}):
-        ranked = ranking.rank(space, facts, False, H200, {"swap_operands": False, **given})
-        assert ranked is not None
-        first = ranked.first(1)[0].knobs
-        assert [first[name] for name in ("block_n", "block_k", "schedule")] == [112, 128, "cooperative"]
+    for sizes, wide in (((1, 14336, 4096), 112), ((1, 18944, 3584), 48), ((8, 24576, 6144), 48)):
+        facts = {**facts_of("wgmma", *sizes, c_type="f16"), "b_layout": "column", "products": 2}
+        for given in ({}, {"early_weights": False}):
+            ranked = ranking.rank(space, facts, False, H200, {"swap_operands": False, **given})
+            assert ranked is not None
+            first = ranked.first(1)[0].knobs
+            assert [first[name] for name in ("block_n", "block_k", "schedule")] == [wide, 128, "cooperative"]
 
 
 def test_weights_are_loaded_faster_by_one_block_of_a_pair_of_multiprocessors() -> None:

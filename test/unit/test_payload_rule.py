@@ -119,8 +119,8 @@ REFUSED = {
         "linalg.matmul is inside 'scf.for'",
     ),
     "condition": (
-        on_buffers("%t = arith.constant true", "scf.if %t {", IN_PLACE, "}"),
-        4,
+        on_buffers("scf.if %t {", IN_PLACE, "}", more=", %t: i1"),
+        3,
         "linalg.matmul is inside 'scf.if'",
     ),
     "branches": (on_buffers(IN_PLACE, "cf.br ^end", "^end:"), 1, "the function has 2 blocks"),

@@ -180,7 +180,7 @@ FP8 = """  %q = tensor.empty() : tensor<32x64xf8E4M3FN>
     linalg.yield %r : f16
   } -> tensor<32x64xf16>"""
 REFUSED = {
-    "fp8": (FP8, "'arith.addf' on f8E4M3FN makes A or B"),
+    "fp8": (FP8, "'arith.addf' on fp8"),
     "another op": (PAD.replace("%a", "%p0").replace("%d", "%a"), "'tensor.pad' makes what an operand"),
     "another scalar op": (
         GENERIC.replace("BODY", "arith.flush_denormals %v : f16"),

@@ -217,8 +217,9 @@ def test_forms(name: str) -> None:
     "body, message",
     [
         (
-            "%p = tensor.generate { ^bb0(%i: index, %j: index): tensor.yield %n : f32 } : tensor<4x5xf32>",
-            "'tensor.generate'",
+            "%u = arith.constant dense<0> : tensor<4x5x2xindex> "
+            "%p = tensor.gather %A[%u] gather_dims([0, 1]) : (tensor<4x5xf32>, tensor<4x5x2xindex>) -> tensor<4x5xf32>",
+            "'tensor.gather'",
         ),
         (
             "%u = arith.constant 0 : index %d = arith.constant 1 : index %m = arith.constant 1000000000 : index "
@@ -232,10 +233,9 @@ def test_forms(name: str) -> None:
             "'arith.fptosi'",
         ),
         (
-            "%u = arith.constant 0 : index %d = tensor.dim %A, %u : tensor<4x5xf32> "
-            "%p = scf.for %i = %u to %d step %d iter_args(%x = %A) -> (tensor<4x5xf32>) { "
-            "scf.yield %x : tensor<4x5xf32> }",
-            "'tensor.dim'",
+            "%d = tensor.rank %A : tensor<4x5xf32> %p = scf.for %i = %d to %d step %d iter_args(%x = %A) "
+            "-> (tensor<4x5xf32>) { scf.yield %x : tensor<4x5xf32> }",
+            "'tensor.rank'",
         ),
         (
             "%p = linalg.map ins(%A : tensor<4x5xf32>) outs(%A : tensor<4x5xf32>) (%x: f32, %o: f32) "

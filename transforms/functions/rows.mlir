@@ -29,6 +29,7 @@ module attributes {transform.with_named_sequence} {
     }
     %kernels = transform.include @outline_kernel failures(propagate) (%buffers)
       : (!transform.any_op) -> !transform.any_op
+    transform.include @lower_fp8_casts failures(propagate) (%kernels) : (!transform.any_op) -> ()
     %nvvm = transform.include @lower_to_nvvm failures(propagate) (%kernels, %target)
       : (!transform.any_op, !transform.any_param) -> !transform.any_op
     transform.yield

@@ -46,6 +46,7 @@ from stepladder.extension.ops import (
     load_fragments_as_integers,
     load_in_place,
     load_weights_early,
+    lower_fp8_casts,
     lower_lane_matrices,
     lower_masked_copies,
     lower_warpgroup_mma,

@@ -1,4 +1,4 @@
-"""Tells whether the functions of an epilogue may be approximated: where all its results are rounded to 16 bits."""
+"""Tells whether the functions of an epilogue may be approximated: where all its results have 16 bits or fewer."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import users_of, walk
+from stepladder.runtime.element_types import FP8_TYPES
 from stepladder.runtime.problem import Problem
 
 _FUNCTIONS = ("math.erf", "math.tanh", "math.exp", "math.exp2")
-_TYPES = ("f16", "bf16")
+_TYPES = ("f16", "bf16", *FP8_TYPES)
 _FLAGS = ("fastmath", "fastmathFlags")
 
 
@@ -27,8 +28,8 @@ def approximates(problem: Problem) -> bool:
     return _may_approximate(problem.consumers, results)
 
 
-def rounds_results_to_16_bits(generic: ir.Operation) -> bool:
-    """Tells whether all results of a `linalg.generic` are of f16 or bf16.
+def rounds_results_to_few_bits(generic: ir.Operation) -> bool:
+    """Tells whether all results of a `linalg.generic` are of f16, bf16 or fp8.
 
     Args:
         generic: the op.

@@ -7,6 +7,7 @@ from stepladder.mlir.element_types import bits_of_name
 from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.traverse import producer
 from stepladder.payload.refusal import refuse
+from stepladder.runtime.element_types import FP8_TYPES
 
 # Named ops of linalg that are elementwise; others that are not in `linalg.generic` form are no consumers.
 NAMED = frozenset(
@@ -40,7 +41,11 @@ _DIVISIONS = tuple(
     f"arith.{name}" for name in ("ceildivsi", "ceildivui", "divsi", "divui", "floordivsi", "remsi", "remui")
 )
 _TYPES = ("f16", "bf16", "f32", "i1", "i8", "i16", "i32", "i64")
-OPERAND_TYPES = ("f16", "bf16", "f32", "i8", "i32")
+# Numbers that the caller passes to a kernel.
+_NUMBER_TYPES = ("f16", "bf16", "f32", "i8", "i32")
+OPERAND_TYPES = (*_NUMBER_TYPES, *FP8_TYPES)
+# What is computed of fp8, which no instruction adds or multiplies.
+_OF_FP8 = ("arith.constant", "arith.extf", "arith.select", "arith.truncf")
 
 # Operands that the manifest of a kernel has roles for.
 MOST_OPERANDS = 8
@@ -162,11 +167,11 @@ def check_type(op: ir.Operation, operand: ir.Value) -> None:
 
 def _check_number(op: ir.Operation, number: ir.Value) -> None:
     """Refuses a number that is an argument of the function, of a type that kernels do not take."""
-    if str(number.type) not in OPERAND_TYPES:
+    if str(number.type) not in _NUMBER_TYPES:
         raise refuse(
             op,
             f"{op.name} takes a number of type {number.type}, an argument of the function",
-            f"accepted: numbers of {', '.join(OPERAND_TYPES)}",
+            f"accepted: numbers of {', '.join(_NUMBER_TYPES)}",
         )
 
 
@@ -204,7 +209,9 @@ def check_scalar(inner: ir.Operation, op: ir.Operation) -> None:
         if isinstance(value.owner, ir.Block) and value.owner.owner != op:
             _check_number(op, value)
     for value in (*inner.operands, *inner.results):
-        if str(value.type) not in _TYPES:
+        if str(value.type) in FP8_TYPES:
+            check_fp8(inner)
+        elif str(value.type) not in _TYPES:
             raise refuse(inner, f"'{inner.name}' on {value.type}; an epilogue computes on {', '.join(_TYPES)}")
     mode = inner.attributes.get("roundingmode", None)
     if inner.name == "arith.truncf" and mode is not None and ir.IntegerAttr(mode).value != 0:
@@ -212,6 +219,22 @@ def check_scalar(inner: ir.Operation, op: ir.Operation) -> None:
     check_right(inner)
     if inner.name == "arith.sitofp" and bits_of_name(str(inner.operands[0].type)) == 1:
         raise refuse(inner, "arith.sitofp of i1")
+
+
+def check_fp8(inner: ir.Operation) -> None:
+    """Checks that an op on fp8 is none that computes with it.
+
+    Args:
+        inner: a scalar op in a body, with an operand or a result of fp8.
+
+    Raises:
+        StepladderError: arithmetic, a cast from or to integers, or a rounding of another type than f16, bf16 and f32.
+    """
+    accepted = "accepted on fp8: arith.extf of it, arith.truncf to it from f16, bf16 or f32, arith.select"
+    if inner.name not in _OF_FP8:
+        raise refuse(inner, f"'{inner.name}' on fp8", accepted)
+    if inner.name == "arith.truncf" and str(inner.operands[0].type) not in ("f16", "bf16", "f32"):
+        raise refuse(inner, f"arith.truncf of {inner.operands[0].type} to fp8", accepted)
 
 
 def check_right(inner: ir.Operation) -> None:

@@ -1,12 +1,15 @@
-"""Scalar functions as ops that all that follows computes: epilogues, kernels without a matmul, references."""
+"""Functions and forms as ops that all that follows computes: epilogues, kernels without a matmul, references."""
 
 from __future__ import annotations
 
 from stepladder.mlir.bindings import ir, passmanager
 from stepladder.mlir.linalg_ops import create_named_op
 from stepladder.mlir.traverse import walk
+from stepladder.payload import lowered_ops, parallel_loops, shape_folding, sliding_windows, sunk_numbers
 
 _BY_UPSTREAM = ("fpowi", "clampf")
+# Ops that depend on the extents of tensors, and conditions that may.
+_FOLDED = ("scf.if", "tensor.dim", "tensor.reshape")
 # Bits of the widest integers of which kernels compute magnitudes.
 _WIDEST = 32
 # Predicates of arith.cmpf.
@@ -21,7 +24,10 @@ def expand(function: ir.Operation) -> None:
     Powers with constant integers become multiplications, clamps extrema, tests for numbers that are not finite
     comparisons, a sine and cosine two ops, roundings towards zero those down and up, and magnitudes of wide integers
     the larger of a number and its negative. A sum of products by `math.fma` becomes one of products and sums, and
-    `tensor.splat` a `linalg.fill`. Loops of `affine` become those of `scf`, and regions that run anyway go.
+    `tensor.splat` a `linalg.fill`. Loops of `affine` become those of `scf`, parallel ones sequential
+    (`payload.parallel_loops`), and regions that run anyway, also by conditions on extents, go. Numbers are computed
+    where they are read (`payload.sunk_numbers`), packings and convolutions become views and contractions
+    (`payload.lowered_ops`, `payload.sliding_windows`).
 
     Args:
         function: a function; it is changed where there are such ops.
@@ -32,6 +38,12 @@ def expand(function: ir.Operation) -> None:
         passmanager.PassManager.parse(f"{function.name}(lower-affine)").run(function)
     if walk(function, "scf.execute_region", "scf.index_switch"):  # by constants
         passmanager.PassManager.parse(f"{function.name}(canonicalize)").run(function)
+    if _depends_on_extents(function):
+        shape_folding.fold(function)
+    parallel_loops.make_sequential(function)
+    sunk_numbers.sink(function)
+    lowered_ops.lower(function)
+    sliding_windows.gather(function)
     for op in walk(function, "math.trunc"):
         _expand_truncation(op)
     for op in walk(function, "math.isfinite", "math.isinf", "math.isnan", "math.isnormal"):
@@ -46,6 +58,16 @@ def expand(function: ir.Operation) -> None:
         element = _element(op.results[0].type)
         if isinstance(element, ir.IntegerType) and element.width > _WIDEST:
             _expand_magnitude(op)
+
+
+def _depends_on_extents(function: ir.Operation) -> bool:
+    """Tells whether a function on static tensors has ops that their extents decide, or constants, outside of loops."""
+    if len(function.regions[0].blocks) != 1:
+        return False
+    block = function.regions[0].blocks[0]
+    types = [argument.type for argument in block.arguments]
+    is_static = all(not isinstance(type_, ir.ShapedType) or type_.has_static_shape for type_ in types)
+    return is_static and any(op.operation.name in _FOLDED for op in block.operations)
 
 
 def _element(type_: ir.Type) -> ir.Type:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.traverse import producer, walk
-from stepladder.payload.consumers import NAMED, SCALAR_OPS, check_right
+from stepladder.payload.consumers import NAMED, SCALAR_OPS, check_fp8, check_right
 from stepladder.payload.front import bodies
 from stepladder.payload.nibbles import NIBBLE
 from stepladder.payload.refusal import refuse
@@ -273,11 +273,17 @@ def _check_elementwise(item: bodies.Structured) -> None:
 
 
 def _check_scalar(inner: ir.Operation, item: bodies.Structured) -> None:
+    if inner.name == "tensor.extract":
+        raise refuse(
+            item.op,
+            "elements at computed places, such as those of the windows of a convolution, make A or B",
+            "a kernel of its own copies them: stepladder compile makes a function of several kernels",
+        )
     if inner.name not in SCALARS:
         raise refuse(inner, f"'{inner.name}' in {item.op.name}, which makes A or B", _SCALARS)
     for value in (*inner.operands, *inner.results):
-        if str(value.type) in FP8_TYPES and not (inner.name == "arith.extf" and value == inner.operands[0]):
-            raise refuse(inner, f"'{inner.name}' on {value.type} makes A or B", "accepted on fp8: arith.extf of it")
+        if str(value.type) in FP8_TYPES:
+            check_fp8(inner)
         if str(value.type) not in _TYPES:
             raise refuse(inner, f"'{inner.name}' on {value.type} makes A or B", f"accepted: {', '.join(_TYPES)}")
     mode = inner.attributes.get("roundingmode", None)

@@ -19,7 +19,8 @@ from stepladder.payload.signature import set_signature
 
 _ACCEPTED = (
     "accepted: linalg ops, memref.alloc, memref.copy, reshapes, casts, transposes and static memref.subview of "
-    "buffers, bufferization.to_tensor, bufferization.materialize_in_destination, ops on tensors, constants"
+    "buffers, bufferization.to_tensor, bufferization.to_buffer, bufferization.materialize_in_destination, ops on "
+    "tensors, constants"
 )
 _ALLOCATIONS = ("memref.alloc", "memref.alloca")
 _NOTHING = ("memref.dealloc",)
@@ -29,8 +30,8 @@ _OF_NUMBERS = "accepted: linalg.fill, and the bodies of linalg.generic and linal
 
 
 def is_raisable(function: ir.Operation) -> bool:
-    """Tells whether a function has arguments that raising changes: static buffers, or numbers; its other arguments and
-    its results are tensors.
+    """Tells whether a function has arguments or results that raising changes: static buffers, or numbers as arguments;
+    the others are tensors.
 
     Args:
         function: a `func.func`.
@@ -40,7 +41,9 @@ def is_raisable(function: ir.Operation) -> bool:
     type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
     changes = [_is_buffer(item) or is_number(item) for item in type_.inputs]
     others = [item for item, is_changed in zip(type_.inputs, changes) if not is_changed]
-    return any(changes) and all(isinstance(item, ir.RankedTensorType) for item in [*others, *type_.results])
+    others += [item for item in type_.results if not _is_buffer(item)]
+    has_changes = any(changes) or any(map(_is_buffer, type_.results))
+    return has_changes and all(isinstance(item, ir.RankedTensorType) for item in others)
 
 
 def _is_buffer(type_: ir.Type) -> bool:
@@ -128,7 +131,7 @@ class _Raising:
         for op in ops:
             with ir.InsertionPoint(self.block), op.location:
                 self._raise(op)
-        results = [self.known[value] for value in end.operands]
+        results = [self._read(value, end) if _is_memory(value) else self.known[value] for value in end.operands]
         results += [self.held[value] for value in self.old.arguments if value in self.written]
         with ir.InsertionPoint(self.block), end.location:
             ir.Operation.create("func.return", operands=results)
@@ -150,6 +153,8 @@ class _Raising:
             self._write(op.operands[1], self._read(op.operands[0], op), op)
         elif op.name == "bufferization.to_tensor":
             self.known[op.results[0]] = self._read(op.operands[0], op)
+        elif op.name == "bufferization.to_buffer":
+            self.held[op.results[0]] = self.known[op.operands[0]]
         elif op.name == "bufferization.materialize_in_destination" and _is_memory(op.operands[1]):
             self._write(op.operands[1], self.known[op.operands[0]], op)
         elif op.name.startswith("linalg.") and any(_is_memory(value) or value in self.numbers for value in nested):

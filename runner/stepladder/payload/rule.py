@@ -62,6 +62,9 @@ def _the_function(module: ir.Module | ir.Operation | ir.OpView, matmul: ir.Opera
     function = matmul.parent
     assert function is not None  # a module is around it
     check_unconditional(matmul)
+    for op in matmul.block.operations:
+        if op.operation.name in _CONDITIONS:
+            raise refuse(op, f"'{op.operation.name}' with a condition that is no constant", _UNCONDITIONAL)
     if function.name != "func.func" and function.name != "builtin.module":
         raise refuse(matmul, f"{matmul.name} is inside '{function.name}'; it must be at the top level of the function")
     for op in (op.operation for op in body.operations):

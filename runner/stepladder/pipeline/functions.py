@@ -18,7 +18,7 @@ from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import symbol_of, walk
 from stepladder.mlir.types import is_number
-from stepladder.payload import raising, reference_export, windows
+from stepladder.payload import expansions, raising, reference_export, windows
 from stepladder.payload.inlining import inlined
 from stepladder.payload.matmul import find_matmul
 from stepladder.payload.selection import Selection, select
@@ -121,6 +121,7 @@ def raised_text(text: str, name: str, function: str | None = None) -> str | None
         functions = [op for op in walk(copy, "func.func") if symbol_of(op) == chosen]
     if len(functions) != 1:
         return None
+    expansions.expand(functions[0])
     windows.spread(functions[0], with_gaps=False)
     if not raising.is_raisable(functions[0]):
         return None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from stepladder.runtime.element_types import element_type
+from stepladder.runtime.element_types import FP8_TYPES, element_type
 from stepladder.runtime.problem import Problem
 from stepladder.runtime.reference import Program
 from stepladder.verify.arrays import Array, NumPyArrays
@@ -32,7 +32,7 @@ def follows_program(problem: Problem) -> bool:
     Args:
         problem: what the kernel computes.
     """
-    return problem.has_epilogue or problem.is_prepared or problem.has_windows
+    return problem.has_epilogue or problem.is_prepared or problem.has_windows or problem.c_type in FP8_TYPES
 
 
 def compare_results(

@@ -11,7 +11,7 @@ constant is needed. For an op that makes r from x and y with errors of at most e
     |x|, -x, wider types   e
     sin x, cos x           e: their derivatives are at most 1 in magnitude
     other functions g      max(|g(x + e) - r|, |g(x - e) - r|): they are monotone
-    x as an integer        as for these; unbounded where x can leave the integers of the type
+    x as an integer, fp8   as for these; unbounded where x can leave the numbers of the type
     tan x                  e / (|cos x| (|cos x| - e)), unbounded where e reaches |cos x|
     cosh x                 cosh(|x| + e) - cosh x
     x^y                    the largest at the ends of both intervals; |y| (|x| + e)^(y - 1) e across 0
@@ -25,11 +25,11 @@ constant is needed. For an op that makes r from x and y with errors of at most e
     extremum of n values   the largest of their errors
 
 to which an op on floating-point numbers adds its own rounding: none where its operands have no error and its type has
-r, else u |r|, with the unit roundoff u of its type, and for
+r, none of fp8, in which the reference rounds as well, else u |r|, with the unit roundoff u of its type, and for
 functions of the math dialect 4 u of f32 besides, or 8 u, as libdevice computes them in f32 with errors of at most two
 or four units in the last place (CUDA C++ Programming Guide, "Mathematical Functions", table of maximum errors), and the
 smallest normal
-number of the type, for results that are flushed to zero. Where all results of a program have 16 bits, a kernel may
+number of the type, for results that are flushed to zero. Where all results of a program have 16 bits or 8, a kernel may
 approximate sigmoids (step `approximate_math`): an exponential has 2 |x| u more, of its scaled operand, erf 2^-17 more,
 and a quotient 2 u more, of its reciprocal, and |x| times the smallest normal number, below which the reciprocal is
 flushed to zero. Where a value and its error can pass the largest number of its type, or an error is not a number,
@@ -46,7 +46,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from stepladder.runtime.element_types import ELEMENT_TYPES
+from stepladder.runtime.element_types import ELEMENT_TYPES, FP8_TYPES
 from stepladder.runtime.reference import (
     Argument,
     Constant,
@@ -69,7 +69,13 @@ from stepladder.verify.structured_evaluation import Labelled, Region, Structured
 # Function of a region of the product: bounds of the errors of its elements.
 Bound = Callable[[Region], Array]
 
-_LARGEST = {"f16": 65504.0, "bf16": 3.3895313892515355e38, "f32": 3.4028234663852886e38}
+_LARGEST = {
+    "f8E4M3FN": 448.0,
+    "f8E5M2": 57344.0,
+    "f16": 65504.0,
+    "bf16": 3.3895313892515355e38,
+    "f32": 3.4028234663852886e38,
+}
 _SMALLEST = {"f16": 2.0**-14, "bf16": 2.0**-126, "f32": 2.0**-126}
 _UNIT = 2.0**-24
 _LIBRARY = 4 * _UNIT
@@ -171,7 +177,8 @@ class BoundedEvaluation(Evaluation):
             if isinstance(item, Generic)
             for result, type_ in zip(item.results, item.types)
         }
-        self.may_approximate = all(types.get(value) in ("f16", "bf16") for _, value in program.outputs())
+        narrow = ("f16", "bf16", *FP8_TYPES)
+        self.may_approximate = all(types.get(value) in narrow for _, value in program.outputs())
         self._arguments_of_program: dict[int, Argument] = {item.value: item for item in program.arguments}
         self._prepared = prepared_values(program)
 
@@ -308,7 +315,7 @@ class BoundedOp(StructuredOp):
         """Returns the error with that of the op's own rounding, unbounded where the result can leave its type."""
         xp = self.arrays.xp
         magnitude = abs(result) + error
-        if op.name not in _UNROUNDED:
+        if op.name not in _UNROUNDED and op.type not in FP8_TYPES:
             unit = ELEMENT_TYPES[op.type].unit_roundoff
             if op.name.startswith("math.") and op.name not in ("math.fma", "math.sqrt"):
                 unit += 2 * _LIBRARY if op.name in _LESS_EXACT else _LIBRARY
@@ -346,6 +353,8 @@ class BoundedOp(StructuredOp):
                 return xp.maximum(first, second)
             case (("cos" | "sitofp"), (first,)):
                 return first
+            case "truncf", (first,) if op.type in FP8_TYPES:
+                return self._of_monotone(lambda _, value: self._typed(op, value), values[0], first, result)
             case (("fptosi" | "fptoui"), (first,)):
                 return self._of_integer(op, values[0], first, result)
             case _ if not is_float(op.type) and all(float(each.max()) == 0 for each in errors):

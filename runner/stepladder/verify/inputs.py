@@ -64,8 +64,9 @@ def _exact_limit(problem: Problem) -> int:
 
 def _sum_types(problem: Problem) -> tuple[str, ...]:
     """Returns the types that sums must fit: the accumulators', and C's but where elementwise ops make integers of them
-    that are narrower."""
-    is_quantized = element_type(problem.c_type).is_integer and problem.c_type != problem.acc_type
+    that are narrower, or fp8."""
+    is_narrower = element_type(problem.c_type).is_integer and problem.c_type != problem.acc_type
+    is_quantized = is_narrower or problem.c_type in FP8_TYPES
     return (problem.acc_type,) if is_quantized else (problem.acc_type, problem.c_type)
 
 

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
+from stepladder.runtime.element_types import FP8_TYPES
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.reference import Generic, Operation
 from stepladder.runtime.reference_extrema import IndexedExtremum, indexed_extremum
@@ -254,7 +255,9 @@ class StructuredOp:
         return operand
 
     def _typed(self, op: Operation, array: Array) -> Array:
-        """Returns an op's result as its type holds it: floating point unrounded, integers wrapped."""
+        """Returns an op's result as its type holds it: floating point unrounded, but fp8 rounded, integers wrapped."""
+        if op.type in FP8_TYPES:
+            return self.arrays.rounded(array, op.type)
         if is_float(op.type) or op.type in ("i1", "i64", "index") or op.name == "arith.extsi":
             return self.arrays.cast(array, self.program.kind(op.type))
         half = 1 << int(op.type[1:]) - 1

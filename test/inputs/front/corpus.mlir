@@ -838,11 +838,11 @@ func.func @f(%A: tensor<32x64xf16>, %Q: tensor<8x48xi32>, %Z: tensor<2x6xi32>, %
 // -----
 
 // conv_2d of 1x1
+// computes: C = AB, 16 x 64 x 96, f16 x f16 -> f32 (f32 accumulation); on wmma, mma_sync, wgmma
 func.func @f(%A: tensor<1x4x4x96xf16>, %B: tensor<1x1x96x64xf16>) -> tensor<1x4x4x64xf32> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<1x4x4x64xf32>
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x4x4x64xf32>) -> tensor<1x4x4x64xf32>
-  // refused: linalg.conv_2d_nhwc_hwcf has the indexing map (d0, d1, d2, d3, d4, d5, d6) -> (d0, d1 +
   %p = linalg.conv_2d_nhwc_hwcf ins(%A, %B : tensor<1x4x4x96xf16>, tensor<1x1x96x64xf16>) outs(%start : tensor<1x4x4x64xf32>) -> tensor<1x4x4x64xf32>
   return %p : tensor<1x4x4x64xf32>
 }
@@ -2077,4 +2077,46 @@ func.func @f(%A: memref<32x96xf16>, %B: memref<96x64xf16>, %C: memref<32x64xf32>
   linalg.fill ins(%two : f16) outs(%A : memref<32x96xf16>)
   linalg.matmul ins(%A, %B : memref<32x96xf16>, memref<96x64xf16>) outs(%C : memref<32x64xf32>)
   return
+}
+
+// -----
+
+// packed tiles of both, multiplied by mmt4d and unpacked
+// computes: C = AB, 32 x 64 x 48, f16 x f16 -> f32 (f32 accumulation); on wmma, mma_sync, wgmma
+func.func @f(%A: tensor<32x48xf16>, %B: tensor<48x64xf16>) -> tensor<32x64xf32> {
+  %zero = arith.constant 0.0 : f32
+  %ea = tensor.empty() : tensor<4x6x8x8xf16>
+  %eb = tensor.empty() : tensor<8x6x8x8xf16>
+  %ec = tensor.empty() : tensor<4x8x8x8xf32>
+  %eo = tensor.empty() : tensor<32x64xf32>
+  %a = linalg.pack %A inner_dims_pos = [0, 1] inner_tiles = [8, 8] into %ea : tensor<32x48xf16> -> tensor<4x6x8x8xf16>
+  %b = linalg.pack %B outer_dims_perm = [1, 0] inner_dims_pos = [1, 0] inner_tiles = [8, 8] into %eb : tensor<48x64xf16> -> tensor<8x6x8x8xf16>
+  %start = linalg.fill ins(%zero : f32) outs(%ec : tensor<4x8x8x8xf32>) -> tensor<4x8x8x8xf32>
+  %p = linalg.mmt4d ins(%a, %b : tensor<4x6x8x8xf16>, tensor<8x6x8x8xf16>) outs(%start : tensor<4x8x8x8xf32>) -> tensor<4x8x8x8xf32>
+  %r = linalg.unpack %p inner_dims_pos = [0, 1] inner_tiles = [8, 8] into %eo : tensor<4x8x8x8xf32> -> tensor<32x64xf32>
+  return %r : tensor<32x64xf32>
+}
+
+// -----
+
+// the result quantized to fp8
+// computes: C = f(AB), 32 x 64 x 96, f16 x f16 -> f8E4M3FN (f32 accumulation), f: mulf, maximumf, minimumf, truncf; on wmma, mma_sync, wgmma
+func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf16>) -> tensor<32x64xf8E4M3FN> {
+  %zero = arith.constant 0.0 : f32
+  %scale = arith.constant 8.0 : f32
+  %low = arith.constant -448.0 : f32
+  %high = arith.constant 448.0 : f32
+  %empty = tensor.empty() : tensor<32x64xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<32x64xf32>) -> tensor<32x64xf32>
+  %p = linalg.matmul ins(%A, %B : tensor<32x96xf16>, tensor<96x64xf16>) outs(%start : tensor<32x64xf32>) -> tensor<32x64xf32>
+  %stored = tensor.empty() : tensor<32x64xf8E4M3FN>
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%p : tensor<32x64xf32>) outs(%stored : tensor<32x64xf8E4M3FN>) {
+  ^bb0(%x: f32, %o: f8E4M3FN):
+    %scaled = arith.mulf %x, %scale : f32
+    %above = arith.maximumf %scaled, %low : f32
+    %clamped = arith.minimumf %above, %high : f32
+    %q = arith.truncf %clamped : f32 to f8E4M3FN
+    linalg.yield %q : f8E4M3FN
+  } -> tensor<32x64xf8E4M3FN>
+  return %r : tensor<32x64xf8E4M3FN>
 }

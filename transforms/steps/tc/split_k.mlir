@@ -76,7 +76,9 @@ module attributes {transform.with_named_sequence} {
          message = "with split_k above 1, schedule must be cooperative"},
         {condition = "(k_steps + split_k - 1) // split_k * (split_k - 1) < k_steps",
          message = "each of the split_k splits must have a step of the k loop (k_steps)"},
-        {condition = "n % 4 == 0 or c_layout == 'column'", message = "with split_k above 1, n must be a multiple of 4"}
+        {condition = "n % 4 == 0 or c_layout == 'column'", message = "with split_k above 1, n must be a multiple of 4"},
+        {condition = "m > 1 or c_layout == 'row'",
+         message = "with split_k above 1 and exchanged operands, m must be above 1"}
       ]} {
     "tc.split_k"(%module) {splits = 1 : i64, threads = 256 : i64, workspace = "cluster",
       knobs = {splits = "split_k", threads = "consumers * 128", workspace = "split_k_workspace"}}

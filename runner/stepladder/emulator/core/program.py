@@ -19,6 +19,7 @@ from stepladder.mlir import diagnostics, printed
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
 from stepladder.runtime import host_memory
+from stepladder.runtime.element_types import FP8_TYPES, element_type
 from stepladder.runtime.errors import StepladderError
 
 if TYPE_CHECKING:
@@ -342,6 +343,8 @@ def decode_attributes(op: ir.Operation) -> dict:
 def decode_attribute(attribute: ir.Attribute) -> Value:
     """Returns an attribute as a Python value: numbers, text, lists, arrays, affine maps; else its text."""
     match attribute:
+        case ir.FloatAttr() if str(attribute.type) in FP8_TYPES:  # which bytes stand for in LLVM
+            return element_type(str(attribute.type)).dtype.type(attribute.value)
         case ir.BoolAttr() | ir.IntegerAttr() | ir.FloatAttr() | ir.StringAttr():
             return attribute.value
         case ir.UnitAttr():

@@ -23,6 +23,7 @@ from stepladder.emulator.hardware.accumulators import AccumulatorRegisters
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.llvm_layouts import Layout, layout
 
+_FP8 = (np.dtype(ml_dtypes.float8_e4m3fn), np.dtype(ml_dtypes.float8_e5m2))
 _NUMBERS = {
     "f16": np.float16,
     "bf16": ml_dtypes.bfloat16,
@@ -131,6 +132,8 @@ def zero(fiber: Fiber, op: Instruction) -> Value:
 def constant(fiber: Fiber, op: Instruction) -> Value:
     """A constant."""
     value, type_ = op.attributes["value"], op.result_types[0]
+    if isinstance(value, np.generic | np.ndarray) and value.dtype in _FP8:  # bytes, as LLVM has no type for them
+        value = elements.plain(np.asarray(value).view(np.int8))
     if isinstance(type_, Opaque):
         if not isinstance(value, np.ndarray):
             raise Unsupported(op, f"of {type_.text}")

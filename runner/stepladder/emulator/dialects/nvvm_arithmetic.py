@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import ml_dtypes
 import numpy as np
 
 from stepladder.emulator.core.elements import plain, rounded, rounded_sum
@@ -90,6 +91,18 @@ def convert_fp8(fiber: Fiber, op: Instruction, bits: Value) -> Value:
     if op.attributes.get("relu"):
         raise Unsupported(op, "with relu")
     return np.asarray(bits).view(op.attributes["srcType"].dtype).astype(np.float16)
+
+
+@executes("nvvm.convert.f32x2.to.f8x2")
+def round_to_fp8(fiber: Fiber, op: Instruction, high: Value, low: Value) -> Value:
+    """Two numbers of f32 as bytes of fp8, rounded to nearest; what is larger is its largest number."""
+    _only_nearest(op)
+    if op.attributes.get("relu") or keyword(op.attributes.get("sat", "none")) != "satfinite":
+        raise Unsupported(op, "with relu, or without satfinite")
+    dtype = op.attributes["dstTy"].dtype
+    largest = float(ml_dtypes.finfo(dtype).max)
+    both = np.stack([lanes(np.asarray(part), fiber.count) for part in (low, high)], axis=-1)
+    return np.clip(both, -largest, largest).astype(dtype).view(np.int8)
 
 
 @executes("nvvm.prmt")

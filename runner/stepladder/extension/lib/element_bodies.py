@@ -15,11 +15,12 @@ LANES = (16, 8, 4, 2, 1)
 # Bytes of the vectors that threads load and store, to which the buffers of kernels are aligned.
 VECTOR_BYTES = 16
 _SMALLEST = 16  # bits of a floating-point type that a thread computes in
+_BYTE = 8  # bits
 _MOVES = ("arith.constant", "arith.select")
 
 
 def check_types(generic: ir.Operation) -> None:
-    """Refuses arithmetic of fp8, and casts to it: LLVM has neither; elements may be copied and extended.
+    """Refuses arithmetic of fp8, which LLVM does not have; elements may be copied, extended, and rounded to it.
 
     Args:
         generic: a `linalg.generic`.
@@ -28,17 +29,19 @@ def check_types(generic: ir.Operation) -> None:
         Refusal: its body has such an op.
     """
     for op in walk(generic):
-        if not op.name.startswith(("arith.", "math.")) or op.name in _MOVES or _extends_fp8(op):
+        if not op.name.startswith(("arith.", "math.")) or op.name in _MOVES or _casts_fp8(op):
             continue
         for value in (*op.operands, *op.results):
             if isinstance(value.type, ir.FloatType) and value.type.width < _SMALLEST:
                 raise Refusal(
-                    op, f"'{op.name}' of {value.type} outside of a matmul; accepted: f16, bf16, f32, f64 and integers"
+                    op,
+                    f"'{op.name}' of {value.type} outside of a matmul; accepted: f16, bf16, f32, f64 and integers, and "
+                    "arith.truncf to fp8 of f16, bf16 and f32",
                 )
 
 
-def _extends_fp8(op: ir.Operation) -> bool:
-    return op.name == "arith.extf" and narrow_floats.is_fp8(op.operands[0])
+def _casts_fp8(op: ir.Operation) -> bool:
+    return narrow_floats.rounds(op) or (op.name == "arith.extf" and narrow_floats.is_fp8(op.operands[0]))
 
 
 def operand_loops(generic: ir.Operation, map_: ir.AffineMap) -> list[int | None]:
@@ -63,14 +66,13 @@ def operand_loops(generic: ir.Operation, map_: ir.AffineMap) -> list[int | None]
 
 
 def vector_bits(element: ir.Type) -> int:
-    """Returns the bits of an element that vectors have; 0 for another one: fp8, which LLVM does not have, and bits.
+    """Returns the bits of an element that vectors have; 0 for another one, such as truth values.
 
     Args:
         element: type of the element.
     """
-    least = 16 if isinstance(element, ir.FloatType) else 8
     is_number = isinstance(element, ir.FloatType | ir.IntegerType)
-    return element.width if is_number and element.width >= least else 0
+    return element.width if is_number and element.width >= _BYTE else 0
 
 
 def has_vectors(buffer: ir.Value, width: int) -> bool:
@@ -125,10 +127,6 @@ def compute_body(body: ir.Block, values: dict[ir.Value, ir.Value], loops: Mappin
             continue
         if any(operand in skipped for operand in item.operands):
             skipped.update(item.results)
-            continue
-        if _extends_fp8(item):
-            result = item.results[0]
-            values[result] = narrow_floats.extended(values[item.operands[0]], result.type)
             continue
         copy = item.clone().operation
         for place, operand in enumerate(item.operands):

@@ -1,8 +1,13 @@
-"""Numbers of fp8 in wider types, by arithmetic on their bits: LLVM has no type for them, and not every GPU a cast."""
+"""Numbers of fp8 in wider types and back, by arithmetic on their bits: LLVM has no type for them, and not every GPU a
+cast."""
 
 from __future__ import annotations
 
-from stepladder.mlir.bindings import arith, ir
+import math
+from collections.abc import Sequence
+
+from stepladder.mlir.bindings import arith, ir, vector
+from stepladder.mlir.traverse import producer
 
 _MAGNITUDE, _SIGN = 0x7F, 0x80  # bits of a byte
 _MANTISSA = 10  # bits of f16's
@@ -11,6 +16,13 @@ _NAN = 0x7E00  # of f16
 _LAYOUTS = {"f8E5M2": (2, 0), "f8E4M3FN": (3, 8)}
 
 TYPES = tuple(_LAYOUTS)
+
+# Of f32: bits of the mantissa, the bias of the exponent, the bits of a magnitude, and of that of infinity.
+_F32_MANTISSA, _F32_BIAS, _F32_MAGNITUDE, _F32_INFINITY = 23, 127, 0x7FFFFFFF, 0x7F800000
+_LARGEST = {"f8E4M3FN": 448.0, "f8E5M2": 57344.0}
+_CEILING = {"f8E4M3FN": 0x7F, "f8E5M2": 0x7C}  # bits of what is larger: NaN, or infinity
+_EXPONENT = {"f8E4M3FN": -6, "f8E5M2": -14}  # of the smallest normal number
+_SOURCES = (ir.F16Type, ir.BF16Type, ir.F32Type)  # f32 has all their numbers: they are rounded once
 
 
 def is_fp8(value: ir.Value) -> bool:
@@ -59,6 +71,156 @@ def extended(value: ir.Value, type_: ir.Type) -> ir.Value:
         nan = arith.bitcast(f16, arith.ori(_constant(i16, _NAN), sign))
         found = arith.select(is_number, found, nan)
     return _widened(found, type_)
+
+
+def rounds(op: ir.Operation) -> bool:
+    """Tells whether an op rounds numbers to fp8, to nearest, in a way that `rounded` and `rounded_pairs` compute.
+
+    Args:
+        op: any op.
+    """
+    if op.name != "arith.truncf" or not is_fp8(op.results[0]):
+        return False
+    mode = op.attributes.get("roundingmode", None)
+    is_nearest = mode is None or ir.IntegerAttr(mode).value == 0
+    return is_nearest and isinstance(_element(op.operands[0].type), _SOURCES)
+
+
+def rounded(value: ir.Value, type_: ir.Type) -> ir.Value:
+    """Returns numbers rounded to fp8, to nearest, by arithmetic on their bits, at the insertion point.
+
+    The bits of a normal number are rounded where fp8 ends, which may carry into the exponent. A subnormal one is
+    rounded by a sum with a number whose last bit is worth one of its own. What is larger than the largest number
+    becomes what the type has for it.
+
+    Args:
+        value: a number or a vector of f16, bf16 or f32.
+        type_: of fp8, or a vector of it, of as many elements.
+    """
+    name = str(_element(type_))
+    mantissa, _ = _LAYOUTS[name]
+    i8, i32, f32 = (_like(type_, ir.Type.parse(each)) for each in ("i8", "i32", "f32"))
+    bits = arith.bitcast(i32, _in_f32(value))
+    magnitude = arith.andi(bits, _constant(i32, _F32_MAGNITUDE))
+
+    shift = _F32_MANTISSA - mantissa
+    last = arith.andi(arith.shrui(magnitude, _constant(i32, shift)), _constant(i32, 1))
+    near = arith.addi(magnitude, arith.addi(last, _constant(i32, (1 << shift - 1) - 1)))
+    bias = 1 - _EXPONENT[name]
+    normal = arith.subi(arith.shrui(near, _constant(i32, shift)), _constant(i32, (_F32_BIAS - bias) << mantissa))
+
+    unit = _constant(f32, 2.0 ** (_EXPONENT[name] - mantissa + _F32_MANTISSA))
+    sum_ = arith.bitcast(i32, arith.addf(arith.bitcast(f32, magnitude), unit))
+    subnormal = arith.subi(sum_, arith.bitcast(i32, unit))
+
+    smallest = _constant(i32, (_EXPONENT[name] + _F32_BIAS) << _F32_MANTISSA)
+    found = arith.select(arith.cmpi(arith.CmpIPredicate.ult, magnitude, smallest), subnormal, normal)
+    found = arith.minui(found, _constant(i32, _CEILING[name]))
+    is_nan = arith.cmpi(arith.CmpIPredicate.ugt, magnitude, _constant(i32, _F32_INFINITY))
+    found = arith.select(is_nan, _constant(i32, _MAGNITUDE), found)
+    sign = arith.andi(arith.shrui(bits, _constant(i32, 24)), _constant(i32, _SIGN))
+    return arith.bitcast(type_, arith.trunci(i8, arith.ori(found, sign)))
+
+
+def rounded_pairs(value: ir.Value, type_: ir.Type) -> ir.Value:
+    """Returns numbers rounded to fp8 by the conversion instruction of sm_89 and later, at the insertion point.
+
+    The instruction takes two numbers, and has the largest number for what is larger. The bits after those of the
+    largest number are what the type has for it: one is added, unless a clamp bounds the numbers.
+
+    Args:
+        value: a number, or a vector of an even number of them, of f16, bf16 or f32.
+        type_: of fp8, or a vector of it, of as many elements.
+    """
+    fp8 = _element(type_)
+    is_bounded = bounded(value, _LARGEST[str(fp8)])
+    i8, i16 = (ir.IntegerType.get_signless(width) for width in (8, 16))
+    wide = _in_f32(value)
+    if not isinstance(type_, ir.VectorType):
+        bits = vector.extract(_pair_of_bytes(wide, wide, fp8), [], [0])
+        if not is_bounded:
+            bits = arith.addi(bits, arith.extui(i8, _is_beyond(wide, str(fp8))))
+        return arith.bitcast(type_, bits)
+    count = math.prod(type_.shape)
+    flat = _shaped(wide, [count])
+    pairs = _constant(ir.VectorType.get([count // 2], i16), 0)
+    for number in range(count // 2):
+        low, high = (vector.extract(flat, [], [2 * number + place]) for place in range(2))
+        both = vector.bitcast(ir.VectorType.get([1], i16), _pair_of_bytes(low, high, fp8))
+        pair = vector.extract(both, [], [0])
+        if not is_bounded:
+            first, second = (arith.extui(i16, _is_beyond(part, str(fp8))) for part in (low, high))
+            pair = arith.addi(pair, arith.ori(first, arith.shli(second, _constant(i16, 8))))
+        pairs = vector.insert(pair, pairs, [], [number])
+    bits = vector.bitcast(ir.VectorType.get([count], i8), pairs)
+    return arith.bitcast(type_, _shaped(bits, type_.shape))
+
+
+def _pair_of_bytes(low: ir.Value, high: ir.Value, type_: ir.Type) -> ir.Value:
+    """Returns two numbers of f32 as bytes of a type of fp8, what is larger as its largest number."""
+    return ir.Operation.create(
+        "nvvm.convert.f32x2.to.f8x2",
+        results=[ir.VectorType.get([2], ir.IntegerType.get_signless(8))],
+        operands=[high, low],
+        attributes={
+            "rnd": ir.Attribute.parse("#nvvm.fp_rnd_mode<rn>"),
+            "sat": ir.Attribute.parse("#nvvm.sat_mode<satfinite>"),
+            "dstTy": ir.TypeAttr.get(type_),
+        },
+    ).results[0]
+
+
+def _is_beyond(value: ir.Value, name: str) -> ir.Value:
+    """Returns whether a number of f32 is rounded to more than the largest number of a type; NaN is not.
+
+    Halfway to what would be the next number, the last bit of the largest one decides: it is 0 in f8E4M3FN alone.
+    """
+    mantissa, _ = _LAYOUTS[name]
+    largest = _LARGEST[name]
+    halfway = largest + 2.0 ** (math.frexp(largest)[1] - 2 - mantissa)
+    predicate = arith.CmpFPredicate.OGT if name == "f8E4M3FN" else arith.CmpFPredicate.OGE
+    magnitude = ir.Operation.create("math.absf", results=[value.type], operands=[value]).results[0]
+    return arith.cmpf(predicate, magnitude, _constant(value.type, halfway))
+
+
+def bounded(value: ir.Value, limit: float) -> bool:
+    """Tells whether clamps by constants show that numbers are not larger than a limit, or are NaN.
+
+    Args:
+        value: of a floating-point type.
+        limit: of their magnitude, which all types have exactly.
+    """
+    return all(_is_below(value, limit, sign) for sign in (1, -1))
+
+
+def _is_below(value: ir.Value, limit: float, sign: int) -> bool:
+    """Tells whether the numbers, multiplied by a sign, are not larger than a limit, or are NaN."""
+    op = producer(value)
+    if op is None:
+        return False
+    kind = op.name.removeprefix("arith.")
+    if kind == "constant":
+        number = op.attributes["value"]
+        if isinstance(number, ir.DenseElementsAttr):
+            number = number.get_splat_value() if number.is_splat else None
+        return isinstance(number, ir.FloatAttr) and number.value * sign <= limit
+    if kind in ("extf", "truncf", "vector.broadcast"):
+        return _is_below(op.operands[0], limit, sign)
+    if kind in ("maximumf", "maxnumf", "minimumf", "minnumf"):
+        lowers = kind.startswith("min") == (sign > 0)
+        return (any if lowers else all)(_is_below(operand, limit, sign) for operand in op.operands)
+    return kind == "select" and all(_is_below(operand, limit, sign) for operand in list(op.operands)[1:])
+
+
+def _in_f32(value: ir.Value) -> ir.Value:
+    f32 = _like(value.type, ir.F32Type.get())
+    return value if value.type == f32 else arith.extf(f32, value)
+
+
+def _shaped(value: ir.Value, shape: Sequence[int]) -> ir.Value:
+    """Returns a vector with other extents."""
+    type_ = ir.VectorType.get(list(shape), _element(value.type))
+    return value if value.type == type_ else vector.shape_cast(type_, value)
 
 
 def _widened(value: ir.Value, type_: ir.Type) -> ir.Value:

@@ -7,7 +7,7 @@ from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.extension.lib.outlined_producers import is_in_producer
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.traverse import producer, users_of, walk
-from stepladder.payload.approximations import rounds_results_to_16_bits
+from stepladder.payload.approximations import rounds_results_to_few_bits
 
 
 class ApproximateMath(Tc.Operation, name="approximate_math"):
@@ -204,7 +204,7 @@ def _rewrite_sum(op: ir.Operation, rewriter: Rewriter) -> None:
 def approximate_math(payload: ir.Operation, op: ApproximateMath, rewriter: Rewriter) -> None:
     """Rewrites the elementwise ops below `payload`; see the op."""
     for generic in walk(payload, "linalg.generic"):
-        if is_in_producer(generic) or not rounds_results_to_16_bits(generic):
+        if is_in_producer(generic) or not rounds_results_to_few_bits(generic):
             continue
         body = generic.regions[0].blocks[0]
         for inner in operations_of(body):

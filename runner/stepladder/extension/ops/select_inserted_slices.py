@@ -18,8 +18,8 @@ class SelectInsertedSlices(Tc.Operation, name="select_inserted_slices"):
     that the slice is inserted into elsewhere. As a linalg op an insertion fuses with elementwise ops and with other
     insertions, those of a concatenation for example.
 
-    Operands: a handle to a module with one public function. A slice with offsets or sizes that are not constants, or
-    with strides, stays.
+    Operands: a handle to a module with one public function. A slice with offsets, sizes or strides that are not
+    constants stays.
     """
 
     target: Handle
@@ -29,7 +29,7 @@ class SelectInsertedSlices(Tc.Operation, name="select_inserted_slices"):
 def select_inserted_slices(payload: ir.Operation, op: SelectInsertedSlices, rewriter: Rewriter) -> None:
     """Rewrites the function below `payload`; see the op."""
     for item in operations_of(one_function(payload).regions[0].blocks[0]):
-        if item.name == "tensor.insert_slice" and len(item.operands) == 2 and set(_static(item, "strides")) == {1}:
+        if item.name == "tensor.insert_slice" and len(item.operands) == 2:
             with ir.InsertionPoint(item), item.location:
                 rewriter.replace_op(item, _selected(item).results)
 
@@ -67,11 +67,15 @@ def _place(insertion: ir.Operation) -> tuple[ir.Value, list[ir.Value]]:
     rest = list(extents)
     inside: ir.Value | None = None
     indices: list[ir.Value] = []
-    for axis, offset, size in zip(itertools.count(), _static(insertion, "offsets"), _static(insertion, "sizes")):
+    slices = (_static(insertion, name) for name in ("offsets", "sizes", "strides"))
+    for axis, offset, size, stride in zip(itertools.count(), *slices):
         number = create_loop_index(axis)
         # Unsigned: an index before the slice is larger than any in it.
         place = arith.subi(number, index(offset)) if offset else number
-        is_in = less_than(place, index(size))
+        is_in = less_than(place, index(size * stride))
+        if stride > 1:
+            is_hit = arith.cmpi(arith.CmpIPredicate.eq, arith.remui(place, index(stride)), index(0))
+            is_in, place = arith.andi(is_in, is_hit), arith.divui(place, index(stride))
         inside = is_in if inside is None else arith.andi(inside, is_in)
         if rest and size == rest[0]:
             rest.pop(0)

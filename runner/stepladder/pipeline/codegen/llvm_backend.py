@@ -22,12 +22,17 @@ _PTX_OF_PARAMETERS = "+ptx81"
 _DESCRIPTOR = re.compile(r"byval\(\[128 x i8\]\)")
 _DESCRIPTORS = 32  # that leave room for pointers
 _FP8_PRODUCT = re.compile(r"llvm\.nvvm\.mma\.\S*\.e[45]m[23]\.")
+# sm_89 came before its conversions to fp8; GPUs after it have them from the beginning.
+_PTX_OF_FP8_CASTS = "+ptx81"
+_FP8_CAST = re.compile(r"llvm\.nvvm\.ff\.to\.e[45]m[23]x2")
 
 
-def _features(llvm_ir: str) -> str:
+def _features(llvm_ir: str, chip: str) -> str:
     """Returns the version of PTX that a module needs, where it is not the first that has the chip."""
     if _FP8_PRODUCT.search(llvm_ir):
         return _PTX_OF_FP8
+    if chip == "sm_89" and _FP8_CAST.search(llvm_ir):
+        return _PTX_OF_FP8_CASTS
     return _PTX_OF_PARAMETERS if len(_DESCRIPTOR.findall(llvm_ir)) > _DESCRIPTORS else ""
 
 
@@ -54,7 +59,7 @@ def to_ptx(llvm_ir: str, chip: str, library: str | None = None) -> str:
     """
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    machine = llvm.Target.from_triple(_TRIPLE).create_target_machine(cpu=chip, features=_features(llvm_ir), opt=3)
+    machine = llvm.Target.from_triple(_TRIPLE).create_target_machine(cpu=chip, features=_features(llvm_ir, chip), opt=3)
     header = f'target triple = "{_TRIPLE}"\ntarget datalayout = "{machine.target_data}"\n'
     module = llvm.parse_assembly(header + llvm_ir)
     if library is not None:

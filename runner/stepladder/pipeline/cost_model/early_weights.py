@@ -100,6 +100,9 @@ PAIRS = Constants(
 # Microseconds that HBM is idle between kernels that wait before they load, and a fraction of their predicted times:
 # these lack both for products of few rows, and of more rows than so many.
 _GAPS, _LATE, _MORE = (2.5, 2.0), (0.18, 0.10), 32
+# How much longer tiles of a pair take that have fewer columns of each B than these, which were the fastest of those
+# measured: docs/results/pairs_early.json and functions_tiles.json.
+_NARROW, _LEAST_COLUMNS = 0.07, 48
 # Microseconds by which a launch takes longer that waits, and the least rows of such tiles: measured with 1 to 32 rows,
 # docs/results/functions_tiles.json.
 _WAIT, _LEAST_ROWS = 1.2, 40
@@ -259,6 +262,8 @@ def predict(knobs: Columns, size: Size, gpu: Gpu, constants: Constants | None = 
 
     slower = c.shallow * np.maximum(0.0, _STAGES - stages * shared)
     slower = slower + c.short * (block_k * size.in_bytes < _STEP_BYTES) + c.shared * is_shared
+    if is_pair:
+        slower = slower + _NARROW * (knobs.floats("block_n") < _LEAST_COLUMNS)
     held = stages * shared * weights / (c.held * _KIB)
     slower = slower + np.where(is_shared, c.shared_low, c.low) * np.maximum(0.0, 1 - held)
     further = ceil_divide(blocks, at_once) - 1

@@ -1,0 +1,132 @@
+"""Convolutions and poolings as linalg ops whose operands are indexed by loops alone.
+
+The indexing map of such an op has sums of loops: an element of the result is computed from a window of the operand.
+Along a window of one element, as in a convolution of 1 x 1, the sum is a loop. Otherwise the elements of all windows
+become a tensor with an axis for each loop, by an op that reads the operand at computed places: a convolution is a
+matmul of it (im2col).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stepladder.mlir.bindings import arith, ir
+from stepladder.mlir.cloning import clone_ops
+from stepladder.mlir.linalg_ops import create_generic, create_loop_index, indexing_maps
+from stepladder.mlir.traverse import walk
+from stepladder.mlir.types import is_number
+
+
+def gather(function: ir.Operation) -> None:
+    """Replaces the linalg ops on static tensors that read windows.
+
+    Args:
+        function: a function; it is changed where there are such ops.
+    """
+    for op in walk(function):
+        is_structured = op.name.startswith("linalg.") and len(op.regions) == 1
+        if is_structured and len(op.results) == 1 and _is_static(op):
+            maps = indexing_maps(op)
+            if any(_has_sum(map_) for map_ in maps[:-1]) and all(map(_is_readable, maps)):
+                _replace(op, maps)
+
+
+def _is_static(op: ir.Operation) -> bool:
+    types = [operand.type for operand in op.operands]
+    shaped = [type_ for type_ in types if not is_number(type_)]  # zero points are numbers
+    return all(isinstance(type_, ir.RankedTensorType) and type_.has_static_shape for type_ in shaped)
+
+
+def _has_sum(map_: ir.AffineMap) -> bool:
+    return any(isinstance(item, ir.AffineAddExpr | ir.AffineMulExpr) for item in map_.results)
+
+
+def _is_readable(map_: ir.AffineMap) -> bool:
+    """Tells whether a map has loops, numbers, their sums and products alone."""
+
+    def readable(item: ir.AffineExpr) -> bool:
+        return isinstance(item, ir.AffineDimExpr | ir.AffineConstantExpr) or (
+            isinstance(item, ir.AffineAddExpr | ir.AffineMulExpr) and readable(item.lhs) and readable(item.rhs)
+        )
+
+    return all(map(readable, map_.results))
+
+
+def _replace(op: ir.Operation, maps: Sequence[ir.AffineMap]) -> None:
+    sizes = _sizes(op, maps)
+    arguments = op.regions[0].blocks[0].arguments
+    count = len(op.operands) - 1
+    inputs: list[ir.Value] = []
+    read: list[ir.AffineMap] = []
+    kept: list[ir.Value] = []
+    with ir.InsertionPoint(op), op.location:
+        for operand, map_, argument in zip(list(op.operands)[:count], maps, arguments):
+            if not list(argument.uses):  # of a pooling, it has the extents of the windows
+                continue
+            plain = ir.AffineMap.get(map_.n_dims, 0, [_without_windows_of_one(item, sizes) for item in map_.results])
+            if _has_sum(plain):
+                operand, plain = _elements(operand, plain, sizes)
+            inputs.append(operand)
+            read.append(plain)
+            kept.append(argument)
+        generic, body = create_generic(inputs, [op.operands[count]], [*read, maps[-1]])
+        known = dict(zip([*kept, arguments[count]], body.arguments))
+        clone_ops([item.operation for item in op.regions[0].blocks[0].operations], known, ir.InsertionPoint(body))
+    op.results[0].replace_all_uses_with(generic.results[0])
+    op.erase()
+
+
+def _sizes(op: ir.Operation, maps: Sequence[ir.AffineMap]) -> list[int]:
+    """Returns the iterations of each loop."""
+    sizes = [1] * maps[0].n_dims
+    for operand, map_ in zip(op.operands, maps):
+        if is_number(operand.type):
+            continue
+        for extent, item in zip(ir.RankedTensorType(operand.type).shape, map_.results):
+            if isinstance(item, ir.AffineDimExpr):
+                sizes[item.position] = extent
+    return sizes
+
+
+def _without_windows_of_one(item: ir.AffineExpr, sizes: Sequence[int]) -> ir.AffineExpr:
+    """Returns an index without the loops of one iteration in its sums."""
+    if not isinstance(item, ir.AffineAddExpr | ir.AffineMulExpr):
+        return item
+    parts = [
+        ir.AffineExpr.get_constant(0)
+        if isinstance(part, ir.AffineDimExpr) and sizes[part.position] == 1
+        else _without_windows_of_one(part, sizes)
+        for part in (item.lhs, item.rhs)
+    ]
+    return parts[0] + parts[1] if isinstance(item, ir.AffineAddExpr) else parts[0] * parts[1]
+
+
+def _elements(operand: ir.Value, map_: ir.AffineMap, sizes: Sequence[int]) -> tuple[ir.Value, ir.AffineMap]:
+    """Returns what an op reads of an operand, as a tensor with an axis for each loop of the map, and its map."""
+    loops = sorted({loop for item in map_.results for loop in _loops(item)})
+    type_ = ir.RankedTensorType.get([sizes[loop] for loop in loops], ir.RankedTensorType(operand.type).element_type)
+    empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
+    generic, body = create_generic([], [empty], [ir.AffineMap.get_identity(len(loops))])
+    with ir.InsertionPoint(body):
+        known = {loop: create_loop_index(place) for place, loop in enumerate(loops)}
+        indices = [_computed(item, known) for item in map_.results]
+        element = ir.Operation.create("tensor.extract", results=[type_.element_type], operands=[operand, *indices])
+        ir.Operation.create("linalg.yield", operands=element.results)
+    return generic.results[0], ir.AffineMap.get(map_.n_dims, 0, [ir.AffineExpr.get_dim(loop) for loop in loops])
+
+
+def _loops(item: ir.AffineExpr) -> list[int]:
+    if isinstance(item, ir.AffineDimExpr):
+        return [item.position]
+    return [*_loops(item.lhs), *_loops(item.rhs)] if isinstance(item, ir.AffineAddExpr | ir.AffineMulExpr) else []
+
+
+def _computed(item: ir.AffineExpr, known: dict[int, ir.Value]) -> ir.Value:
+    """Returns an index, at the insertion point."""
+    if isinstance(item, ir.AffineDimExpr):
+        return known[item.position]
+    if isinstance(item, ir.AffineConstantExpr):
+        return arith.constant(ir.IndexType.get(), ir.IntegerAttr.get(ir.IndexType.get(), item.value))
+    assert isinstance(item, ir.AffineAddExpr | ir.AffineMulExpr)  # of the readable ones
+    create = arith.addi if isinstance(item, ir.AffineAddExpr) else arith.muli
+    return create(_computed(item.lhs, known), _computed(item.rhs, known))
