@@ -65,7 +65,7 @@ config.substitutions += [
     ("%transforms", shlex.quote(transforms)),
     ("%payloads", shlex.quote(os.path.join(inputs, "payloads"))),
     ("%inputs", shlex.quote(inputs)),
-    ("%refused", f"{run} {shlex.quote(os.path.join(inputs, 'refused.py'))}"),
+    ("%refused", f"{run} {shlex.quote(os.path.join(inputs, 'expect_refusal.py'))}"),
 ]
 
 # A stock mlir-opt, under the name that distributions give it.

@@ -32,17 +32,34 @@ from stepladder.runtime.device import Device
 from stepladder.runtime.errors import StepladderError
 
 SEED, COUNT = 20261201, 60
-# Numbers of the drawn problems that have such kernels.
-_DRAWN = (6, 20, 22, 23, 33, 40, 58)
-_FIGURES = (0, 3, 7, 8, 9, 10, 11)
+# The problems that had such kernels when their default knobs were those without `stagger`.
+_FORMS = (
+    "mk,nk->mn relu, k = 2128, m = 232, n = 6600",
+    "km,kn->mn, k = 560, m = 1904, n = 856",
+    "mk,kn->mn bias_relu, k = 2800, m = 1680, n = 3760",
+    "kmp,kn->mpn, k = 1040, m = 1104, n = 216, p = 8",
+    "bmk,kn->bmn, b = 17, k = 2032, m = 232, n = 1600",
+    "km,kn->mn, k = 1192, m = 1520, n = 2664",
+    "mk,kn->mn add_relu, k = 512, m = 1144, n = 568",
+    "mk,nk->mn, m = 3072, n = 1024, k = 1024",
+    "mk,nk->mn, m = 3072, n = 1024, k = 4096",
+    "mkl,lkn->mn, m = 2048, n = 2048, k = 32, l = 64",
+    "mkl,lkn->mn, m = 2048, n = 2048, k = 64, l = 32",
+    "mkl,lkn->mn, m = 3072, n = 1024, k = 64, l = 64",
+    "mkl,lkn->mn, m = 4096, n = 2048, k = 128, l = 64",
+    "mkl,lkn->mn, m = 4096, n = 4096, k = 64, l = 64",
+)
 _PLAN = "staggered.json"
 _MOST = 7
 
 
 def forms() -> list[Form]:
     """Returns the problems."""
-    drawn, figures = drawn_forms.draw(COUNT, SEED), [form for part in FIGURES.values() for form in part]
-    return [*(drawn[number] for number in _DRAWN), *(figures[number] for number in _FIGURES)]
+    known = {
+        form.name: form
+        for form in (*drawn_forms.draw(COUNT, SEED), *(form for part in FIGURES.values() for form in part))
+    }
+    return [known[name] for name in _FORMS]
 
 
 def build(folder: Path) -> None:

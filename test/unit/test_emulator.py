@@ -65,6 +65,12 @@ def test_a_barrier_orders_what_threads_write_and_read() -> None:
     assert outcome.counters.barriers == {"gpu.barrier": 2}
 
 
+@pytest.mark.parametrize("op", ["memref.alloc()", "memref.alloca()"])
+def test_shared_memory_of_an_allocation(op: str) -> None:
+    y, outcome = run(reverse("gpu.barrier").replace("memref.get_global @shared", op))
+    assert np.array_equal(y, np.arange(THREADS)[::-1]) and not outcome.findings
+
+
 def test_without_a_barrier_it_is_a_race_between_two_named_ops() -> None:
     _, outcome = run(reverse(""))
     (finding,) = outcome.findings

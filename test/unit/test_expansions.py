@@ -30,6 +30,17 @@ def test_computed_by_other_functions() -> None:
     assert np.array_equal(magnitudes, np.abs(n))
 
 
+@pytest.mark.usefixtures("needs_ptxas")
+def test_magnitudes_of_bytes() -> None:
+    text = """func.func @f(%n: tensor<40xi8>) -> tensor<40xi8> {
+      %m = math.absi %n : tensor<40xi8>
+      return %m : tensor<40xi8>
+    }
+    """
+    n = np.arange(-20, 20).astype(np.int8)
+    assert np.array_equal(stepladder.compile(text, device="emulator", target="sm_80")(n), np.abs(n))
+
+
 def test_magnitudes_that_kernels_compute_stay() -> None:
     with mlir_context():
         module = select(parse_payload(TEXT.replace("i64", "i32"), "payload.mlir")).module

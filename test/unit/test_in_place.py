@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import stepladder
+from stepladder.emulator.function_steps import check_function_steps
 from stepladder.emulator.functions import EmulatedFunction
+from stepladder.emulator.step_report import StepReport
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.functions import build_function
 from stepladder.pipeline.request import Request
@@ -29,6 +31,26 @@ RANGE = "%c3 = arith.constant 3 : i64\n%t = arith.subi %at, %p : i64\n%is = arit
 FIRST = "%c2 = arith.constant 2 : i64\n%is = arith.cmpi ult, %at, %c2 : i64"
 
 
+def replaced(condition: str) -> str:
+    """Returns ops that replace the rows `%at` of a cache for which `%is` holds, as `%new`.
+
+    Args:
+        condition: ops that compute `%is`.
+    """
+    return f"""  %3 = tensor.empty() : {CACHE}
+  %new = linalg.generic {{indexing_maps = [{WRITTEN}, {ALL}, {ALL}],
+      iterator_types = ["parallel", "parallel", "parallel"]}}
+      ins(%row, %places, %cache : {ROWS}, {PLACES}, {CACHE}) outs(%3 : {CACHE}) {{
+  ^bb0(%n: f16, %p: i64, %old: f16, %out: f16):
+    %s = linalg.index 1 : index
+    %at = arith.index_cast %s : index to i64
+    {condition}
+    %v = arith.select %is, %n, %old : f16
+    linalg.yield %v : f16
+  }} -> {CACHE}
+"""
+
+
 def step(condition: str, *, reads_old: bool = False) -> str:
     """Returns a step of decoding: a matmul, a row that is written to a cache, and the cache's products with it.
 
@@ -43,18 +65,7 @@ def step(condition: str, *, reads_old: bool = False) -> str:
   %1 = linalg.fill ins(%zero : f32) outs(%0 : tensor<{B}x{D}xf32>) -> tensor<{B}x{D}xf32>
   %2 = linalg.matmul ins(%x, %w : {ROWS}, tensor<{D}x{D}xf16>) outs(%1 : tensor<{B}x{D}xf32>) -> tensor<{B}x{D}xf32>
   %row = arith.truncf %2 : tensor<{B}x{D}xf32> to {ROWS}
-  %3 = tensor.empty() : {CACHE}
-  %new = linalg.generic {{indexing_maps = [{WRITTEN}, {ALL}, {ALL}],
-      iterator_types = ["parallel", "parallel", "parallel"]}}
-      ins(%row, %places, %cache : {ROWS}, {PLACES}, {CACHE}) outs(%3 : {CACHE}) {{
-  ^bb0(%n: f16, %p: i64, %old: f16, %out: f16):
-    %s = linalg.index 1 : index
-    %at = arith.index_cast %s : index to i64
-    {condition}
-    %v = arith.select %is, %n, %old : f16
-    linalg.yield %v : f16
-  }} -> {CACHE}
-  %4 = tensor.empty() : tensor<{B}x{S}xf16>
+{replaced(condition)}  %4 = tensor.empty() : tensor<{B}x{S}xf16>
   %none = arith.constant 0.0 : f16
   %5 = linalg.fill ins(%none : f16) outs(%4 : tensor<{B}x{S}xf16>) -> tensor<{B}x{S}xf16>
   %y = linalg.batch_matvec ins({"%cache" if reads_old else "%new"}, %row : {CACHE}, {ROWS})
@@ -107,6 +118,22 @@ def test_a_step_writes_its_part(condition: str, places: tuple[int, int], rows: t
     # The kernel that writes has a thread for each element of the part, and does not read the cache.
     writer = next(item for item in bundle.manifest.launches if len(item.operands) <= 3 and item.kernel is not None)
     assert bundle.manifest.aliases[writer.operands[max(writer.operands)]] not in writer.operands.values()
+
+
+@pytest.mark.parametrize("condition", [EQUAL, FIRST])
+def test_each_step_of_a_part(condition: str) -> None:
+    """The kernel of the part leaves the rest of the buffer as the argument was."""
+    text = f"""func.func @part(%row: {ROWS}, %cache: {CACHE} {{tf.aliasing_output = 0 : i32}}, %places: {PLACES})
+    -> {CACHE} {{
+{replaced(condition)}  return %new : {CACHE}
+}}
+"""
+    pipeline = Path(__file__).parents[2] / "transforms/functions/elementwise.mlir"
+    reports: list[StepReport] = []
+    with mlir_context():
+        check_function_steps(text, "part.mlir", Request(str(pipeline)), reports.append)
+    assert "distribute_elements" in [report.step for report in reports]
+    assert all(report.passed for report in reports)
 
 
 def test_a_call_changes_the_array(in_place: Path) -> None:

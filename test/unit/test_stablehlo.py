@@ -1,6 +1,7 @@
-"""StableHLO with selects and clamps by single elements, and with loops."""
+"""StableHLO: selects and clamps by single elements, windows, places of extrema, and what is refused."""
 
 import importlib.util
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -47,3 +48,95 @@ def test_loops_are_refused() -> None:
   return %5"""
     with pytest.raises(stepladder.StepladderError, match=r"'stablehlo\.while' is not lowered to linalg"):
         stepladder.compile(CHOSEN.replace("  return %4", loop), device="emulator", target="sm_80")
+
+
+def _places(direction: str, start: str) -> str:
+    """Returns JAX's `argmax` (GT) or `argmin` (LT) of rows, which starts from a number."""
+    return f"""func.func public @main(%x: tensor<5x6xf32>) -> (tensor<5xf32>, tensor<5xi32>) {{
+  %0 = stablehlo.iota dim = 1 : tensor<5x6xi32>
+  %start = stablehlo.constant dense<{start}> : tensor<f32>
+  %c = stablehlo.constant dense<0> : tensor<i32>
+  %1:2 = stablehlo.reduce(%x init: %start), (%0 init: %c) across dimensions = [1]
+    : (tensor<5x6xf32>, tensor<5x6xi32>, tensor<f32>, tensor<i32>) -> (tensor<5xf32>, tensor<5xi32>)
+    reducer(%a: tensor<f32>, %b: tensor<f32>) (%i: tensor<i32>, %j: tensor<i32>) {{
+      %2 = stablehlo.compare {direction}, %a, %b, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %3 = stablehlo.compare NE, %a, %a, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %4 = stablehlo.or %2, %3 : tensor<i1>
+      %5 = stablehlo.compare EQ, %a, %b, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %6 = stablehlo.compare LT, %i, %j, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      %7 = stablehlo.and %5, %6 : tensor<i1>
+      %8 = stablehlo.or %4, %7 : tensor<i1>
+      %9 = stablehlo.select %4, %a, %b : tensor<i1>, tensor<f32>
+      %10 = stablehlo.select %8, %i, %j : tensor<i1>, tensor<i32>
+      stablehlo.return %9, %10 : tensor<f32>, tensor<i32>
+    }}
+  return %1#0, %1#1 : tensor<5xf32>, tensor<5xi32>
+}}
+"""
+
+
+@pytest.mark.parametrize("direction, start", [("GT", "0xFF800000"), ("LT", "0x7F800000")])
+def test_places_of_extrema(direction: str, start: str) -> None:
+    """The first of equal numbers, and the first NaN."""
+    inf, nan = np.inf, np.nan
+    rows = [[1, 3, 3, 2, 1, 1], [2] * 6, [1, nan, 5, nan, 0, 7], [-inf] * 6, [inf, 0, -inf, inf, -inf, 0]]
+    x = np.array(rows, np.float32)
+    numbers, places = stepladder.compile(_places(direction, start), device="emulator", target="sm_80")(x)
+    number, place = (np.max, np.argmax) if direction == "GT" else (np.min, np.argmin)
+    assert np.array_equal(numbers, number(x, 1), equal_nan=True) and np.array_equal(places, place(x, 1))
+
+
+def test_places_from_another_number_are_refused() -> None:
+    """Where all numbers are below the start, the place is that of the start."""
+    with pytest.raises(stepladder.StepladderError, match=r"copies of one number: 5\.0"):
+        stepladder.compile(_places("GT", "5.0"), device="emulator", target="sm_80")
+
+
+@pytest.mark.parametrize(
+    "fold, start, window, stride, padding, computed",
+    [
+        ("add", "0.0", 6, 1, (5, 0), lambda x: np.cumsum(x, 1)),
+        ("add", "0.0", 6, 1, (0, 5), lambda x: np.cumsum(x[:, ::-1], 1)[:, ::-1]),
+        ("maximum", "0xFF800000", 6, 1, (5, 0), lambda x: np.maximum.accumulate(x, 1)),
+        ("add", "0.0", 2, 2, (0, 0), lambda x: x[:, ::2] + x[:, 1::2]),
+        (
+            "maximum",
+            "0xFF800000",
+            3,
+            2,
+            (1, 0),
+            lambda x: np.stack([x[:, :2].max(1), x[:, 1:4].max(1), x[:, 3:].max(1)], 1),
+        ),
+    ],
+)
+def test_windows(fold: str, start: str, window: int, stride: int, padding: tuple, computed: Callable) -> None:
+    x = np.random.default_rng(0).standard_normal((4, 6)).astype(np.float32)
+    wanted = computed(x)
+    text = f"""func.func public @main(%x: tensor<4x6xf32>) -> tensor<4x{wanted.shape[1]}xf32> {{
+  %start = stablehlo.constant dense<{start}> : tensor<f32>
+  %0 = "stablehlo.reduce_window"(%x, %start) <{{padding = dense<[[0, 0], {list(padding)}]> : tensor<2x2xi64>,
+      window_dimensions = array<i64: 1, {window}>, window_strides = array<i64: 1, {stride}>}}> ({{
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %1 = stablehlo.{fold} %a, %b : tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }}) : (tensor<4x6xf32>, tensor<f32>) -> tensor<4x{wanted.shape[1]}xf32>
+  return %0 : tensor<4x{wanted.shape[1]}xf32>
+}}
+"""
+    assert np.abs(stepladder.compile(text, device="emulator", target="sm_80")(x) - wanted).max() < 1e-5
+
+
+def test_refused_numbers_and_functions() -> None:
+    text = """func.func @main(%x: tensor<4x8xf16>) -> tensor<4x2xf16> {
+  %values, %indices = chlo.top_k(%x, k = 2) : tensor<4x8xf16> -> (tensor<4x2xf16>, tensor<4x2xi32>)
+  return %values : tensor<4x2xf16>
+}"""
+    with pytest.raises(stepladder.StepladderError, match=r"'chlo\.top_k' is an op of CHLO"):
+        stepladder.compile(text, device="emulator", target="sm_80")
+    text = """func.func @main(%x: tensor<4xcomplex<f32>>) -> tensor<4xcomplex<f32>> {
+  %i = stablehlo.constant dense<[(0.0, 1.0), (1.0, 0.0), (0.0, 1.0), (1.0, 0.0)]> : tensor<4xcomplex<f32>>
+  %0 = stablehlo.multiply %x, %i : tensor<4xcomplex<f32>>
+  return %0 : tensor<4xcomplex<f32>>
+}"""
+    with pytest.raises(stepladder.StepladderError, match="constant of complex numbers, which no kernel computes"):
+        stepladder.compile(text, device="emulator", target="sm_80")

@@ -190,6 +190,8 @@ def test_modules_that_are_refused(torch: ModuleType, form: Callable[..., object]
         lambda f, x: (x[0, :, :, 0] > 0).cumsum(-1) - x[1, :, :, 0].cumsum(0),
         lambda f, x: x[0].roll((1, -2), (0, 1)).flip(-1),
         lambda f, x: f.pad(x[0], (2, 1), mode="reflect").abs().argmax(-1),
+        lambda f, x: f.pad(x, (-1, 2, 0, -3), value=2.0),
+        lambda f, x: f.fold(x.reshape(2, 12, 10)[..., :6], (4, 5), (2, 3), padding=(0, 1), stride=(2, 2)),
     ],
 )
 def test_ops_by_others(torch: ModuleType, form: Callable[..., object]) -> None:

@@ -121,7 +121,7 @@ def compile(
 
 def _of_text(job: Job, sizes: Mapping[str, int], device: Device) -> Kernel | Function | ByShape:
     """Returns the kernels of a payload."""
-    if "stablehlo." in job.text:
+    if "stablehlo." in job.text or "chlo." in job.text:
         from stepladder.pipeline.context import linalg_text
 
         with building.exclusive:

@@ -10,7 +10,15 @@ from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
 
-from stepladder.api import pytorch, torch_distances, torch_orders, torch_pooling, torch_running, torch_scatters
+from stepladder.api import (
+    pytorch,
+    torch_distances,
+    torch_elementwise,
+    torch_orders,
+    torch_pooling,
+    torch_running,
+    torch_scatters,
+)
 
 
 def _convolution(
@@ -158,12 +166,25 @@ def _linear(
     return pytorch.ACTIVATIONS[activation][1](sums) if activation else sums
 
 
+def _padded(x: torch.Tensor, extents: Sequence[int], value: float = 0) -> Any:  # noqa: ANN401
+    """Returns a padding of less than nothing along some axes as a part of the tensor, and what is left to pad."""
+    if min(extents) >= 0:
+        return NotImplemented
+    for number, (before, after) in enumerate(zip(extents[::2], extents[1::2])):
+        axis, first, last = x.dim() - 1 - number, max(0, -before), max(0, -after)
+        x = x.narrow(axis, first, x.shape[axis] - first - last)
+    rest = [max(0, extent) for extent in extents]
+    return torch.ops.aten.constant_pad_nd(x, rest, value) if any(rest) else x.clone()
+
+
 # Ops, and functions of their arguments that return the same.
 TABLE = {
     torch.ops.stepladder.linear.default: _linear,
     torch.ops.stepladder.matmul.default: lambda a, b, device="auto": torch.matmul(a, b),
+    torch.ops.aten.constant_pad_nd.default: _padded,
     torch.ops.aten.convolution.default: _convolution,
     **torch_distances.TABLE,
+    **torch_elementwise.TABLE,
     **torch_orders.TABLE,
     **torch_pooling.TABLE,
     **torch_running.TABLE,

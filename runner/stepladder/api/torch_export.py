@@ -40,7 +40,7 @@ class Module:
             front of the results of the kernels.
         returned: for each tensor that the module returns, the number of the written one that it is, or None.
         parameters: how many of `state`, the first, are parameters.
-        complexes: for each result of the kernels behind those that are written, whether it is one of complex numbers.
+        types: the element type of each result behind those that are written.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Module:
         written: Sequence[int] = (),
         returned: Sequence[int | None] = (),
         parameters: int = 0,
-        complexes: Sequence[bool] = (),
+        types: Sequence[torch.dtype] = (),
     ) -> None:
         self._inputs = inputs
         self._results = results
@@ -60,7 +60,7 @@ class Module:
         self._forms = [Form.of(tensor) for tensor in examples]
         self._original = tuple(state.values())
         self._state = tuple(Form.of(tensor).taken(tensor.detach()) for tensor in state.values())
-        self._complexes = tuple(complexes) if any(complexes) else ()
+        self._types = tuple(types) if any(_is_viewed(item) for item in types) else ()
         self._names = [*state, *(f"input {number}" for number in range(len(examples)))]
         given = [number for number, tensor in enumerate(examples) if isinstance(tensor, torch.nn.Parameter)]
         # What the module writes itself is written between two of its calls.
@@ -69,7 +69,7 @@ class Module:
         is_plain = all(form.is_plain for form in self._forms)
         self._is_plain = is_plain and inputs == Structure.of(tuple(examples))[0]
         self._is_one = (
-            not self._complexes and results.spec == pytree.tree_flatten(examples[0] if examples else torch.empty(0))[1]
+            not self._types and results.spec == pytree.tree_flatten(examples[0] if examples else torch.empty(0))[1]
         )
         self._written, self._returned = tuple(written), tuple(returned)
 
@@ -131,8 +131,8 @@ class Module:
             ArgumentError: as `arrays` and `run`; an `out` for a module that writes its inputs.
         """
         arrays = self.arrays(given, named)
-        if out is not None and self._complexes:
-            raise ArgumentError("argument 'out' is for modules without results of complex numbers")
+        if out is not None and self._types:
+            raise ArgumentError("argument 'out' is for modules without results of complex numbers or of uint8")
         if not self._written:
             results = run(*arrays, out=out, stream=stream)
             if self._is_one:
@@ -155,9 +155,17 @@ class Module:
 
     def _shown(self, results: Sequence[Any]) -> Sequence[Any]:
         """Returns results of kernels as the module has them."""
-        if not self._complexes:
+        if not self._types:
             return results
-        return [torch.view_as_complex(one) if is_pair else one for one, is_pair in zip(results, self._complexes)]
+        return [
+            torch.view_as_complex(one) if type_.is_complex else one.view(type_) if _is_viewed(type_) else one
+            for one, type_ in zip(results, self._types)
+        ]
+
+
+def _is_viewed(type_: torch.dtype) -> bool:
+    """Tells whether kernels write results of a type as those of another one: pairs of numbers, and i8."""
+    return type_.is_complex or type_ is torch.uint8
 
 
 def _on(stream: object, like: torch.Tensor) -> contextlib.AbstractContextManager[object]:
@@ -175,13 +183,13 @@ class _Trace:
         results: structure of the results.
         assigned: numbers of the parameters and buffers that it replaces by other tensors.
         returned: for each tensor of the results, the place in the written ones of the one that it is, or None.
-        complexes: for each tensor of the results that is none of the written ones, whether it is of complex numbers.
+        types: the element type of each tensor of the results that is none of the written ones.
     """
 
     results: Structure | None = None
     assigned: Sequence[int] = ()
     returned: Sequence[int | None] = ()
-    complexes: Sequence[bool] = ()
+    types: Sequence[torch.dtype] = ()
 
 
 class _Functional(torch.nn.Module):
@@ -230,7 +238,7 @@ class _Functional(torch.nn.Module):
             next((place for place, value in enumerate(written) if value is tensor), None) for tensor in tensors
         ]
         others = [tensor for tensor, place in zip(tensors, trace.returned) if place is None]
-        trace.complexes = [tensor.is_complex() for tensor in others]
+        trace.types = [tensor.dtype for tensor in others]
         written = [self._forms[number].traced(value) for number, value in zip(self._written, written)]
         return (*written, *(real(tensor.resolve_conj()) for tensor in others))
 
@@ -274,7 +282,7 @@ def export(
     assert trace.results is not None
     if not program.graph_signature.user_outputs:
         raise StepladderError("the module returns no tensor")
-    made = Module(state, inputs, examples, trace.results, written, trace.returned, len(parameters), trace.complexes)
+    made = Module(state, inputs, examples, trace.results, written, trace.returned, len(parameters), trace.types)
     return linalg(program), made
 
 

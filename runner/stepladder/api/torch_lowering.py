@@ -16,6 +16,7 @@ from torch.export.passes import move_to_device_pass  # pyright: ignore[reportMis
 from stepladder.api.errors import ArgumentError
 from stepladder.api.torch_complex import Reals, is_complex
 from stepladder.api.torch_decompositions import TABLE
+from stepladder.api.torch_extrema import keep_nan
 from stepladder.runtime.errors import StepladderError
 
 _AHEAD = " with the following diagnostics:"
@@ -29,6 +30,30 @@ _FOREIGN = {
 _ORDERING = ("sort", "scatter", "index_put", "nonzero", "unique", "mode")
 # Of those that end the process where torch-mlir lowers them.
 _SCATTERS = ("aten.scatter", "aten.scatter_reduce", "aten.scatter_add")
+# Of those that are right on elements of uint8; torch-mlir takes others as numbers with signs.
+_OF_BYTES = (
+    *(
+        "_assert_tensor_metadata",
+        "_to_copy",
+        "_unsafe_view",
+        "alias",
+        "cat",
+        "clone",
+        "constant_pad_nd",
+        "copy",
+        "detach",
+        "embedding",
+        "expand",
+    ),
+    *("flip", "gather", "index", "index_select", "lift_fresh_copy", "narrow", "permute", "reshape", "roll", "select"),
+    *("slice", "split", "split_with_sizes", "squeeze", "stack", "t", "transpose", "tril", "triu", "unbind", "unfold"),
+    *("unsqueeze", "view", "where", "masked_fill", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor"),
+    *("__lshift__", "__rshift__", "eq", "ne", "zeros_like", "ones_like", "full_like", "empty_like"),
+)
+# Of those that are right where all operands are tensors of uint8.
+_BETWEEN_BYTES = ("add", "sub", "mul")
+# And those of them and whole numbers.
+_COMPARISONS = ("lt", "le", "gt", "ge")
 _INSTEAD = (
     "accepted: elementwise ops, reductions, argmax, views, slices, concatenations, gathers (embedding, gather, "
     "index_select), where, cumsum, cummax, sort, topk, median, scatter, scatter_reduce, index_put; the caller computes "
@@ -87,14 +112,14 @@ def linalg(program: Any) -> str:  # noqa: ANN401
     importer = importlib.import_module("torch_mlir.extras.fx_importer").FxImporter(context=context)
     try:
         # An empty table: what is decomposed is not decomposed again.
-        text = _refusing(
-            lambda: str(
-                fx.export_and_import(
-                    program, output_type="linalg-on-tensors", decomposition_table={}, fx_importer=importer
-                )
+        module = _refusing(
+            lambda: fx.export_and_import(
+                program, output_type="linalg-on-tensors", decomposition_table={}, fx_importer=importer
             ),
             said,
         )
+        keep_nan(module)
+        text = str(module)
     finally:
         handler.detach()
     for dialect, what in _FOREIGN.items():
@@ -145,6 +170,11 @@ def _check_ops(program: Any) -> None:  # noqa: ANN401
             notes=[_INSTEAD],
         )
     for node in program.graph.nodes:
+        if _takes_bytes_as_signed(node):
+            raise StepladderError(
+                f"the module has '{node.target}' of elements of uint8, which torch-mlir takes as numbers with signs",
+                notes=["accepted: x.to(torch.int32) or x.float() in front of it"],
+            )
         extents = getattr(node.meta.get("val"), "shape", ())
         if not all(isinstance(extent, int) for extent in extents):
             raise StepladderError(
@@ -164,3 +194,17 @@ def first_line(error: Exception) -> str:
     """
     first = (str(error).strip().splitlines() or [type(error).__name__])[0]
     return first.removesuffix(_AHEAD)
+
+
+def _takes_bytes_as_signed(node: Any) -> bool:  # noqa: ANN401
+    """Tells whether torch-mlir computes an op of uint8 as one of int8, which differs."""
+    if node.op != "call_function" or not str(node.target).startswith("aten."):
+        return False
+    types = [item.meta["val"].dtype for item in node.all_input_nodes if isinstance(item.meta.get("val"), torch.Tensor)]
+    if torch.uint8 not in types:
+        return False
+    name = str(node.target).split(".")[1]
+    if name in _COMPARISONS and all(isinstance(item, (torch.fx.Node, int)) for item in node.args):
+        return set(types) != {torch.uint8}
+    are_bytes = set(types) == {torch.uint8} and all(isinstance(item, torch.fx.Node) for item in node.args)
+    return name not in _OF_BYTES and not (name in _BETWEEN_BYTES and are_bytes)

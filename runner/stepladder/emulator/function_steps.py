@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -12,7 +12,9 @@ from stepladder.emulator.core.emulation import Emulation
 from stepladder.emulator.core.fibers import Unsupported
 from stepladder.emulator.step_report import StepReport
 from stepladder.mlir.text import text_of
+from stepladder.mlir.traverse import walk
 from stepladder.payload import reference_export
+from stepladder.payload.arguments import donated
 from stepladder.payload.selection import select
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.dumps import dump_name
@@ -54,22 +56,28 @@ def step_inputs(program: Program, seed: int) -> dict[int, np.ndarray]:
     return found
 
 
-def run_ir(emulation: Emulation, program: Program, inputs: dict[int, np.ndarray]) -> tuple[list[np.ndarray], list]:
+def run_ir(
+    emulation: Emulation, program: Program, inputs: dict[int, np.ndarray], aliases: Mapping[int, int]
+) -> tuple[list[np.ndarray], list]:
     """Runs a function on tensors, or on buffers of which the last are its results.
 
     Args:
         emulation: of a module with the function.
         program: what the function computes.
         inputs: arrays by argument number.
+        aliases: the results that take the memory of arguments, by the numbers of those.
 
     Returns:
         The results, and what the sanitizer found.
     """
     given = [inputs[number] for number in range(len(program.arguments))]
-    for type_ in emulation.function.argument_types[len(given) :]:
+    # A step may write only a part of a buffer that holds the argument before.
+    before = {result: inputs[number] for number, result in aliases.items()}
+    for result, type_ in enumerate(emulation.function.argument_types[len(given) :]):
         assert isinstance(type_, types.Shaped)  # the buffer of a result
         dtype, shape = type_.element.dtype, type_.static_shape
-        given.append(np.full((*shape, dtype.itemsize), 0xFF, np.uint8).view(dtype)[..., 0])
+        poison = np.full((*shape, dtype.itemsize), 0xFF, np.uint8).view(dtype)[..., 0]
+        given.append(before.get(result, poison))
     outcome = emulation.run(given, count=False)
     results: Sequence = outcome.results or outcome.arguments[len(program.arguments) :]
     return [np.asarray(array) for array in results], outcome.findings
@@ -87,6 +95,7 @@ def check_function_steps(text: str, name: str, request: Request, checked: Callab
     module = select(parse_payload(text, name), request.function).module
     program = reference_export.export(module, {})
     inputs = step_inputs(program, 0)
+    aliases = donated(next(function for function in walk(module, "func.func") if len(function.regions[0].blocks)))
     before: tuple[str, StepReport] | None = None
     number = 0
 
@@ -103,7 +112,7 @@ def check_function_steps(text: str, name: str, request: Request, checked: Callab
     def _check(step: str, dumped: str, file: str) -> StepReport:
         try:
             emulation = Emulation(parse_payload(dumped, file), name=file)
-            results, findings = run_ir(emulation, program, inputs)
+            results, findings = run_ir(emulation, program, inputs, aliases)
         except (StepladderError, Unsupported) as error:
             return StepReport(step, None, unknown=error.message)
         reports = compare_results(program, inputs, results, NumPyArrays(), _SUMS + error_of_sums(program, in_f32=False))

@@ -1,9 +1,24 @@
-"""Checks the types of a payload's function arguments."""
+"""Arguments of a payload's function: checks of their types, and results that take their memory."""
 
 from __future__ import annotations
 
 from stepladder.mlir.bindings import ir
 from stepladder.payload.refusal import refuse
+
+# The attribute of an argument that names the result which takes its memory, as JAX writes it for `donate_argnums`.
+ALIAS = "tf.aliasing_output"
+
+
+def donated(function: ir.Operation) -> dict[int, int]:
+    """Returns the numbers of the results that take the memory of arguments, by the numbers of those.
+
+    Args:
+        function: a `func.func`.
+    """
+    if "arg_attrs" not in function.attributes:
+        return {}
+    marks = [ir.DictAttr(item) for item in ir.ArrayAttr(function.attributes["arg_attrs"])]
+    return {number: ir.IntegerAttr(mark[ALIAS]).value for number, mark in enumerate(marks) if ALIAS in mark}
 
 
 def is_memref(value: ir.Value) -> bool:

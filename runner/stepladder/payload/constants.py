@@ -42,9 +42,12 @@ def constants_of(function: ir.Operation) -> list[ir.Operation]:
 
 
 def _is_many(op: ir.Operation) -> bool:
-    value = op.attributes["value"]
-    if not isinstance(op.results[0].type, ir.RankedTensorType):
+    type_ = op.results[0].type
+    if not isinstance(type_, ir.RankedTensorType):
         return False
+    if isinstance(type_.element_type, ir.ComplexType):  # the bindings do not know its attribute
+        raise refuse(op, "arith.constant of complex numbers, which no kernel computes")
+    value = op.attributes["value"]
     return str(value).startswith("dense_resource<") or (isinstance(value, ir.DenseElementsAttr) and not value.is_splat)
 
 

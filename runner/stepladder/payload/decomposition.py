@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from stepladder.mlir.bindings import interpreter, ir, passmanager
 from stepladder.mlir.traverse import walk
+from stepladder.payload.refusal import refuse
 
 _SCRIPT = """
 module attributes {transform.with_named_sequence} {
@@ -35,16 +36,29 @@ def decomposed(module: ir.Module) -> ir.Module:
 
     Returns:
         A copy, or the payload itself where nothing is to be done.
+
+    Raises:
+        StepladderError: a padding of less than nothing, of which upstream makes an op that is not valid.
     """
     ops = walk(module)
     if not any(op.name in _DECOMPOSED or _is_on_tensors(op) for op in ops):
         return module
+    for op in walk(module, "tensor.pad"):
+        _check_padding(op)
     copy = module.operation.clone()
     script = ir.Module.parse(_SCRIPT, module.context)
     interpreter.apply_named_sequence(copy, script.body.operations[0], script.operation)
     passes = passmanager.PassManager.parse("builtin.module(func.func(convert-elementwise-to-linalg))", module.context)
     passes.run(copy.operation)
     return ir.Module.parse(copy.operation.get_asm(enable_debug_info=True), module.context)
+
+
+def _check_padding(op: ir.Operation) -> None:
+    extents = [*ir.DenseI64ArrayAttr(op.attributes["static_low"]), *ir.DenseI64ArrayAttr(op.attributes["static_high"])]
+    removed = [extent for extent in extents if extent < 0 and extent != ir.ShapedType.get_dynamic_size()]
+    if removed:
+        text = f"tensor.pad by {min(removed)} elements"
+        raise refuse(op, text, "accepted: tensor.extract_slice, which leaves some out")
 
 
 def _is_on_tensors(op: ir.Operation) -> bool:

@@ -10,8 +10,8 @@ from stepladder.payload import lowered_ops, parallel_loops, shape_folding, slidi
 _BY_UPSTREAM = ("fpowi", "clampf")
 # Ops that depend on the extents of tensors, and conditions that may.
 _FOLDED = ("scf.if", "tensor.dim", "tensor.reshape")
-# Bits of the widest integers of which kernels compute magnitudes.
-_WIDEST = 32
+# Bits of the integers of which kernels have a function that computes magnitudes.
+_MAGNITUDE_BITS = 32
 # Predicates of arith.cmpf.
 _OEQ, _OGE, _OLT, _UNO = 1, 3, 4, 14
 # The least normal numbers, by type.
@@ -22,9 +22,9 @@ def expand(function: ir.Operation) -> None:
     """Replaces functions by others.
 
     Powers with constant integers become multiplications, clamps extrema, tests for numbers that are not finite
-    comparisons, a sine and cosine two ops, roundings towards zero those down and up, and magnitudes of wide integers
-    the larger of a number and its negative. A sum of products by `math.fma` becomes one of products and sums, and
-    `tensor.splat` a `linalg.fill`. Loops of `affine` become those of `scf`, parallel ones sequential
+    comparisons, a sine and cosine two ops, roundings towards zero those down and up, and magnitudes of integers of
+    other than 32 bits the larger of a number and its negative. A sum of products by `math.fma` becomes one of products
+    and sums, and `tensor.splat` a `linalg.fill`. Loops of `affine` become those of `scf`, parallel ones sequential
     (`payload.parallel_loops`), and regions that run anyway, also by conditions on extents, go. Numbers are computed
     where they are read (`payload.sunk_numbers`), packings and convolutions become views and contractions
     (`payload.lowered_ops`, `payload.sliding_windows`).
@@ -56,7 +56,7 @@ def expand(function: ir.Operation) -> None:
         _expand_splat(op)
     for op in walk(function, "math.absi"):
         element = _element(op.results[0].type)
-        if isinstance(element, ir.IntegerType) and element.width > _WIDEST:
+        if isinstance(element, ir.IntegerType) and element.width != _MAGNITUDE_BITS:
             _expand_magnitude(op)
 
 

@@ -12,6 +12,8 @@ import re
 from stepladder.mlir.bindings import PREFIX, ir, passmanager
 from stepladder.mlir.diagnostics import from_error
 from stepladder.mlir.traverse import walk
+from stepladder.payload import stablehlo_reductions
+from stepladder.payload.arguments import ALIAS
 from stepladder.runtime.errors import StepladderError
 
 _OP = re.compile(r"^\s*(?:%\S+(?:, %\S+)* = )?\"?stablehlo\.", re.MULTILINE)
@@ -25,19 +27,17 @@ _EXPANDED = {
 }
 _LOADS = "builtin.module(func.func(convert-torch-to-stablehlo))"
 _LOWERS = "builtin.module(inline,symbol-dce,stablehlo-legalize-to-linalg,canonicalize,cse)"
-# The attribute of an argument that names the result which takes its memory, as JAX writes it for `donate_argnums`.
-ALIAS = "tf.aliasing_output"
 # Attributes of JAX, of dialects that are not there.
 _FOREIGN = ("mhlo.", "jax.", "tf.", "sdy.")
 
 
 def is_stablehlo(text: str) -> bool:
-    """Tells whether a payload has ops of StableHLO.
+    """Tells whether a payload has ops of StableHLO, or of CHLO, whose ops become those.
 
     Args:
         text: of the payload, before it is parsed.
     """
-    return _OP.search(text) is not None
+    return _OP.search(text) is not None or _CHLO.search(text) is not None
 
 
 def lowered(text: str, name: str) -> str:
@@ -72,6 +72,7 @@ def lowered(text: str, name: str) -> str:
         try:
             passmanager.PassManager.parse(_LOADS).run(ir.Module.create().operation)
             module = ir.Module.parse(text)
+            stablehlo_reductions.rewrite(module)
             _concatenate(module)
             _broadcast(module)
             passmanager.PassManager.parse(_LOWERS).run(module.operation)

@@ -8,7 +8,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from stepladder.extension.lib.donation import donated
 from stepladder.extension.lib.products import is_product
 from stepladder.extension.lib.stages import as_payload, group_of, is_private
 from stepladder.mlir import diagnostics
@@ -16,6 +15,7 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.text import text_of
 from stepladder.mlir.traverse import origin, producer, symbol_of, walk
 from stepladder.mlir.types import name_of
+from stepladder.payload.arguments import donated
 from stepladder.payload.selection import Selection
 from stepladder.pipeline import build as builds
 from stepladder.pipeline.automatic import first_of, pipelines_for

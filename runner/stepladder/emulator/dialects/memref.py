@@ -58,6 +58,7 @@ def alloc(fiber: Fiber, op: Instruction, *sizes: Value) -> Value:
 
 
 @shared("memref.alloc")
+@shared("memref.alloca")
 def _alloc_shared(op: Instruction) -> tuple[int | None, int, object] | None:
     type_ = op.result_types[0]
     if type_.space != "shared":

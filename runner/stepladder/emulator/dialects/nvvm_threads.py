@@ -33,7 +33,7 @@ def shfl_sync(fiber: Fiber, op: Instruction, members: Value, value: Value, offse
             f"{fiber.group.thread_name(int(fiber.lanes[left_out.argmax()]))} comes to it, and is not among its members",
             op,
         )
-    segment = (limits >> 8) & 31
+    offset, segment = offset & 31, (limits >> 8) & 31
     first = thread & segment
     last = first | (limits & 31 & ~segment)
     mode = keyword(op.attributes["kind"])

@@ -9,22 +9,10 @@ from stepladder.extension.lib.arithmetic import constant_value
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import producer
-from stepladder.payload.stablehlo import ALIAS
+from stepladder.payload.arguments import ALIAS, donated
 
 _CASTS = ("arith.index_cast", "arith.index_castui")
 _EQUAL, _BELOW = 0, 6  # `eq` and `ult` of arith.cmpi
-
-
-def donated(function: ir.Operation) -> dict[int, int]:
-    """Returns the numbers of the results that take the memory of arguments, by the numbers of those.
-
-    Args:
-        function: a `func.func`.
-    """
-    if "arg_attrs" not in function.attributes:
-        return {}
-    marks = [ir.DictAttr(item) for item in ir.ArrayAttr(function.attributes["arg_attrs"])]
-    return {number: ir.IntegerAttr(mark[ALIAS]).value for number, mark in enumerate(marks) if ALIAS in mark}
 
 
 def mark_donated(function: ir.Operation, argument: int, result: int | None) -> None:

@@ -77,9 +77,7 @@ def is_batch_of_vectors(product: ir.Operation) -> bool:
     """
     groups = groups_of(product)
     sizes = sizes_of(product)
-    return math.prod(sizes[loop] for loop in groups.batch) > 1 and any(
-        math.prod(sizes[loop] for loop in loops) == 1 for loops in groups[1:]
-    )
+    return bool(groups.batch) and any(math.prod(sizes[loop] for loop in loops) == 1 for loops in groups[1:])
 
 
 def sizes_of(op: ir.Operation) -> dict[int, int]:

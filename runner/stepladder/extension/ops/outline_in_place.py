@@ -2,11 +2,12 @@
 
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.donation import donated, mark_donated
+from stepladder.extension.lib.donation import mark_donated
 from stepladder.extension.lib.stages import VIEWS, is_elementwise, one_function, outline, with_producers
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.traverse import producer, symbol_of, walk
+from stepladder.payload.arguments import donated
 
 
 class OutlineInPlace(Tc.Operation, name="outline_in_place"):

@@ -117,7 +117,7 @@ def bfi(site: Site) -> None:
     if site.choice(("clamp", "wrap")) == "wrap":
         raise site.error("with .wrap")
     if site.family == "bmsk":
-        emit(site, lambda start, length: _signed(_mask(start, length, 32)), [_U32, _U32], 32)
+        emit(site, _clamped_mask, [_U32, _U32], 32)
         return
 
     def extend(value: Value, length: Value) -> Value:
@@ -141,6 +141,12 @@ def _mask(start: Value, length: Value, bits: int) -> np.ndarray:
     below_end = np.where(end >= 64, everything, (np.uint64(1) << np.minimum(end, np.uint64(63))) - np.uint64(1))
     below_start = np.where(start >= 64, everything, (np.uint64(1) << np.minimum(start, np.uint64(63))) - np.uint64(1))
     return below_end & ~below_start
+
+
+def _clamped_mask(start: Value, length: Value) -> Value:
+    """Returns the bits from a place on, all of them where their number is beyond the word; none from beyond it."""
+    start, length = (np.minimum(np.asarray(value).astype(np.uint64), np.uint64(32)) for value in (start, length))
+    return _signed(_mask(start, length, 32))
 
 
 def _signed(value: Value) -> Value:

@@ -145,7 +145,22 @@ def _extreme(site: Site, type_: PtxType) -> None:
         ("max", True): np.maximum,
         ("max", False): np.fmax,
     }
-    emit(site, functions[site.family, spreads], type_, 2)
+    emit(site, _of_signed_zeros(functions[site.family, spreads], site.family), type_, 2)
+
+
+def _of_signed_zeros(function: Callable, family: str) -> Callable:
+    """Returns an extremum for which -0 is less than 0, as in PTX; NumPy takes the first of two zeros."""
+    both = np.bitwise_or if family == "min" else np.bitwise_and
+
+    def extremum(left: Value, right: Value) -> Value:
+        left, right = np.asarray(left), np.asarray(right)
+        found = np.asarray(function(left, right))
+        negative = both(np.signbit(left), np.signbit(right))
+        return np.where(
+            (left == 0) & (right == 0), np.where(negative, -np.zeros_like(found), np.zeros_like(found)), found
+        )
+
+    return extremum
 
 
 def _directed_fma(direction: str) -> Callable:

@@ -136,7 +136,9 @@ def cvt(site: Site) -> None:
     elif target.kind in "su":
         convert = _to_integers(source, target, mode or "rzi")
     elif source.kind in "su":
-        convert = _from_integers(source, target)
+        if mode == "rz" and source.bits > 32:
+            raise site.error("with this rounding of integers of 64 bits")
+        convert = _from_integers(source, target, mode)
     else:
         if flushes and "f32" not in (source.name, target.name):
             raise site.error("with .ftz")
@@ -195,9 +197,11 @@ def _to_integers(source: PtxType, target: PtxType, mode: str) -> Callable:
     return convert
 
 
-def _from_integers(source: PtxType, target: PtxType) -> Callable:
+def _from_integers(source: PtxType, target: PtxType, mode: str) -> Callable:
     def convert(value: Value) -> Value:
         number = types.number(value, source)
+        if mode == "rz":
+            return types.from_floats(_toward_zero(np.asarray(number).astype(np.float64), target), target)
         if target.name == "f64" or source.bits <= 32:
             return types.from_floats(rounded(np.asarray(number).astype(np.float64), target.scalar), target)
         # Of 64 bits: rounded once, by way of more bits than float64 has.

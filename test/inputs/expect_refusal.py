@@ -1,4 +1,4 @@
-"""Runs a command that must refuse: refused.py STATUS COMMAND...
+"""Runs a command that must refuse: expect_refusal.py STATUS COMMAND...
 
 Wants the exit status STATUS, nothing on standard output, and on standard error one message that a person can read: one
 line with `error:`, a few notes, no traceback. Prints the message for FileCheck.
@@ -26,4 +26,4 @@ wrong = [
     if holds
 ]
 if wrong:
-    sys.exit(f"refused.py: {'; '.join(wrong)}\nstandard output: {done.stdout[:500]}")
+    sys.exit(f"expect_refusal.py: {'; '.join(wrong)}\nstandard output: {done.stdout[:500]}")

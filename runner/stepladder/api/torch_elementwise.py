@@ -1,0 +1,250 @@
+"""Elementwise ops of PyTorch as others, where torch-mlir has no lowering, or one that gives other numbers.
+
+PyTorch is an optional package; this module imports it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch  # pyright: ignore[reportMissingImports]
+
+Number = float | int | bool
+# A tensor, or a number.
+Operand = Any
+# Types that PyTorch computes in f32.
+_NARROW = (torch.float16, torch.bfloat16)
+_BYTES = (torch.int8, torch.uint8)
+
+
+def _promoted(a: Operand, b: Operand) -> tuple[torch.Tensor, Operand]:
+    """Returns two operands in the element type of their result; a number on the right stays one."""
+    type_ = torch.result_type(a, b)
+    if not isinstance(a, torch.Tensor):
+        a = torch.full_like(b, a, dtype=type_)
+    return a.to(type_), b.to(type_) if isinstance(b, torch.Tensor) else b
+
+
+def _alike(a: torch.Tensor, b: Operand) -> tuple[torch.Tensor, torch.Tensor]:
+    """Returns two operands as tensors of the element type of their result."""
+    a, b = _promoted(a, b)
+    return a, b if isinstance(b, torch.Tensor) else torch.full_like(a, b)
+
+
+def _widened(op: Callable[..., torch.Tensor]) -> Callable[..., Any]:
+    """Returns an op that computes integers of eight bits in i32, and with a floating-point number in its type:
+    torch-mlir ends the process for some, and takes uint8 as int8.
+    """
+
+    def computed(*operands: Operand, **options: object) -> Any:  # noqa: ANN401
+        type_ = torch.result_type(operands[0], operands[1])
+        if not any(isinstance(item, torch.Tensor) and item.dtype in _BYTES for item in operands):
+            return NotImplemented
+        is_quotient = op is torch.div and options.get("rounding_mode") is None
+        wide = torch.float32 if is_quotient else torch.int32 if type_ in _BYTES else type_
+        given = [
+            item.to(wide) if isinstance(item, torch.Tensor) else item % 256 if type_ is torch.uint8 else item
+            for item in operands
+        ]
+        result = op(*given, **options)
+        return result.to(type_) if type_ in _BYTES and not is_quotient else result
+
+    return computed
+
+
+def _reciprocal(x: torch.Tensor) -> torch.Tensor:
+    """Returns 1 / x; torch-mlir's op ends the program at 0."""
+    x, _ = _promoted(x, 1.0)
+    return torch.ops.aten.div.Tensor(torch.ones_like(x), x)
+
+
+def _rounded(x: torch.Tensor, *, decimals: int) -> torch.Tensor:
+    """Returns a number to some decimals, which torch-mlir ignores; of narrow types in f32, beyond whose range it is."""
+    if x.dtype in _NARROW:
+        return _rounded(x.float(), decimals=decimals).to(x.dtype)
+    scale = 10.0 ** abs(decimals)
+    return torch.round(x * scale) / scale if decimals >= 0 else torch.round(x / scale) * scale
+
+
+def _is_finite(x: torch.Tensor) -> torch.Tensor:
+    return x.abs() < math.inf if x.dtype.is_floating_point else torch.ones_like(x, dtype=torch.bool)
+
+
+def _is_negative(x: torch.Tensor) -> torch.Tensor:
+    """Returns whether the sign bit of a number is set; NaN has none."""
+    if not x.dtype.is_floating_point:
+        return x < 0
+    return (x < 0) | ((x == 0) & (_reciprocal(x) < 0))
+
+
+def _with_sign(a: torch.Tensor, b: Operand) -> torch.Tensor:
+    if isinstance(b, torch.Tensor):
+        a, b = _promoted(a.to(torch.result_type(a, 1.0)), b)
+        return torch.where(_is_negative(b), -a.abs(), a.abs())
+    a = a.to(torch.result_type(a, 1.0)).abs()
+    return -a if math.copysign(1.0, b) < 0 else a
+
+
+def _fmod(a: torch.Tensor, b: Operand) -> Any:  # noqa: ANN401
+    """Returns the remainder with the sign of a, of that of positive numbers, which is right for infinite ones too."""
+    a, b = _promoted(a, b)
+    if a.dtype in _BYTES:
+        return _widened(torch.fmod)(a, b)
+    if not a.dtype.is_floating_point:
+        return NotImplemented if isinstance(b, torch.Tensor) else torch.fmod(a, torch.full_like(a, b))
+    remainder = torch.remainder(a.abs(), abs(b))
+    return torch.where(a < 0, -remainder, remainder)
+
+
+def _divided(a: Operand, b: Operand, *, rounding_mode: str | None = None) -> Any:  # noqa: ANN401
+    """Returns a floor division: of integers without rounding to f64, and else by PyTorch's own rule, so that a quotient
+    that is rounded up to a whole number is none too many.
+    """
+    a, b = _promoted(a, b)
+    if a.dtype in _BYTES:
+        return _widened(torch.div)(a, b, rounding_mode=rounding_mode)
+    if rounding_mode != "floor":
+        return NotImplemented
+    if not a.dtype.is_floating_point:
+        a, divisor = _alike(a, b)
+        quotient = torch.div(a, divisor, rounding_mode="trunc")
+        rest = a - quotient * divisor
+        return torch.where((rest != 0) & ((rest < 0) != (divisor < 0)), quotient - 1, quotient)
+    rest = _fmod(a, b)
+    quotient = (a - rest) / b
+    is_below = b < 0 if isinstance(b, torch.Tensor) else torch.full_like(rest, b < 0, dtype=torch.bool)
+    quotient = torch.where((rest != 0) & (is_below != (rest < 0)), quotient - 1, quotient)
+    whole = torch.floor(quotient)
+    whole = torch.where(quotient - whole > 0.5, whole + 1, whole)
+    plain = a / b
+    whole = torch.where(quotient == 0, _with_sign(torch.zeros_like(whole), plain), whole)
+    return torch.where(b == 0, plain, whole) if isinstance(b, torch.Tensor) else plain if b == 0 else whole
+
+
+def _floor_divided(a: Operand, b: Operand) -> Any:  # noqa: ANN401
+    return _divided(a, b, rounding_mode="floor")
+
+
+def _negative(x: torch.Tensor) -> Any:  # noqa: ANN401
+    """Returns -x; torch-mlir computes that of integers in f32."""
+    return NotImplemented if x.dtype.is_floating_point else torch.zeros_like(x) - x
+
+
+def _of_integers(x: torch.Tensor, exponent: Number) -> Any:  # noqa: ANN401
+    """Returns a power of integers by products, which torch-mlir does not lower."""
+    if x.dtype.is_floating_point or not isinstance(exponent, int) or not 0 <= exponent <= _LARGEST_POWER:
+        return NotImplemented
+    x, _ = _promoted(x, exponent)
+    result = torch.ones_like(x)
+    for _ in range(exponent):
+        result = result * x
+    return result
+
+
+def _clamped(x: torch.Tensor, low: Number | None = None, high: Number | None = None) -> Any:  # noqa: ANN401
+    """Returns integers between bounds that are none, in their type; torch-mlir compares them as they are."""
+    type_ = torch.result_type(x, low if low is not None else high)
+    return NotImplemented if type_ == x.dtype else torch.clamp(x.to(type_), low, high)
+
+
+def _power(a: torch.Tensor, b: torch.Tensor) -> Any:  # noqa: ANN401
+    """Returns a power in the type of the result; torch-mlir computes one with an exponent of integers in f64."""
+    if a.dtype == b.dtype or not torch.result_type(a, b).is_floating_point:
+        return NotImplemented
+    return torch.pow(*_promoted(a, b))
+
+
+def _hypotenuse(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Returns the root of a² + b², whose squares may be beyond the range of the type."""
+    a, b = (item.abs() for item in _promoted(a, b))
+    larger, smaller = torch.maximum(a, b), torch.minimum(a, b)
+    is_plain = (larger > 0) & (larger < math.inf)
+    ratio = torch.where(is_plain, smaller / torch.where(is_plain, larger, 1.0), 0.0)
+    return torch.where((a == math.inf) | (b == math.inf), math.inf, larger * torch.sqrt(1 + ratio * ratio))
+
+
+def _gelu(x: torch.Tensor, *, approximate: str = "none") -> Any:  # noqa: ANN401
+    """Returns the GELU: narrow types in f32, and by a tanh with PyTorch's root of 2 / pi, of which torch-mlir has four
+    digits.
+    """
+    if x.dtype in _NARROW:
+        return torch.nn.functional.gelu(x.float(), approximate=approximate).to(x.dtype)
+    if approximate == "none":
+        return NotImplemented
+    return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
+
+
+def _elu(x: torch.Tensor, alpha: Number = 1, scale: Number = 1, input_scale: Number = 1) -> torch.Tensor:
+    """Returns the ELU by expm1; torch-mlir's exp(x) - 1 is 0 of small numbers."""
+    if x.dtype in _NARROW:
+        return _elu(x.float(), alpha, scale, input_scale).to(x.dtype)
+    return torch.where(x > 0, x * scale, torch.expm1(x * input_scale) * (alpha * scale))
+
+
+def _log_add_exp(a: torch.Tensor, b: torch.Tensor, base: float = math.e) -> torch.Tensor:
+    """Returns log(base^a + base^b); torch-mlir makes an infinite b of NaN and it."""
+    a, b = _promoted(a, b)
+    if a.dtype in _NARROW:
+        return _log_add_exp(a.float(), b.float(), base).to(a.dtype)
+    powers = torch.exp(-(a - b).abs() * math.log(base))
+    return torch.where((a == b) & (a.abs() == math.inf), a, torch.maximum(a, b) + torch.log1p(powers) / math.log(base))
+
+
+def _is_close(
+    a: torch.Tensor, b: torch.Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> torch.Tensor:
+    """Returns whether numbers are close to those of b; torch-mlir compares b with itself where they are narrow."""
+    a, b = _promoted(a, b)
+    if not a.dtype.is_floating_point or a.dtype in _NARROW:
+        a, b = a.float(), b.float()
+    is_close = a == b
+    if equal_nan:
+        is_close = is_close | ((a != a) & (b != b))
+    difference = (a - b).abs()
+    return is_close | ((difference < math.inf) & (difference <= atol + rtol * b.abs()))
+
+
+def _distance(a: torch.Tensor, b: torch.Tensor, p: Number = 2) -> torch.Tensor:
+    return torch.linalg.vector_norm(a - b, ord=p)
+
+
+_LARGEST_POWER = 8
+_ATEN = torch.ops.aten
+# Ops, and functions of their arguments that return the same.
+TABLE = {
+    _ATEN.reciprocal.default: _reciprocal,
+    _ATEN.round.decimals: _rounded,
+    _ATEN.isfinite.default: _is_finite,
+    _ATEN.signbit.default: _is_negative,
+    _ATEN.copysign.Tensor: _with_sign,
+    _ATEN.copysign.Scalar: _with_sign,
+    _ATEN.fmod.Tensor: _fmod,
+    _ATEN.fmod.Scalar: _fmod,
+    _ATEN.div.Tensor_mode: _divided,
+    _ATEN.div.Scalar_mode: _divided,
+    _ATEN.floor_divide.default: _floor_divided,
+    _ATEN.floor_divide.Scalar: _floor_divided,
+    **{
+        getattr(getattr(_ATEN, name), overload): _widened(getattr(torch, name))
+        for name in ("add", "sub", "mul", "div", "remainder")
+        for overload in ("Tensor", "Scalar")
+    },
+    _ATEN.mm.default: _widened(torch.mm),
+    _ATEN.bmm.default: _widened(torch.bmm),
+    _ATEN.neg.default: _negative,
+    _ATEN.clamp.default: _clamped,
+    _ATEN.remainder.Scalar_Tensor: lambda a, b: torch.remainder(*_promoted(a, b)),
+    _ATEN.bitwise_or.Scalar: lambda x, bits: torch.bitwise_or(*_alike(x, bits)),
+    _ATEN.bitwise_xor.Scalar: lambda x, bits: torch.bitwise_xor(*_alike(x, bits)),
+    _ATEN.pow.Tensor_Scalar: _of_integers,
+    _ATEN.pow.Tensor_Tensor: _power,
+    _ATEN.hypot.default: _hypotenuse,
+    _ATEN.elu.default: _elu,
+    _ATEN.gelu.default: _gelu,
+    _ATEN.logaddexp.default: _log_add_exp,
+    _ATEN.logaddexp2.default: lambda a, b: _log_add_exp(a, b, 2.0),
+    _ATEN.isclose.default: _is_close,
+    _ATEN.dist.default: _distance,
+}

@@ -1,0 +1,244 @@
+"""Reductions of StableHLO as others, which become reductions of one value that kernels and references compute: running
+sums, windows, and the places of extrema."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.traverse import producer, walk
+
+# Ops of a body that reduces; the places of the two numbers do not matter.
+_FOLDS = ("stablehlo.add", "stablehlo.maximum", "stablehlo.minimum", "stablehlo.multiply")
+# Slices that an axis of windows becomes at most.
+_MOST_SLICES = 32
+# The body of JAX's `argmax` and `argmin`, whose arguments are a, b (numbers) and i, j (indices); the numbers of others
+# count its ops from 0.
+_PLACES = [
+    ("stablehlo.compare", "a", "b"),  # GT or LT
+    ("stablehlo.compare", "a", "a"),  # NE: a is NaN
+    ("stablehlo.or", 0, 1),
+    ("stablehlo.compare", "a", "b"),  # EQ
+    ("stablehlo.compare", "i", "j"),  # LT
+    ("stablehlo.and", 3, 4),
+    ("stablehlo.or", 2, 5),
+    ("stablehlo.select", 2, "a", "b"),
+    ("stablehlo.select", 6, "i", "j"),
+    ("stablehlo.return", 7, 8),
+]
+# Infinite numbers as MLIR writes them: the negative one, and the positive one.
+_INFINITE = {
+    "f16": ("0xFC00", "0x7C00"),
+    "bf16": ("0xFF80", "0x7F80"),
+    "f32": ("0xFF800000", "0x7F800000"),
+    "f64": ("0xFFF0000000000000", "0x7FF0000000000000"),
+}
+
+
+def rewrite(module: ir.Module) -> None:
+    """Replaces windows and places of extrema where they have the forms that JAX writes; others stay.
+
+    Args:
+        module: with functions of StableHLO.
+    """
+    for op in walk(module, "stablehlo.reduce_window"):
+        _replace_window(op)
+    for op in walk(module, "stablehlo.reduce"):
+        _replace_places(op)
+
+
+def _made(name: str, type_: ir.Type, *operands: ir.Value, **attributes: ir.Attribute) -> ir.Value:
+    return ir.Operation.create(name, results=[type_], operands=list(operands), attributes=attributes).results[0]
+
+
+def _integers(numbers: Sequence[int]) -> ir.Attribute:
+    return ir.DenseI64ArrayAttr.get(list(numbers))
+
+
+def _tensor(value: ir.Value) -> ir.RankedTensorType:
+    return ir.RankedTensorType(value.type)
+
+
+def _like(value: ir.Value, shape: Sequence[int]) -> ir.Type:
+    return ir.RankedTensorType.get(list(shape), _tensor(value).element_type)
+
+
+def _broadcast(value: ir.Value, shape: Sequence[int], axes: Sequence[int]) -> ir.Value:
+    """Returns a value repeated to a shape; its axes are those of the result in `axes`."""
+    dimensions = _integers(axes)
+    return _made("stablehlo.broadcast_in_dim", _like(value, shape), value, broadcast_dimensions=dimensions)
+
+
+def _compare(direction: str, left: ir.Value, right: ir.Value) -> ir.Value:
+    type_ = ir.RankedTensorType.get(_tensor(left).shape, ir.IntegerType.get_signless(1))
+    wanted = ir.Attribute.parse(f"#stablehlo<comparison_direction {direction}>")
+    return _made("stablehlo.compare", type_, left, right, comparison_direction=wanted)
+
+
+def _reduced(fold: str, value: ir.Value, start: ir.Value, axis: int) -> ir.Value:
+    """Returns a reduction along an axis, by a body of one op."""
+    shape = [extent for number, extent in enumerate(_tensor(value).shape) if number != axis]
+    op = ir.Operation.create(
+        "stablehlo.reduce",
+        results=[_like(value, shape)],
+        operands=[value, start],
+        attributes={"dimensions": _integers([axis])},
+        regions=1,
+    )
+    number = _like(value, [])
+    body = op.regions[0].blocks.append(number, number)
+    with ir.InsertionPoint(body):
+        ir.Operation.create("stablehlo.return", operands=[_made(fold, number, *body.arguments)])
+    return op.results[0]
+
+
+def _replace_window(op: ir.Operation) -> None:
+    """Replaces a reduction of windows by slices and a fold along each axis, and a running one by a masked reduction."""
+    if len(op.operands) != 2 or not _tensor(op.operands[0]).has_static_shape:
+        return
+    value, start = op.operands
+    shape, rank = _tensor(value).shape, _tensor(value).rank
+    body = op.regions[0].blocks[0]
+    inner = [item.operation for item in body.operations]
+    if len(inner) != 2 or inner[0].name not in _FOLDS or set(inner[0].operands) != set(body.arguments):
+        return
+    fold = inner[0].name
+
+    def numbers(name: str, default: int) -> list[int]:
+        return list(ir.DenseI64ArrayAttr(op.attributes[name])) if name in op.attributes else [default] * rank
+
+    windows, strides = numbers("window_dimensions", 1), numbers("window_strides", 1)
+    if any(step != 1 for name in ("base_dilations", "window_dilations") for step in numbers(name, 1)):
+        return
+    flat = [0] * (2 * rank)
+    if "padding" in op.attributes:
+        padding = ir.DenseIntElementsAttr(op.attributes["padding"])
+        flat = [padding[0]] * (2 * rank) if padding.is_splat else list(padding)
+    around = list(zip(flat[::2], flat[1::2]))
+    axes = [axis for axis in range(rank) if windows[axis] > 1 or strides[axis] > 1 or around[axis] != (0, 0)]
+    if any(before < 0 or after < 0 for before, after in around):
+        return
+    running = len(axes) == 1 and windows[axes[0]] == shape[axes[0]] and strides[axes[0]] == 1
+    ends = (shape[axes[0]] - 1, 0) if axes else (0, 0)
+    if not (running and around[axes[0]] in (ends, ends[::-1])) and any(windows[axis] > _MOST_SLICES for axis in axes):
+        return
+    with ir.InsertionPoint(op), op.location:
+        if running and around[axes[0]] in (ends, ends[::-1]):
+            value = _running(fold, value, start, axes[0], is_reverse=around[axes[0]] != ends)
+        else:
+            for axis in axes:
+                value = _along(fold, value, start, axis, windows[axis], strides[axis], around[axis])
+    op.results[0].replace_all_uses_with(value)
+    op.erase()
+
+
+def _running(fold: str, value: ir.Value, start: ir.Value, axis: int, *, is_reverse: bool) -> ir.Value:
+    """Returns the reduction of all elements up to each one along an axis, or from it on."""
+    shape = list(_tensor(value).shape)
+    wide = [*shape[: axis + 1], *shape[axis:]]
+    repeated = _broadcast(value, wide, [number + (number >= axis) for number in range(len(shape))])
+    places = ir.RankedTensorType.get(wide, ir.IntegerType.get_signless(32))
+    of_result, of_element = (
+        _made("stablehlo.iota", places, iota_dimension=ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number))
+        for number in (axis, axis + 1)
+    )
+    is_taken = _compare("LE" if is_reverse else "GE", of_result, of_element)
+    taken = _made("stablehlo.select", repeated.type, is_taken, repeated, _broadcast(start, wide, []))
+    return _reduced(fold, taken, start, axis + 1)
+
+
+def _along(
+    fold: str, value: ir.Value, start: ir.Value, axis: int, window: int, stride: int, around: tuple[int, int]
+) -> ir.Value:
+    """Returns the reduction of windows along one axis: slices of the elements, with `start` around them."""
+    shape = list(_tensor(value).shape)
+    parts = [value]
+    for place, count in ((0, around[0]), (len(parts) + 1, around[1])):
+        if count:
+            parts.insert(place, _broadcast(start, [*shape[:axis], count, *shape[axis + 1 :]], []))
+    shape[axis] += sum(around)
+    dimension = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), axis)
+    if len(parts) > 1:
+        value = _made("stablehlo.concatenate", _like(value, shape), *parts, dimension=dimension)
+    count = (shape[axis] - window) // stride + 1
+    type_ = _like(value, [*shape[:axis], count, *shape[axis + 1 :]])
+    result = None
+    for first in range(window):
+        begin, end, steps = [0] * len(shape), list(shape), [1] * len(shape)
+        begin[axis], end[axis], steps[axis] = first, first + (count - 1) * stride + 1, stride
+        part = _made(
+            "stablehlo.slice",
+            type_,
+            value,
+            start_indices=_integers(begin),
+            limit_indices=_integers(end),
+            strides=_integers(steps),
+        )
+        result = part if result is None else _made(fold, type_, result, part)
+    assert result is not None  # a window has an element
+    return result
+
+
+def _replace_places(op: ir.Operation) -> None:
+    """Replaces JAX's `argmax` and `argmin` by an extremum, and the least place that has it or NaN."""
+    if len(op.operands) != 4 or not _tensor(op.operands[0]).has_static_shape:
+        return
+    axes = list(ir.DenseI64ArrayAttr(op.attributes["dimensions"]))
+    value, places, start, _ = op.operands
+    iota = producer(places)
+    if len(axes) != 1 or iota is None or iota.name != "stablehlo.iota":
+        return
+    if ir.IntegerAttr(iota.attributes["iota_dimension"]).value != axes[0]:
+        return
+    directions = _directions(op.regions[0].blocks[0])
+    if directions not in (["GT", "NE", "EQ", "LT"], ["LT", "NE", "EQ", "LT"]) or not _is_least(start, directions[0]):
+        return
+    (axis,), shape = axes, list(_tensor(value).shape)
+    index = _tensor(places).element_type
+    largest = ir.IntegerAttr.get(index, shape[axis])
+    with ir.InsertionPoint(op), op.location:
+        fold = "stablehlo.maximum" if directions[0] == "GT" else "stablehlo.minimum"
+        extremum = _reduced(fold, value, start, axis)
+        others = [number for number in range(len(shape)) if number != axis]
+        is_place = _compare("EQ", value, _broadcast(extremum, shape, others))
+        if isinstance(_tensor(value).element_type, ir.FloatType):
+            is_place = _made("stablehlo.or", is_place.type, is_place, _compare("NE", value, value))
+        number = ir.RankedTensorType.get([], index)
+        beyond = _made("stablehlo.constant", number, value=ir.DenseElementsAttr.get_splat(number, largest))
+        held = _made("stablehlo.select", places.type, is_place, places, _broadcast(beyond, shape, []))
+        first = _reduced("stablehlo.minimum", held, beyond, axis)
+    for result, made in zip(op.results, (extremum, first)):
+        result.replace_all_uses_with(made)
+    op.erase()
+
+
+def _is_least(start: ir.Value, direction: str) -> bool:
+    """Tells whether the start of an extremum is a constant that no number is below, or above for a minimum."""
+    constant = producer(start)
+    if constant is None or constant.name != "stablehlo.constant":
+        return False
+    element = str(_tensor(start).element_type)
+    limits = _INFINITE.get(element)
+    if limits is None and element[0] == "i":
+        bits = int(element[1:])
+        limits = (str(-(1 << (bits - 1))), str((1 << (bits - 1)) - 1))
+    wanted = limits[direction == "LT"] if limits else ""
+    return str(constant.attributes["value"]).startswith(f"dense<{wanted}>")
+
+
+def _directions(body: ir.Block) -> list[str]:
+    """Returns the directions of the comparisons in JAX's body of places; nothing for another body."""
+    inner = [item.operation for item in body.operations]
+    # The arguments are the numbers and places of one side, and those of the other.
+    known: dict[str | int, ir.Value] = dict(zip("aibj", body.arguments))
+    if len(inner) != len(_PLACES) or len(body.arguments) != len(known):
+        return []
+    for number, (op, (name, *operands)) in enumerate(zip(inner, _PLACES)):
+        if op.name != name or list(op.operands) != [known[operand] for operand in operands]:
+            return []
+        if op.results:
+            known[number] = op.results[0]
+    compares = [op for op in inner if op.name == "stablehlo.compare"]
+    if any("TOTALORDER" in str(op.attributes["compare_type"]) for op in compares if "compare_type" in op.attributes):
+        return []
+    return [str(op.attributes["comparison_direction"]).split()[-1].rstrip(">") for op in compares]

@@ -1,0 +1,77 @@
+"""Elementwise ops of PyTorch in compiled modules: special numbers, narrow types and integers."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from types import ModuleType
+
+import pytest
+
+import stepladder
+from torch_values import same
+
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs PyTorch")
+
+NAN, INF = float("nan"), float("inf")
+NUMBERS = [NAN, INF, -INF, 0.0, -0.0, 1.0, -1.0, 0.5, 1.35, -2.5, 3.0, -7.25, 1e-3, -1e-3, 6e4]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda torch, x, y: (x.clamp(-1, 1), x.clamp(min=0.5), torch.clamp(x, max=y), torch.nn.functional.relu6(x)),
+        lambda torch, x, y: (torch.maximum(x, y), torch.minimum(x, y), torch.fmax(x, y), torch.nn.functional.relu(x)),
+        lambda torch, x, y: (1 / x, x.reciprocal(), x.isfinite(), torch.isclose(x, y), x.round(decimals=1)),
+        lambda torch, x, y: (torch.fmod(x, y), torch.fmod(x, 1.5), x // y, x // 0.5, torch.remainder(x, y)),
+        lambda torch, x, y: (torch.copysign(x, torch.where(y.isnan(), 1.0, y)), torch.signbit(x) & (x == x)),
+    ],
+)
+@pytest.mark.parametrize("type_", ["float32", "float16"])
+def test_special_numbers(torch: ModuleType, form: Callable[..., object], type_: str) -> None:
+    x = torch.tensor(NUMBERS, dtype=getattr(torch, type_))
+    same(torch, form, *(item.contiguous() for item in torch.broadcast_tensors(x[:, None], x[None])))
+
+
+@pytest.mark.parametrize("type_", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("name", ["gelu", "gelu_tanh", "elu", "hypot", "logaddexp"])
+def test_narrow_types_are_computed_in_f32(torch: ModuleType, name: str, type_: str) -> None:
+    """The relative error is that of the rounding, also where a sum inside of the function cancels."""
+    forms = {
+        "gelu": torch.nn.functional.gelu,
+        "gelu_tanh": lambda x: torch.nn.functional.gelu(x, approximate="tanh"),
+        "elu": torch.nn.functional.elu,
+        "hypot": lambda x: torch.hypot(x, 2 * x),
+        "logaddexp": lambda x: torch.logaddexp(x, -x),
+    }
+    x = torch.cat((torch.linspace(-2.5, 4, 200), -torch.logspace(-3, -1, 56))).to(getattr(torch, type_))
+    got = stepladder.compile(forms[name], [x], device="emulator", target="sm_80")(x).double()
+    wanted = forms[name](x.double())
+    assert ((got - wanted).abs() <= 32 * torch.finfo(x.dtype).eps * wanted.abs()).all()
+    if type_ != "float32":
+        assert ((got - wanted).abs() <= torch.finfo(x.dtype).eps * wanted.abs()).all()
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda torch, x: (-x, x**2, x**3, x // 3, x // -3, 7 // (x.abs().clamp(1, 9)), x | 6, x ^ 6),
+        lambda torch, x: (x + 0.5, x * 3, x / 3, x % 3, x % -3, torch.fmod(x, 3), x.clamp(-0.5, 7.5)),
+    ],
+)
+@pytest.mark.parametrize("type_", ["int32", "int64", "int8"])
+def test_integers(torch: ModuleType, form: Callable[..., object], type_: str) -> None:
+    type_ = getattr(torch, type_)
+    limits = torch.iinfo(type_)
+    x = torch.tensor([0, 1, 2, 3, 100, -1, -2, -3, -100, limits.max, limits.max - 1, limits.min + 1], dtype=type_)
+    same(torch, form, x)
+
+
+def test_bytes(torch: ModuleType) -> None:
+    """Elements of uint8 have no sign, and are returned as such."""
+    x = torch.tensor([0, 1, 7, 127, 128, 200, 255], dtype=torch.uint8)
+    same(torch, lambda torch, x: (x * 3, x + 0.5, x / 3, x % 3, x >> 4, x & 15, x.float(), x > 2, x.flip(0)), x)
+    with pytest.raises(
+        stepladder.StepladderError, match=r"'aten\.sum\S*' of elements of uint8, which torch-mlir takes"
+    ):
+        stepladder.compile(lambda x: x.sum(0), [x], device="emulator", target="sm_80")
