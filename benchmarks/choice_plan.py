@@ -13,11 +13,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 from draw import Drawn
 from model_report import DEFAULT, FIRST, MOST
 
-# Element types of A and B, of the accumulator and of C, and the layout of B.
-Types = tuple[str, str, str, str]
+# Element types of A and B, of the accumulator and of C, and the layouts of A and B.
+Types = tuple[str, str, str, str, str]
 TYPES: dict[str, Types] = {
-    "bf16-bf16": ("bf16", "f32", "bf16", "row"),
-    "f16-f32": ("f16", "f32", "f32", "row"),
+    "bf16-bf16": ("bf16", "f32", "bf16", "row", "row"),
+    "f16-f32": ("f16", "f32", "f32", "row", "row"),
+    "bf16-bf16-row-column": ("bf16", "f32", "bf16", "row", "column"),
+    "bf16-bf16-column-row": ("bf16", "f32", "bf16", "column", "row"),
+    "bf16-bf16-column-column": ("bf16", "f32", "bf16", "column", "column"),
 }
 PIPELINE, TARGET = "wgmma", "sm_90a"
 FACTOR, EARLY_FACTOR = 1.5, 2.0
@@ -52,17 +55,18 @@ def payload(problem: Drawn, types: Types) -> str:
 
     Args:
         problem: its size.
-        types: of elements, accumulator and C, and the layout of B.
+        types: of elements, accumulator and C, and the layouts of A and B.
     """
     from stepladder.payload.writing import matmul_text
 
-    element, accumulator, stored, b_layout = types
+    element, accumulator, stored, a_layout, b_layout = types
     return matmul_text(
         *problem.size,
         a_type=element,
         b_type=element,
         acc_type=accumulator,
         c_type=stored,
+        a_layout=a_layout,
         b_layout=b_layout,
         accumulate=False,
     )
@@ -84,7 +88,7 @@ def plan(
 
     Args:
         problem: its size.
-        types: of elements, accumulator and C, and the layout of B.
+        types: of elements, accumulator and C, and the layouts of A and B.
         everything: all candidates, not only the model's first ones.
         folder: of the bundles.
         swapped: also the model's first settings of exchanged operands, at places from SWAPPED on.

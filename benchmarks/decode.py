@@ -79,7 +79,7 @@ def measure(args: argparse.Namespace) -> None:
     Args:
         args: of the command line.
     """
-    types = ("bf16", "f32", "bf16", args.layout)
+    types = ("bf16", "f32", "bf16", "row", args.layout)
     series = Series(
         Path(args.result),
         problems(args.rows, args.others),

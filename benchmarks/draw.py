@@ -30,6 +30,9 @@ TAIL_SEED, TAIL_COUNT = 20261124, 60
 EDGE_SEED, EDGE_COUNT = 20261125, 60
 FRESH_SEED, FRESH_COUNT = 20261201, 96
 LONG_SEED, LONG_COUNT = 20261202, 40
+STREAMED_SEED, STREAMED_COUNT = 20261220, 27
+# Bytes of 16-bit operands and C that are read from HBM at every launch, some or all of them.
+STREAMED_BYTES = (20e6, 160e6)
 # Bytes of 16-bit operands and C that the L2 cache of an H200 holds in part.
 EDGE_BYTES = (18e6, 90e6)
 
@@ -74,6 +77,9 @@ SLOW: tuple[_Size, ...] = (
     (64, 5512, 104),
     (700, 1536, 6912),
     (256, 2560, 6144),
+    (96, 6144, 8192),
+    (128, 5632, 2048),
+    (192, 6144, 6144),
 )
 
 
@@ -229,6 +235,17 @@ def draw_slow(count: int = len(SLOW)) -> list[Drawn]:
     return [Drawn("slow", *size, False) for size in SLOW[:count]]
 
 
+def draw_streamed(count: int = STREAMED_COUNT, seed: int = STREAMED_SEED) -> list[Drawn]:
+    """Returns `count` different problems of which one operand is read from HBM and has a few tiles beside it, none of
+    them in `draw()`.
+
+    Args:
+        count: of problems.
+        seed: the same seed gives the same problems; a longer list begins with the shorter one.
+    """
+    return _others("streamed", count, seed, _streamed)
+
+
 def _others(kind: str, count: int, seed: int, size: Callable[[random.Random, int], _Size | None]) -> list[Drawn]:
     """Returns different problems that are not in `draw()`; `size` gives that of a place, or None to draw again."""
     rng = random.Random(seed)
@@ -246,6 +263,13 @@ def _edge(rng: random.Random, place: int) -> _Size | None:
     rows = (8, 256) if place % 3 else (512, 4096)
     m, n, k = log_uniform(rng, *rows, 8), log_uniform(rng, 1024, 18432, 8), log_uniform(rng, 768, 12288, 8)
     return (m, n, k) if EDGE_BYTES[0] < 2.0 * (m * k + k * n + m * n) < EDGE_BYTES[1] else None
+
+
+def _streamed(rng: random.Random, place: int) -> _Size | None:
+    few, wide = rng.choice((48, 64, 96, 128, 160, 192, 256, 320, 384, 512)), log_uniform(rng, 2048, 14336, 64)
+    k = log_uniform(rng, 2048, 12288, 64)
+    m, n = (few, wide) if place % 3 else (wide, few)
+    return (m, n, k) if STREAMED_BYTES[0] < 2.0 * (m * k + k * n + m * n) < STREAMED_BYTES[1] else None
 
 
 def _long(rng: random.Random) -> tuple[int, int, int]:

@@ -38,7 +38,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 from choice_plan import PIPELINE, TARGET, TYPES, Job, Types, payload, plan
 from choice_timing import Gpu
 from common import main_of_parts, new_parser, run
-from draw import COUNT, Drawn, draw, draw_edge, draw_fresh, draw_long, draw_slow, draw_tail, draw_thin
+from draw import COUNT, Drawn, draw, draw_edge, draw_fresh, draw_long, draw_slow, draw_streamed, draw_tail, draw_thin
 from measured_kernels import write_table
 from model_report import DEFAULT, FIRST, MOST, report
 
@@ -50,6 +50,7 @@ DRAWS = {
     "fresh": draw_fresh,
     "long": draw_long,
     "slow": draw_slow,
+    "streamed": draw_streamed,
 }
 GROUP = 30
 _KEPT = "kernels.pickle"  # of a group, in its folder
@@ -153,7 +154,7 @@ def _row(built: Built, own: float, cublas: float) -> list[Any]:
 
 
 def _head(types: Types, card: dict[str, Any], what: str = WHAT) -> dict[str, Any]:
-    element, accumulator, stored, b_layout = types
+    element, accumulator, stored, a_layout, b_layout = types
     return {
         "schema_version": 1,
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
@@ -166,7 +167,7 @@ def _head(types: Types, card: dict[str, Any], what: str = WHAT) -> dict[str, Any
             "acc_type": accumulator,
             "c_type": stored,
             "accumulate": False,
-            "a_layout": "row",
+            "a_layout": a_layout,
             "b_layout": b_layout,
         },
         "pipeline": PIPELINE,

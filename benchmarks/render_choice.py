@@ -30,8 +30,8 @@ DRAWS = {
     "default_fresh_bf16-bf16": "another draw",
     "default_fresh_four_bf16-bf16": AGAIN,
 }
-# Draws of their own, with the constants before and after a fit: that of the series of long reductions, and that of
-# three draws of all kinds.
+# Draws of their own, with the constants before and after a fit: that of the series of long reductions, that of three
+# draws of all kinds, and that of the series of operands from HBM.
 REFITTED = {
     ("default_third", "bf16-bf16"): "a third draw",
     ("default_long", "bf16-bf16"): "long reductions",
@@ -41,6 +41,10 @@ REFITTED_AGAIN = {
     ("default_long_second", "bf16-bf16"): "long reductions",
     ("default_fifth", "f16-f32"): "a fifth draw, f16 -> f32",
     ("default_sixth", "bf16-bf16"): "a sixth draw",
+}
+REFITTED_LAST = {
+    ("default_seventh", "bf16-bf16"): "a seventh draw",
+    ("default_streamed", "bf16-bf16"): "an operand from HBM",
 }
 CHOICES = {"default": (-1,), "best of four": range(4)}
 
@@ -321,6 +325,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     "default choices": defaults_table,
     "refitted choices": lambda: refitted_table(REFITTED),
     "refitted again": lambda: refitted_table(REFITTED_AGAIN, KINDS),
+    "refitted last": lambda: refitted_table(REFITTED_LAST, KINDS),
     "decode": decode_table,
     "decode early": early_table,
     "decode early column": lambda: early_table("_column"),

@@ -239,17 +239,22 @@ func.func @tall_f16(%C: memref<128x16xf16>) {
 
 // -----
 
-// A matrix that the epilogue adds is copied to both boxes in the second k step, and read from there.
+// A matrix that the epilogue adds is copied to both boxes, in the fourth and the sixth of eight k steps, and read from
+// there.
 // CHECK-LABEL: func.func @copied(
 // CHECK: [[boxes:%.+]] = memref.alloc() {operand_c} : memref<2x2x64x64xf16,
-// CHECK: scf.for [[k:%.+]] = %c0 to %c192 step %c64
-// CHECK: [[second:%.+]] = arith.cmpi eq, [[k]], %c64 : index
-// CHECK-NEXT: scf.if [[second]] {
+// CHECK: scf.for [[k:%.+]] = %c0 to %c512 step %c64
+// CHECK: [[fourth:%.+]] = arith.cmpi eq, [[k]], %c192 : index
+// CHECK-NEXT: scf.if [[fourth]] {
 // CHECK: nvvm.cp.async.bulk.wait_group 0 {read}
 // CHECK: nvvm.barrier id = %{{.*}} number_of_threads = %c128_i32
-// CHECK-COUNT-8: nvgpu.device_async_copy %D[%{{.*}}, %{{.*}}], %{{.*}}[%{{.*}}, %{{.*}}], 8 {bypassL1}
-// CHECK-NOT: nvgpu.device_async_copy
-// CHECK: nvvm.cp.async.commit.group
+// CHECK-COUNT-4: nvgpu.device_async_copy %D[%{{.*}}, %{{.*}}], %{{.*}}[%{{.*}}, %{{.*}}], 8 {bypassL1}
+// CHECK-NEXT: nvvm.cp.async.commit.group
+// CHECK: [[sixth:%.+]] = arith.cmpi eq, [[k]], %c320 : index
+// CHECK-NEXT: scf.if [[sixth]] {
+// CHECK-NOT: nvvm.cp.async.bulk.wait_group
+// CHECK-COUNT-4: nvgpu.device_async_copy %D[%{{.*}}, %{{.*}}], %{{.*}}[%{{.*}}, %{{.*}}], 8 {bypassL1}
+// CHECK-NEXT: nvvm.cp.async.commit.group
 // CHECK-NOT: nvvm.cp.async.bulk.wait_group
 // CHECK: nvvm.cp.async.wait.group 0
 // CHECK-NEXT: nvvm.barrier
@@ -265,12 +270,12 @@ func.func @copied(%C: memref<64x128xf16>, %D: memref<64x128xf16>) {
   %c1 = arith.constant 1 : index
   %c64 = arith.constant 64 : index
   %c128 = arith.constant 128 : index
-  %c192 = arith.constant 192 : index
+  %c512 = arith.constant 512 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c128, %sy = %c1, %sz = %c1) {
     %tile = memref.alloc() {operand_c} : memref<64x128xf32, #space>
     %zeros = nvgpu.warpgroup.mma.init.accumulator -> !wide
-    %sums = scf.for %k = %c0 to %c192 step %c64 iter_args(%sum = %zeros) -> (!wide) {
+    %sums = scf.for %k = %c0 to %c512 step %c64 iter_args(%sum = %zeros) -> (!wide) {
       scf.yield %sum : !wide
     }
     nvgpu.warpgroup.mma.store %sums, %tile : !wide to memref<64x128xf32, #space>

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cost_model_settings import H200, TILE, WARP_TILE, columns, predicted, size
 from stepladder.pipeline.cost_model import epilogues, gpu, loading, terms, warp, warpgroup
-from stepladder.pipeline.cost_model.columns import Columns
+from stepladder.pipeline.cost_model.columns import Coded, Columns
 from stepladder.pipeline.cost_model.constants import CONSTANTS, WARPGROUP
 from stepladder.pipeline.expressions import ExpressionError, Scope, evaluate
 from stepladder.runtime.errors import StepladderError
@@ -36,7 +36,7 @@ EXPRESSIONS = (
 @given(st.lists(st.tuples(*NAMES.values()), min_size=1, max_size=6), st.sampled_from(EXPRESSIONS))
 def test_columns_agree_with_expressions_one_by_one(rows: list[tuple[int, int, str]], text: str) -> None:
     derived = {"derived": "a / b if word == 'y' else b"}
-    values = {name: np.array(column) for name, column in zip(NAMES, zip(*rows))}
+    values = {name: Coded.of(np.array(column)) for name, column in zip(NAMES, zip(*rows))}
     try:
         found = Columns(values, derived, len(rows)).evaluate(text)
     except ExpressionError:
@@ -50,6 +50,21 @@ def test_columns_agree_with_expressions_one_by_one(rows: list[tuple[int, int, st
             continue
         assert np.broadcast_to(found.valid, (len(rows),))[index]
         assert np.broadcast_to(found.value, (len(rows),))[index] == expected
+
+
+def test_settings_are_grouped_by_some_knobs() -> None:
+    numbers, words = np.array([7, -2, 7, 7, 1 << 20]), np.array(["x", "y", "x", "y", "x"])
+    values = {"a": Coded.of(numbers), "b": np.arange(5), "word": Coded.of(words), "same": 3}
+    knobs = Columns(values, {}, 5)
+    for names in (["a"], ["word"], ["a", "word", "same", "unbound"], ["same"]):
+        some, group = knobs.grouped(names)
+        pairs = list(zip(*(np.broadcast_to(knobs.column(name), 5).tolist() for name in names if name in values)))
+        assert some.count == len(set(pairs))
+        assert [tuple(some.value(name, int(one)) for name in names if name in values) for one in group] == pairs
+    assert knobs.equals("word", "y", "x").tolist() == [False, True, False, True, False]
+    assert knobs.floats("a").tolist() == numbers.tolist() and knobs.value("word", 1) == "y"
+    nothing, group = knobs.take(np.zeros(5, bool)).grouped(["a", "word"])
+    assert nothing.count == len(group) == 0
 
 
 def test_a_name_derived_from_itself_holds_for_no_setting() -> None:

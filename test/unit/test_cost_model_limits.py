@@ -93,14 +93,35 @@ def test_rows_in_two_lines_take_longer_outside_of_clusters() -> None:
     assert predicted(turned, slow, block_n=176)["TMA"] == predicted(turned, fast, block_n=176)["TMA"]
 
 
-def test_splits_in_global_memory_show_a_part_of_the_time_of_hbm() -> None:
-    problem, settings = size(512, 512, 60000), {"split_k": 4, "persistent_blocks": 0, "epilogue": "registers"}
-    hidden, shown = with_constants(hbm_split=0.0), with_constants(hbm_split=0.5)
-    slow, fast = (
-        predicted(problem, card, split_k_workspace=["memory", "cluster"], **settings) for card in (shown, hidden)
+def test_partial_accumulators_leave_l2_where_it_does_not_hold_the_operands() -> None:
+    none, twice = (with_constants(hbm_halves=0.0, hbm_partial=times) for times in (0.0, 2.0))
+    settings = {"split_k": 4, "split_k_workspace": ["memory", "cluster"], "persistent_blocks": 0}
+    large, small = (
+        [predicted(size(512, 512, k), card, **settings, epilogue="registers")["HBM"] for card in (none, twice)]
+        for k in (60000, 8000)
     )
-    more = slow["total"] - fast["total"]
-    assert more == pytest.approx([0.5 * slow["HBM"][0], 0])
+    partial, others = 4 * 4 * 512 * 512, 2 * 512 * (60000 + 60000 + 512)
+    assert large[1] / large[0] == pytest.approx([1 + 2 * partial / others, 1])
+    assert list(small[0]) == list(small[1]) == [0, 0]
+
+
+def test_tiles_from_hbm_that_several_clusters_read_come_into_both_halves_of_l2() -> None:
+    once, twice = (with_constants(hbm_halves=part) for part in (0.0, 1.0))
+    problem = size(192, 5632, 16384)  # three rows of tiles, and weights that L2 does not hold
+    settings = {"block_m": 64, "block_n": 128, "cluster_m": [1, 3, 1], "cluster_n": [1, 1, 2]}
+    times = [predicted(problem, card, **settings)["HBM"] for card in (once, twice)]
+    # The weights take 2 - 2^-2 times as long; blocks of a cluster share them, but not those of a row of tiles.
+    assert times[1] / times[0] == pytest.approx([1.75, 1.0, 1.75], abs=0.02)
+
+
+def test_reductions_follow_the_last_loads_from_hbm() -> None:
+    hidden, shown = (with_constants(hbm_end=part) for part in (0.0, 1.0))
+    settings = {"block_m": 64, "block_n": 256, "split_k": 2, "split_k_workspace": "memory", "persistent_blocks": 0}
+    few, many = size(64, 16384, 16384), size(64, 64, 16384)  # weights from HBM, and from L2
+    for problem, expected in ((few, 1.0), (many, 0.0)):
+        before, after = (predicted(problem, card, **settings, epilogue="registers") for card in (hidden, shown))
+        end = after["reduction"][0] + after["epilogue"][0]
+        assert after["total"][0] - before["total"][0] == pytest.approx(expected * end, abs=0.1 * end)
 
 
 def test_tall_tiles_and_the_ping_pong_schedule_take_longer() -> None:
@@ -144,8 +165,9 @@ def test_blocks_wait_for_many_splits() -> None:
 def test_a_width_that_was_not_measured_has_to_be_faster_by_more() -> None:
     space, facts = pipeline_space("wgmma"), facts_of("wgmma", 1024, 72 * 16, 1024, c_type="f16")
     measured = replace(H200, measured_widths={WARPGROUP: (64, 128)})
-    plain = ranking.rank(space, facts, False, replace(H200, measured_widths={}), {})
-    careful = ranking.rank(space, facts, False, measured, {})
+    given = {"split_k_workspace": "cluster"}  # others have cautions of their own
+    plain = ranking.rank(space, facts, False, replace(H200, measured_widths={}), given)
+    careful = ranking.rank(space, facts, False, measured, given)
     assert list(np.diff(plain.times["total"][plain.order]) >= 0).count(False) == 0
     widths = careful.columns.floats("block_n")[careful.order]
     total = careful.times["total"][careful.order] * np.where(np.isin(widths, (64, 128)), 1.0, 1.04)

@@ -39,8 +39,8 @@ def test_ranking_is_of_everything_and_takes_each_rule_once(monkeypatch: pytest.M
     assert len(ranked) > 3000
     assert len(calls) < 8 * (len(knobs.rules) + len(knobs.derived) + 20)
     assert seconds < 2.0  # a tenth of a second by itself; other processes may have the cores
-    total = ranked.times["total"][ranked.order]
-    assert (np.diff(total) >= 0).all()
+    order = ranked.order[ranked.columns.equals("split_k_workspace", "cluster", "cluster")[ranked.order]]
+    assert (np.diff(ranked.times["total"][order]) >= 0).all()  # settings of other workspaces have cautions
 
 
 def test_a_setting_of_which_every_other_knob_is_given_is_ranked() -> None:
@@ -65,7 +65,7 @@ def test_what_is_ranked_is_what_the_engine_accepts(name: str) -> None:
     found = space.feasible(knobs, facts, fixed, search)
     accepted = {
         tuple(
-            int(np.broadcast_to(found.values[option], (found.count,))[index])
+            int(np.broadcast_to(found.column(option), (found.count,))[index])
             for option in sorted({"block_m", "block_n", "consumer_warpgroups", "warp_m", "stages"} & set(knobs.options))
         )
         for index in range(found.count)
@@ -100,7 +100,7 @@ def test_knobs_that_are_given_stay() -> None:
         {"target": "sm_90a", "block_m": 192, "epilogue_stages": 4},
     )
     assert len(ranked) and "block_m" not in ranked.first(1)[0].knobs
-    assert set(np.unique(ranked.columns.values["block_m"])) == {192}
+    assert set(np.unique(ranked.columns.column("block_m"))) == {192}
 
 
 def test_first_candidates_differ_in_more_than_details() -> None:
@@ -200,6 +200,13 @@ def test_few_rows_of_a_long_k_take_no_tiles_of_192_columns(rows: int) -> None:
     """192 columns, reduced in memory, are predicted to be fastest, and were 5% to 9% slower than what is chosen."""
     _, first = _orientations(rows, 8192, 28672)
     assert first[0].knobs["block_m"] != 192
+
+
+def test_splits_in_global_memory_take_one_wave() -> None:
+    """14 splits of 28 tiles are three waves, and took 1.5 times as long as predicted."""
+    _, first = _orientations(896, 896, 45504)
+    for candidate in first[:2]:
+        assert candidate.knobs["split_k"] > 1 and candidate.waves <= 1
 
 
 @pytest.mark.parametrize("side", [1024, 2048, 4096, 8192, 16384])

@@ -232,7 +232,7 @@ def test_decode_reports_ratios_and_fractions_of_the_rate_of_memory(
         [8, 4096, 4096, "Llama 3 8B", False, place, "model", *knobs, 0.0, own, 12.0]
         for place, own in ((-1, 10.0), (0, 8.0))
     ]
-    head = _head(("bf16", "f32", "bf16", "column"), {"name": "NVIDIA H200", "copied_gb_per_second": 4200.0})
+    head = _head(("bf16", "f32", "bf16", "row", "column"), {"name": "NVIDIA H200", "copied_gb_per_second": 4200.0})
     write_table(tmp_path / "decode.json", head, list(COLUMNS), rows)
     decode.main(["report", str(tmp_path / "decode.json")])
     first, default, best = capsys.readouterr().out.splitlines()

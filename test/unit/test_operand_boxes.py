@@ -16,6 +16,7 @@ STEP = "tma_store_epilogue"
 # By name: knobs, m, n and k, and the type of the matrix and of C.
 CASES = {
     "both boxes": ({**TILES, "block_n": 128}, (128, 128, 96), "bf16"),
+    "in different steps": ({**TILES, "block_n": 128}, (64, 128, 256), "bf16"),
     "first of two": ({**TILES, "block_n": 64, "epilogue_stages": 1}, (128, 128, 96), "f32"),
     "edges": ({**TILES, "consumer_warpgroups": 2, "block_m": 128, "block_n": 64}, (200, 88, 72), "bf16"),
     "ping-pong": ({**TILES, "schedule": "pingpong"}, (256, 64, 64), "f32"),
@@ -55,6 +56,7 @@ def test_right_from_boxes(case: str) -> None:
     "case, without",
     [
         ("both boxes", "nvvm.cp.async.wait.group 0"),
+        ("in different steps", "nvvm.cp.async.wait.group 0"),
         ("ping-pong", "nvvm.cp.async.bulk.wait_group 0 {read}"),
         ("stores by warps", "nvvm.cp.async.bulk.wait_group 0 {read}"),
         ("stores by warps", "nvvm.bar.warp.sync"),

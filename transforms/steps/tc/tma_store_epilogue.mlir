@@ -11,8 +11,9 @@
 // `stmatrix.trans`.
 //
 // A matrix that the epilogue reads, such as that of a residual connection, is as large as C. It is copied by `cp.async`
-// to the boxes of C in the second k step, when TMA has read the previous tile from them, and arrives during the main
-// loop. Threads read their pairs from a box before they write C to it. With `epilogue_stages` less than the boxes of a
+// to the boxes of C during the main loop, when TMA has read the previous tile from them. The copies of one box follow
+// those of the other, evenly over the k steps: all at once, the MMAs would wait for tiles of A and B behind them.
+// Threads read their pairs from a box before they write C to it. With `epilogue_stages` less than the boxes of a
 // tile, the remaining ones are loaded to registers (`hoist_operand_loads`).
 //
 // With `store_threads = 32`, each warp stores its 16 rows of a box by itself: the barriers below become those of a

@@ -105,7 +105,10 @@ class OperandBoxes:
         self.argument = found.elementwise.body.arguments[operand]
 
     def create_copies(self, loop: ir.Operation, first_barrier: int, is_leader: Callable[[], ir.Value]) -> None:
-        """Creates the copies of a tile at the end of its second k step, after TMA has read the previous tile.
+        """Creates the copies of a tile: one box after the other, evenly over the main loop.
+
+        The copies take from the rate at which L2 fills the stages; all at once, the MMAs would wait for these. TMA has
+        read the previous tile before the first copy, which is in the second k step or later.
 
         Args:
             loop: over k (`find_loop`).
@@ -116,18 +119,36 @@ class OperandBoxes:
             view = producer(value)
             if view is not None and view.block == loop.block and loop.is_before_in_block(view):
                 move_with_operands(view, loop)
-        lower, _, step = bounds_over_k(loop)
-        body, i32 = body_of(loop), ir.IntegerType.get_signless(32)
+        lower, upper, step = bounds_over_k(loop)
+        body = body_of(loop)
         with ir.InsertionPoint(terminator_of(body)), loop.location:
-            with create_if(equal(body.arguments[0], index(lower + step))):
-                with create_if(is_leader()):
-                    nvvm.cp_async_bulk_wait_group(0, read=True)
-                warpgroup = threads.warpgroup_id()
-                barrier = arith.addi(arith.index_cast(i32, warpgroup), integer(first_barrier, 32))
-                nvvm.barrier(barrier_id=barrier, number_of_threads=integer(WARPGROUP, 32))
-                for number in range(self.count):
-                    self._copy(number, self.boxes.box(warpgroup, number))
-                nvvm.cp_async_commit_group()
+            for place, numbers in self._places(-(-(upper - lower) // step)).items():
+                with create_if(equal(body.arguments[0], index(lower + place * step))):
+                    warpgroup = threads.warpgroup_id()
+                    if 0 in numbers:
+                        self._wait_for_boxes(warpgroup, first_barrier, is_leader)
+                    for number in numbers:
+                        self._copy(number, self.boxes.box(warpgroup, number))
+                    nvvm.cp_async_commit_group()
+
+    def _places(self, steps: int) -> dict[int, list[int]]:
+        """Returns the numbers of the boxes that are copied in a k step, by the number of the step.
+
+        Args:
+            steps: of the loop, two or more.
+        """
+        places: dict[int, list[int]] = {}
+        for number in range(self.count):
+            places.setdefault(1 + (number + 1) * (steps - 2) // (self.count + 1), []).append(number)
+        return places
+
+    def _wait_for_boxes(self, warpgroup: ir.Value, first_barrier: int, is_leader: Callable[[], ir.Value]) -> None:
+        """Creates the wait until TMA has read the previous tile, for all threads of the warpgroup."""
+        with create_if(is_leader()):
+            nvvm.cp_async_bulk_wait_group(0, read=True)
+        i32 = ir.IntegerType.get_signless(32)
+        barrier = arith.addi(arith.index_cast(i32, warpgroup), integer(first_barrier, 32))
+        nvvm.barrier(barrier_id=barrier, number_of_threads=integer(WARPGROUP, 32))
 
     def _copy(self, number: int, box: ir.Value) -> None:
         """Creates the copies of a box, whose units the threads take in turn.

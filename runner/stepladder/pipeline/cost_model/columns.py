@@ -22,7 +22,61 @@ from stepladder.pipeline.expressions import (
 )
 
 Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Coded:
+    """A column of few different values, as their places in a list: short to copy, and few values to compare with.
+
+    Args:
+        options: the values, an array.
+        codes: of each setting, the place of its value.
+    """
+
+    options: Array
+    codes: Array
+
+    @classmethod
+    def of(cls, values: Array) -> Coded:
+        """Returns a column of values.
+
+        Args:
+            values: one a setting.
+        """
+        if values.dtype.kind != "i" or not values.size or values.min() < 0 or values.max() >= _TABLE:
+            return cls(*np.unique(values, return_inverse=True))
+        options, codes = _numbered(values, int(values.max()) + 1)
+        return cls(options, codes)
+
+    def take(self, chosen: Array) -> Coded:
+        """Returns the values of some settings.
+
+        Args:
+            chosen: an array of bool, one a setting, or of indices of settings.
+        """
+        return Coded(self.options, self.codes[chosen])
+
+    @functools.cached_property
+    def values(self) -> Array:
+        """Returns the values as an array."""
+        return self.options[self.codes]
+
+    @functools.cached_property
+    def floats(self) -> Array:
+        """Returns the values as floating-point numbers."""
+        return self.options.astype(float)[self.codes]
+
+
 Column = Array | Value
+# Numbers up to which a table tells those that occur; beyond, they are sorted.
+_TABLE = 1 << 16
+
+
+def _numbered(values: Array, most: int) -> tuple[Array, Array]:
+    """Returns the numbers that occur among values from 0 to `most` - 1, and the place of each value among them."""
+    occurs = np.zeros(most, bool)
+    occurs[values] = True
+    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[values]
 
 
 @dataclass(frozen=True)
@@ -87,12 +141,12 @@ class Columns:
     """Knobs as columns, facts as single values, and the names derived from both, evaluated when first asked for.
 
     Args:
-        values: knobs and facts: an array with one value a setting, or one value for all settings.
+        values: knobs and facts: an array or a coded column with one value a setting, or one value for all settings.
         derived: name -> expression.
         count: the number of settings.
     """
 
-    def __init__(self, values: Mapping[str, Column], derived: Mapping[str, str], count: int) -> None:
+    def __init__(self, values: Mapping[str, Column | Coded], derived: Mapping[str, str], count: int) -> None:
         self.values = dict(values)
         self.derived = derived
         self.count = count
@@ -126,7 +180,54 @@ class Columns:
         """
         if name not in self and default is not None:
             return np.asarray(default, float)
-        return np.asarray(self.column(name), float)
+        value = self.values.get(name)
+        return value.floats if isinstance(value, Coded) else np.asarray(self.column(name), float)
+
+    def equals(self, name: str, word: str, default: str) -> Array:
+        """Returns which settings have a word as the value of a knob.
+
+        Args:
+            name: of the knob.
+            word: the value.
+            default: for pipelines that lack the knob.
+        """
+        value = self.values.get(name)
+        if isinstance(value, Coded):
+            return (value.options == word)[value.codes]
+        return np.asarray(np.asarray(self.column(name, default)) == word)
+
+    def value(self, name: str, index: int) -> Value:
+        """Returns the value of a knob or a fact of one setting.
+
+        Args:
+            name: of the knob or fact.
+            index: of the setting.
+        """
+        value = self.values[name]
+        if isinstance(value, Coded):
+            return value.options[value.codes[index]].item()
+        return value[index].item() if isinstance(value, Array) else value
+
+    def grouped(self, names: Collection[str]) -> tuple[Columns, Array]:
+        """Returns one setting of each combination of values of some knobs, and for each setting its combination: what
+        depends on these knobs alone is evaluated for few settings.
+
+        Args:
+            names: of knobs; those with one value for all settings, or none yet, make no difference.
+        """
+        key, most = np.zeros(self.count, np.int64), 1
+        for value in (self.values[name] for name in sorted(names) if name in self.values):
+            if not isinstance(value, Coded | Array):
+                continue
+            coded = value if isinstance(value, Coded) else Coded.of(value)
+            key, most = key * len(coded.options) + coded.codes, most * len(coded.options)
+            if most > _TABLE:
+                found, key = np.unique(key, return_inverse=True)
+                most = len(found)
+        found, combination = _numbered(key, most)
+        some = np.empty(len(found), np.int64)
+        some[combination] = np.arange(self.count)
+        return self.take(some), combination
 
     def take(self, chosen: Array) -> Columns:
         """Returns the settings that a mask or an array of indices chooses.
@@ -134,11 +235,16 @@ class Columns:
         Args:
             chosen: an array of bool, one a setting, or of indices of settings.
         """
-        values = {name: value[chosen] if isinstance(value, Array) else value for name, value in self.values.items()}
+        values = {
+            name: value.take(chosen)
+            if isinstance(value, Coded)
+            else (value[chosen] if isinstance(value, Array) else value)
+            for name, value in self.values.items()
+        }
         count = int(np.count_nonzero(chosen)) if chosen.dtype == bool else len(chosen)
         return Columns(values, self.derived, count)
 
-    def with_knob(self, name: str, value: Column, dependent: Collection[str]) -> Columns:
+    def with_knob(self, name: str, value: Column | Coded, dependent: Collection[str]) -> Columns:
         """Returns the settings with one more knob. What does not depend on it is evaluated once for all its values.
 
         Args:
@@ -164,7 +270,8 @@ class Columns:
 
     def _named(self, name: str) -> Result:
         if name in self.values:
-            return Result(self.values[name])
+            value = self.values[name]
+            return Result(value.values if isinstance(value, Coded) else value)
         if name not in self.derived:
             raise UnknownName(name)
         if self._without is not None and name not in self._dependent:

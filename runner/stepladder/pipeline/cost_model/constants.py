@@ -55,9 +55,15 @@ CONSTANTS: dict[str, dict[str, Constant]] = {
         "held": Constant(0.5, 2.5, "k steps of the matrix unit for which a stage is in use"),
         "step": Constant(0.0, 0.08, "us of 128 bytes of k besides: barriers"),
         "hbm": Constant(0.65, 0.95, "rate of HBM, as a fraction of its peak"),
-        "hbm_split": Constant(0.0, 0.5, "part of HBM's time that shows where global memory reduces splits of k"),
         "hbm_cluster": Constant(0.0, 0.3, "part by which that is higher where blocks of a cluster read side by side"),
+        "hbm_halves": Constant(
+            0.0, 2.0, "part by which HBM takes longer for tiles that both halves of the L2 cache read from it"
+        ),
         "hbm_idle": Constant(0.0, 1.0, "part by which HBM takes longer where all other multiprocessors are idle"),
+        "hbm_end": Constant(0.0, 1.0, "part of the last wave's reduction and epilogue that follows its loads from HBM"),
+        "hbm_partial": Constant(
+            0.0, 4.0, "times that HBM takes partial accumulators in global memory where L2 does not hold the operands"
+        ),
         "cached": Constant(0.3, 1.1, "part of the L2 cache that holds operands from launch to launch"),
         "cached_in_place": Constant(
             0.3, 1.3, "the same without dependent launch, where blocks return to their multiprocessors"

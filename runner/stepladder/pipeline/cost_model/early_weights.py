@@ -155,19 +155,19 @@ def accepted(knobs: Columns, size: Size, gpu: Gpu) -> Array:
     """
     persistent, partial = knobs.floats(_PERSISTENT, 0), knobs.floats("block_m") % _ROWS
     if size.products > 1:
-        few = (size.m <= _MORE) & (size.n > size.m) & (np.asarray(knobs.column("epilogue", "registers")) == "registers")
+        few = (size.m <= _MORE) & (size.n > size.m) & knobs.equals("epilogue", "registers", "registers")
     else:
         few = (size.n <= _FEW) & (size.n <= knobs.floats("block_n")) & (size.m > size.n)
     return (
         few
-        & (np.asarray(knobs.column("schedule", "cooperative")) == "cooperative")
-        & (np.asarray(knobs.column("tile_scheduler", "data_parallel")) == "data_parallel")
+        & knobs.equals("schedule", "cooperative", "cooperative")
+        & knobs.equals("tile_scheduler", "data_parallel", "data_parallel")
         & (knobs.floats("cluster_m", 1) * knobs.floats("cluster_n", 1) == 1)
         & (knobs.floats("epilogue_stages", _EPILOGUE_STAGES) == _EPILOGUE_STAGES)
-        & (np.asarray(knobs.column("epilogue", "tma")) != "rows")
+        & ~knobs.equals("epilogue", "rows", "tma")
         & (knobs.floats(_BLOCKS, 1) <= 2)
         & ((persistent == 0) | (persistent == gpu.multiprocessors))
-        & (np.asarray(knobs.column("split_k_workspace", "cluster")) == "cluster")
+        & knobs.equals("split_k_workspace", "cluster", "cluster")
         & (knobs.floats("block_m") <= _WARPGROUP_ROWS * knobs.floats("consumer_warpgroups", 1))
         & (
             (knobs.floats("split_k", 1) > 1)

@@ -47,14 +47,14 @@ def writes_elements(knobs: Columns, size: Size) -> Array:
         knobs: with the epilogue, the splits and where they are reduced.
         size: of the product, with the layout of C.
     """
-    by_tma = np.asarray(knobs.column("epilogue", "registers")) == "tma"
-    in_cluster = np.asarray(knobs.column("split_k_workspace", "cluster")) == "cluster"
+    by_tma = knobs.equals("epilogue", "tma", "registers")
+    in_cluster = knobs.equals("split_k_workspace", "cluster", "cluster")
     return np.asarray((size.c_layout == "column") & ~by_tma & ~((knobs.floats("split_k", 1) > 1) & in_cluster))
 
 
 def _rows_of_warpgroup(knobs: Columns) -> Array:
     """Returns how many rows of a tile a warpgroup writes."""
-    pingpong = np.asarray(knobs.column("schedule", "cooperative")) == "pingpong"
+    pingpong = knobs.equals("schedule", "pingpong", "cooperative")
     return knobs.floats("block_m") / np.where(pingpong, 1.0, knobs.floats("consumer_warpgroups", 1))
 
 
@@ -62,13 +62,11 @@ def _store_rate(knobs: Columns, size: Size) -> Array:
     """Returns the rate at which a warpgroup stores its rows, as a fraction of that by TMA, but for elements of a
     transposed C. Stores by whole rows have a part of each row that the buffer holds to begin and to end: as much as
     another line."""
-    epilogue = np.asarray(knobs.column("epilogue", "registers"))
+    by_tma, by_rows = (knobs.equals("epilogue", kind, "registers") for kind in ("tma", "rows"))
     is_single = size.c_layout == "row" and size.out_bytes == 2 and size.n % 2 == 1
     run = np.minimum(knobs.floats("block_n") * size.out_bytes, knobs.floats("epilogue_stages", 2) * LINE_BYTES)
     from_registers = _FROM_REGISTERS * np.where(is_single, _SINGLY, 1.0)
-    return np.where(
-        epilogue == "tma", 1.0, np.where(epilogue == "rows", _BY_ROWS / (1 + LINE_BYTES / run), from_registers)
-    )
+    return np.where(by_tma, 1.0, np.where(by_rows, _BY_ROWS / (1 + LINE_BYTES / run), from_registers))
 
 
 def shared_lines(knobs: Columns, size: Size) -> Array:
@@ -111,8 +109,8 @@ def epilogue_time(
     Returns:
         Microseconds.
     """
-    by_tma, by_rows = (np.asarray(knobs.column("epilogue", "registers")) == kind for kind in ("tma", "rows"))
-    pingpong = np.asarray(knobs.column("schedule", "cooperative")) == "pingpong"
+    by_tma, by_rows = (knobs.equals("epilogue", kind, "registers") for kind in ("tma", "rows"))
+    pingpong = knobs.equals("schedule", "pingpong", "cooperative")
     writers = np.where(pingpong, 1.0, knobs.floats("consumer_warpgroups", 1))
     bytes_ = knobs.floats("block_m") * knobs.floats("block_n") * size.out_bytes * (2 if size.accumulate else 1)
     bytes_ = bytes_ / knobs.floats("split_k", 1)
@@ -150,7 +148,7 @@ def elementwise_time(knobs: Columns, size: Size) -> Array:
     rows, is_column = _rows_of_warpgroup(knobs), size.c_layout == "column"
     row_bytes = knobs.floats("block_n") * size.out_bytes
     boxes = np.where(is_column, rows / INSTRUCTION_ROWS, row_bytes / widest_box(row_bytes))
-    boxes = np.where(np.asarray(knobs.column("epilogue", "registers")) == "tma", boxes, 0.0)
+    boxes = np.where(knobs.equals("epilogue", "tma", "registers"), boxes, 0.0)
     elements = rows * knobs.floats("block_n") / _WARPGROUP_THREADS / knobs.floats("split_k", 1)
     turned = size.read_matrices * (_TURNED_ELEMENT if is_column else 0.0)
     return _OPERANDS + _BOX * boxes + (_ELEMENT + turned) * elements
@@ -170,7 +168,7 @@ def reduction_time(knobs: Columns, constants: dict[str, float]) -> Array:
         Microseconds; 0 for settings without splits or stream-K.
     """
     split = knobs.floats("split_k", 1)
-    in_cluster = np.asarray(knobs.column("split_k_workspace", "cluster")) == "cluster"
+    in_cluster = knobs.equals("split_k_workspace", "cluster", "cluster")
     elements = knobs.floats("block_m") * knobs.floats("block_n")
     bytes_ = 2 * 4 * elements * 1e-3
     passes = ceil_divide(elements, split * 4 * _WARPGROUP_THREADS * knobs.floats("consumer_warpgroups", 1))
@@ -178,7 +176,7 @@ def reduction_time(knobs: Columns, constants: dict[str, float]) -> Array:
     def reduction(workspace: str) -> Array:
         return constants[workspace] + bytes_ / constants[f"{workspace}_rate"] + passes * constants[f"{workspace}_pass"]
 
-    shared = np.asarray(knobs.column("tile_scheduler", "data_parallel")) == "stream_k"
+    shared = knobs.equals("tile_scheduler", "stream_k", "data_parallel")
     in_c = constants["reduce_memory"] + bytes_ / constants["reduce_memory_rate"]
     waiting = np.maximum(0.0, split - _FEW_SPLITS) * constants["reduce_memory_many"]
     times = np.where(in_cluster, reduction("reduce_cluster"), reduction("reduce_memory") + waiting)

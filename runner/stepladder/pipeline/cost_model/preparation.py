@@ -56,7 +56,7 @@ def register_step(knobs: Columns, size: Size, matrix: Array) -> Array:
     Returns:
         Microseconds.
     """
-    pingpong = np.asarray(knobs.column("schedule", "cooperative")) == "pingpong"
+    pingpong = knobs.equals("schedule", "pingpong", "cooperative")
     warpgroups = np.where(pingpong, 1.0, knobs.floats("consumer_warpgroups", 1))
     elements = knobs.floats("block_m") * knobs.floats("block_k") / warpgroups
     made = elements * (_MADE + _MADE_BY_COST * size.a_cost) * 1e-3

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stepladder.pipeline.cost_model import early_weights, stagger, warp, warpgroup
-from stepladder.pipeline.cost_model.columns import Array, Columns
+from stepladder.pipeline.cost_model.columns import Array, Coded, Columns
 from stepladder.pipeline.cost_model.constants import WARP, WARPGROUP
 from stepladder.pipeline.cost_model.gpu import Gpu
 from stepladder.pipeline.cost_model.searches import search_of
@@ -16,8 +16,8 @@ from stepladder.pipeline.cost_model.space import Space, feasible
 from stepladder.pipeline.cost_model.terms import Size, cut, memory_bytes
 from stepladder.pipeline.expressions import Value
 
-# The knob of the order in which blocks take tiles.
-_RASTER = "raster_group"
+# The knob of the order in which blocks take tiles, and the knobs that the bytes from memory depend on beside it.
+_RASTER, _TRAFFIC = "raster_group", ("block_m", "block_n", "cluster_m", "cluster_n")
 # The knob of whether blocks start before the kernel in front has ended; what it has to be predicted to gain to be off,
 # since kernels that other work separates gain nothing.
 _LAUNCH, _LAUNCH_CAUTION = "dependent_launch", 0.03
@@ -42,6 +42,10 @@ _EDGES = 0.1
 # columns at most. With this, first choices are nearer to the fastest measured setting of
 # docs/results/decode_settings.json, and of drawn problems with few rows.
 _FEW_ROWS, _UNEVEN_ROWS, _UNEVEN = 64, 192, 0.08
+# As _CAUTION, for splits in global memory that take more than one wave: blocks wait for splits that have not begun. Of
+# 32 problems with such settings in docs/results/model_*.json, none had one as the fastest; they took up to 1.8 times as
+# long as predicted.
+_LATER_SPLITS = 0.3
 # As _CAUTION, for two blocks on a multiprocessor, of which few kernels were measured.
 _TWO_BLOCKS = 0.03
 # What may bound a main loop, by the names of the predicted times.
@@ -111,8 +115,7 @@ class Ranking:
         return [self._candidate(index) for index in found.values()]
 
     def _values(self, names: Sequence[str], index: int) -> tuple[int | str, ...]:
-        columns = [self.columns.values[name] for name in names if name in self.columns.values]
-        return tuple(column[index].item() if isinstance(column, np.ndarray) else _knob(column) for column in columns)
+        return tuple(_knob(self.columns.value(name, index)) for name in names if name in self.columns.values)
 
     def within(self, factor: float) -> int:
         """Returns how many candidates are predicted to take at most `factor` times as long as the first.
@@ -219,47 +222,46 @@ def _ordered(
     order changes; the script's where several move as few."""
     if _RASTER not in space.options or _RASTER in fixed or not columns.count:
         return columns
-    tiles = cut(size, columns)
+    some, combination = columns.grouped(_TRAFFIC)
+    tiles = cut(size, some)
     at_once = np.minimum(tiles.count, gpu.multiprocessors)
     options = sorted(space.options[_RASTER], key=lambda option: option != space.defaults[_RASTER])
     traffic = []
     for option in options:
-        columns.values[_RASTER] = option
-        traffic.append(
-            np.broadcast_to(
-                memory_bytes(size, tiles, columns, gpu, at_once, gpu.constants[family]["cached"]), (columns.count,)
-            )
-        )
-    least = np.argmin(np.stack(traffic), axis=0)
-    return Columns({**columns.values, _RASTER: np.asarray(options)[least]}, columns.derived, columns.count)
+        some.values[_RASTER] = option
+        moved = memory_bytes(size, tiles, some, gpu, at_once, gpu.constants[family]["cached"])
+        traffic.append(np.broadcast_to(moved, (some.count,)))
+    least = np.argmin(np.stack(traffic), axis=0)[combination]
+    return Columns({**columns.values, _RASTER: Coded(np.asarray(options), least)}, columns.derived, columns.count)
 
 
-def _launched(columns: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> tuple[Columns, dict[str, Array]]:
+def _launched(columns: Columns, size: Size, gpu: Gpu) -> tuple[Columns, dict[str, Array]]:
     """Returns every setting with the launch that is predicted to be faster: dependent, or by itself, where the L2 cache
     keeps more of the operands from launch to launch. Where it keeps little of them even so, launches stay dependent,
     and only the order of the settings, which was measured, is that of the faster launch."""
-    by_itself = Columns({**columns.values, _LAUNCH: False}, columns.derived, columns.count)
-    other = warpgroup.predict(by_itself, size, gpu)
-    faster = other["total"] < times["total"] * (1 - _LAUNCH_CAUTION)
+    both = Columns({**columns.values, _LAUNCH: np.array([[True], [False]])}, columns.derived, columns.count)
+    times = warpgroup.predict(both, size, gpu)  # a row for each launch: what does not depend on it is predicted once
+    faster = times["total"][1] < times["total"][0] * (1 - _LAUNCH_CAUTION)
     dependent = ~(faster & warpgroup.is_kept_in_place(size, gpu))
     chosen = Columns({**columns.values, _LAUNCH: dependent}, columns.derived, columns.count)
-    return chosen, {name: np.where(faster, other[name], time) for name, time in times.items()}
+    return chosen, {name: np.where(faster, by_itself, by_launch) for name, (by_launch, by_itself) in times.items()}
 
 
-def _caution(family: str, columns: Columns, size: Size, gpu: Gpu) -> Array:
+def _caution(family: str, columns: Columns, waves: Array, size: Size, gpu: Gpu) -> Array:
     """Returns what predicted times are multiplied by for their order: more for tile widths that were not measured, for
-    kernels of warps whose tiles do not divide the problem, for some splits of few rows, and for two blocks on a
-    multiprocessor."""
+    kernels of warps whose tiles do not divide the problem, for some splits of few rows, for splits in global memory of
+    more than one wave, and for two blocks on a multiprocessor."""
     known = gpu.measured_widths.get(family, ())
     widths = _CAUTION * ~np.isin(columns.floats("block_n"), known) if known else np.zeros(columns.count)
     # HBM bounds these, whatever the width.
     is_early = np.asarray(columns.column(early_weights.KNOB, False), bool)
     widths = widths * ~is_early
     edges = _EDGES * columns.floats("has_edges", 0.0) if family == WARP else 0.0
-    in_memory = np.asarray(columns.column("split_k_workspace", "cluster")) == "memory"
+    in_memory = columns.equals("split_k_workspace", "memory", "cluster")
     uneven = in_memory & (columns.floats("block_m") == _UNEVEN_ROWS) & (np.minimum(size.m, size.n) <= _FEW_ROWS)
     twice = (columns.floats("min_blocks_per_sm", 1) > 1) & (family == WARPGROUP) & ~is_early
-    return 1.0 + widths + edges + _UNEVEN * uneven + _TWO_BLOCKS * twice
+    later = in_memory & (columns.floats("split_k", 1) > 1) & (waves > 1)
+    return 1.0 + widths + edges + _UNEVEN * uneven + _LATER_SPLITS * later + _TWO_BLOCKS * twice
 
 
 def rank(
@@ -285,18 +287,19 @@ def rank(
     waits = family == WARPGROUP and early_weights.KNOB in space.options and early_weights.may_not(size, gpu, fixed)
     search = search_of(family, size, gpu, is_early or waits)
     columns = _ordered(space, feasible(space, facts, fixed, search), size, gpu, family, fixed)
-    times = predict(family, space, columns, size, gpu)
     launches = family == WARPGROUP and _LAUNCH in space.options and _LAUNCH not in fixed
+    if launches and not is_early and not fixed.get(early_weights.KNOB) and warpgroup.launches_differ(size, gpu):
+        columns, times = _launched(columns, size, gpu)
+    else:
+        times = predict(family, space, columns, size, gpu)
     if launches and is_early:
         columns, times = early_weights.choose(columns, times, size, gpu)
-    elif launches and not fixed.get(early_weights.KNOB) and warpgroup.launches_differ(size, gpu):
-        columns, times = _launched(columns, times, size, gpu)
     if waits:
         times = early_weights.wait(columns, times, size, gpu)
     if family == WARPGROUP and stagger.KNOB in space.options and stagger.KNOB not in fixed and columns.count:
         columns = stagger.choose(columns, size)
     # Of settings that take equally long, the first in the order of the knobs' options.
-    order = np.argsort(times["total"] * _caution(family, columns, size, gpu), kind="stable")
+    order = np.argsort(times["total"] * _caution(family, columns, times["waves"], size, gpu), kind="stable")
     searched = tuple(
         name
         for name in (*search.order, search.most, _RASTER, *_LAST)

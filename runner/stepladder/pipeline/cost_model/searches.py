@@ -140,12 +140,13 @@ def _persistent_blocks(size: Size, gpu: Gpu) -> Callable[[Columns], list[Array]]
     than those, which then all end together."""
 
     def propose(columns: Columns) -> list[Array]:
-        cluster = columns.floats("cluster_m", 1) * columns.floats("cluster_n", 1)
+        some, combination = columns.grouped(("block_m", "block_n", "cluster_m", "cluster_n"))
+        cluster = np.broadcast_to(some.floats("cluster_m", 1) * some.floats("cluster_n", 1), (some.count,))
         room = blocks_that_fit(cluster, gpu)
-        tiles = cut(size, columns).count
+        tiles = cut(size, some).count
         even = ceil_divide(ceil_divide(tiles, ceil_divide(tiles, room)), cluster) * cluster
         even = np.where(tiles > room, np.minimum(even, room), room)
-        return [np.broadcast_to(values, (columns.count,)).astype(np.int64) for values in (0, room, even)]
+        return [np.broadcast_to(values, (some.count,)).astype(np.int64)[combination] for values in (0, room, even)]
 
     return propose
 

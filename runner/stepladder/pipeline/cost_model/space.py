@@ -1,8 +1,8 @@
 """All knob settings that a pipeline accepts for a problem, as columns.
 
 Knobs are bound one after the other. A requirement of a step is checked for all settings at once, as soon as the knobs
-that it depends on are bound, so that refused settings are not combined with values of further knobs. What does not
-depend on the last knob is evaluated once for all its values.
+that it depends on are bound, so that refused settings are not combined with values of further knobs. It is checked once
+for each combination of these knobs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stepladder.pipeline.cost_model.columns import Array, Columns
+from stepladder.pipeline.cost_model.columns import Array, Coded, Columns
 from stepladder.pipeline.expressions import Scope, Value
 
 
@@ -67,81 +67,113 @@ class Search:
 
 
 # Up to so many settings with all values of a knob, it is faster to check all of them together than value by value.
-_FEW = 4000
+_FEW = 8000
 
 
 def _expand(
-    columns: Columns,
-    name: str,
-    values: Sequence[int | str | Array],
-    rules: Sequence[Rule],
-    dependent: Collection[str],
-    *,
-    is_first_enough: bool = False,
+    columns: Columns, name: str, values: Sequence[int | str], ready: Ready, *, is_first_enough: bool = False
 ) -> Columns:
-    """Returns every setting with every value of one more knob that rules accept; values proposed twice count once.
+    """Returns every setting with every value of one more knob that rules accept. Rules are checked once for settings
+    that differ in other knobs than those that the rules depend on.
 
     Args:
         columns: the settings.
         name: of the knob.
-        values: of the knob: one for all settings, or one a setting.
-        rules: that can be checked once the knob is bound.
-        dependent: the derived names that depend on the knob.
+        values: of the knob.
+        ready: the rules that can be checked once the knob is bound.
         is_first_enough: a setting gets the first of the values that it can have.
     """
-    if columns.count * len(values) <= _FEW and len(values) > 1 and not is_first_enough:
-        places = [np.flatnonzero(_is_fresh(columns, values, number)) for number in range(len(values))]
-        values = [np.concatenate([_column(columns, value)[own] for value, own in zip(values, places)])]
-        columns = columns.take(np.concatenate(places))
-    chosen: list[Array] = []
-    bound: list[Array] = []
-    taken = np.zeros(columns.count, bool)
-    for number, value in enumerate(values):
-        keep = _is_fresh(columns, values, number) & ~taken
-        attempt = columns.with_knob(name, value, dependent)
-        for rule in rules:
-            if keep.any():
-                keep = keep & _satisfied(attempt, rule)
-        if len(values) == 1 and not isinstance(value, np.ndarray):  # one value for all settings needs no column
-            return Columns(attempt.values, columns.derived, columns.count) if keep.all() else attempt.take(keep)
+    some, combination = columns.grouped(ready.knobs)
+    kept = _accepted(some, name, values, ready, is_first_enough)
+    if len(values) == 1:  # one value for all settings needs no column
+        bound = Columns({**columns.values, name: values[0]}, columns.derived, columns.count)
+        return bound if kept.all() else bound.take(kept[0][combination])
+    places = [np.flatnonzero(keep[combination]) for keep in kept]
+    codes = np.repeat(np.arange(len(values)), [len(own) for own in places])
+    chosen = columns.take(np.concatenate(places))
+    return Columns({**chosen.values, name: Coded(np.asarray(values), codes)}, columns.derived, chosen.count)
+
+
+def _accepted(columns: Columns, name: str, values: Sequence[int | str], ready: Ready, is_first_enough: bool) -> Array:
+    """Returns for each value of a knob which settings rules accept with it; see `_expand`."""
+    kept = np.ones((len(values), columns.count), bool)
+    if columns.count * len(values) <= _FEW and len(values) > 1:
+        each = columns.take(np.tile(np.arange(columns.count), len(values)))
+        codes = np.repeat(np.arange(len(values)), columns.count)
+        kept = _all_satisfied(each.with_knob(name, Coded(np.asarray(values), codes), ready.derived), ready)
+        kept = kept.reshape(len(values), columns.count)
+        # A setting has the value at which the first True stands.
+        return kept & (np.cumsum(kept, axis=0) == 1) if is_first_enough else kept
+    rest, places = columns, np.arange(columns.count)
+    without = np.ones(columns.count, bool)  # of the rest, those that have no value yet
+    for keep, value in zip(kept, values):
+        found = _all_satisfied(rest.with_knob(name, value, ready.derived), ready) & without
+        keep[:] = False
+        keep[places[found]] = True
         if is_first_enough:
-            taken |= keep
-        chosen.append(np.flatnonzero(keep))
-        bound.append(_column(columns, value)[chosen[-1]])
-        if taken.all():
-            break
-    places = np.concatenate(chosen)
-    return Columns({**columns.take(places).values, name: np.concatenate(bound)}, columns.derived, len(places))
+            without = without & ~found
+            if 2 * np.count_nonzero(without) < len(places):
+                rest, places = rest.take(without), places[without]
+                without = np.ones(len(places), bool)
+    return kept
 
 
-def _column(columns: Columns, value: int | str | Array) -> Array:
-    return np.broadcast_to(np.asarray(value), (columns.count,))
+def _expand_proposed(columns: Columns, name: str, proposed: Sequence[Array], ready: Ready) -> Columns:
+    """Returns every setting with every value of one more knob that is proposed for it and that rules accept; values
+    that are proposed twice count once. The arguments are those of `_expand`, with one value a setting."""
+    places: list[Array] = []
+    for number, values in enumerate(proposed):
+        bound = columns.with_knob(name, Coded.of(values), ready.derived)
+        some, combination = bound.grouped({*ready.knobs, name})
+        keep = _all_satisfied(some, ready)[combination]
+        for other in proposed[:number]:
+            keep = keep & (values != other)
+        places.append(np.flatnonzero(keep))
+    bound = Coded.of(np.concatenate([values[own] for values, own in zip(proposed, places)]))
+    chosen = columns.take(np.concatenate(places))
+    return Columns({**chosen.values, name: bound}, columns.derived, chosen.count)
 
 
-def _is_fresh(columns: Columns, values: Sequence[int | str | Array], number: int) -> Array:
-    """Returns for which settings a proposed value is none of those before it."""
-    fresh = np.ones(columns.count, bool)
-    if isinstance(values[number], np.ndarray):
-        for other in values[:number]:
-            fresh = fresh & (_column(columns, values[number]) != _column(columns, other))
-    return fresh
+def _all_satisfied(columns: Columns, ready: Ready) -> Array:
+    keep = np.ones(columns.count, bool)
+    for rule in ready.rules:
+        if keep.any():
+            keep = keep & _satisfied(columns, rule)
+    return keep
+
+
+@dataclass(frozen=True)
+class Ready:
+    """Rules that can be checked once a knob is bound.
+
+    Args:
+        rules: the rules.
+        knobs: that they depend on, but the knob itself.
+        derived: the derived names that depend on the knob.
+    """
+
+    rules: Sequence[Rule]
+    knobs: Collection[str]
+    derived: Collection[str]
 
 
 class _Rules:
     """Rules that are still to be checked, each with the knobs it depends on."""
 
-    def __init__(self, rules: Sequence[Rule], scope: Scope, knobs: set[str]) -> None:
+    def __init__(self, rules: Sequence[Rule], scope: Scope, knobs: set[str], derived: Mapping[str, set[str]]) -> None:
         self.pending = [
             (rule, (set(scope.roots(rule.requires)) | set(scope.roots(rule.runs_if or "1"))) & knobs) for rule in rules
         ]
+        self.derived = derived
         self.bound: set[str] = set()
 
-    def bind(self, name: str) -> list[Rule]:
+    def bind(self, name: str) -> Ready:
         """Returns the rules that can be checked once knob `name` is bound too, each once."""
         self.bound.add(name)
-        ready = [rule for rule, needed in self.pending if needed <= self.bound]
+        ready = [(rule, needed) for rule, needed in self.pending if needed <= self.bound]
         self.pending = [(rule, needed) for rule, needed in self.pending if not needed <= self.bound]
-        return ready
+        knobs = set().union(*(needed for _, needed in ready)) - {name}
+        return Ready([rule for rule, _ in ready], knobs, self.derived.get(name, ()))
 
 
 def _satisfied(columns: Columns, rule: Rule) -> Array:
@@ -151,16 +183,12 @@ def _satisfied(columns: Columns, rule: Rule) -> Array:
     return columns.evaluate(rule.requires).holds(columns.count) | ~runs if runs.any() else ~runs
 
 
-def _options(
-    space: Space, columns: Columns, name: str, fixed: Mapping[str, int | str], search: Search
-) -> Sequence[int | str | Array]:
+def _options(space: Space, name: str, fixed: Mapping[str, int | str], search: Search) -> Sequence[int | str]:
     if name in fixed:
         return [fixed[name]]
-    if name not in search.order and name != search.most:
-        return [space.defaults[name]]
-    if space.options[name]:
-        return space.options[name]
-    return search.proposals[name](columns) if name in search.proposals else [space.defaults[name]]
+    if name in search.order or name == search.most:
+        return space.options[name] or [space.defaults[name]]
+    return [space.defaults[name]]
 
 
 def feasible(space: Space, facts: Mapping[str, Value], fixed: Mapping[str, int | str], search: Search) -> Columns:
@@ -197,15 +225,18 @@ def _bound(
     others = [name for name in space.options if name not in order and name != search.most]
     if search.most in space.options:
         order.append(search.most)
-    rules = _Rules(requirements, scope, set(space.options))
-    dependent = _dependent(space, scope)
+    rules = _Rules(requirements, scope, set(space.options), _dependent(space, scope))
     columns = Columns(facts, space.derived, 1)
     for name in [*others, *order]:
-        values = _options(space, columns, name, fixed, search)
+        ready = rules.bind(name)
+        if name in search.proposals and name not in fixed:
+            columns = _expand_proposed(columns, name, search.proposals[name](columns), ready)
+            continue
+        values = _options(space, name, fixed, search)
         is_most = name == search.most
         if is_most:
             values = sorted((int(value) for value in values), reverse=True)
-        columns = _expand(columns, name, values, rules.bind(name), dependent.get(name, ()), is_first_enough=is_most)
+        columns = _expand(columns, name, values, ready, is_first_enough=is_most)
     return columns
 
 

@@ -31,8 +31,8 @@ def choose(knobs: Columns, size: Size) -> Columns:
     gains = (
         (size.in_bytes == _ELEMENT_BYTES)
         & (not size.in_registers)
-        & (np.asarray(knobs.column("schedule", "cooperative")) == "cooperative")
-        & (np.asarray(knobs.column("tile_scheduler", "data_parallel")) == "data_parallel")
+        & knobs.equals("schedule", "cooperative", "cooperative")
+        & knobs.equals("tile_scheduler", "data_parallel", "data_parallel")
         & (knobs.floats("consumer_warpgroups", 1) > 1)
         & (knobs.floats("split_k", 1) == 1)
         & (knobs.floats("block_n") * size.products >= _COLUMNS)

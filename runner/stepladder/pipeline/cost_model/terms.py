@@ -188,9 +188,11 @@ def blocks_that_fit(cluster: Array, gpu: Gpu) -> Array:
         cluster: blocks of a cluster, whole numbers.
         gpu: whose groups of multiprocessors clusters lie in.
     """
-    sizes, positions = np.unique(cluster, return_inverse=True)
-    room = np.array([gpu.blocks_at_once(int(value)) for value in sizes], float)
-    return room[positions].reshape(np.shape(cluster))
+    blocks = np.asarray(cluster).astype(int)
+    sizes = np.flatnonzero(np.bincount(blocks.ravel()))
+    room = np.zeros(int(sizes[-1]) + 1 if len(sizes) else 0)
+    room[sizes] = [gpu.blocks_at_once(int(size)) for size in sizes]
+    return room[blocks]
 
 
 def uncached(size: Size, gpu: Gpu, cached_fraction: Number, evicted: float = _EVICTED) -> Number:
@@ -218,12 +220,17 @@ def memory_bytes(
     at_once: Array,
     cached_fraction: Number,
     evicted: float = _EVICTED,
+    both_halves: float = 0.0,
 ) -> Array:
     """Returns the bytes that a kernel moves between HBM and the L2 cache.
 
     These are every operand once and, where the operands of a matmul do not fit in L2, the operands of every wave. A
     wave covers `raster_group` rows of blocks or clusters, and as many columns as the other blocks fill: it reads the
     fewest bytes where it is about square.
+
+    The L2 cache has two halves, each before half of the multiprocessors. A tile that L2 does not hold and that several
+    clusters read comes into both halves, unless all of them are before one half: into 2 - 2^(1 - n) of them on the
+    average, where n clusters are anywhere. Source: measured, docs/results/model_streamed_bf16-bf16.json.
 
     Args:
         size: of the product.
@@ -233,11 +240,16 @@ def memory_bytes(
         at_once: blocks that run at once.
         cached_fraction: of the L2 cache that holds operands.
         evicted: as in `uncached`.
+        both_halves: what the second half of L2 costs, as a fraction of the first.
     """
-    least = (size.operand_bytes + size.result_bytes) * uncached(size, gpu, cached_fraction, evicted)
     rows = np.minimum(knobs.floats("raster_group", 1) * knobs.floats("cluster_m", 1), tiles.rows)
     columns = np.minimum(ceil_divide(at_once, rows), tiles.columns)
     waves = ceil_divide(tiles.count, rows * columns)
     wave = (rows * tiles.mean_rows * size.a_bytes + columns * tiles.mean_columns * size.in_bytes) * size.k
     too_large = np.clip(size.matmul_bytes / (gpu.l2_bytes * cached_fraction) - 1.0, 0.0, 1.0)
+    readers = tiles.columns / knobs.floats("cluster_n", 1), tiles.rows / knobs.floats("cluster_m", 1)
+    of_a, of_b = (1 + both_halves * (1 - np.exp2(1 - np.maximum(count, 1.0))) for count in readers)
+    a = size.a_matrices * size.m * size.a_bytes * of_a
+    b = size.products * size.b_matrices * size.n * size.in_bytes * of_b
+    least = ((a + b) * size.k + size.result_bytes) * uncached(size, gpu, cached_fraction, evicted)
     return least + np.maximum(0.0, waves * wave - size.operand_bytes) * too_large

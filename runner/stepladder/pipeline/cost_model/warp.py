@@ -144,7 +144,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu, instruction: str) -> dict[str,
     whole = np.floor(tiles.count / room)
     rest = tiles.count - whole * room
     resident = ceil_divide(rest, gpu.multiprocessors)  # blocks that share a multiprocessor in the last wave
-    registers = np.asarray(knobs.column("prefetch", "cp_async")) == "registers"
+    registers = knobs.equals("prefetch", "registers", "cp_async")
     registers = registers | np.asarray(knobs.column("through_registers", False), bool)
     ahead = np.where(registers, 1.0, np.maximum(1.0, knobs.floats("stages", 2) - 1))
     matrix = matrix_step(knobs, size, gpu, constants[f"matrix_{instruction}"])

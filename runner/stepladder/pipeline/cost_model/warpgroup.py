@@ -37,6 +37,8 @@ _ADDING_LANES, _DRAIN = 128, 0.06
 _MOST_EVICTED = 0.5
 # Splits of k up to which loads take no longer than without; beyond, they read as many distant columns of A at a time.
 _NEAR_SPLITS = 4
+# Of an element of a partial accumulator in global memory.
+_PARTIAL_BYTES = 4
 # What HBM traffic costs where it is hidden: a little, since it takes power. It decides between orders of tiles.
 _HIDDEN_TRAFFIC = 0.02
 
@@ -98,7 +100,7 @@ def waves_of(tiles: Tiles, knobs: Columns, gpu: Gpu) -> tuple[Array, Array, Arra
         gpu: whose multiprocessors run blocks.
     """
     split = knobs.floats("split_k", 1)
-    in_cluster = np.where(np.asarray(knobs.column("split_k_workspace", "cluster")) == "cluster", split, 1.0)
+    in_cluster = np.where(knobs.equals("split_k_workspace", "cluster", "cluster"), split, 1.0)
     cluster = knobs.floats("cluster_m", 1) * knobs.floats("cluster_n", 1) * in_cluster
     room = blocks_that_fit(cluster, gpu) * knobs.floats("min_blocks_per_sm", 1)
     blocks = tiles.count * split
@@ -111,7 +113,7 @@ def waves_of(tiles: Tiles, knobs: Columns, gpu: Gpu) -> tuple[Array, Array, Arra
     whole = np.floor(blocks / width)
     rest = blocks / width - whole
     stream_k = (whole + np.where(rest > 0, np.maximum(rest, 0.5), 0.0)) * passes
-    shared = np.asarray(knobs.column("tile_scheduler", "data_parallel")) == "stream_k"
+    shared = knobs.equals("tile_scheduler", "stream_k", "data_parallel")
     return waves, np.minimum(np.minimum(blocks, width), room), np.where(shared, stream_k, waves)
 
 
@@ -169,7 +171,8 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     """Returns the predicted time of a launch and its terms, in us, by name.
 
     Args:
-        knobs: columns of the pipeline's knobs; those that it does not have get their neutral value.
+        knobs: columns of the pipeline's knobs; those that it does not have get their neutral value. Where
+            `dependent_launch` has a row for each launch, so have the results.
         size: the problem.
         gpu: what runs it.
 
@@ -249,8 +252,8 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     def pipeline_latency(filling: Array) -> Array:
         return (latency + np.maximum(filling, l2) + constants["held"] * matrix) * waiting
 
-    pingpong = np.asarray(knobs.column("schedule", "cooperative")) == "pingpong"
-    in_memory = (splits > 1) & (np.asarray(knobs.column("split_k_workspace", "cluster")) == "memory")
+    pingpong = knobs.equals("schedule", "pingpong", "cooperative")
+    in_memory = (splits > 1) & knobs.equals("split_k_workspace", "memory", "cluster")
     # Sums of split operands are added to the accumulator behind each step: a warpgroup that multiplies alone waits.
     alone_in_step = pingpong | (knobs.floats("consumer_warpgroups", 1) < 2)
     added = np.where(
@@ -282,11 +285,15 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     warpgroups = np.where(pingpong, constants["pingpong_start"], knobs.floats("consumer_warpgroups", 1))
     start = constants["prologue"] + constants["warpgroup"] * warpgroups
     prologue = np.where(persistent, 1.0, waves) * start + np.where(cluster > 1, constants["cluster"], 0.0)
-    reduction = reduction_time(knobs, constants) * np.where(splits > 1, waves, 1.0)
-    traffic = memory_bytes(size, tiles, knobs, gpu, at_once, cached, constants["evicted"])
+    reduction_of_wave = reduction_time(knobs, constants)
+    reduction = reduction_of_wave * np.where(splits > 1, waves, 1.0)
+    traffic = memory_bytes(size, tiles, knobs, gpu, at_once, cached, constants["evicted"], constants["hbm_halves"])
+    partial = np.where(in_memory, size.stored_bytes / size.out_bytes * splits * _PARTIAL_BYTES, 0.0)
+    traffic = traffic + constants["hbm_partial"] * partial * absent
     side_by_side = 1 + constants["hbm_cluster"] * (1 - 1 / cluster)
     hbm = traffic / (gpu.hbm_bytes_per_us * constants["hbm"] * side_by_side) * (1 + constants["hbm_idle"] * idle)
-    shown = np.where(in_memory, constants["hbm_split"], _HIDDEN_TRAFFIC)
+    # The blocks of the last wave reduce and store when all loads have arrived.
+    from_memory = constants["prologue"] + hbm + constants["hbm_end"] * (epilogue + reduction_of_wave)
     launch = constants["launch"] + np.where(by_itself, constants["launch_by_itself"], 0.0)
     kernel = main_loop + epilogues + prologue + reduction
     busy = rounds * steps * matrix / kernel * (at_once / gpu.multiprocessors)
@@ -296,7 +303,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     straddles = np.where(np.asarray(row * size.out_bytes % LINE_BYTES) > 0, constants["straddle"], 1.0)
     straddles = straddles * np.where(writes_elements(knobs, size), constants["column_write"], 1.0)
     written = size.result_bytes / (constants["write"] * 1e6) * straddles
-    total = join(kernel, hbm + constants["prologue"], written + constants["prologue"]) + shown * hbm + launch
+    total = join(kernel, from_memory, written + constants["prologue"]) + _HIDDEN_TRAFFIC * hbm + launch
     repacking = repacking_time(size, gpu, constants, split)
     preparing = preparing_time(size, gpu, constants)
     total = total + repacking + preparing
@@ -318,4 +325,5 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
         "writes": written,
         "waves": rounds,
     }
-    return {name: np.broadcast_to(np.asarray(value, float), (knobs.count,)) for name, value in times.items()}
+    shape = np.broadcast_shapes((knobs.count,), np.shape(by_itself))
+    return {name: np.broadcast_to(np.asarray(value, float), shape) for name, value in times.items()}
