@@ -14,7 +14,7 @@ from stepladder.cli.report_inputs import Reported
 from stepladder.cli.report_page import Section, Step, Table, elided, page
 from stepladder.measure import bench
 from stepladder.payload.writing import matmul_text
-from stepladder.runtime.bundle import Bundle, write_bundle
+from stepladder.runtime.bundle import Bundle, PlainKernel, write_bundle
 from stepladder.runtime.errors import BAD_INPUT, FAILED, NOT_EXECUTED, OK, StepladderError
 from stepladder.verify.report import CheckReport
 
@@ -103,6 +103,23 @@ def test_wrong_numbers_of_a_step(tmp_path: Path, capsys: pytest.CaptureFixture[s
     check_page(captured.out)
     assert "of 256 elements wrong" in captured.out and "Not executed:" in captured.out
     assert f"wrong: {bundle}" in captured.err
+
+
+CONSTANT = """
+func.func @add(%a: tensor<16xf32>) -> tensor<16xf32> {
+  %c = arith.constant dense<[NUMBERS]> : tensor<16xf32>
+  %e = tensor.empty() : tensor<16xf32>
+  %sum = linalg.add ins(%a, %c : tensor<16xf32>, tensor<16xf32>) outs(%e : tensor<16xf32>) -> tensor<16xf32>
+  return %sum : tensor<16xf32>
+}
+""".replace("NUMBERS", ", ".join(f"{number}.0" for number in range(16)))
+
+
+def test_constants_of_the_input_are_arguments_as_in_the_steps() -> None:
+    kernel = PlainKernel("add", (), (1, 1, 1), (32, 1, 1), 0, 8, {"stores": 0, "loads": 0}, ())
+    dumps = {"00-input.mlir": CONSTANT}
+    emulated = report_checks.emulate_steps(Reported("x", kernel, dumps, is_part=True), "small")
+    assert emulated.passed and not emulated.note
 
 
 @pytest.mark.parametrize("mode", ["never", "small"])

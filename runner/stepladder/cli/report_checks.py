@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # What `--emulate small` executes: arithmetic operations of the matmuls, a few seconds to a minute of one core for all
 # steps of a pipeline.
-SMALL_FLOPS = 2**26
+SMALL_FLOPS = 2**25
 
 CANDIDATES = 5  # of the cost model that are shown
 
@@ -73,7 +73,7 @@ def emulate_steps(reported: Reported, mode: str) -> Emulated:
         with mlir_context():
             return Emulated(_reports(reported))
     except StepladderError as error:
-        return Emulated(note=f"The emulator ran no step: {error.message}.")
+        return Emulated(note=f"The steps were not run on the emulator: {error.message}.")
 
 
 def _left_out(reported: Reported, mode: str) -> str:
@@ -105,11 +105,14 @@ def _left_out(reported: Reported, mode: str) -> str:
 
 def _reports(reported: Reported) -> dict[str, StepReport]:
     """Returns the reports of all steps, in the current context."""
+    from stepladder.mlir.text import text_of
+
     found: dict[str, StepReport] = {}
     before: tuple[str, StepReport] | None = None
     check = _checker(reported)
-    for number, (name, text) in enumerate(reported.dumps.items()):
-        step = step_of(name)
+    for number, (name, dumped) in enumerate(reported.dumps.items()):
+        # The payload as the steps begin with it: one function, whose constants are arguments.
+        step, text = step_of(name), dumped if number else text_of(_payload(reported))
         if before is not None and before[0] == text:
             found[name] = dataclasses.replace(before[1], step=step, seconds=0.0, is_unchanged=True)
             continue
@@ -126,10 +129,8 @@ def _checker(reported: Reported) -> Callable[[str, str, str], StepReport]:
     from stepladder.emulator.matmul import check_step
 
     made = reported.made
-    if isinstance(made, FunctionBundle):
-        return FunctionChecks(_payload(reported, made.manifest.function)).check
-    if isinstance(made, PlainKernel):
-        return FunctionChecks(_payload(reported, "")).check
+    if isinstance(made, FunctionBundle | PlainKernel):
+        return FunctionChecks(_payload(reported)).check
     problem, reference = _known(reported)
 
     def check(step: str, text: str, name: str) -> StepReport:
@@ -148,17 +149,18 @@ def _known(reported: Reported) -> tuple[Problem, Any]:
     problem = made.manifest.problem
     if made.reference is not None:
         return problem, made.reference
-    payload = _payload(reported, made.manifest.function)
+    payload = _payload(reported)
     return problem, reference_export.export(payload, find_matmul(payload).roles)
 
 
-def _payload(reported: Reported, function: str) -> ir.Module:
+def _payload(reported: Reported) -> ir.Module:
     """Returns the function of the input of the steps. Raises StepladderError."""
     from stepladder.payload.selection import select
     from stepladder.pipeline.context import parse_payload
 
     name, text = next(iter(reported.dumps.items()))
-    return select(parse_payload(text, name), function or None).module
+    function = None if isinstance(reported.made, PlainKernel) else reported.made.manifest.function or None
+    return select(parse_payload(text, name), function).module
 
 
 def step_of(dump: str) -> str:
