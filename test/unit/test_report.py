@@ -195,6 +195,17 @@ def test_numbers_and_speed_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     assert measured.table is not None and measured.table.rows[0]["TFLOP/s"] == "7.5"
 
 
+def test_right_numbers_remain_where_speed_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    def bench_bundles(*_: object, **__: object) -> None:
+        raise StepladderError("it does not", status=FAILED)
+
+    monkeypatch.setattr(bench, "bench_bundles", bench_bundles)
+    monkeypatch.setattr(report_checks, "check_kernel", lambda *_: ([CheckReport("exact", True, 256)], {"card": CARD}))
+    measured = measure(Reported("x", made_of(), {}), launches=True)
+    assert measured.passed and measured.table is None
+    assert measured.lines[-1] == "Speed was not measured: it does not."
+
+
 @pytest.mark.parametrize(("status", "passed"), [(NOT_EXECUTED, None), (FAILED, False)])
 def test_a_gpu_that_does_not_run_the_kernel(status: int, passed: bool | None, monkeypatch: pytest.MonkeyPatch) -> None:
     def check(*_: object) -> None:

@@ -271,18 +271,21 @@ def measure(reported: Reported, *, launches: bool) -> Measured:
         measured = Measured(all(report.passed for report in reports), [report.describe() for report in reports])
         card = details["card"]
         measured.lines.insert(0, f"Numbers on {card['name']}, driver {card['driver_version']}:")
-        if measured.passed:
-            print(f"{reported.name}: measuring", file=sys.stderr, flush=True)
-            _time(made, measured)
-        return measured
     except StepladderError as error:
         if error.status == NOT_EXECUTED:
             return Measured(lines=[f"No kernel was launched, and speed was not measured: {error.message}."])
         return Measured(False, [f"The kernel failed on the GPU: {error.message}."])
+    if measured.passed:
+        print(f"{reported.name}: measuring", file=sys.stderr, flush=True)
+        try:
+            _time(made, measured)
+        except StepladderError as error:
+            measured.lines.append(f"Speed was not measured: {error.message}.")
+    return measured
 
 
 def _time(made: Bundle | FunctionBundle, measured: Measured) -> None:
-    """Adds the speed beside the baseline. Raises StepladderError, no GPU."""
+    """Adds the speed beside the baseline, or alone where there is none. Raises StepladderError."""
     from stepladder.measure.bench import bench_bundles
     from stepladder.measure.functions import bench_function, rows_of
     from stepladder.measure.report import table_rows, table_title
