@@ -10,12 +10,13 @@ from conftest import make_manifest, make_problem
 from stepladder.cli import report_checks
 from stepladder.cli.main import main
 from stepladder.cli.report_checks import measure
-from stepladder.cli.report_inputs import Reported
+from stepladder.cli.report_inputs import Reported, read_bundle_folder
 from stepladder.cli.report_page import Section, Step, Table, elided, page
 from stepladder.measure import bench
 from stepladder.payload.writing import matmul_text
-from stepladder.runtime.bundle import Bundle, PlainKernel, write_bundle
+from stepladder.runtime.bundle import Bundle, FunctionBundle, FunctionManifest, write_bundle
 from stepladder.runtime.errors import BAD_INPUT, FAILED, NOT_EXECUTED, OK, StepladderError
+from stepladder.runtime.reference import matmul_program
 from stepladder.verify.report import CheckReport
 
 VOID = ("meta",)
@@ -116,10 +117,19 @@ func.func @add(%a: tensor<16xf32>) -> tensor<16xf32> {
 
 
 def test_constants_of_the_input_are_arguments_as_in_the_steps() -> None:
-    kernel = PlainKernel("add", (), (1, 1, 1), (32, 1, 1), 0, 8, {"stores": 0, "loads": 0}, ())
-    dumps = {"00-input.mlir": CONSTANT}
-    emulated = report_checks.emulate_steps(Reported("x", kernel, dumps, is_part=True), "small")
+    manifest = FunctionManifest("add", "sm_80", (), (), 0)
+    function = FunctionBundle(Path("x"), manifest, {}, matmul_program(make_problem()))
+    emulated = report_checks.emulate_steps(Reported("x", function, {"00-input.mlir": CONSTANT}), "small")
     assert emulated.passed and not emulated.note
+
+
+def test_steps_end_where_they_take_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report_checks, "LONGEST", -1.0)
+    text = matmul_text(16, 16, 16)
+    (found,) = read_bundle_folder(make_bundle(tmp_path / "a.bundle", {"00-input.mlir": text}))
+    emulated = report_checks.emulate_steps(found, "small")
+    assert emulated.passed is None and "The steps from input on were not run" in emulated.note
+    assert report_checks.emulate_steps(found, "always").passed
 
 
 @pytest.mark.parametrize("mode", ["never", "small"])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 # What `--emulate small` executes: arithmetic operations of the matmuls, a few seconds to a minute of one core for all
 # steps of a pipeline.
 SMALL_FLOPS = 2**25
+# After so many seconds no further step of a kernel is executed, but by `--emulate always`: some arithmetic operations
+# take long, such as the dequantization of weights of four bits.
+LONGEST = 60.0
 
 CANDIDATES = 5  # of the cost model that are shown
 
@@ -71,7 +74,9 @@ def emulate_steps(reported: Reported, mode: str) -> Emulated:
         from stepladder.pipeline.context import mlir_context
 
         with mlir_context():
-            return Emulated(_reports(reported))
+            emulated = Emulated()
+            _run_steps(reported, emulated, time.monotonic() + LONGEST if mode == "small" else float("inf"))
+            return emulated
     except StepladderError as error:
         return Emulated(note=f"The steps were not run on the emulator: {error.message}.")
 
@@ -90,9 +95,7 @@ def _left_out(reported: Reported, mode: str) -> str:
     elif reported.manifest is not None and reported.manifest.problem is not None:
         flops = reported.manifest.problem.flops
     elif isinstance(made, PlainKernel):
-        if made.problems:
-            return "The steps of a group of matmuls are not run alone: those of the function are."
-        flops = sum(math.prod(item.shape) for item in made.arguments)
+        return "The steps of this kernel are not run alone: those of the function are."
     else:
         return "What a XeTile program computes is not known: its steps were not compared with anything."
     if mode == "small" and flops > SMALL_FLOPS:
@@ -103,13 +106,17 @@ def _left_out(reported: Reported, mode: str) -> str:
     return ""
 
 
-def _reports(reported: Reported) -> dict[str, StepReport]:
-    """Returns the reports of all steps, in the current context."""
+class _OutOfTimeError(Exception):
+    """The steps of a kernel have taken as long as they may."""
+
+
+def _run_steps(reported: Reported, emulated: Emulated, end: float) -> None:
+    """Adds the reports of all steps, in the current context; none is begun or goes on after the time `end`."""
     from stepladder.mlir.text import text_of
 
-    found: dict[str, StepReport] = {}
+    found = emulated.reports
     before: tuple[str, StepReport] | None = None
-    check = _checker(reported)
+    check = _checker(reported, end)
     for number, (name, dumped) in enumerate(reported.dumps.items()):
         # The payload as the steps begin with it: one function, whose constants are arguments.
         step, text = step_of(name), dumped if number else text_of(_payload(reported))
@@ -117,24 +124,38 @@ def _reports(reported: Reported) -> dict[str, StepReport]:
             found[name] = dataclasses.replace(before[1], step=step, seconds=0.0, is_unchanged=True)
             continue
         print(f"{reported.name}: emulating {name}, {number + 1} of {len(reported.dumps)}", file=sys.stderr, flush=True)
-        found[name] = check(step, text, name)
+        try:
+            if time.monotonic() > end:
+                raise _OutOfTimeError
+            found[name] = check(step, text, name)
+        except _OutOfTimeError:
+            emulated.note = (
+                f"The steps from {step} on were not run on the emulator: after {LONGEST:.0f} s, --emulate small ends; "
+                "--emulate always runs them all."
+            )
+            return
         before = text, found[name]
-    return found
 
 
-def _checker(reported: Reported) -> Callable[[str, str, str], StepReport]:
+def _checker(reported: Reported, end: float) -> Callable[[str, str, str], StepReport]:
     """Returns what runs the IR after a step: called with the step, the IR, and its name. Raises StepladderError."""
     from stepladder.cli.progress import LaunchProgress
     from stepladder.emulator.function_steps import FunctionChecks
     from stepladder.emulator.matmul import check_step
 
     made = reported.made
-    if isinstance(made, FunctionBundle | PlainKernel):
+    if isinstance(made, FunctionBundle):
         return FunctionChecks(_payload(reported)).check
     problem, reference = _known(reported)
 
     def check(step: str, text: str, name: str) -> StepReport:
-        with LaunchProgress() as progress:
+        with LaunchProgress() as shown:
+
+            def progress(done: int, total: int) -> None:
+                shown(done, total)
+                if done < total and time.monotonic() > end:
+                    raise _OutOfTimeError
+
             return check_step(step, text, name, problem, reference, count=True, progress=progress)
 
     return check
@@ -159,8 +180,8 @@ def _payload(reported: Reported) -> ir.Module:
     from stepladder.pipeline.context import parse_payload
 
     name, text = next(iter(reported.dumps.items()))
-    function = None if isinstance(reported.made, PlainKernel) else reported.made.manifest.function or None
-    return select(parse_payload(text, name), function).module
+    assert not isinstance(reported.made, PlainKernel)  # not run alone
+    return select(parse_payload(text, name), reported.made.manifest.function or None).module
 
 
 def step_of(dump: str) -> str:

@@ -37,8 +37,8 @@ A folder is a bundle; anything else is a payload, which is compiled as `stepladd
 page is kept of it. --pipeline, --target, --set and so on are for payloads.
 
 --emulate small runs the IR after each step on the emulator where the matmuls take at most 2^25 arithmetic operations
-(256 x 256 x 256): numbers must be those of the payload, and the sanitizer may find nothing. That takes up to about a
-minute for each matmul. --emulate always runs what takes longer.
+(256 x 256 x 256): numbers must be those of the payload, and the sanitizer may find nothing. After a minute for a
+kernel, the steps that are left are not run. --emulate always runs what takes longer.
 
 Where there is a GPU that the kernel is for, its numbers are checked there too, as `stepladder run` does it, and its
 speed is measured beside cuBLAS, as `stepladder bench` does it. Where there is no GPU, a line says so.
