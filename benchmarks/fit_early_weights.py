@@ -1,13 +1,13 @@
 """Fits the model of kernels that load weights early to measured ones, and reports how well it chooses.
 
-    python benchmarks/fit_early_weights.py [RESULT.json ...] [--generations 400] [--keep]
+    python benchmarks/fit_early_weights.py [RESULT.json ...] [--generations 500] [--keep]
 
-Results are those of `decode.py measure --settings` (docs/results/early_weights*.json if none are given). It prints the
-constants for `Constants` in runner/stepladder/pipeline/cost_model/early_weights.py. The objective is the time that the
-first choice loses to the best measured setting of a problem, softened so that settings with nearly equal predictions
-share it, and the error of the logarithm of times, in which the fastest settings of a problem weigh most. With --keep,
-the constants there are judged. The fit is cross-validated as in fit_cost_model.py: the problems of a size are held out
-together.
+Results are those of `decode.py measure` (those in docs/results if none are given). It prints the constants for
+runner/stepladder/pipeline/cost_model/early_weights.py: one set for products of up to 32 rows, and one for more. The
+objective is the time that the first choice loses to the best measured setting of a problem, softened so that settings
+with nearly equal predictions share it, and the error of the logarithm of times, in which the fastest settings of a
+problem weigh most. With --keep, the constants of the model are judged. The fit is cross-validated as in
+fit_cost_model.py: the problems of a size are held out together.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from fit_data import exchanged
 from measured_kernels import RESULTS, Kernel, kernels_of
 from stepladder.pipeline.cost_model import gpu as gpus
 from stepladder.pipeline.cost_model.columns import Array, Columns
-from stepladder.pipeline.cost_model.early_weights import H200, Constants, predict
+from stepladder.pipeline.cost_model.early_weights import FEW, FEW_ROWS, MORE, Constants, predict
 from stepladder.pipeline.cost_model.terms import Size
 
-PATTERN, CARD = "early_weights*.json", "h200"
+PATTERNS, CARD = ("early_weights*.json", "decode_row*.json", "decode_column*.json"), "h200"
 # The range in which a constant is searched.
 BOUNDS = {
     "hbm": (0.85, 1.0),
@@ -42,6 +42,8 @@ BOUNDS = {
     "activations": (0, 1.5),
     "ahead": (0.3, 1.2),
     "norm": (1.5, 8),
+    "tall": (-0.1, 0.1),
+    "tallest": (-0.1, 0.1),
     "shallow": (0, 0.1),
     "short": (0, 0.2),
     "held": (60, 200),
@@ -57,9 +59,10 @@ BOUNDS = {
     "shared_split_wave": (0, 4),
     "last_wave": (0, 1),
 }
-# Predictions within such a part of each other share a choice; settings within such factors of the best have such
-# weights in the error, and the others the last; the largest error that counts.
-_SOFT, _WEIGHTS, _OTHER, _MOST_ERROR = 0.015, ((1.1, 3.0), (1.35, 1.0)), 0.15, 0.3
+# Predictions within such a part of each other share a choice; what the time that choices lose weighs. In the error,
+# settings within such factors of the best have such weights, and the others the last; larger errors count as the last.
+_SOFT, _LOST = 0.015, 8.0
+_WEIGHTS, _OTHER, _MOST_ERROR = ((1.1, 3.0), (1.35, 1.0)), 0.15, 0.3
 _NUMBERS = ("block_m", "block_n", "block_k", "split_k", "stages", "persistent_blocks", "min_blocks_per_sm")
 _DEFAULTS = {"min_blocks_per_sm": 1}
 
@@ -85,7 +88,7 @@ class Settings:
         self.times = np.array([kernel.microseconds for kernel in kernels])
         self.problems: dict[tuple[str, ...], list[int]] = {}
         for at, kernel in enumerate(kernels):
-            self.problems.setdefault(kernel.key, []).append(at)
+            self.problems.setdefault(kernel.key[1:], []).append(at)  # of all results
         best = np.zeros(len(kernels))
         for members in self.problems.values():
             best[members] = self.times[members].min()
@@ -130,7 +133,7 @@ class Settings:
             near = np.exp(-np.log(predicted[members] / predicted[members].min()) / _SOFT)
             times = self.times[members]
             lost.append((near / near.sum() * (times / times.min() - 1)).sum())
-        return float(np.sqrt((self.weights * errors).sum() / self.weights.sum()) + 4 * np.mean(lost))
+        return float(np.sqrt((self.weights * errors).sum() / self.weights.sum()) + _LOST * np.mean(lost))
 
     def judge(self, predicted: Array) -> str:
         """Returns how fast the first choices are, as a part of the fastest, and how far predictions are off.
@@ -157,6 +160,7 @@ def usable(kernels: Sequence[Kernel]) -> list[Kernel]:
         kernel
         for kernel in kernels
         if kernel.knobs.get("early_weights", True)
+        and kernel.knobs.get("schedule", "cooperative") == "cooperative"
         and int(kernel.knobs.get("cluster_m", 1)) * int(kernel.knobs.get("cluster_n", 1)) == 1
         and kernel.knobs.get("split_k_workspace") == "cluster"
     ]
@@ -187,7 +191,7 @@ def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
     parser = new_parser(__doc__)
     parser.add_argument("results", type=Path, nargs="*", metavar="RESULT.json", help="of measured settings")
-    parser.add_argument("--generations", type=int, default=400, help="of the evolution, for each width")
+    parser.add_argument("--generations", type=int, default=500, help="of the evolution, for each width")
     parser.add_argument("--keep", action="store_true", help="judge the constants of the model")
     return parser
 
@@ -199,22 +203,31 @@ def main(argv: Sequence[str] | None = None) -> None:
         argv: arguments of the command line; those of the process if none are given.
     """
     args = make_parser().parse_args(argv)
-    paths = args.results or sorted(RESULTS.glob(PATTERN))
+    paths = args.results or sorted(path for pattern in PATTERNS for path in RESULTS.glob(pattern))
     kernels = usable([kernel for path in paths for kernel in kernels_of(path)])
+    print(f"{len(kernels)} kernels: {', '.join(path.name for path in paths)}")
+    for title, start, is_few in (("FEW", FEW, True), ("MORE", MORE, False)):
+        own = [kernel for kernel in kernels if (min(kernel.size[:2]) <= FEW_ROWS) == is_few]
+        if own:
+            _report(title, own, start, args)
+
+
+def _report(title: str, kernels: list[Kernel], start: Constants, args: argparse.Namespace) -> None:
+    """Fits one set of constants, or judges it, and prints it."""
     settings = Settings(kernels)
-    print(f"{len(kernels)} kernels, {len(settings.problems)} problems: {', '.join(path.name for path in paths)}")
+    print(f"{title}: {len(settings.problems)} problems")
     if args.keep:
-        print(settings.judge(settings.predict(H200)))
+        print(settings.judge(settings.predict(start)))
         return
-    fitted = fit(settings, H200, args.generations)
+    fitted = fit(settings, start, args.generations)
     fold, held_out = fold_of(kernels), np.zeros(len(kernels))
     for number in range(FOLDS):
         others = Settings([kernel for kernel, own in zip(kernels, fold) if own != number])
-        predicted = settings.predict(fit(others, H200, args.generations))
+        predicted = settings.predict(fit(others, start, args.generations))
         held_out[fold == number] = predicted[fold == number]
     print(f"held out: {settings.judge(held_out)}\nall: {settings.judge(settings.predict(fitted))}")
     for name, value in asdict(fitted).items():
-        print(f"    {name}: float = {value:.4g}")
+        print(f"    {name}={value:.4g},")
 
 
 if __name__ == "__main__":

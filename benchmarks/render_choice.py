@@ -45,6 +45,9 @@ REFITTED_AGAIN = {
 REFITTED_LAST = {
     ("default_seventh", "bf16-bf16"): "a seventh draw",
     ("default_streamed", "bf16-bf16"): "an operand from HBM",
+    ("default_eighth", "bf16-bf16"): "an eighth draw",
+    ("default_streamed_second", "bf16-bf16"): "an operand from HBM, again",
+    ("default_long_third", "bf16-bf16"): "long reductions",
 }
 CHOICES = {"default": (-1,), "best of four": range(4)}
 

@@ -34,9 +34,12 @@ def fused_table() -> str:
         pairs = zip(kernels["fused"]["ratios"], kernels["plain"]["ratios"])
         row["fused, of the own matmul alone"] = f"{statistics.median(own / alone for own, alone in pairs):.3f}"
         rows.append(row)
+    # Sizes whose kernels have not changed since an earlier measurement.
+    days = sorted({(problem["size"], problem["date"][:10]) for problem in problems if "date" in problem})
+    older = "".join(f"; {size}: {day}" for size, day in days)
     return (
         table(rows) + "\nThroughput as a ratio to cuBLAS' matmul without the epilogue, which ran in turn with each; "
-        f"f16 with f32 accumulators, median of {measured['rounds']} rounds of bursts. {where(measured)}.\n"
+        f"f16 with f32 accumulators, median of {measured['rounds']} rounds of bursts. {where(measured)}{older}.\n"
     )
 
 
@@ -175,9 +178,29 @@ def figures_table() -> str:
     )
 
 
+def power_limited_table() -> str:
+    """Returns the speed of large matmuls and of library calls, with clock and power of the GPU."""
+    measured = result("power_limited")
+    rows = [
+        {
+            "computed": entry["name"],
+            "of cuBLAS' matmul": f"{entry['ratio']:.3f}",
+            "us, sustained": f"{entry['sustained_microseconds']:.0f}",
+            "MHz": f"{entry['clock_mhz']:.0f}",
+            "W": f"{entry['power_w']:.0f}",
+        }
+        for entry in measured["settings"]
+    ]
+    return (
+        table(rows) + f"\nm = n = k = {measured['size']}, f16, f32 accumulators; ratios of bursts, and medians of "
+        f"clock and power while each runs for a second. {where(measured)}.\n"
+    )
+
+
 REGIONS: dict[str, Callable[[], str]] = {
     "fused": fused_table,
     "figures": figures_table,
+    "power limited": power_limited_table,
     "fused steps": fused_steps_table,
     "fused tiles": fused_tiles_table,
     "fused tiles stores": lambda: fused_tiles_table("fused_tiles_stores"),

@@ -2,7 +2,7 @@
 
 HBM bounds such a kernel, and it starts while the one before ends: its time is that of its weights at HBM's rate, of the
 slowest multiprocessor in the last wave, and what the overlap does not hide of start, reduction and end. Constants are
-measured on an H200 (docs/results/early_weights_grid.json and early_weights_column.json).
+measured on an H200 (docs/results/early_weights*.json, decode_row*.json and decode_column*.json).
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from stepladder.pipeline.request import EARLY_WEIGHTS
 KNOB, _PERSISTENT, _BLOCKS = EARLY_WEIGHTS, "persistent_blocks", "min_blocks_per_sm"
 # Rows of A, or columns of B; bytes of an element of A and B. Other products were not measured.
 _FEW, _ELEMENT_BYTES = 64, 2
-# Rows of an instruction, and most rows of a consumer warpgroup.
-_ROWS, _WARPGROUP_ROWS = 64, 192
+# Rows of an instruction, most rows of a consumer warpgroup, and the least k of a split: no shorter ones were measured,
+# but of 512, which took longer than predicted (24 x 18432 x 1024 in default_eighth_*.json).
+_ROWS, _WARPGROUP_ROWS, _LEAST_K = 64, 192, 640
 _STAGES, _STEP_BYTES, _EPILOGUE_STAGES, _KIB = 6, 256, 2, 1024
 
 
@@ -38,7 +39,8 @@ class Constants:
         ahead: part of the first stages that a block has loaded while the kernel before ended.
         norm: that joins the times of all weights and of a multiprocessor's, since fewer multiprocessors keep HBM less
             busy.
-        shallow: how much longer a block takes for each stage below six of a multiprocessor.
+        tall, tallest: how much longer a block takes with tiles of more than 64 rows, and of two warpgroups.
+        shallow: the same for each stage below six of a multiprocessor.
         short: the same with k steps of less than 256 bytes.
         held: KiB in stages that keep HBM busy.
         low, shared_low: how much longer a block takes for what its stages lack to them, and those of two blocks.
@@ -53,59 +55,127 @@ class Constants:
             blocks end at once.
     """
 
-    hbm: float = 1.0
-    port: float = 43.1
-    paired_port: float = 30.7
-    shared_port: float = 21.1
-    activations: float = 0.22
-    ahead: float = 0.3
-    norm: float = 4.74
-    shallow: float = 0.0254
-    short: float = 0.0324
-    held: float = 116.7
-    low: float = 0.184
-    shared_low: float = 0.345
-    shared: float = -0.0648
-    launch: float = 0.457
-    column: float = 0.0296
-    cluster_column: float = 0.0192
-    loop: float = 3.62
-    wave: float = 1.5
-    split_wave: float = 0.813
-    shared_split_wave: float = 0.265
-    last_wave: float = 0.485
+    hbm: float
+    port: float
+    paired_port: float
+    shared_port: float
+    activations: float
+    ahead: float
+    norm: float
+    tall: float
+    tallest: float
+    shallow: float
+    short: float
+    held: float
+    low: float
+    shared_low: float
+    shared: float
+    launch: float
+    column: float
+    cluster_column: float
+    loop: float
+    wave: float
+    split_wave: float
+    shared_split_wave: float
+    last_wave: float
 
 
-H200 = Constants()
+# Of products of up to 32 rows, and of more.
+FEW = Constants(
+    hbm=1.0,
+    port=43.4,
+    paired_port=29.5,
+    shared_port=21.1,
+    activations=0.0,
+    ahead=0.3,
+    norm=3.75,
+    tall=-0.0521,
+    tallest=0.0261,
+    shallow=0.0383,
+    short=0.0451,
+    held=108.0,
+    low=0.267,
+    shared_low=0.0905,
+    shared=-0.0573,
+    launch=0.426,
+    column=0.0358,
+    cluster_column=0.0154,
+    loop=4.32,
+    wave=0.64,
+    split_wave=0.675,
+    shared_split_wave=0.209,
+    last_wave=0.52,
+)
+MORE = Constants(
+    hbm=1.0,
+    port=44.0,
+    paired_port=33.0,
+    shared_port=20.7,
+    activations=0.416,
+    ahead=0.3,
+    norm=8.0,
+    tall=-0.0355,
+    tallest=-0.0392,
+    shallow=0.0485,
+    short=0.0791,
+    held=133.0,
+    low=0.0322,
+    shared_low=0.0,
+    shared=-0.14,
+    launch=1.05,
+    column=0.0101,
+    cluster_column=0.0329,
+    loop=4.04,
+    wave=3.57,
+    split_wave=1.12,
+    shared_split_wave=1.72,
+    last_wave=0.679,
+)
 # Of pairs of products, whose stages have two tiles of weights: set by hand (docs/results/pairs_early.json and
 # functions_tiles.json).
 PAIRS = Constants(
     hbm=1.026,
     port=30.8,
     paired_port=30.8,
+    shared_port=30.8,
     activations=1.0,
     ahead=0.9,
     norm=3.03,
+    tall=0.0,
+    tallest=0.0,
     shallow=0.008,
     short=0.056,
     held=112.0,
     low=0.25,
+    shared_low=0.0,
+    shared=0.0,
     launch=0.921,
     column=0.0205,
     cluster_column=0.027,
     loop=0.0,
     wave=0.3,
     split_wave=1.2,
+    shared_split_wave=0.0,
+    last_wave=1.0,
 )
 # Microseconds that HBM is idle between kernels that wait before they load, and a fraction of their predicted times:
-# these lack both for products of few rows, and of more rows than so many.
-_GAPS, _LATE, _MORE = (2.5, 2.0), (0.18, 0.10), 32
+# these lack both for products of few rows, and of more rows than FEW_ROWS.
+_GAPS, _LATE, FEW_ROWS = (2.5, 1.5), (0.18, 0.08), 32
 # How much longer tiles of a pair take that have fewer columns of each B than these, which were the fastest of those
 # measured: docs/results/pairs_early.json and functions_tiles.json.
 _NARROW, _LEAST_COLUMNS = 0.07, 48
 # Microseconds by which a launch takes longer that waits, and the least rows of such tiles: measured with 1 to 32 rows,
 # docs/results/functions_tiles.json.
 _WAIT, _LEAST_ROWS = 1.2, 40
+
+
+def constants_of(size: Size) -> Constants:
+    """Returns the constants of a product that is no pair.
+
+    Args:
+        size: of the product, in any orientation.
+    """
+    return FEW if np.minimum(size.m, size.n) <= FEW_ROWS else MORE
 
 
 def is_short(m: int, n: int) -> bool:
@@ -155,11 +225,13 @@ def accepted(knobs: Columns, size: Size, gpu: Gpu) -> Array:
     """
     persistent, partial = knobs.floats(_PERSISTENT, 0), knobs.floats("block_m") % _ROWS
     if size.products > 1:
-        few = (size.m <= _MORE) & (size.n > size.m) & knobs.equals("epilogue", "registers", "registers")
+        few = (size.m <= FEW_ROWS) & (size.n > size.m) & knobs.equals("epilogue", "registers", "registers")
     else:
         few = (size.n <= _FEW) & (size.n <= knobs.floats("block_n")) & (size.m > size.n)
+    split = knobs.floats("split_k", 1)
     return (
         few
+        & ((split == 1) | (size.k >= _LEAST_K * split))
         & knobs.equals("schedule", "cooperative", "cooperative")
         & knobs.equals("tile_scheduler", "data_parallel", "data_parallel")
         & (knobs.floats("cluster_m", 1) * knobs.floats("cluster_n", 1) == 1)
@@ -169,12 +241,7 @@ def accepted(knobs: Columns, size: Size, gpu: Gpu) -> Array:
         & ((persistent == 0) | (persistent == gpu.multiprocessors))
         & knobs.equals("split_k_workspace", "cluster", "cluster")
         & (knobs.floats("block_m") <= _WARPGROUP_ROWS * knobs.floats("consumer_warpgroups", 1))
-        & (
-            (knobs.floats("split_k", 1) > 1)
-            | (knobs.floats("block_m") <= _ROWS)
-            | (partial > 0)
-            | (knobs.floats(_BLOCKS, 1) > 1)
-        )
+        & ((split > 1) | (knobs.floats("block_m") <= _ROWS) | (partial > 0) | (knobs.floats(_BLOCKS, 1) > 1))
     )
 
 
@@ -195,7 +262,7 @@ def choose(knobs: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> tup
     early = accepted(knobs, size, gpu)
     persistent = np.where(early, _persistent_blocks(knobs, size, gpu), np.asarray(knobs.column(_PERSISTENT, 0)))
     chosen = Columns({**knobs.values, KNOB: early, _PERSISTENT: persistent}, knobs.derived, knobs.count)
-    has_more = int(np.minimum(size.m, size.n)) > _MORE
+    has_more = int(np.minimum(size.m, size.n)) > FEW_ROWS
     late = times["total"] * (1 + _LATE[has_more]) + _GAPS[has_more]
     total = np.where(early, predict(chosen, size, gpu), late)
     return chosen, {**times, "total": total}
@@ -217,7 +284,7 @@ def wait(knobs: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> dict[
     partial = (rows % _ROWS > 0) & (size.products == 1)
     is_wave = cut(size, knobs).count * knobs.floats("split_k", 1) <= gpu.multiprocessors
     is_tile = is_wave & (rows >= _LEAST_ROWS) & (knobs.floats("block_k") * size.in_bytes >= _STEP_BYTES)
-    is_tile = is_tile & (np.minimum(size.m, size.n) <= _MORE)
+    is_tile = is_tile & (np.minimum(size.m, size.n) <= FEW_ROWS)
     is_measured = accepted(knobs, size, gpu) & (is_tile & partial | (size.products > 1))
     waiting = (predict(knobs, size, gpu) + _WAIT - _GAPS[0]) / (1 + _LATE[0])
     shared = knobs.floats(_BLOCKS, 1) > 1
@@ -235,7 +302,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu, constants: Constants | None = 
         constants: of the model; none for those that were measured.
     """
     is_pair = size.products > 1
-    c = constants or (PAIRS if is_pair else H200)
+    c = constants or (PAIRS if is_pair else constants_of(size))
     # Of a pair, columns of both operands B are weights.
     block_m = knobs.floats("block_n") * size.products if is_pair else knobs.floats("block_m")
     block_n = size.m if is_pair else knobs.floats("block_n")
@@ -260,7 +327,8 @@ def predict(knobs: Columns, size: Size, gpu: Gpu, constants: Constants | None = 
         own = ceil_divide(count, room) * loaded_late * stage / (port * gpu.clock_mhz)
         return np.where(count > 0, ((count * steps * weights / rate) ** c.norm + own**c.norm) ** (1 / c.norm), 0.0)
 
-    slower = c.shallow * np.maximum(0.0, _STAGES - stages * shared)
+    slower = c.tall * (block_m > _ROWS) + c.tallest * (block_m > _WARPGROUP_ROWS)
+    slower = slower + c.shallow * np.maximum(0.0, _STAGES - stages * shared)
     slower = slower + c.short * (block_k * size.in_bytes < _STEP_BYTES) + c.shared * is_shared
     if is_pair:
         slower = slower + _NARROW * (knobs.floats("block_n") < _LEAST_COLUMNS)
