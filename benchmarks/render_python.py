@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from statistics import median
+from typing import Any
 
 from common import result, table, where
 
@@ -33,11 +34,16 @@ def calls_table() -> str:
     )
 
 
+def _cases(measured: dict[str, Any]) -> list[dict[str, Any]]:
+    """Returns the cases of a result of whole functions, by model, function and tokens."""
+    return sorted(measured["cases"], key=lambda case: (case["model"]["name"], case["kind"], case["tokens"]))
+
+
 def functions_table() -> str:
     """Returns the speed of whole functions beside PyTorch's."""
     measured = result("functions")
     rows = []
-    for case in measured["cases"]:
+    for case in _cases(measured):
         name, kind = case["model"]["name"], case["kind"].replace("_", " ")
         row = {"model": name, "function": kind, "tokens": str(case["tokens"])}
         # Calls of max-autotune are left out: its own graphs copy the weights, which are arguments here.
@@ -119,7 +125,7 @@ def function_calls_table() -> str:
     """Returns the time of calls of whole functions beside PyTorch's in eager mode, with the host's work."""
     measured = result("functions_eager")
     rows = []
-    for case in sorted(measured["cases"], key=lambda item: (item["model"]["name"], item["kind"], item["tokens"])):
+    for case in _cases(measured):
         row = {
             "model": case["model"]["name"],
             "function": case["kind"].replace("_", " "),
