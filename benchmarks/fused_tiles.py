@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import duel
-from common import new_parser, run, write_result
+from common import halves_parser, parse_halves, run, write_result
 from fused_epilogues import CASES, build_bundle, payload
 from stepladder.measure.baselines import cublas
 from stepladder.measure.bench import prepare_data
@@ -143,10 +143,7 @@ def measure(device: Device, folder: Path, planned: dict[str, Any], rounds: int) 
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    parser = new_parser(__doc__ or "")
-    parser.add_argument("what", choices=["build", "measure"], help="which half to run")
-    parser.add_argument("folder", type=Path, help="of the kernels")
-    parser.add_argument("out", type=Path, nargs="?", help="file of the result, for measure")
+    parser = halves_parser(__doc__ or "")
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="extents m = n = k, for build")
     parser.add_argument("--cases", nargs="+", default=list(MEASURED), choices=list(MEASURED), help="for build")
     parser.add_argument("--tiles", nargs="+", default=list(TILES), choices=list(TILES), help="for build")
@@ -160,13 +157,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Args:
         arguments: of the command line; those of the process unless told.
     """
-    parser = make_parser()
-    args = parser.parse_args(arguments)
+    args = parse_halves(make_parser(), arguments)
     if args.what == "build":
         build(args.folder, args.sizes, args.cases, args.tiles)
         return
-    if args.out is None:
-        parser.error("measure needs the file of the result")
     with Device() as device:
         result = duel.header(device)
         result |= {"rounds": args.rounds, "problems": []}

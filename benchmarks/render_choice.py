@@ -171,11 +171,15 @@ def odd_epilogues_table() -> str:
     return table(cells) + f"\nTFLOP/s, bf16 -> bf16; the kernels with * spilled. {where(data)}.\n"
 
 
-def decode_table() -> str:
-    """Returns how default choices for few rows compare with cuBLAS and with the rate of HBM, by the number of rows."""
+def decode_table(suffix: str = "") -> str:
+    """Returns how default choices for few rows compare with cuBLAS and with the rate of HBM, by the number of rows.
+
+    Args:
+        suffix: of the results.
+    """
     rows = []
     for layout in ("row", "column"):
-        data = result(f"decode_{layout}")
+        data = result(f"decode_{layout}{suffix}")
         rows += _decode_rows(layout, [dict(zip(data["columns"], row)) for row in data["rows"]])
     return table(rows) + f"\nDefault choices, bf16 -> bf16; geometric means. {where(data)}.\n"
 
@@ -330,6 +334,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     "refitted again": lambda: refitted_table(REFITTED_AGAIN, KINDS),
     "refitted last": lambda: refitted_table(REFITTED_LAST, KINDS),
     "decode": decode_table,
+    "decode before": lambda: decode_table("_before"),
     "decode early": early_table,
     "decode early column": lambda: early_table("_column"),
     "decode reads": reads_table,

@@ -22,7 +22,7 @@ from typing import Any
 import drawn_forms
 import duel
 import stepladder
-from common import new_parser, run, write_result
+from common import halves_parser, parse_halves, run, write_result
 from drawn_forms import BURST, LARGEST_DIFFERENCE, Form, payload
 from figures import FIGURES
 from form_libraries import libraries
@@ -135,11 +135,7 @@ def measure(device: Device, folder: Path, form: Form, planned: dict[str, int]) -
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    parser = new_parser(__doc__)
-    parser.add_argument("what", choices=["build", "measure"], help="which half to run")
-    parser.add_argument("folder", type=Path, help="of the kernels")
-    parser.add_argument("out", type=Path, nargs="?", help="file of the result, for measure")
-    return parser
+    return halves_parser(__doc__ or "")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -148,13 +144,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Args:
         arguments: of the command line; those of the process unless told.
     """
-    parser = make_parser()
-    args = parser.parse_args(arguments)
+    args = parse_halves(make_parser(), arguments)
     if args.what == "build":
         build(args.folder)
         return
-    if args.out is None:
-        parser.error("measure needs the file of the result")
     plan = json.loads((args.folder / _PLAN).read_text())
     with Device() as device:
         result = {**duel.header(device), "seed": SEED, "settings": []}

@@ -1,4 +1,4 @@
-// Brings independent elementwise ops of a function together, to be one launch each group.
+// Brings independent elementwise ops of a function together, so that each group is one launch.
 //
 // A step of decoding rotates its queries and its keys, and writes its values to a cache: ops of a few thousand elements,
 // each of which takes as long as a launch. Calls that follow each other without another kernel between them, and that do

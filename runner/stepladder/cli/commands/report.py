@@ -40,8 +40,8 @@ page is kept of it. --pipeline, --target, --set and so on are for payloads.
 (256 x 256 x 256): numbers must be those of the payload, and the sanitizer may find nothing. After a minute for a
 kernel, the steps that are left are not run. --emulate always runs what takes longer.
 
-Where there is a GPU that the kernel is for, its numbers are checked there too, as `stepladder run` does it, and its
-speed is measured beside cuBLAS, as `stepladder bench` does it. Where there is no GPU, a line says so.
+On a machine with a GPU that the kernel is for, the kernel is also checked as by `stepladder run`, and timed beside
+cuBLAS as by `stepladder bench`. Without one, the page says that nothing was measured.
 
 exit status: 0 the page is written; 1 it is written, and numbers are wrong or the emulator found something, or a step
 failed and nothing is written; 2 a payload, a bundle, an option or a file is not acceptable, and nothing is written.
