@@ -277,13 +277,16 @@ def _measured(path: Path) -> list[list[Any]]:
 
 
 def build_group(pool: ProcessPoolExecutor, series: Series, group: Sequence[Drawn], folder: Path) -> list[Built]:
-    """Builds the kernels of a group of problems and keeps them in a folder; prints those that are refused.
+    """Builds the kernels of a group of problems, prints those that are refused, and keeps all in a folder.
 
     Args:
         pool: of processes.
         series: what to measure.
         group: its problems.
         folder: of the kernels.
+
+    Returns:
+        The kernels, with those that are refused.
     """
     options = (series.types, series.everything, folder, series.swapped, series.forms, series.variety, series.launches)
     options += (series.only_default, series.early)
