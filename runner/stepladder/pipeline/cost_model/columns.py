@@ -211,8 +211,8 @@ class Columns:
         return value[index].item() if isinstance(value, Array) else value
 
     def grouped(self, names: Collection[str]) -> tuple[Columns, Array]:
-        """Returns one setting of each combination of values of some knobs, and for each setting its combination: what
-        depends on these knobs alone is evaluated for few settings.
+        """Returns one setting of each combination of values of some knobs, without the other knobs, and for each
+        setting its combination: what depends on these knobs alone is evaluated for few settings.
 
         Args:
             names: of knobs; those with one value for all settings, or none yet, make no difference.
@@ -232,7 +232,10 @@ class Columns:
         found, combination = _numbered(key, most)
         some = np.empty(len(found), np.int64)
         some[combination] = np.arange(self.count)
-        return self.take(some), combination
+        alone = {
+            name: value for name, value in self.values.items() if name in names or not isinstance(value, Coded | Array)
+        }
+        return Columns(alone, self.derived, self.count).take(some), combination
 
     def take(self, chosen: Array) -> Columns:
         """Returns the settings that a mask or an array of indices chooses.

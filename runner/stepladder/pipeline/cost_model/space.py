@@ -81,9 +81,11 @@ def _expand(
     """
     some, combination = columns.grouped(ready.knobs)
     kept = _accepted(some, name, values, ready, is_first_enough)
-    if len(values) == 1:  # one value for all settings needs no column
-        bound = Columns({**columns.values, name: values[0]}, columns.derived, columns.count)
-        return bound if kept.all() else bound.take(kept[0][combination])
+    used = np.flatnonzero(kept.any(axis=1))
+    if len(used) == 1 or len(values) == 1:  # one value for all settings needs no column
+        only = int(used[0]) if len(used) else 0
+        bound = Columns({**columns.values, name: values[only]}, columns.derived, columns.count)
+        return bound if kept[only].all() else bound.take(kept[only][combination])
     places = [np.flatnonzero(keep[combination]) for keep in kept]
     codes = np.repeat(np.arange(len(values)), [len(own) for own in places])
     chosen = columns.take(np.concatenate(places))
