@@ -89,7 +89,7 @@ def compare(args: argparse.Namespace) -> None:
         paths = (path.with_name(f"{stem}_before_{types}.json"), path)
         for before, after in _both(*folders, _problems(args)):
             kernels = [after] if before.knobs == after.knobs else [before, after]
-            measured = {one.path: model_choice.row(one, *times) for one, *times in gpu.measure(kernels)}
+            measured = {one.path: model_choice.row_of(one, *times) for one, *times in gpu.measure(kernels)}
             found = [measured.get(kernels[0].path), measured.get(after.path)]
             for table, row in zip(rows, found):
                 if row is not None and None not in found:

@@ -128,7 +128,7 @@ def build_one(job: Job) -> Built:
     return Built(job, dict(built.manifest.knobs), built.run.knob_source.kind)
 
 
-def row(built: Built, own: float, cublas: float) -> list[Any]:
+def row_of(built: Built, own: float, cublas: float) -> list[Any]:
     """Returns a row of a result.
 
     Args:
@@ -259,7 +259,7 @@ def measure_series(series: Series, args: argparse.Namespace) -> None:
                 head["card"] |= {"copied_gb_per_second": gpu.copied_gb_per_second()} if series.rotated_bytes else {}
             for problem in group:
                 own = [one for one in built if one.job.problem == problem and not one.refused]
-                rows += [row(*measured) for measured in gpu.measure(own)] if own else []
+                rows += [row_of(*measured) for measured in gpu.measure(own)] if own else []
                 write_table(series.path, head, list(COLUMNS), rows)
             if not args.folder:
                 shutil.rmtree(folder, ignore_errors=True)

@@ -199,7 +199,7 @@ def test_a_choice_is_planned_built_and_reported(tmp_path: Path, capsys: pytest.C
     from choice_plan import TYPES, plan
     from draw import Drawn
     from measured_kernels import kernels_of, write_table
-    from model_choice import COLUMNS, KNOBS, build_one, head_of, report, row
+    from model_choice import COLUMNS, KNOBS, build_one, head_of, report, row_of
     from model_report import DEFAULT
 
     problem = Drawn("eights", 136, 264, 512, False)
@@ -207,7 +207,7 @@ def test_a_choice_is_planned_built_and_reported(tmp_path: Path, capsys: pytest.C
     assert [job.place for job in jobs] == [DEFAULT, 0, 1, 2, 3]
     built = build_one(jobs[0])
     assert not built.refused and built.source == "model" and set(KNOBS) <= set(built.knobs)
-    rows = [row(replace(built, job=job), 2.0 + job.place, 3.0) for job in jobs]
+    rows = [row_of(replace(built, job=job), 2.0 + job.place, 3.0) for job in jobs]
     path = tmp_path / "model.json"
     write_table(path, head_of(TYPES["bf16-bf16"], {"name": "a GPU"}), list(COLUMNS), rows)
     kernels = kernels_of(path)
