@@ -20,7 +20,7 @@ from stepladder.pipeline.expressions import Value
 _RASTER, _TRAFFIC = "raster_group", ("block_m", "block_n", "cluster_m", "cluster_n")
 # By how much fewer bytes an order has to move that leaves the last group fewer rows: with it, kernels of 256 x 1536 x
 # 3072 and 704 x 928 x 2208 in clusters took up to 1.4 times as long, 70 to 80 ns a k step more
-# (docs/results/model_raster_bf16-bf16.json).
+# (docs/results/orders_of_tiles.json).
 _UNEVEN_GROUPS = 0.02
 # The knob of whether blocks start before the kernel in front has ended; what it has to be predicted to gain to be off,
 # since kernels that other work separates gain nothing.
