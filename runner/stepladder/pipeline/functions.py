@@ -39,7 +39,7 @@ from stepladder.runtime import bundle, targets
 from stepladder.runtime.errors import BAD_INPUT, FAILED, StepladderError
 
 # Knobs that are set of the division of a function; the others are of its matmuls.
-_OWN = ("groups", "merge_elementwise", "rows")
+_OWN = ("attention", "groups", "merge_elementwise", "rows")
 # Before the refusal of a function in the notes of that of its one matmul.
 AS_FUNCTION = "as a function with several kernels: "
 
@@ -326,7 +326,8 @@ def _build_function(text: str, name: str, request: Request, *, use_cache: bool, 
     reference = reference_export.export(selection.module, roles)
     pipelines = pipelines_for(request.pipeline, target)
     # `wgmma` alone multiplies one kind of fp8 by the other.
-    settings = {"pairs": pairs, "mixed_fp8": _has_step(pipelines, "convert_to_wgmma")}
+    has_wgmma = _has_step(pipelines, "convert_to_wgmma")
+    settings = {"pairs": pairs, "mixed_fp8": has_wgmma, "attention": has_wgmma}
     asked, settings = request, settings | {"in_place": _has_step(pipelines, "load_in_place")}
     settings |= {name: value for name, value in asked.settings.items() if name in _OWN}
     own = {name: value for name, value in asked.settings.items() if name not in _OWN}
