@@ -31,6 +31,11 @@ module attributes {transform.with_named_sequence} {
     transform.include @lower_to_wgmma failures(propagate) (%kernels) : (!transform.any_op) -> ()
     %nvvm = transform.include @lower_to_nvvm failures(propagate) (%kernels, %target)
       : (!transform.any_op, !transform.any_param) -> !transform.any_op
+    transform.tune.alternatives<"flush_denormals"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "math == 'fast'"}} {
+    }, {
+      transform.include @flush_denormals failures(propagate) (%nvvm) : (!transform.any_op) -> ()
+    }
     transform.include @lower_to_inline_ptx failures(propagate) (%nvvm) : (!transform.any_op) -> ()
     transform.yield
   }

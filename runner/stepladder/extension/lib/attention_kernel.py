@@ -1,4 +1,4 @@
-"""The kernel of an attention: a block computes some queries of a head, and reads all keys and values, a tile at a time."""
+"""The kernel of an attention: a block computes queries of a head, and reads keys and values tile by tile."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from dataclasses import dataclass
 
 from stepladder.extension.lib import memory, warpgroup_ops
 from stepladder.extension.lib.arithmetic import apply, constant, digits, index, integer
-from stepladder.extension.lib.attention import DEPTH, Attention, Operand, is_constant
+from stepladder.extension.lib.attention import COLUMN, DEPTH, ROW, Attention, Operand
+from stepladder.extension.lib.attention_logits import Logits, has_causal_mask, pair_of
 from stepladder.extension.lib.control_flow import operations_of
-from stepladder.extension.lib.element_bodies import compute_body, create_forall, load
+from stepladder.extension.lib.element_bodies import create_forall
 from stepladder.extension.lib.threads import WARP, WARPGROUP
 from stepladder.extension.lib.warpgroup_ops import MMA_ROWS
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, gpu, ir, memref, nvgpu, nvvm, scf
-from stepladder.mlir.linalg_ops import indexing_maps
-from stepladder.mlir.traverse import producer
 
 KEYS, VALUES = "keys", "values"  # the attributes of tiles that each iteration copies
 SWIZZLE = 128  # bytes of a row of a box in shared memory
@@ -83,7 +82,7 @@ class AttentionKernel:
         self.rows = warpgroups * MMA_ROWS
         self.element = ir.MemRefType(result.type).element_type
         self.f32 = ir.F32Type.get()
-        self.is_causal = causal_condition(found) is not None
+        self.is_causal = has_causal_mask(found)
 
     def write(self) -> None:
         """Creates the loops at the insertion point."""
@@ -95,12 +94,12 @@ class AttentionKernel:
             last = queries // self.rows - 1
             first = apply(lambda b: (last - ir.AffineExpr.get_floor_div(b, count)) * self.rows, block)
             head = apply(lambda b: ir.AffineExpr.get_mod(b, count), block)
-            self.place = dict(enumerate(digits(head, outer) if outer else []))
-            self.first = first
+            self.head, self.first = head, first
+            self.logits = Logits(self.found, self.buffers, head)
             tiles = [
-                self._tile(self.found.queries, self.rows, self.found.row),
-                self._tile(self.found.keys, self.keys, self.found.column, KEYS),
-                self._tile(self.found.values, self.keys, self.found.column, VALUES),
+                self._tile(self.found.queries, self.rows, ROW),
+                self._tile(self.found.keys, self.keys, COLUMN, KEYS),
+                self._tile(self.found.values, self.keys, COLUMN, VALUES),
             ]
             self.thread = create_forall(self.warpgroups * WARPGROUP, "thread")
             with ir.InsertionPoint(operations_of(self.thread.owner)[-1]):
@@ -154,7 +153,9 @@ class AttentionKernel:
         count = self.found.shape[-1]
         if not (self.is_causal and self.fast):
             return index(count)
-        end = apply(lambda q: ir.AffineExpr.get_ceil_div(q + self.rows, self.keys) * self.keys, self.first)
+        end = apply(
+            lambda q: ir.AffineExpr.get_floor_div(q + (self.rows + self.keys - 1), self.keys) * self.keys, self.first
+        )
         return arith.minsi(end, index(count))
 
     def _copy(self, tile: Tile, begin: ir.Value) -> None:
@@ -178,7 +179,8 @@ class AttentionKernel:
 
     def _address(self, operand: Operand, place: Mapping[int, ir.Value]) -> list[ir.Value]:
         """Returns the indices of an element of a tensor."""
-        return [place[axis] if axis in place else self.place[axis] for axis in operand.axes]
+        outer = digits(self.head, operand.outer) if operand.outer else []
+        return [place[axis] if axis in place else outer[axis] for axis in operand.axes]
 
     def _descriptor(self, view: ir.Value, rows: int, columns: int) -> ir.Value:
         type_ = types.matrix_descriptor(rows, columns, self.element)
@@ -223,45 +225,16 @@ class AttentionKernel:
         values = iter(branch.results_)
         return [[[next(values) for _ in (0, 1)] for _ in range(_HALVES)] for _ in scores]
 
-    def _evaluated(self, scores: list[list[list[ir.Value]]], key: ir.Value, *, visible: bool) -> list[list[list[ir.Value]]]:
-        rows = [
-            arith.addi(self.first, apply(lambda r, n=half: r + n * _MATRIX, self.row)) for half in range(_HALVES)
-        ]
+    def _evaluated(
+        self, scores: list[list[list[ir.Value]]], key: ir.Value, *, visible: bool
+    ) -> list[list[list[ir.Value]]]:
+        rows = [arith.addi(self.first, apply(lambda r, n=half: r + n * _MATRIX, self.row)) for half in range(_HALVES)]
         column = arith.addi(key, self.column)
         found = []
         for matrix, halves in enumerate(scores):
-            columns = [apply(lambda c, n=matrix * _MATRIX + side: c + n, column) for side in (0, 1)]
-            found.append(
-                [
-                    [
-                        self._logit(self.found.logits, value, {**self.place, self.found.row: row, self.found.column: at}, visible)
-                        for value, at in zip(pair, columns)
-                    ]
-                    for pair, row in zip(halves, rows)
-                ]
-            )
+            at = apply(lambda c, n=matrix * _MATRIX: c + n, column)
+            found.append([self.logits.of(pair, row, at, visible=visible) for pair, row in zip(halves, rows)])
         return found
-
-    def _logit(self, tensor: ir.Value, score: ir.Value, place: Mapping[int, ir.Value], visible: bool) -> ir.Value:
-        """Returns an element of what elementwise ops make of the scores."""
-        if tensor == self.found.scores:
-            return score
-        op = producer(tensor)
-        assert op is not None and op in self.found.ops
-        body = op.regions[0].blocks[0]
-        values: dict[ir.Value, ir.Value] = {}
-        for argument, operand, map_ in zip(body.arguments, list(op.operands)[:-1], indexing_maps(op)):
-            if operand in self.buffers:
-                values[argument] = load(self.buffers[operand], [place[item.position] for item in map_.results])
-            else:
-                values[argument] = self._logit(operand, score, place, visible=False)
-        compute_body(body, values, place)
-        yielded = operations_of(body)[-1].operands[0]
-        if visible:
-            select = producer(yielded)
-            assert select is not None
-            yielded = select.operands[1]
-        return values.get(yielded, yielded)
 
     def _softmax(
         self, logits: list[list[list[ir.Value]]], largest: Sequence[ir.Value], sums: Sequence[ir.Value]
@@ -276,22 +249,29 @@ class AttentionKernel:
             # Of a row without keys so far, the exponentials are zero, and not those of a difference of infinities.
             is_empty = arith.cmpf(arith.CmpFPredicate.OEQ, most, constant(self.f32, float("-inf")))
             base = arith.select(is_empty, constant(self.f32, 0.0), most)
-            powers = [self._power(value, base) for value in own]
+            powers = self._powers(own, base)
             for matrix, row in enumerate(weights):
                 row[half] = powers[2 * matrix : 2 * matrix + 2]
-            factor = self._power(largest[half], base)
+            factor = self._factor(largest[half], base)
             factors.append(factor)
             maxima.append(most)
             totals.append(arith.addf(arith.mulf(sums[half], factor), folded(powers, arith.addf)))
         return weights, factors, maxima, totals
 
-    def _power(self, value: ir.Value, base: ir.Value) -> ir.Value:
-        """Returns the exponential of a difference."""
-        exponent, name, flags = arith.subf(value, base), "math.exp", "#arith.fastmath<none>"
-        if self.fast:
-            exponent, name, flags = arith.mulf(exponent, constant(self.f32, _LOG2_E)), "math.exp2", _FAST
-        attributes = {"fastmath": ir.Attribute.parse(flags)}
-        return ir.Operation.create(name, results=[self.f32], operands=[exponent], attributes=attributes).results[0]
+    def _powers(self, values: Sequence[ir.Value], base: ir.Value) -> list[ir.Value]:
+        """Returns the exponentials of the differences of values to another one."""
+        if not self.fast:
+            return [_created("math.exp", arith.subf(value, base)) for value in values]
+        # Rounded once: the product with the base is the same for all, and for what they are divided by.
+        scale, shift = constant(self.f32, _LOG2_E), arith.mulf(base, constant(self.f32, -_LOG2_E))
+        return [_created("math.exp2", _created("math.fma", value, scale, shift), flags=_FAST) for value in values]
+
+    def _factor(self, largest: ir.Value, base: ir.Value) -> ir.Value:
+        """Returns what earlier exponentials are multiplied by: those of differences to another base."""
+        if not self.fast:
+            return _created("math.exp", arith.subf(largest, base))
+        scale = constant(self.f32, _LOG2_E)
+        return _created("math.exp2", arith.subf(arith.mulf(largest, scale), arith.mulf(base, scale)), flags=_FAST)
 
     def _scaled(self, result: ir.Value, factors: Sequence[ir.Value]) -> ir.Value:
         """Returns an accumulator whose rows are multiplied by a factor each."""
@@ -315,12 +295,7 @@ class AttentionKernel:
             fragment = arith.constant(fragment_type, zeros)
             for number in range(4):
                 matrix, half = 2 * step + number // 2, number % 2
-                wide = ir.Operation.create(
-                    "vector.from_elements",
-                    results=[ir.VectorType.get([2], self.f32)],
-                    operands=weights[matrix][half],
-                ).results[0]
-                fragment = memory.insert(arith.truncf(pair, wide), fragment, [0, number])
+                fragment = memory.insert(arith.truncf(pair, pair_of(weights[matrix][half])), fragment, [0, number])
             fragments.append(fragment)
         for step, fragment in enumerate(fragments):
             result = warpgroup_ops.multiply_registers(fragment, descriptor, result, step=step, transpose_b=True)
@@ -336,14 +311,17 @@ class AttentionKernel:
         for matrix, halves in enumerate(self._elements(result, columns)):
             column = apply(lambda c, n=matrix * _MATRIX: c + n, self.column)
             for half, values in enumerate(halves):
-                wide = ir.Operation.create(
-                    "vector.from_elements",
-                    results=[ir.VectorType.get([2], self.f32)],
-                    operands=[arith.mulf(value, factors[half]) for value in values],
-                ).results[0]
+                wide = pair_of([arith.mulf(value, factors[half]) for value in values])
                 row = arith.addi(self.first, apply(lambda r, n=half: r + n * _MATRIX, self.row))
-                address = self._address(self.found.result, {self.found.row: row, DEPTH: column})
+                address = self._address(self.found.result, {ROW: row, DEPTH: column})
                 memory.store_vector(arith.truncf(pair, wide), self.result, *address)
+
+
+def _created(name: str, *operands: ir.Value, flags: str = "#arith.fastmath<none>") -> ir.Value:
+    """Returns the result of an op of the dialect `math`."""
+    attributes = {"fastmath": ir.Attribute.parse(flags)}
+    type_ = operands[0].type
+    return ir.Operation.create(name, results=[type_], operands=list(operands), attributes=attributes).results[0]
 
 
 def folded(values: Sequence[ir.Value], fold: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
@@ -378,37 +356,3 @@ def fence_async_proxy() -> None:
     nvvm.fence_proxy(
         ir.Attribute.parse("#nvvm.proxy_kind<async.shared>"), space=ir.Attribute.parse("#nvvm.shared_space<cta>")
     )
-
-
-def causal_condition(found: Attention) -> ir.Operation | None:
-    """Returns the select of a causal mask: minus infinity where the number of the key is above that of the query.
-
-    Args:
-        found: the attention; the select is the last op of its logits.
-    """
-    op = producer(found.logits)
-    if op is None or found.logits == found.scores:
-        return None
-    select = producer(operations_of(op.regions[0].blocks[0])[-1].operands[0])
-    if select is None or select.name != "arith.select" or not is_constant(select.operands[2], float("-inf")):
-        return None
-    compare = producer(select.operands[0])
-    if compare is None or compare.name != "arith.cmpi":
-        return None
-    predicate = arith.CmpIPredicate(ir.IntegerAttr(compare.attributes["predicate"]).value)
-    axes = [_axis_of(value) for value in compare.operands]
-    if predicate in (arith.CmpIPredicate.ule, arith.CmpIPredicate.sle):
-        return select if axes == [found.column, found.row] else None
-    if predicate in (arith.CmpIPredicate.uge, arith.CmpIPredicate.sge):
-        return select if axes == [found.row, found.column] else None
-    return None
-
-
-def _axis_of(value: ir.Value) -> int | None:
-    """Returns the axis that a number is the index along, in the body of an elementwise op."""
-    source = producer(value)
-    while source is not None and source.name in ("arith.index_cast", "arith.index_castui"):
-        source = producer(source.operands[0])
-    if source is None or source.name != "linalg.index":
-        return None
-    return ir.IntegerAttr(source.attributes["dim"]).value

@@ -37,7 +37,7 @@ def copy_tiles_ahead(payload: ir.Operation, op: CopyTilesAhead, rewriter: Rewrit
     body = operations_of(body_of(loop))
     barriers = [item for item in body if item.name == _BARRIER]
     commits = [item for item in body if item.name == _COMMIT]
-    if len(commits) != 1 or len(barriers) != 2:  # noqa: PLR2004
+    if len(commits) != 1 or len(barriers) != 2:
         raise Refusal(loop, f"{len(commits)} commits and {len(barriers)} barriers; accepted: one and two")
     begins = body[: body.index(commits[0])]
     lower, end, step = list(loop.operands)[:3]

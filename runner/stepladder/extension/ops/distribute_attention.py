@@ -38,7 +38,9 @@ def distribute_attention(payload: ir.Operation, op: DistributeAttention, rewrite
     found = find(products[-1])
     keys, rows = op.columns.value, 64 * op.warpgroups.value
     if found.shape[-2] % rows or found.shape[-1] % keys:
-        raise Refusal(products[-1], f"{found.shape[-2]} queries and {found.shape[-1]} keys in tiles of {rows} and {keys}")
+        raise Refusal(
+            products[-1], f"{found.shape[-2]} queries and {found.shape[-1]} keys in tiles of {rows} and {keys}"
+        )
     last = found.ops[-1]
     inside = {result for item in found.ops for result in item.results}
     with ir.InsertionPoint(last), last.location:

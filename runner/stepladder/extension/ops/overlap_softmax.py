@@ -147,7 +147,11 @@ def _rewrite(loop: ir.Operation, parts: _Parts) -> list[ir.Value]:
 
 
 def _multiply(
-    parts: _Parts, total: ir.Value, weights: Sequence[ir.Value], known: dict[ir.Value, ir.Value], point: ir.InsertionPoint
+    parts: _Parts,
+    total: ir.Value,
+    weights: Sequence[ir.Value],
+    known: dict[ir.Value, ir.Value],
+    point: ir.InsertionPoint,
 ) -> ir.Value:
     """Returns an accumulator with the products of weights and values, which may be in flight."""
     for product in parts.products:
