@@ -28,9 +28,9 @@ module attributes {transform.with_named_sequence} {
     // skip_analysis: upstream looks for one op that overwrites a tile, and here all threads do so together.
     %0 = transform.memref.multibuffer %keys {factor = 2 : i64, skip_analysis}
       : (!transform.op<"memref.alloc">) -> !transform.any_op
-    // An overlapped softmax leaves the products with the values to the next iteration.
+    // Warpgroups that are half an iteration apart read and write three tiles of values.
     %1 = transform.memref.multibuffer %values {factor = 2 : i64, skip_analysis,
-        knobs = {factor = "3 if overlap_softmax else 2"}} : (!transform.op<"memref.alloc">) -> !transform.any_op
+        knobs = {factor = "3 if decouple_warpgroups else 2"}} : (!transform.op<"memref.alloc">) -> !transform.any_op
     "tc.copy_tiles_ahead"(%module) : (!transform.any_op) -> ()
     %function = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     transform.include @canonicalize failures(propagate) (%function) : (!transform.any_op) -> ()

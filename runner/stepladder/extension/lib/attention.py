@@ -15,7 +15,7 @@ from stepladder.extension.lib.products import is_product
 from stepladder.extension.lib.stages import VIEWS, in_order, inner_ops, is_elementwise
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import indexing_maps
-from stepladder.mlir.traverse import origin, producer, users_of
+from stepladder.mlir.traverse import defining_op, origin, producer, users_of
 
 # Axes of operands: of a head, of queries and of keys. Others are numbers of outer axes of the scores.
 DEPTH, ROW, COLUMN = -1, -2, -3
@@ -86,7 +86,7 @@ def find(second: ir.Operation) -> Attention:
     chain = _Chain()
     logits = chain.softmax(weights)
     scores = chain.scores(logits)
-    first = scores.owner.operation
+    first = defining_op(scores)
     _check_product(first)
     shape = _shape(scores)
     maps = indexing_maps(first)
@@ -341,7 +341,7 @@ class _Chain:
             rows = source.operands[0]
             source = producer(rows)
         if source is None or source.name != "linalg.generic" or self._through(source.operands[0]) != of:
-            raise Refusal(of.owner.operation, "a softmax without the maximum or the sum of each row")
+            raise Refusal(defining_op(of), "a softmax without the maximum or the sum of each row")
         maps, arguments = indexing_maps(source), source.regions[0].blocks[0].arguments
         last, fill = producer(_yielded(source)), producer(origin(source.operands[1], VIEWS))
         is_fold = last is not None and last.name in names and set(last.operands) == {arguments[0], arguments[1]}
