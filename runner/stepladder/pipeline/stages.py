@@ -68,6 +68,15 @@ def is_matmul(name: str) -> bool:
     return _kind(name) == "matmul"
 
 
+def is_attention(name: str) -> bool:
+    """Tells whether a stage is an attention, by the name of its function.
+
+    Args:
+        name: of the outlined function: its number is the last word.
+    """
+    return _kind(name) == "attention"
+
+
 def _kind(name: str) -> str:
     """Returns what the kernel of a stage computes, by the name of its function: the word before its number."""
     return name.split("_")[-2]
