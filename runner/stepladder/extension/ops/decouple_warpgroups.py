@@ -1,16 +1,16 @@
 """`tc.decouple_warpgroups`: lets the warpgroups of a block be half an iteration of a loop apart."""
 
 from stepladder.extension.lib import launches, threads, tma
-from stepladder.extension.lib.arithmetic import apply, boolean, constant_value, equal, index, less_than
-from stepladder.extension.lib.control_flow import body_of, create_if, operations_of
+from stepladder.extension.lib.arithmetic import apply, constant_value, equal, index
+from stepladder.extension.lib.control_flow import body_of, create_if, next_op, operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.warpgroup_ops import MMAS, WarpgroupMmaRegisters
+from stepladder.extension.lib.warpgroup_ops import MMAS, WAIT_GROUP, WarpgroupMmaRegisters
 from stepladder.mlir import types
-from stepladder.mlir.bindings import arith, gpu, ir, nvgpu
+from stepladder.mlir.bindings import gpu, ir, nvgpu, nvvm
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.traverse import walk
 
-_COPY, _BARRIER = "nvgpu.device_async_copy", "gpu.barrier"
+_COPY, _COMMIT, _BARRIER = "nvgpu.device_async_copy", "nvvm.cp.async.commit.group", "gpu.barrier"
 # What a thread does before others may read what it has copied.
 _ARRIVED = ("nvvm.cp.async.wait.group", "nvvm.fence.proxy")
 _STAGES = 3
@@ -49,40 +49,35 @@ def decouple_warpgroups(payload: ir.Operation, op: DecoupleWarpgroups, rewriter:
     lower, step = (constant_value(loop.operands[number]) for number in (0, 2))
     if lower is None or step is None:
         raise Refusal(loop, "the first iteration or the step is not constant")
-    threads_ = launches.launch_sizes(launch, launches.BLOCK)[0]
-    warpgroups = threads_ // threads.WARPGROUP
+    copies = [item for item in body if walk(item, _COPY) or item.name == _COMMIT]
     iteration = body_of(loop).arguments[0]
+    number = _Number(iteration, lower, step)
     with ir.InsertionPoint(loop), loop.location:
         full = nvgpu.mbarrier_create(types.mbarrier_group(_STAGES))
-        turns = nvgpu.mbarrier_create(types.mbarrier_group(warpgroups))
         with create_if(equal(threads.thread_id(), index(0))):
             for stage in range(_STAGES):
-                nvgpu.mbarrier_init(full, index(threads_), index(stage))
-            for number in range(warpgroups):
-                nvgpu.mbarrier_init(turns, index(threads.WARPGROUP), index(number))
+                count = launches.launch_sizes(launch, launches.BLOCK)[0]
+                nvgpu.mbarrier_init(full, index(count), index(stage))
         gpu.barrier()
         clone_ops(arrived, {}, ir.InsertionPoint(loop))
         nvgpu.mbarrier_arrive(full, index(0))
-        warpgroup = threads.uniform_warpgroup_id()
-    number = _Number(iteration, lower, step)
     with ir.InsertionPoint(barriers[0]), loop.location:
-        _wait(full, number.parity(), number.stage(0))
-    with ir.InsertionPoint(products[0]), loop.location:
-        clone_ops(arrived, {}, ir.InsertionPoint(products[0]))
+        nvgpu.mbarrier_try_wait_parity(full, number.parity(), index(tma.TRY_WAIT_TICKS), number.stage(0))
+    # The tensor cores multiply while the threads begin their copies.
+    (scores,) = tiles
+    scores.attributes[WAIT_GROUP] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 1)
+    place = scores
+    for item in copies:
+        item.move_after(place)
+        place = item
+    with ir.InsertionPoint.after(place), loop.location:
+        nvvm.wgmma_wait_group_sync_aligned(0)
+    behind = next_op(products[-1])
+    clone_ops(arrived, {}, ir.InsertionPoint(behind))
+    with ir.InsertionPoint(behind), loop.location:
         nvgpu.mbarrier_arrive(full, number.stage(1))
-    with ir.InsertionPoint(tiles[0]), loop.location:
-        is_behind = arith.andi(number.is_first(), less_than(index(0), warpgroup))
-        with create_if(is_behind):
-            _wait(turns, boolean(False), apply(lambda w: w - 1, warpgroup))
-    with ir.InsertionPoint.after(tiles[0]), loop.location, create_if(number.is_first()):
-        nvgpu.mbarrier_arrive(turns, warpgroup)
     for item in (*arrived, *barriers):
         rewriter.erase_op(item)
-
-
-def _wait(group: ir.Value, parity: ir.Value, number: ir.Value) -> None:
-    """Waits for the phase of an mbarrier of a group."""
-    nvgpu.mbarrier_try_wait_parity(group, parity, index(tma.TRY_WAIT_TICKS), number)
 
 
 class _Number:
