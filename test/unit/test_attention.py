@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import ml_dtypes
 import numpy as np
 import pytest
 
 import stepladder
+from stepladder.pipeline import attention_choice
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.library import pipeline_file
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
+from stepladder.pipeline.stages import stage_texts
 
 _CAUSAL = """%row = linalg.index 1 : index
     %column = linalg.index 2 : index
@@ -126,13 +130,17 @@ def expected(arrays: list[np.ndarray], is_causal: bool, has_bias: bool) -> np.nd
 @pytest.mark.parametrize(
     ("element", "depth", "mask", "math"), [("bf16", 64, _CAUSAL, "fast"), ("f16", 128, _ADDED, "libdevice")]
 )
-def test_numbers(element: str, depth: int, mask: str, math: str) -> None:
+def test_numbers(element: str, depth: int, mask: str, math: str, tmp_path: Path) -> None:
     """With a mask of numbers, a row without keys in the first tile, and one without any, which is NaN."""
     queries, keys = 128, 256
     function = stepladder.compile(
         attention(queries, keys, depth, element, mask), target="sm_90a", device="emulator", math=math
     )
-    assert [launch.stage for launch in function.manifest.launches] == ["f_attention_0"]
+    (launch,) = function.manifest.launches
+    assert launch.stage == "f_attention_0" and launch.kernel.dynamic_shared_memory > 48 * 1024
+    function.save(str(tmp_path / "attention.bundle"))
+    (kept,) = stepladder.load(str(tmp_path / "attention.bundle"), device="emulator").manifest.launches
+    assert kept == launch
     generator = np.random.default_rng(0)
     dtype = ml_dtypes.bfloat16 if element == "bf16" else np.float16
     shapes = (2, queries, depth), (keys, depth), (keys, depth)
@@ -146,3 +154,14 @@ def test_numbers(element: str, depth: int, mask: str, math: str) -> None:
     # Weights are rounded, and the result: half of a last bit each.
     assert np.nanmax(abs(got - wanted)) <= abs(wanted[~np.isnan(wanted)]).max() * float(ml_dtypes.finfo(dtype).eps)
     assert (np.isnan(got) == np.isnan(wanted)).all()
+
+
+@pytest.mark.parametrize(
+    ("shape", "is_one"), [((8192, 2048, 128), True), ((128, 16384, 128), False)], ids=["many queries", "few queries"]
+)
+def test_the_faster_way_is_chosen(shape: tuple[int, int, int], is_one: bool) -> None:
+    """A block reads all keys of its head, and few blocks take longer than kernels of the products."""
+    with mlir_context():
+        request = Request(pipeline_file("functions"), {"attention": True})
+        texts = stage_texts(run_pipeline(attention(*shape), "attention.mlir", request))
+        assert attention_choice.is_slower(texts, Request("auto")) != is_one

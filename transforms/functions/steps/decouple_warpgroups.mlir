@@ -1,26 +1,29 @@
-// Lets the warpgroups of a block be half an iteration apart: one computes exponentials while the other multiplies.
+// Lets the warpgroups of a block begin iterations at different times, and their copies beside products.
 //
 // With a barrier in each iteration, all warpgroups begin their products at one time, and their softmax too, beside which
 // the tensor cores idle. An mbarrier for each stage tells that all threads have copied their part of a tile. A thread
-// arrives at it in the middle of the iteration before, behind the softmax, and waits at the begin of the iteration:
-// another warpgroup may be half an iteration behind. That one may read the tile of values of the iteration before, so that
-// these have three stages. In the first iteration, the second warpgroup waits for the scores of the first.
+// arrives at it in the iteration before, beside the products with the values, and waits at the begin of the iteration.
+// Another warpgroup may still multiply by the values of the iteration before, so that these have three stages. The
+// copies begin behind the products of queries and keys, which the tensor cores compute meanwhile.
 //
-// Source: FlashAttention-3 (Shah et al., 2024), the ping-pong of warpgroups.
+// Source: FlashAttention-3 (Shah et al., 2024), where a producer warp and mbarriers separate the warpgroups.
 //
 // Before:
 //   scf.for %key ... {
 //     nvvm.cp.async.wait.group 0; nvvm.fence.proxy; gpu.barrier
-//     copy the next tiles; scores; softmax
-//     products with the values
+//     copy the next tiles
+//     %s = nvgpu.warpgroup.mma %queries, %keys, %zeros {waitGroup = 0}
+//     ... softmax; products with the values
 //   }
 // After:
 //   nvvm.cp.async.wait.group 0; nvvm.fence.proxy; nvgpu.mbarrier.arrive %full[%c0]
 //   scf.for %key ... {
 //     nvgpu.mbarrier.try_wait.parity %full[%stage], %parity, %ticks
-//     copy the next tiles; scores; softmax
+//     %s = nvgpu.warpgroup.mma %queries, %keys, %zeros {waitGroup = 1}
+//     copy the next tiles
+//     nvvm.wgmma.wait.group.sync.aligned 0
+//     ... softmax; products with the values
 //     nvvm.cp.async.wait.group 0; nvvm.fence.proxy; nvgpu.mbarrier.arrive %full[%next]
-//     products with the values
 //   }
 
 module attributes {transform.with_named_sequence} {

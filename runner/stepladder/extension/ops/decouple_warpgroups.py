@@ -1,4 +1,4 @@
-"""`tc.decouple_warpgroups`: lets the warpgroups of a block be half an iteration of a loop apart."""
+"""`tc.decouple_warpgroups`: lets warpgroups begin iterations of a loop at different times."""
 
 from stepladder.extension.lib import launches, threads, tma
 from stepladder.extension.lib.arithmetic import apply, constant_value, equal, index
@@ -19,9 +19,8 @@ _STAGES = 3
 class DecoupleWarpgroups(Tc.Operation, name="decouple_warpgroups"):
     """Replaces the barrier of a loop that copies tiles by an mbarrier for each of three stages.
 
-    A thread arrives where its copies of the next iteration have ended: behind the softmax, in front of the products
-    with the values. It waits for all at the begin of that iteration. The first warpgroup begins alone: each of the
-    others waits until the one before it has its first scores.
+    A thread arrives when its copies of the next iteration have ended, beside the products with the values, and waits
+    for all at the begin of that iteration. It begins its copies beside the products of the tile.
 
     Operands: a handle to any op with one `gpu.launch`, in which one loop copies tiles an iteration ahead and has a
     barrier, a product of tiles, and products of operands in registers.
