@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import stepladder
+from stepladder.emulator.function_steps import check_function_steps
+from stepladder.emulator.step_report import StepReport
 from stepladder.pipeline import attention_choice
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.library import pipeline_file
@@ -165,3 +167,20 @@ def test_the_faster_way_is_chosen(shape: tuple[int, int, int], is_one: bool) -> 
         request = Request(pipeline_file("functions"), {"attention": True})
         texts = stage_texts(run_pipeline(attention(*shape), "attention.mlir", request))
         assert attention_choice.is_slower(texts, Request("auto")) != is_one
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")  # of minus infinity, rounded
+def test_each_step_on_the_emulator() -> None:
+    reports: list[StepReport] = []
+    with mlir_context():
+        request = Request(pipeline_file("functions"), {"attention": True})
+        text = stage_texts(run_pipeline(attention(128, 256, mask=_CAUSAL), "attention.mlir", request))["f_attention_0"]
+        check_function_steps(text, "attention.mlir", Request(pipeline_file("attention")), reports.append)
+    assert [report.step for report in reports][:5] == [
+        "input",
+        "distribute_attention",
+        "bufferize_function",
+        "copy_tiles_ahead",
+        "decouple_warpgroups",
+    ]
+    assert all(report.passed for report in reports)
