@@ -17,11 +17,11 @@ _MULTIPROCESSORS = 132  # of an H100 and an H200
 _TILE = 128  # queries of a block, and keys of a tile
 # Microseconds on an H200 (docs/results/attention_kernels.json): of a tile by the elements of a head, of a block beside
 # its tiles, and of kernels of their own beside their memory traffic.
-_OF_TILE = {64: 2.0, 128: 2.8}
-_OF_BLOCK = 2.0
+_OF_TILE = {64: 1.3, 128: 2.1}
+_OF_BLOCK = 5.0
 _OF_KERNELS = 10.0
 # Picoseconds of a score that is written, read, and multiplied as a weight.
-_OF_SCORE = 2.7
+_OF_SCORE = 2.3
 
 
 def is_slower(texts: Mapping[str, str], request: Request) -> bool:

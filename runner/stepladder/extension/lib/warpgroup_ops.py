@@ -3,7 +3,7 @@
 nvgpu verifies more than `wgmma` requires: matrix descriptors with 128-byte swizzles only, no product of a column-major
 A with a column-major B, no accumulators of i32, stores of f32 accumulators only. `tc` has four payload ops without
 these restrictions, with the same operands, attributes and semantics, and one for operands of f32 that are split into
-two of tf32. `tc.lower_warpgroup_mma` lowers all.
+two of tf32. One more describes tiles that threads have written, without TMA. `tc.lower_warpgroup_mma` lowers all.
 """
 
 import typing
