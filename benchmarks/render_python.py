@@ -95,8 +95,7 @@ def attention_kernels_table() -> str:
         row |= {"elements of a head": str(case["depth"]), "mask": "causal" if case["is_causal"] else ""}
         rows.append(row | {f"{name}, us": f"{times[name]:.1f}" for name in ("one kernel", "kernels", "eager")})
     return (
-        table(rows)
-        + "\nbf16, medians of 7 rounds, each a CUDA graph; eager mode is `scaled_dot_product_attention`. "
+        table(rows) + "\nbf16, medians of 7 rounds, each a CUDA graph; eager mode is `scaled_dot_product_attention`. "
         f"{where(measured)}.\n"
     )
 
@@ -124,9 +123,8 @@ def attention_table() -> str:
         for part in measured["kernels"]
     ]
     return (
-        table(rows)
-        + "\nbf16, CUDA graphs of one call, medians of 5 rounds, of 2048 tokens of 7; for fewer tokens, `torch.compile` "
-        f"with max-autotune was measured in other runs, beside eager mode. {where(measured)}.\n\n"
+        table(rows) + "\nbf16, CUDA graphs of one call, medians of 5 rounds, of 2048 tokens of 7; for fewer tokens, "
+        f"`torch.compile` with max-autotune was measured in other runs, beside eager mode. {where(measured)}.\n\n"
         + table(kernels)
         + "\nWhat a graph of the first kernels takes longer than one of a kernel less, with `attention=False`; of 32 "
         f"tokens with a launch for each elementwise op. {where(measured)}.\n"

@@ -293,9 +293,9 @@ gpu.module @kernels {
 
 // An accumulator of elements that a thread has computed, in their order, and a tile that threads have written.
 // CHECK-LABEL: gpu.func @elements(
-// CHECK-NOT: {{"tc.|from_elements|unrealized}}
+// CHECK-NOT: {{"tc\.|unrealized}}
 // CHECK: llvm.inline_asm {{.*}} "wgmma.mma_async{{.*}}", "=f,=f,=f,=f,0,1,2,3,r,r,r,r,l" %w, %x, %y, %z,
-// CHECK-NOT: {{"tc.|from_elements|unrealized}}
+// CHECK-NOT: {{"tc\.|unrealized}}
 #space = #gpu.address_space<workgroup>
 !sums = !nvgpu.warpgroup.accumulator<fragmented = vector<64x8xf32>>
 gpu.module @kernels {
