@@ -80,6 +80,18 @@ func.func @f(%q: {result}, %k: {kept}, %v: {kept}, %bias: {bias}) -> ({result}{f
 """
 
 
+def with_wide_weights() -> str:
+    """Returns an attention whose weights are f32."""
+    text = attention().replace("tensor<2x128x128xf16>", "tensor<2x128x128xf32>")
+    for narrow, wide in (
+        ("^bb0(%x: f32, %out: f16)", "^bb0(%x: f32, %out: f32)"),
+        ("%r = arith.truncf %x : f32 to f16\n    linalg.yield %r : f16", "linalg.yield %x : f32"),
+    ):
+        assert narrow in text
+        text = text.replace(narrow, wide, 1)
+    return text
+
+
 def is_outlined(text: str) -> bool:
     """Tells whether the attention of a function becomes a function of its own."""
     with mlir_context():
@@ -109,8 +121,9 @@ def test_attention_is_outlined(text: str) -> None:
         attention(element="f32"),
         attention(weights="too"),
         attention().replace("dimension(2)", "dimension(1)"),
+        with_wide_weights(),
     ],
-    ids=["few queries", "keys", "short heads", "f32", "weights are read", "softmax of queries"],
+    ids=["few queries", "keys", "short heads", "f32", "weights are read", "softmax of queries", "wide weights"],
 )
 def test_other_products_stay(text: str) -> None:
     assert not is_outlined(text)

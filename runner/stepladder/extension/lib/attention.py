@@ -83,6 +83,8 @@ def find(second: ir.Operation) -> Attention:
     """
     _check_product(second)
     weights, values, loops = _weights_of(second)
+    if _element(weights) != _element(values):
+        raise Refusal(second, f"weights of {_element(weights)} and values of {_element(values)}; accepted: of one type")
     chain = _Chain()
     logits = chain.softmax(weights)
     scores = chain.scores(logits)
