@@ -1,8 +1,8 @@
 // Divides a function with several matmuls into calls of functions that are one kernel each, and one workspace.
 //
 // Each called function is a payload of another pipeline: functions with a matmul of `wgmma`, `mma_sync` or `wmma`,
-// other functions of `elementwise`, `rows` or `attention`. They are compiled from the IR after `outline_elementwise`. The IR after the last
-// step gives the buffers that their kernels are launched on.
+// other functions of `elementwise`, `rows` or `attention`. They are compiled from the IR after `outline_elementwise`.
+// The IR after the last step gives the buffers that their kernels are launched on.
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @functions(%module: !transform.any_op {transform.consumed}) attributes {whole_function} {
