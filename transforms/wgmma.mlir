@@ -169,6 +169,9 @@ module attributes {transform.with_named_sequence} {
     %early_weights = transform.tune.knob<"early_weights"> = false from options = [false, true]
       {description = "load the first stages of the larger operand before the previous kernel has ended"}
       -> !transform.any_param
+    %elect_producer = transform.tune.knob<"elect_producer"> = false from options = [false, true]
+      {description = "elect the thread that issues loads, so that ptxas knows that it is one"}
+      -> !transform.any_param
     %min_blocks_per_sm = transform.tune.knob<"min_blocks_per_sm"> = 1 from options = [1, 2]
       {description = "blocks that fit on a multiprocessor at the same time, with their registers and shared memory"}
       -> !transform.param<i64>
@@ -313,6 +316,12 @@ module attributes {transform.with_named_sequence} {
         attributes {knobs = {selected_region_attr = "tile_scheduler == 'stream_k'"}} {
     }, {
       transform.include @stream_k_tail failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
+
+    transform.tune.alternatives<"elect_producer"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "elect_producer"}} {
+    }, {
+      transform.include @elect_producer failures(propagate) (%module) : (!transform.any_op) -> ()
     }
 
     // The kernel function and its lowering to NVVM and inline PTX.

@@ -30,6 +30,7 @@ from stepladder.extension.ops import (
     distribute_elements,
     distribute_rows,
     distribute_tiles,
+    elect_producer,
     enable_dependent_launch,
     evict_first,
     extend_integers,

@@ -1,0 +1,31 @@
+// Elects the thread that issues loads, instead of comparing its number.
+//
+// The operands of a TMA load are in uniform registers, which a warp has one set of. Behind a comparison of the thread's
+// number, ptxas does not know that one thread is active, and puts a loop over the active threads around a load whose
+// coordinates it does not know to be uniform, such as those of tiles in groups that have not all as many rows. Behind
+// `elect.sync` it knows, and moves them to uniform registers at once. Which thread is elected makes no difference.
+//
+// All threads of a warp have to execute `elect.sync` together: the number of the warp is uniform.
+//
+// Before:
+//   nvvm.setmaxregister decrease 40
+//   scf.if %thread == 256 { scf.for %k { wait empty; loads } }
+// After:
+//   nvvm.setmaxregister decrease 40
+//   scf.if %warp == 8 {
+//     %elected = nvvm.elect.sync
+//     scf.if %elected { scf.for %k { wait empty; loads } }
+//   }
+
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
+
+  transform.named_sequence @elect_producer(%module: !transform.any_op {transform.readonly})
+      attributes {needs = ["specialize_warps"]} {
+    "tc.elect_producer"(%module) : (!transform.any_op) -> ()
+
+    %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()
+    transform.yield
+  }
+}
