@@ -1,9 +1,9 @@
 // Elects the thread that issues loads, instead of comparing its number.
 //
-// The operands of a TMA load are in uniform registers, which a warp has one set of. Behind a comparison of the thread's
-// number, ptxas does not know that one thread is active, and puts a loop over the active threads around a load whose
-// coordinates it does not know to be uniform, such as those of tiles in groups that have not all as many rows. Behind
-// `elect.sync` it knows, and moves them to uniform registers at once. Which thread is elected makes no difference.
+// The operands of a TMA load are in uniform registers, of which a warp has one set. Behind a comparison of the thread's
+// number, ptxas does not know that one thread is active, and puts a loop over the active threads around every load.
+// Behind `elect.sync` it knows, and moves the operands to uniform registers once. Which thread is elected makes no
+// difference.
 //
 // All threads of a warp have to execute `elect.sync` together: the number of the warp is uniform.
 //
