@@ -7,7 +7,7 @@ measured on an H200 (docs/results/early_weights*.json, decode_row*.json and deco
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +18,7 @@ from stepladder.pipeline.cost_model.gpu import Gpu
 from stepladder.pipeline.cost_model.terms import Size, blocks_that_fit, ceil_divide, cut, uncached
 from stepladder.pipeline.request import EARLY_WEIGHTS
 
-KNOB, _PERSISTENT, _BLOCKS = EARLY_WEIGHTS, "persistent_blocks", "min_blocks_per_sm"
+KNOB, PREFETCH, _PERSISTENT, _BLOCKS = EARLY_WEIGHTS, "prefetch_steps", "persistent_blocks", "min_blocks_per_sm"
 # Rows of A, or columns of B; bytes of an element of A and B. Other products were not measured.
 _FEW, _ELEMENT_BYTES = 64, 2
 # Rows of an instruction, most rows of a consumer warpgroup, and the least k of a split: no shorter ones were measured,
@@ -167,6 +167,9 @@ _NARROW, _LEAST_COLUMNS = 0.07, 48
 # Microseconds by which a launch takes longer that waits, and the least rows of such tiles: measured with 1 to 32 rows,
 # docs/results/functions_tiles.json.
 _WAIT, _LEAST_ROWS = 1.2, 40
+# Bytes of weights that a block which waits prefetches to L2 at most: more delay the kernel before it. Measured with one
+# and eight rows, docs/results/functions_prefetch.json.
+_PREFETCHED = 96 * _KIB
 
 
 def constants_of(size: Size) -> Constants:
@@ -224,16 +227,11 @@ def accepted(knobs: Columns, size: Size, gpu: Gpu) -> Array:
         gpu: what runs it.
     """
     persistent, partial = knobs.floats(_PERSISTENT, 0), knobs.floats("block_m") % _ROWS
-    if size.products > 1:
-        few = (size.m <= FEW_ROWS) & (size.n > size.m) & knobs.equals("epilogue", "registers", "registers")
-    else:
-        few = (size.n <= _FEW) & (size.n <= knobs.floats("block_n")) & (size.m > size.n)
     split = knobs.floats("split_k", 1)
     return (
-        few
-        & ((split == 1) | (size.k >= _LEAST_K * split))
+        _is_of_few_rows(knobs, size)
         & knobs.equals("schedule", "cooperative", "cooperative")
-        & knobs.equals("tile_scheduler", "data_parallel", "data_parallel")
+        & ((split == 1) | (size.k >= _LEAST_K * split))
         & (knobs.floats("cluster_m", 1) * knobs.floats("cluster_n", 1) == 1)
         & (knobs.floats("epilogue_stages", _EPILOGUE_STAGES) == _EPILOGUE_STAGES)
         & ~knobs.equals("epilogue", "rows", "tma")
@@ -243,6 +241,15 @@ def accepted(knobs: Columns, size: Size, gpu: Gpu) -> Array:
         & (knobs.floats("block_m") <= _WARPGROUP_ROWS * knobs.floats("consumer_warpgroups", 1))
         & ((split > 1) | (knobs.floats("block_m") <= _ROWS) | (partial > 0) | (knobs.floats(_BLOCKS, 1) > 1))
     )
+
+
+def _is_of_few_rows(knobs: Columns, size: Size) -> Array:
+    """Returns which settings have one tile of the short side, and blocks that compute whole tiles."""
+    if size.products > 1:
+        few = (size.m <= FEW_ROWS) & (size.n > size.m) & knobs.equals("epilogue", "registers", "registers")
+    else:
+        few = (size.n <= _FEW) & (size.n <= knobs.floats("block_n")) & (size.m > size.n)
+    return few & knobs.equals("tile_scheduler", "data_parallel", "data_parallel")
 
 
 def _persistent_blocks(knobs: Columns, size: Size, gpu: Gpu) -> Array:
@@ -290,6 +297,23 @@ def wait(knobs: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> dict[
     shared = knobs.floats(_BLOCKS, 1) > 1
     total = np.where(is_measured, waiting, np.where(partial | shared, np.inf, times["total"]))
     return {**times, "total": total}
+
+
+def prefetch(knobs: Columns, size: Size, options: Sequence[int]) -> Columns:
+    """Returns settings of kernels that wait before they load, with the k steps of weights that they prefetch before.
+
+    Args:
+        knobs: columns of the pipeline's knobs.
+        size: of the product.
+        options: for the steps, with 0.
+    """
+    rows = knobs.floats("block_n") * size.products if size.products > 1 else knobs.floats("block_m")
+    most = _PREFETCHED / (rows * knobs.floats("block_k") * size.in_bytes)
+    may = _is_of_few_rows(knobs, size) & (knobs.floats(_BLOCKS, 1) == 1)
+    may = may & np.asarray(knobs.column("dependent_launch", True), bool)
+    ordered = np.sort(np.asarray(options, np.int64))
+    steps = ordered[np.searchsorted(ordered, np.maximum(most, 0), side="right") - 1]
+    return Columns({**knobs.values, PREFETCH: np.where(may, steps, 0)}, knobs.derived, knobs.count)
 
 
 def predict(knobs: Columns, size: Size, gpu: Gpu, constants: Constants | None = None) -> Array:

@@ -23,7 +23,7 @@ _RASTER, _TRAFFIC = "raster_group", ("block_m", "block_n", "cluster_m", "cluster
 _LAUNCH, _LAUNCH_CAUTION = "dependent_launch", 0.03
 # The knob of where elementwise ops that make A are computed, and its value for registers.
 PRODUCERS, IN_REGISTERS = "producers", "registers"
-_LAST = (_LAUNCH, early_weights.KNOB, stagger.KNOB)  # knobs that are chosen after the others
+_LAST = (_LAUNCH, early_weights.KNOB, early_weights.PREFETCH, stagger.KNOB)  # knobs that are chosen after the others
 # Knobs that make a small difference between settings that agree in the others.
 _DETAILS = (
     *("block_k", "stages", "epilogue_stages", "persistent_blocks", "consumer_warpgroups"),
@@ -296,6 +296,8 @@ def rank(
         columns, times = early_weights.choose(columns, times, size, gpu)
     if waits:
         times = early_weights.wait(columns, times, size, gpu)
+        if early_weights.PREFETCH in space.options and early_weights.PREFETCH not in fixed:
+            columns = early_weights.prefetch(columns, size, space.options[early_weights.PREFETCH])
     if family == WARPGROUP and stagger.KNOB in space.options and stagger.KNOB not in fixed and columns.count:
         columns = stagger.choose(columns, size)
     # Of settings that take equally long, the first in the order of the knobs' options.
