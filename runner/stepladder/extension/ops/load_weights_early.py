@@ -3,7 +3,7 @@
 import math
 
 from stepladder.extension.lib import dependent_launch, launches, memory, pipeline, tma
-from stepladder.extension.lib.control_flow import body_of, enclosing_loops, operations_of
+from stepladder.extension.lib.control_flow import body_of, enclosing_loops
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.workspaces import is_workspace
 from stepladder.mlir.bindings import arith, ir, scf

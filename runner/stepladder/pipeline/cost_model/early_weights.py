@@ -299,7 +299,7 @@ def wait(knobs: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> dict[
     return {**times, "total": total}
 
 
-def prefetch(knobs: Columns, size: Size, options: Sequence[int]) -> Columns:
+def prefetch(knobs: Columns, size: Size, options: Sequence[int | str]) -> Columns:
     """Returns settings of kernels that wait before they load, with the k steps of weights that they prefetch before.
 
     Args:
@@ -311,9 +311,11 @@ def prefetch(knobs: Columns, size: Size, options: Sequence[int]) -> Columns:
     most = _PREFETCHED / (rows * knobs.floats("block_k") * size.in_bytes)
     may = _is_of_few_rows(knobs, size) & (knobs.floats(_BLOCKS, 1) == 1)
     may = may & np.asarray(knobs.column("dependent_launch", True), bool)
-    ordered = np.sort(np.asarray(options, np.int64))
+    ordered = np.sort(np.array([int(option) for option in options], np.int64))
     steps = ordered[np.searchsorted(ordered, np.maximum(most, 0), side="right") - 1]
-    return Columns({**knobs.values, PREFETCH: np.where(may, steps, 0)}, knobs.derived, knobs.count)
+    # A knob that is given is one number for all settings.
+    chosen = np.broadcast_to(np.where(may, steps, 0), (knobs.count,))
+    return Columns({**knobs.values, PREFETCH: chosen}, knobs.derived, knobs.count)
 
 
 def predict(knobs: Columns, size: Size, gpu: Gpu, constants: Constants | None = None) -> Array:
