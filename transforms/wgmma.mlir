@@ -166,7 +166,7 @@ module attributes {transform.with_named_sequence} {
     %dependent_launch = transform.tune.knob<"dependent_launch"> = true from options = [true, false]
       {description = "programmatic dependent launch: the prologue overlaps the end of the previous kernel"}
       -> !transform.any_param
-    %prefetch_steps = transform.tune.knob<"prefetch_steps"> = 0 from options = [0, 2, 4, 8, 12, 16, 24, 32]
+    %prefetch_steps = transform.tune.knob<"prefetch_steps"> = 0 from options = [0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32]
       {description = "k steps whose tiles of the larger operand are prefetched to L2 before the previous kernel ends"}
       -> !transform.param<i64>
     %early_weights = transform.tune.knob<"early_weights"> = false from options = [false, true]

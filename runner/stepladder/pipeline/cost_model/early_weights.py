@@ -7,8 +7,8 @@ measured on an H200 (docs/results/early_weights*.json, decode_row*.json and deco
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,7 +27,7 @@ _ROWS, _WARPGROUP_ROWS, _LEAST_K = 64, 192, 640
 _STAGES, _STEP_BYTES, _EPILOGUE_STAGES, _KIB = 6, 256, 2, 1024
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Constants:
     """What `benchmarks/fit_early_weights.py` fits to measured times. Times are in us, rates in bytes a clock.
 
@@ -169,7 +169,10 @@ _NARROW, _LEAST_COLUMNS = 0.07, 48
 _WAIT, _LEAST_ROWS = 1.2, 40
 # Bytes of weights that a block which waits prefetches to L2 at most: more delay the kernel before it. Measured with one
 # and eight rows, docs/results/functions_prefetch.json.
-_PREFETCHED = 96 * _KIB
+_PREFETCHED = 72 * _KIB
+# Microseconds of persistent blocks that wait, with tiles whose rows are no multiple of an instruction's: of one and two
+# tiles each, docs/results/functions_prefetch.json.
+_PERSISTENT_LOOP = 1.2
 
 
 def constants_of(size: Size) -> Constants:
@@ -276,8 +279,8 @@ def choose(knobs: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> tup
 
 
 def wait(knobs: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> dict[str, Array]:
-    """Returns predicted times of kernels that wait before they load, where some have a form of those that do not: one
-    wave of tiles whose rows are no multiple of an instruction's, and pairs.
+    """Returns predicted times of kernels that wait before they load, where some have a form of those that do not: tiles
+    whose rows are no multiple of an instruction's, in one wave or of persistent blocks, and pairs.
 
     They are longer by what a launch is that waits; the scale is that of the other times, which lack the time between
     launches (`choose`).
@@ -289,11 +292,13 @@ def wait(knobs: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> dict[
     """
     rows = knobs.floats("block_m")
     partial = (rows % _ROWS > 0) & (size.products == 1)
+    persistent = knobs.floats(_PERSISTENT, 0) > 0
     is_wave = cut(size, knobs).count * knobs.floats("split_k", 1) <= gpu.multiprocessors
-    is_tile = is_wave & (rows >= _LEAST_ROWS) & (knobs.floats("block_k") * size.in_bytes >= _STEP_BYTES)
+    is_tile = (is_wave | persistent) & (rows >= _LEAST_ROWS) & (knobs.floats("block_k") * size.in_bytes >= _STEP_BYTES)
     is_tile = is_tile & (np.minimum(size.m, size.n) <= FEW_ROWS)
     is_measured = accepted(knobs, size, gpu) & (is_tile & partial | (size.products > 1))
-    waiting = (predict(knobs, size, gpu) + _WAIT - _GAPS[0]) / (1 + _LATE[0])
+    constants = dataclasses.replace(constants_of(size), loop=_PERSISTENT_LOOP) if size.products == 1 else None
+    waiting = (predict(knobs, size, gpu, constants) + _WAIT - _GAPS[0]) / (1 + _LATE[0])
     shared = knobs.floats(_BLOCKS, 1) > 1
     total = np.where(is_measured, waiting, np.where(partial | shared, np.inf, times["total"]))
     return {**times, "total": total}

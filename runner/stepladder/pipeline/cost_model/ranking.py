@@ -46,6 +46,9 @@ _FEW_ROWS, _UNEVEN_ROWS, _UNEVEN = 64, 192, 0.08
 # 32 problems with such settings in docs/results/model_*.json, none had one as the fastest; they took up to 1.8 times as
 # long as predicted.
 _LATER_SPLITS = 0.3
+# As _CAUTION, for each split but two of kernels that load weights early: 3584 rows of 18944 took 6% longer in four
+# splits of tiles of 128 rows than in two of 56 (docs/results/functions_prefetch.json).
+_EARLY_SPLITS = 0.02
 # As _CAUTION, for two blocks on a multiprocessor, of which few kernels were measured.
 _TWO_BLOCKS = 0.03
 # What may bound a main loop, by the names of the predicted times.
@@ -250,7 +253,7 @@ def _launched(columns: Columns, size: Size, gpu: Gpu) -> tuple[Columns, dict[str
 def _caution(family: str, columns: Columns, waves: Array, size: Size, gpu: Gpu) -> Array:
     """Returns what predicted times are multiplied by for their order: more for tile widths that were not measured, for
     kernels of warps whose tiles do not divide the problem, for some splits of few rows, for splits in global memory of
-    more than one wave, and for two blocks on a multiprocessor."""
+    more than one wave, for many splits of kernels that load weights early, and for two blocks on a multiprocessor."""
     known = gpu.measured_widths.get(family, ())
     widths = _CAUTION * ~np.isin(columns.floats("block_n"), known) if known else np.zeros(columns.count)
     # HBM bounds these, whatever the width.
@@ -261,7 +264,10 @@ def _caution(family: str, columns: Columns, waves: Array, size: Size, gpu: Gpu) 
     uneven = in_memory & (columns.floats("block_m") == _UNEVEN_ROWS) & (np.minimum(size.m, size.n) <= _FEW_ROWS)
     twice = (columns.floats("min_blocks_per_sm", 1) > 1) & (family == WARPGROUP) & ~is_early
     later = in_memory & (columns.floats("split_k", 1) > 1) & (waves > 1)
-    return 1.0 + widths + edges + _UNEVEN * uneven + _LATER_SPLITS * later + _TWO_BLOCKS * twice
+    splits = np.maximum(0.0, columns.floats("split_k", 1) - 2) * is_early
+    return (
+        1.0 + widths + edges + _UNEVEN * uneven + _LATER_SPLITS * later + _EARLY_SPLITS * splits + _TWO_BLOCKS * twice
+    )
 
 
 def rank(
@@ -285,7 +291,7 @@ def rank(
     size = size_of(facts, accumulate, in_registers=fixed.get(PRODUCERS) == IN_REGISTERS)
     is_early = family == WARPGROUP and early_weights.KNOB in space.options and early_weights.applies(size, gpu, fixed)
     waits = family == WARPGROUP and early_weights.KNOB in space.options and early_weights.may_not(size, gpu, fixed)
-    search = search_of(family, size, gpu, is_early or waits)
+    search = search_of(family, size, gpu, is_early, waits)
     columns = _ordered(space, feasible(space, facts, fixed, search), size, gpu, family, fixed)
     launches = family == WARPGROUP and _LAUNCH in space.options and _LAUNCH not in fixed
     if launches and not is_early and not fixed.get(early_weights.KNOB) and warpgroup.launches_differ(size, gpu):
