@@ -286,16 +286,16 @@ def test_pairs_of_few_rows_take_even_waves_of_tiles() -> None:
 
 
 def test_kernels_that_wait_prefetch_weights() -> None:
-    """As many k steps as 96 KiB, of tiles of 48 columns of two matrices, and of 144 rows; also if all knobs but the
-    prefetches are given, and none of kernels that load early."""
+    """As many k steps as 72 KiB, of tiles of 48 columns of two matrices, and of 72 rows, which persistent blocks compute;
+    also if all knobs but the prefetches are given, and none of kernels that load early."""
     space = pipeline_space("wgmma")
     pair = {**facts_of("wgmma", 1, 18944, 3584, c_type="f16"), "b_layout": "column", "products": 2}
     single = {**facts_of("wgmma", 18944, 1, 3584, c_type="f16"), "b_layout": "column", "c_layout": "column"}
-    for facts, swaps, steps in ((pair, False, 4), (single, True, 2)):
+    for facts, swaps, steps in ((pair, False, 3), (single, True, 4)):
         ranked = ranking.rank(space, facts, False, H200, {"swap_operands": swaps, "early_weights": False})
         assert ranked is not None
         found = ranked.first(1)[0].knobs
-        assert found["prefetch_steps"] == steps
+        assert (found["prefetch_steps"], found["persistent_blocks"]) == (steps, 132)
         given = {name: value for name, value in found.items() if name != "prefetch_steps"}
         same = ranking.rank(space, facts, False, H200, {"swap_operands": swaps, "early_weights": False, **given})
         assert same is not None
