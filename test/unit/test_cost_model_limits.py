@@ -286,8 +286,8 @@ def test_pairs_of_few_rows_take_even_waves_of_tiles() -> None:
 
 
 def test_kernels_that_wait_prefetch_weights() -> None:
-    """As many k steps as 72 KiB, of tiles of 48 columns of two matrices, and of 72 rows, which persistent blocks compute;
-    also if all knobs but the prefetches are given, and none of kernels that load early."""
+    """As many k steps as 72 KiB, of tiles of 48 columns of two matrices, and of 72 rows, by persistent blocks; also if
+    all knobs but the prefetches are given, and none of kernels that load early."""
     space = pipeline_space("wgmma")
     pair = {**facts_of("wgmma", 1, 18944, 3584, c_type="f16"), "b_layout": "column", "products": 2}
     single = {**facts_of("wgmma", 18944, 1, 3584, c_type="f16"), "b_layout": "column", "c_layout": "column"}
