@@ -303,7 +303,7 @@ def rank(
     if waits:
         times = early_weights.wait(columns, times, size, gpu)
         if early_weights.PREFETCH in space.options and early_weights.PREFETCH not in fixed:
-            columns = early_weights.prefetch(columns, size, space.options[early_weights.PREFETCH])
+            columns = early_weights.prefetch(columns, size, gpu, space.options[early_weights.PREFETCH])
     if family == WARPGROUP and stagger.KNOB in space.options and stagger.KNOB not in fixed and columns.count:
         columns = stagger.choose(columns, size)
     # Of settings that take equally long, the first in the order of the knobs' options.
