@@ -170,4 +170,6 @@ WAITING_CONSTANTS: dict[str, Constant] = {
     "gap_more": Constant(0.0, 5.0, "the first of these with more rows"),
     "late_more": Constant(0.0, 0.5, "the second one with more rows"),
     "wait": Constant(0.0, 5.0, "us by which a launch takes longer that waits"),
+    "loop": Constant(-2.0, 6.0, "us of persistent blocks that wait"),
+    "prefetched": Constant(0.0, 200.0, "KiB of weights at most that a block prefetches before it waits"),
 }

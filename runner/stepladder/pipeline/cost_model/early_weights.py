@@ -6,7 +6,7 @@ slowest multiprocessor in the last wave, and what the overlap does not hide of s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from stepladder.pipeline.cost_model.gpu import Gpu
 from stepladder.pipeline.cost_model.terms import Size, blocks_that_fit, ceil_divide, cut, uncached
 from stepladder.pipeline.request import EARLY_WEIGHTS
 
-KNOB, _PERSISTENT, _BLOCKS = EARLY_WEIGHTS, "persistent_blocks", "min_blocks_per_sm"
+KNOB, PREFETCH, _PERSISTENT, _BLOCKS = EARLY_WEIGHTS, "prefetch_steps", "persistent_blocks", "min_blocks_per_sm"
 # Rows of A, or columns of B; bytes of an element of A and B. Other products were not measured.
 _FEW, _ELEMENT_BYTES = 64, 2
 # Rows of an instruction, most rows of a consumer warpgroup, and the least k of a split: no shorter ones were measured,
@@ -87,16 +87,11 @@ def accepted(knobs: Columns, size: Size, gpu: Gpu) -> Array:
         gpu: what runs it.
     """
     persistent, partial = knobs.floats(_PERSISTENT, 0), knobs.floats("block_m") % _ROWS
-    if size.products > 1:
-        few = (size.m <= FEW_ROWS) & (size.n > size.m) & knobs.equals("epilogue", "registers", "registers")
-    else:
-        few = (size.n <= _FEW) & (size.n <= knobs.floats("block_n")) & (size.m > size.n)
     split = knobs.floats("split_k", 1)
     return (
-        few
+        _is_of_few_rows(knobs, size)
         & ((split == 1) | (size.k >= _LEAST_K * split))
         & knobs.equals("schedule", "cooperative", "cooperative")
-        & knobs.equals("tile_scheduler", "data_parallel", "data_parallel")
         & (knobs.floats("cluster_m", 1) * knobs.floats("cluster_n", 1) == 1)
         & (knobs.floats("epilogue_stages", _EPILOGUE_STAGES) == _EPILOGUE_STAGES)
         & ~knobs.equals("epilogue", "rows", "tma")
@@ -106,6 +101,15 @@ def accepted(knobs: Columns, size: Size, gpu: Gpu) -> Array:
         & (knobs.floats("block_m") <= _WARPGROUP_ROWS * knobs.floats("consumer_warpgroups", 1))
         & ((split > 1) | (knobs.floats("block_m") <= _ROWS) | (partial > 0) | (knobs.floats(_BLOCKS, 1) > 1))
     )
+
+
+def _is_of_few_rows(knobs: Columns, size: Size) -> Array:
+    """Returns which settings have one tile of the short side, and blocks that compute whole tiles."""
+    if size.products > 1:
+        few = (size.m <= FEW_ROWS) & (size.n > size.m) & knobs.equals("epilogue", "registers", "registers")
+    else:
+        few = (size.n <= _FEW) & (size.n <= knobs.floats("block_n")) & (size.m > size.n)
+    return few & knobs.equals("tile_scheduler", "data_parallel", "data_parallel")
 
 
 def _persistent_blocks(knobs: Columns, size: Size, gpu: Gpu) -> Array:
@@ -133,8 +137,8 @@ def choose(knobs: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> tup
 
 
 def wait(knobs: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> dict[str, Array]:
-    """Returns predicted times of kernels that wait before they load, where some have a form of those that do not: one
-    wave of tiles whose rows are no multiple of an instruction's, and pairs.
+    """Returns predicted times of kernels that wait before they load, where some have a form of those that do not: tiles
+    whose rows are no multiple of an instruction's, in one wave or of persistent blocks, and pairs.
 
     They are longer by what a launch is that waits; the scale is that of the other times, which lack the time between
     launches (`choose`).
@@ -147,14 +151,37 @@ def wait(knobs: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> dict[
     rows = knobs.floats("block_m")
     partial = (rows % _ROWS > 0) & (size.products == 1)
     is_wave = cut(size, knobs).count * knobs.floats("split_k", 1) <= gpu.multiprocessors
-    is_tile = is_wave & (rows >= _LEAST_ROWS) & (knobs.floats("block_k") * size.in_bytes >= _STEP_BYTES)
+    is_even = is_wave | (knobs.floats(_PERSISTENT, 0) > 0)
+    is_tile = is_even & (rows >= _LEAST_ROWS) & (knobs.floats("block_k") * size.in_bytes >= _STEP_BYTES)
     is_tile = is_tile & (np.minimum(size.m, size.n) <= FEW_ROWS)
     is_measured = accepted(knobs, size, gpu) & (is_tile & partial | (size.products > 1))
     c = gpu.early_weights[WAITING]
-    waiting = (predict(knobs, size, gpu) + c["wait"] - c["gap"]) / (1 + c["late"])
+    constants = constants_of(size, gpu)
+    if size.products == 1:
+        constants = {**constants, "loop": c["loop"]}
+    waiting = (predict(knobs, size, gpu, constants) + c["wait"] - c["gap"]) / (1 + c["late"])
     shared = knobs.floats(_BLOCKS, 1) > 1
     total = np.where(is_measured, waiting, np.where(partial | shared, np.inf, times["total"]))
     return {**times, "total": total}
+
+
+def prefetch(knobs: Columns, size: Size, gpu: Gpu, options: Sequence[int | str]) -> Columns:
+    """Returns settings of kernels that wait before they load, with the k steps of weights that they prefetch before.
+
+    Args:
+        knobs: columns of the pipeline's knobs.
+        size, gpu: as for `accepted`.
+        options: for the steps, with 0.
+    """
+    rows = knobs.floats("block_n") * size.products if size.products > 1 else knobs.floats("block_m")
+    most = gpu.early_weights[WAITING]["prefetched"] * _KIB / (rows * knobs.floats("block_k") * size.in_bytes)
+    may = _is_of_few_rows(knobs, size) & (knobs.floats(_BLOCKS, 1) == 1)
+    may = may & np.asarray(knobs.column("dependent_launch", True), bool)
+    ordered = np.sort(np.array([int(option) for option in options], np.int64))
+    steps = ordered[np.searchsorted(ordered, np.maximum(most, 0), side="right") - 1]
+    # A knob that is given is one number for all settings.
+    chosen = np.broadcast_to(np.where(may, steps, 0), (knobs.count,))
+    return Columns({**knobs.values, PREFETCH: chosen}, knobs.derived, knobs.count)
 
 
 def predict(knobs: Columns, size: Size, gpu: Gpu, constants: Mapping[str, float] | None = None) -> Array:
