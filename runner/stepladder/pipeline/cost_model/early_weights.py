@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,131 +34,173 @@ class Constants:
 
     Args:
         hbm: part of HBM's rate at which weights are read.
-        port, paired_port, shared_port: rate at which a multiprocessor loads while the other one of its pair has no
-            block, while it has one, and with two blocks on each.
+        port, paired_port: rate at which a multiprocessor loads while the other one of its pair has no block, and while
+            it has.
         activations: part of the time of its bytes that a tile of the other operand, which L2 holds, adds to that.
         ahead: part of the first stages that a block has loaded while the kernel before ended.
         norm: that joins the times of all weights and of a multiprocessor's, since fewer multiprocessors keep HBM less
             busy.
-        tall, tallest: how much longer a block takes with tiles of more than 64 rows, and of two warpgroups.
+        slow: how much longer than that a block takes.
+        tall, tallest: how much longer with tiles of more than 64 rows, and of two warpgroups.
         shallow: the same for each stage below six of a multiprocessor.
         short: the same with k steps of less than 256 bytes.
-        held: KiB in stages that keep HBM busy.
-        low, shared_low: how much longer a block takes for what its stages lack to them, and those of two blocks.
-        shared: how much longer it takes where two blocks are on a multiprocessor.
+        held: KiB in stages of a multiprocessor that keep HBM busy.
+        low: how much longer a block takes for what the stages lack to them.
         launch: from launch to launch.
         column: the same for each column of the other operand.
         cluster_column: of a reduction of splits of k in a cluster, for each column.
         loop: of persistent blocks.
         wave, split_wave: of each further wave of other blocks, without splits, and for each split but one.
-        shared_split_wave: the same as `split_wave`, with two blocks on a multiprocessor.
-        last_wave: part of the last wave that is a wave of its own with two blocks on a multiprocessor, since not all
-            blocks end at once.
+        last_wave: part of the last one of several waves that is a wave of its own, since not all blocks end at once.
     """
 
     hbm: float
     port: float
     paired_port: float
-    shared_port: float
     activations: float
     ahead: float
     norm: float
+    slow: float
     tall: float
     tallest: float
     shallow: float
     short: float
     held: float
     low: float
-    shared_low: float
-    shared: float
     launch: float
     column: float
     cluster_column: float
     loop: float
     wave: float
     split_wave: float
-    shared_split_wave: float
     last_wave: float
 
 
+class Sets(NamedTuple):
+    """The constants of kernels with one block on a multiprocessor, and with two."""
+
+    alone: Constants
+    two: Constants
+
+
 # Of products of up to 32 rows, and of more.
-FEW = Constants(
-    hbm=1.0,
-    port=43.4,
-    paired_port=29.5,
-    shared_port=21.1,
-    activations=0.0,
-    ahead=0.3,
-    norm=3.75,
-    tall=-0.0521,
-    tallest=0.0261,
-    shallow=0.0383,
-    short=0.0451,
-    held=108.0,
-    low=0.267,
-    shared_low=0.0905,
-    shared=-0.0573,
-    launch=0.426,
-    column=0.0358,
-    cluster_column=0.0154,
-    loop=4.32,
-    wave=0.64,
-    split_wave=0.675,
-    shared_split_wave=0.209,
-    last_wave=0.52,
+FEW = Sets(
+    alone=Constants(
+        hbm=0.9741,
+        port=35.72,
+        paired_port=25.32,
+        activations=0.009017,
+        ahead=0.3014,
+        norm=6.315,
+        slow=0,
+        tall=-0.04173,
+        tallest=0.0159,
+        shallow=0.04376,
+        short=0.03863,
+        held=109,
+        low=0.2752,
+        launch=0.5169,
+        column=0.02795,
+        cluster_column=0.01587,
+        loop=4.844,
+        wave=0.8178,
+        split_wave=0.7838,
+        last_wave=0.4554,
+    ),
+    two=Constants(
+        hbm=0.9902,
+        port=27.49,
+        paired_port=27.49,
+        activations=0.04421,
+        ahead=1.2,
+        norm=3.785,
+        slow=-0.02927,
+        tall=0.01342,
+        tallest=-0.09605,
+        shallow=0.07037,
+        short=0.007293,
+        held=94.52,
+        low=0.5934,
+        launch=1.444,
+        column=0.02553,
+        cluster_column=0.0542,
+        loop=4.852,
+        wave=0,
+        split_wave=0.5876,
+        last_wave=0,
+    ),
 )
-MORE = Constants(
-    hbm=1.0,
-    port=44.0,
-    paired_port=33.0,
-    shared_port=20.7,
-    activations=0.416,
-    ahead=0.3,
-    norm=8.0,
-    tall=-0.0355,
-    tallest=-0.0392,
-    shallow=0.0485,
-    short=0.0791,
-    held=133.0,
-    low=0.0322,
-    shared_low=0.0,
-    shared=-0.14,
-    launch=1.05,
-    column=0.0101,
-    cluster_column=0.0329,
-    loop=4.04,
-    wave=3.57,
-    split_wave=1.12,
-    shared_split_wave=1.72,
-    last_wave=0.679,
+MORE = Sets(
+    alone=Constants(
+        hbm=0.9186,
+        port=35.07,
+        paired_port=28.37,
+        activations=0.3092,
+        ahead=0.3,
+        norm=7.87,
+        slow=-0.08487,
+        tall=-0.0271,
+        tallest=-0.04169,
+        shallow=0.04477,
+        short=0.06295,
+        held=132.6,
+        low=0.2022,
+        launch=0.2027,
+        column=0.01518,
+        cluster_column=0.03723,
+        loop=5.626,
+        wave=2.669,
+        split_wave=1.187,
+        last_wave=0.5666,
+    ),
+    two=Constants(
+        hbm=0.9177,
+        port=23.77,
+        paired_port=28.15,
+        activations=0.09014,
+        ahead=0.528,
+        norm=5.336,
+        slow=0.01171,
+        tall=-0.09808,
+        tallest=0.02791,
+        shallow=0.0427,
+        short=0.07841,
+        held=64.15,
+        low=0.4766,
+        launch=2.015,
+        column=0.04103,
+        cluster_column=0.01342,
+        loop=2.693,
+        wave=2.872,
+        split_wave=0.9095,
+        last_wave=0.6947,
+    ),
 )
 # Of pairs of products, whose stages have two tiles of weights: set by hand (docs/results/pairs_early.json and
 # functions_tiles.json).
-PAIRS = Constants(
+_PAIR = Constants(
     hbm=1.026,
     port=30.8,
     paired_port=30.8,
-    shared_port=30.8,
-    activations=1.0,
+    activations=1,
     ahead=0.9,
     norm=3.03,
-    tall=0.0,
-    tallest=0.0,
+    slow=0,
+    tall=0,
+    tallest=0,
     shallow=0.008,
     short=0.056,
-    held=112.0,
+    held=112,
     low=0.25,
-    shared_low=0.0,
-    shared=0.0,
     launch=0.921,
     column=0.0205,
     cluster_column=0.027,
-    loop=0.0,
+    loop=0,
     wave=0.3,
     split_wave=1.2,
-    shared_split_wave=0.0,
-    last_wave=1.0,
+    last_wave=1,
 )
+PAIRS = Sets(_PAIR, _PAIR)
 # Microseconds that HBM is idle between kernels that wait before they load, and a fraction of their predicted times:
 # these lack both for products of few rows, and of more rows than FEW_ROWS.
 _GAPS, _LATE, FEW_ROWS = (2.5, 1.5), (0.18, 0.08), 32
@@ -169,7 +212,7 @@ _NARROW, _LEAST_COLUMNS = 0.07, 48
 _WAIT, _LEAST_ROWS = 1.2, 40
 
 
-def constants_of(size: Size) -> Constants:
+def constants_of(size: Size) -> Sets:
     """Returns the constants of a product that is no pair.
 
     Args:
@@ -292,7 +335,7 @@ def wait(knobs: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> dict[
     return {**times, "total": total}
 
 
-def predict(knobs: Columns, size: Size, gpu: Gpu, constants: Constants | None = None) -> Array:
+def predict(knobs: Columns, size: Size, gpu: Gpu, constants: Sets | None = None) -> Array:
     """Returns the predicted time of a launch that follows another one, in us.
 
     Args:
@@ -301,18 +344,26 @@ def predict(knobs: Columns, size: Size, gpu: Gpu, constants: Constants | None = 
         gpu: what runs it.
         constants: of the model; none for those that were measured.
     """
+    sets = constants or (PAIRS if size.products > 1 else constants_of(size))
+    is_shared = knobs.floats(_BLOCKS, 1) > 1
+    alone = _predict(knobs, size, gpu, sets.alone)
+    return np.where(is_shared, _predict(knobs, size, gpu, sets.two), alone) if np.any(is_shared) else alone
+
+
+def _predict(knobs: Columns, size: Size, gpu: Gpu, c: Constants) -> Array:
+    """Returns the predicted times by one set of constants."""
     is_pair = size.products > 1
-    c = constants or (PAIRS if is_pair else constants_of(size))
     # Of a pair, columns of both operands B are weights.
     block_m = knobs.floats("block_n") * size.products if is_pair else knobs.floats("block_m")
     block_n = size.m if is_pair else knobs.floats("block_n")
     block_k = knobs.floats("block_k")
     split, stages = knobs.floats("split_k", 1), knobs.floats("stages", 1)
     persistent, shared = knobs.floats(_PERSISTENT, 0), knobs.floats(_BLOCKS, 1)
-    is_shared = shared > 1
     blocks = cut(size, knobs).count * split
     room = blocks_that_fit(split, gpu)
-    at_once = np.where(persistent > 0, np.minimum(persistent, room), room * shared)
+    # With two blocks on each multiprocessor, clusters of any size fill nearly all.
+    at_once = np.where(shared > 1, np.floor(gpu.multiprocessors * shared / split) * split, room)
+    at_once = np.where(persistent > 0, np.minimum(persistent, room), at_once)
     steps = ceil_divide(ceil_divide(size.k, block_k), split)
     weights = block_k * block_m * size.in_bytes
     stage = weights + c.activations * block_k * block_n * size.in_bytes
@@ -323,22 +374,21 @@ def predict(knobs: Columns, size: Size, gpu: Gpu, constants: Constants | None = 
 
     def wave(count: Array) -> Array:
         # Blocks begin on multiprocessors of different pairs, as long as there are any.
-        port = np.where(is_shared, c.shared_port, np.where(count > gpu.multiprocessors / 2, c.paired_port, c.port))
+        port = np.where(count > gpu.multiprocessors / 2, c.paired_port, c.port)
         own = ceil_divide(count, room) * loaded_late * stage / (port * gpu.clock_mhz)
         return np.where(count > 0, ((count * steps * weights / rate) ** c.norm + own**c.norm) ** (1 / c.norm), 0.0)
 
-    slower = c.tall * (block_m > _ROWS) + c.tallest * (block_m > _WARPGROUP_ROWS)
+    slower = c.slow + c.tall * (block_m > _ROWS) + c.tallest * (block_m > _WARPGROUP_ROWS)
     slower = slower + c.shallow * np.maximum(0.0, _STAGES - stages * shared)
-    slower = slower + c.short * (block_k * size.in_bytes < _STEP_BYTES) + c.shared * is_shared
+    slower = slower + c.short * (block_k * size.in_bytes < _STEP_BYTES)
     if is_pair:
         slower = slower + _NARROW * (knobs.floats("block_n") < _LEAST_COLUMNS)
-    held = stages * shared * weights / (c.held * _KIB)
-    slower = slower + np.where(is_shared, c.shared_low, c.low) * np.maximum(0.0, 1 - held)
+    slower = slower + c.low * np.maximum(0.0, 1 - stages * shared * weights / (c.held * _KIB))
     further = ceil_divide(blocks, at_once) - 1
     reduction = np.where(split > 1, c.cluster_column * block_n, 0.0)
-    between = np.where(split > 1, np.where(is_shared, c.shared_split_wave, c.split_wave) * (split - 1), c.wave)
-    waiting = np.where(persistent > 0, c.loop, further * np.where(is_shared & (split == 1), 0.0, between))
+    between = np.where(split > 1, c.split_wave * (split - 1), c.wave)
+    waiting = np.where(persistent > 0, c.loop, further * between)
     full = wave(at_once)
-    last = np.where(is_shared, c.last_wave, 1.0)
+    last = np.where(whole > 0, c.last_wave, 1.0)
     loading = whole * full + last * wave(rest) + (1 - last) * rest / at_once * full
     return loading * (1 + slower) + c.launch + c.column * block_n + reduction + waiting
