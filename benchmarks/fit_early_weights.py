@@ -2,20 +2,21 @@
 
     python benchmarks/fit_early_weights.py [RESULT.json ...] [--generations 500] [--keep]
 
-Results are those of `decode.py measure` (those in docs/results if none are given). It prints the constants for
-runner/stepladder/pipeline/cost_model/early_weights.py: for products of up to 32 rows and of more, those of kernels with
-one block on a multiprocessor, and with two. The objective is the time that the first choice loses to the best measured
-setting of a problem, softened so that settings with nearly equal predictions share it, and the error of the logarithm
-of times, in which the fastest settings of a problem weigh most. With --keep, the constants of the model are judged. The
-fit is cross-validated as in fit_cost_model.py: the problems of a size are held out together.
+Results are those of `decode.py measure` (those in docs/results if none are given). It writes four sets of constants to
+the file of the H200: for products of up to 32 rows and of more, those of kernels with one block on a multiprocessor,
+and with two. The objective is the time that the first choice loses to the best measured setting of a problem, softened
+so that settings with nearly equal predictions share it, and the error of the logarithm of times, in which the fastest
+settings of a problem weigh most. With --keep, the constants of the model are judged. The fit is cross-validated as in
+fit_cost_model.py: the problems of a size are held out together.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -29,33 +30,14 @@ from fit_data import exchanged
 from measured_kernels import RESULTS, Kernel, kernels_of
 from stepladder.pipeline.cost_model import gpu as gpus
 from stepladder.pipeline.cost_model.columns import Array, Columns
-from stepladder.pipeline.cost_model.early_weights import FEW, FEW_ROWS, MORE, Constants, Sets, predict
+from stepladder.pipeline.cost_model.constants import EARLY, EARLY_FEW, EARLY_FEW_TWO, EARLY_MORE, EARLY_MORE_TWO
+from stepladder.pipeline.cost_model.early_weights import FEW_ROWS, predict
 from stepladder.pipeline.cost_model.terms import Size
 
 PATTERNS, CARD = ("early_weights*.json", "decode_row*.json", "decode_column*.json"), "h200"
-# The range in which a constant is searched.
-BOUNDS = {
-    "hbm": (0.85, 1.0),
-    "port": (15, 80),
-    "paired_port": (15, 60),
-    "activations": (0, 1.5),
-    "ahead": (0.3, 1.2),
-    "norm": (1.5, 8),
-    "slow": (-0.3, 0.2),
-    "tall": (-0.1, 0.1),
-    "tallest": (-0.1, 0.1),
-    "shallow": (0, 0.1),
-    "short": (0, 0.2),
-    "held": (60, 200),
-    "low": (0, 1.5),
-    "launch": (0, 3),
-    "column": (0, 0.06),
-    "cluster_column": (0, 0.1),
-    "loop": (-2, 6),
-    "wave": (0, 4),
-    "split_wave": (0, 4),
-    "last_wave": (0, 1),
-}
+Sets = Mapping[str, Mapping[str, float]]
+# Constants that are fitted: all but that of pairs.
+FITTED = {name: constant for name, constant in EARLY.items() if name != "narrow"}
 # Predictions within such a part of each other share a choice; what the time that choices lose weighs. In the error,
 # settings within such factors of the best have such weights, and the others the last; larger errors count as the last.
 _SOFT, _LOST = 0.015, 8.0
@@ -131,7 +113,7 @@ class Settings:
         """Returns the predicted time of each kernel, in us.
 
         Args:
-            constants: of the model.
+            constants: of the model, by set.
         """
         found = np.zeros(len(self.kernels))
         for group in self.groups:
@@ -142,7 +124,7 @@ class Settings:
         """Returns what the fit minimizes.
 
         Args:
-            constants: of the model.
+            constants: of the model, by set.
         """
         predicted = self.predict(constants)
         errors = np.minimum((np.log(predicted) - np.log(self.times)) ** 2, _MOST_ERROR**2)
@@ -198,29 +180,28 @@ def _is_candidate(kernel: Kernel) -> bool:
     return blocks == 1 or blocks * block <= gpus.load(CARD).shared_bytes
 
 
-def _vector(constants: Sets) -> Array:
-    return np.array([asdict(some)[name] for some in constants for name in BOUNDS])
-
-
-def _sets(values: Array) -> Sets:
-    return Sets(*(Constants(**dict(zip(BOUNDS, map(float, some)))) for some in values.reshape(2, -1)))
-
-
-def fit(settings: Settings, start: Sets, generations: int) -> Sets:
-    """Returns constants that are fitted to measured settings.
+def fit(settings: Settings, start: Sets, generations: int) -> dict[str, dict[str, float]]:
+    """Returns constants that are fitted to measured settings, by set.
 
     Args:
         settings: the measured ones.
         start: where the search begins.
         generations: of the evolution, for each width.
     """
-    least, most = (np.tile(np.array(values, float), 2) for values in zip(*BOUNDS.values()))
-    values = _vector(start)
+    least, most = (
+        np.tile(np.array([getattr(one, end) for one in FITTED.values()]), len(start)) for end in ("least", "most")
+    )
+    values = np.array([some[name] for some in start.values() for name in FITTED])
+
+    def constants(numbers: Array) -> dict[str, dict[str, float]]:
+        parts = numbers.reshape(len(start), -1)
+        return {key: {**some, **dict(zip(FITTED, map(float, part)))} for (key, some), part in zip(start.items(), parts)}
+
     for width in WIDTHS:
         values = evolve(
-            lambda some: settings.objective(_sets(some)), least, most, values, SEED, generations, width=width
+            lambda some: settings.objective(constants(some)), least, most, values, SEED, generations, width=width
         )
-    return _sets(values)
+    return constants(values)
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -233,7 +214,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Fits, and prints the constants and their judgement.
+    """Fits the constants, writes them, and prints how well they choose.
 
     Args:
         argv: arguments of the command line; those of the process if none are given.
@@ -242,19 +223,24 @@ def main(argv: Sequence[str] | None = None) -> None:
     paths = args.results or sorted(path for pattern in PATTERNS for path in RESULTS.glob(pattern))
     kernels = usable([kernel for path in paths for kernel in kernels_of(path)])
     print(f"{len(kernels)} kernels: {', '.join(path.name for path in paths)}")
-    for title, start, is_few in (("FEW", FEW, True), ("MORE", MORE, False)):
+    path = gpus.path_of(CARD)
+    written = json.loads(path.read_text())
+    for names, is_few in (((EARLY_FEW, EARLY_FEW_TWO), True), ((EARLY_MORE, EARLY_MORE_TWO), False)):
         own = [kernel for kernel in kernels if (min(kernel.size[:2]) <= FEW_ROWS) == is_few]
+        start = {name: written["early_weights"][name] for name in names}
         if own:
-            _report(title, own, start, args)
+            written["early_weights"].update(_constants(own, start, args))
+    if not args.keep:
+        path.write_text(json.dumps(written, indent=2) + "\n")
 
 
-def _report(title: str, kernels: list[Kernel], start: Sets, args: argparse.Namespace) -> None:
-    """Fits the constants of both kinds of kernels, or judges them, and prints them."""
+def _constants(kernels: list[Kernel], start: Sets, args: argparse.Namespace) -> Sets:
+    """Returns sets of constants, fitted unless they are kept, and prints how well they choose."""
     settings = Settings(kernels)
-    print(f"{title}: {len(settings.problems)} problems")
+    print(f"{', '.join(start)}: {len(settings.problems)} problems")
     if args.keep:
         print(settings.judge(settings.predict(start)))
-        return
+        return start
     fitted = fit(settings, start, args.generations)
     fold, held_out = fold_of(kernels), np.zeros(len(kernels))
     for number in range(FOLDS):
@@ -262,11 +248,7 @@ def _report(title: str, kernels: list[Kernel], start: Sets, args: argparse.Names
         predicted = settings.predict(fit(others, start, args.generations))
         held_out[fold == number] = predicted[fold == number]
     print(f"held out: {settings.judge(held_out)}\nall: {settings.judge(settings.predict(fitted))}")
-    for kind, some in zip(Sets._fields, fitted):
-        print(f"    {kind}=Constants(")
-        for name, value in asdict(some).items():
-            print(f"        {name}={value:.4g},")
-        print("    ),")
+    return {key: {name: float(f"{value:.4g}") for name, value in some.items()} for key, some in fitted.items()}
 
 
 if __name__ == "__main__":
