@@ -11,7 +11,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from stepladder.pipeline.cost_model.columns import Array, Columns
-from stepladder.pipeline.cost_model.constants import EARLY_FEW, EARLY_MORE, EARLY_PAIRS, WAITING, WARPGROUP
+from stepladder.pipeline.cost_model.constants import (
+    EARLY_FEW,
+    EARLY_FEW_TWO,
+    EARLY_MORE,
+    EARLY_MORE_TWO,
+    EARLY_PAIRS,
+    WAITING,
+    WARPGROUP,
+)
 from stepladder.pipeline.cost_model.gpu import Gpu
 from stepladder.pipeline.cost_model.terms import Size, blocks_that_fit, ceil_divide, cut, uncached
 from stepladder.pipeline.request import EARLY_WEIGHTS
@@ -29,16 +37,16 @@ _STAGES, _STEP_BYTES, _EPILOGUE_STAGES, _KIB = 6, 256, 2, 1024
 FEW_ROWS, _LEAST_ROWS, _LEAST_COLUMNS = 32, 40, 48
 
 
-def constants_of(size: Size, gpu: Gpu) -> Mapping[str, float]:
-    """Returns the constants (`cost_model.constants.EARLY`) of a product.
+def sets_of(size: Size) -> tuple[str, str]:
+    """Returns which constants (`Gpu.early_weights`) a product has with one block on a multiprocessor, and with two.
 
     Args:
         size: of the product, in any orientation.
-        gpu: what runs it.
     """
     if size.products > 1:
-        return gpu.early_weights[EARLY_PAIRS]
-    return gpu.early_weights[EARLY_FEW if np.minimum(size.m, size.n) <= FEW_ROWS else EARLY_MORE]
+        return EARLY_PAIRS, EARLY_PAIRS
+    is_few = bool(np.all(np.minimum(size.m, size.n) <= FEW_ROWS))
+    return (EARLY_FEW, EARLY_FEW_TWO) if is_few else (EARLY_MORE, EARLY_MORE_TWO)
 
 
 def is_short(m: int, n: int) -> bool:
@@ -156,9 +164,9 @@ def wait(knobs: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> dict[
     is_tile = is_tile & (np.minimum(size.m, size.n) <= FEW_ROWS)
     is_measured = accepted(knobs, size, gpu) & (is_tile & partial | (size.products > 1))
     c = gpu.early_weights[WAITING]
-    constants = constants_of(size, gpu)
+    constants = {name: gpu.early_weights[name] for name in sets_of(size)}
     if size.products == 1:
-        constants = {**constants, "loop": c["loop"]}
+        constants = {name: {**values, "loop": c["loop"]} for name, values in constants.items()}
     waiting = (predict(knobs, size, gpu, constants) + c["wait"] - c["gap"]) / (1 + c["late"])
     shared = knobs.floats(_BLOCKS, 1) > 1
     total = np.where(is_measured, waiting, np.where(partial | shared, np.inf, times["total"]))
@@ -184,27 +192,35 @@ def prefetch(knobs: Columns, size: Size, gpu: Gpu, options: Sequence[int | str])
     return Columns({**knobs.values, PREFETCH: chosen}, knobs.derived, knobs.count)
 
 
-def predict(knobs: Columns, size: Size, gpu: Gpu, constants: Mapping[str, float] | None = None) -> Array:
+def predict(knobs: Columns, size: Size, gpu: Gpu, constants: Mapping[str, Mapping[str, float]] | None = None) -> Array:
     """Returns the predicted time of a launch that follows another one, in us.
 
     Args:
         knobs: columns of settings that load weights early.
         size: of the product.
         gpu: what runs it.
-        constants: of the model; none for those of the GPU.
+        constants: of the model, by set; none for those of the GPU.
     """
+    alone, two = ((constants or gpu.early_weights)[name] for name in sets_of(size))
+    is_shared = knobs.floats(_BLOCKS, 1) > 1
+    times = _predict(knobs, size, gpu, alone)
+    return np.where(is_shared, _predict(knobs, size, gpu, two), times) if np.any(is_shared) else times
+
+
+def _predict(knobs: Columns, size: Size, gpu: Gpu, c: Mapping[str, float]) -> Array:
+    """Returns the predicted times by one set of constants."""
     is_pair = size.products > 1
-    c = constants or constants_of(size, gpu)
     # Of a pair, columns of both operands B are weights.
     block_m = knobs.floats("block_n") * size.products if is_pair else knobs.floats("block_m")
     block_n = size.m if is_pair else knobs.floats("block_n")
     block_k = knobs.floats("block_k")
     split, stages = knobs.floats("split_k", 1), knobs.floats("stages", 1)
     persistent, shared = knobs.floats(_PERSISTENT, 0), knobs.floats(_BLOCKS, 1)
-    is_shared = shared > 1
     blocks = cut(size, knobs).count * split
     room = blocks_that_fit(split, gpu)
-    at_once = np.where(persistent > 0, np.minimum(persistent, room), room * shared)
+    # With two blocks on each multiprocessor, clusters of any size fill nearly all.
+    at_once = np.where(shared > 1, np.floor(gpu.multiprocessors * shared / split) * split, room)
+    at_once = np.where(persistent > 0, np.minimum(persistent, room), at_once)
     steps = ceil_divide(ceil_divide(size.k, block_k), split)
     weights = block_k * block_m * size.in_bytes
     stage = weights + c["activations"] * block_k * block_n * size.in_bytes
@@ -215,26 +231,23 @@ def predict(knobs: Columns, size: Size, gpu: Gpu, constants: Mapping[str, float]
 
     def wave(count: Array) -> Array:
         # Blocks begin on multiprocessors of different pairs, as long as there are any.
-        port = np.where(
-            is_shared, c["shared_port"], np.where(count > gpu.multiprocessors / 2, c["paired_port"], c["port"])
-        )
+        port = np.where(count > gpu.multiprocessors / 2, c["paired_port"], c["port"])
         own = ceil_divide(count, room) * loaded_late * stage / (port * gpu.clock_mhz)
         return np.where(
             count > 0, ((count * steps * weights / rate) ** c["norm"] + own ** c["norm"]) ** (1 / c["norm"]), 0.0
         )
 
-    slower = c["tall"] * (block_m > _ROWS) + c["tallest"] * (block_m > _WARPGROUP_ROWS)
+    slower = c["slow"] + c["tall"] * (block_m > _ROWS) + c["tallest"] * (block_m > _WARPGROUP_ROWS)
     slower = slower + c["shallow"] * np.maximum(0.0, _STAGES - stages * shared)
-    slower = slower + c["short"] * (block_k * size.in_bytes < _STEP_BYTES) + c["shared"] * is_shared
+    slower = slower + c["short"] * (block_k * size.in_bytes < _STEP_BYTES)
     if is_pair:
         slower = slower + c["narrow"] * (knobs.floats("block_n") < _LEAST_COLUMNS)
-    held = stages * shared * weights / (c["held"] * _KIB)
-    slower = slower + np.where(is_shared, c["shared_low"], c["low"]) * np.maximum(0.0, 1 - held)
+    slower = slower + c["low"] * np.maximum(0.0, 1 - stages * shared * weights / (c["held"] * _KIB))
     further = ceil_divide(blocks, at_once) - 1
     reduction = np.where(split > 1, c["cluster_column"] * block_n, 0.0)
-    between = np.where(split > 1, np.where(is_shared, c["shared_split_wave"], c["split_wave"]) * (split - 1), c["wave"])
-    waiting = np.where(persistent > 0, c["loop"], further * np.where(is_shared & (split == 1), 0.0, between))
+    between = np.where(split > 1, c["split_wave"] * (split - 1), c["wave"])
+    waiting = np.where(persistent > 0, c["loop"], further * between)
     full = wave(at_once)
-    last = np.where(is_shared, c["last_wave"], 1.0)
+    last = np.where(whole > 0, c["last_wave"], 1.0)
     loading = whole * full + last * wave(rest) + (1 - last) * rest / at_once * full
     return loading * (1 + slower) + c["launch"] + c["column"] * block_n + reduction + waiting
