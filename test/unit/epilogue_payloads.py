@@ -273,6 +273,34 @@ def _derived_bias(w: Writer, x: str) -> str:
     return w.named("add", x, w.broadcast(doubled, 0))
 
 
+def _where(w: Writer, x: str) -> str:
+    """Two selections by one mask of the product."""
+    mask = w.unary(x, f"%r = arith.cmpf ogt, %x0, {w.number(0)} : {w.sums}", type_="i1")
+    return _selected(w, mask, _selected(w, mask, x, w.filled(0.5)), w.named("tanh", x))
+
+
+def _where_of_bias(w: Writer, x: str) -> str:
+    """A selection by a mask of a vector."""
+    bias, zero, vector = w.argument(f"{w.n}x{w.sums}"), w.number(0), "affine_map<(j) -> (j)>"
+    mask = w.line(
+        f'linalg.generic {{indexing_maps = [{vector}, {vector}], iterator_types = ["parallel"]}}\n'
+        f"      ins({bias} : tensor<{w.n}x{w.sums}>) outs({w.empty('i1', str(w.n))} : tensor<{w.n}xi1>) {{\n"
+        f"    ^bb0(%x0: {w.sums}, %out: i1):\n      %r = arith.cmpf ogt, %x0, {zero} : {w.sums}\n"
+        f"      linalg.yield %r : i1\n    }} -> tensor<{w.n}xi1>"
+    )
+    rows = w.line(
+        f"linalg.broadcast ins({mask} : tensor<{w.n}xi1>) outs({w.empty('i1')} : {w.tensor('i1')}) dimensions = [0]"
+    )
+    return _selected(w, rows, x, w.filled(0.5))
+
+
+def _selected(w: Writer, mask: str, x: str, y: str) -> str:
+    return w.line(
+        f"linalg.select ins({mask}, {x}, {y} : {w.tensor('i1')}, {w.tensor()}, {w.tensor()}) "
+        f"outs({w.empty()} : {w.tensor()}) -> {w.tensor()}"
+    )
+
+
 # What follows the product, by name: a function of the writer and the product, which returns the result.
 KINDS = {
     "relu": _relu,
@@ -306,6 +334,8 @@ KINDS = {
     "operand_used_twice": _used_twice,
     "diamond": _diamond,
     "derived_bias": _derived_bias,
+    "where": _where,
+    "where_of_bias": _where_of_bias,
     "copy_of_relu": lambda w, x: w.line(
         f"linalg.copy ins({_relu(w, x)} : {w.tensor()}) outs({w.empty()} : {w.tensor()}) -> {w.tensor()}"
     ),
@@ -319,11 +349,23 @@ def payload(kind: str, m: int, n: int, k: int, **types: str) -> str:
 
 
 # Steps of random chains: functions of a matrix that stay in range for values of a few units.
-_STEPS = ("relu", "leaky_relu", "gelu_tanh", "gelu_erf", "silu", "tanh", "scale", "clamp", "casts", "abs_by_map")
+_STEPS = (
+    "relu",
+    "leaky_relu",
+    "gelu_tanh",
+    "gelu_erf",
+    "silu",
+    "tanh",
+    "scale",
+    "clamp",
+    "casts",
+    "abs_by_map",
+    "where",
+)
 _WITH_OPERANDS = (
     *("row_bias", "row_bias_f16", "row_bias_of_one_row", "column_bias", "broadcast_bias", "broadcast_column_bias"),
     *("add_matrix", "add_matrix_bf16", "add_transposed_matrix", "multiply_matrix", "scale_of_one_element"),
-    *("diamond", "derived_bias"),
+    *("diamond", "derived_bias", "where_of_bias"),
 )
 
 
