@@ -34,7 +34,7 @@ def find_gelu(erf: ir.Operation, total: ir.Operation) -> tuple[ir.Value, ir.Oper
 
 
 def create_gelu(x: ir.Value) -> ir.Value:
-    """Creates GELU, at the current insertion point. That of minus infinity is NaN, as in f32.
+    """Creates GELU, at the current insertion point, and returns it. That of minus infinity is NaN, as in f32.
 
     Args:
         x: of f32.

@@ -7,7 +7,7 @@ from stepladder.mlir.traverse import producer
 
 
 def constant(number: float) -> ir.Value:
-    """Creates a constant of f32, at the current insertion point.
+    """Creates a constant of f32, at the current insertion point, and returns it.
 
     Args:
         number: its value.
