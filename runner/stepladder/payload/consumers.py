@@ -161,8 +161,14 @@ def check_type(op: ir.Operation, operand: ir.Value) -> None:
         return
     if not ir.ShapedType(type_).has_static_shape:
         raise refuse(op, f"{op.name} takes {type_}; shapes must be static")
-    if str(type_.element_type) not in OPERAND_TYPES:
+    if str(type_.element_type) not in OPERAND_TYPES and not (str(type_.element_type) == "i1" and _is_between(operand)):
         raise refuse(op, f"{op.name} takes {type_}; element types may be {', '.join(OPERAND_TYPES)}")
+
+
+def _is_between(operand: ir.Value) -> bool:
+    """Tells whether an operand is what an elementwise op makes for another one, or the empty tensor that it writes."""
+    source = producer(operand)
+    return source is not None and (source.name == "tensor.empty" or is_consumer(source))
 
 
 def _check_number(op: ir.Operation, number: ir.Value) -> None:
