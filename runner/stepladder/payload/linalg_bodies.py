@@ -78,9 +78,7 @@ def _is_elementwise(generic: ir.Operation, *names: str) -> bool:
 
 def _rounds(value: ir.Value, rounding: ir.Operation, end: ir.Operation) -> bool:
     """Tells whether a body ends by rounding a value to nearest, and yields it."""
-    return (
-        rounding.operands[0] == value and end.operands[0] == rounding.results[0] and rounds_to_nearest(rounding)
-    )
+    return rounding.operands[0] == value and end.operands[0] == rounding.results[0] and rounds_to_nearest(rounding)
 
 
 def dependent(
