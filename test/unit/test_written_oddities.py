@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import stepladder
+from stepladder.payload.matmul import find_matmul
+from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.runtime.errors import StepladderError
 
 pytestmark = pytest.mark.usefixtures("needs_ptxas")
@@ -76,21 +79,77 @@ def test_types_that_no_pipeline_multiplies() -> None:
 
 
 def test_sums_from_a_constant_are_not_what_is_wrong_with_a_payload() -> None:
-    square = "tensor<16x16xf32>"
-    text = f"""func.func @f(%a: {A}, %b: tensor<24x16xf16>) -> tensor<16xf32> {{
-  %z = arith.constant dense<0.0> : {square}
-  %p = linalg.matmul ins(%a, %b : {A}, tensor<24x16xf16>) outs(%z : {square}) -> {square}
-  %e = tensor.empty() : tensor<16xf32>
-  %d = linalg.generic {{indexing_maps = [affine_map<(i) -> (i, i)>, affine_map<(i) -> (i)>],
-      iterator_types = ["parallel"]}} ins(%p : {square}) outs(%e : tensor<16xf32>) {{
-  ^bb0(%in: f32, %out: f32):
-    linalg.yield %in : f32
-  }} -> tensor<16xf32>
-  return %d : tensor<16xf32>
+    text = f"""func.func @f(%a: {A}, %b: {B}, %d: tensor<99x32xf32>, %i: tensor<16x1xi32>) -> tensor<99x32xf32> {{
+  {ZEROS}
+  {PRODUCT}
+  %q = tensor.expand_shape %p [[0, 1], [2]] output_shape [16, 1, 32] : {C} into tensor<16x1x32xf32>
+  %r = tensor.scatter %q into %d[%i] scatter_dims([0]) unique
+    : (tensor<16x1x32xf32>, tensor<99x32xf32>, tensor<16x1xi32>) -> tensor<99x32xf32>
+  return %r : tensor<99x32xf32>
 }}"""
     error = refusal(text)
-    assert error.message == "linalg.generic has the indexing map (d0) -> (d0, d0)"
+    assert error.message == "'tensor.scatter' beside the contraction: a pipeline would lose it"
     assert error.location and error.location.endswith(":5:8")
+
+
+@pytest.mark.parametrize(
+    ("places", "shape", "read"),
+    [
+        ("i, i", (16, 16), lambda d: np.diag(d)[:, None]),
+        ("3, j", (5, 32), lambda d: d[3]),
+        ("0, j", (5, 32), lambda d: d[0]),
+        ("i floordiv 4, j mod 8", (4, 8), lambda d: np.tile(np.repeat(d, 4, axis=0), 4)),
+        ("15 - i, j ceildiv 2", (16, 17), lambda d: d[::-1, (np.arange(32) + 1) // 2]),
+    ],
+)
+def test_operands_at_computed_places(places: str, shape: tuple[int, ...], read: Callable) -> None:
+    matrix = f"tensor<{shape[0]}x{shape[1]}xf32>"
+    text = f"""func.func @f(%a: {A}, %b: {B}, %d: {matrix}) -> {C} {{
+  {ZEROS}
+  {PRODUCT}
+  %e = tensor.empty() : {C}
+  %r = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> ({places})>,
+      affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}}
+      ins(%p, %d : {C}, {matrix}) outs(%e : {C}) {{
+  ^bb0(%x: f32, %y: f32, %out: f32):
+    %v = arith.addf %x, %y : f32
+    linalg.yield %v : f32
+  }} -> {C}
+  return %r : {C}
+}}"""
+    x, y, d = small(16, 24), small(24, 32), small(*shape, dtype=np.float32)
+    function = stepladder.compile(text, target="sm_80", device="emulator")
+    wanted = x.astype(np.float32) @ y.astype(np.float32) + read(d)
+    np.testing.assert_array_equal(function(x, y, d), wanted)
+
+
+@pytest.mark.parametrize(
+    ("table", "indices", "dims", "gathered", "groups"),
+    [
+        ((50, 24), (16, 1), (0,), (16, 1, 24), "[[0, 1], [2]]"),
+        ((9, 24, 7), (16, 2), (0, 2), (16, 1, 24, 1), "[[0, 1], [2, 3]]"),
+        ((9, 7, 24), (4, 4, 2), (0, 1), (4, 4, 24), "[[0, 1], [2]]"),
+    ],
+)
+def test_gathered_rows(
+    table: tuple[int, ...], indices: tuple[int, ...], dims: tuple[int, ...], gathered: tuple[int, ...], groups: str
+) -> None:
+    t, i, g = (
+        f"tensor<{'x'.join(map(str, shape))}x{kind}>"
+        for shape, kind in ((table, "f16"), (indices, "i32"), (gathered, "f16"))
+    )
+    text = f"""func.func @f(%t: {t}, %i: {i}, %b: {B}) -> {C} {{
+  {ZEROS}
+  %g = tensor.gather %t[%i] gather_dims([{", ".join(map(str, dims))}]) : ({t}, {i}) -> {g}
+  %a = tensor.collapse_shape %g {groups} : {g} into {A}
+  {PRODUCT}
+  return %p : {C}
+}}"""
+    x, y = small(*table), small(24, 32)
+    chosen = np.random.default_rng(0).integers(0, 7, indices).astype(np.int32)
+    rows = np.moveaxis(x, dims, range(len(dims)))[tuple(np.moveaxis(chosen, -1, 0))].reshape(16, 24)
+    function = stepladder.compile(text, target="sm_80", device="emulator")
+    np.testing.assert_array_equal(function(x, chosen, y), rows.astype(np.float32) @ y.astype(np.float32))
 
 
 def test_a_kernel_of_constants_alone_needs_an_array_to_write(tmp_path: Path) -> None:
@@ -109,3 +168,28 @@ def test_a_kernel_of_constants_alone_needs_an_array_to_write(tmp_path: Path) -> 
     kernel.save(bundle)
     assert out.tolist() == [[-5, 10], [-15, 10]]
     assert stepladder.load(bundle, device="emulator")(out=np.zeros_like(out)).tolist() == out.tolist()
+
+
+DIVIDED = """func.func @f(%a: tensor<16x24xi8>, %b: tensor<24x32xi8>, %d: tensor<16x32xi32>) -> tensor<16x32xi32> {
+  %z = arith.constant dense<0> : tensor<16x32xi32>
+  %e = tensor.empty() : tensor<16x32xi32>
+  %p = linalg.matmul ins(%a, %b : tensor<16x24xi8>, tensor<24x32xi8>) outs(%z : tensor<16x32xi32>) -> tensor<16x32xi32>
+  %r = linalg.div_unsigned ins(%p, %d : tensor<16x32xi32>, tensor<16x32xi32>) outs(%e : tensor<16x32xi32>)
+    -> tensor<16x32xi32>
+  return %r : tensor<16x32xi32>
+}
+"""
+
+
+def test_a_named_op_divides_unsigned_integers() -> None:
+    x, y, d = small(16, 24, dtype=np.int8), small(24, 32, dtype=np.int8), np.full((16, 32), 7, np.int32)
+    wanted = (x.astype(np.int32) @ y.astype(np.int32)).view(np.uint32) // 7
+    function = stepladder.compile(DIVIDED, target="sm_80", device="emulator")
+    np.testing.assert_array_equal(function(x, y, d), wanted.view(np.int32))
+
+
+def test_a_refusal_about_the_body_of_a_named_op_has_its_place() -> None:
+    with mlir_context(), pytest.raises(StepladderError) as caught:
+        find_matmul(parse_payload(DIVIDED, "divided.mlir"))
+    assert "'arith.divui' by a number that an operand holds" in caught.value.message
+    assert caught.value.location == "divided.mlir:5:8"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from stepladder.mlir.bindings import ir, passmanager
 from stepladder.mlir.linalg_ops import create_named_op
 from stepladder.mlir.traverse import walk
-from stepladder.payload import lowered_ops, parallel_loops, shape_folding, sliding_windows, sunk_numbers
+from stepladder.payload import gathers, lowered_ops, parallel_loops, shape_folding, sliding_windows, sunk_numbers
 
 _BY_UPSTREAM = ("fpowi", "clampf")
 # Ops that depend on the extents of tensors, and conditions that may.
@@ -27,7 +27,7 @@ def expand(function: ir.Operation) -> None:
     and sums, and `tensor.splat` a `linalg.fill`. Loops of `affine` become those of `scf`, parallel ones sequential
     (`payload.parallel_loops`), and regions that run anyway, also by conditions on extents, go. Numbers are computed
     where they are read (`payload.sunk_numbers`), packings and convolutions become views and contractions
-    (`payload.lowered_ops`, `payload.sliding_windows`).
+    (`payload.lowered_ops`, `payload.sliding_windows`), and gathers linalg ops (`payload.gathers`).
 
     Args:
         function: a function; it is changed where there are such ops.
@@ -43,6 +43,7 @@ def expand(function: ir.Operation) -> None:
     parallel_loops.make_sequential(function)
     sunk_numbers.sink(function)
     lowered_ops.lower(function)
+    gathers.lower(function)
     sliding_windows.gather(function)
     for op in walk(function, "math.trunc"):
         _expand_truncation(op)
