@@ -193,3 +193,50 @@ def test_a_refusal_about_the_body_of_a_named_op_has_its_place() -> None:
         find_matmul(parse_payload(DIVIDED, "divided.mlir"))
     assert "'arith.divui' by a number that an operand holds" in caught.value.message
     assert caught.value.location == "divided.mlir:5:8"
+
+
+def counted(condition: str, *, forwarded: str = "%i, %x", first: str = "%c0") -> str:
+    """Returns a function that multiplies by parts of b while a condition holds for a counter."""
+    names = forwarded.split(", ")
+    types = {"%i": "index", "%x": "tensor<16x16xf16>"}
+    given = ", ".join(types[name] for name in names)
+    return f"""func.func @f(%a: tensor<16x16xf16>, %b: tensor<3x16x16xf16>) -> tensor<16x16xf16> {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %z = arith.constant dense<0.0> : tensor<16x16xf16>
+  %r:2 = scf.while (%i = {first}, %x = %a) : (index, tensor<16x16xf16>) -> ({given}) {{
+    %t = arith.cmpi {condition} : index
+    scf.condition(%t) {forwarded} : {given}
+  }} do {{
+  ^bb0({", ".join(f"{name}: {types[name]}" for name in names)}):
+    %part = tensor.extract_slice %b[%i, 0, 0] [1, 16, 16] [1, 1, 1] : tensor<3x16x16xf16> to tensor<16x16xf16>
+    %p = linalg.matmul ins(%x, %part : tensor<16x16xf16>, tensor<16x16xf16>) outs(%z : tensor<16x16xf16>)
+      -> tensor<16x16xf16>
+    %j = arith.addi %i, %c1 : index
+    scf.yield %j, %p : index, tensor<16x16xf16>
+  }}
+  return %r#{names.index("%x")} : tensor<16x16xf16>
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        (counted("slt, %i, %c3"), (0, 1, 2)),
+        (counted("ugt, %c3, %i", forwarded="%x, %i", first="%c1"), (1, 2)),
+        (counted("ne, %i, %c1"), (0,)),
+    ],
+)
+def test_loops_that_a_counter_ends(text: str, parts: tuple[int, ...]) -> None:
+    orders = [np.random.default_rng(number).permutation(16) for number in range(3)]
+    x, b = small(16, 16), np.stack([np.eye(16, dtype=np.float16)[order] for order in orders])
+    wanted = x
+    for part in parts:
+        wanted = wanted @ b[part]
+    np.testing.assert_array_equal(stepladder.compile(text, target="sm_80", device="emulator")(x, b), wanted)
+
+
+def test_a_loop_that_no_counter_ends_is_refused() -> None:
+    error = refusal(counted("uge, %i, %c0"))
+    assert error.message == "'scf.while' beside the contraction: a pipeline would lose it"
