@@ -240,3 +240,16 @@ def test_loops_that_a_counter_ends(text: str, parts: tuple[int, ...]) -> None:
 def test_a_loop_that_no_counter_ends_is_refused() -> None:
     error = refusal(counted("uge, %i, %c0"))
     assert error.message == "'scf.while' beside the contraction: a pipeline would lose it"
+
+
+def test_a_buffer_of_the_caller_that_is_written_and_returned_is_one_result() -> None:
+    a, b, c = "memref<16x24xf16>", "memref<24x32xf16>", "memref<16x32xf32>"
+    text = f"""func.func @f(%a: {a}, %b: {b}, %c: {c}) -> {c} {{
+  linalg.matmul ins(%a, %b : {a}, {b}) outs(%c : {c})
+  return %c : {c}
+}}"""
+    kernel = stepladder.compile(text, target="sm_80", device="emulator")
+    x, y, start = small(16, 24), small(24, 32), small(16, 32, dtype=np.float32)
+    wanted = x.astype(np.float32) @ y.astype(np.float32) + start
+    assert isinstance(kernel, stepladder.Kernel) and kernel(x, y, start) is start
+    np.testing.assert_array_equal(start, wanted)

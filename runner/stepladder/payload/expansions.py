@@ -10,6 +10,7 @@ from stepladder.payload import (
     gathers,
     lowered_ops,
     parallel_loops,
+    returned_buffers,
     shape_folding,
     sliding_windows,
     sunk_numbers,
@@ -36,7 +37,7 @@ def expand(function: ir.Operation) -> None:
     (`payload.parallel_loops`), those with a counter bounded (`payload.counted_loops`), and regions that run anyway,
     also by conditions on extents, go. Numbers are computed where they are read (`payload.sunk_numbers`), packings and
     convolutions become views and contractions (`payload.lowered_ops`, `payload.sliding_windows`), and gathers linalg
-    ops (`payload.gathers`).
+    ops (`payload.gathers`). Buffers of the caller that a function writes are not returned (`payload.returned_buffers`).
 
     Args:
         function: a function; it is changed where there are such ops.
@@ -49,6 +50,7 @@ def expand(function: ir.Operation) -> None:
         passmanager.PassManager.parse(f"{function.name}(canonicalize)").run(function)
     if _depends_on_extents(function):
         shape_folding.fold(function)
+    returned_buffers.drop(function)
     counted_loops.make_bounded(function)
     parallel_loops.make_sequential(function)
     sunk_numbers.sink(function)
