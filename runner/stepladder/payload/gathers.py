@@ -10,11 +10,14 @@ from stepladder.mlir.traverse import walk
 def lower(function: ir.Operation) -> None:
     """Replaces each `tensor.gather` of static tensors by a `linalg.generic`, which reads its indices and extracts.
 
+    One with indices of type `index` stays: no buffer has this type.
+
     Args:
         function: a function; it is changed where there are such ops.
     """
     for op in walk(function, "tensor.gather"):
-        if all(ir.RankedTensorType(value.type).has_static_shape for value in (*op.operands, *op.results)):
+        types = [ir.RankedTensorType(value.type) for value in (*op.operands, *op.results)]
+        if all(type_.has_static_shape for type_ in types) and types[1].element_type != ir.IndexType.get():
             with ir.InsertionPoint(op), op.location:
                 gathered = _gathered(op)
             op.results[0].replace_all_uses_with(gathered)
@@ -45,9 +48,7 @@ def _gathered(op: ir.Operation) -> ir.Value:
     with ir.InsertionPoint(body):
         chosen = dict(zip(gathered, body.arguments))
         places_of_element = [
-            (chosen[axis] if chosen[axis].type == index else arith.index_cast(index, chosen[axis]))
-            if axis in chosen
-            else create_loop_index(axes[axis])
+            arith.index_cast(index, chosen[axis]) if axis in chosen else create_loop_index(axes[axis])
             for axis in range(rank)
         ]
         element = ir.Operation.create(
