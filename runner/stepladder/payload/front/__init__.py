@@ -38,7 +38,8 @@ def is_for_front(root: ir.Operation) -> bool:
     """
     has_structured = any(op.name.startswith("linalg.") for op in walk(root))
     matmuls = walk(root, "linalg.matmul", "linalg.batch_matmul")
-    starts = [producer(matmul.operands[2]) for matmul in matmuls]
+    is_nested = any(matmul.parent is not None and matmul.parent.name.startswith("scf.") for matmul in matmuls)
+    starts = [] if is_nested else [producer(matmul.operands[2]) for matmul in matmuls]
     starts_from_constant = any(start is not None and start.name == "arith.constant" for start in starts)
     return (has_structured and not matmuls) or starts_from_constant or bool(walk(root, *_VIEWS))
 
