@@ -5,6 +5,7 @@ from __future__ import annotations
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
 from stepladder.mlir.linalg_ops import indexing_maps
+from stepladder.mlir.rounding import rounds_to_nearest
 from stepladder.mlir.traverse import producer
 from stepladder.payload.refusal import refuse
 from stepladder.runtime.element_types import FP8_TYPES
@@ -219,9 +220,8 @@ def check_scalar(inner: ir.Operation, op: ir.Operation) -> None:
             check_fp8(inner)
         elif str(value.type) not in _TYPES:
             raise refuse(inner, f"'{inner.name}' on {value.type}; an epilogue computes on {', '.join(_TYPES)}")
-    mode = inner.attributes.get("roundingmode", None)
-    if inner.name == "arith.truncf" and mode is not None and ir.IntegerAttr(mode).value != 0:
-        raise refuse(inner, "arith.truncf with another rounding than to nearest")
+    if not rounds_to_nearest(inner):
+        raise refuse(inner, f"{inner.name} with another rounding than to nearest")
     check_right(inner)
     if inner.name == "arith.sitofp" and bits_of_name(str(inner.operands[0].type)) == 1:
         raise refuse(inner, "arith.sitofp of i1")
