@@ -18,7 +18,8 @@ class OutlineElementwise(Tc.Operation, name="outline_elementwise"):
     """Moves each linalg op that is left in a function on tensors to a private function, with the views of its operands.
 
     A value that is returned and that no linalg op makes, such as a reshape, a fill or an argument, is copied, and
-    so is one that is returned twice, and a slice that a matmul reads: the operands of its kernel are whole buffers.
+    so is one that is returned twice, and a slice that a matmul reads: the operands of its kernel are whole buffers. A
+    fill that a matmul reads is made by a kernel.
     A linalg op that nothing reads goes: fusion leaves the assertions of one, which the ops that it is fused with
     have too.
 
@@ -36,6 +37,7 @@ def outline_elementwise(payload: ir.Operation, op: OutlineElementwise, rewriter:
     _copy_results(operations_of(body)[-1])
     _copy_collapsed_slices(body)
     _copy_slices(body)
+    _make_fills(body)
     for item in operations_of(body):
         if is_structured(item):
             results = [result for result in item.results if list(result.uses)]
@@ -71,6 +73,17 @@ def _copy_slices(body: ir.Block) -> None:
             source = producer(origin(value, VIEWS))
             if source is not None and source.name == _SLICE:
                 call.operands[place] = _copied(value, call)
+
+
+def _make_fills(body: ir.Block) -> None:
+    """Has calls take tensors of one number that a kernel makes, and not the fill of a buffer."""
+    for call in (item for item in operations_of(body) if item.name == "func.call"):
+        for place, value in enumerate(call.operands):
+            source = producer(value)
+            if source is not None and source.name == "linalg.fill":
+                made = _copied(value, source)
+                for use in [use for use in value.uses if use.owner.operation.name == "func.call"]:
+                    use.owner.operation.operands[use.operand_number] = made
 
 
 def _copy_collapsed_slices(body: ir.Block) -> None:
