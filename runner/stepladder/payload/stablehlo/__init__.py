@@ -13,10 +13,12 @@ from stepladder.mlir.bindings import PREFIX, ir, passmanager
 from stepladder.mlir.diagnostics import from_error
 from stepladder.mlir.traverse import walk
 from stepladder.payload.arguments import ALIAS
-from stepladder.payload.stablehlo import control_flow, functions, orders, reductions, scatters, slices
+from stepladder.payload.stablehlo import control_flow, functions, orders, reductions, scatters, slices, unsigned
 from stepladder.runtime.errors import StepladderError
 
 _OP = re.compile(r"^\s*(?:%\S+(?:, %\S+)* = )?\"?stablehlo\.", re.MULTILINE)
+# Random numbers of JAX, and of StableHLO.
+_RANDOM = re.compile(r"(@\w*threefry\w*|stablehlo\.rng\w*)\b")
 _LOADS = "builtin.module(func.func(convert-torch-to-stablehlo))"
 _INLINES = "builtin.module(inline,symbol-dce)"
 _LOWERS = "builtin.module(stablehlo-legalize-to-linalg,canonicalize,cse)"
@@ -44,6 +46,13 @@ def lowered(text: str, name: str) -> str:
     """
     if not is_stablehlo(text):
         return text
+    drawn = _RANDOM.search(text)
+    if drawn is not None:
+        raise StepladderError(
+            f"'{drawn[1]}' draws random numbers, which kernels do not",
+            location=f"{name}:{text.count(chr(10), 0, drawn.start()) + 1}",
+            notes=["accepted: random numbers as an argument, which the caller draws"],
+        )
     text = functions.parsed_forms(text, name)
     try:
         torch = importlib.import_module(f"{PREFIX}.dialects.torch")
@@ -59,6 +68,11 @@ def lowered(text: str, name: str) -> str:
             module = ir.Module.parse(text)
             passmanager.PassManager.parse(_INLINES).run(module.operation)
             control_flow.unroll(module, name)
+            for op in walk(module, "stablehlo.optimization_barrier"):
+                for result, operand in zip(op.results, op.operands):
+                    result.replace_all_uses_with(operand)
+                op.erase()
+            unsigned.rewrite(module, name)
             functions.rewrite(module)
             orders.rewrite(module, name)
             scatters.rewrite(module, name)
