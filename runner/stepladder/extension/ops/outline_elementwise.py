@@ -2,6 +2,7 @@
 
 import itertools
 
+from stepladder.extension.lib.arithmetic import constant
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.stages import STARTS, VIEWS, is_structured, one_function, outline, with_producers
@@ -78,7 +79,7 @@ def _copy_slices(body: ir.Block) -> None:
 def _make_fills(body: ir.Block) -> None:
     """Has calls take tensors of one number that a kernel makes, and not the fill of a buffer."""
     for call in (item for item in operations_of(body) if item.name == "func.call"):
-        for place, value in enumerate(call.operands):
+        for value in list(call.operands):
             source = producer(value)
             if source is not None and source.name == "linalg.fill":
                 made = _copied(value, source)
@@ -113,14 +114,28 @@ def _layout(part: ir.Operation) -> tuple[list[int], list[int]]:
 
 
 def _copied(value: ir.Value, user: ir.Operation) -> ir.Value:
-    """Returns a copy of a tensor, made in front of an op; of a fill, which no kernel alone computes, an op like it."""
-    source = producer(value)
+    """Returns a copy of a tensor, made in front of an op; of one number, which no kernel alone reads, an op that writes
+    it."""
     with ir.InsertionPoint(user), user.location:
         empty = ir.Operation.create("tensor.empty", results=[value.type]).results[0]
-        if source is None or source.name != "linalg.fill":
+        number = _number(value)
+        if number is None:
             return create_named_op("linalg.copy", [value], empty).results[0]
         identity = ir.AffineMap.get_identity(ir.RankedTensorType(value.type).rank)
         generic, body = create_generic([], [empty], [identity])
         with ir.InsertionPoint(body):
-            ir.Operation.create("linalg.yield", operands=[source.operands[0]])
+            ir.Operation.create("linalg.yield", operands=[number])
         return generic.results[0]
+
+
+def _number(value: ir.Value) -> ir.Value | None:
+    """Returns the number that all elements of a tensor are, of a fill or a constant; None for other tensors."""
+    source = producer(value)
+    if source is not None and source.name == "linalg.fill":
+        return source.operands[0]
+    if source is None or source.name != "arith.constant":
+        return None
+    elements = source.attributes["value"]
+    if not isinstance(elements, ir.DenseElementsAttr) or not elements.is_splat:
+        return None
+    return constant(ir.RankedTensorType(value.type).element_type, elements.get_splat_value())

@@ -38,7 +38,7 @@ def rewrite(module: ir.Module, name: str) -> None:
             raise StepladderError(
                 f"'{op.name}' of integers without a sign, of {op.operands[0].type}",
                 location=name,
-                notes=["accepted: such integers of up to 32 bits, and additions, products and ops on bits of longer ones"],
+                notes=["accepted: such integers of up to 32 bits; of longer ones sums, products and ops on bits"],
             )
         op.results[0].replace_all_uses_with(made.value)
         op.erase()
@@ -74,9 +74,7 @@ def _widened(x: Tensor) -> Tensor | None:
 def _compared(op: ir.Operation) -> Tensor:
     x, y = (_flipped(Tensor(operand)) for operand in op.operands)
     direction = op.attributes["comparison_direction"]
-    return Tensor(
-        created("stablehlo.compare", op.results[0].type, x.value, y.value, comparison_direction=direction)
-    )
+    return Tensor(created("stablehlo.compare", op.results[0].type, x.value, y.value, comparison_direction=direction))
 
 
 def _converted(op: ir.Operation) -> Tensor | None:
