@@ -1,15 +1,16 @@
-"""Slices of StableHLO at computed places, which become slices at known ones, or reads at computed places."""
+"""Slices of StableHLO at computed places, which become slices at known ones, or reads at computed places; and paddings
+by computed numbers."""
 
 from __future__ import annotations
 
 from stepladder.mlir.bindings import ir
-from stepladder.mlir.traverse import walk
-from stepladder.payload.stablehlo.builder import Tensor, concatenate, gather, iota, where
+from stepladder.mlir.traverse import attributes_of, producer, walk
+from stepladder.payload.stablehlo.builder import Tensor, concatenate, constant, created, gather, iota, where
 from stepladder.payload.stablehlo.constants import Known
 
 
 def rewrite(module: ir.Module) -> None:
-    """Replaces dynamic slices and their updates.
+    """Replaces dynamic slices and their updates, and paddings by computed numbers.
 
     Args:
         module: with functions of StableHLO, without loops.
@@ -21,6 +22,13 @@ def rewrite(module: ir.Module) -> None:
             made = _sliced(op, known) if op.name == "stablehlo.dynamic_slice" else _updated(op, known, pieces)
         op.results[0].replace_all_uses_with(made.value)
         op.erase()
+    for op in walk(module, "stablehlo.pad"):
+        around = producer(op.operands[1])
+        if around is None or around.name != "stablehlo.constant":
+            with ir.InsertionPoint(op), op.location:
+                made = _padded(op)
+            op.results[0].replace_all_uses_with(made.value)
+            op.erase()
     for op in reversed(walk(module, "stablehlo.concatenate")):
         if not list(op.results[0].uses):
             op.erase()
@@ -82,6 +90,19 @@ def _updated(op: ir.Operation, known: Known, pieces: _Pieces) -> Tensor:
         part = rows.transpose(order)
     assert is_inside is not None
     return where(is_inside, part, x)
+
+
+def _padded(op: ir.Operation) -> Tensor:
+    """Returns a padding: where a padding of truth values is false, the number."""
+    x, around = (Tensor(operand) for operand in op.operands)
+    shape, attributes = Tensor(op.results[0]).shape, attributes_of(op)
+
+    def padded(what: Tensor) -> Tensor:
+        type_ = ir.RankedTensorType.get(shape, what.element)
+        return Tensor(created(op.name, type_, what.value, constant(0, [], what.element).value, **attributes))
+
+    is_inside = padded(constant(True, x.shape, ir.IntegerType.get_signless(1)))
+    return where(is_inside, padded(x), around.expand(shape, []))
 
 
 class _Pieces:
