@@ -16,43 +16,43 @@ Array = Any
 class Functions(Protocol):
     """Functions of arrays."""
 
-    def where(self, condition: Array, x: Array, y: Array) -> Array:
+    def where(self, condition: Array, x: Array, y: Array, /) -> Array:
         """Returns elements of `x` where a condition is true, and of `y` elsewhere."""
         ...
 
-    def exp(self, x: Array) -> Array:
+    def exp(self, x: Array, /) -> Array:
         """Returns e to the power of each element."""
         ...
 
-    def log(self, x: Array) -> Array:
+    def log(self, x: Array, /) -> Array:
         """Returns logarithms."""
         ...
 
-    def log1p(self, x: Array) -> Array:
+    def log1p(self, x: Array, /) -> Array:
         """Returns logarithms of 1 + x."""
         ...
 
-    def sqrt(self, x: Array) -> Array:
+    def sqrt(self, x: Array, /) -> Array:
         """Returns square roots."""
         ...
 
-    def abs(self, x: Array) -> Array:
+    def abs(self, x: Array, /) -> Array:
         """Returns absolute values."""
         ...
 
-    def floor(self, x: Array) -> Array:
+    def floor(self, x: Array, /) -> Array:
         """Returns the next whole numbers below."""
         ...
 
-    def sin(self, x: Array) -> Array:
+    def sin(self, x: Array, /) -> Array:
         """Returns sines."""
         ...
 
-    def cos(self, x: Array) -> Array:
+    def cos(self, x: Array, /) -> Array:
         """Returns cosines."""
         ...
 
-    def erf(self, x: Array) -> Array:
+    def erf(self, x: Array, /) -> Array:
         """Returns the error function."""
         ...
 

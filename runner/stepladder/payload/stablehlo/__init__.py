@@ -78,6 +78,8 @@ def lowered(text: str, name: str) -> str:
             scatters.rewrite(module, name)
             slices.rewrite(module)
             reductions.rewrite(module)
+            for op in walk(module, "stablehlo.select_and_scatter"):  # lowered to a form that nothing computes
+                raise StepladderError(f"'{op.name}', the gradient of a max pooling, is not computed", location=name)
             _concatenate(module)
             _broadcast(module)
             passmanager.PassManager.parse(_LOWERS).run(module.operation)

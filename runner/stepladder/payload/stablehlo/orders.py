@@ -119,7 +119,7 @@ def _taken(x: Tensor, indices: Tensor) -> Tensor:
 
 def _elementwise(block: ir.Block, operands: list[Tensor], shape: list[int], name: str) -> Tensor:
     """Returns what a body of single elements computes, of many."""
-    known = dict(zip(block.arguments, operands))
+    known: dict[ir.Value, Tensor] = dict(zip(block.arguments, operands))
     *ops, end = [item.operation for item in block.operations]
     for op in ops:
         if op.name not in _ELEMENTWISE:

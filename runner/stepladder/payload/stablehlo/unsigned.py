@@ -84,7 +84,8 @@ def _converted(op: ir.Operation) -> Tensor | None:
     if source is not None and source.is_unsigned:
         to_bits = isinstance(wanted, ir.IntegerType) and 1 < wanted.width <= source.width
         if to_bits:
-            return _signed(x).convert(ir.IntegerType.get_signless(wanted.width)).convert(wanted)
+            width = ir.IntegerType(wanted).width
+            return _signed(x).convert(ir.IntegerType.get_signless(width)).convert(wanted)
         wide = _widened(x)
         return None if wide is None else wide.convert(wanted)
     width = ir.IntegerType(wanted).width
