@@ -191,7 +191,7 @@ _OPS: dict[Any, Callable[..., Any]] = {
 # Ops that make complex numbers of real ones.
 _MAKERS = (
     *(_aten.complex.default, _aten.view_as_complex.default, _aten.polar.default),
-    _aten._fft_r2c.default,
+    getattr(_aten, "_fft_r2c").default,  # noqa: B009
 )
 # Ops of which each part of the result is that of the parts: views, copies, sums.
 _BY_PARTS = frozenset(

@@ -195,7 +195,7 @@ def _check_ops(program: Any) -> None:  # noqa: ANN401
             notes=[_INSTEAD],
         )
     for node in program.graph.nodes:
-        if isinstance(node.target, torch._ops.HigherOrderOperator) and node.target.name() not in _LOOPS:
+        if _is_of_graphs(node.target) and node.target.name() not in _LOOPS:
             held = node.args[1] if node.target.name() == "with_effects" else node.target.name()
             raise StepladderError(f"the module has '{held}', which torch-mlir does not lower to linalg")
         if _takes_bytes_as_signed(node):
@@ -212,6 +212,11 @@ def _check_ops(program: Any) -> None:  # noqa: ANN401
         if is_complex(node.meta.get("val")):
             what = f"'{node.target}'" if node.op == "call_function" else "an input"
             raise StepladderError(f"the module has complex numbers ({what}), which no kernel computes")
+
+
+def _is_of_graphs(target: Any) -> bool:  # noqa: ANN401
+    """Tells whether an op is one of PyTorch on graphs, such as `torch.cond`."""
+    return any(kind.__name__ == "HigherOrderOperator" for kind in type(target).__mro__)
 
 
 def first_line(error: Exception) -> str:

@@ -17,43 +17,84 @@ class Functions(Protocol):
     """Functions of arrays."""
 
     def where(self, condition: Array, x: Array, y: Array, /) -> Array:
-        """Returns elements of `x` where a condition is true, and of `y` elsewhere."""
+        """Returns elements of `x` where a condition is true, and of `y` elsewhere.
+
+        Args:
+            condition: truth values.
+            x: elements; `y`: others.
+        """
         ...
 
     def exp(self, x: Array, /) -> Array:
-        """Returns e to the power of each element."""
+        """Returns e to the power of each element.
+
+        Args:
+            x: elements.
+        """
         ...
 
     def log(self, x: Array, /) -> Array:
-        """Returns logarithms."""
+        """Returns logarithms.
+
+        Args:
+            x: elements.
+        """
         ...
 
     def log1p(self, x: Array, /) -> Array:
-        """Returns logarithms of 1 + x."""
+        """Returns logarithms of 1 + x.
+
+        Args:
+            x: elements.
+        """
         ...
 
     def sqrt(self, x: Array, /) -> Array:
-        """Returns square roots."""
+        """Returns square roots.
+
+        Args:
+            x: elements.
+        """
         ...
 
     def abs(self, x: Array, /) -> Array:
-        """Returns absolute values."""
+        """Returns absolute values.
+
+        Args:
+            x: elements.
+        """
         ...
 
     def floor(self, x: Array, /) -> Array:
-        """Returns the next whole numbers below."""
+        """Returns the next whole numbers below.
+
+        Args:
+            x: elements.
+        """
         ...
 
     def sin(self, x: Array, /) -> Array:
-        """Returns sines."""
+        """Returns sines.
+
+        Args:
+            x: elements.
+        """
         ...
 
     def cos(self, x: Array, /) -> Array:
-        """Returns cosines."""
+        """Returns cosines.
+
+        Args:
+            x: elements.
+        """
         ...
 
     def erf(self, x: Array, /) -> Array:
-        """Returns the error function."""
+        """Returns the error function.
+
+        Args:
+            x: elements.
+        """
         ...
 
 
@@ -194,4 +235,4 @@ def erfinv(x: Array, functions: Functions, steps: int) -> Array:
     for _ in range(steps):
         slope = functions.exp(-(result * result)) * (2 / math.sqrt(math.pi))
         result = result - (functions.erf(result) - y) / slope
-    return functions.where(size < 1.0, result, functions.where(size <= 1.0, x * math.inf, x * math.nan))
+    return functions.where(size < 1.0, result, x / functions.sqrt(1.0 - size))  # infinite at 1, NaN beyond

@@ -30,7 +30,7 @@ def number(count: int) -> ir.Attribute:
 
 
 def created(name: str, type_: ir.Type, *operands: ir.Value, **attributes: ir.Attribute) -> ir.Value:
-    """Creates an op of one result.
+    """Creates an op and returns its one result.
 
     Args:
         name: of the op.

@@ -94,7 +94,12 @@ class _Functions:
     """Functions of tensors of StableHLO."""
 
     def where(self, condition: Tensor, x: Tensor | Number, y: Tensor | Number) -> Tensor:
-        """Returns elements of one of two operands."""
+        """Returns elements of one of two operands.
+
+        Args:
+            condition: truth values.
+            x: elements; `y`: others.
+        """
         if not isinstance(x, Tensor) and not isinstance(y, Tensor):
             raise TypeError("one of the operands is a tensor")
         return where(condition, x, y)
@@ -109,5 +114,9 @@ class _Functions:
     cos = staticmethod(_named("cosine"))
 
     def erf(self, x: Tensor) -> Tensor:
-        """Returns the error function."""
+        """Returns the error function.
+
+        Args:
+            x: numbers.
+        """
         return Tensor(created("math.erf", x.value.type, x.value))
