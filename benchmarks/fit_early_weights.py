@@ -2,20 +2,21 @@
 
     python benchmarks/fit_early_weights.py [RESULT.json ...] [--generations 500] [--keep]
 
-Results are those of `decode.py measure` (those in docs/results if none are given). It prints the constants for
-runner/stepladder/pipeline/cost_model/early_weights.py: one set for products of up to 32 rows, and one for more. The
-objective is the time that the first choice loses to the best measured setting of a problem, softened so that settings
-with nearly equal predictions share it, and the error of the logarithm of times, in which the fastest settings of a
-problem weigh most. With --keep, the constants of the model are judged. The fit is cross-validated as in
-fit_cost_model.py: the problems of a size are held out together.
+Results are those of `decode.py measure` (those in docs/results if none are given). It writes two sets of constants to
+the file of the H200: one for products of up to 32 rows, and one for more. The objective is the time that the first
+choice loses to the best measured setting of a problem, softened so that settings with nearly equal predictions share
+it, and the error of the logarithm of times, in which the fastest settings of a problem weigh most. With --keep, the
+constants of the model are judged. The fit is cross-validated as in fit_cost_model.py: the problems of a size are held
+out together.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -29,36 +30,13 @@ from fit_data import exchanged
 from measured_kernels import RESULTS, Kernel, kernels_of
 from stepladder.pipeline.cost_model import gpu as gpus
 from stepladder.pipeline.cost_model.columns import Array, Columns
-from stepladder.pipeline.cost_model.early_weights import FEW, FEW_ROWS, MORE, Constants, predict
+from stepladder.pipeline.cost_model.constants import EARLY, EARLY_FEW, EARLY_MORE
+from stepladder.pipeline.cost_model.early_weights import FEW_ROWS, predict
 from stepladder.pipeline.cost_model.terms import Size
 
 PATTERNS, CARD = ("early_weights*.json", "decode_row*.json", "decode_column*.json"), "h200"
-# The range in which a constant is searched.
-BOUNDS = {
-    "hbm": (0.85, 1.0),
-    "port": (25, 60),
-    "paired_port": (15, 40),
-    "shared_port": (15, 80),
-    "activations": (0, 1.5),
-    "ahead": (0.3, 1.2),
-    "norm": (1.5, 8),
-    "tall": (-0.1, 0.1),
-    "tallest": (-0.1, 0.1),
-    "shallow": (0, 0.1),
-    "short": (0, 0.2),
-    "held": (60, 200),
-    "low": (0, 1),
-    "shared_low": (0, 1.5),
-    "shared": (-0.3, 0.2),
-    "launch": (0, 3),
-    "column": (0, 0.06),
-    "cluster_column": (0, 0.1),
-    "loop": (-2, 6),
-    "wave": (0, 4),
-    "split_wave": (0, 4),
-    "shared_split_wave": (0, 4),
-    "last_wave": (0, 1),
-}
+# Constants that are fitted: all but that of pairs.
+FITTED = {name: constant for name, constant in EARLY.items() if name != "narrow"}
 # Predictions within such a part of each other share a choice; what the time that choices lose weighs. In the error,
 # settings within such factors of the best have such weights, and the others the last; larger errors count as the last.
 _SOFT, _LOST = 0.015, 8.0
@@ -109,7 +87,7 @@ class Settings:
         size = exchanged(Size(m, n, k, 2, 2, "f32", False, a_layout, b_layout))
         return Group(size, Columns(values, {}, len(at)), at)
 
-    def predict(self, constants: Constants) -> Array:
+    def predict(self, constants: Mapping[str, float]) -> Array:
         """Returns the predicted time of each kernel, in us.
 
         Args:
@@ -120,7 +98,7 @@ class Settings:
             found[group.at] = predict(group.knobs, group.size, self.gpu, constants)
         return found
 
-    def objective(self, constants: Constants) -> float:
+    def objective(self, constants: Mapping[str, float]) -> float:
         """Returns what the fit minimizes.
 
         Args:
@@ -166,7 +144,7 @@ def usable(kernels: Sequence[Kernel]) -> list[Kernel]:
     ]
 
 
-def fit(settings: Settings, start: Constants, generations: int) -> Constants:
+def fit(settings: Settings, start: Mapping[str, float], generations: int) -> dict[str, float]:
     """Returns constants that are fitted to measured settings.
 
     Args:
@@ -174,11 +152,11 @@ def fit(settings: Settings, start: Constants, generations: int) -> Constants:
         start: where the search begins.
         generations: of the evolution, for each width.
     """
-    least, most = (np.array(values, float) for values in zip(*BOUNDS.values()))
-    values = np.array([asdict(start)[name] for name in BOUNDS])
+    least, most = (np.array([getattr(one, end) for one in FITTED.values()]) for end in ("least", "most"))
+    values = np.array([start[name] for name in FITTED])
 
-    def constants(some: Array) -> Constants:
-        return Constants(**dict(zip(BOUNDS, map(float, some))))
+    def constants(some: Array) -> dict[str, float]:
+        return {**start, **dict(zip(FITTED, map(float, some)))}
 
     for width in WIDTHS:
         values = evolve(
@@ -197,7 +175,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Fits, and prints the constants and their judgement.
+    """Fits the constants, writes them, and prints how well they choose.
 
     Args:
         argv: arguments of the command line; those of the process if none are given.
@@ -206,19 +184,24 @@ def main(argv: Sequence[str] | None = None) -> None:
     paths = args.results or sorted(path for pattern in PATTERNS for path in RESULTS.glob(pattern))
     kernels = usable([kernel for path in paths for kernel in kernels_of(path)])
     print(f"{len(kernels)} kernels: {', '.join(path.name for path in paths)}")
-    for title, start, is_few in (("FEW", FEW, True), ("MORE", MORE, False)):
+    path = gpus.path_of(CARD)
+    written = json.loads(path.read_text())
+    for name, is_few in ((EARLY_FEW, True), (EARLY_MORE, False)):
         own = [kernel for kernel in kernels if (min(kernel.size[:2]) <= FEW_ROWS) == is_few]
+        start = written["early_weights"][name]
         if own:
-            _report(title, own, start, args)
+            written["early_weights"][name] = _constants(name, own, start, args)
+    if not args.keep:
+        path.write_text(json.dumps(written, indent=2) + "\n")
 
 
-def _report(title: str, kernels: list[Kernel], start: Constants, args: argparse.Namespace) -> None:
-    """Fits one set of constants, or judges it, and prints it."""
+def _constants(name: str, kernels: list[Kernel], start: dict[str, float], args: argparse.Namespace) -> dict[str, float]:
+    """Returns one set of constants, fitted unless they are kept, and prints how well they choose."""
     settings = Settings(kernels)
-    print(f"{title}: {len(settings.problems)} problems")
+    print(f"{name}: {len(settings.problems)} problems")
     if args.keep:
         print(settings.judge(settings.predict(start)))
-        return
+        return start
     fitted = fit(settings, start, args.generations)
     fold, held_out = fold_of(kernels), np.zeros(len(kernels))
     for number in range(FOLDS):
@@ -226,8 +209,7 @@ def _report(title: str, kernels: list[Kernel], start: Constants, args: argparse.
         predicted = settings.predict(fit(others, start, args.generations))
         held_out[fold == number] = predicted[fold == number]
     print(f"held out: {settings.judge(held_out)}\nall: {settings.judge(settings.predict(fitted))}")
-    for name, value in asdict(fitted).items():
-        print(f"    {name}={value:.4g},")
+    return {name: float(f"{value:.4g}") for name, value in fitted.items()}
 
 
 if __name__ == "__main__":

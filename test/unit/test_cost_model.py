@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 from cost_model_settings import H200, TILE, WARP_TILE, columns, predicted, size
 from stepladder.pipeline.cost_model import epilogues, gpu, loading, terms, warp, warpgroup
 from stepladder.pipeline.cost_model.columns import Coded, Columns
-from stepladder.pipeline.cost_model.constants import CONSTANTS, WARPGROUP
+from stepladder.pipeline.cost_model.constants import (
+    CONSTANTS,
+    EARLY,
+    EARLY_FEW,
+    EARLY_MORE,
+    EARLY_PAIRS,
+    WAITING,
+    WAITING_CONSTANTS,
+    WARPGROUP,
+)
 from stepladder.pipeline.expressions import ExpressionError, Scope, evaluate
 from stepladder.runtime.errors import StepladderError
 
@@ -295,6 +304,11 @@ def test_files_of_gpus_have_every_constant_within_its_range() -> None:
             assert set(card.constants[family]) == set(CONSTANTS[family])
             for name, value in card.constants[family].items():
                 assert CONSTANTS[family][name].least <= value <= CONSTANTS[family][name].most, (key, name)
+        for group in (EARLY_FEW, EARLY_MORE, EARLY_PAIRS, WAITING):
+            known = WAITING_CONSTANTS if group == WAITING else EARLY
+            assert set(card.early_weights[group]) == set(known)
+            for name, value in card.early_weights[group].items():
+                assert known[name].least <= value <= known[name].most, (key, group, name)
 
 
 def test_an_unknown_gpu_takes_the_nearest_and_says_which() -> None:

@@ -1,19 +1,17 @@
 """Predicted time of products of few rows whose kernels load weights before they wait (step `load_weights_early`).
 
 HBM bounds such a kernel, and it starts while the one before ends: its time is that of its weights at HBM's rate, of the
-slowest multiprocessor in the last wave, and what the overlap does not hide of start, reduction and end. Constants are
-measured on an H200 (docs/results/early_weights*.json, decode_row*.json and decode_column*.json).
+slowest multiprocessor in the last wave, and what the overlap does not hide of start, reduction and end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from stepladder.pipeline.cost_model.columns import Array, Columns
-from stepladder.pipeline.cost_model.constants import WARPGROUP
+from stepladder.pipeline.cost_model.constants import EARLY_FEW, EARLY_MORE, EARLY_PAIRS, WAITING, WARPGROUP
 from stepladder.pipeline.cost_model.gpu import Gpu
 from stepladder.pipeline.cost_model.terms import Size, blocks_that_fit, ceil_divide, cut, uncached
 from stepladder.pipeline.request import EARLY_WEIGHTS
@@ -26,156 +24,21 @@ _FEW, _ELEMENT_BYTES = 64, 2
 _ROWS, _WARPGROUP_ROWS, _LEAST_K = 64, 192, 640
 _STAGES, _STEP_BYTES, _EPILOGUE_STAGES, _KIB = 6, 256, 2, 1024
 
-
-@dataclass(frozen=True)
-class Constants:
-    """What `benchmarks/fit_early_weights.py` fits to measured times. Times are in us, rates in bytes a clock.
-
-    Args:
-        hbm: part of HBM's rate at which weights are read.
-        port, paired_port, shared_port: rate at which a multiprocessor loads while the other one of its pair has no
-            block, while it has one, and with two blocks on each.
-        activations: part of the time of its bytes that a tile of the other operand, which L2 holds, adds to that.
-        ahead: part of the first stages that a block has loaded while the kernel before ended.
-        norm: that joins the times of all weights and of a multiprocessor's, since fewer multiprocessors keep HBM less
-            busy.
-        tall, tallest: how much longer a block takes with tiles of more than 64 rows, and of two warpgroups.
-        shallow: the same for each stage below six of a multiprocessor.
-        short: the same with k steps of less than 256 bytes.
-        held: KiB in stages that keep HBM busy.
-        low, shared_low: how much longer a block takes for what its stages lack to them, and those of two blocks.
-        shared: how much longer it takes where two blocks are on a multiprocessor.
-        launch: from launch to launch.
-        column: the same for each column of the other operand.
-        cluster_column: of a reduction of splits of k in a cluster, for each column.
-        loop: of persistent blocks.
-        wave, split_wave: of each further wave of other blocks, without splits, and for each split but one.
-        shared_split_wave: the same as `split_wave`, with two blocks on a multiprocessor.
-        last_wave: part of the last wave that is a wave of its own with two blocks on a multiprocessor, since not all
-            blocks end at once.
-    """
-
-    hbm: float
-    port: float
-    paired_port: float
-    shared_port: float
-    activations: float
-    ahead: float
-    norm: float
-    tall: float
-    tallest: float
-    shallow: float
-    short: float
-    held: float
-    low: float
-    shared_low: float
-    shared: float
-    launch: float
-    column: float
-    cluster_column: float
-    loop: float
-    wave: float
-    split_wave: float
-    shared_split_wave: float
-    last_wave: float
+# Rows up to which a product has the constants of few rows, the least rows of a block whose kernel waits, and the least
+# columns of each B of a pair: the fastest tiles of those measured (pairs_early.json and functions_tiles.json).
+FEW_ROWS, _LEAST_ROWS, _LEAST_COLUMNS = 32, 40, 48
 
 
-# Of products of up to 32 rows, and of more.
-FEW = Constants(
-    hbm=1.0,
-    port=43.4,
-    paired_port=29.5,
-    shared_port=21.1,
-    activations=0.0,
-    ahead=0.3,
-    norm=3.75,
-    tall=-0.0521,
-    tallest=0.0261,
-    shallow=0.0383,
-    short=0.0451,
-    held=108.0,
-    low=0.267,
-    shared_low=0.0905,
-    shared=-0.0573,
-    launch=0.426,
-    column=0.0358,
-    cluster_column=0.0154,
-    loop=4.32,
-    wave=0.64,
-    split_wave=0.675,
-    shared_split_wave=0.209,
-    last_wave=0.52,
-)
-MORE = Constants(
-    hbm=1.0,
-    port=44.0,
-    paired_port=33.0,
-    shared_port=20.7,
-    activations=0.416,
-    ahead=0.3,
-    norm=8.0,
-    tall=-0.0355,
-    tallest=-0.0392,
-    shallow=0.0485,
-    short=0.0791,
-    held=133.0,
-    low=0.0322,
-    shared_low=0.0,
-    shared=-0.14,
-    launch=1.05,
-    column=0.0101,
-    cluster_column=0.0329,
-    loop=4.04,
-    wave=3.57,
-    split_wave=1.12,
-    shared_split_wave=1.72,
-    last_wave=0.679,
-)
-# Of pairs of products, whose stages have two tiles of weights: set by hand (docs/results/pairs_early.json and
-# functions_tiles.json).
-PAIRS = Constants(
-    hbm=1.026,
-    port=30.8,
-    paired_port=30.8,
-    shared_port=30.8,
-    activations=1.0,
-    ahead=0.9,
-    norm=3.03,
-    tall=0.0,
-    tallest=0.0,
-    shallow=0.008,
-    short=0.056,
-    held=112.0,
-    low=0.25,
-    shared_low=0.0,
-    shared=0.0,
-    launch=0.921,
-    column=0.0205,
-    cluster_column=0.027,
-    loop=0.0,
-    wave=0.3,
-    split_wave=1.2,
-    shared_split_wave=0.0,
-    last_wave=1.0,
-)
-# Microseconds that HBM is idle between kernels that wait before they load, and a fraction of their predicted times:
-# these lack both for products of few rows, and of more rows than FEW_ROWS.
-_GAPS, _LATE, FEW_ROWS = (2.5, 1.5), (0.18, 0.08), 32
-# How much longer tiles of a pair take that have fewer columns of each B than these, which were the fastest of those
-# measured: docs/results/pairs_early.json and functions_tiles.json.
-_NARROW, _LEAST_COLUMNS = 0.07, 48
-# Microseconds by which a launch takes longer that waits, and the least rows of such tiles: measured with 1 to 32 rows,
-# docs/results/functions_tiles.json.
-_WAIT, _LEAST_ROWS = 1.2, 40
-
-
-def constants_of(size: Size) -> Constants:
-    """Returns the constants of a product that is no pair.
+def constants_of(size: Size, gpu: Gpu) -> Mapping[str, float]:
+    """Returns the constants (`cost_model.constants.EARLY`) of a product.
 
     Args:
         size: of the product, in any orientation.
+        gpu: what runs it.
     """
-    return FEW if np.minimum(size.m, size.n) <= FEW_ROWS else MORE
+    if size.products > 1:
+        return gpu.early_weights[EARLY_PAIRS]
+    return gpu.early_weights[EARLY_FEW if np.minimum(size.m, size.n) <= FEW_ROWS else EARLY_MORE]
 
 
 def is_short(m: int, n: int) -> bool:
@@ -262,8 +125,9 @@ def choose(knobs: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> tup
     early = accepted(knobs, size, gpu)
     persistent = np.where(early, _persistent_blocks(knobs, size, gpu), np.asarray(knobs.column(_PERSISTENT, 0)))
     chosen = Columns({**knobs.values, KNOB: early, _PERSISTENT: persistent}, knobs.derived, knobs.count)
-    has_more = int(np.minimum(size.m, size.n)) > FEW_ROWS
-    late = times["total"] * (1 + _LATE[has_more]) + _GAPS[has_more]
+    c = gpu.early_weights[WAITING]
+    more = "_more" if np.minimum(size.m, size.n) > FEW_ROWS else ""
+    late = times["total"] * (1 + c["late" + more]) + c["gap" + more]
     total = np.where(early, predict(chosen, size, gpu), late)
     return chosen, {**times, "total": total}
 
@@ -286,23 +150,24 @@ def wait(knobs: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> dict[
     is_tile = is_wave & (rows >= _LEAST_ROWS) & (knobs.floats("block_k") * size.in_bytes >= _STEP_BYTES)
     is_tile = is_tile & (np.minimum(size.m, size.n) <= FEW_ROWS)
     is_measured = accepted(knobs, size, gpu) & (is_tile & partial | (size.products > 1))
-    waiting = (predict(knobs, size, gpu) + _WAIT - _GAPS[0]) / (1 + _LATE[0])
+    c = gpu.early_weights[WAITING]
+    waiting = (predict(knobs, size, gpu) + c["wait"] - c["gap"]) / (1 + c["late"])
     shared = knobs.floats(_BLOCKS, 1) > 1
     total = np.where(is_measured, waiting, np.where(partial | shared, np.inf, times["total"]))
     return {**times, "total": total}
 
 
-def predict(knobs: Columns, size: Size, gpu: Gpu, constants: Constants | None = None) -> Array:
+def predict(knobs: Columns, size: Size, gpu: Gpu, constants: Mapping[str, float] | None = None) -> Array:
     """Returns the predicted time of a launch that follows another one, in us.
 
     Args:
         knobs: columns of settings that load weights early.
         size: of the product.
         gpu: what runs it.
-        constants: of the model; none for those that were measured.
+        constants: of the model; none for those of the GPU.
     """
     is_pair = size.products > 1
-    c = constants or (PAIRS if is_pair else constants_of(size))
+    c = constants or constants_of(size, gpu)
     # Of a pair, columns of both operands B are weights.
     block_m = knobs.floats("block_n") * size.products if is_pair else knobs.floats("block_m")
     block_n = size.m if is_pair else knobs.floats("block_n")
@@ -315,30 +180,34 @@ def predict(knobs: Columns, size: Size, gpu: Gpu, constants: Constants | None = 
     at_once = np.where(persistent > 0, np.minimum(persistent, room), room * shared)
     steps = ceil_divide(ceil_divide(size.k, block_k), split)
     weights = block_k * block_m * size.in_bytes
-    stage = weights + c.activations * block_k * block_n * size.in_bytes
-    loaded_late = np.maximum(0.0, steps - c.ahead * np.minimum(stages, steps))
-    rate = gpu.hbm_bytes_per_us * c.hbm
+    stage = weights + c["activations"] * block_k * block_n * size.in_bytes
+    loaded_late = np.maximum(0.0, steps - c["ahead"] * np.minimum(stages, steps))
+    rate = gpu.hbm_bytes_per_us * c["hbm"]
     whole = np.floor(blocks / at_once)
     rest = blocks - whole * at_once
 
     def wave(count: Array) -> Array:
         # Blocks begin on multiprocessors of different pairs, as long as there are any.
-        port = np.where(is_shared, c.shared_port, np.where(count > gpu.multiprocessors / 2, c.paired_port, c.port))
+        port = np.where(
+            is_shared, c["shared_port"], np.where(count > gpu.multiprocessors / 2, c["paired_port"], c["port"])
+        )
         own = ceil_divide(count, room) * loaded_late * stage / (port * gpu.clock_mhz)
-        return np.where(count > 0, ((count * steps * weights / rate) ** c.norm + own**c.norm) ** (1 / c.norm), 0.0)
+        return np.where(
+            count > 0, ((count * steps * weights / rate) ** c["norm"] + own ** c["norm"]) ** (1 / c["norm"]), 0.0
+        )
 
-    slower = c.tall * (block_m > _ROWS) + c.tallest * (block_m > _WARPGROUP_ROWS)
-    slower = slower + c.shallow * np.maximum(0.0, _STAGES - stages * shared)
-    slower = slower + c.short * (block_k * size.in_bytes < _STEP_BYTES) + c.shared * is_shared
+    slower = c["tall"] * (block_m > _ROWS) + c["tallest"] * (block_m > _WARPGROUP_ROWS)
+    slower = slower + c["shallow"] * np.maximum(0.0, _STAGES - stages * shared)
+    slower = slower + c["short"] * (block_k * size.in_bytes < _STEP_BYTES) + c["shared"] * is_shared
     if is_pair:
-        slower = slower + _NARROW * (knobs.floats("block_n") < _LEAST_COLUMNS)
-    held = stages * shared * weights / (c.held * _KIB)
-    slower = slower + np.where(is_shared, c.shared_low, c.low) * np.maximum(0.0, 1 - held)
+        slower = slower + c["narrow"] * (knobs.floats("block_n") < _LEAST_COLUMNS)
+    held = stages * shared * weights / (c["held"] * _KIB)
+    slower = slower + np.where(is_shared, c["shared_low"], c["low"]) * np.maximum(0.0, 1 - held)
     further = ceil_divide(blocks, at_once) - 1
-    reduction = np.where(split > 1, c.cluster_column * block_n, 0.0)
-    between = np.where(split > 1, np.where(is_shared, c.shared_split_wave, c.split_wave) * (split - 1), c.wave)
-    waiting = np.where(persistent > 0, c.loop, further * np.where(is_shared & (split == 1), 0.0, between))
+    reduction = np.where(split > 1, c["cluster_column"] * block_n, 0.0)
+    between = np.where(split > 1, np.where(is_shared, c["shared_split_wave"], c["split_wave"]) * (split - 1), c["wave"])
+    waiting = np.where(persistent > 0, c["loop"], further * np.where(is_shared & (split == 1), 0.0, between))
     full = wave(at_once)
-    last = np.where(is_shared, c.last_wave, 1.0)
+    last = np.where(is_shared, c["last_wave"], 1.0)
     loading = whole * full + last * wave(rest) + (1 - last) * rest / at_once * full
-    return loading * (1 + slower) + c.launch + c.column * block_n + reduction + waiting
+    return loading * (1 + slower) + c["launch"] + c["column"] * block_n + reduction + waiting

@@ -43,6 +43,7 @@ class Gpu:
         threads: that a multiprocessor runs at once.
         clusters: blocks of a cluster -> clusters that run at once where a block has a multiprocessor to itself.
         constants: by family of kernels, the fitted constants (`cost_model.constants`).
+        early_weights: by set, the constants of kernels that load weights early.
         measured_widths: by family of kernels, `block_n` of the kernels that they are fitted to; none for a family of
             few widths.
     """
@@ -63,6 +64,7 @@ class Gpu:
     threads: int
     clusters: dict[int, int]
     constants: dict[str, dict[str, float]]
+    early_weights: dict[str, dict[str, float]]
     measured_widths: dict[str, tuple[int, ...]]
 
     def microseconds(self, clocks: np.ndarray | float) -> np.ndarray:
@@ -159,6 +161,7 @@ def load(key: str) -> Gpu:
         data["threads"],
         {int(size): count for size, count in data.get("clusters", {}).items()},
         fitted["constants"],
+        fitted["early_weights"],
         {family: tuple(values) for family, values in fitted.get("measured_widths", {}).items()},
     )
 
