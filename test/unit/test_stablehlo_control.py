@@ -233,6 +233,18 @@ def test_integers_without_a_sign() -> None:
     assert np.array_equal(least, np.minimum(numbers, 4_000_000_000).astype(np.float32))
 
 
+def test_places_without_a_sign() -> None:
+    """One of 200 is beyond the tensor, and not below it."""
+    text = """func.func @main(%x: tensor<6xf32>, %n: tensor<i32>) -> tensor<1xf32> {
+  %0 = stablehlo.convert %n : (tensor<i32>) -> tensor<ui8>
+  %1 = stablehlo.dynamic_slice %x, %0, sizes = [1] : (tensor<6xf32>, tensor<ui8>) -> tensor<1xf32>
+  return %1 : tensor<1xf32>
+}"""
+    x = _draw(6)
+    for place in (2, 200):
+        assert _called(text, x, np.array(place, np.int32)) == x[min(place, 5)]
+
+
 def test_paddings_by_a_computed_number() -> None:
     text = """func.func @main(%x: tensor<2x3xf32>, %n: tensor<f32>) -> tensor<3x5xf32> {
   %0 = stablehlo.pad %x, %n, low = [1, 0], high = [0, 0], interior = [0, 1]

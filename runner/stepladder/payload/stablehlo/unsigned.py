@@ -26,6 +26,7 @@ def rewrite(module: ir.Module, name: str) -> None:
     Raises:
         StepladderError: an op on such integers of 64 bits that needs more.
     """
+    _widen_indices(module, name)
     is_found = False
     for op in walk(module, *(f"stablehlo.{each}" for each in _REPLACED)):
         types = [_integer(value) for value in (*op.operands, *op.results)]
@@ -42,8 +43,33 @@ def rewrite(module: ir.Module, name: str) -> None:
             )
         op.results[0].replace_all_uses_with(made.value)
         op.erase()
-    if is_found or "ui" in str(module):
+    for op in walk(module):
+        types = [_integer(value) for value in (*op.operands, *op.results)]
+        if any(type_ is not None and type_.is_unsigned for type_ in types):
+            is_found = True
+            if op.name.startswith("stablehlo.") and op.name.removeprefix("stablehlo.") not in _OF_BITS:
+                raise StepladderError(
+                    f"'{op.name}' of integers without a sign",
+                    location=name,
+                    notes=["accepted: x.astype(jnp.int32) or x.astype(jnp.float32) in front of it"],
+                )
+    if is_found:
         passmanager.PassManager.parse(_PASS).run(module.operation)
+
+
+def _widen_indices(module: ir.Module, name: str) -> None:
+    """Gives ops that read or write at places without a sign places of 64 bits."""
+    for op in walk(module, *(f"stablehlo.{each}" for each in _FIRST_INDICES)):
+        first, count = _FIRST_INDICES[op.name.removeprefix("stablehlo.")]
+        for place in range(first, len(op.operands) if count is None else first + count):
+            type_ = _integer(op.operands[place])
+            if type_ is None or not type_.is_unsigned:
+                continue
+            with ir.InsertionPoint(op), op.location:
+                wide = _widened(Tensor(op.operands[place]))
+            if wide is None:
+                raise StepladderError(f"'{op.name}' at places of {op.operands[place].type}", location=name)
+            op.operands[place] = wide.value
 
 
 def _integer(value: ir.Value) -> ir.IntegerType | None:
@@ -132,3 +158,19 @@ _REPLACED: dict[str, Callable[[ir.Operation], Tensor | None]] = {
     "minimum": _extremum(False),
     "clamp": _clamped,
 }
+# The first operand that has places, and how many there are; None for all that follow.
+_FIRST_INDICES: dict[str, tuple[int, int | None]] = {
+    "gather": (1, 1),
+    "scatter": (1, 1),
+    "dynamic_slice": (1, None),
+    "dynamic_update_slice": (2, None),
+}
+# Ops that compute the same bits with a sign or without one, where those above are replaced.
+_OF_BITS = frozenset(
+    (
+        *("add", "and", "bitcast_convert", "broadcast_in_dim", "concatenate", "constant", "convert", "gather", "iota"),
+        *("dynamic_slice", "dynamic_update_slice", "multiply", "negate", "not", "or", "pad", "reduce", "reduce_window"),
+        *("reshape", "return", "reverse", "scatter", "select", "shift_left", "shift_right_logical", "slice", "sort"),
+        *("subtract", "transpose", "xor"),
+    )
+)
