@@ -6,6 +6,8 @@ from __future__ import annotations
 from model_functions import Model, Text, type_of
 
 _LOW = "0xFF800000"  # minus infinity, f32
+# Loops of scores, and those of queries, of keys and values, and of scores.
+_MAPS = "(g, h, t, s, d)", "(t, g, h, d)", "(s, g, d)", "(g, h, t, s)"
 
 
 class Attention(Text):
@@ -149,6 +151,64 @@ class Attention(Text):
             loops, shape, "bf16", [(whole, shape, "f32", None)], ["%y = arith.truncf %x0 : f32 to bf16"]
         )
 
+    def attended(
+        self,
+        maps: tuple[str, str, str, str],
+        q: tuple[str, tuple[int, ...]],
+        given: list[tuple[str, tuple[int, ...]]],
+        shape: tuple[int, ...],
+        *,
+        is_causal: bool,
+    ) -> str:
+        """Adds the attention of queries, of four dimensions, and returns its name.
+
+        Args:
+            maps: loops of the scores, keys and elements of a head last, and those of queries, of keys or values, and of
+                scores.
+            q: name and shape of the queries.
+            given: of the keys and of the values.
+            shape: of the scores.
+            is_causal: whether queries attend to keys with the same number and before.
+        """
+        loops, of_q, of_k, of_p = maps
+        scores = self.contracted(tuple(f"{loops} -> {item}" for item in (of_q, of_k, of_p)), q, given[0], shape)
+        scale = f"%scale = arith.constant {self.model.head**-0.5} : f32"
+        body = [scale, "%z = arith.mulf %x0, %scale : f32", "%y = arith.truncf %z : f32 to bf16"]
+        scores = self.generic(of_p, shape, "bf16", [(scores, shape, "f32", None)], body)
+        body = ["%y = arith.extf %x0 : bf16 to f32"]
+        if is_causal:
+            body = [
+                "%t = linalg.index 2 : index",
+                "%s = linalg.index 3 : index",
+                "%is_before = arith.cmpi ule, %s, %t : index",
+                f"%low = arith.constant {_LOW} : f32",
+                "%z = arith.extf %x0 : bf16 to f32",
+                "%y = arith.select %is_before, %z, %low : f32",
+            ]
+        scores = self.generic(of_p, shape, "f32", [(scores, shape, "bf16", None)], body)
+        parts = self.softmax(scores, shape)
+        order = loops.replace("s, d", "d, s")
+        sums = self.contracted(
+            tuple(f"{order} -> {item}" for item in (of_p, of_k, of_q)), (parts, shape), given[1], q[1]
+        )
+        body = ["%y = arith.truncf %x0 : f32 to bf16"]
+        return self.generic("(i, j, k, l)", q[1], "bf16", [(sums, q[1], "f32", None)], body)
+
+    def attention(
+        self, q: str, k: str, v: str, shapes: tuple[tuple[int, ...], tuple[int, ...]], *, is_causal: bool
+    ) -> str:
+        """Returns the text of a function of an attention alone.
+
+        Args:
+            q, k, v: names of queries, keys and values: tokens x groups x heads x head, and tokens x groups x head.
+            shapes: of the queries, and of the keys and the values.
+            is_causal: whether queries attend to keys with the same number and before.
+        """
+        (queries, groups, heads, _), (keys, *_) = shapes
+        given = [(k, shapes[1]), (v, shapes[1])]
+        rows = self.attended(_MAPS, (q, shapes[0]), given, (groups, heads, queries, keys), is_causal=is_causal)
+        return self.function("attention", {rows: shapes[0]})
+
     def text(self, has_cache: bool) -> str:
         """Returns the text of the function.
 
@@ -175,7 +235,7 @@ class Attention(Text):
         if context is None:
             keys, shape = (m, groups, d), (groups, heads, m, m)
             given = [(k, keys), (v, keys)]
-            maps = "(g, h, t, s, d)", "(t, g, h, d)", "(s, g, d)", "(g, h, t, s)"
+            maps = _MAPS
         else:
             keys, shape = (m, groups, context, d), (m, groups, heads, context)
             given = []
@@ -193,32 +253,7 @@ class Attention(Text):
                 )
             results = {name: keys for name, _ in given}
             maps = "(b, g, h, s, d)", "(b, g, h, d)", "(b, g, s, d)", "(b, g, h, s)"
-        loops, of_q, of_k, of_p = maps
-        scores = self.contracted(
-            tuple(f"{loops} -> {item}" for item in (of_q, of_k, of_p)), (q, queries), given[0], shape
-        )
-        outer = of_p
-        scale = f"%scale = arith.constant {d**-0.5} : f32"
-        body = [scale, "%z = arith.mulf %x0, %scale : f32", "%y = arith.truncf %z : f32 to bf16"]
-        scores = self.generic(outer, shape, "bf16", [(scores, shape, "f32", None)], body)
-        body = ["%y = arith.extf %x0 : bf16 to f32"]
-        if context is None:
-            body = [
-                "%t = linalg.index 2 : index",
-                "%s = linalg.index 3 : index",
-                "%is_before = arith.cmpi ule, %s, %t : index",
-                f"%low = arith.constant {_LOW} : f32",
-                "%z = arith.extf %x0 : bf16 to f32",
-                "%y = arith.select %is_before, %z, %low : f32",
-            ]
-        scores = self.generic(outer, shape, "f32", [(scores, shape, "bf16", None)], body)
-        parts = self.softmax(scores, shape)
-        order = loops.replace("s, d", "d, s")
-        sums = self.contracted(
-            tuple(f"{order} -> {item}" for item in (of_p, of_k, of_q)), (parts, shape), given[1], queries
-        )
-        body = ["%y = arith.truncf %x0 : f32 to bf16"]
-        rows = self.generic("(i, j, k, l)", queries, "bf16", [(sums, queries, "f32", None)], body)
+        rows = self.attended(maps, (q, queries), given, shape, is_causal=context is None)
         y = self.linear(self.reshaped(rows, queries, (m, model.query)), m, model.query, model.hidden)
         y = self.elementwise((m, model.hidden), {x: "bf16", y: "bf16"}, ["%y = arith.addf %x0, %x1 : bf16"])
         return self.function("attention", {y: (m, model.hidden), **results})

@@ -246,6 +246,28 @@ def draw_streamed(count: int = STREAMED_COUNT, seed: int = STREAMED_SEED) -> lis
     return _others("streamed", count, seed, _streamed)
 
 
+# Draws beside that of the two halves, by name.
+DRAWS = {
+    "thin": draw_thin,
+    "tail": draw_tail,
+    "edge": draw_edge,
+    "fresh": draw_fresh,
+    "long": draw_long,
+    "slow": draw_slow,
+    "streamed": draw_streamed,
+}
+
+
+def named(sizes: Sequence[str]) -> list[Drawn]:
+    """Returns problems of given sizes.
+
+    Args:
+        sizes: of each, like 512x1024x2048: m, n and k.
+    """
+    extents = [tuple(int(extent) for extent in size.split("x")) for size in sizes]
+    return [Drawn("named", m, n, k, False) for m, n, k in extents]
+
+
 def _others(kind: str, count: int, seed: int, size: Callable[[random.Random, int], _Size | None]) -> list[Drawn]:
     """Returns different problems that are not in `draw()`; `size` gives that of a place, or None to draw again."""
     rng = random.Random(seed)

@@ -6,6 +6,7 @@
     python benchmarks/fit_cost_model.py --family warpgroup --keep          judges them, and keeps them
     python benchmarks/fit_cost_model.py --family warpgroup --only split_loads cluster      fits these, and no others
     python benchmarks/fit_cost_model.py --family warpgroup --refine        searches near the constants in the file only
+    python benchmarks/fit_cost_model.py --family warpgroup --only empty --no-folds         without cross-validation
 
 The fit is cross-validated: problems are divided into quarters at random, with a fixed seed, and constants fitted to
 three quarters choose for the fourth. The constants that are written are fitted to all problems. The objective is the
@@ -116,6 +117,7 @@ def fit_family(
     seed: int = SEED,
     keep: bool = False,
     only: Sequence[str] = (),
+    known: dict | None = None,
 ) -> tuple[gpus.Gpu, dict]:
     """Fits the constants of a family and judges them by cross-validation.
 
@@ -127,21 +129,28 @@ def fit_family(
         seed: of the random numbers.
         keep: judge the constants of `gpu` and do not replace them.
         only: names of the constants that are replaced; none for all.
+        known: what an earlier fit said of held-out problems, in place of cross-validation; None to cross-validate.
 
     Returns:
         The GPU with the constants, and the description of the fit.
     """
     data = Data(kernels)
+    judged = {"held_out": data.judge(_held_out(data, gpu, family, generations)) if known is None else known}
+    fitted = gpu if keep else fit(data, gpu, family, generations, seed, only)
+    judged["all"] = data.judge(data.predict(fitted))
+    print(f"{family}: {json.dumps(judged, indent=1)}", flush=True)
+    return fitted, {"kernels": len(kernels), "problems": data.problems, **judged}
+
+
+def _held_out(data: Data, gpu: gpus.Gpu, family: str, generations: int) -> Array:
+    """Returns the times that constants predict for the fold that they are not fitted to."""
     fresh = replace(gpu, constants={})  # what is held out had no part in where a search begins
-    fold, held_out = fold_of(data.kernels), np.zeros(len(kernels))
+    fold, held_out = fold_of(data.kernels), np.zeros(len(data.kernels))
     for number in range(FOLDS):
         others = Data([kernel for kernel, own in zip(data.kernels, fold) if own != number])
         predicted = data.predict(fit(others, fresh, family, generations, SEED))
         held_out[fold == number] = predicted[fold == number]
-    fitted = gpu if keep else fit(data, gpu, family, generations, seed, only)
-    judged = {"held_out": data.judge(held_out), "all": data.judge(data.predict(fitted))}
-    print(f"{family}: {json.dumps(judged, indent=1)}", flush=True)
-    return fitted, {"kernels": len(kernels), "problems": data.problems, **judged}
+    return held_out
 
 
 def usable(kernels: Sequence[Kernel]) -> list[Kernel]:
@@ -177,6 +186,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--family", choices=CONSTANTS, help="of kernels, whose constants are fitted (default: all)")
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="constants of --family that are fitted")
     parser.add_argument("--refine", action="store_true", help="search near the constants of --family in the file only")
+    parser.add_argument(
+        "--no-folds", action="store_true", help="keep what the file says of held-out problems: no cross-validation"
+    )
     parser.add_argument("--dry-run", action="store_true", help="write nothing")
     return parser
 
@@ -209,7 +221,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     for family in CONSTANTS:
         own = [kernel for kernel in kernels if FAMILIES[kernel.pipeline] == family]
         if own and family not in fits:
-            gpu, fits[family] = fit_family(own, gpu, family, args.generations, args.seed, args.keep, only)
+            known = written["fitted"][family]["held_out"] if args.no_folds else None
+            gpu, fits[family] = fit_family(own, gpu, family, args.generations, args.seed, args.keep, only, known)
     for family, values in gpu.constants.items():
         print(family, {name: round(value, 4) for name, value in values.items()})
     if args.dry_run:

@@ -61,6 +61,7 @@ class Group:
             "swap_operands": False,
             "dependent_launch": True,
             "early_weights": False,
+            "min_blocks_per_sm": 1,
         }
         for kernel in kernels:
             missing = sorted(names - set(kernel.knobs) - set(defaults))

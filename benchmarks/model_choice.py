@@ -12,7 +12,7 @@ For every problem it measures the knobs that `stepladder compile` takes and the 
 `--everything N`, for the first N problems only, up to 48 settings that the model predicts within a factor of 1.5 of its
 first; with `--variety N`, the N best of the first settings of each orientation and cluster. Kernels are built on all
 cores, a group of problems at a time, compared with the result of cuBLAS, and timed in turn with it. The result is
-written after every group; the same command continues it, and starts no group after `--limit` seconds.
+written after every problem; the same command continues it, and starts no group after `--limit` seconds.
 `fit_cost_model.py` reads these results too.
 """
 
@@ -38,20 +38,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 from choice_plan import PIPELINE, TARGET, TYPES, Job, Types, payload, plan
 from choice_timing import Gpu
 from common import main_of_parts, new_parser, run
-from draw import COUNT, Drawn, draw, draw_edge, draw_fresh, draw_long, draw_slow, draw_streamed, draw_tail, draw_thin
+from draw import COUNT, DRAWS, Drawn, draw, named
 from measured_kernels import write_table
 from model_report import DEFAULT, FIRST, MOST, report
 
-# Draws beside that of the two halves.
-DRAWS = {
-    "thin": draw_thin,
-    "tail": draw_tail,
-    "edge": draw_edge,
-    "fresh": draw_fresh,
-    "long": draw_long,
-    "slow": draw_slow,
-    "streamed": draw_streamed,
-}
 GROUP = 30
 _KEPT = "kernels.pickle"  # of a group, in its folder
 WHAT = "knobs that are chosen for drawn problems, hot L2, in turn with cuBLAS, median of 3 rounds"
@@ -138,7 +128,13 @@ def build_one(job: Job) -> Built:
     return Built(job, dict(built.manifest.knobs), built.run.knob_source.kind)
 
 
-def _row(built: Built, own: float, cublas: float) -> list[Any]:
+def row_of(built: Built, own: float, cublas: float) -> list[Any]:
+    """Returns a row of a result.
+
+    Args:
+        built: the kernel.
+        own, cublas: its time and that of cuBLAS, in us.
+    """
     problem, job = built.job.problem, built.job
     return [
         *problem.size,
@@ -153,7 +149,14 @@ def _row(built: Built, own: float, cublas: float) -> list[Any]:
     ]
 
 
-def _head(types: Types, card: dict[str, Any], what: str = WHAT) -> dict[str, Any]:
+def head_of(types: Types, card: dict[str, Any], what: str = WHAT) -> dict[str, Any]:
+    """Returns the head of a result.
+
+    Args:
+        types: of elements, accumulator and C, and the layouts of A and B.
+        card: description of the GPU.
+        what: description of the measurement.
+    """
     element, accumulator, stored, a_layout, b_layout = types
     return {
         "schema_version": 1,
@@ -210,6 +213,16 @@ class Series:
     early: int = 0
 
 
+def groups_of(problems: Sequence[Drawn], size: int = GROUP) -> list[Sequence[Drawn]]:
+    """Returns problems in groups that are built together.
+
+    Args:
+        problems: all of them.
+        size: of a group.
+    """
+    return [problems[start : start + size] for start in range(0, len(problems), size)]
+
+
 def measure_series(series: Series, args: argparse.Namespace) -> None:
     """Measures the problems that the result does not have yet, a group after the other.
 
@@ -228,13 +241,13 @@ def measure_series(series: Series, args: argparse.Namespace) -> None:
     head: dict[str, Any] = {}
     with ProcessPoolExecutor(args.jobs) as pool, tempfile.TemporaryDirectory() as temporary:
         # The pool's processes start before the GPU is opened in this one.
-        groups = [wanted[start : start + size] for start in range(0, len(wanted), size)]
+        groups = groups_of(wanted, size)
         for number, group in enumerate(groups):
             if time.monotonic() - began > args.limit:
                 print(f"out of time, {len(groups) - number} groups are left: the same command goes on", flush=True)
                 return
             folder = Path(args.folder or temporary, str(number))
-            built = _kept(folder) or _build(pool, series, group, folder)
+            built = kept(folder) or build_group(pool, series, group, folder)
             print(f"{len(built)} kernels built, {time.monotonic() - began:.0f} s", flush=True)
             if args.build_only:
                 if not args.folder:
@@ -242,12 +255,12 @@ def measure_series(series: Series, args: argparse.Namespace) -> None:
                 continue
             if gpu is None:
                 gpu = Gpu(series.rotated_bytes, keeps_early=series.keeps_early)
-                head = _head(series.types, gpu.device.describe(), series.what)
+                head = head_of(series.types, gpu.device.describe(), series.what)
                 head["card"] |= {"copied_gb_per_second": gpu.copied_gb_per_second()} if series.rotated_bytes else {}
             for problem in group:
                 own = [one for one in built if one.job.problem == problem and not one.refused]
-                rows += [_row(*measured) for measured in gpu.measure(own)] if own else []
-            write_table(series.path, head, list(COLUMNS), rows)
+                rows += [row_of(*measured) for measured in gpu.measure(own)] if own else []
+                write_table(series.path, head, list(COLUMNS), rows)
             if not args.folder:
                 shutil.rmtree(folder, ignore_errors=True)
             print(f"{number + 1} of {len(groups)} groups measured, {time.monotonic() - began:.0f} s", flush=True)
@@ -263,8 +276,18 @@ def _measured(path: Path) -> list[list[Any]]:
     return data["rows"]
 
 
-def _build(pool: ProcessPoolExecutor, series: Series, group: Sequence[Drawn], folder: Path) -> list[Built]:
-    """Builds the kernels of a group of problems; prints those that are refused."""
+def build_group(pool: ProcessPoolExecutor, series: Series, group: Sequence[Drawn], folder: Path) -> list[Built]:
+    """Builds the kernels of a group of problems, prints those that are refused, and keeps all in a folder.
+
+    Args:
+        pool: of processes.
+        series: what to measure.
+        group: its problems.
+        folder: of the kernels.
+
+    Returns:
+        The kernels, with those that are refused.
+    """
     options = (series.types, series.everything, folder, series.swapped, series.forms, series.variety, series.launches)
     options += (series.only_default, series.early)
     planned = list(pool.map(plan, group, *([option] * len(group) for option in options)))
@@ -278,8 +301,12 @@ def _build(pool: ProcessPoolExecutor, series: Series, group: Sequence[Drawn], fo
     return built
 
 
-def _kept(folder: Path) -> list[Built]:
-    """Returns the kernels of a group that an earlier command built in a folder."""
+def kept(folder: Path) -> list[Built]:
+    """Returns the kernels of a group that an earlier command built in a folder.
+
+    Args:
+        folder: of the group.
+    """
     path = folder / _KEPT
     return pickle.loads(path.read_bytes()) if path.exists() else []
 
@@ -290,7 +317,9 @@ def measure(args: argparse.Namespace) -> None:
     Args:
         args: of the command line.
     """
-    if args.part in DRAWS:
+    if args.sizes:
+        wanted = named(args.sizes)
+    elif args.part in DRAWS:
         wanted = DRAWS[args.part](args.count, *([] if args.seed is None else [args.seed]))
     else:
         wanted = [p for p in draw(args.count) if args.part == "all" or p.held_out == (args.part == "held-out")]
@@ -334,6 +363,7 @@ def make_parser() -> argparse.ArgumentParser:
         help="half of the problems or all, those with short sides, those that choices lose most often, those that the "
         "L2 cache holds in part, or a draw of its own (default: seen)",
     )
+    own.add_argument("--sizes", nargs="+", metavar="MxNxK", help="these problems, in place of a part")
     own.add_argument("--seed", type=int, metavar="N", help="of a draw beside that of the two halves")
     own.add_argument("--default", action="store_true", help="only what `compile` takes; with --variety, that too")
     own.add_argument("--forms", action="store_true", help="the first settings of either orientation")

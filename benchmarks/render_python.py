@@ -71,9 +71,38 @@ def functions_table() -> str:
     )
 
 
+def _prefill_case(case: dict[str, Any]) -> dict[str, Any]:
+    """Returns a case of the attention blocks that `functions.py` measured, as one of `attention`."""
+    times = {name: median(own) for name, own in case["us"]["graph"].items()}
+    return {
+        "model": case["model"]["name"],
+        "tokens": case["tokens"],
+        "us": times["stepladder"],
+        "eager": times["eager"],
+        "max-autotune": times["max-autotune"],
+        "eager then": times["eager"],
+    }
+
+
+def attention_kernels_table() -> str:
+    """Returns the time of attentions as one kernel, beside several and PyTorch in eager mode."""
+    measured = result("attention_kernels")
+    rows = []
+    for case in measured["cases"]:
+        times = {name: median(own) for name, own in case["us"].items()}
+        row = {"heads": f"{case['groups']} x {case['heads']}"}
+        row |= {name: str(case[name]) for name in ("queries", "keys")}
+        row |= {"elements of a head": str(case["depth"]), "mask": "causal" if case["is_causal"] else ""}
+        rows.append(row | {f"{name}, us": f"{times[name]:.1f}" for name in ("one kernel", "kernels", "eager")})
+    return (
+        table(rows) + "\nbf16, medians of 7 rounds, each a CUDA graph; eager mode is `scaled_dot_product_attention`. "
+        f"{where(measured)}.\n"
+    )
+
+
 def attention_table() -> str:
     """Returns the time of attention blocks beside PyTorch's, and of the kernels of two."""
-    measured = result("attention")
+    measured, prefill = result("attention"), result("attention_prefill")
     rows = [
         {
             "model": case["model"],
@@ -84,7 +113,7 @@ def attention_table() -> str:
             "max-autotune, us": f"{case['max-autotune']:.1f}",
             "eager beside it, us": f"{case['eager then']:.1f}",
         }
-        for case in measured["cases"]
+        for case in (*measured["cases"], *map(_prefill_case, prefill["cases"]))
     ]
     kernels = [
         {
@@ -94,12 +123,11 @@ def attention_table() -> str:
         for part in measured["kernels"]
     ]
     return (
-        table(rows)
-        + "\nbf16, CUDA graphs of one call, medians of 5 rounds; `torch.compile` with max-autotune was measured in "
-        f"other runs, beside eager mode. {where(measured)}.\n\n"
+        table(rows) + "\nbf16, CUDA graphs of one call, medians of 5 rounds, of 2048 tokens of 7; for fewer tokens, "
+        f"`torch.compile` with max-autotune was measured in other runs, beside eager mode. {where(measured)}.\n\n"
         + table(kernels)
-        + "\nWhat a graph of the first kernels takes longer than one of a kernel less; of 32 tokens with a launch for "
-        f"each elementwise op. {where(measured)}.\n"
+        + "\nWhat a graph of the first kernels takes longer than one of a kernel less, with `attention=False`; of 32 "
+        f"tokens with a launch for each elementwise op. {where(measured)}.\n"
     )
 
 
@@ -191,6 +219,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     "calls": calls_table,
     "functions": functions_table,
     "attention": attention_table,
+    "attention kernels": attention_kernels_table,
     "function calls": function_calls_table,
     "pairs of few rows": pairs_table,
     "groups": groups_table,

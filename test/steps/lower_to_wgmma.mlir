@@ -288,3 +288,29 @@ gpu.module @kernels {
     gpu.return
   }
 }
+
+// -----
+
+// An accumulator of elements that a thread has computed, in their order, and a tile that threads have written.
+// CHECK-LABEL: gpu.func @elements(
+// CHECK-NOT: {{"tc\.|unrealized}}
+// CHECK: llvm.inline_asm {{.*}} "wgmma.mma_async{{.*}}", "=f,=f,=f,=f,0,1,2,3,r,r,r,r,l" %w, %x, %y, %z,
+// CHECK-NOT: {{"tc\.|unrealized}}
+#space = #gpu.address_space<workgroup>
+!sums = !nvgpu.warpgroup.accumulator<fragmented = vector<64x8xf32>>
+gpu.module @kernels {
+  gpu.func @elements(%a: vector<1x4x2xf16>, %tile: memref<1x8x32xf16, #space>, %w: f32, %x: f32, %y: f32, %z: f32,
+                     %C: memref<4xvector<2xf32>>) kernel {
+    %c0 = arith.constant 0 : index
+    %elements = vector.from_elements %w, %x, %y, %z : vector<1x1x2x2xf32>
+    %begin = builtin.unrealized_conversion_cast %elements : vector<1x1x2x2xf32> to !sums
+    %b = "tc.warpgroup_describe_tile"(%tile) {swizzle = 64 : i64} : (memref<1x8x32xf16, #space>)
+      -> !nvgpu.warpgroup.descriptor<tensor = memref<32x8xf16, #space>>
+    %sums = "tc.warpgroup_mma_registers"(%a, %b, %begin) {step = 1 : i64}
+      : (vector<1x4x2xf16>, !nvgpu.warpgroup.descriptor<tensor = memref<32x8xf16, #space>>, !sums) -> !sums
+    %registers = builtin.unrealized_conversion_cast %sums : !sums to vector<1x1x2x2xf32>
+    %pair = vector.extract %registers[0, 0, 1] : vector<2xf32> from vector<1x1x2x2xf32>
+    memref.store %pair, %C[%c0] : memref<4xvector<2xf32>>
+    gpu.return
+  }
+}

@@ -93,6 +93,7 @@ def test_limits_that_are_joined_take_the_longest_and_a_little_more() -> None:
 def test_tiles_fill_up_clusters_and_know_what_is_in_the_last() -> None:
     tiles = terms.cut(size(300, 512, 64), columns(TILE, block_n=128, cluster_m=2))
     assert (tiles.rows[0], tiles.columns[0], tiles.last_rows[0], tiles.last_columns[0]) == (4, 4, 0, 128)
+    assert tiles.empty[0] == 1 / 4
     assert terms.cut(size(300, 512, 64), columns(TILE)).last_rows[0] == 300 - 256
 
 

@@ -39,8 +39,28 @@ def test_ranking_is_of_everything_and_takes_each_rule_once(monkeypatch: pytest.M
     assert len(ranked) > 3000
     assert len(calls) < 8 * (len(knobs.rules) + len(knobs.derived) + 20)
     assert seconds < 2.0  # a tenth of a second by itself; other processes may have the cores
-    order = ranked.order[ranked.columns.equals("split_k_workspace", "cluster", "cluster")[ranked.order]]
-    assert (np.diff(ranked.times["total"][order]) >= 0).all()  # settings of other workspaces have cautions
+    order = ranked.order[ranked.columns.floats("split_k")[ranked.order] == 1]
+    assert (np.diff(ranked.times["total"][order]) >= 0).all()  # settings with splits have cautions
+    assert (np.diff(ranked.cautious[ranked.order]) >= 0).all()
+
+
+def test_groups_of_rows_are_even_where_the_order_makes_no_other_difference() -> None:
+    """15 rows of tiles are one group, or groups of one: blocks divide by constants to find their tiles."""
+    knobs, facts = pipeline_space("wgmma"), facts_of("wgmma", 928, 704, 2208)
+    ranked = ranking.rank(knobs, facts, False, H200, {"target": "sm_90a", "block_m": 64})
+    rows = np.ceil(15 / ranked.columns.floats("cluster_m"))
+    width, cluster = ranked.columns.floats("block_n"), ranked.columns.floats("cluster_n")
+    is_one_column = np.ceil(np.ceil(704 / width) / cluster) == 1
+    assert ((rows % np.minimum(ranked.columns.floats("raster_group"), rows) == 0) | is_one_column).all()
+
+
+@pytest.mark.parametrize("rows, factor", [(256, 1.04), (192, 1.0)])
+def test_splits_in_a_cluster_have_to_be_faster_by_more(rows: int, factor: float) -> None:
+    knobs, facts = pipeline_space("wgmma"), facts_of("wgmma", rows, 512, 8192)
+    fixed = {"target": "sm_90a", "split_k_workspace": "cluster", "min_blocks_per_sm": 1}
+    ranked = ranking.rank(knobs, facts, False, dataclasses.replace(H200, measured_widths={}), fixed)
+    splits = ranked.columns.floats("split_k") > 1
+    assert np.allclose(ranked.cautious, ranked.times["total"] * np.where(splits, factor, 1.0))
 
 
 def test_a_setting_of_which_every_other_knob_is_given_is_ranked() -> None:

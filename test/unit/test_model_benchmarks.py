@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import pickle
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -198,7 +199,7 @@ def test_a_choice_is_planned_built_and_reported(tmp_path: Path, capsys: pytest.C
     from choice_plan import TYPES, plan
     from draw import Drawn
     from measured_kernels import kernels_of, write_table
-    from model_choice import COLUMNS, KNOBS, _head, _row, build_one, report
+    from model_choice import COLUMNS, KNOBS, build_one, head_of, report, row_of
     from model_report import DEFAULT
 
     problem = Drawn("eights", 136, 264, 512, False)
@@ -206,9 +207,9 @@ def test_a_choice_is_planned_built_and_reported(tmp_path: Path, capsys: pytest.C
     assert [job.place for job in jobs] == [DEFAULT, 0, 1, 2, 3]
     built = build_one(jobs[0])
     assert not built.refused and built.source == "model" and set(KNOBS) <= set(built.knobs)
-    rows = [_row(replace(built, job=job), 2.0 + job.place, 3.0) for job in jobs]
+    rows = [row_of(replace(built, job=job), 2.0 + job.place, 3.0) for job in jobs]
     path = tmp_path / "model.json"
-    write_table(path, _head(TYPES["bf16-bf16"], {"name": "a GPU"}), list(COLUMNS), rows)
+    write_table(path, head_of(TYPES["bf16-bf16"], {"name": "a GPU"}), list(COLUMNS), rows)
     kernels = kernels_of(path)
     assert len(kernels) == 5 and kernels[0].size == problem.size and set(kernels[0].knobs) == {*KNOBS, "target"}
     report(argparse.Namespace(results=[str(path)]))
@@ -217,12 +218,47 @@ def test_a_choice_is_planned_built_and_reported(tmp_path: Path, capsys: pytest.C
     assert json.loads(path.read_text())["columns"] == list(COLUMNS)
 
 
+def test_choices_of_two_versions_are_measured_in_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import compare_choices
+    from choice_plan import TYPES, Job
+    from draw import DRAWS
+    from model_choice import KNOBS, Built
+
+    problems = DRAWS["fresh"](3, 7)
+    knobs = dict.fromkeys(KNOBS, "")
+    for name, rows in (("before", (64, 128, 192)), ("after", (64, 256, 64))):
+        folder = tmp_path / name / "0"
+        folder.mkdir(parents=True)
+        jobs = [Job(problem, TYPES["bf16-bf16"], -1, None, 0.0, folder) for problem in problems]
+        built = [Built(job, knobs | {"block_m": block_m}, "model") for job, block_m in zip(jobs, rows)]
+        built[2] = replace(built[2], refused="too large" if name == "before" else "")
+        (folder / "kernels.pickle").write_bytes(pickle.dumps(built))
+    measured = []
+
+    class Card:
+        device = argparse.Namespace(describe=lambda: {"name": "a GPU"})
+
+        def measure(self, kernels: list[Built]) -> list[tuple[Built, float, float]]:
+            measured.append([one.knobs["block_m"] for one in kernels])
+            return [(one, float(one.knobs["block_m"]), 100.0) for one in kernels]
+
+    monkeypatch.setattr(compare_choices, "Gpu", Card)
+    result = tmp_path / "default_seventh_bf16-bf16.json"
+    words = [str(result), "--before", "other", "--seed", "7", "--count", "3", "--folder", str(tmp_path)]
+    compare_choices.main(words)
+    # One kernel where both choose the same; none where one is refused.
+    assert measured == [[64], [128, 256]]
+    for path, times in ((result, [64.0, 256.0]), (tmp_path / "default_seventh_before_bf16-bf16.json", [64.0, 128.0])):
+        data = json.loads(path.read_text())
+        assert [dict(zip(data["columns"], row))["microseconds"] for row in data["rows"]] == times
+
+
 def test_decode_reports_ratios_and_fractions_of_the_rate_of_memory(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     import decode
     from measured_kernels import write_table
-    from model_choice import COLUMNS, KNOBS, _head
+    from model_choice import COLUMNS, KNOBS, head_of
 
     drawn = decode.problems((1, 8))
     assert len(drawn) == 24 and {problem.m for problem in drawn} == {1, 8}
@@ -232,7 +268,7 @@ def test_decode_reports_ratios_and_fractions_of_the_rate_of_memory(
         [8, 4096, 4096, "Llama 3 8B", False, place, "model", *knobs, 0.0, own, 12.0]
         for place, own in ((-1, 10.0), (0, 8.0))
     ]
-    head = _head(("bf16", "f32", "bf16", "row", "column"), {"name": "NVIDIA H200", "copied_gb_per_second": 4200.0})
+    head = head_of(("bf16", "f32", "bf16", "row", "column"), {"name": "NVIDIA H200", "copied_gb_per_second": 4200.0})
     write_table(tmp_path / "decode.json", head, list(COLUMNS), rows)
     decode.main(["report", str(tmp_path / "decode.json")])
     first, default, best = capsys.readouterr().out.splitlines()

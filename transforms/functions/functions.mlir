@@ -1,8 +1,8 @@
 // Divides a function with several matmuls into calls of functions that are one kernel each, and one workspace.
 //
 // Each called function is a payload of another pipeline: functions with a matmul of `wgmma`, `mma_sync` or `wmma`,
-// other functions of `elementwise`. They are compiled from the IR after `outline_elementwise`. The IR after the last
-// step gives the buffers that their kernels are launched on.
+// other functions of `elementwise`, `rows` or `attention`. They are compiled from the IR after `outline_elementwise`.
+// The IR after the last step gives the buffers that their kernels are launched on.
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @functions(%module: !transform.any_op {transform.consumed}) attributes {whole_function} {
@@ -18,6 +18,9 @@ module attributes {transform.with_named_sequence} {
     %rows = transform.tune.knob<"rows"> = true from options = [true, false]
       {description = "reductions along rows and elementwise ops on the same rows are one kernel"}
       -> !transform.any_param
+    %attention = transform.tune.knob<"attention"> = false from options = [false, true]
+      {description = "an attention is one kernel, where the pipeline of attentions compiles it"}
+      -> !transform.any_param
     %mixed_fp8 = transform.tune.knob<"mixed_fp8"> = true from options = [true, false]
       {description = "the pipelines of matmuls multiply one kind of fp8 by the other; else both become f16"}
       -> !transform.any_param
@@ -32,6 +35,11 @@ module attributes {transform.with_named_sequence} {
         attributes {knobs = {selected_region_attr = "in_place"}} {
     }, {
       transform.include @absorb_transposes failures(propagate) (%unrolled) : (!transform.any_op) -> ()
+    }
+    transform.tune.alternatives<"attention"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "attention"}} {
+    }, {
+      transform.include @outline_attention failures(propagate) (%unrolled) : (!transform.any_op) -> ()
     }
     transform.include @permute_contractions failures(propagate) (%unrolled) : (!transform.any_op) -> ()
     %matmuls = transform.include @outline_matmuls failures(propagate) (%unrolled)

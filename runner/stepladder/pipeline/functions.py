@@ -22,8 +22,8 @@ from stepladder.payload import expansions, raising, reference_export, windows
 from stepladder.payload.inlining import inlined
 from stepladder.payload.matmul import find_matmul
 from stepladder.payload.selection import Selection, select
+from stepladder.pipeline import attention_choice, library
 from stepladder.pipeline import build as builds
-from stepladder.pipeline import library
 from stepladder.pipeline.automatic import AUTO, WITHOUT_GPU, first_of, pipelines_for, with_reason
 from stepladder.pipeline.codegen.toolchain import find_tool, tool_versions
 from stepladder.pipeline.context import parse_payload
@@ -39,7 +39,7 @@ from stepladder.runtime import bundle, targets
 from stepladder.runtime.errors import BAD_INPUT, FAILED, StepladderError
 
 # Knobs that are set of the division of a function; the others are of its matmuls.
-_OWN = ("groups", "merge_elementwise", "rows")
+_OWN = ("attention", "groups", "merge_elementwise", "rows")
 # Before the refusal of a function in the notes of that of its one matmul.
 AS_FUNCTION = "as a function with several kernels: "
 
@@ -325,14 +325,17 @@ def _build_function(text: str, name: str, request: Request, *, use_cache: bool, 
     roles |= {arguments + number: f"result{number}" for number in range(results)}
     reference = reference_export.export(selection.module, roles)
     pipelines = pipelines_for(request.pipeline, target)
-    # `wgmma` alone multiplies one kind of fp8 by the other.
-    settings = {"pairs": pairs, "mixed_fp8": _has_step(pipelines, "convert_to_wgmma")}
+    # `wgmma` alone multiplies one kind of fp8 by the other, and is what an attention is multiplied by.
+    settings = {"pairs": pairs, **dict.fromkeys(("mixed_fp8", "attention"), _has_step(pipelines, "convert_to_wgmma"))}
     asked, settings = request, settings | {"in_place": _has_step(pipelines, "load_in_place")}
     settings |= {name: value for name, value in asked.settings.items() if name in _OWN}
     own = {name: value for name, value in asked.settings.items() if name not in _OWN}
     request = dataclasses.replace(asked, settings=own)
     run = _divide(text, name, request, settings)
     texts = stage_texts(run)
+    if "attention" not in asked.settings and attention_choice.is_slower(texts, asked):
+        run = _divide(text, name, request, settings := {**settings, "attention": False})
+        texts = stage_texts(run)
     if pairs:
         matmuls = [stage for name, stage in texts.items() if is_matmul(name)]
         by = next(item for item in pipelines_for(request.pipeline, target) if _takes_pairs((item,)))

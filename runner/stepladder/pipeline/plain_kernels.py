@@ -1,4 +1,5 @@
-"""Kernels of a function that are no matmuls: of a linalg op, of a chain over rows, or of several independent ops."""
+"""Kernels of a function that are no matmuls: of a linalg op, of a chain over rows, of an attention, or of several
+independent ops."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ def build_plain(
     Args:
         name: of the stage.
         texts: payloads of the ops.
-        pipeline: name of the file that lowers them, `elementwise` or `rows`.
+        pipeline: name of the file that lowers them, `elementwise`, `rows` or `attention`.
         settings: its knobs.
         use_cache: reuse machine code made before from the same LLVM IR.
 
@@ -86,6 +87,7 @@ def build_plain(
         code.registers,
         {"stores": code.spill_stores, "loads": code.spill_loads},
         steps,
+        dynamic_shared_memory=kernel.dynamic_shared_memory,
         dependent_launch=_WAITS in steps,
     )
     roles: dict[int, tuple[str, ...]] = {}

@@ -35,6 +35,8 @@ from stepladder.runtime.problem import operand_of
 _OUTLINED = "outline_elementwise"
 # Knobs of matmuls too: whether a kernel may start while the one before it ends, and whether it may approximate.
 _DEPENDENT, _MATH = "dependent_launch", "math"
+# Kinds of kernels, of several ops each, that have a pipeline of this name.
+_CHAINS = ("rows", "attention")
 _VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast")
 
 
@@ -64,6 +66,15 @@ def is_matmul(name: str) -> bool:
         name: of the outlined function: its number is the last word.
     """
     return _kind(name) == "matmul"
+
+
+def is_attention(name: str) -> bool:
+    """Tells whether a stage is an attention, by the name of its function.
+
+    Args:
+        name: of the outlined function: its number is the last word.
+    """
+    return _kind(name) == "attention"
 
 
 def _kind(name: str) -> str:
@@ -210,8 +221,8 @@ class Compiler:
         settings: dict[str, KnobValue] = {"target": self.target}
         if targets.find(self.target).compute_capability >= targets.HOPPER:
             settings[_DEPENDENT] = self.request.settings.get(_DEPENDENT, True)
-        pipeline = "rows" if kind == "rows" else "elementwise"
-        if pipeline == "rows" and _MATH in self.request.settings:
+        pipeline = kind if kind in _CHAINS else "elementwise"
+        if pipeline in _CHAINS and _MATH in self.request.settings:
             settings[_MATH] = self.request.settings[_MATH]
         built = build_plain(name, texts, pipeline, settings, use_cache=self.use_cache)
         return Stage(built.code, built.roles, built.kernel)

@@ -41,6 +41,8 @@ _MEAN = 3.0
 _LARGEST = 8.0
 # Significant bits, the leading one included.
 _BITS = {"f64": 53, "f32": 24, "tf32": 11, "f16": 11, "bf16": 8, "f8E4M3FN": 4, "f8E5M2": 3}
+# The step that makes one kernel of an attention.
+_ATTENTION = "distribute_attention"
 _SMALLEST = 2.0**-24  # below it, numbers of f16 are flushed to zero
 
 
@@ -150,7 +152,8 @@ def norm_tolerance(bundle: FunctionBundle) -> float:
     For functions whose ops keep relative errors as they are: matmuls by weights that do not depend on the errors, which
     turn an error of a part of the norm into one of the same part, products, sums of independent numbers, norms, and
     activations of slope 1. The errors of kernels add (triangle inequality): those of matmuls (`Tolerance.norm`), half a
-    unit in the last place for each rounded result of another kernel, and those of sums in f32.
+    unit in the last place for each rounded result of another kernel, twice that more for an attention in one kernel,
+    and those of sums in f32.
 
     Args:
         bundle: of the function.
@@ -166,6 +169,10 @@ def norm_tolerance(bundle: FunctionBundle) -> float:
         for place, buffer in enumerate(bundle.manifest.buffers)
         if buffer.kind not in ("argument", "constant") and place not in by_matmuls
     )
+    for launch in bundle.manifest.launches:
+        if launch.kernel is not None and _ATTENTION in launch.kernel.steps:
+            # Scores and weights are rounded in registers.
+            rounded += 2 * element_type(launch.kernel.arguments[0].element_type).unit_roundoff
     return error_of_matmuls(problems) + rounded + error_of_sums(bundle.reference, in_f32=True)
 
 

@@ -13,9 +13,11 @@ from stepladder.emulator.dialects import nvvm_wmma
 from stepladder.emulator.dialects.gpu_mma import WarpMatrix
 from stepladder.emulator.dialects.llvm import Struct
 from stepladder.emulator.hardware.accumulators import AccumulatorRegisters
+from stepladder.emulator.hardware.warpgroups import ROWS
 from stepladder.emulator.memory import pointers
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.printed import chips_of
+from stepladder.mlir.types import warpgroup_tile
 
 
 @executes("builtin.unrealized_conversion_cast")
@@ -36,6 +38,9 @@ def cast(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
             return pointers.first_element(value)
         if isinstance(value, Struct) and isinstance(target, Buffer):
             return _as_view(fiber, op, value, target)
+    if isinstance(operands[0], np.ndarray) and "warpgroup.accumulator" in getattr(op.result_types[0], "text", ""):
+        rows = warpgroup_tile(op.result_types[0].text)[0]
+        return AccumulatorRegisters(operands[0].reshape(fiber.count, rows // ROWS, -1))
     if isinstance(operands[0], AccumulatorRegisters):
         return operands[0].read(fiber, op).reshape(fiber.count, *op.result_types[0].shape)
     return operands[0] if len(operands) == 1 else operands

@@ -68,6 +68,14 @@ def warpgroup_generate_descriptor(fiber: Fiber, op: Instruction, view: MemRef, d
     return Tile(address_of(view), int(box), descriptor.swizzle, _PTX_TYPES.get(element, element))
 
 
+@executes("tc.warpgroup_describe_tile")
+def warpgroup_describe_tile(fiber: Fiber, op: Instruction, view: MemRef) -> Value:
+    """An operand that threads have written: a view of boxes x rows x columns."""
+    element = warpgroup_tile(op.result_types[0].text)[2]
+    box = view.strides[0] * view.element.bytes
+    return Tile(address_of(view), int(box), op.attributes["swizzle"], _PTX_TYPES.get(element, element))
+
+
 @executes("nvgpu.warpgroup.mma.init.accumulator", "tc.warpgroup_init_accumulator")
 def warpgroup_mma_init_accumulator(fiber: Fiber, op: Instruction) -> Value:
     """AccumulatorRegisters of zero."""

@@ -3,7 +3,7 @@
 nvgpu verifies more than `wgmma` requires: matrix descriptors with 128-byte swizzles only, no product of a column-major
 A with a column-major B, no accumulators of i32, stores of f32 accumulators only. `tc` has four payload ops without
 these restrictions, with the same operands, attributes and semantics, and one for operands of f32 that are split into
-two of tf32. `tc.lower_warpgroup_mma` lowers all.
+two of tf32. One more describes tiles that threads have written, without TMA. `tc.lower_warpgroup_mma` lowers all.
 """
 
 import typing
@@ -66,6 +66,16 @@ class WarpgroupMmaRegisters(Tc.Operation, name="warpgroup_mma_registers"):
     matrix_d: ext.Result[typing.Any]
 
 
+class DescribeSharedTile(Tc.Operation, name="warpgroup_describe_tile"):
+    """`nvgpu.warpgroup.generate.descriptor` for a tile that no TMA descriptor is of.
+
+    The attribute `swizzle` is the bytes of a row of its boxes, which are swizzled as TMA would.
+    """
+
+    tensor: ext.Operand[typing.Any]
+    descriptor: ext.Result[typing.Any]
+
+
 class WarpgroupMmaStore(Tc.Operation, name="warpgroup_mma_store"):
     """`nvgpu.warpgroup.mma.store` for accumulators of any element type, to a destination of each warpgroup's own.
 
@@ -81,7 +91,13 @@ class WarpgroupMmaStore(Tc.Operation, name="warpgroup_mma_store"):
 MMA_ROWS = 64
 
 INIT_ACCUMULATORS = ("nvgpu.warpgroup.mma.init.accumulator", InitAccumulator.OPERATION_NAME)
-DESCRIPTORS = ("nvgpu.warpgroup.generate.descriptor", MatrixDescriptor.OPERATION_NAME)
+DESCRIPTORS = (
+    "nvgpu.warpgroup.generate.descriptor",
+    MatrixDescriptor.OPERATION_NAME,
+    DescribeSharedTile.OPERATION_NAME,
+)
+_SWIZZLE, WAIT_GROUP = "swizzle", "waitGroup"
+_CAST = "builtin.unrealized_conversion_cast"
 # In all of them operand 2 is the accumulator.
 MMAS = (
     "nvgpu.warpgroup.mma",
@@ -103,6 +119,57 @@ def generate_descriptor(type_: ir.Type, tile: ir.Value, tensor_map: ir.Value) ->
     if types.tensor_map_swizzle(tensor_map.type) == 128:
         return nvgpu.warpgroup_generate_descriptor(type_, tile, tensor_map)
     return ir.Operation.create(MatrixDescriptor.OPERATION_NAME, results=[type_], operands=[tile, tensor_map]).results[0]
+
+
+def describe_tile(type_: ir.Type, tile: ir.Value, swizzle: int) -> ir.Value:
+    """Returns the matrix descriptor of a tile in shared memory that threads have written.
+
+    Args:
+        type_: of the descriptor.
+        tile: boxes x rows x columns.
+        swizzle: bytes of a row of a box.
+    """
+    attributes = {_SWIZZLE: ir.IntegerAttr.get(ir.IntegerType.get_signless(64), swizzle)}
+    return ir.Operation.create(
+        DescribeSharedTile.OPERATION_NAME, results=[type_], operands=[tile], attributes=attributes
+    ).results[0]
+
+
+def swizzle_of(generate: ir.Operation) -> int:
+    """Returns the bytes that rows of a tile are swizzled over.
+
+    Args:
+        generate: the op that makes its matrix descriptor.
+    """
+    if _SWIZZLE in generate.attributes:
+        return ir.IntegerAttr(generate.attributes[_SWIZZLE]).value
+    return types.tensor_map_swizzle(generate.operands[1].type)
+
+
+def as_vector(accumulator: ir.Value) -> ir.Value:
+    """Returns a thread's elements of an accumulator of f32: 64 rows x matrices of 8 columns x 2 rows x 2 columns.
+
+    Args:
+        accumulator: of the warpgroup.
+    """
+    return ir.Operation.create(_CAST, results=[_fragment_of(accumulator.type)], operands=[accumulator]).results[0]
+
+
+def as_accumulator(elements: Sequence[ir.Value], type_: ir.Type) -> ir.Value:
+    """Returns the accumulator of which a thread has elements of f32.
+
+    Args:
+        elements: in the order of `as_vector`.
+        type_: of the accumulator.
+    """
+    vector = ir.Operation.create("vector.from_elements", results=[_fragment_of(type_)], operands=list(elements))
+    return ir.Operation.create(_CAST, results=[type_], operands=[vector.results[0]]).results[0]
+
+
+def _fragment_of(accumulator: ir.Type) -> ir.Type:
+    type_ = types.accumulator_vector(accumulator)
+    rows, columns = type_.shape
+    return ir.VectorType.get([rows // MMA_ROWS, columns // 8, 2, 2], type_.element_type)
 
 
 def init_accumulator(type_: ir.Type) -> ir.Value:
@@ -143,7 +210,7 @@ def multiply_accumulate(
         )
     transposes = {"transposeA": transpose_a, "transposeB": transpose_b}
     attributes: dict[str, ir.Attribute] = {name: ir.UnitAttr.get() for name, is_set in transposes.items() if is_set}
-    attributes["waitGroup"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), in_flight)
+    attributes[WAIT_GROUP] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), in_flight)
     return ir.Operation.create(
         WarpgroupMma.OPERATION_NAME, results=[accumulator.type], operands=[a, b, accumulator], attributes=attributes
     ).results[0]
@@ -155,7 +222,7 @@ def in_flight(mma: ir.Operation) -> int:
     Args:
         mma: the op.
     """
-    return ir.IntegerAttr(mma.attributes["waitGroup"]).value if "waitGroup" in mma.attributes else 1
+    return ir.IntegerAttr(mma.attributes[WAIT_GROUP]).value if WAIT_GROUP in mma.attributes else 1
 
 
 def multiply_split(large: Sequence[ir.Value], small: Sequence[ir.Value], accumulator: ir.Value) -> ir.Value:

@@ -13,6 +13,7 @@ from stepladder.extension.lib.warpgroup_ops import (
     WarpgroupMma3xtf32,
     WarpgroupMmaRegisters,
     in_flight,
+    swizzle_of,
 )
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, ir, llvm, memref, nvvm, vector
@@ -74,7 +75,7 @@ class _Operand:
         type_ = ir.MemRefType(tile.type)
         strides, _ = type_.get_strides_and_offset()
         self.element_bytes = types.byte_width(type_.element_type)
-        self.swizzle = types.tensor_map_swizzle(generate.operands[1].type)
+        self.swizzle = swizzle_of(generate)
         self.box_bytes = strides[0] * self.element_bytes
         self.along_k = not transposed
         with ir.InsertionPoint(generate), generate.location:
@@ -284,6 +285,20 @@ def _lower_extracts(cast: ir.Operation, rewriter: Rewriter) -> None:
     rewriter.erase_op(cast)
 
 
+def _lower_elements(cast: ir.Operation, rewriter: Rewriter) -> None:
+    """Replaces an accumulator that is made of elements of f32 by a struct of registers, in the same order."""
+    made = defining_op(cast.operands[0])
+    struct, _ = registers_type(cast.results[0].type)
+    blocks = types.accumulator_vector(cast.results[0].type).shape[0] // MMA_ROWS
+    count = len(made.operands) // blocks
+    with ir.InsertionPoint(cast), cast.location:
+        registers = llvm.mlir_undef(struct)
+        for place, element in enumerate(made.operands):
+            registers = llvm.insertvalue(registers, element, list(divmod(place, count)))
+    rewriter.replace_op(cast, [registers])
+    rewriter.erase_op(made)
+
+
 # What lowers an op, and the numbers of its operands that are matrix descriptors.
 _LOWERINGS: dict[str, tuple[Callable[[ir.Operation], None], tuple[int, ...]]] = {
     WarpgroupMma3xtf32.OPERATION_NAME: (_lower_split_mma, (0, 1, 3, 4)),
@@ -302,6 +317,8 @@ def lower_warpgroup_mma(payload: ir.Operation, op: LowerWarpgroupMma, rewriter: 
     for cast in walk(payload, "builtin.unrealized_conversion_cast"):
         if types.is_accumulator(cast.operands[0].type):
             _lower_extracts(cast, rewriter)
+        elif types.is_accumulator(cast.results[0].type):
+            _lower_elements(cast, rewriter)
     for loop in walk(payload, "scf.for"):
         for value in [*loop.results, *body_of(loop).arguments]:
             if types.is_accumulator(value.type):

@@ -5,14 +5,15 @@ import math
 from stepladder.extension.lib import launches, memory, tma
 from stepladder.extension.lib.arithmetic import integer
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+from stepladder.extension.lib.warpgroup_ops import DESCRIPTORS
 from stepladder.mlir import types
 from stepladder.mlir.bindings import ir, memref
 from stepladder.mlir.traverse import walk
 
 # Bytes. A wavefront of shared memory is 128 bytes wide.
 _TILE_ALIGNMENT = 128
-# Bytes. The pattern of TMA's 128-byte swizzle repeats every 1024 bytes: tiles that TMA accesses, and a dynamic array,
-# are aligned to it.
+# Bytes. The pattern of the 128-byte swizzle repeats every 1024 bytes: tiles that TMA or `wgmma` accesses, and a dynamic
+# array, are aligned to it.
 _SWIZZLE_ALIGNMENT = 1024
 _SYMBOL = "shared_memory"
 
@@ -55,7 +56,7 @@ def pack_shared_memory(payload: ir.Operation, op: PackSharedMemory, rewriter: Re
     tiles = [alloc for alloc in walk(launch, "memref.alloc") if types.is_workgroup_memory(alloc.results[0].type)]
     if not tiles:
         return
-    alignment = _SWIZZLE_ALIGNMENT if walk(launch, tma.LOAD, tma.STORE) else _TILE_ALIGNMENT
+    alignment = _SWIZZLE_ALIGNMENT if walk(launch, tma.LOAD, tma.STORE, *DESCRIPTORS) else _TILE_ALIGNMENT
     offsets, total = _layout(tiles, alignment)
     is_dynamic = total > op.static_limit.value
     space = ir.MemRefType(tiles[0].results[0].type).memory_space

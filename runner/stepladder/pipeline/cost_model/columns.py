@@ -91,16 +91,18 @@ class Result:
     value: Column
     valid: Array | bool = True
 
-    def holds(self, count: int) -> Array:
-        """Returns, for each of `count` settings, whether the expression is valid and true.
+    def holds(self, shape: tuple[int, ...]) -> Array:
+        """Returns, for each setting, whether the expression is valid and true.
 
         Args:
-            count: number of settings: the length of the columns.
+            shape: that of the columns: the number of settings, behind that of the values of a knob that has a row each.
 
         Returns:
-            An array of bool, of `count` elements.
+            An array of bool.
         """
-        return np.broadcast_to(np.asarray(self.value, bool) & np.asarray(self.valid, bool), (count,))
+        value = np.asarray(self.value, bool)
+        value = value if self.valid is True else value & np.asarray(self.valid, bool)
+        return value if value.shape == shape else np.broadcast_to(value, shape)
 
 
 _ARITHMETIC: dict[type[ast.operator], Callable[[Column, Column], Array]] = {
@@ -209,8 +211,8 @@ class Columns:
         return value[index].item() if isinstance(value, Array) else value
 
     def grouped(self, names: Collection[str]) -> tuple[Columns, Array]:
-        """Returns one setting of each combination of values of some knobs, and for each setting its combination: what
-        depends on these knobs alone is evaluated for few settings.
+        """Returns one setting of each combination of values of some knobs, without the other knobs, and for each
+        setting its combination: what depends on these knobs alone is evaluated for few settings.
 
         Args:
             names: of knobs; those with one value for all settings, or none yet, make no difference.
@@ -220,6 +222,9 @@ class Columns:
             if not isinstance(value, Coded | Array):
                 continue
             coded = value if isinstance(value, Coded) else Coded.of(value)
+            if most * len(coded.options) > _TABLE:
+                found, key = _numbered(key, most)
+                most = len(found)
             key, most = key * len(coded.options) + coded.codes, most * len(coded.options)
             if most > _TABLE:
                 found, key = np.unique(key, return_inverse=True)
@@ -227,7 +232,10 @@ class Columns:
         found, combination = _numbered(key, most)
         some = np.empty(len(found), np.int64)
         some[combination] = np.arange(self.count)
-        return self.take(some), combination
+        alone = {
+            name: value for name, value in self.values.items() if name in names or not isinstance(value, Coded | Array)
+        }
+        return Columns(alone, self.derived, self.count).take(some), combination
 
     def take(self, chosen: Array) -> Columns:
         """Returns the settings that a mask or an array of indices chooses.
@@ -323,6 +331,8 @@ class Columns:
         if type(op) not in _DIVIDING:
             raise ExpressionError(f"'{ast.unparse(node)}' is outside the expression language")
         dividend, divisor = np.asarray(left.value), np.asarray(right.value)
+        if isinstance(right.value, int) and right.value and not isinstance(op, ast.Div):
+            return Result(_DIVIDING[type(op)](dividend, divisor), valid)
         divides = divisor != 0
         safe = np.where(divides, divisor, 1)
         if isinstance(op, ast.Div):
@@ -333,12 +343,15 @@ class Columns:
         """Evaluates `and` or `or`: operands behind one that decides are not evaluated, so they cannot be invalid."""
         value: Array | bool = is_and
         valid: Array | bool = True
-        for operand in operands:
+        for number, operand in enumerate(operands):
             found = self._visit(operand)
-            decided = np.logical_not(value) if is_and else np.asarray(value)
             if found.valid is not True:
+                decided = np.logical_not(value) if is_and else np.asarray(value)
                 valid = np.logical_and(valid, np.logical_or(decided, found.valid))
-            value = (np.logical_and if is_and else np.logical_or)(value, np.asarray(found.value, bool))
+            own = np.asarray(found.value, bool)
+            value = (np.logical_and if is_and else np.logical_or)(value, own) if number else own
+            if not value.ndim and bool(value) is not is_and:
+                break
         return Result(value, valid)
 
     def _choose(self, test: Result, body: ast.expr, orelse: ast.expr) -> Result:
@@ -362,7 +375,7 @@ class Columns:
         value: Array | bool = True
         valid: Array | bool = True
         for op, first, second in zip(ops, sides, sides[1:]):
-            value = np.logical_and(value, _COMPARISONS[type(op)](first.value, second.value))
+            value = _both(value, _COMPARISONS[type(op)](first.value, second.value))
             valid = _both(valid, _both(first.valid, second.valid))
         return Result(value, valid)
 

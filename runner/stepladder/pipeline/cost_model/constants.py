@@ -33,6 +33,9 @@ CONSTANTS: dict[str, dict[str, Constant]] = {
         "fill_shared": Constant(
             0.0, 1.0, "part of that time which blocks of a cluster share, of tiles that they share"
         ),
+        "empty": Constant(
+            0.0, 2.0, "part by which it would be longer in clusters none of whose blocks has a tile of C"
+        ),
         "fill_idle": Constant(0.0, 0.8, "part of that time which TMA saves where all other multiprocessors are idle"),
         "row": Constant(0.3, 1.4, "ns of a row of a TMA box, at least"),
         "odd_rows": Constant(0.0, 1.5, "part by which a row takes longer that begins within a sector of the L2 cache"),

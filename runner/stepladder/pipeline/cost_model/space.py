@@ -66,10 +66,6 @@ class Search:
     useful: tuple[str, ...]
 
 
-# Up to so many settings with all values of a knob, it is faster to check all of them together than value by value.
-_FEW = 8000
-
-
 def _expand(
     columns: Columns, name: str, values: Sequence[int | str], ready: Ready, *, is_first_enough: bool = False
 ) -> Columns:
@@ -85,9 +81,11 @@ def _expand(
     """
     some, combination = columns.grouped(ready.knobs)
     kept = _accepted(some, name, values, ready, is_first_enough)
-    if len(values) == 1:  # one value for all settings needs no column
-        bound = Columns({**columns.values, name: values[0]}, columns.derived, columns.count)
-        return bound if kept.all() else bound.take(kept[0][combination])
+    used = np.flatnonzero(kept.any(axis=1))
+    if len(used) == 1 or len(values) == 1:  # one value for all settings needs no column
+        only = int(used[0]) if len(used) else 0
+        bound = Columns({**columns.values, name: values[only]}, columns.derived, columns.count)
+        return bound if kept[only].all() else bound.take(kept[only][combination])
     places = [np.flatnonzero(keep[combination]) for keep in kept]
     codes = np.repeat(np.arange(len(values)), [len(own) for own in places])
     chosen = columns.take(np.concatenate(places))
@@ -95,27 +93,13 @@ def _expand(
 
 
 def _accepted(columns: Columns, name: str, values: Sequence[int | str], ready: Ready, is_first_enough: bool) -> Array:
-    """Returns for each value of a knob which settings rules accept with it; see `_expand`."""
-    kept = np.ones((len(values), columns.count), bool)
-    if columns.count * len(values) <= _FEW and len(values) > 1:
-        each = columns.take(np.tile(np.arange(columns.count), len(values)))
-        codes = np.repeat(np.arange(len(values)), columns.count)
-        kept = _all_satisfied(each.with_knob(name, Coded(np.asarray(values), codes), ready.derived), ready)
-        kept = kept.reshape(len(values), columns.count)
-        # A setting has the value at which the first True stands.
-        return kept & (np.cumsum(kept, axis=0) == 1) if is_first_enough else kept
-    rest, places = columns, np.arange(columns.count)
-    without = np.ones(columns.count, bool)  # of the rest, those that have no value yet
-    for keep, value in zip(kept, values):
-        found = _all_satisfied(rest.with_knob(name, value, ready.derived), ready) & without
-        keep[:] = False
-        keep[places[found]] = True
-        if is_first_enough:
-            without = without & ~found
-            if 2 * np.count_nonzero(without) < len(places):
-                rest, places = rest.take(without), places[without]
-                without = np.ones(len(places), bool)
-    return kept
+    """Returns for each value of a knob which settings rules accept with it; see `_expand`. The values are a column of
+    their own, so that what does not depend on the knob is evaluated once for all of them."""
+    column = np.asarray(values)[:, np.newaxis] if len(values) > 1 else values[0]
+    bound = columns.with_knob(name, column, ready.derived)
+    kept = _all_satisfied(bound, ready, (len(values), columns.count))
+    # A setting has the value at which the first True stands.
+    return kept & (np.cumsum(kept, axis=0) == 1) if is_first_enough else kept
 
 
 def _expand_proposed(columns: Columns, name: str, proposed: Sequence[Array], ready: Ready) -> Columns:
@@ -125,7 +109,7 @@ def _expand_proposed(columns: Columns, name: str, proposed: Sequence[Array], rea
     for number, values in enumerate(proposed):
         bound = columns.with_knob(name, Coded.of(values), ready.derived)
         some, combination = bound.grouped({*ready.knobs, name})
-        keep = _all_satisfied(some, ready)[combination]
+        keep = _all_satisfied(some, ready, (some.count,))[combination]
         for other in proposed[:number]:
             keep = keep & (values != other)
         places.append(np.flatnonzero(keep))
@@ -134,11 +118,11 @@ def _expand_proposed(columns: Columns, name: str, proposed: Sequence[Array], rea
     return Columns({**chosen.values, name: bound}, columns.derived, chosen.count)
 
 
-def _all_satisfied(columns: Columns, ready: Ready) -> Array:
-    keep = np.ones(columns.count, bool)
+def _all_satisfied(columns: Columns, ready: Ready, shape: tuple[int, ...]) -> Array:
+    keep = np.ones(shape, bool)
     for rule in ready.rules:
         if keep.any():
-            keep = keep & _satisfied(columns, rule)
+            keep = keep & _satisfied(columns, rule, shape)
     return keep
 
 
@@ -176,11 +160,11 @@ class _Rules:
         return Ready([rule for rule, _ in ready], knobs, self.derived.get(name, ()))
 
 
-def _satisfied(columns: Columns, rule: Rule) -> Array:
+def _satisfied(columns: Columns, rule: Rule, shape: tuple[int, ...]) -> Array:
     if rule.runs_if is None:
-        return columns.evaluate(rule.requires).holds(columns.count)
-    runs = columns.evaluate(rule.runs_if).holds(columns.count)
-    return columns.evaluate(rule.requires).holds(columns.count) | ~runs if runs.any() else ~runs
+        return columns.evaluate(rule.requires).holds(shape)
+    runs = columns.evaluate(rule.runs_if).holds(shape)
+    return columns.evaluate(rule.requires).holds(shape) | ~runs if runs.any() else ~runs
 
 
 def _options(space: Space, name: str, fixed: Mapping[str, int | str], search: Search) -> Sequence[int | str]:

@@ -5,6 +5,7 @@ Quantities are columns, one value a setting; times are in microseconds, sizes in
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -121,16 +122,16 @@ def join(*limits: Array | float) -> Array:
     Args:
         limits: microseconds of each, at least 0.
     """
-    total: Array | float = 0.0
-    largest = np.maximum.reduce(np.broadcast_arrays(*limits))
+    largest = np.asarray(functools.reduce(np.maximum, limits))
     scale = np.where(largest > 0, largest, 1.0)
+    total, power = np.zeros_like(scale), np.empty_like(scale)
     for limit in limits:
-        power = limit / scale
+        np.divide(limit, scale, out=power)
         for _ in range(_NORM_DOUBLINGS):
-            power = power * power
-        total = total + power
+            np.multiply(power, power, out=power)
+        total += power
     for _ in range(_NORM_DOUBLINGS):
-        total = np.sqrt(total)
+        np.sqrt(total, out=total)
     return largest * total
 
 
@@ -142,6 +143,7 @@ class Tiles:
         rows, columns: numbers of tiles along m and n, those that fill up clusters included.
         last_rows, last_columns: rows and columns of C in the last tile along m and n; 0 in one that only fills up.
         mean_rows, mean_columns: rows and columns of C in a tile on the average.
+        empty: part of the tiles that only fill up clusters.
         batch: how many matrices C consists of, cut alike.
     """
 
@@ -151,6 +153,7 @@ class Tiles:
     last_columns: Array
     mean_rows: Array
     mean_columns: Array
+    empty: Array
     batch: Number = 1.0
 
     @property
@@ -177,6 +180,7 @@ def cut(size: Size, knobs: Columns) -> Tiles:
         np.where(all_columns > columns, 0.0, size.n - (columns - 1) * block_n),
         size.m / all_rows,
         size.n / all_columns,
+        1 - rows * columns / (all_rows * all_columns),
         size.batch,
     )
 

@@ -226,6 +226,8 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     doublings = np.log2(np.maximum(splits / _NEAR_SPLITS, 1.0))
     scattered = 1 + constants["split_loads"] * doublings / cluster ** constants["split_shared"]
     fill = fill * scattered
+    # Blocks of a cluster that lie beyond C load their slices, and fill the others with zeros.
+    fill = fill * (1 + constants["empty"] * tiles.empty)
     # Operands that a block reads alone, and that L2 does not hold, arrive with the latency of HBM.
     alone = (size.m < 1.5 * block_m) | (size.n < 1.5 * block_n)
     by_itself = ~np.asarray(knobs.column("dependent_launch", True), bool)

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 SCHEMA_VERSION_FUNCTION = 3
 # Of a function with a group of matmuls that are one launch, which came later.
 SCHEMA_VERSION_GROUPS = 5
+# Of a function with a kernel of no matmul that has dynamic shared memory, which came later.
+SCHEMA_VERSION_DYNAMIC = 7
 # Of a function with a result in the memory of an argument, which came later too.
 SCHEMA_VERSION_ALIASES = 6
 BUFFER_KINDS = ("argument", "result", "constant", "workspace")
@@ -82,8 +84,8 @@ class PlainKernel:
         spills: bytes of spill `stores` and `loads` a thread.
         steps: names of the steps that made it, in order.
         problems: of a group, what its matmuls compute.
-        tma_descriptors, cluster, dynamic_shared_memory, read_early: as those of a `Manifest`, of a group.
-        dependent_launch: as that of a `Manifest`.
+        tma_descriptors, cluster, read_early: as those of a `Manifest`, of a group.
+        dynamic_shared_memory, dependent_launch: as those of a `Manifest`.
     """
 
     kernel_name: str
@@ -112,8 +114,10 @@ class PlainKernel:
         data = asdict(self)
         data["problems"] = [problem_json(problem) for problem in self.problems]
         if not self.problems:
-            for name in ("problems", "tma_descriptors", "cluster", "dynamic_shared_memory"):
+            for name in ("problems", "tma_descriptors", "cluster"):
                 del data[name]
+            if not self.dynamic_shared_memory:
+                del data["dynamic_shared_memory"]
             if not self.dependent_launch:
                 del data["dependent_launch"]
         if not self.read_early:
@@ -149,6 +153,9 @@ def schema_version_of(launches: Sequence[Launch], buffers: Sequence[FunctionBuff
     Args:
         launches, buffers: of the function.
     """
+    plain = [launch.kernel for launch in launches if launch.kernel is not None and not launch.grouped]
+    if any(kernel.dynamic_shared_memory for kernel in plain):
+        return SCHEMA_VERSION_DYNAMIC
     if any(buffer.aliases is not None for buffer in buffers):
         return SCHEMA_VERSION_ALIASES
     return SCHEMA_VERSION_GROUPS if any(launch.grouped for launch in launches) else SCHEMA_VERSION_FUNCTION

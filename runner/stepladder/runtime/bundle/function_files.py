@@ -14,6 +14,7 @@ from stepladder.runtime.bundle.function import (
     ALIGNMENT,
     BUFFER_KINDS,
     SCHEMA_VERSION_ALIASES,
+    SCHEMA_VERSION_DYNAMIC,
     SCHEMA_VERSION_FUNCTION,
     SCHEMA_VERSION_GROUPS,
     FunctionBuffer,
@@ -53,7 +54,7 @@ def is_function(path: str | os.PathLike[str]) -> bool:
     """
     if not (Path(path) / MANIFEST).is_file():
         return False
-    versions = SCHEMA_VERSION_FUNCTION, SCHEMA_VERSION_GROUPS, SCHEMA_VERSION_ALIASES
+    versions = SCHEMA_VERSION_FUNCTION, SCHEMA_VERSION_GROUPS, SCHEMA_VERSION_ALIASES, SCHEMA_VERSION_DYNAMIC
     return read_fields(Path(path)).integer("schema_version") in versions
 
 
@@ -202,7 +203,6 @@ def _parse_kernel(fields: Fields) -> PlainKernel:
             "problems": tuple(parse_problem(item) for item in fields.objects("problems")),
             "tma_descriptors": descriptors,
             "cluster": fields.triple("cluster"),
-            "dynamic_shared_memory": fields.integer("dynamic_shared_memory"),
             # Came later: kernels of bundles without it read nothing before they wait.
             "read_early": fields.strings("read_early", default=()),
         }
@@ -212,6 +212,10 @@ def _parse_kernel(fields: Fields) -> PlainKernel:
         grid=fields.triple("grid"),
         block=fields.triple("block"),
         static_shared_memory=fields.integer("static_shared_memory"),
+        # Kernels without it have none.
+        dynamic_shared_memory=fields.integer("dynamic_shared_memory")
+        if is_group or "dynamic_shared_memory" in fields.data
+        else 0,
         registers=fields.integer("registers"),
         spills={name: fields.object("spills").integer(name) for name in ("stores", "loads")},
         steps=fields.strings("steps"),

@@ -1,0 +1,74 @@
+"""`tc.distribute_attention`: maps an attention to blocks and warpgroups, with scores in registers."""
+
+from stepladder.extension.lib.attention import find, last_products
+from stepladder.extension.lib.attention_kernel import AttentionKernel
+from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+from stepladder.extension.lib.stages import STARTS, one_function
+from stepladder.mlir.bindings import bufferization, ir, memref
+from stepladder.mlir.traverse import producer
+
+
+class DistributeAttention(Tc.Operation, name="distribute_attention"):
+    """Rewrites an attention on tensors to loops over blocks and threads (`scf.forall`) on buffers.
+
+    A block has 64 queries for each of its `warpgroups`, whose scores with a tile of `columns` keys are an accumulator
+    of `wgmma`. Each thread computes the softmax of what it holds of them, and multiplies the exponentials by a tile of
+    values, as the operand in registers. Results so far are multiplied by what the maxima of rows have grown by.
+
+    Attributes: `columns`, `warpgroups`; `fast`, 1 where exponentials are approximated, and tiles of keys left out that
+    a causal mask hides from all queries of a block.
+
+    Operands: a handle to a module with one function that returns an attention. Refuses other functions, and queries and
+    keys that tiles do not divide.
+    """
+
+    target: Handle
+    columns: ir.IntegerAttr
+    warpgroups: ir.IntegerAttr
+    fast: ir.IntegerAttr
+
+
+@transform_op(DistributeAttention)
+def distribute_attention(payload: ir.Operation, op: DistributeAttention, rewriter: Rewriter) -> None:
+    """Rewrites the function below `payload`; see the op."""
+    body = one_function(payload).regions[0].blocks[0]
+    products = list(last_products(body))
+    if not products:
+        raise Refusal(payload, "expected the products of an attention, found none")
+    found = find(products[-1])
+    keys, rows = op.columns.value, 64 * op.warpgroups.value
+    if found.shape[-2] % rows or found.shape[-1] % keys:
+        raise Refusal(
+            products[-1], f"{found.shape[-2]} queries and {found.shape[-1]} keys in tiles of {rows} and {keys}"
+        )
+    last = found.ops[-1]
+    inside = {result for item in found.ops for result in item.results}
+    with ir.InsertionPoint(last), last.location:
+        read = dict.fromkeys(
+            operand
+            for item in found.ops
+            for operand in item.operands
+            if operand not in inside and isinstance(operand.type, ir.RankedTensorType) and _is_read(operand)
+        )
+        buffers = {value: _buffer_of(value) for value in read}
+        type_ = ir.RankedTensorType(found.result.value.type)
+        result = memref.alloc(ir.MemRefType.get(type_.shape, type_.element_type), [], [])
+        AttentionKernel(
+            found, buffers, result, keys=keys, warpgroups=op.warpgroups.value, fast=bool(op.fast.value)
+        ).write()
+        tensor = bufferization.to_tensor(type_, result, restrict=True)
+    rewriter.replace_op(last, [tensor])
+    for item in reversed(found.ops[:-1]):
+        rewriter.erase_op(item)
+
+
+def _is_read(value: ir.Value) -> bool:
+    """Tells whether a tensor holds something, unlike what an op begins from."""
+    source = producer(value)
+    return source is None or source.name not in STARTS
+
+
+def _buffer_of(value: ir.Value) -> ir.Value:
+    """Returns the buffer of a tensor."""
+    type_ = ir.RankedTensorType(value.type)
+    return bufferization.to_buffer(ir.MemRefType.get(type_.shape, type_.element_type), value, read_only=True)

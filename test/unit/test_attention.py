@@ -1,0 +1,199 @@
+"""Attentions of functions: which ones are one kernel, and the numbers of that kernel on the emulator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import stepladder
+from stepladder.emulator.function_steps import check_function_steps
+from stepladder.emulator.step_report import StepReport
+from stepladder.pipeline import attention_choice
+from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.library import pipeline_file
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import run_pipeline
+from stepladder.pipeline.stages import stage_texts
+
+_CAUSAL = """%row = linalg.index 1 : index
+    %column = linalg.index 2 : index
+    %before = arith.cmpi ule, %column, %row : index
+    %low = arith.constant 0xFF800000 : f32
+    %y = arith.select %before, %scaled, %low : f32"""
+_ADDED = "%y = arith.addf %scaled, %bias : f32"
+_PLAIN = "%y = arith.mulf %scaled, %one : f32"
+
+
+def attention(
+    queries: int = 128, keys: int = 128, depth: int = 64, element: str = "f16", mask: str = _PLAIN, weights: str = ""
+) -> str:
+    """Returns the attention of two heads of queries that share keys and values, as linalg on tensors.
+
+    Args:
+        queries, keys, depth: extents.
+        element: type of the tensors.
+        mask: what makes the logits of %scaled and, of an argument, %bias.
+        weights: what else the function returns: the weights, or nothing.
+    """
+    scores, result = f"tensor<2x{queries}x{keys}xf32>", f"tensor<2x{queries}x{depth}x{element}>"
+    wide, narrow = f"tensor<2x{queries}x{depth}xf32>", f"tensor<2x{queries}x{keys}x{element}>"
+    kept, bias = f"tensor<{keys}x{depth}x{element}>", f"tensor<{queries}x{keys}xf32>"
+    parallel = 'iterator_types = ["parallel", "parallel", "parallel"]'
+    rounded = "" if element == "f32" else f"\n    %r = arith.truncf %x : f32 to {element}"
+    name = "%x" if element == "f32" else "%r"
+    return f"""#all = affine_map<(h, t, s) -> (h, t, s)>
+func.func @f(%q: {result}, %k: {kept}, %v: {kept}, %bias: {bias}) -> ({result}{f", {narrow}" if weights else ""}) {{
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f32
+  %scale = arith.constant {depth**-0.5} : f32
+  %0 = tensor.empty() : {scores}
+  %1 = linalg.fill ins(%zero : f32) outs(%0 : {scores}) -> {scores}
+  %2 = linalg.contract indexing_maps = [affine_map<(h, t, s, d) -> (h, t, d)>, affine_map<(h, t, s, d) -> (s, d)>,
+      affine_map<(h, t, s, d) -> (h, t, s)>] ins(%q, %k : {result}, {kept}) outs(%1 : {scores}) -> {scores}
+  %3 = linalg.generic {{indexing_maps = [#all, affine_map<(h, t, s) -> (t, s)>, #all], {parallel}}}
+      ins(%2, %bias : {scores}, {bias}) outs(%0 : {scores}) {{
+  ^bb0(%x: f32, %bias_: f32, %out: f32):
+    %scaled = arith.mulf %x, %scale : f32
+    {mask.replace("%bias", "%bias_")}
+    linalg.yield %y : f32
+  }} -> {scores}
+  %4 = linalg.softmax dimension(2) ins(%3 : {scores}) outs(%0 : {scores}) -> {scores}
+  %5 = tensor.empty() : {narrow}
+  %6 = linalg.generic {{indexing_maps = [#all, #all], {parallel}}} ins(%4 : {scores}) outs(%5 : {narrow}) {{
+  ^bb0(%x: f32, %out: {element}):{rounded}
+    linalg.yield {name} : {element}
+  }} -> {narrow}
+  %7 = tensor.empty() : {wide}
+  %8 = linalg.fill ins(%zero : f32) outs(%7 : {wide}) -> {wide}
+  %9 = linalg.contract indexing_maps = [affine_map<(h, t, d, s) -> (h, t, s)>, affine_map<(h, t, d, s) -> (s, d)>,
+      affine_map<(h, t, d, s) -> (h, t, d)>] ins(%6, %v : {narrow}, {kept}) outs(%8 : {wide}) -> {wide}
+  %10 = tensor.empty() : {result}
+  %11 = linalg.generic {{indexing_maps = [#all, #all], {parallel}}} ins(%9 : {wide}) outs(%10 : {result}) {{
+  ^bb0(%x: f32, %out: {element}):{rounded}
+    linalg.yield {name} : {element}
+  }} -> {result}
+  return %11{", %6" if weights else ""} : {result}{f", {narrow}" if weights else ""}
+}}
+"""
+
+
+def with_wide_weights() -> str:
+    """Returns an attention whose weights are f32."""
+    text = attention().replace("tensor<2x128x128xf16>", "tensor<2x128x128xf32>")
+    for narrow, wide in (
+        ("^bb0(%x: f32, %out: f16)", "^bb0(%x: f32, %out: f32)"),
+        ("%r = arith.truncf %x : f32 to f16\n    linalg.yield %r : f16", "linalg.yield %x : f32"),
+    ):
+        assert narrow in text
+        text = text.replace(narrow, wide, 1)
+    return text
+
+
+def is_outlined(text: str) -> bool:
+    """Tells whether the attention of a function becomes a function of its own."""
+    with mlir_context():
+        run = run_pipeline(text, "attention.mlir", Request(pipeline_file("functions"), {"attention": True}))
+        return "call @f_attention_0" in next(step.text for step in run.steps if step.name == "outline_attention")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        attention(),
+        attention(256, 384, 128, "bf16", _CAUSAL),
+        attention(mask=_ADDED),
+    ],
+    ids=["plain", "causal", "added mask"],
+)
+def test_attention_is_outlined(text: str) -> None:
+    assert is_outlined(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        attention(64),
+        attention(keys=192),
+        attention(depth=32),
+        attention(element="f32"),
+        attention(weights="too"),
+        attention().replace("dimension(2)", "dimension(1)"),
+        with_wide_weights(),
+    ],
+    ids=["few queries", "keys", "short heads", "f32", "weights are read", "softmax of queries", "wide weights"],
+)
+def test_other_products_stay(text: str) -> None:
+    assert not is_outlined(text)
+
+
+def expected(arrays: list[np.ndarray], is_causal: bool, has_bias: bool) -> np.ndarray:
+    """Returns what `attention` computes, in f64."""
+    q, k, v, bias = (array.astype(np.float64) for array in arrays)
+    logits = q @ k.T * q.shape[-1] ** -0.5
+    if is_causal:
+        logits = np.where(np.tri(q.shape[1], k.shape[0], dtype=bool), logits, -np.inf)
+    if has_bias:
+        logits = logits + bias
+    with np.errstate(invalid="ignore"):
+        weights = np.exp(logits - logits.max(-1, keepdims=True))
+        return weights / weights.sum(-1, keepdims=True) @ v
+
+
+@pytest.mark.parametrize(
+    ("element", "depth", "mask", "math"), [("bf16", 64, _CAUSAL, "fast"), ("f16", 128, _ADDED, "libdevice")]
+)
+def test_numbers(element: str, depth: int, mask: str, math: str, tmp_path: Path) -> None:
+    """With a mask of numbers, a row without keys in the first tile, and one without any, which is NaN."""
+    queries, keys = 128, 256
+    function = stepladder.compile(
+        attention(queries, keys, depth, element, mask), target="sm_90a", device="emulator", math=math
+    )
+    (launch,) = function.manifest.launches
+    assert launch.stage == "f_attention_0" and launch.kernel.dynamic_shared_memory > 48 * 1024
+    function.save(str(tmp_path / "attention.bundle"))
+    (kept,) = stepladder.load(str(tmp_path / "attention.bundle"), device="emulator").manifest.launches
+    assert kept == launch
+    generator = np.random.default_rng(0)
+    dtype = ml_dtypes.bfloat16 if element == "bf16" else np.float16
+    shapes = (2, queries, depth), (keys, depth), (keys, depth)
+    arrays = [(2 * generator.standard_normal(shape)).astype(dtype) for shape in shapes]
+    bias = generator.standard_normal((queries, keys), np.float32)
+    bias[3, :130] = bias[5] = -np.inf
+    arrays.append(bias)
+    got = np.asarray(function(*arrays)).astype(np.float64)
+    wanted = expected(arrays, mask == _CAUSAL, mask == _ADDED)
+    assert np.isnan(got[:, 5]).all() == (mask == _ADDED)
+    # Weights are rounded, and the result: half of a last bit each.
+    assert np.nanmax(abs(got - wanted)) <= abs(wanted[~np.isnan(wanted)]).max() * float(ml_dtypes.finfo(dtype).eps)
+    assert (np.isnan(got) == np.isnan(wanted)).all()
+
+
+@pytest.mark.parametrize(
+    ("shape", "is_one"), [((8192, 2048, 128), True), ((128, 16384, 128), False)], ids=["many queries", "few queries"]
+)
+def test_the_faster_way_is_chosen(shape: tuple[int, int, int], is_one: bool) -> None:
+    """A block reads all keys of its head, and few blocks take longer than kernels of the products."""
+    with mlir_context():
+        request = Request(pipeline_file("functions"), {"attention": True})
+        texts = stage_texts(run_pipeline(attention(*shape), "attention.mlir", request))
+        assert attention_choice.is_slower(texts, Request("auto")) != is_one
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")  # of minus infinity, rounded
+def test_each_step_on_the_emulator() -> None:
+    reports: list[StepReport] = []
+    with mlir_context():
+        request = Request(pipeline_file("functions"), {"attention": True})
+        text = stage_texts(run_pipeline(attention(128, 256, mask=_CAUSAL), "attention.mlir", request))["f_attention_0"]
+        check_function_steps(text, "attention.mlir", Request(pipeline_file("attention")), reports.append)
+    assert [report.step for report in reports][:5] == [
+        "input",
+        "distribute_attention",
+        "bufferize_function",
+        "copy_tiles_ahead",
+        "decouple_warpgroups",
+    ]
+    assert all(report.passed for report in reports)

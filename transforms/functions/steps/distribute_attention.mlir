@@ -1,0 +1,44 @@
+// Distributes an attention over blocks and warpgroups, with the scores in registers.
+//
+// A block computes 64 queries of a head for each warpgroup, and reads the keys and values a tile at a time, to shared
+// memory. The products of queries and keys are an accumulator of `wgmma`; a thread has two rows of it, and computes
+// the elementwise ops and the exponentials of what it has. Rounded, these are the operand in registers of the product
+// with the values. The maximum of a row is known behind its last tile only: with each tile that raises it, the sum and
+// the results so far are multiplied by the exponential of the difference. Behind the last tile, the results are
+// divided by the sums.
+//
+// With a causal mask, a block reads keys up to its last query's, and masks only tiles that reach beyond its first one
+// (with math = fast: a masked value that is infinite or NaN is not multiplied by zero).
+//
+// Source: FlashAttention-2 (Dao, 2023); online softmax (Milakov and Gimelshein, 2018).
+//
+// Before:
+//   %s = linalg.contract ... ins(%q, %k : ...) outs(%zeros : tensor<8x4x2048x2048xf32>)
+//   ... softmax ...
+//   %o = linalg.contract ... ins(%p, %v : ...) outs(%0 : tensor<2048x8x4x128xf32>)
+// After:
+//   gpu.launch blocks(...) in (512, 1, 1) threads(...) in (256, 1, 1) {
+//     scf.for %key = 0 to %end step 128 iter_args(%o, %max, %sum, ...) {
+//       nvgpu.device_async_copy %K[...], %keys[...]; ... %V[...], %values[...]
+//       gpu.barrier
+//       %s = nvgpu.warpgroup.mma %queries, %keys, %zeros
+//       ... maxima, exponentials, sums
+//       %p = arith.truncf ...
+//       %o2 = tc.warpgroup_mma_registers %p, %values, %scaled
+//       gpu.barrier
+
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
+
+  transform.named_sequence @distribute_attention(%module: !transform.any_op {transform.readonly}) {
+    "tc.distribute_attention"(%module) {columns = 128 : i64, warpgroups = 2 : i64, fast = 1 : i64,
+      knobs = {fast = "1 if math == 'fast' else 0"}} : (!transform.any_op) -> ()
+    %function = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    %launch = transform.gpu.map_forall_to_blocks %function generate_gpu_launch : (!transform.any_op) -> !transform.any_op
+    %mapped = transform.gpu.map_nested_forall_to_threads %launch block_dims = [256, 1, 1] sync_after_distribute = false
+      : (!transform.any_op) -> !transform.any_op
+    %after = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    transform.include @canonicalize failures(propagate) (%after) : (!transform.any_op) -> ()
+    transform.yield
+  }
+}

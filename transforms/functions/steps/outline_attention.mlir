@@ -1,0 +1,22 @@
+// Outlines each attention of a function to a function of its own, where one kernel computes it.
+//
+// An attention is a product of queries and keys, a softmax along the keys, and a product with the values. As three
+// kernels, the scores and their softmax are written to memory and read again: 268 MB each for 2048 tokens and 32 heads
+// in bf16. One kernel keeps a tile of them in registers. Elementwise ops on the scores, such as a scale and a mask,
+// belong to it, and so does the rounding of the result. The operands are tensors with the axes in any order, the head's
+// innermost: nothing is transposed, and heads of queries that share keys read the same ones.
+//
+// Before:
+//   %s = linalg.contract ... ins(%q, %k : ...) outs(%zeros : tensor<8x4x2048x2048xf32>)
+//   %p = ... the softmax of %s, rounded : tensor<8x4x2048x2048xbf16>
+//   %o = linalg.contract ... ins(%p, %v : ...) outs(%0 : tensor<2048x8x4x128xf32>)
+//   %y = linalg.generic ... ins(%o) { arith.truncf } -> tensor<2048x8x4x128xbf16>
+// After:
+//   %y = call @f_attention_0(%q, %k, %v) : (tensor<2048x8x4x128xbf16>, tensor<2048x8x128xbf16>, ...)
+
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @outline_attention(%module: !transform.any_op {transform.readonly}) {
+    "tc.outline_attention"(%module) {rows = 128 : i64, columns = 128 : i64} : (!transform.any_op) -> ()
+    transform.yield
+  }
+}
