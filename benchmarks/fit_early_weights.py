@@ -2,12 +2,12 @@
 
     python benchmarks/fit_early_weights.py [RESULT.json ...] [--generations 500] [--keep]
 
-Results are those of `decode.py measure` (those in docs/results if none are given). It writes two sets of constants to
-the file of the H200: one for products of up to 32 rows, and one for more. The objective is the time that the first
-choice loses to the best measured setting of a problem, softened so that settings with nearly equal predictions share
-it, and the error of the logarithm of times, in which the fastest settings of a problem weigh most. With --keep, the
-constants of the model are judged. The fit is cross-validated as in fit_cost_model.py: the problems of a size are held
-out together.
+Results are those of `decode.py measure` (those in docs/results if none are given). It writes four sets of constants to
+the file of the H200: for products of up to 32 rows and of more, those of kernels with one block on a multiprocessor,
+and with two. The objective is the time that the first choice loses to the best measured setting of a problem, softened
+so that settings with nearly equal predictions share it, and the error of the logarithm of times, in which the fastest
+settings of a problem weigh most. With --keep, the constants of the model are judged. The fit is cross-validated as in
+fit_cost_model.py: the problems of a size are held out together.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ from fit_data import exchanged
 from measured_kernels import RESULTS, Kernel, kernels_of
 from stepladder.pipeline.cost_model import gpu as gpus
 from stepladder.pipeline.cost_model.columns import Array, Columns
-from stepladder.pipeline.cost_model.constants import EARLY, EARLY_FEW, EARLY_MORE
+from stepladder.pipeline.cost_model.constants import EARLY, EARLY_FEW, EARLY_FEW_TWO, EARLY_MORE, EARLY_MORE_TWO
 from stepladder.pipeline.cost_model.early_weights import FEW_ROWS, predict
 from stepladder.pipeline.cost_model.terms import Size
 
 PATTERNS, CARD = ("early_weights*.json", "decode_row*.json", "decode_column*.json"), "h200"
+Sets = Mapping[str, Mapping[str, float]]
 # Constants that are fitted: all but that of pairs.
 FITTED = {name: constant for name, constant in EARLY.items() if name != "narrow"}
 # Predictions within such a part of each other share a choice; what the time that choices lose weighs. In the error,
@@ -43,6 +44,10 @@ _SOFT, _LOST = 0.015, 8.0
 _WEIGHTS, _OTHER, _MOST_ERROR = ((1.1, 3.0), (1.35, 1.0)), 0.15, 0.3
 _NUMBERS = ("block_m", "block_n", "block_k", "split_k", "stages", "persistent_blocks", "min_blocks_per_sm")
 _DEFAULTS = {"min_blocks_per_sm": 1}
+# For the shared memory of a block: rows of an instruction; bytes of an element of A and B, and of a sum; elements that
+# pad a row of sums; bytes of its mbarriers, and those that the system reserves, each.
+_TILE = ("block_m", "block_n", "block_k", "stages", "split_k")
+_ROWS, _ELEMENT_BYTES, _SUM_BYTES, _PADDING, _RESERVED = 64, 2, 4, 4, 1024
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,23 @@ class Group:
     at: list[int]
 
 
+def _speeds(kernels: Sequence[Kernel]) -> Array:
+    """Returns by how much longer cuBLAS took in a kernel's result than in all that measured the same problems, a
+    median: HBM is a few percent faster in some runs than in others."""
+    alike: dict[tuple[str, ...], dict[str, list[float]]] = {}
+    for kernel in kernels:
+        alike.setdefault(kernel.key[1:], {}).setdefault(kernel.source, []).append(kernel.cublas_microseconds)
+    runs: dict[str, list[float]] = {kernel.source: [] for kernel in kernels}
+    for results in alike.values():
+        medians = {source: float(np.median(times)) for source, times in results.items()}
+        usual = float(np.median(list(medians.values())))
+        for source, time in medians.items():
+            if len(medians) > 1:
+                runs[source].append(time / usual)
+    speeds = {source: float(np.median(ratios)) if ratios else 1.0 for source, ratios in runs.items()}
+    return np.array([speeds[kernel.source] for kernel in kernels])
+
+
 class Settings:
     """Measured settings, grouped for prediction, and by problem for judgement.
 
@@ -63,7 +85,7 @@ class Settings:
 
     def __init__(self, kernels: Sequence[Kernel]) -> None:
         self.kernels = list(kernels)
-        self.times = np.array([kernel.microseconds for kernel in kernels])
+        self.times = np.array([kernel.microseconds for kernel in kernels]) / _speeds(kernels)
         self.problems: dict[tuple[str, ...], list[int]] = {}
         for at, kernel in enumerate(kernels):
             self.problems.setdefault(kernel.key[1:], []).append(at)  # of all results
@@ -87,22 +109,22 @@ class Settings:
         size = exchanged(Size(m, n, k, 2, 2, "f32", False, a_layout, b_layout))
         return Group(size, Columns(values, {}, len(at)), at)
 
-    def predict(self, constants: Mapping[str, float]) -> Array:
+    def predict(self, constants: Sets) -> Array:
         """Returns the predicted time of each kernel, in us.
 
         Args:
-            constants: of the model.
+            constants: of the model, by set.
         """
         found = np.zeros(len(self.kernels))
         for group in self.groups:
             found[group.at] = predict(group.knobs, group.size, self.gpu, constants)
         return found
 
-    def objective(self, constants: Mapping[str, float]) -> float:
+    def objective(self, constants: Sets) -> float:
         """Returns what the fit minimizes.
 
         Args:
-            constants: of the model.
+            constants: of the model, by set.
         """
         predicted = self.predict(constants)
         errors = np.minimum((np.log(predicted) - np.log(self.times)) ** 2, _MOST_ERROR**2)
@@ -141,22 +163,39 @@ def usable(kernels: Sequence[Kernel]) -> list[Kernel]:
         and kernel.knobs.get("schedule", "cooperative") == "cooperative"
         and int(kernel.knobs.get("cluster_m", 1)) * int(kernel.knobs.get("cluster_n", 1)) == 1
         and kernel.knobs.get("split_k_workspace") == "cluster"
+        and _is_candidate(kernel)
     ]
 
 
-def fit(settings: Settings, start: Mapping[str, float], generations: int) -> dict[str, float]:
-    """Returns constants that are fitted to measured settings.
+def _is_candidate(kernel: Kernel) -> bool:
+    """Tells whether kernels of this form may be chosen, and a multiprocessor has the shared memory for as many blocks
+    as it is for: some results have kernels of which it holds one."""
+    m, n, k, stages, split = (int(kernel.knobs[name]) for name in _TILE)
+    blocks = int(kernel.knobs.get("min_blocks_per_sm", 1))
+    if split == 1 and blocks == 1 and m > _ROWS and m % _ROWS == 0:
+        return False
+    rows, sums = -(-m // _ROWS) * _ROWS, -(-n // split) * split
+    workspace = sums * (rows + _PADDING) * _SUM_BYTES if split > 1 else 0
+    block = stages * (rows + n) * k * _ELEMENT_BYTES + workspace + 2 * _RESERVED
+    return blocks == 1 or blocks * block <= gpus.load(CARD).shared_bytes
+
+
+def fit(settings: Settings, start: Sets, generations: int) -> dict[str, dict[str, float]]:
+    """Returns constants that are fitted to measured settings, by set.
 
     Args:
         settings: the measured ones.
         start: where the search begins.
         generations: of the evolution, for each width.
     """
-    least, most = (np.array([getattr(one, end) for one in FITTED.values()]) for end in ("least", "most"))
-    values = np.array([start[name] for name in FITTED])
+    least, most = (
+        np.tile(np.array([getattr(one, end) for one in FITTED.values()]), len(start)) for end in ("least", "most")
+    )
+    values = np.array([some[name] for some in start.values() for name in FITTED])
 
-    def constants(some: Array) -> dict[str, float]:
-        return {**start, **dict(zip(FITTED, map(float, some)))}
+    def constants(numbers: Array) -> dict[str, dict[str, float]]:
+        parts = numbers.reshape(len(start), -1)
+        return {key: {**some, **dict(zip(FITTED, map(float, part)))} for (key, some), part in zip(start.items(), parts)}
 
     for width in WIDTHS:
         values = evolve(
@@ -186,19 +225,19 @@ def main(argv: Sequence[str] | None = None) -> None:
     print(f"{len(kernels)} kernels: {', '.join(path.name for path in paths)}")
     path = gpus.path_of(CARD)
     written = json.loads(path.read_text())
-    for name, is_few in ((EARLY_FEW, True), (EARLY_MORE, False)):
+    for names, is_few in (((EARLY_FEW, EARLY_FEW_TWO), True), ((EARLY_MORE, EARLY_MORE_TWO), False)):
         own = [kernel for kernel in kernels if (min(kernel.size[:2]) <= FEW_ROWS) == is_few]
-        start = written["early_weights"][name]
+        start = {name: written["early_weights"][name] for name in names}
         if own:
-            written["early_weights"][name] = _constants(name, own, start, args)
+            written["early_weights"].update(_constants(own, start, args))
     if not args.keep:
         path.write_text(json.dumps(written, indent=2) + "\n")
 
 
-def _constants(name: str, kernels: list[Kernel], start: dict[str, float], args: argparse.Namespace) -> dict[str, float]:
-    """Returns one set of constants, fitted unless they are kept, and prints how well they choose."""
+def _constants(kernels: list[Kernel], start: Sets, args: argparse.Namespace) -> Sets:
+    """Returns sets of constants, fitted unless they are kept, and prints how well they choose."""
     settings = Settings(kernels)
-    print(f"{name}: {len(settings.problems)} problems")
+    print(f"{', '.join(start)}: {len(settings.problems)} problems")
     if args.keep:
         print(settings.judge(settings.predict(start)))
         return start
@@ -209,7 +248,7 @@ def _constants(name: str, kernels: list[Kernel], start: dict[str, float], args: 
         predicted = settings.predict(fit(others, start, args.generations))
         held_out[fold == number] = predicted[fold == number]
     print(f"held out: {settings.judge(held_out)}\nall: {settings.judge(settings.predict(fitted))}")
-    return {name: float(f"{value:.4g}") for name, value in fitted.items()}
+    return {key: {name: float(f"{value:.4g}") for name, value in some.items()} for key, some in fitted.items()}
 
 
 if __name__ == "__main__":

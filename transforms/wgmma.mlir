@@ -33,6 +33,9 @@ module attributes {transform.with_named_sequence} {
         stages_bytes = "stages * parts * (staged_m * held_bits + load_n * products * a_bits) * block_k / 8",
         k_steps = "(k + block_k - 1) // block_k",
 
+        // Whether a kernel is one of few rows, which reads weights ahead of its wait, and each of them once.
+        streams_weights = "early_weights or prefetch_steps > 0",
+
         // Ping-pong has two consumer warpgroups, each with a tile of its own; cooperative consumers share one tile.
         is_pingpong = "schedule == 'pingpong'",
         tile_warpgroups = "1 if is_pingpong else consumer_warpgroups",
@@ -163,7 +166,7 @@ module attributes {transform.with_named_sequence} {
     %dependent_launch = transform.tune.knob<"dependent_launch"> = true from options = [true, false]
       {description = "programmatic dependent launch: the prologue overlaps the end of the previous kernel"}
       -> !transform.any_param
-    %prefetch_steps = transform.tune.knob<"prefetch_steps"> = 0 from options = [0, 2, 4, 8, 12, 16, 24, 32]
+    %prefetch_steps = transform.tune.knob<"prefetch_steps"> = 0 from options = [0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32]
       {description = "k steps whose tiles of the larger operand are prefetched to L2 before the previous kernel ends"}
       -> !transform.param<i64>
     %early_weights = transform.tune.knob<"early_weights"> = false from options = [false, true]
@@ -295,7 +298,7 @@ module attributes {transform.with_named_sequence} {
     }
     transform.tune.alternatives<"push_partial_sums"> selected_region = 0
         attributes {knobs = {selected_region_attr =
-          "early_weights and split_k > 1 and split_k_workspace == 'cluster'"}} {
+          "streams_weights and split_k > 1 and split_k_workspace == 'cluster'"}} {
     }, {
       transform.include @push_partial_sums failures(propagate) (%module) : (!transform.any_op) -> ()
     }
@@ -342,7 +345,7 @@ module attributes {transform.with_named_sequence} {
       transform.include @flush_denormals failures(propagate) (%nvvm) : (!transform.any_op) -> ()
     }
     transform.tune.alternatives<"evict_weights_first"> selected_region = 0
-        attributes {knobs = {selected_region_attr = "early_weights"}} {
+        attributes {knobs = {selected_region_attr = "streams_weights"}} {
     }, {
       transform.include @evict_weights_first failures(propagate) (%nvvm) : (!transform.any_op) -> ()
     }

@@ -162,30 +162,69 @@ func.func @both(%p: tensor<8x8xf32>, %c: tensor<8x8xf16>, %d: tensor<8x8xf16>) -
 // -----
 
 #all = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (j)>
 
-// GELU by erf: a polynomial in 1 / (1 + p |v|), times an exponential; the side is selected by the sign.
+// GELU by erf of a sum: its half contracts; the logarithm of the tail is a polynomial.
 // CHECK-LABEL: func.func @gelu_erf(
-// CHECK: [[v:%.+]] = arith.mulf [[x:%.+]], %{{.*}} fastmath<contract> : f32
-// CHECK: [[m:%.+]] = math.absf [[v]] : f32
-// CHECK: arith.divf %{{.*}}, %{{.*}} fastmath<afn> : f32
-// CHECK: math.exp2 %{{.*}} fastmath<afn> : f32
-// CHECK: arith.cmpf olt, [[v]], %{{.*}} : f32
-// CHECK: [[s:%.+]] = arith.select
-// CHECK-NEXT: arith.mulf [[x]], [[s]] fastmath<contract> : f32
-// CHECK-NOT: math.erf
-func.func @gelu_erf(%p: tensor<8x8xf32>, %c: tensor<8x8xf16>) -> tensor<8x8xf16> {
+// CHECK-DAG: [[half:%.+]] = arith.constant 5.000000e-01 : f32
+// CHECK-DAG: [[limit:%.+]] = arith.constant 3.000000e+00 : f32
+// CHECK-DAG: [[sixth:%.+]] = arith.constant 0.002138{{[0-9]*}} : f32
+// CHECK: ^bb0([[x:%.+]]: f32, [[b:%.+]]: f32, %{{.*}}: f16):
+// CHECK-NEXT: [[hx:%.+]] = arith.mulf [[x]], [[half]] fastmath<contract> : f32
+// CHECK-NEXT: [[hb:%.+]] = arith.mulf [[b]], [[half]] fastmath<contract> : f32
+// CHECK-NEXT: [[h:%.+]] = arith.addf [[hx]], [[hb]] fastmath<contract> : f32
+// CHECK-NEXT: [[m:%.+]] = math.absf [[h]] : f32
+// CHECK-NEXT: [[z:%.+]] = arith.minimumf [[m]], [[limit]] : f32
+// CHECK-NEXT: [[first:%.+]] = arith.mulf [[z]], [[sixth]] fastmath<contract> : f32
+// CHECK-COUNT-5: arith.mulf %{{.*}}, [[z]] fastmath<contract> : f32
+// CHECK-NEXT: [[y:%.+]] = arith.addf
+// CHECK-NEXT: [[p:%.+]] = arith.addf [[h]], [[m]] fastmath<contract> : f32
+// CHECK-NEXT: [[e:%.+]] = math.exp2 [[y]] fastmath<afn> : f32
+// CHECK-NEXT: [[t:%.+]] = arith.mulf [[z]], [[e]] fastmath<contract> : f32
+// CHECK-NEXT: [[g:%.+]] = arith.subf [[p]], [[t]] fastmath<contract> : f32
+// CHECK-NEXT: arith.truncf [[g]]
+func.func @gelu_erf(%p: tensor<8x8xf32>, %d: tensor<8xf32>, %c: tensor<8x8xf16>) -> tensor<8x8xf16> {
   %half = arith.constant 0.5 : f32
   %one = arith.constant 1.0 : f32
   %k = arith.constant 0.707106769 : f32
-  %r = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
-      ins(%p : tensor<8x8xf32>) outs(%c : tensor<8x8xf16>) {
-  ^bb0(%x: f32, %o: f16):
+  %r = linalg.generic {indexing_maps = [#all, #row, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%p, %d : tensor<8x8xf32>, tensor<8xf32>) outs(%c : tensor<8x8xf16>) {
+  ^bb0(%product: f32, %bias: f32, %o: f16):
+    %x = arith.addf %product, %bias : f32
     %u = arith.mulf %x, %k : f32
     %t = math.erf %u : f32
     %s = arith.addf %t, %one : f32
     %h = arith.mulf %half, %x : f32
     %g = arith.mulf %s, %h : f32
     %v = arith.truncf %g : f32 to f16
+    linalg.yield %v : f16
+  } -> tensor<8x8xf16>
+  return %r : tensor<8x8xf16>
+}
+
+// -----
+
+#all = affine_map<(i, j) -> (i, j)>
+
+// 1 + erf without x: a polynomial in 1 / (1 + p |v|), times an exponential; the side is selected by the sign.
+// CHECK-LABEL: func.func @half_of_erf(
+// CHECK: [[m:%.+]] = math.absf [[v:%.+]] : f32
+// CHECK: arith.divf %{{.*}}, %{{.*}} fastmath<afn> : f32
+// CHECK: math.exp2 %{{.*}} fastmath<afn> : f32
+// CHECK: arith.cmpf olt, [[v]], %{{.*}} : f32
+// CHECK: [[s:%.+]] = arith.select
+// CHECK-NEXT: arith.truncf [[s]]
+// CHECK-NOT: math.erf
+func.func @half_of_erf(%p: tensor<8x8xf32>, %c: tensor<8x8xf16>) -> tensor<8x8xf16> {
+  %half = arith.constant 0.5 : f32
+  %one = arith.constant 1.0 : f32
+  %r = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%p : tensor<8x8xf32>) outs(%c : tensor<8x8xf16>) {
+  ^bb0(%x: f32, %o: f16):
+    %t = math.erf %x : f32
+    %s = arith.addf %t, %one : f32
+    %h = arith.mulf %half, %s : f32
+    %v = arith.truncf %h : f32 to f16
     linalg.yield %v : f16
   } -> tensor<8x8xf16>
   return %r : tensor<8x8xf16>

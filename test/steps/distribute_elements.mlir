@@ -472,3 +472,17 @@ func.func @masked(%new: memref<64xf16>, %mask: memref<64xi64>, %old: memref<64xf
   }
   return
 }
+
+// -----
+
+#all = affine_map<(i) -> (i)>
+func.func @no_such_result(%old: memref<64xf16> {tf.aliasing_output = 3 : i32}, %y: memref<64xf16>) {
+  // expected-error@+1 {{tc.distribute_elements: argument 0 gives its memory to result 3; accepted: results below 1}}
+  linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel"]}
+      ins(%old : memref<64xf16>) outs(%y : memref<64xf16>) {
+  ^bb0(%o: f16, %out: f16):
+    %v = arith.negf %o : f16
+    linalg.yield %v : f16
+  }
+  return
+}

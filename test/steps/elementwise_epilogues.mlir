@@ -22,9 +22,11 @@
 // TMA: nvgpu.tma.async.store
 // TMA-NOT: linalg.generic
 
-// SPLIT: arith.addf {{.*}} : vector<4xf32>
+// The bias is loaded before blocks wait for each other.
 // SPLIT: [[bias:%.+]] = vector.load {{.*}} {alignment = 16 : i64} : memref<64xf32, {{.*}}>, vector<4xf32>
-// SPLIT-NEXT: [[sum:%.+]] = arith.addf %{{.*}}, [[bias]] : vector<4xf32>
+// SPLIT: nvvm.cluster.arrive
+// SPLIT: [[both:%.+]] = arith.addf {{.*}} : vector<4xf32>
+// SPLIT-NEXT: [[sum:%.+]] = arith.addf [[both]], [[bias]] : vector<4xf32>
 // SPLIT: [[rounded:%.+]] = arith.truncf {{.*}} : vector<4xf32> to vector<4xf16>
 // SPLIT-NEXT: vector.store [[rounded]]
 // SPLIT-NOT: linalg.generic

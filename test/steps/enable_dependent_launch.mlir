@@ -3,6 +3,15 @@
 //
 // RUN: %stepladder-opt %s --pipeline wgmma --step enable_dependent_launch --split-input-file \
 // RUN:   --verify-diagnostics | FileCheck %s
+// RUN: %stepladder-opt %s --pipeline wgmma --step enable_dependent_launch --set block_n=8 --split-input-file \
+// RUN:   --verify-diagnostics | FileCheck %s --check-prefix=FEW
+
+// In tiles of few columns, it waits first.
+// FEW-LABEL: func.func @after_prologue(
+// FEW: gpu.barrier
+// FEW-NEXT: nvvm.griddepcontrol wait
+// FEW-NEXT: nvvm.griddepcontrol launch_dependents
+// FEW-NEXT: memref.load %A
 
 // CHECK-LABEL: func.func @after_prologue(
 // CHECK: scf.if

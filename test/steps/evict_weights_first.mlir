@@ -1,6 +1,7 @@
-// Loads of the matrix that is read early get the hint, also those of several blocks, and other loads none.
+// Loads of the matrix that is read once get the hint, also those of several blocks, and other loads none.
 //
 // RUN: %stepladder-opt %s --pipeline wgmma --set early_weights=true --step evict_weights_first | FileCheck %s
+// RUN: %stepladder-opt %s --pipeline wgmma --set prefetch_steps=4 --step evict_weights_first | FileCheck %s
 
 // CHECK-LABEL: llvm.func @kernel(
 // CHECK-SAME: [[weights:%.+]]: !llvm.ptr {llvm.align = 64 : i64}, [[rows:%.+]]: !llvm.ptr {llvm.align = 64 : i64}
@@ -21,7 +22,7 @@ module attributes {gpu.container_module} {
     %any_a = memref.cast %A : memref<16x64xbf16> to memref<*xbf16>
     %a_map = nvgpu.tma.create.descriptor %any_a box[%c16, %c64] : memref<*xbf16> -> !a
     %any_b = memref.cast %B : memref<64x512xbf16> to memref<*xbf16>
-    %b_map = nvgpu.tma.create.descriptor %any_b box[%c64, %c64] {read_early} : memref<*xbf16> -> !b
+    %b_map = nvgpu.tma.create.descriptor %any_b box[%c64, %c64] {read_once} : memref<*xbf16> -> !b
     %a_pointer = builtin.unrealized_conversion_cast %a_map : !a to !llvm.ptr
     %b_pointer = builtin.unrealized_conversion_cast %b_map : !b to !llvm.ptr
     gpu.launch_func @kernels::@kernel blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)

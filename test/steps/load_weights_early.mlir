@@ -7,7 +7,7 @@
 // Persistent blocks: two stages, of the first tile.
 // CHECK-LABEL: func.func @persistent(
 // CHECK: [[a_map:%.+]] = nvgpu.tma.create.descriptor {{.*}} box[%c16, %c64] : memref<*xbf16>
-// CHECK: [[b_map:%.+]] = nvgpu.tma.create.descriptor {{.*}} box[%c64, %c64] {read_early} : memref<*xbf16>
+// CHECK: [[b_map:%.+]] = nvgpu.tma.create.descriptor {{.*}} box[%c64, %c64] {read_early, read_once} : memref<*xbf16>
 // CHECK: [[thread:%.+]] = gpu.thread_id x
 // CHECK-NOT: arith.cmpi eq, [[thread]], %c0
 // CHECK: [[leads:%.+]] = arith.cmpi eq, [[thread]], %c128

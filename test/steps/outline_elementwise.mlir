@@ -136,3 +136,28 @@ func.func @parts(%x: tensor<2x8x4xf32>) -> (tensor<14x4xf32>, tensor<28xf32>) {
   %f = linalg.exp ins(%whole : tensor<28xf32>) outs(%1 : tensor<28xf32>) -> tensor<28xf32>
   return %e, %f : tensor<14x4xf32>, tensor<28xf32>
 }
+
+// -----
+
+// A kernel writes the tensors of one number that a matmul reads, and a constant that is returned.
+//
+// CHECK-LABEL: func.func @ones(
+// CHECK: [[ones:%.+]] = call @ones_elementwise_0() : () -> tensor<2x4xf32>
+// CHECK: call @ones_matmul_0([[ones]])
+// CHECK: call @ones_matmul_0([[ones]])
+// CHECK: call @ones_elementwise_1() : () -> tensor<3xf32>
+// CHECK: func.func private @ones_elementwise_0() -> tensor<2x4xf32>
+// CHECK: [[one:%.+]] = arith.constant 1.0
+// CHECK: linalg.yield [[one]]
+// CHECK: func.func private @ones_elementwise_1() -> tensor<3xf32>
+// CHECK: linalg.yield
+func.func private @ones_matmul_0(%x: tensor<2x4xf32>) -> tensor<2x4xf32>
+func.func @ones() -> (tensor<2x4xf32>, tensor<2x4xf32>, tensor<3xf32>) {
+  %one = arith.constant 1.0 : f32
+  %twos = arith.constant dense<2.0> : tensor<3xf32>
+  %0 = tensor.empty() : tensor<2x4xf32>
+  %1 = linalg.fill ins(%one : f32) outs(%0 : tensor<2x4xf32>) -> tensor<2x4xf32>
+  %y = call @ones_matmul_0(%1) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %z = call @ones_matmul_0(%1) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %y, %z, %twos : tensor<2x4xf32>, tensor<2x4xf32>, tensor<3xf32>
+}

@@ -113,6 +113,24 @@ func.func @accepted(%a: tensor<8x4xf16>, %b: tensor<6x8xf16>, %c: tensor<4x6xf32
 
 // -----
 
+// Sums that start from a constant start from it in their new order.
+//
+// CHECK-LABEL: func.func @heads_behind(
+// CHECK: %[[zeros:.+]] = arith.constant dense<0.000000e+00> : tensor<2x6x8xf32>
+// CHECK: %[[sums:.+]] = linalg.generic {{.*}} outs(%[[zeros]] : tensor<2x6x8xf32>)
+// CHECK: linalg.transpose ins(%[[sums]] : {{.*}}) outs({{.*}} : tensor<6x2x8xf32>) permutation = [1, 0, 2]
+#w = affine_map<(h, s, d, t) -> (h, s, t)>
+#v = affine_map<(h, s, d, t) -> (h, t, d)>
+#o = affine_map<(h, s, d, t) -> (s, h, d)>
+func.func @heads_behind(%w: tensor<2x6x4xf16>, %v: tensor<2x4x8xf16>) -> tensor<6x2x8xf32> {
+  %zeros = arith.constant dense<0.0> : tensor<6x2x8xf32>
+  %r = linalg.contract indexing_maps = [#w, #v, #o] ins(%w, %v : tensor<2x6x4xf16>, tensor<2x4x8xf16>)
+    outs(%zeros : tensor<6x2x8xf32>) -> tensor<6x2x8xf32>
+  return %r : tensor<6x2x8xf32>
+}
+
+// -----
+
 // In place: the kernel of the matmul reads w, whose rows stay whole. The smaller x would be transposed by a kernel.
 //
 // IN-PLACE-LABEL: func.func @larger_operand(

@@ -48,6 +48,28 @@ func.func private @g(memref<128xf32>, memref<128xf32>, memref<128xf32>)
 
 // -----
 
+// The calls of a group are one launch: what one of them reads is apart from what another one writes.
+// CHECK-LABEL: func.func @group(
+// CHECK: memref.alloc() {workspace} : memref<2048xi8>
+func.func @group(%x: memref<128xf32>, %y: memref<128xf32>) {
+  %a = memref.alloc() : memref<128xf32>
+  call @f(%x, %a) : (memref<128xf32>, memref<128xf32>) -> ()
+  %b = memref.alloc() : memref<128xf32>
+  call @f(%x, %b) : (memref<128xf32>, memref<128xf32>) -> ()
+  %c = memref.alloc() : memref<128xf32>
+  call @first(%a, %c) : (memref<128xf32>, memref<128xf32>) -> ()
+  %d = memref.alloc() : memref<128xf32>
+  call @second(%b, %d) : (memref<128xf32>, memref<128xf32>) -> ()
+  call @g(%c, %d, %y) : (memref<128xf32>, memref<128xf32>, memref<128xf32>) -> ()
+  return
+}
+func.func private @f(memref<128xf32>, memref<128xf32>)
+func.func private @first(memref<128xf32>, memref<128xf32>) attributes {group = 0 : i64}
+func.func private @second(memref<128xf32>, memref<128xf32>) attributes {group = 0 : i64}
+func.func private @g(memref<128xf32>, memref<128xf32>, memref<128xf32>)
+
+// -----
+
 func.func @other_use(%x: memref<100xf32>) {
   %a = memref.alloc() : memref<100xf32>
   // expected-error@+1 {{tc.plan_workspace: 'memref.subview' of a buffer of the function; accepted: calls and copies}}
@@ -68,9 +90,9 @@ func.func private @f(memref<?xf32>)
 // -----
 
 func.func @unknown_type(%x: memref<100xf32>) {
-  // expected-error@+1 {{tc.plan_workspace: a value of i16 between kernels; accepted element types: f16, bf16, f32}}
-  %a = memref.alloc() : memref<100xi16>
-  call @f(%a) : (memref<100xi16>) -> ()
+  // expected-error@+1 {{tc.plan_workspace: a value of i24 between kernels; accepted element types: f16, bf16, f32}}
+  %a = memref.alloc() : memref<100xi24>
+  call @f(%a) : (memref<100xi24>) -> ()
   return
 }
-func.func private @f(memref<100xi16>)
+func.func private @f(memref<100xi24>)

@@ -1,12 +1,12 @@
-// The producer's thread prefetches the boxes of the larger matrix that the first k steps of its first tile load. The
-// next kernel may begin behind the last load.
+// The producer's thread prefetches the boxes of the larger matrix that the first k steps of its first tile load. If
+// the next kernel could begin before the block waits, it may begin behind the last load.
 //
 // RUN: %stepladder-opt %s --pipeline wgmma --set prefetch_steps=4 --step prefetch_to_l2 --split-input-file \
 // RUN:   --verify-diagnostics | FileCheck %s
 
 // Persistent blocks: one tile of the loop over tiles, and four steps of k, or as many as there are.
 // CHECK-LABEL: func.func @persistent(
-// CHECK: [[b_map:%.+]] = nvgpu.tma.create.descriptor {{.*}} box[%c64, %c64] : memref<*xbf16> -> <tensor = memref<64x64xbf16
+// CHECK: [[b_map:%.+]] = nvgpu.tma.create.descriptor {{.*}} box[%c64, %c64] {read_once} : memref<*xbf16> -> <tensor = memref<64x64xbf16
 // CHECK: gpu.barrier
 // CHECK-NEXT: [[thread:%.+]] = gpu.thread_id x
 // CHECK-NEXT: [[leads:%.+]] = arith.cmpi eq, [[thread]], %c128
@@ -81,6 +81,7 @@ func.func @persistent(%A: memref<16x512xbf16>, %B: memref<512x512xbf16>, %block:
 
 // Matrices of the same size, and one step of k: both are prefetched, without a loop.
 // CHECK-LABEL: func.func @one_step(
+// CHECK-NOT: read_once
 // CHECK: scf.if
 // CHECK-NOT: scf.for
 // CHECK: nvvm.cp.async.bulk.tensor.prefetch
@@ -118,6 +119,57 @@ func.func @one_step(%A: memref<64x64xbf16>, %B: memref<64x64xbf16>) {
     scf.if %leads {
       nvgpu.mbarrier.arrive.expect_tx %full[%c0], %bytes : !barriers
       nvgpu.tma.async.load %a_map[%c0, %c0], %full[%c0] to %a : !map, !barriers -> memref<64x64xbf16, #space>
+      nvgpu.tma.async.load %b_map[%c0, %c0], %full[%c0] to %b : !map, !barriers -> memref<64x64xbf16, #space>
+    }
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+// A block that waits first lets the next kernel begin where it did. Its producer initializes the mbarriers, and
+// prefetches before it waits for other threads.
+// CHECK-LABEL: func.func @waits_first(
+// CHECK: gpu.launch
+// CHECK: [[leads:%.+]] = arith.cmpi eq, %{{.+}}, %c128
+// CHECK: scf.if [[leads]] {
+// CHECK-NEXT: nvgpu.mbarrier.init
+// CHECK-NOT: gpu.barrier
+// CHECK: nvvm.cp.async.bulk.tensor.prefetch
+// CHECK: gpu.barrier
+// CHECK-NEXT: nvvm.griddepcontrol wait
+// CHECK-NEXT: nvvm.griddepcontrol launch_dependents
+// CHECK-NOT: nvvm.griddepcontrol
+// CHECK: // -----
+#space = #gpu.address_space<workgroup>
+!barriers = !nvgpu.mbarrier.group<memorySpace = #space>
+!map = !nvgpu.tensormap.descriptor<tensor = memref<64x64xbf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero,
+                                   interleave = none>
+func.func @waits_first(%B: memref<64x64xbf16>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %c256 = arith.constant 256 : index
+  %bytes = arith.constant 8192 : index
+  %any_b = memref.cast %B : memref<64x64xbf16> to memref<*xbf16>
+  %b_map = nvgpu.tma.create.descriptor %any_b box[%c64, %c64] : memref<*xbf16> -> !map
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c256, %sy = %c1, %sz = %c1) {
+    %b = memref.alloc() {operand_b} : memref<64x64xbf16, #space>
+    %full = nvgpu.mbarrier.create -> !barriers
+    %thread = gpu.thread_id x
+    %is_first = arith.cmpi eq, %thread, %c0 : index
+    scf.if %is_first {
+      nvgpu.mbarrier.init %full[%c0], %c1 : !barriers
+    }
+    gpu.barrier
+    nvvm.griddepcontrol wait
+    nvvm.griddepcontrol launch_dependents
+    %leads = arith.cmpi eq, %thread, %c128 : index
+    scf.if %leads {
+      nvgpu.mbarrier.arrive.expect_tx %full[%c0], %bytes : !barriers
       nvgpu.tma.async.load %b_map[%c0, %c0], %full[%c0] to %b : !map, !barriers -> memref<64x64xbf16, #space>
     }
     gpu.terminator

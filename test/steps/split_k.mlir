@@ -288,6 +288,76 @@ func.func @rounded_edges(%a: memref<64x64xf16, #space>, %b: memref<64x32xf16, #s
 
 // -----
 
+// A bias is read before the blocks wait for each other, at the last row and column for what is beyond the edges, and C
+// after that.
+// CHECK-LABEL: func.func @bias(
+// CHECK: linalg.copy
+// CHECK: [[thread:%.+]] = gpu.thread_id x
+// CHECK: arith.minui %{{.*}}, %c511
+// CHECK: [[last:%.+]] = arith.subi %columns, %c4
+// CHECK: [[place:%.+]] = arith.minui %{{.*}}, [[last]]
+// CHECK-NEXT: [[b:%.+]] = vector.load %{{.*}}{{\[}}[[place]]] {alignment = 8 : i64} : {{.*}} vector<4xf16>
+// CHECK-COUNT-1: vector.load
+// CHECK-NEXT: nvvm.cluster.arrive
+// CHECK-NEXT: nvvm.cluster.wait
+// CHECK-NOT: {{scf.for|vector.load}}
+// CHECK-COUNT-3: llvm.load
+// CHECK: arith.extf [[b]] : vector<4xf16> to vector<4xf32>
+// CHECK: vector.store
+// CHECK: arith.cmpi ult, %{{.*}}, %c176
+// CHECK-NOT: vector.load
+// CHECK: vector.store
+// CHECK-NOT: vector.store
+// CHECK: nvvm.cluster.arrive
+
+// Two pairs of a vector in fragment order.
+// MEMORY-LABEL: func.func @bias(
+// MEMORY-COUNT-4: vector.load %{{.*}} {alignment = 4 : i64} : {{.*}} vector<2xf16>
+// MEMORY: nvvm.barrier
+// MEMORY-NOT: vector<2xf16>, vector<2xf16>
+// MEMORY-COUNT-4: vector.store %{{.*}} : {{.*}} vector<2xf16>
+#space = #gpu.address_space<workgroup>
+#same = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (j)>
+#c_view = strided<[100, 1], offset: ?>
+func.func @bias(%a: memref<64x64xf16, #space>, %b: memref<64x32xf16, #space>, %C: memref<60x100xf16>,
+                %d: memref<100xf16>, %rows: index, %columns: index) {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c64 = arith.constant 64 : index
+  %c512 = arith.constant 512 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c4, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %x = gpu.block_id x
+    %j = affine.apply affine_map<()[s0] -> (s0 * 32)>()[%x]
+    %c = memref.subview %C[0, %j] [%rows, %columns] [1, 1] : memref<60x100xf16> to memref<?x?xf16, #c_view>
+    %bias = memref.subview %d[%j] [%columns] [1] : memref<100xf16> to memref<?xf16, strided<[1], offset: ?>>
+    %sums = memref.alloc() {operand_c} : memref<64x32xf32, #space>
+    linalg.fill ins(%zero : f32) outs(%sums : memref<64x32xf32, #space>)
+    scf.for %k = %c0 to %c512 step %c64 {
+      linalg.matmul ins(%a, %b : memref<64x64xf16, #space>, memref<64x32xf16, #space>)
+          outs(%sums : memref<64x32xf32, #space>)
+    }
+    %inside = memref.subview %sums[0, 0] [%rows, %columns] [1, 1]
+        : memref<64x32xf32, #space> to memref<?x?xf32, strided<[32, 1]>, #space>
+    linalg.generic {indexing_maps = [#same, #row, #same], iterator_types = ["parallel", "parallel"]}
+        ins(%inside, %bias : memref<?x?xf32, strided<[32, 1]>, #space>, memref<?xf16, strided<[1], offset: ?>>)
+        outs(%c : memref<?x?xf16, #c_view>) {
+    ^bb0(%sum: f32, %y: f16, %old: f16):
+      %wide = arith.extf %y : f16 to f32
+      %total = arith.addf %sum, %wide : f32
+      %rounded = arith.truncf %total : f32 to f16
+      linalg.yield %rounded : f16
+    }
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
 // A loop that begins at 64 and ends within a step: nine steps, three a part.
 // CHECK-DAG: #[[begin:.+]] = affine_map<()[s0] -> (s0 * 192 + 64)>
 // CHECK-DAG: #[[end:.+]] = affine_map<()[s0] -> (600, s0 * 192 + 256)>

@@ -273,6 +273,34 @@ def _derived_bias(w: Writer, x: str) -> str:
     return w.named("add", x, w.broadcast(doubled, 0))
 
 
+def _where(w: Writer, x: str) -> str:
+    """Two selections by one mask of the product."""
+    mask = w.unary(x, f"%r = arith.cmpf ogt, %x0, {w.number(0)} : {w.sums}", type_="i1")
+    return _selected(w, mask, _selected(w, mask, x, w.filled(0.5)), w.named("tanh", x))
+
+
+def _where_of_bias(w: Writer, x: str) -> str:
+    """A selection by a mask of a vector."""
+    bias, zero, vector = w.argument(f"{w.n}x{w.sums}"), w.number(0), "affine_map<(j) -> (j)>"
+    mask = w.line(
+        f'linalg.generic {{indexing_maps = [{vector}, {vector}], iterator_types = ["parallel"]}}\n'
+        f"      ins({bias} : tensor<{w.n}x{w.sums}>) outs({w.empty('i1', str(w.n))} : tensor<{w.n}xi1>) {{\n"
+        f"    ^bb0(%x0: {w.sums}, %out: i1):\n      %r = arith.cmpf ogt, %x0, {zero} : {w.sums}\n"
+        f"      linalg.yield %r : i1\n    }} -> tensor<{w.n}xi1>"
+    )
+    rows = w.line(
+        f"linalg.broadcast ins({mask} : tensor<{w.n}xi1>) outs({w.empty('i1')} : {w.tensor('i1')}) dimensions = [0]"
+    )
+    return _selected(w, rows, x, w.filled(0.5))
+
+
+def _selected(w: Writer, mask: str, x: str, y: str) -> str:
+    return w.line(
+        f"linalg.select ins({mask}, {x}, {y} : {w.tensor('i1')}, {w.tensor()}, {w.tensor()}) "
+        f"outs({w.empty()} : {w.tensor()}) -> {w.tensor()}"
+    )
+
+
 # What follows the product, by name: a function of the writer and the product, which returns the result.
 KINDS = {
     "relu": _relu,
@@ -306,6 +334,8 @@ KINDS = {
     "operand_used_twice": _used_twice,
     "diamond": _diamond,
     "derived_bias": _derived_bias,
+    "where": _where,
+    "where_of_bias": _where_of_bias,
     "copy_of_relu": lambda w, x: w.line(
         f"linalg.copy ins({_relu(w, x)} : {w.tensor()}) outs({w.empty()} : {w.tensor()}) -> {w.tensor()}"
     ),
@@ -319,11 +349,23 @@ def payload(kind: str, m: int, n: int, k: int, **types: str) -> str:
 
 
 # Steps of random chains: functions of a matrix that stay in range for values of a few units.
-_STEPS = ("relu", "leaky_relu", "gelu_tanh", "gelu_erf", "silu", "tanh", "scale", "clamp", "casts", "abs_by_map")
+_STEPS = (
+    "relu",
+    "leaky_relu",
+    "gelu_tanh",
+    "gelu_erf",
+    "silu",
+    "tanh",
+    "scale",
+    "clamp",
+    "casts",
+    "abs_by_map",
+    "where",
+)
 _WITH_OPERANDS = (
     *("row_bias", "row_bias_f16", "row_bias_of_one_row", "column_bias", "broadcast_bias", "broadcast_column_bias"),
     *("add_matrix", "add_matrix_bf16", "add_transposed_matrix", "multiply_matrix", "scale_of_one_element"),
-    *("diamond", "derived_bias"),
+    *("diamond", "derived_bias", "where_of_bias"),
 )
 
 
@@ -334,66 +376,3 @@ def random_chain(writer: Writer, drawn: random.Random) -> str:
         full = len(writer.arguments) >= 7
         value = KINDS[drawn.choice(_STEPS if full else drawn.choice([_STEPS, _WITH_OPERANDS]))](writer, value)
     return value
-
-
-def results_payload(m: int, n: int, k: int, types: list[str], *, batch: int | None = None, same: bool = False) -> str:
-    """Returns a payload that returns several results of one product.
-
-    Args:
-        m, n, k: extents.
-        types: of the results: the biased sums, and activations of them.
-        batch: of a batch.
-        same: whether the sums are returned in the place of each activation.
-    """
-    functions = ("", "arith.maximumf %x, %zero", "math.tanh %x", "math.absf %x", "math.exp2 %x")
-    outer = [] if batch is None else [batch]
-
-    def tensor(*shape: int | str) -> str:
-        return f"tensor<{'x'.join(map(str, [*outer, *shape]))}>"
-
-    loops = "b, i, j" if outer else "i, j"
-    wide = tensor(m, n, "f32")
-    parallel = ", ".join(['"parallel"'] * (len(outer) + 2))
-    name = "batch_matmul" if outer else "matmul"
-    lines = []
-
-    def elementwise(result: str, value: str, stored: str, body: list[str], more: tuple[str, str, str] | None) -> None:
-        maps = ["#id", *([more[2]] if more else []), "#id"]
-        operands = f"{value}, {more[0]} : {wide}, {more[1]}" if more else f"{value} : {wide}"
-        arguments = ["%x: f32", *(["%d: f32"] if more else []), f"%o: {stored}"]
-        rounds = [] if stored == "f32" else [f"%t = arith.truncf %v : f32 to {stored}"]
-        lines.extend(
-            [
-                f"%e{result} = tensor.empty() : {tensor(m, n, stored)}",
-                f"%{result} = linalg.generic {{indexing_maps = [{', '.join(maps)}], iterator_types = [{parallel}]}}",
-                f"    ins({operands}) outs(%e{result} : {tensor(m, n, stored)}) {{",
-                f"^bb0({', '.join(arguments)}):",
-                *body,
-                *rounds,
-                f"linalg.yield {'%t' if rounds else '%v'} : {stored}",
-                f"}} -> {tensor(m, n, stored)}",
-            ]
-        )
-
-    elementwise("sums", "%p", "f32", ["%v = arith.addf %x, %d : f32"], ("%bias", f"tensor<{n}xf32>", "#row"))
-    returned = []
-    for number, stored in enumerate(types):
-        if (number == 0 and stored == "f32") or same:
-            returned.append("%sums")
-            continue
-        function = functions[number] or "arith.addf %x, %zero"
-        elementwise(f"r{number}", "%sums", stored, [f"%v = {function} : f32"], None)
-        returned.append(f"%r{number}")
-    results = ", ".join(tensor(m, n, stored) for stored in types)
-    inside = "\n  ".join(lines)
-    return f"""#id = affine_map<({loops}) -> ({loops})>
-#row = affine_map<({loops}) -> (j)>
-func.func @matmul(%A: {tensor(m, k, "f16")}, %B: {tensor(k, n, "f16")}, %bias: tensor<{n}xf32>) -> ({results}) {{
-  %zero = arith.constant 0.0 : f32
-  %e = tensor.empty() : {wide}
-  %z = linalg.fill ins(%zero : f32) outs(%e : {wide}) -> {wide}
-  %p = linalg.{name} ins(%A, %B : {tensor(m, k, "f16")}, {tensor(k, n, "f16")}) outs(%z : {wide}) -> {wide}
-  {inside}
-  return {", ".join(returned)} : {results}
-}}
-"""

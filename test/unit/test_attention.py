@@ -153,6 +153,7 @@ def test_numbers(element: str, depth: int, mask: str, math: str, tmp_path: Path)
     )
     (launch,) = function.manifest.launches
     assert launch.stage == "f_attention_0" and launch.kernel.dynamic_shared_memory > 48 * 1024
+    assert launch.kernel.flops == 2 * 2 * (2 * queries * keys * depth)
     function.save(str(tmp_path / "attention.bundle"))
     (kept,) = stepladder.load(str(tmp_path / "attention.bundle"), device="emulator").manifest.launches
     assert kept == launch

@@ -15,7 +15,9 @@ from stepladder.pipeline.cost_model.constants import (
     CONSTANTS,
     EARLY,
     EARLY_FEW,
+    EARLY_FEW_TWO,
     EARLY_MORE,
+    EARLY_MORE_TWO,
     EARLY_PAIRS,
     WAITING,
     WAITING_CONSTANTS,
@@ -305,7 +307,7 @@ def test_files_of_gpus_have_every_constant_within_its_range() -> None:
             assert set(card.constants[family]) == set(CONSTANTS[family])
             for name, value in card.constants[family].items():
                 assert CONSTANTS[family][name].least <= value <= CONSTANTS[family][name].most, (key, name)
-        for group in (EARLY_FEW, EARLY_MORE, EARLY_PAIRS, WAITING):
+        for group in (EARLY_FEW, EARLY_FEW_TWO, EARLY_MORE, EARLY_MORE_TWO, EARLY_PAIRS, WAITING):
             known = WAITING_CONSTANTS if group == WAITING else EARLY
             assert set(card.early_weights[group]) == set(known)
             for name, value in card.early_weights[group].items():

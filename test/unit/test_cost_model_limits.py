@@ -285,6 +285,26 @@ def test_pairs_of_few_rows_take_even_waves_of_tiles() -> None:
             assert [first[name] for name in ("block_n", "block_k", "schedule")] == [wide, 128, "cooperative"]
 
 
+def test_kernels_that_wait_prefetch_weights() -> None:
+    """As many k steps as 72 KiB, of tiles of 48 columns of two matrices, and of 72 rows, by persistent blocks; also if
+    all knobs but the prefetches are given, and none of kernels that load early."""
+    space = pipeline_space("wgmma")
+    pair = {**facts_of("wgmma", 1, 18944, 3584, c_type="f16"), "b_layout": "column", "products": 2}
+    single = {**facts_of("wgmma", 18944, 1, 3584, c_type="f16"), "b_layout": "column", "c_layout": "column"}
+    for facts, swaps, steps in ((pair, False, 3), (single, True, 4)):
+        ranked = ranking.rank(space, facts, False, H200, {"swap_operands": swaps, "early_weights": False})
+        assert ranked is not None
+        found = ranked.first(1)[0].knobs
+        assert (found["prefetch_steps"], found["persistent_blocks"]) == (steps, 132)
+        given = {name: value for name, value in found.items() if name != "prefetch_steps"}
+        same = ranking.rank(space, facts, False, H200, {"swap_operands": swaps, "early_weights": False, **given})
+        assert same is not None
+        assert same.first(1)[0].knobs["prefetch_steps"] == steps
+        early = ranking.rank(space, facts, False, H200, {"swap_operands": swaps})
+        assert early is not None
+        assert early.first(1)[0].knobs.get("prefetch_steps", 0) == 0
+
+
 def test_weights_are_loaded_faster_by_one_block_of_a_pair_of_multiprocessors() -> None:
     """Blocks of the same work: 64 of them and 80, which take turns on 14 pairs."""
     tile = {"block_m": [64.0], "block_n": [16.0], "block_k": [128.0], "stages": [11.0]}

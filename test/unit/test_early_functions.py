@@ -8,6 +8,7 @@ import pytest
 
 from stepladder.emulator.functions import EmulatedFunction
 from stepladder.runtime.bundle import FunctionBundle, PlainCode
+from stepladder.runtime.overlap import triggers_late
 from stepladder.verify.function_check import check_function, error_of_matmuls, random_inputs
 from weight_functions import EARLY, bundle_of, chain, gated, projections
 
@@ -44,6 +45,8 @@ def test_what_is_chosen(weights: Sequence[int | str], promised: bool, early: lis
         if loads_early:
             kinds = {bundle.manifest.buffers[number].kind for role, number in launch.operands.items() if role == "b"}
             assert kinds == {"argument"}
+    # The next kernel may load early whatever precedes the function, and each may start while that ends.
+    assert all(triggers_late(code.ptx) for code in bundle.kernels.values())
     # Equal matmuls that may and may not load early are two kernels, others one.
     kernels = {launch.folder for launch in bundle.manifest.launches}
     assert len(kernels) == len(set(map(str, early)))

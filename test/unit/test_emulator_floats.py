@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from conftest import examples
 from emulator_ops import COMPARE, FORMATS, bits, everywhere, same
+from stepladder.runtime.errors import StepladderError
 
 # Floating-point numbers.
 
@@ -96,6 +97,11 @@ def test_rounding_at_the_ends() -> None:
         everywhere("arith.extf {}", "bf16", "f32", np.array([1.5, np.nan], FORMATS["bf16"])),
         np.array([1.5, np.nan], np.float32),
     )
+
+
+def test_other_roundings_than_to_nearest_are_refused() -> None:
+    with pytest.raises(StepladderError, match="with another rounding than to nearest"):
+        everywhere("arith.truncf {} toward_zero", "f32", "f16", np.array([1.5], np.float32))
 
 
 SPECIAL = np.array(list(itertools.product([-np.inf, -1.5, -0.0, 0.0, 1.0, np.inf, np.nan], repeat=2)))

@@ -271,7 +271,16 @@ def changed(before: str, after: str, kind: str = "row_bias") -> str:
     return text.replace(before, after)
 
 
+def _returned_mask() -> str:
+    writer = Writer(64, 64, 64)
+    zero = writer.number(0)
+    mask = writer.unary(writer.product(), f"%r = arith.cmpf ogt, %x0, {zero} : f32", type_="i1")
+    writer.sums = writer.stored = "i1"
+    return writer.text(mask)
+
+
 REFUSED = {
+    "mask": (_returned_mask(), "element types may be"),
     "index": (
         changed("%r = arith.addf %x0, %x1 : f32", "%i = linalg.index 0 : index\n %r = arith.addf %x0, %x1 : f32"),
         "'linalg.index' in linalg.generic",

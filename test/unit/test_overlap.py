@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from stepladder.runtime.overlap import Access, overlapping
+from stepladder.runtime.overlap import Access, overlapping, triggers_late
 
 WEIGHTS, OTHER = range(64), range(128, 192)
 PLAIN = Access((OTHER,))
@@ -104,3 +104,18 @@ def test_every_short_sequence() -> None:
         for place, kernel in enumerate(kernels):
             if not found[place] and (kernel.waits or kernel.is_early):
                 assert not is_safe(kernels, [*found[:place], True, *found[place + 1 :]]), (kernels, found, place)
+
+
+@pytest.mark.parametrize(
+    "kinds, is_late",
+    [
+        (["wait", "launch_dependents"], True),
+        (["wait", "launch_dependents"] * 2, True),  # of two bodies in one kernel
+        (["launch_dependents", "wait"], False),
+        (["wait", "launch_dependents", "launch_dependents", "wait"], False),
+        (["wait"], False),
+        ([], False),
+    ],
+)
+def test_when_a_kernel_lets_the_next_one_start(kinds: list[str], is_late: bool) -> None:
+    assert triggers_late("".join(f"\tgriddepcontrol.{kind};\n" for kind in kinds)) == is_late

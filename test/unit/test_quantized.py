@@ -21,7 +21,6 @@ from stepladder.payload.matmul import find_matmul
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.functions import pipeline_file
 from stepladder.pipeline.request import Request
-from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.reference import Program
 from stepladder.verify import arrays
 from stepladder.verify.error_propagation import BoundedEvaluation
@@ -103,10 +102,16 @@ def test_zero_points_that_ops_before_the_product_subtract(zero: str, axes: str, 
 
 
 def test_what_differs_along_k_is_no_zero_point() -> None:
-    """The op stays, and no matrix unit multiplies i32."""
+    """The op stays, and the digits of its numbers of i32 are multiplied."""
     text = SEPARATE.replace("ZERO", "40xi8").replace("AXES", "i")
-    with pytest.raises(StepladderError, match="A must be of f16"):
-        stepladder.compile(text, target="sm_80", pipeline="mma_sync", device="emulator")
+    with mlir_context():
+        assert find_matmul(parse_payload(text, "separate.mlir")).problem.a_type == "i32"
+    function = stepladder.compile(text, target="sm_80", pipeline="mma_sync", device="emulator")
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((24, 40), (16, 40)))
+    x, y = rng.integers(-300, 300, 24).astype(np.int32), rng.integers(-128, 128, 40).astype(np.int8)
+    wide = b.view(np.uint8).T.astype(np.int32) - y[:, None]
+    np.testing.assert_array_equal(function(a, b, x, y), (a - x[:, None]) @ wide)
 
 
 NAMED = """func.func @f(%A: tensor<4x8xi8>, %B: tensor<8x4xi8>) -> tensor<4x4xi32> {

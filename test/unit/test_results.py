@@ -12,8 +12,8 @@ import pytest
 
 import stepladder
 from combinations import sample
-from epilogue_payloads import results_payload
 from refused import refusal
+from results_payloads import results_payload
 from stepladder.cli.main import main
 from stepladder.payload.matmul import find_matmul
 from stepladder.pipeline.context import mlir_context, parse_payload

@@ -31,6 +31,7 @@ module attributes {transform.with_named_sequence} {
       : (!transform.any_op) -> !transform.any_op
     transform.include @decompose_ops failures(propagate) (%unrolled) : (!transform.any_op) -> ()
     transform.include @widen_operands failures(propagate) (%unrolled) : (!transform.any_op) -> ()
+    transform.include @split_integers failures(propagate) (%unrolled) : (!transform.any_op) -> ()
     transform.tune.alternatives<"absorb_transposes"> selected_region = 0
         attributes {knobs = {selected_region_attr = "in_place"}} {
     }, {

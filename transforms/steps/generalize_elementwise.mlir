@@ -14,11 +14,11 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @generalize_elementwise(%root: !transform.any_op {transform.readonly}) {
     %named = transform.structured.match ops{[
-        "linalg.abs", "linalg.add", "linalg.broadcast", "linalg.ceil", "linalg.copy", "linalg.div", "linalg.dot",
-        "linalg.elementwise", "linalg.erf", "linalg.exp", "linalg.floor", "linalg.log", "linalg.map", "linalg.max",
-        "linalg.min", "linalg.mul", "linalg.negf", "linalg.powf", "linalg.reciprocal", "linalg.reduce", "linalg.round",
-        "linalg.rsqrt", "linalg.select", "linalg.sqrt", "linalg.square", "linalg.sub", "linalg.tanh",
-        "linalg.transpose"
+        "linalg.abs", "linalg.add", "linalg.broadcast", "linalg.ceil", "linalg.copy", "linalg.div",
+        "linalg.div_unsigned", "linalg.dot", "linalg.elementwise", "linalg.erf", "linalg.exp", "linalg.floor",
+        "linalg.log", "linalg.map", "linalg.max", "linalg.min", "linalg.mul", "linalg.negf", "linalg.powf",
+        "linalg.reciprocal", "linalg.reduce", "linalg.round", "linalg.rsqrt", "linalg.select", "linalg.sqrt",
+        "linalg.square", "linalg.sub", "linalg.tanh", "linalg.transpose"
       ]} in %root : (!transform.any_op) -> !transform.any_op
     %generic = transform.structured.generalize %named : (!transform.any_op) -> !transform.any_op
     transform.yield

@@ -6,6 +6,7 @@ import importlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import overload
 
 from stepladder.api import building, signature
 from stepladder.api.building import AUTO, Built, BuiltFunction, Job
@@ -17,6 +18,44 @@ from stepladder.api.options import check_options
 from stepladder.api.spec import MatmulSpec
 from stepladder.api.views import torch_module
 from stepladder.runtime.bundle import FunctionBundle, read_any
+
+
+@overload
+def compile(
+    source: MatmulSpec,
+    example_inputs: None = None,
+    *,
+    example_kwargs: None = None,
+    dynamic_shapes: None = None,
+    bind: None = None,
+    pipeline: str | os.PathLike[str] = AUTO,
+    target: str = AUTO,
+    device: Device = "auto",
+    function: str | None = None,
+    without: Sequence[str] = (),
+    plugins: Sequence[str | os.PathLike[str]] = (),
+    constant_weights: bool = False,
+    **knobs: str | int,
+) -> Kernel: ...
+
+
+@overload
+def compile(
+    source: object,
+    example_inputs: Sequence[object] | None = None,
+    *,
+    example_kwargs: Mapping[str, object] | None = None,
+    dynamic_shapes: object = None,
+    bind: Mapping[str, int] | None = None,
+    pipeline: str | os.PathLike[str] = AUTO,
+    target: str = AUTO,
+    device: Device = "auto",
+    function: str | None = None,
+    without: Sequence[str] = (),
+    plugins: Sequence[str | os.PathLike[str]] = (),
+    constant_weights: bool = False,
+    **knobs: str | int,
+) -> Kernel | Function | ByShape: ...
 
 
 def compile(

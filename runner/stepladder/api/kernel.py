@@ -208,12 +208,14 @@ class Kernel:
         handle = None if stream is None else stream_of(stream)
         views = self._input_views(arrays, handle)
         seen = []
-        like = self.signature.memory(views)[0]
+        memory = self.signature.memory(views)
         for item, array in zip(results, given):
             if array is None and item.role == "c" and self.signature.reads_out and self.signature.initial is None:
                 raise ArgumentError(f"argument '{item.name}' is missing: the kernel reads what it holds")
             seen.append(
-                empty_like(like, item.type, item.shape, stream) if array is None else view_of(item.name, array, handle)
+                empty_like(_like(memory), item.type, item.shape, stream)
+                if array is None
+                else view_of(item.name, array, handle)
             )
             item.check(seen[-1])
         place = self.signature.c_place
@@ -247,13 +249,13 @@ class Kernel:
                 GPU for a kernel of the emulator.
         """
         memory = self.signature.memory(views)
-        device = device_of([*memory, *further, *(() if out is None else (out,))])
+        device = device_of([*memory, *further, _like(memory) if out is None else out])
         wanted = self.signature.out
         is_new = out is None
         if out is None:
             if self.signature.reads_out and self.signature.initial is None:
                 raise ArgumentError("argument 'out' is missing: the kernel adds the product to what it holds")
-            out = empty_like(memory[0], wanted.type, wanted.shape if shape is None else shape, stream)
+            out = empty_like(_like(memory), wanted.type, wanted.shape if shape is None else shape, stream)
         self.signature.check_overlap(views, out, further)
         if device is None:
             if self.device != EMULATOR:
@@ -355,6 +357,13 @@ def _buffer(view: View, shape: tuple[int, ...]) -> np.ndarray:
     array = array[tuple(slice(0, 1) if stride == 0 else slice(None) for stride in view.strides)]
     order = sorted(range(array.ndim), key=lambda axis: -view.strides[axis] if array.shape[axis] > 1 else 0)
     return array.transpose(order).reshape(shape)
+
+
+def _like(views: Sequence[View]) -> View:
+    """Returns the array that a new one is of the library of."""
+    if not views:
+        raise ArgumentError("argument 'out' is missing, and there is no argument to tell its library from")
+    return views[0]
 
 
 def device_of(views: Sequence[View]) -> int | None:

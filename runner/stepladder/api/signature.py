@@ -202,6 +202,8 @@ def of_bundle(bundle: Bundle) -> Signature:
     problem = bundle.manifest.problem
     numbers = {role for role in problem.epilogue_roles if problem.operand(role).by_value}
     constants = {item.role for item in bundle.manifest.all_arguments if item.data is not None}
+    if problem.b_is_a and "a" in constants:
+        constants.add("ab")
     accumulates = bundle.manifest.problem.accumulate
     roles = bundle.manifest.problem.result_roles
     inputs: list[Parameter] = []

@@ -11,6 +11,7 @@ from typing import Any
 import torch  # pyright: ignore[reportMissingImports]
 from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImports]
 
+from stepladder.api import torch_transforms
 from stepladder.runtime.errors import StepladderError
 
 COMPLEX = (torch.complex32, torch.complex64, torch.complex128)
@@ -143,6 +144,10 @@ def _is_equal(x: Any, y: Any) -> torch.Tensor:  # noqa: ANN401
     return (x.real == y.real) & (x.imaginary == y.imaginary)
 
 
+def _parts(x: Any) -> torch_transforms.Parts:  # noqa: ANN401
+    return (x.real, x.imaginary) if isinstance(x, _Pair) else (x, None)
+
+
 _aten = torch.ops.aten
 # By name: an underscore begins the names of ATen's ops without a function of PyTorch.
 _NAMED = {
@@ -150,6 +155,9 @@ _NAMED = {
     "_conj_physical": lambda x: x.conjugate,
     "_to_copy": _cast,
     "_assert_tensor_metadata": lambda *_, **__: None,
+    "_fft_c2c": lambda x, *rest: _Pair(*torch_transforms.of_complex(_parts(x), *rest)),
+    "_fft_r2c": lambda x, *rest: _Pair(*torch_transforms.of_real(x, *rest)),
+    "_fft_c2r": lambda x, *rest: torch_transforms.to_real(_parts(x), *rest),
 }
 _OPS: dict[Any, Callable[..., Any]] = {
     **{getattr(_aten, name).default: function for name, function in _NAMED.items()},
@@ -180,6 +188,11 @@ _OPS: dict[Any, Callable[..., Any]] = {
     **dict.fromkeys((_aten.eq.Tensor, _aten.eq.Scalar), _is_equal),
     **dict.fromkeys((_aten.ne.Tensor, _aten.ne.Scalar), lambda x, y: ~_is_equal(x, y)),
 }
+# Ops that make complex numbers of real ones.
+_MAKERS = (
+    *(_aten.complex.default, _aten.view_as_complex.default, _aten.polar.default),
+    getattr(_aten, "_fft_r2c").default,  # noqa: B009
+)
 # Ops of which each part of the result is that of the parts: views, copies, sums.
 _BY_PARTS = frozenset(
     (
@@ -211,11 +224,7 @@ class _Parts(torch.fx.Interpreter):
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:  # noqa: ANN401
         leaves = pytree.tree_leaves((args, kwargs), is_leaf=_is_pair)
         is_made = any(isinstance(item, torch.dtype) and item in COMPLEX for item in leaves)
-        if (
-            not is_made
-            and not any(map(_is_pair, leaves))
-            and target not in (*(_aten.complex.default, _aten.view_as_complex.default, _aten.polar.default),)
-        ):
+        if not is_made and not any(map(_is_pair, leaves)) and target not in _MAKERS:
             return super().call_function(target, args, kwargs)
         if not hasattr(target, "overloadpacket"):  # no op: an element of a tuple
             return target(*args, **kwargs)

@@ -12,12 +12,15 @@ import torch  # pyright: ignore[reportMissingImports]
 
 from stepladder.api import (
     pytorch,
+    torch_counts,
     torch_distances,
     torch_elementwise,
     torch_orders,
     torch_pooling,
     torch_running,
     torch_scatters,
+    torch_special,
+    torch_transforms,
 )
 
 
@@ -183,10 +186,13 @@ TABLE = {
     torch.ops.stepladder.matmul.default: lambda a, b, device="auto": torch.matmul(a, b),
     torch.ops.aten.constant_pad_nd.default: _padded,
     torch.ops.aten.convolution.default: _convolution,
+    **torch_counts.TABLE,
     **torch_distances.TABLE,
     **torch_elementwise.TABLE,
     **torch_orders.TABLE,
     **torch_pooling.TABLE,
     **torch_running.TABLE,
     **torch_scatters.TABLE,
+    **torch_special.TABLE,
+    **torch_transforms.TABLE,
 }

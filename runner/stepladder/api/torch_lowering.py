@@ -14,6 +14,7 @@ import torch  # pyright: ignore[reportMissingImports]
 from torch.export.passes import move_to_device_pass  # pyright: ignore[reportMissingImports]
 
 from stepladder.api.errors import ArgumentError
+from stepladder.api.torch_branches import Selected, has_branches
 from stepladder.api.torch_complex import Reals, is_complex
 from stepladder.api.torch_decompositions import TABLE
 from stepladder.api.torch_extrema import keep_nan
@@ -26,6 +27,11 @@ _FOREIGN = {
     "tm_tensor": "an op that is neither elementwise nor a reduction",
     "ml_program": "random numbers, which kernels do not draw; accepted: a module in eval mode, without dropout",
 }
+# Of PyTorch's refusals of numbers that are not known when a module is exported, and the lines of the user's code.
+_BY_DATA = re.compile(r"guard on data-dependent expression .*\bu\d+|data-dependent (?:branching|value)")
+_PLACES = re.compile(r'File "([^"]+)", line (\d+), in')
+# Ops with graphs that torch-mlir lowers.
+_LOOPS = ("while_loop",)
 # Parts of the names of such ops in PyTorch.
 _ORDERING = ("sort", "scatter", "index_put", "nonzero", "unique", "mode")
 # Of those that end the process where torch-mlir lowers them.
@@ -78,6 +84,9 @@ def exported(module: torch.nn.Module, values: Sequence[torch.Tensor]) -> Any:  #
 
     def traced(module: torch.nn.Module, values: Sequence[torch.Tensor]) -> Any:  # noqa: ANN401
         program = torch.export.export(module, tuple(values), strict=False)
+        if has_branches(program):
+            program = torch.export.export(Selected(program.module()), tuple(values), strict=False)
+        _check_derivatives(program)
         # Ops name the GPU that they are traced on, and PyTorch has kernels of its own for it; torch-mlir knows neither.
         program = move_to_device_pass(program, "cpu")
         return program.run_decompositions({**fx.get_decomposition_table(), **TABLE})
@@ -153,7 +162,23 @@ def _refusing(work: Callable[[], Any], said: Sequence[str]) -> Any:  # noqa: ANN
             named = ", ".join(f"'{name}'" for name in names)
             raise StepladderError(f"the module has {named}, which torch-mlir does not lower to linalg") from error
         what = said[0] if said else first_line(error)
+        if _BY_DATA.search(what):
+            places = _PLACES.findall(str(error))
+            raise StepladderError(
+                "the module has a condition or a number that depends on data, such as `if x.sum() > 0`",
+                location=":".join(places[-1]) if places else None,
+                notes=["accepted: torch.where(condition, x, y), which selects elements"],
+            ) from error
         raise StepladderError(f"the module is not lowered by torch.export and torch-mlir: {what}") from error
+
+
+def _check_derivatives(program: Any) -> None:  # noqa: ANN401
+    """Refuses derivatives of `torch.func`, of which graphs have ops that no pass takes."""
+    if any(getattr(node.target, "__name__", "") == "_unwrap_for_grad" for node in program.graph.nodes):
+        raise StepladderError(
+            "the module has derivatives by torch.func, whose graphs torch.export does not lower",
+            notes=["accepted: functions of tensors; stepladder.pytorch has operators that record gradients"],
+        )
 
 
 def _names(program: Any) -> list[str]:  # noqa: ANN401
@@ -170,6 +195,9 @@ def _check_ops(program: Any) -> None:  # noqa: ANN401
             notes=[_INSTEAD],
         )
     for node in program.graph.nodes:
+        if _is_of_graphs(node.target) and node.target.name() not in _LOOPS:
+            held = node.args[1] if node.target.name() == "with_effects" else node.target.name()
+            raise StepladderError(f"the module has '{held}', which torch-mlir does not lower to linalg")
         if _takes_bytes_as_signed(node):
             raise StepladderError(
                 f"the module has '{node.target}' of elements of uint8, which torch-mlir takes as numbers with signs",
@@ -184,6 +212,11 @@ def _check_ops(program: Any) -> None:  # noqa: ANN401
         if is_complex(node.meta.get("val")):
             what = f"'{node.target}'" if node.op == "call_function" else "an input"
             raise StepladderError(f"the module has complex numbers ({what}), which no kernel computes")
+
+
+def _is_of_graphs(target: Any) -> bool:  # noqa: ANN401
+    """Tells whether an op is one of PyTorch on graphs, such as `torch.cond`."""
+    return any(kind.__name__ == "HigherOrderOperator" for kind in type(target).__mro__)
 
 
 def first_line(error: Exception) -> str:

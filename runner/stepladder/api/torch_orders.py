@@ -35,13 +35,13 @@ def _first(x: torch.Tensor, count: int, dim: int, is_descending: bool) -> tuple[
     """Returns the first elements of the sorted ones along an axis, and their indices."""
     if not x.dim():
         return x.clone(), torch.zeros((), dtype=torch.int64, device=x.device)
-    moved = _checked(x, dim)
+    moved = moved_to_end(x, dim)
     places = torch.arange(count, device=x.device)
     values, indices = _at(moved, _ranks(moved, is_descending), places)
     return values.to(x.dtype).movedim(-1, dim), indices.movedim(-1, dim)
 
 
-def _checked(x: torch.Tensor, dim: int) -> torch.Tensor:
+def moved_to_end(x: torch.Tensor, dim: int) -> torch.Tensor:
     """Returns a tensor with the axis that is sorted at its end; truth values are numbers.
 
     Args:
@@ -117,7 +117,7 @@ def _one(x: torch.Tensor, dim: int, keepdim: bool, place: Callable[[torch.Tensor
     """
     if not x.dim():
         return _first(x, 1, dim, False)
-    moved = _checked(x, dim)
+    moved = moved_to_end(x, dim)
     found = _at(moved, _ranks(moved, False), place(moved))
     values, indices = (item.movedim(-1, dim) if keepdim else item.squeeze(-1) for item in found)
     return values.to(x.dtype), indices

@@ -88,7 +88,13 @@ class Traced(Value):
     def __rpow__(self, other: object) -> NoReturn:
         refuse("a power whose exponent is an array", "accepted: exp2(x), exp(x * log(base))")
 
-    __rfloordiv__, __rmod__ = __floordiv__, __mod__
+    def __divmod__(self, other: object) -> NoReturn:
+        refuse("divmod()", "accepted: floor(x / y)")
+
+    def __round__(self, digits: int | None = None) -> NoReturn:
+        refuse("round()", "accepted: rint(x), which rounds to whole numbers as round() does")
+
+    __rfloordiv__, __rmod__, __rdivmod__ = __floordiv__, __mod__, __divmod__
 
     def __pos__(self) -> Value:
         return self

@@ -30,6 +30,7 @@ _NAMES = {
     "i8": "int8",
     "i32": "int32",
     "i1": "bool",
+    "i16": "int16",
     "i64": "int64",
 }
 _BY_NAME = {name: type_ for type_, name in _NAMES.items()}

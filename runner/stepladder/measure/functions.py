@@ -23,12 +23,13 @@ def flops_of(bundle: FunctionBundle) -> int:
         bundle: of the function.
 
     Returns:
-        Twice the product of each matmul's extents, summed.
+        Twice the product of each matmul's extents, summed; also of what a causal mask hides.
     """
-    problems = []
+    total = 0
     for launch in bundle.manifest.launches:
-        problems += [bundle.matmul(launch).manifest.problem] if launch.kernel is None else launch.grouped
-    return sum(problem.flops for problem in problems)
+        problems = [bundle.matmul(launch).manifest.problem] if launch.kernel is None else launch.grouped
+        total += sum(problem.flops for problem in problems) + (launch.kernel.flops if launch.kernel else 0)
+    return total
 
 
 def bench_function(

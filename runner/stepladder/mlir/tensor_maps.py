@@ -9,6 +9,8 @@ from stepladder.mlir.bindings import ir
 
 # The attribute of an op that creates a descriptor whose tensor a kernel reads before it waits for the kernel before it.
 READ_EARLY = "read_early"
+# The same of the larger operand of a product of few rows, whose elements a kernel reads once each.
+READ_ONCE = "read_once"
 _DESCRIPTOR = re.compile(
     r"memref<([\dx]+)x\w+, 3>, swizzle = (?:swizzle_)?(\w+), l2promo = (?:l2promo_)?(\w+), "
     r"oob = (\w+), interleave = (?:interleave_)?(\w+)>"

@@ -151,6 +151,8 @@ def _places(function: ir.Operation, sizes: Mapping[str, int]) -> dict[tuple[int,
 
 def _places_of_extent(function: ir.Operation, name: str) -> list[tuple[int, int]]:
     """Returns the dimensions of arguments along the loop of an extent, `M` for example, of the one product."""
+    if not any(name in names for names in _LOOPS.values()):
+        raise refuse(function, f"--bind {name}: there is no such name", _ACCEPTED)
     products = [op for op in walk(function, *_LOOPS) if name in _LOOPS[op.name]]
     if len(products) != 1:
         raise refuse(function, f"--bind {name}: {len(products)} products have such an extent", _ACCEPTED)

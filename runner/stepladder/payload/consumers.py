@@ -5,6 +5,7 @@ from __future__ import annotations
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
 from stepladder.mlir.linalg_ops import indexing_maps
+from stepladder.mlir.rounding import rounds_to_nearest
 from stepladder.mlir.traverse import producer
 from stepladder.payload.refusal import refuse
 from stepladder.runtime.element_types import FP8_TYPES
@@ -161,8 +162,14 @@ def check_type(op: ir.Operation, operand: ir.Value) -> None:
         return
     if not ir.ShapedType(type_).has_static_shape:
         raise refuse(op, f"{op.name} takes {type_}; shapes must be static")
-    if str(type_.element_type) not in OPERAND_TYPES:
+    if str(type_.element_type) not in OPERAND_TYPES and not (str(type_.element_type) == "i1" and _is_between(operand)):
         raise refuse(op, f"{op.name} takes {type_}; element types may be {', '.join(OPERAND_TYPES)}")
+
+
+def _is_between(operand: ir.Value) -> bool:
+    """Tells whether an operand is what an elementwise op makes for another one, or the empty tensor that it writes."""
+    source = producer(operand)
+    return source is not None and (source.name == "tensor.empty" or is_consumer(source))
 
 
 def _check_number(op: ir.Operation, number: ir.Value) -> None:
@@ -213,9 +220,8 @@ def check_scalar(inner: ir.Operation, op: ir.Operation) -> None:
             check_fp8(inner)
         elif str(value.type) not in _TYPES:
             raise refuse(inner, f"'{inner.name}' on {value.type}; an epilogue computes on {', '.join(_TYPES)}")
-    mode = inner.attributes.get("roundingmode", None)
-    if inner.name == "arith.truncf" and mode is not None and ir.IntegerAttr(mode).value != 0:
-        raise refuse(inner, "arith.truncf with another rounding than to nearest")
+    if not rounds_to_nearest(inner):
+        raise refuse(inner, f"{inner.name} with another rounding than to nearest")
     check_right(inner)
     if inner.name == "arith.sitofp" and bits_of_name(str(inner.operands[0].type)) == 1:
         raise refuse(inner, "arith.sitofp of i1")

@@ -5,7 +5,16 @@ from __future__ import annotations
 from stepladder.mlir.bindings import ir, passmanager
 from stepladder.mlir.linalg_ops import create_named_op
 from stepladder.mlir.traverse import walk
-from stepladder.payload import lowered_ops, parallel_loops, shape_folding, sliding_windows, sunk_numbers
+from stepladder.payload import (
+    counted_loops,
+    gathers,
+    lowered_ops,
+    parallel_loops,
+    returned_buffers,
+    shape_folding,
+    sliding_windows,
+    sunk_numbers,
+)
 
 _BY_UPSTREAM = ("fpowi", "clampf")
 # Ops that depend on the extents of tensors, and conditions that may.
@@ -25,9 +34,10 @@ def expand(function: ir.Operation) -> None:
     comparisons, a sine and cosine two ops, roundings towards zero those down and up, and magnitudes of integers of
     other than 32 bits the larger of a number and its negative. A sum of products by `math.fma` becomes one of products
     and sums, and `tensor.splat` a `linalg.fill`. Loops of `affine` become those of `scf`, parallel ones sequential
-    (`payload.parallel_loops`), and regions that run anyway, also by conditions on extents, go. Numbers are computed
-    where they are read (`payload.sunk_numbers`), packings and convolutions become views and contractions
-    (`payload.lowered_ops`, `payload.sliding_windows`).
+    (`payload.parallel_loops`), those with a counter bounded (`payload.counted_loops`), and regions that run anyway,
+    also by conditions on extents, go. Numbers are computed where they are read (`payload.sunk_numbers`), packings and
+    convolutions become views and contractions (`payload.lowered_ops`, `payload.sliding_windows`), and gathers linalg
+    ops (`payload.gathers`). Buffers of the caller that a function writes are not returned (`payload.returned_buffers`).
 
     Args:
         function: a function; it is changed where there are such ops.
@@ -40,9 +50,12 @@ def expand(function: ir.Operation) -> None:
         passmanager.PassManager.parse(f"{function.name}(canonicalize)").run(function)
     if _depends_on_extents(function):
         shape_folding.fold(function)
+    returned_buffers.drop(function)
+    counted_loops.make_bounded(function)
     parallel_loops.make_sequential(function)
     sunk_numbers.sink(function)
     lowered_ops.lower(function)
+    gathers.lower(function)
     sliding_windows.gather(function)
     for op in walk(function, "math.trunc"):
         _expand_truncation(op)

@@ -317,6 +317,8 @@ class Flow(Contents):
         """Notes a result, argument or new argument `c`."""
         if content.kind not in (*PRODUCT, Kind.REDUCED):
             raise refuse(op, f"{op.name} takes {content.kind.value}; it must take the result of {self.matmul.name}")
+        if str(ir.ShapedType(value.type).element_type) == "i1":
+            raise refuse(op, f"{op.name} takes {value.type}; element types may be {', '.join(consumers.OPERAND_TYPES)}")
         if value in self.results.values.values():
             raise refuse(op, "a value is stored or returned twice, and each result must be another value")
         if content.argument not in (None, c):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.rounding import rounds_to_nearest
 
 # Casts of A's and B's elements that linalg.matmul has, of numbers with a sign.
 _SIGNED_CASTS = ("arith.extf", "arith.truncf", "arith.extsi", "arith.trunci", "arith.sitofp", "arith.fptosi")
@@ -77,12 +78,7 @@ def _is_elementwise(generic: ir.Operation, *names: str) -> bool:
 
 def _rounds(value: ir.Value, rounding: ir.Operation, end: ir.Operation) -> bool:
     """Tells whether a body ends by rounding a value to nearest, and yields it."""
-    mode = rounding.attributes.get("roundingmode", None)
-    return (
-        rounding.operands[0] == value
-        and end.operands[0] == rounding.results[0]
-        and (mode is None or ir.IntegerAttr(mode).value == 0)
-    )
+    return rounding.operands[0] == value and end.operands[0] == rounding.results[0] and rounds_to_nearest(rounding)
 
 
 def dependent(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.element_types import bits_of_name
 from stepladder.mlir.printed import keyword
 from stepladder.mlir.traverse import walk
 from stepladder.payload import front, pairs, zero_points
@@ -18,6 +19,10 @@ from stepladder.payload.rule import check_form, check_unconditional
 from stepladder.payload.selection import select
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.problem import Problem
+
+# Vectors of 16 bytes hold whole numbers of the elements that expressions of pipelines know.
+_VECTOR_BITS = 128
+_MULTIPLIED = "accepted: f16, bf16, f32, f64, f8E4M3FN, f8E5M2 and i8"
 
 
 @dataclass(frozen=True)
@@ -225,6 +230,8 @@ def find_written(module: ir.Module | ir.Operation | ir.OpView) -> PayloadMatmul:
             f"{matmul.name} sums in bf16, which no pipeline does",
             "accepted: sums of f32 that are rounded to bf16 once; the front makes them of a matmul in bf16",
         )
+    if _VECTOR_BITS % (bits_of_name(a_type) or _VECTOR_BITS):
+        raise refuse(matmul, f"A of {a_type}, which no pipeline multiplies", _MULTIPLIED)
     problem = Problem(
         m,
         n,

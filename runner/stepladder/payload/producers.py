@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
+from stepladder.mlir.rounding import rounds_to_nearest
 from stepladder.mlir.traverse import producer, walk
 from stepladder.payload.consumers import NAMED, SCALAR_OPS, check_fp8, check_right
 from stepladder.payload.front import bodies
@@ -286,9 +287,8 @@ def _check_scalar(inner: ir.Operation, item: bodies.Structured) -> None:
             check_fp8(inner)
         if str(value.type) not in _TYPES:
             raise refuse(inner, f"'{inner.name}' on {value.type} makes A or B", f"accepted: {', '.join(_TYPES)}")
-    mode = inner.attributes.get("roundingmode", None)
-    if inner.name == "arith.truncf" and mode is not None and ir.IntegerAttr(mode).value != 0:
-        raise refuse(inner, "arith.truncf with another rounding than to nearest")
+    if not rounds_to_nearest(inner):
+        raise refuse(inner, f"{inner.name} with another rounding than to nearest")
     check_right(inner)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import indexing_maps
+from stepladder.mlir.rounding import rounds_to_nearest
 from stepladder.mlir.traverse import walk
 from stepladder.mlir.types import is_number, name_of
 from stepladder.payload.decomposition import decomposed
@@ -337,6 +338,8 @@ class _Export:
         types = [self._type(value, op)[0] for value in (*op.operands, *op.results)] if known else []
         # The evaluation holds integers in i64 with a sign.
         known = known and not (op.name in (*UNSIGNED, "arith.uitofp") and types[0] in ("i64", "index"))
+        if not rounds_to_nearest(op):
+            raise _refusal(op, f"'{op.name}' with another rounding than to nearest")
         is_gather = op.name == GATHER
         if not known or any(
             operand not in self.numbers or (_is_tensor(operand) and not (is_gather and place == 0))

@@ -28,11 +28,15 @@ def refuse(op: Located, message: str, *notes: str) -> StepladderError:
     """Returns the refusal of a payload for one of its ops or arguments; a note lists what is accepted.
 
     Args:
-        op: whose location the error has.
+        op: whose location the error has, or the op around one without, such as in the body of a named op.
         message: what is refused.
         notes: what is accepted; ACCEPTED unless given.
     """
-    return StepladderError(message, location=diagnostics.location_text(op.location), notes=notes or (ACCEPTED,))
+    location = diagnostics.location_text(op.location)
+    while not location and isinstance(op, ir.Operation | ir.OpView) and op.parent is not None:
+        op = op.parent
+        location = diagnostics.location_text(op.location)
+    return StepladderError(message, location=location, notes=notes or (ACCEPTED,))
 
 
 def refuse_fill(op: ir.Operation, number: object) -> StepladderError:

@@ -1,9 +1,9 @@
-"""Convolutions and poolings as linalg ops whose operands are indexed by loops alone.
+"""Convolutions, poolings and other linalg ops with computed indices as ops whose operands are indexed by loops alone.
 
 The indexing map of such an op has sums of loops: an element of the result is computed from a window of the operand.
 Along a window of one element, as in a convolution of 1 x 1, the sum is a loop. Otherwise the elements of all windows
 become a tensor with an axis for each loop, by an op that reads the operand at computed places: a convolution is a
-matmul of it (im2col).
+matmul of it (im2col). So do the elements of a diagonal, of one row of several, and of rows that are read repeatedly.
 """
 
 from __future__ import annotations
@@ -16,9 +16,15 @@ from stepladder.mlir.linalg_ops import create_generic, create_loop_index, indexi
 from stepladder.mlir.traverse import walk
 from stepladder.mlir.types import is_number
 
+_QUOTIENTS = {
+    ir.AffineModExpr: "arith.remsi",
+    ir.AffineFloorDivExpr: "arith.floordivsi",
+    ir.AffineCeilDivExpr: "arith.ceildivsi",
+}
+
 
 def gather(function: ir.Operation) -> None:
-    """Replaces the linalg ops on static tensors that read windows.
+    """Replaces the linalg ops on static tensors that read windows, or elements at other computed places.
 
     Args:
         function: a function; it is changed where there are such ops.
@@ -27,7 +33,8 @@ def gather(function: ir.Operation) -> None:
         is_structured = op.name.startswith("linalg.") and len(op.regions) == 1
         if is_structured and len(op.results) == 1 and _is_static(op):
             maps = indexing_maps(op)
-            if any(_has_sum(map_) for map_ in maps[:-1]) and all(map(_is_readable, maps)):
+            inputs = list(zip(op.operands, maps))[:-1]
+            if any(_is_computed(*each) for each in inputs) and all(map(_is_readable, maps)):
                 _replace(op, maps)
 
 
@@ -37,16 +44,21 @@ def _is_static(op: ir.Operation) -> bool:
     return all(isinstance(type_, ir.RankedTensorType) and type_.has_static_shape for type_ in shaped)
 
 
-def _has_sum(map_: ir.AffineMap) -> bool:
-    return any(isinstance(item, ir.AffineAddExpr | ir.AffineMulExpr) for item in map_.results)
+def _is_computed(operand: ir.Value, map_: ir.AffineMap) -> bool:
+    """Tells whether an operand is read otherwise than by another loop along each axis, or along one of one element."""
+    loops = [item.position for item in map_.results if isinstance(item, ir.AffineDimExpr)]
+    if len(set(loops)) < len(loops) or any(isinstance(item, ir.AffineBinaryExpr) for item in map_.results):
+        return True
+    shape = [] if is_number(operand.type) else ir.RankedTensorType(operand.type).shape
+    return any(isinstance(item, ir.AffineConstantExpr) and extent > 1 for item, extent in zip(map_.results, shape))
 
 
 def _is_readable(map_: ir.AffineMap) -> bool:
-    """Tells whether a map has loops, numbers, their sums and products alone."""
+    """Tells whether a map has loops, numbers, their sums, products and quotients alone."""
 
     def readable(item: ir.AffineExpr) -> bool:
         return isinstance(item, ir.AffineDimExpr | ir.AffineConstantExpr) or (
-            isinstance(item, ir.AffineAddExpr | ir.AffineMulExpr) and readable(item.lhs) and readable(item.rhs)
+            isinstance(item, ir.AffineBinaryExpr) and readable(item.lhs) and readable(item.rhs)
         )
 
     return all(map(readable, map_.results))
@@ -64,7 +76,7 @@ def _replace(op: ir.Operation, maps: Sequence[ir.AffineMap]) -> None:
             if not list(argument.uses):  # of a pooling, it has the extents of the windows
                 continue
             plain = ir.AffineMap.get(map_.n_dims, 0, [_without_windows_of_one(item, sizes) for item in map_.results])
-            if _has_sum(plain):
+            if _is_computed(operand, plain):
                 operand, plain = _elements(operand, plain, sizes)
             inputs.append(operand)
             read.append(plain)
@@ -118,7 +130,7 @@ def _elements(operand: ir.Value, map_: ir.AffineMap, sizes: Sequence[int]) -> tu
 def _loops(item: ir.AffineExpr) -> list[int]:
     if isinstance(item, ir.AffineDimExpr):
         return [item.position]
-    return [*_loops(item.lhs), *_loops(item.rhs)] if isinstance(item, ir.AffineAddExpr | ir.AffineMulExpr) else []
+    return [*_loops(item.lhs), *_loops(item.rhs)] if isinstance(item, ir.AffineBinaryExpr) else []
 
 
 def _computed(item: ir.AffineExpr, known: dict[int, ir.Value]) -> ir.Value:
@@ -127,6 +139,7 @@ def _computed(item: ir.AffineExpr, known: dict[int, ir.Value]) -> ir.Value:
         return known[item.position]
     if isinstance(item, ir.AffineConstantExpr):
         return arith.constant(ir.IndexType.get(), ir.IntegerAttr.get(ir.IndexType.get(), item.value))
-    assert isinstance(item, ir.AffineAddExpr | ir.AffineMulExpr)  # of the readable ones
-    create = arith.addi if isinstance(item, ir.AffineAddExpr) else arith.muli
-    return create(_computed(item.lhs, known), _computed(item.rhs, known))
+    assert isinstance(item, ir.AffineBinaryExpr)  # of the readable ones
+    left, right = _computed(item.lhs, known), _computed(item.rhs, known)
+    name = _QUOTIENTS.get(type(item)) or ("arith.addi" if isinstance(item, ir.AffineAddExpr) else "arith.muli")
+    return ir.Operation.create(name, results=[left.type], operands=[left, right]).results[0]

@@ -204,7 +204,7 @@ def _build_any(text: str, name: str, request: Request, *, use_cache: bool) -> bu
 def is_divisible(text: str, name: str, function: str | None = None) -> bool:
     """Tells whether a payload of one kernel can be compiled as a function of several too.
 
-    The two matmuls of a pair may be a kernel each. Where A and B are of two element types, the cast of one may be one.
+    The matmuls of a pair may be a kernel each, as may the cast of one of two element types, and products of digits.
 
     Args:
         text: the payload; `name`: its file.
@@ -216,21 +216,21 @@ def is_divisible(text: str, name: str, function: str | None = None) -> bool:
     selection = _selected(text, name, function)
     if not _is_on_tensors(selection):
         return False
-    return _products(text, name, function) == 2 or _is_of_two_types(selection)
+    return _products(text, name, function) == 2 or _is_of_other_types(selection)
 
 
-def _is_of_two_types(selection: Selection) -> bool:
-    """Tells whether the matmul of a payload has operands of two element types."""
+def _is_of_other_types(selection: Selection) -> bool:
+    """Tells whether the matmul of a payload has operands of two element types, or integers that have several digits."""
     try:
         problem = find_matmul(selection.module).problem
     except StepladderError:
         return False
-    return problem.a_type != problem.b_type
+    a, b, sums = problem.a_type, problem.b_type, problem.acc_type
+    return a != b or (a.startswith("i") and (a, sums) != ("i8", "i32"))
 
 
 def _selected(text: str, name: str, function: str | None) -> Selection:
-    """Returns the function of a payload that is compiled; an error about the payload as a whole is located in its
-    file."""
+    """Returns the function of a payload that is compiled; an error without a place is located in its file."""
     try:
         return select(parse_payload(text, name), function)
     except StepladderError as error:

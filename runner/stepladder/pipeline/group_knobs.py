@@ -72,7 +72,7 @@ def is_faster(texts: Sequence[str], request: Request) -> bool:
     """Tells whether matmuls of few rows are predicted to take less time in one launch than in one each.
 
     Where kernels may load weights early, predicted times are from launch to launch. They are compared if those of all
-    matmuls are, else the times of kernels that wait.
+    matmuls are, else the times of kernels that wait: without a promise, the first launch alone waits, either way.
 
     Args:
         texts: payloads of the matmuls.
@@ -85,7 +85,7 @@ def is_faster(texts: Sequence[str], request: Request) -> bool:
     read = _read(pipeline, texts, request)
     if not all(map(has_few_rows, read)):
         return False
-    for is_early in (True, False) if request.constant_weights else (False,):
+    for is_early in (True, False):
         asked = dataclasses.replace(request, constant_weights=is_early)
         whole, _ = _query(pipeline, [read[text] for text in texts], _of_whole_tiles(pipeline, asked))
         together = _best(whole)

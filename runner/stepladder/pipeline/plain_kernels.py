@@ -3,9 +3,11 @@ independent ops."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from stepladder.extension.lib.products import is_product, sizes_of
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
 from stepladder.mlir.types import name_of
@@ -87,6 +89,7 @@ def build_plain(
         code.registers,
         {"stores": code.spill_stores, "loads": code.spill_loads},
         steps,
+        sum(_flops(text, name) for text in texts),
         dynamic_shared_memory=kernel.dynamic_shared_memory,
         dependent_launch=_WAITS in steps,
     )
@@ -99,6 +102,13 @@ def build_plain(
             f"{place}/{file}": dump for place, own in enumerate(runs.values()) for file, dump in own.dumps().items()
         }
     return PlainStage(bundle.PlainCode(code.cubin, code.ptx, dumps), plain, roles)
+
+
+def _flops(text: str, name: str) -> int:
+    """Returns the arithmetic operations of the products of a payload, such as those of an attention."""
+    payload = parse_payload(text, name)  # what `walk` returns does not keep it
+    products = [op for op in walk(payload) if is_product(op)]
+    return sum(2 * math.prod(sizes_of(product).values()) for product in products)
 
 
 def _inputs(text: str, name: str) -> int:

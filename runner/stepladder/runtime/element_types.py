@@ -111,6 +111,7 @@ BOOLEAN = "i1"
 BUFFER_TYPES = {
     **ELEMENT_TYPES,
     BOOLEAN: ElementType(BOOLEAN, 8, 1, is_integer=True),
+    "i16": ElementType("i16", 16, 15, is_integer=True),
     "i64": ElementType("i64", 64, 63, is_integer=True),
 }
 

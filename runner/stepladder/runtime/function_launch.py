@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from stepladder.runtime.buffers import Borrowed, Buffer
-from stepladder.runtime.bundle import Argument, FunctionBundle, Launch, Manifest, PlainKernel, TmaDescriptor
+from stepladder.runtime.bundle import Argument, FunctionBundle, Launch, Manifest, TmaDescriptor
 from stepladder.runtime.device import Device
 from stepladder.runtime.driver import Cuda, CudaError
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.kernel import NO_CLUSTER, Kernel
-from stepladder.runtime.overlap import Access, overlapping
+from stepladder.runtime.overlap import Access, overlapping, triggers_late
 from stepladder.runtime.tensor_map import TensorMap, encode
 
 
@@ -152,7 +152,7 @@ class LoadedFunction:
                 ranges(variable),
                 bool(early),
                 manifest.dependent_launch,
-                isinstance(manifest, PlainKernel) and manifest.waits_at_start,
+                manifest.dependent_launch and triggers_late(self.bundle.kernels[launch.folder].ptx),
                 all(buffers[number].kind == "argument" and buffers[number].number in self._kept for number in variable),
             )
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+_CONTROL = re.compile(r"\bgriddepcontrol\.(\w+)")
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,16 @@ class Access:
     waits: bool = False
     triggers_late: bool = False
     is_kept: bool = False
+
+
+def triggers_late(ptx: str) -> bool:
+    """Tells whether a kernel lets the next one start only after its own wait.
+
+    Args:
+        ptx: the kernel, of one body or of several.
+    """
+    kinds = _CONTROL.findall(ptx)
+    return bool(kinds) and kinds == ["wait", "launch_dependents"] * (len(kinds) // 2)
 
 
 def overlapping(kernels: Sequence[Access]) -> list[bool]:

@@ -295,7 +295,7 @@ func.func @f(%A: tensor<64x64xf16>, %B: tensor<64x128xf16>) -> tensor<64x128xf32
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<64x128xf32>
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x128xf32>) -> tensor<64x128xf32>
-  // refused: linalg.generic has the indexing map (d0, d1) -> (d0, d0)
+  // refused: A is the result of another op ('linalg.generic')
   %p = linalg.generic {
       indexing_maps = [affine_map<(m, n) -> (m, m)>, affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>],
       iterator_types = ["parallel", "parallel"]}

@@ -5,10 +5,14 @@
 // descriptors while the previous kernel drains, and wait for its completion before they access global memory. The
 // manifest field `dependent_launch` tells the launcher to set the launch attribute.
 //
+// In tiles of few rows or columns, a block waits first and then allows the next kernel to launch. That one may load
+// weights early, and all kernels before this one have ended then: the first kernel of a function can overlap with what
+// precedes the function.
+//
 // Before:
 //   gpu.barrier
 //   scf.for %tile ...
-// After:
+// After, with tiles of more than 64 rows and 32 columns:
 //   gpu.barrier
 //   nvvm.griddepcontrol launch_dependents
 //   nvvm.griddepcontrol wait
@@ -19,7 +23,9 @@ module attributes {transform.with_named_sequence} {
 
   transform.named_sequence @enable_dependent_launch(%module: !transform.any_op {transform.readonly})
       attributes {optimization, left_out = {dependent_launch = false}} {
-    "tc.enable_dependent_launch"(%module) : (!transform.any_op) -> ()
+    "tc.enable_dependent_launch"(%module)
+      {late = 0 : i64, knobs = {late = "1 if is_alone and (block_m <= 64 or block_n <= 32) else 0"}}
+      : (!transform.any_op) -> ()
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()

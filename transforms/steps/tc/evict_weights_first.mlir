@@ -3,7 +3,7 @@
 // A product of few rows reads each weight once. In the L2 cache, the lines of its weights take the place of lines that
 // are read again: A, which every block loads, and C, which the next kernel reads. Loads with the cache hint
 // `evict_first` make their own lines the first to be replaced. The loads are those of the operand that
-// `load_weights_early` names, which is larger than what the cache holds.
+// `load_weights_early` or `prefetch_to_l2` reads ahead of the wait, which is larger than what the cache holds.
 //
 // Source: CUTLASS, whose TMA loads take such hints (`TMA::CacheHintSm90::EVICT_FIRST`). The ops of NVGPU have no
 // operand for them.
@@ -17,7 +17,7 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @evict_weights_first(%module: !transform.any_op {transform.readonly})
-      attributes {optimization, needs = ["load_weights_early"], when = "early_weights"} {
+      attributes {optimization, when = "streams_weights"} {
     "tc.evict_first"(%module) : (!transform.any_op) -> ()
     transform.yield
   }

@@ -5,29 +5,28 @@
 // epilogue, and the launch. With dependent launch, blocks of the second kernel wait for the end of the first one. They
 // cannot load, because the first kernel may still write what they read. They can prefetch: a prefetch delivers no data,
 // and the first kernel writes to the same L2 cache that the loads read later. The loads of the first `prefetch_steps`
-// k steps of a block then hit L2.
+// k steps of a block then hit L2. Unlike `load_weights_early`, this is no promise. The prefetches are the first thing
+// that a block does: its producer initializes the mbarriers, and waits for no other thread.
 //
-// The next kernel is allowed to begin when the producers have issued their last loads, and no longer after the
-// prologue: its prefetches queue behind these loads and not before them. Blocks of both kernels are on a multiprocessor
-// at the same time if shared memory and registers allow it (`min_blocks_per_sm`).
+// Blocks of both kernels are on a multiprocessor at the same time if shared memory and registers allow it
+// (`min_blocks_per_sm`). The next kernel is then allowed to begin when the producers have issued their last loads, and
+// no longer after the prologue: its prefetches queue behind these loads and not before them.
 //
 // Before:
+//   scf.if %first { nvgpu.mbarrier.init ... }
 //   gpu.barrier
+//   nvvm.griddepcontrol wait
 //   nvvm.griddepcontrol launch_dependents
-//   nvvm.griddepcontrol wait
 //   scf.if %is_producer { scf.if %leader { scf.for %k = 0 to %end step 128 { wait empty; loads } } } else { ... }
-// After, with prefetch_steps = 8:
-//   gpu.barrier
+// After, with prefetch_steps = 4:
 //   scf.if %leader {
-//     scf.for %k = 0 to min(%end, 1024) step 128 { nvvm.cp.async.bulk.tensor.prefetch %a_map, box [%i, %k] }
+//     nvgpu.mbarrier.init ...
+//     scf.for %k = 0 to min(%end, 512) step 128 { nvvm.cp.async.bulk.tensor.prefetch %a_map, box [%i, %k] }
 //   }
+//   gpu.barrier
 //   nvvm.griddepcontrol wait
-//   scf.if %is_producer {
-//     scf.if %leader {
-//       scf.for %k = 0 to %end step 128 { wait empty; loads }
-//       nvvm.griddepcontrol launch_dependents
-//     }
-//   } else { ... }
+//   nvvm.griddepcontrol launch_dependents
+//   scf.if %is_producer { scf.if %leader { scf.for %k = 0 to %end step 128 { wait empty; loads } } } else { ... }
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})

@@ -30,8 +30,8 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
 
   transform.named_sequence @push_partial_sums(%module: !transform.any_op {transform.readonly})
-      attributes {optimization, needs = ["load_weights_early"],
-                  when = "early_weights and split_k > 1 and split_k_workspace == 'cluster'"} {
+      attributes {optimization, needs = ["split_k"],
+                  when = "streams_weights and split_k > 1 and split_k_workspace == 'cluster'"} {
     "tc.push_partial_sums"(%module) : (!transform.any_op) -> ()
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op

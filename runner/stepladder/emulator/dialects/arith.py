@@ -18,7 +18,7 @@ from stepladder.emulator.core.elements import (
     unsigned,
     wrapped,
 )
-from stepladder.emulator.core.fibers import Fiber
+from stepladder.emulator.core.fibers import Fiber, Unsupported
 from stepladder.emulator.core.program import Builder, Instruction, complex_array, decode_attributes
 from stepladder.emulator.core.registry import executes, lowers
 from stepladder.emulator.core.types import Opaque, Scalar, Vector
@@ -321,6 +321,8 @@ executes("arith.maxnumf")(_floats(np.fmax))
 @executes("arith.extf", "arith.truncf", "arith.convertf")
 def to_float_type(fiber: Fiber, op: Instruction, value: Value) -> Value:
     """A floating-point number of another type; one that is wider holds it as it is."""
+    if op.attributes.get("roundingmode", 0):
+        raise Unsupported(op, "with another rounding than to nearest")
     return rounded(value, op.result_types[0].element)
 
 

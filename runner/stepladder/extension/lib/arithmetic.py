@@ -99,13 +99,13 @@ def zero_of(type_: ir.VectorType) -> ir.Attribute:
 
 
 def splat_of(value: ir.Value) -> ir.Attribute | None:
-    """Returns the number that all elements of a constant vector are; None for another value.
+    """Returns the number that all elements of a constant vector or tensor are; None for another value.
 
     Args:
         value: of any type.
     """
     op = producer(value)
-    if op is None or op.name != "arith.constant" or not isinstance(value.type, ir.VectorType):
+    if op is None or op.name != "arith.constant" or not isinstance(value.type, ir.VectorType | ir.RankedTensorType):
         return None
     attribute = op.attributes["value"]
     return attribute.get_splat_value() if attribute.is_splat else None

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 from stepladder.extension.lib import launches, pipeline, threads, tma
 from stepladder.extension.lib.arithmetic import equal, index
-from stepladder.extension.lib.control_flow import create_if, enclosing_loops, operations_of
+from stepladder.extension.lib.control_flow import create_if, enclosing_loops, next_op, operations_of
 from stepladder.extension.lib.dialect import Refusal
+from stepladder.extension.lib.schedule import move_with_operands
 from stepladder.mlir.bindings import arith, ir
-from stepladder.mlir.traverse import users_of, walk
+from stepladder.mlir.traverse import defining_op, producer, users_of, walk
 
 CONTROL = "nvvm.griddepcontrol"
+_INIT = "nvgpu.mbarrier.init"
 
 
 def control(launch: ir.Operation, kind: str) -> ir.Operation:
@@ -62,6 +64,32 @@ def copy_producer(launch: ir.Operation, producer: ir.Block, place: ir.Operation)
         with create_if(leads):
             pipeline.clone_ops(operations_of(producer)[:-1])
     return users_of(leads)[0]
+
+
+def begin_with(launch: ir.Operation, copy: ir.Operation) -> None:
+    """Makes the producer's thread initialize the mbarriers, and execute a copy of what it does directly after that.
+
+    Where blocks of a cluster load for each other, nothing changes: they wait for the mbarriers of all.
+
+    Args:
+        launch: a `gpu.launch`.
+        copy: the `scf.if` that `copy_producer` returned.
+    """
+    barrier = pipeline.prologue_barrier(launch)
+    found = [op for op in operations_of(barrier.block) if op.is_before_in_block(barrier) and walk(op, _INIT)]
+    if barrier.name != "gpu.barrier" or len(found) != 1:
+        return
+    init = found[0]
+    condition = defining_op(copy.operands[0])
+    move_with_operands(condition, init)
+    init.operands[0] = condition.results[0]
+    place = next_op(init)
+    for op in walk(copy):
+        for value in op.operands:
+            source = producer(value)
+            if source is not None and source.block == init.block and place.is_before_in_block(source):
+                move_with_operands(source, place)
+    copy.move_before(place)
 
 
 def ends_after(loops: Sequence[ir.Operation], iterations: int) -> list[ir.Value]:

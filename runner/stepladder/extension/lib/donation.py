@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from stepladder.extension.lib.arithmetic import constant_value
 from stepladder.extension.lib.control_flow import operations_of
+from stepladder.extension.lib.dialect import Refusal
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import producer
 from stepladder.payload.arguments import ALIAS, donated
@@ -64,11 +65,20 @@ def replaced_part(generic: ir.Operation, maps: Sequence[Sequence[int | None]], i
         generic: a `linalg.generic` on buffers, in the body of a function, whose arguments are marked.
         maps: the loops along the axes of its operands.
         inputs: how many operands it reads.
+
+    Raises:
+        Refusal: an argument gives its memory to a result that the op does not have.
     """
     function = generic.parent
     assert function is not None  # the op is in the body of one
     arguments = function.regions[0].blocks[0].arguments
-    taken = {arguments[number] for number in donated(function.operation)}
+    aliases, count = donated(function.operation), len(generic.operands) - inputs
+    for number, result in aliases.items():
+        if not 0 <= result < count:
+            raise Refusal(
+                generic, f"argument {number} gives its memory to result {result}; accepted: results below {count}"
+            )
+    taken = {arguments[number] for number in aliases}
     body = generic.regions[0].blocks[0]
     end = operations_of(body)[-1]
     select = producer(end.operands[0])

@@ -8,6 +8,7 @@ from stepladder.extension.lib import narrow_floats
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Refusal
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.rounding import rounds_to_nearest
 from stepladder.mlir.traverse import walk
 
 # Distances of lanes whose values are folded, so that each lane of a warp has the result.
@@ -21,6 +22,7 @@ _MOVES = ("arith.constant", "arith.select")
 
 def check_types(generic: ir.Operation) -> None:
     """Refuses arithmetic of fp8, which LLVM does not have; elements may be copied, extended, and rounded to it.
+    Refuses roundings other than to nearest too, which LLVM's back end for NVPTX takes for those to nearest.
 
     Args:
         generic: a `linalg.generic`.
@@ -29,6 +31,8 @@ def check_types(generic: ir.Operation) -> None:
         Refusal: its body has such an op.
     """
     for op in walk(generic):
+        if not rounds_to_nearest(op):
+            raise Refusal(op, f"'{op.name}' with another rounding than to nearest")
         if not op.name.startswith(("arith.", "math.")) or op.name in _MOVES or _casts_fp8(op):
             continue
         for value in (*op.operands, *op.results):

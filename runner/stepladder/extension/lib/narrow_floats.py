@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 
 from stepladder.mlir.bindings import arith, ir, vector
+from stepladder.mlir.rounding import rounds_to_nearest
 from stepladder.mlir.traverse import producer
 
 _MAGNITUDE, _SIGN = 0x7F, 0x80  # bits of a byte
@@ -81,9 +82,7 @@ def rounds(op: ir.Operation) -> bool:
     """
     if op.name != "arith.truncf" or not is_fp8(op.results[0]):
         return False
-    mode = op.attributes.get("roundingmode", None)
-    is_nearest = mode is None or ir.IntegerAttr(mode).value == 0
-    return is_nearest and isinstance(_element(op.operands[0].type), _SOURCES)
+    return rounds_to_nearest(op) and isinstance(_element(op.operands[0].type), _SOURCES)
 
 
 def rounded(value: ir.Value, type_: ir.Type) -> ir.Value:

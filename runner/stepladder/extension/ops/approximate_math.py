@@ -4,7 +4,9 @@ import math
 
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
+from stepladder.extension.lib.gelu import create_gelu, find_gelu
 from stepladder.extension.lib.outlined_producers import is_in_producer
+from stepladder.extension.lib.scalar_ops import approximated, constant, constant_of, other
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.traverse import producer, users_of, walk
 from stepladder.payload.approximations import rounds_results_to_few_bits
@@ -18,8 +20,10 @@ class ApproximateMath(Tc.Operation, name="approximate_math"):
     relative error of at most 2^-22, and `rcp.approx`, of at most 2^-23 (PTX ISA). A factor 1/2 of the sum is folded.
     Products and sums beside them may contract.
 
-    `x/2 (1 + erf(v))` becomes x h for a negative v and x (1 - h) for others, where h = erfc(|v|) / 2 is exp(-v^2) times
-    a polynomial in 1 / (1 + p |v|): the form of Abramowitz and Stegun, 7.1.26, with a bounded relative error.
+    `x/2 (1 + erf(x / sqrt(2)))` becomes max(x, 0) - |x| T, where the tail T is an exponential of a polynomial in |x|
+    (`lib/gelu.py`), with an error of T of at most 2^-17 T or 2^-32. `x/2 (1 + erf(v))` of another v becomes x h for a
+    negative v and x (1 - h) for others, where h = erfc(|v|) / 2 is exp(-v^2) times a polynomial in 1 / (1 + p |v|): the
+    form of Abramowitz and Stegun, 7.1.26, with a bounded relative error.
 
     The relative error of a sigmoid is at most (8 + 1.5 |y|) 2^-24, and that of h at most 2^-17 + 3 |y| 2^-24, where y
     is the exponent of 2, against the 2^-12 and 2^-9 of a rounding to f16 and bf16. A quotient below 2^-126 times the
@@ -40,29 +44,6 @@ _LEAST_SCALE, _LARGEST_SCALE = 2.0**-20, 2.0**20  # of constants that are folded
 _CUBE = 3
 
 
-def _constant_of(value: ir.Value) -> float | None:
-    """Returns the number that a constant of f32 is, or None."""
-    source = producer(value)
-    if source is None or source.name != "arith.constant" or not isinstance(value.type, ir.F32Type):
-        return None
-    return ir.FloatAttr(source.attributes["value"]).value
-
-
-def _number(number: float) -> ir.Value:
-    return arith.constant(ir.F32Type.get(), number)
-
-
-def _approximated(name: str, *operands: ir.Value) -> ir.Value:
-    """Creates an op on f32 that may be approximated."""
-    flags = {"fastmath": ir.Attribute.parse("#arith.fastmath<afn>")}
-    return ir.Operation.create(name, results=[operands[0].type], operands=operands, attributes=flags).results[0]
-
-
-def _other(op: ir.Operation, value: ir.Value) -> ir.Value:
-    """Returns the operand of an op on two values that is not the one given."""
-    return op.operands[1] if op.operands[0] == value else op.operands[0]
-
-
 def _scaled(value: ir.Value, factor: float) -> ir.Value:
     """Creates a product with a number, into which negations and products with numbers are folded."""
     source = producer(value)
@@ -70,9 +51,9 @@ def _scaled(value: ir.Value, factor: float) -> ir.Value:
         return _scaled(source.operands[0], -factor)
     if source is not None and source.name == "arith.mulf":
         for operand in source.operands:
-            number = _constant_of(operand)
+            number = constant_of(operand)
             if number is not None and _LEAST_SCALE <= abs(number) <= _LARGEST_SCALE:
-                return _scaled_sum(_other(source, operand), number * factor)
+                return _scaled_sum(other(source, operand), number * factor)
     return _scaled_sum(value, factor)
 
 
@@ -80,14 +61,14 @@ def _scaled_sum(value: ir.Value, factor: float) -> ir.Value:
     """Creates a product with a number; that of x + c x^3, the argument of GELU, as x (f + f c x^2)."""
     found = _factored(value)
     if found is None:
-        return arith.mulf(value, _number(factor))
+        return arith.mulf(value, constant(factor))
     x, cubic = found
-    return arith.mulf(x, arith.addf(arith.mulf(arith.mulf(x, x), _number(factor * cubic)), _number(factor)))
+    return arith.mulf(x, arith.addf(arith.mulf(arith.mulf(x, x), constant(factor * cubic)), constant(factor)))
 
 
 def _factors(value: ir.Value) -> tuple[float, list[ir.Value]]:
     """Returns a number and values whose product a value is: those of nested products and powers."""
-    source, number = producer(value), _constant_of(value)
+    source, number = producer(value), constant_of(value)
     if number is not None:
         return number, []
     if source is not None and source.name == "math.fpowi":
@@ -107,7 +88,7 @@ def _factored(value: ir.Value) -> tuple[ir.Value, float] | None:
     if source is None or source.name != "arith.addf":
         return None
     for operand in source.operands:
-        x = _other(source, operand)
+        x = other(source, operand)
         number, values = _factors(operand)
         if len(values) == _CUBE and all(factor == x for factor in values):
             return x, number
@@ -115,8 +96,8 @@ def _factored(value: ir.Value) -> tuple[ir.Value, float] | None:
 
 
 def _reciprocal_of_one_plus_exp2(exponent: ir.Value) -> ir.Value:
-    total = arith.addf(_approximated("math.exp2", exponent), _number(1.0))
-    return _approximated("arith.divf", _number(1.0), total)
+    total = arith.addf(approximated("math.exp2", exponent), constant(1.0))
+    return approximated("arith.divf", constant(1.0), total)
 
 
 def _summand_of(total: ir.Value, *names: str) -> ir.Operation | None:
@@ -126,7 +107,7 @@ def _summand_of(total: ir.Value, *names: str) -> ir.Operation | None:
         return None
     for operand in source.operands:
         function = producer(operand)
-        if function is not None and function.name in names and _constant_of(_other(source, operand)) == 1.0:
+        if function is not None and function.name in names and constant_of(other(source, operand)) == 1.0:
             return function
     return None
 
@@ -140,7 +121,7 @@ def _rewrite_quotient(op: ir.Operation, rewriter: Rewriter) -> None:
         value = function.operands[0]
         exponent = _scaled(value, _LOG2_E) if function.name == "math.exp" else value
         result = _reciprocal_of_one_plus_exp2(exponent)
-        if _constant_of(op.operands[0]) != 1.0:
+        if constant_of(op.operands[0]) != 1.0:
             result = arith.mulf(op.operands[0], result)
     rewriter.replace_op(op, [result])
 
@@ -151,26 +132,26 @@ def _halved(total: ir.Value) -> tuple[ir.Operation, ir.Value | None] | None:
     users = users_of(total)
     if len(users) != 1 or users[0].name != "arith.mulf":
         return None
-    factor = _other(users[0], total)
-    if _constant_of(factor) == 0.5:
+    factor = other(users[0], total)
+    if constant_of(factor) == 0.5:
         return users[0], None
     scale = producer(factor)
     if scale is not None and scale.name == "arith.mulf":
         for operand in scale.operands:
-            if _constant_of(operand) == 0.5:
-                return users[0], _other(scale, operand)
+            if constant_of(operand) == 0.5:
+                return users[0], other(scale, operand)
     return None
 
 
 def _half_of_one_plus_erf(value: ir.Value) -> ir.Value:
     """Creates (1 + erf(v)) / 2."""
     magnitude = ir.Operation.create("math.absf", results=[value.type], operands=[value]).results[0]
-    one, zero = _number(1.0), _number(0.0)
-    part = _approximated("arith.divf", one, arith.addf(arith.mulf(magnitude, _number(_ERFC_SCALE)), one))
-    total = _number(_ERFC[-1] / 2)
+    one, zero = constant(1.0), constant(0.0)
+    part = approximated("arith.divf", one, arith.addf(arith.mulf(magnitude, constant(_ERFC_SCALE)), one))
+    total = constant(_ERFC[-1] / 2)
     for coefficient in reversed(_ERFC[:-1]):
-        total = arith.addf(arith.mulf(total, part), _number(coefficient / 2))
-    power = _approximated("math.exp2", arith.mulf(arith.mulf(value, value), _number(-_LOG2_E)))
+        total = arith.addf(arith.mulf(total, part), constant(coefficient / 2))
+    power = approximated("math.exp2", arith.mulf(arith.mulf(value, value), constant(-_LOG2_E)))
     half = arith.mulf(arith.mulf(total, part), power)
     is_negative = arith.cmpf(arith.CmpFPredicate.OLT, value, zero)
     return arith.select(is_negative, half, arith.subf(one, half))
@@ -179,6 +160,12 @@ def _half_of_one_plus_erf(value: ir.Value) -> ir.Value:
 def _rewrite_sum(op: ir.Operation, rewriter: Rewriter) -> None:
     """Rewrites 1 + tanh(u), also its products with 1/2 and x/2, and such products of 1 + erf(v)."""
     function = _summand_of(op.results[0], "math.tanh", "math.erf")
+    gelu = find_gelu(function, op) if function is not None and function.name == "math.erf" else None
+    if gelu is not None:
+        x, product = gelu
+        with ir.InsertionPoint(product), op.location:
+            rewriter.replace_op(product, [create_gelu(x)])
+        return
     halved = _halved(op.results[0])
     if function is None or (function.name == "math.erf" and halved is None):
         return
@@ -190,9 +177,9 @@ def _rewrite_sum(op: ir.Operation, rewriter: Rewriter) -> None:
             return
         exponent = _scaled(function.operands[0], -2 * _LOG2_E)
         if halved is None:  # 2 / (1 + e), without a product by 2
-            half = _number(0.5)
-            total = arith.addf(arith.mulf(_approximated("math.exp2", exponent), half), half)
-            result = _approximated("arith.divf", _number(1.0), total)
+            half = constant(0.5)
+            total = arith.addf(arith.mulf(approximated("math.exp2", exponent), half), half)
+            result = approximated("arith.divf", constant(1.0), total)
         else:
             result = _reciprocal_of_one_plus_exp2(exponent)
             if halved[1] is not None:

@@ -13,10 +13,12 @@ class EnableDependentLaunch(Tc.Operation, name="enable_dependent_launch"):
     After it, a block allows the next kernel to launch, and waits until the writes of the previous kernel are visible.
     The launcher must set the programmatic-dependent-launch attribute; without it, the wait returns at once.
 
-    Operands: a handle to any op with one `gpu.launch` below.
+    Operands: a handle to any op with one `gpu.launch` below. Attributes: late, 1 for a block that waits first: a next
+    kernel that reads its weights before it waits then does so when all kernels before this one have ended.
     """
 
     target: Handle
+    late: ir.IntegerAttr
 
 
 @transform_op(EnableDependentLaunch)
@@ -24,6 +26,7 @@ def enable_dependent_launch(payload: ir.Operation, op: EnableDependentLaunch, re
     """Rewrites the one launch below `payload`; see the op."""
     launch = find_launch(payload)
     barrier = pipeline.prologue_barrier(launch)
+    kinds = [nvvm.GridDepActionKind.launch_dependents, nvvm.GridDepActionKind.wait]
     with ir.InsertionPoint.after(barrier), launch.location:
-        nvvm.griddepcontrol(nvvm.GridDepActionKind.launch_dependents)
-        nvvm.griddepcontrol(nvvm.GridDepActionKind.wait)
+        for kind in reversed(kinds) if op.late.value else kinds:
+            nvvm.griddepcontrol(kind)

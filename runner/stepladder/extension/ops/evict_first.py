@@ -1,13 +1,13 @@
-"""`tc.evict_first`: lets the L2 cache give up first what kernels read early."""
+"""`tc.evict_first`: lets the L2 cache give up first what kernels read once."""
 
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.mlir.bindings import ir, llvm
-from stepladder.mlir.tensor_maps import READ_EARLY
+from stepladder.mlir.tensor_maps import READ_ONCE
 from stepladder.mlir.traverse import attributes_of, origin, symbol_of, walk
 
 
 class EvictFirst(Tc.Operation, name="evict_first"):
-    """Gives the TMA loads of matrices that are read early the cache hint `evict_first`.
+    """Gives the TMA loads of matrices that are read once the cache hint `evict_first`.
 
     Which parameters of a kernel are descriptors of such matrices is known from the attribute of the ops that create
     them on the host. The hint is a 64-bit constant, the policy that `createpolicy.fractional.L2::evict_first` makes for
@@ -31,8 +31,8 @@ def _segments(op: ir.Operation) -> list[int]:
     return list(ir.DenseI32ArrayAttr(op.attributes[_SEGMENTS]))
 
 
-def _early_parameters(launch: ir.Operation) -> list[int]:
-    """Returns which parameters of the kernel are descriptors of matrices that are read early."""
+def _parameters_read_once(launch: ir.Operation) -> list[int]:
+    """Returns which parameters of the kernel are descriptors of matrices that are read once."""
     sizes = _segments(launch)
     first = sum(sizes[:_OPERANDS])
     operands = list(launch.operands)[first : first + sizes[_OPERANDS]]
@@ -40,7 +40,7 @@ def _early_parameters(launch: ir.Operation) -> list[int]:
     return [
         number
         for number, maker in enumerate(makers)
-        if not isinstance(maker, ir.Block) and READ_EARLY in maker.operation.attributes
+        if not isinstance(maker, ir.Block) and READ_ONCE in maker.operation.attributes
     ]
 
 
@@ -64,7 +64,7 @@ def evict_first(payload: ir.Operation, op: EvictFirst, rewriter: Rewriter) -> No
     for launch in walk(payload, "gpu.launch_func"):
         *_, name = ir.SymbolRefAttr(launch.attributes["kernel"]).value
         kernel = kernels[name]
-        parameters = [kernel.regions[0].blocks[0].arguments[number] for number in _early_parameters(launch)]
+        parameters = [kernel.regions[0].blocks[0].arguments[number] for number in _parameters_read_once(launch)]
         for load in walk(kernel, _LOAD):
             if load.operands[1] in parameters:
                 _hint(load, rewriter)

@@ -3,13 +3,12 @@
 import math
 
 from stepladder.extension.lib import dependent_launch, launches, memory, pipeline, tma
-from stepladder.extension.lib.control_flow import body_of, enclosing_loops, next_op, operations_of
+from stepladder.extension.lib.control_flow import body_of, enclosing_loops
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.schedule import move_with_operands
 from stepladder.extension.lib.workspaces import is_workspace
 from stepladder.mlir.bindings import arith, ir, scf
-from stepladder.mlir.tensor_maps import READ_EARLY
-from stepladder.mlir.traverse import defining_op, origin, producer, walk
+from stepladder.mlir.tensor_maps import READ_EARLY, READ_ONCE
+from stepladder.mlir.traverse import defining_op, origin, walk
 from stepladder.mlir.windows import CAST
 
 
@@ -33,7 +32,6 @@ class LoadWeightsEarly(Tc.Operation, name="load_weights_early"):
 
 
 _SIDES = ("operand_a", "operand_b")
-_INIT = "nvgpu.mbarrier.init"
 _VIEWS = ("memref.cast", "memref.subview", "memref.collapse_shape", "memref.expand_shape", CAST)
 
 
@@ -61,12 +59,13 @@ def _larger_side(launch: ir.Operation) -> str:
 
 
 def _mark(launch: ir.Operation, weights: list[ir.Operation]) -> None:
-    """States on the descriptors of loads that they are read early."""
+    """States on the descriptors of loads that their matrices are read early, and once."""
     for load in weights:
         create = defining_op(load.operands[2])
         if is_workspace(origin(create.operands[0], _VIEWS)):
             raise Refusal(launch, "a kernel before the matmul writes the larger operand, which is to be read early")
-        create.attributes[READ_EARLY] = ir.UnitAttr.get()
+        for name in (READ_EARLY, READ_ONCE):
+            create.attributes[name] = ir.UnitAttr.get()
 
 
 def _skip_early_steps(role: ir.Block, side: str, stages: int, rewriter: Rewriter) -> None:
@@ -105,30 +104,6 @@ def _keep_early_loads(copy: ir.Operation, side: str, stages: int, rewriter: Rewr
         rewriter.erase_op(op)
 
 
-def _init_by_producer(launch: ir.Operation, copy: ir.Operation) -> None:
-    """Makes the producer's thread initialize the mbarriers, and load directly after that.
-
-    Args:
-        launch: the launch.
-        copy: the `scf.if` of the producer's thread with the early loads.
-    """
-    barrier = pipeline.prologue_barrier(launch)
-    found = [op for op in operations_of(barrier.block) if op.is_before_in_block(barrier) and walk(op, _INIT)]
-    if barrier.name != "gpu.barrier" or len(found) != 1:
-        return  # blocks of a cluster that load to each other wait for the mbarriers of all
-    init = found[0]
-    condition = defining_op(copy.operands[0])
-    move_with_operands(condition, init)
-    init.operands[0] = condition.results[0]
-    place = next_op(init)
-    for op in walk(copy):
-        for value in op.operands:
-            source = producer(value)
-            if source is not None and source.block == init.block and place.is_before_in_block(source):
-                move_with_operands(source, place)
-    copy.move_before(place)
-
-
 @transform_op(LoadWeightsEarly)
 def load_weights_early(payload: ir.Operation, op: LoadWeightsEarly, rewriter: Rewriter) -> None:
     """Rewrites the one launch below `payload`; see the op."""
@@ -139,6 +114,6 @@ def load_weights_early(payload: ir.Operation, op: LoadWeightsEarly, rewriter: Re
     _mark(launch, [load for load in walk(launch, tma.LOAD) if _side(load) == side])
     copy = dependent_launch.copy_producer(launch, role, wait)
     _keep_early_loads(copy, side, stages, rewriter)
-    _init_by_producer(launch, copy)
+    dependent_launch.begin_with(launch, copy)
     _skip_early_steps(role, side, stages, rewriter)
     allow.move_after(wait)

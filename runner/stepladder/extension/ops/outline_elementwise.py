@@ -2,6 +2,7 @@
 
 import itertools
 
+from stepladder.extension.lib.arithmetic import constant
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.stages import STARTS, VIEWS, is_structured, one_function, outline, with_producers
@@ -18,7 +19,8 @@ class OutlineElementwise(Tc.Operation, name="outline_elementwise"):
     """Moves each linalg op that is left in a function on tensors to a private function, with the views of its operands.
 
     A value that is returned and that no linalg op makes, such as a reshape, a fill or an argument, is copied, and
-    so is one that is returned twice, and a slice that a matmul reads: the operands of its kernel are whole buffers.
+    so is one that is returned twice, and a slice that a matmul reads: the operands of its kernel are whole buffers. A
+    fill that a matmul reads is made by a kernel.
     A linalg op that nothing reads goes: fusion leaves the assertions of one, which the ops that it is fused with
     have too.
 
@@ -36,6 +38,7 @@ def outline_elementwise(payload: ir.Operation, op: OutlineElementwise, rewriter:
     _copy_results(operations_of(body)[-1])
     _copy_collapsed_slices(body)
     _copy_slices(body)
+    _make_fills(body)
     for item in operations_of(body):
         if is_structured(item):
             results = [result for result in item.results if list(result.uses)]
@@ -73,6 +76,17 @@ def _copy_slices(body: ir.Block) -> None:
                 call.operands[place] = _copied(value, call)
 
 
+def _make_fills(body: ir.Block) -> None:
+    """Has calls take tensors of one number that a kernel makes, and not the fill of a buffer."""
+    for call in (item for item in operations_of(body) if item.name == "func.call"):
+        for value in list(call.operands):
+            source = producer(value)
+            if source is not None and source.name == "linalg.fill":
+                made = _copied(value, source)
+                for use in [use for use in value.uses if use.owner.operation.name == "func.call"]:
+                    use.owner.operation.operands[use.operand_number] = made
+
+
 def _copy_collapsed_slices(body: ir.Block) -> None:
     """Copies slices of which a view collapses dimensions that are apart in memory: a kernel reads no such view."""
     for view in (item for item in operations_of(body) if item.name == "tensor.collapse_shape"):
@@ -100,14 +114,28 @@ def _layout(part: ir.Operation) -> tuple[list[int], list[int]]:
 
 
 def _copied(value: ir.Value, user: ir.Operation) -> ir.Value:
-    """Returns a copy of a tensor, made in front of an op; of a fill, which no kernel alone computes, an op like it."""
-    source = producer(value)
+    """Returns a copy of a tensor, made in front of an op; of one number, which no kernel alone reads, an op that writes
+    it."""
     with ir.InsertionPoint(user), user.location:
         empty = ir.Operation.create("tensor.empty", results=[value.type]).results[0]
-        if source is None or source.name != "linalg.fill":
+        number = _number(value)
+        if number is None:
             return create_named_op("linalg.copy", [value], empty).results[0]
         identity = ir.AffineMap.get_identity(ir.RankedTensorType(value.type).rank)
         generic, body = create_generic([], [empty], [identity])
         with ir.InsertionPoint(body):
-            ir.Operation.create("linalg.yield", operands=[source.operands[0]])
+            ir.Operation.create("linalg.yield", operands=[number])
         return generic.results[0]
+
+
+def _number(value: ir.Value) -> ir.Value | None:
+    """Returns the number that all elements of a tensor are, of a fill or a constant; None for other tensors."""
+    source = producer(value)
+    if source is not None and source.name == "linalg.fill":
+        return source.operands[0]
+    if source is None or source.name != "arith.constant":
+        return None
+    elements = source.attributes["value"]
+    if not isinstance(elements, ir.DenseElementsAttr) or not elements.is_splat:
+        return None
+    return constant(ir.RankedTensorType(value.type).element_type, elements.get_splat_value())

@@ -4,11 +4,12 @@ import itertools
 import math
 from collections.abc import Sequence
 
+from stepladder.extension.lib.arithmetic import splat_of
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.products import Groups, groups_of, is_batch_of_vectors, is_product, sizes_of, smallest
-from stepladder.extension.lib.stages import STARTS, loops_of, one_function
-from stepladder.mlir.bindings import ir
+from stepladder.extension.lib.stages import loops_of, one_function
+from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.linalg_ops import create_generic, create_named_op, indexing_maps
 from stepladder.mlir.traverse import producer
@@ -171,17 +172,16 @@ def _transposed(value: ir.Value, given: _Order, wanted: _Order) -> ir.Value:
         return value
     type_ = ir.RankedTensorType(value.type)
     permutation = [given.index(loop) for loop in wanted]
-    empty = ir.Operation.create(
-        "tensor.empty",
-        results=[ir.RankedTensorType.get([type_.shape[axis] for axis in permutation], type_.element_type)],
-    ).results[0]
+    type_ = ir.RankedTensorType.get([type_.shape[axis] for axis in permutation], type_.element_type)
+    number = splat_of(value)
+    if number is not None:
+        return arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, number))
+    empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
     source = producer(value)
-    if source is not None and source.name in STARTS:  # one number, or none
-        return (
-            empty
-            if source.name == "tensor.empty"
-            else create_named_op("linalg.fill", [source.operands[0]], empty).results[0]
-        )
+    if source is not None and source.name == "tensor.empty":
+        return empty
+    if source is not None and source.name == "linalg.fill":
+        return create_named_op("linalg.fill", [source.operands[0]], empty).results[0]
     return create_named_op(
         "linalg.transpose", [value], empty, {"permutation": ir.DenseI64ArrayAttr.get(permutation)}
     ).results[0]

@@ -67,15 +67,20 @@ def plan_workspace(payload: ir.Operation, op: PlanWorkspace, rewriter: Rewriter)
 
 
 def _places(payload: ir.Operation, body: ir.Block) -> dict[ir.Operation, int]:
-    """Returns the places of ops in the order of launches: the calls of a group are one launch."""
+    """Returns the places of ops in the order of launches: the calls of a group are one launch, in which each may run
+    before each other one. Between them there are allocations alone."""
     groups = {symbol_of(function): group_of(function) for function in walk(payload, "func.func")}
     places: dict[ir.Operation, int] = {}
-    before: int | None = None
+    last: int | None = None
+    place = 0
     for item in operations_of(body):
-        group = groups[ir.FlatSymbolRefAttr(item.attributes["callee"]).value] if item.name == "func.call" else None
-        is_next = not places or group is None or group != before
-        places[item] = (max(places.values()) if places else -1) + is_next
-        before = group if item.name == "func.call" else before
+        if item.name == "func.call":
+            group = groups[ir.FlatSymbolRefAttr(item.attributes["callee"]).value]
+            place += group is None or group != last
+            last = group
+        elif item.name in _USES:
+            place, last = place + 1, None
+        places[item] = place
     return places
 
 

@@ -7,16 +7,21 @@ from stepladder.extension.lib.control_flow import enclosing_loops, terminator_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, builtin, ir, nvvm
+from stepladder.mlir.tensor_maps import READ_ONCE
 from stepladder.mlir.traverse import defining_op, walk
 
 
 class PrefetchToL2(Tc.Operation, name="prefetch_to_l2"):
     """Prefetches the tiles of a block's first `steps` k steps, before the block waits for the previous kernel.
 
-    The producer's thread first prefetches the boxes that these steps of its first tile load of the larger operand, of
-    both where they are equally large. A prefetch delivers no data, so that it may precede the writes of the previous
-    kernel: they go to the same cache, where the loads find them. The next kernel may begin when all blocks have issued
-    their last load, and no longer when all have ended their prologue, so that its prefetches queue behind these loads.
+    The producer's thread initializes the mbarriers, and then prefetches the boxes that these steps of its first tile
+    load of the larger operand, of both where they are equally large. A prefetch delivers no data, so that it may
+    precede the writes of the previous kernel: they go to the same cache, where the loads find them. An attribute of the
+    ops that create the descriptors of an operand larger than the other one states that its elements are read once, as
+    they are in products of few rows.
+
+    If blocks allow the next kernel to begin before they wait, they do so behind their last load instead: its prefetches
+    then queue behind these loads.
 
     Operands: a handle to any op with one `gpu.launch` below, with specialized warps and a dependent launch.
     Attributes: steps, of k.
@@ -49,10 +54,12 @@ def _keep_prefetches(root: ir.Operation, steps: int, rewriter: Rewriter) -> None
     loops = enclosing_loops(loads[0])
     for loop, end in zip(loops, dependent_launch.ends_after(loops, steps)):
         loop.operands[1] = end
-    largest = max(map(_elements, loads))
-    for load in loads:
-        if _elements(load) == largest:
+    sizes = [_elements(load) for load in loads]
+    for load, size in zip(loads, sizes):
+        if size == max(sizes):
             _prefetch(load)
+            if size > min(sizes):
+                defining_op(load.operands[2]).attributes[READ_ONCE] = ir.UnitAttr.get()
     for op in walk(root, tma.LOAD, tma.WAIT, tma.EXPECT):
         rewriter.erase_op(op)
 
@@ -65,4 +72,6 @@ def prefetch_to_l2(payload: ir.Operation, op: PrefetchToL2, rewriter: Rewriter) 
     producer = dependent_launch.producer_of(launch)
     copy = dependent_launch.copy_producer(launch, producer, wait)
     _keep_prefetches(copy, op.steps.value, rewriter)
-    allow.move_before(terminator_of(producer))
+    dependent_launch.begin_with(launch, copy)
+    if allow.is_before_in_block(wait):
+        allow.move_before(terminator_of(producer))

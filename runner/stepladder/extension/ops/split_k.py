@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from stepladder.extension.lib import launches, memory, threads
+from stepladder.extension.lib import epilogue, launches, memory, threads
 from stepladder.extension.lib.arithmetic import add, apply, index
 from stepladder.extension.lib.control_flow import bounds_over_k, create_if_below, enclosing_loops
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
@@ -19,9 +19,10 @@ class SplitK(Tc.Operation, name="split_k"):
 
     Each block stores its accumulator to a workspace. After all blocks of the tile have stored, each reduces a share of
     the tile's elements over the splits, in order, and writes or adds the result to C, rounded to C's type. An
-    elementwise op on the product is computed once, on the reduced elements. The result does not depend on the order in
-    which blocks arrive. A tile of a transposed C (`memref.transpose`) is written to C itself: from shared memory in
-    vectors of a row of C, where rows are a multiple of four elements, else element by element.
+    elementwise op on the product is computed once, on the reduced elements; what it reads is loaded before the blocks
+    wait for each other, if a thread reduces few vectors and the op does not read what is written. The result does not
+    depend on the order in which blocks arrive. A tile of a transposed C (`memref.transpose`) is written to C itself:
+    from shared memory in vectors of a row of C, where rows are a multiple of four elements, else element by element.
 
     The workspace is in distributed shared memory (`workspace = "cluster"`) or in global memory (`"memory"`). In the
     first case the blocks of a tile form a cluster and synchronize at its barrier, twice: the second time keeps a block
@@ -41,6 +42,10 @@ class SplitK(Tc.Operation, name="split_k"):
     workspace: ir.StringAttr
 
 
+# What operands have at the place of a vector, by arguments of the elementwise op's body.
+Loaded = dict[ir.Value, ir.Value]
+
+_MOST_TURNS = 4  # vectors of a thread whose operands are loaded ahead
 _WORKSPACES = {"cluster": ClusterWorkspace, "memory": GlobalWorkspace}
 
 
@@ -139,7 +144,6 @@ def _reduce_splits(workspace: Workspace, accumulator: ir.Value, thread_count: in
         )
     with ir.InsertionPoint(writer), writer.location:
         workspace.store(accumulator)
-        workspace.arrive_and_wait()
         rows_of_c, columns_of_c = extents_of(c_tile, (rows, columns))
         tiles = [c_tile] if elementwise is None else elementwise.outputs
         sources = [source for tile in tiles if (source := memory.source_of_transpose(tile)) is not None]
@@ -150,27 +154,17 @@ def _reduce_splits(workspace: Workspace, accumulator: ir.Value, thread_count: in
             pitches = [ir.MemRefType(source.type).get_strides_and_offset()[0][0] for source in sources]
             by_elements = any(pitch % WIDTH for pitch in pitches)
         writes = _Writes(elementwise, sources or tiles, accumulates, along_row, by_elements)
-        # Adjacent threads reduce adjacent vectors, of a block's own rows or in turn with the other blocks.
-        share, thread = workspace.share, threads.thread_id()
-        if share:
-            loop = scf.ForOp(thread, index(share), index(thread_count))
+        reduction = _Reduction(workspace, writes, c_tile, rows_of_c, columns_of_c)
+        turns = reduction.turns(threads.thread_id(), thread_count)
+        if len(turns) <= _MOST_TURNS and writes.can_load_early():
+            loads = [reduction.load(number) for number, _, _ in turns]
+            workspace.arrive_and_wait()
+            for (number, own, limit), loaded in zip(turns, loads):
+                with create_if_below(own, limit):
+                    reduction.create(number, loaded)
         else:
-            first = apply(lambda s, t: s * thread_count + t, workspace.split, thread)
-            loop = scf.ForOp(first, index(workspace.vectors), index(workspace.splits * thread_count))
-        with ir.InsertionPoint(loop.body):
-            number = loop.induction_variable
-            if share:
-                number = apply(lambda s, v: s * share + v, workspace.split, number)
-            inside = index(workspace.vectors) if share * workspace.splits > workspace.vectors else None
-            row, column_of_run = workspace.coordinates(number)
-            with create_if_below(number, inside), create_if_below(row, rows_of_c):
-                total = _sum(workspace.load(number))
-                if elementwise is None:
-                    total = _rounded(total, c_tile)
-                length = WIDTH // len(column_of_run)
-                for run, column in enumerate(column_of_run):
-                    writes.create(_slice(total, run * length, length), Position(row, column), columns_of_c)
-            scf.yield_([])
+            workspace.arrive_and_wait()
+            reduction.create_loop(threads.thread_id(), thread_count)
         workspace.release()
     rewriter.erase_op(writer)
 
@@ -212,17 +206,40 @@ class _Writes:
     along_row: bool
     by_elements: bool
 
-    def create(self, value: ir.Value, position: Position, columns: ir.Value | None) -> None:
+    def can_load_early(self) -> bool:
+        """Tells whether `load` makes what vectors need, at any time: no operand is what a block writes."""
+        if self.elementwise is None or self.by_elements or self.accumulates:
+            return False
+        operands, outputs = self.elementwise.operands, len(self.elementwise.outputs)
+        reads_outputs = any(list(argument.uses) for argument in list(self.elementwise.body.arguments)[-outputs:])
+        written = [memory.viewed(tile) for tile in self.tiles]
+        further = operands[self.elementwise.products : len(operands) - outputs]
+        return not reads_outputs and not any(memory.viewed(operand) in written for operand in further)
+
+    def load(self, position: Position, width: int) -> Loaded:
+        """Returns what the operands of the elementwise op have at the place of a vector.
+
+        Args:
+            position: of its elements in the tile, inside of C.
+            width: how many they are.
+        """
+        assert self.elementwise is not None
+        return self.elementwise.load(position, width)
+
+    def create(
+        self, value: ir.Value, position: Position, columns: ir.Value | None, loaded: Loaded | None = None
+    ) -> None:
         """Writes a vector, at the current insertion point.
 
         Args:
             value: the vector.
             position: of its first element in the tile.
             columns: of the tile inside C; None for all.
+            loaded: what `load` returned for the position; loaded here if None.
         """
         if not self.by_elements:
             with create_if_below(position.column, columns):
-                self._write(value, position)
+                self._write(value, position, loaded)
             return
         type_ = ir.VectorType(value.type)
         for number in range(type_.shape[0]):
@@ -230,9 +247,98 @@ class _Writes:
             with create_if_below(own, columns):
                 self._write(memory.extract(value, [number], type_.element_type), Position(position.row, own))
 
-    def _write(self, value: ir.Value, position: Position) -> None:
+    def _write(self, value: ir.Value, position: Position, loaded: Loaded | None = None) -> None:
         """Writes what is computed of a vector or an element."""
-        computed = [value] if self.elementwise is None else self.elementwise.compute(value, position)
+        computed = [value] if self.elementwise is None else self.elementwise.compute(value, position, loaded=loaded)
         place = [position.row, position.column] if self.along_row else [position.column, position.row]
         for result, tile in zip(computed, self.tiles):
             memory.write(result, tile, place, self.accumulates)
+
+
+@dataclass(frozen=True)
+class _Reduction:
+    """The reduction of vectors over the splits.
+
+    Adjacent threads reduce adjacent vectors, of a block's own rows or in turn with the other blocks.
+
+    Attributes:
+        workspace: with the splits.
+        writes: what is written of their sum.
+        c_tile: the view of C.
+        rows, columns: of the tile inside C; None for all.
+    """
+
+    workspace: Workspace
+    writes: _Writes
+    c_tile: ir.Value
+    rows: ir.Value | None
+    columns: ir.Value | None
+
+    def _own(self, number: ir.Value) -> ir.Value:
+        """Returns the number in the tile of a vector of the block's share."""
+        return apply(lambda split, own: split * self.workspace.share + own, self.workspace.split, number)
+
+    def turns(self, thread: ir.Value, thread_count: int) -> list[tuple[ir.Value, ir.Value, ir.Value | None]]:
+        """Returns the numbers of a thread's vectors, each with a value that must be below a limit; None for none.
+
+        Args:
+            thread: its number.
+            thread_count: of a block.
+        """
+        share, blocks = self.workspace.share, 1 if self.workspace.share else self.workspace.splits
+        count, step = share or self.workspace.vectors, blocks * thread_count
+        first = thread if share else self._of_blocks(thread, thread_count)
+        turns = []
+        for begin in range(0, count, step):
+            own = arith.addi(first, index(begin)) if begin else first
+            turns.append((self._own(own) if share else own, own, index(count) if begin + step > count else None))
+        return turns
+
+    def _of_blocks(self, thread: ir.Value, thread_count: int) -> ir.Value:
+        return apply(lambda split, own: split * thread_count + own, self.workspace.split, thread)
+
+    def create_loop(self, thread: ir.Value, thread_count: int) -> None:
+        """Creates the reduction of all vectors of a thread.
+
+        Args:
+            thread: its number.
+            thread_count: of a block.
+        """
+        share, splits = self.workspace.share, self.workspace.splits
+        if share:
+            loop = scf.ForOp(thread, index(share), index(thread_count))
+        else:
+            first = self._of_blocks(thread, thread_count)
+            loop = scf.ForOp(first, index(self.workspace.vectors), index(splits * thread_count))
+        with ir.InsertionPoint(loop.body):
+            self.create(self._own(loop.induction_variable) if share else loop.induction_variable)
+            scf.yield_([])
+
+    def load(self, number: ir.Value) -> list[Loaded]:
+        """Returns what operands have at the places of the runs of a vector, or at others where the vector is not in C.
+
+        Args:
+            number: of the vector in the tile, or a larger one.
+        """
+        row, starts = self.workspace.coordinates(epilogue.inside(number, index(self.workspace.vectors), 1))
+        row, width = epilogue.inside(row, self.rows, 1), WIDTH // len(starts)
+        return [self.writes.load(Position(row, epilogue.inside(start, self.columns, width)), width) for start in starts]
+
+    def create(self, number: ir.Value, loaded: list[Loaded] | None = None) -> None:
+        """Creates the reduction of a vector, at the current insertion point.
+
+        Args:
+            number: of the vector in the tile.
+            loaded: what `load` returned for it; loaded here if None.
+        """
+        workspace = self.workspace
+        limit = index(workspace.vectors) if workspace.share * workspace.splits > workspace.vectors else None
+        row, starts = workspace.coordinates(number)
+        with create_if_below(number, limit), create_if_below(row, self.rows):
+            total = _sum(workspace.load(number))
+            if self.writes.elementwise is None:
+                total = _rounded(total, self.c_tile)
+            length = WIDTH // len(starts)
+            for run, column in enumerate(starts):
+                part, known = _slice(total, run * length, length), loaded[run] if loaded else None
+                self.writes.create(part, Position(row, column), self.columns, known)

@@ -224,6 +224,7 @@ class IndexType(Type):
 class IntegerType(Type):
     width: int
     is_signless: bool
+    is_unsigned: bool
     @staticmethod
     def get_signless(width: int, context: Context | None = None) -> IntegerType: ...
 

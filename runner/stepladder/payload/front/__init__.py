@@ -7,7 +7,7 @@ matmul in its normal form (`rewrite`).
 from __future__ import annotations
 
 from stepladder.mlir.bindings import ir
-from stepladder.mlir.traverse import walk
+from stepladder.mlir.traverse import producer, walk
 from stepladder.payload.front.plan import make_plan
 from stepladder.payload.front.rewrite import rewrite
 from stepladder.payload.front.trace import Trace
@@ -31,13 +31,17 @@ _VIEWS = (
 
 def is_for_front(root: ir.Operation) -> bool:
     """Tells whether the front's refusal of a payload explains more than that of the rule: for linalg ops without a
-    `linalg.matmul`, and for views around one.
+    `linalg.matmul`, and for views around one and sums that start from a constant tensor, which the rule knows none of.
 
     Args:
         root: a module, or a function of it.
     """
     has_structured = any(op.name.startswith("linalg.") for op in walk(root))
-    return (has_structured and not walk(root, "linalg.matmul", "linalg.batch_matmul")) or bool(walk(root, *_VIEWS))
+    matmuls = walk(root, "linalg.matmul", "linalg.batch_matmul")
+    is_nested = any(matmul.parent is not None and matmul.parent.name.startswith("scf.") for matmul in matmuls)
+    starts = [] if is_nested else [producer(matmul.operands[2]) for matmul in matmuls]
+    starts_from_constant = any(start is not None and start.name == "arith.constant" for start in starts)
+    return (has_structured and not matmuls) or starts_from_constant or bool(walk(root, *_VIEWS))
 
 
 def recognize(function: ir.Operation) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import indexing_maps
+from stepladder.mlir.rounding import rounds_to_nearest
 from stepladder.mlir.traverse import producer
 from stepladder.payload.refusal import refuse
 
@@ -185,7 +186,6 @@ def casts_of_one(item: Structured) -> list[str] | None:
     if source != item.block.arguments[0] or len(casts) != len(item.body):
         return None
     for cast in casts:
-        mode = cast.attributes.get("roundingmode", None)
-        if cast.name == _ROUNDING and mode is not None and ir.IntegerAttr(mode).value != 0:
+        if not rounds_to_nearest(cast):
             return None
     return [cast.name for cast in casts]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 WARPGROUP, WARP = "warpgroup", "warp"
-# Sets of constants of kernels that load weights early: of products of few and of more rows, of pairs of products, and
-# of kernels for such products that wait.
+# Sets of constants of kernels that load weights early: of products of few and of more rows, those with two blocks on a
+# multiprocessor, of pairs of products, and of kernels for such products that wait.
 EARLY_FEW, EARLY_MORE, EARLY_PAIRS, WAITING = "few", "more", "pairs", "waiting"
+EARLY_FEW_TWO, EARLY_MORE_TWO = "few_two", "more_two"
 
 
 @dataclass(frozen=True)
@@ -128,12 +129,11 @@ CONSTANTS: dict[str, dict[str, Constant]] = {
         "launch": Constant(0.5, 3.5, "us from one launch to the next, of an empty kernel"),
     },
 }
-# Of EARLY_FEW, EARLY_MORE and EARLY_PAIRS. How much longer a block takes is a part of the time that it loads.
+# Of all sets but WAITING. How much longer a block takes is a part of the time that it loads.
 EARLY: dict[str, Constant] = {
     "hbm": Constant(0.85, 1.05, "part of HBM's rate at which weights are read"),
-    "port": Constant(25.0, 60.0, "bytes a clock that a multiprocessor loads while the other of its pair has no block"),
-    "paired_port": Constant(15.0, 40.0, "the same while the other one has a block"),
-    "shared_port": Constant(15.0, 80.0, "the same with two blocks on each"),
+    "port": Constant(15.0, 80.0, "bytes a clock that a multiprocessor loads while the other of its pair has no block"),
+    "paired_port": Constant(15.0, 60.0, "the same while the other one has a block"),
     "activations": Constant(0.0, 1.5, "part of its bytes' time that a tile of the other operand adds, which L2 holds"),
     "ahead": Constant(0.3, 1.2, "part of the first stages that a block has loaded while the kernel before ended"),
     "norm": Constant(
@@ -141,26 +141,22 @@ EARLY: dict[str, Constant] = {
         8.0,
         "that joins the times of all weights and of a multiprocessor's, since fewer multiprocessors keep HBM less busy",
     ),
-    "tall": Constant(-0.1, 0.1, "how much longer a block takes with tiles of more than 64 rows"),
+    "slow": Constant(-0.3, 0.2, "how much longer a block takes"),
+    "tall": Constant(-0.1, 0.1, "how much longer with tiles of more than 64 rows"),
     "tallest": Constant(-0.1, 0.1, "the same with tiles of two warpgroups, besides"),
     "shallow": Constant(0.0, 0.1, "the same for each stage below six of a multiprocessor"),
     "short": Constant(0.0, 0.2, "the same with k steps of less than 256 bytes"),
     "narrow": Constant(0.0, 0.2, "the same with few columns of each B of a pair"),
-    "held": Constant(60.0, 200.0, "KiB in stages that keep HBM busy"),
-    "low": Constant(0.0, 1.0, "how much longer a block takes for what its stages lack to them"),
-    "shared_low": Constant(0.0, 1.5, "the same with two blocks on a multiprocessor"),
-    "shared": Constant(-0.3, 0.2, "how much longer a block takes with two blocks on a multiprocessor"),
+    "held": Constant(60.0, 200.0, "KiB in stages of a multiprocessor that keep HBM busy"),
+    "low": Constant(0.0, 1.5, "how much longer a block takes for what the stages lack to them"),
     "launch": Constant(0.0, 3.0, "us from launch to launch"),
     "column": Constant(0.0, 0.06, "us that each column of the other operand adds"),
     "cluster_column": Constant(0.0, 0.1, "us that each column adds to the reduction of splits of k in a cluster"),
     "loop": Constant(-2.0, 6.0, "us of persistent blocks"),
     "wave": Constant(0.0, 4.0, "us of each further wave of other blocks, without splits of k"),
     "split_wave": Constant(0.0, 4.0, "the same for each split but one"),
-    "shared_split_wave": Constant(0.0, 4.0, "the same with two blocks on a multiprocessor"),
     "last_wave": Constant(
-        0.0,
-        1.0,
-        "part of the last wave that is a wave of its own with two blocks on a multiprocessor: not all end at once",
+        0.0, 1.0, "part of the last one of several waves that is a wave of its own, since not all blocks end at once"
     ),
 }
 # Of WAITING.
@@ -170,4 +166,6 @@ WAITING_CONSTANTS: dict[str, Constant] = {
     "gap_more": Constant(0.0, 5.0, "the first of these with more rows"),
     "late_more": Constant(0.0, 0.5, "the second one with more rows"),
     "wait": Constant(0.0, 5.0, "us by which a launch takes longer that waits"),
+    "loop": Constant(-2.0, 6.0, "us of persistent blocks that wait"),
+    "prefetched": Constant(0.0, 200.0, "KiB of weights at most that a block prefetches before it waits"),
 }

@@ -6,17 +6,25 @@ slowest multiprocessor in the last wave, and what the overlap does not hide of s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from stepladder.pipeline.cost_model.columns import Array, Columns
-from stepladder.pipeline.cost_model.constants import EARLY_FEW, EARLY_MORE, EARLY_PAIRS, WAITING, WARPGROUP
+from stepladder.pipeline.cost_model.constants import (
+    EARLY_FEW,
+    EARLY_FEW_TWO,
+    EARLY_MORE,
+    EARLY_MORE_TWO,
+    EARLY_PAIRS,
+    WAITING,
+    WARPGROUP,
+)
 from stepladder.pipeline.cost_model.gpu import Gpu
 from stepladder.pipeline.cost_model.terms import Size, blocks_that_fit, ceil_divide, cut, uncached
 from stepladder.pipeline.request import EARLY_WEIGHTS
 
-KNOB, _PERSISTENT, _BLOCKS = EARLY_WEIGHTS, "persistent_blocks", "min_blocks_per_sm"
+KNOB, PREFETCH, _PERSISTENT, _BLOCKS = EARLY_WEIGHTS, "prefetch_steps", "persistent_blocks", "min_blocks_per_sm"
 # Rows of A, or columns of B; bytes of an element of A and B. Other products were not measured.
 _FEW, _ELEMENT_BYTES = 64, 2
 # Rows of an instruction, most rows of a consumer warpgroup, and the least k of a split: no shorter ones were measured,
@@ -29,16 +37,16 @@ _STAGES, _STEP_BYTES, _EPILOGUE_STAGES, _KIB = 6, 256, 2, 1024
 FEW_ROWS, _LEAST_ROWS, _LEAST_COLUMNS = 32, 40, 48
 
 
-def constants_of(size: Size, gpu: Gpu) -> Mapping[str, float]:
-    """Returns the constants (`cost_model.constants.EARLY`) of a product.
+def sets_of(size: Size) -> tuple[str, str]:
+    """Returns which constants (`Gpu.early_weights`) a product has with one block on a multiprocessor, and with two.
 
     Args:
         size: of the product, in any orientation.
-        gpu: what runs it.
     """
     if size.products > 1:
-        return gpu.early_weights[EARLY_PAIRS]
-    return gpu.early_weights[EARLY_FEW if np.minimum(size.m, size.n) <= FEW_ROWS else EARLY_MORE]
+        return EARLY_PAIRS, EARLY_PAIRS
+    is_few = bool(np.all(np.minimum(size.m, size.n) <= FEW_ROWS))
+    return (EARLY_FEW, EARLY_FEW_TWO) if is_few else (EARLY_MORE, EARLY_MORE_TWO)
 
 
 def is_short(m: int, n: int) -> bool:
@@ -87,16 +95,11 @@ def accepted(knobs: Columns, size: Size, gpu: Gpu) -> Array:
         gpu: what runs it.
     """
     persistent, partial = knobs.floats(_PERSISTENT, 0), knobs.floats("block_m") % _ROWS
-    if size.products > 1:
-        few = (size.m <= FEW_ROWS) & (size.n > size.m) & knobs.equals("epilogue", "registers", "registers")
-    else:
-        few = (size.n <= _FEW) & (size.n <= knobs.floats("block_n")) & (size.m > size.n)
     split = knobs.floats("split_k", 1)
     return (
-        few
+        _is_of_few_rows(knobs, size)
         & ((split == 1) | (size.k >= _LEAST_K * split))
         & knobs.equals("schedule", "cooperative", "cooperative")
-        & knobs.equals("tile_scheduler", "data_parallel", "data_parallel")
         & (knobs.floats("cluster_m", 1) * knobs.floats("cluster_n", 1) == 1)
         & (knobs.floats("epilogue_stages", _EPILOGUE_STAGES) == _EPILOGUE_STAGES)
         & ~knobs.equals("epilogue", "rows", "tma")
@@ -106,6 +109,15 @@ def accepted(knobs: Columns, size: Size, gpu: Gpu) -> Array:
         & (knobs.floats("block_m") <= _WARPGROUP_ROWS * knobs.floats("consumer_warpgroups", 1))
         & ((split > 1) | (knobs.floats("block_m") <= _ROWS) | (partial > 0) | (knobs.floats(_BLOCKS, 1) > 1))
     )
+
+
+def _is_of_few_rows(knobs: Columns, size: Size) -> Array:
+    """Returns which settings have one tile of the short side, and blocks that compute whole tiles."""
+    if size.products > 1:
+        few = (size.m <= FEW_ROWS) & (size.n > size.m) & knobs.equals("epilogue", "registers", "registers")
+    else:
+        few = (size.n <= _FEW) & (size.n <= knobs.floats("block_n")) & (size.m > size.n)
+    return few & knobs.equals("tile_scheduler", "data_parallel", "data_parallel")
 
 
 def _persistent_blocks(knobs: Columns, size: Size, gpu: Gpu) -> Array:
@@ -133,8 +145,8 @@ def choose(knobs: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> tup
 
 
 def wait(knobs: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> dict[str, Array]:
-    """Returns predicted times of kernels that wait before they load, where some have a form of those that do not: one
-    wave of tiles whose rows are no multiple of an instruction's, and pairs.
+    """Returns predicted times of kernels that wait before they load, where some have a form of those that do not: tiles
+    whose rows are no multiple of an instruction's, in one wave or of persistent blocks, and pairs.
 
     They are longer by what a launch is that waits; the scale is that of the other times, which lack the time between
     launches (`choose`).
@@ -147,37 +159,68 @@ def wait(knobs: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> dict[
     rows = knobs.floats("block_m")
     partial = (rows % _ROWS > 0) & (size.products == 1)
     is_wave = cut(size, knobs).count * knobs.floats("split_k", 1) <= gpu.multiprocessors
-    is_tile = is_wave & (rows >= _LEAST_ROWS) & (knobs.floats("block_k") * size.in_bytes >= _STEP_BYTES)
+    is_even = is_wave | (knobs.floats(_PERSISTENT, 0) > 0)
+    is_tile = is_even & (rows >= _LEAST_ROWS) & (knobs.floats("block_k") * size.in_bytes >= _STEP_BYTES)
     is_tile = is_tile & (np.minimum(size.m, size.n) <= FEW_ROWS)
     is_measured = accepted(knobs, size, gpu) & (is_tile & partial | (size.products > 1))
     c = gpu.early_weights[WAITING]
-    waiting = (predict(knobs, size, gpu) + c["wait"] - c["gap"]) / (1 + c["late"])
+    constants = {name: gpu.early_weights[name] for name in sets_of(size)}
+    if size.products == 1:
+        constants = {name: {**values, "loop": c["loop"]} for name, values in constants.items()}
+    waiting = (predict(knobs, size, gpu, constants) + c["wait"] - c["gap"]) / (1 + c["late"])
     shared = knobs.floats(_BLOCKS, 1) > 1
     total = np.where(is_measured, waiting, np.where(partial | shared, np.inf, times["total"]))
     return {**times, "total": total}
 
 
-def predict(knobs: Columns, size: Size, gpu: Gpu, constants: Mapping[str, float] | None = None) -> Array:
+def prefetch(knobs: Columns, size: Size, gpu: Gpu, options: Sequence[int | str]) -> Columns:
+    """Returns settings of kernels that wait before they load, with the k steps of weights that they prefetch before.
+
+    Args:
+        knobs: columns of the pipeline's knobs.
+        size, gpu: as for `accepted`.
+        options: for the steps, with 0.
+    """
+    rows = knobs.floats("block_n") * size.products if size.products > 1 else knobs.floats("block_m")
+    most = gpu.early_weights[WAITING]["prefetched"] * _KIB / (rows * knobs.floats("block_k") * size.in_bytes)
+    may = _is_of_few_rows(knobs, size) & (knobs.floats(_BLOCKS, 1) == 1)
+    may = may & np.asarray(knobs.column("dependent_launch", True), bool)
+    ordered = np.sort(np.array([int(option) for option in options], np.int64))
+    steps = ordered[np.searchsorted(ordered, np.maximum(most, 0), side="right") - 1]
+    # A knob that is given is one number for all settings.
+    chosen = np.broadcast_to(np.where(may, steps, 0), (knobs.count,))
+    return Columns({**knobs.values, PREFETCH: chosen}, knobs.derived, knobs.count)
+
+
+def predict(knobs: Columns, size: Size, gpu: Gpu, constants: Mapping[str, Mapping[str, float]] | None = None) -> Array:
     """Returns the predicted time of a launch that follows another one, in us.
 
     Args:
         knobs: columns of settings that load weights early.
         size: of the product.
         gpu: what runs it.
-        constants: of the model; none for those of the GPU.
+        constants: of the model, by set; none for those of the GPU.
     """
+    alone, two = ((constants or gpu.early_weights)[name] for name in sets_of(size))
+    is_shared = knobs.floats(_BLOCKS, 1) > 1
+    times = _predict(knobs, size, gpu, alone)
+    return np.where(is_shared, _predict(knobs, size, gpu, two), times) if np.any(is_shared) else times
+
+
+def _predict(knobs: Columns, size: Size, gpu: Gpu, c: Mapping[str, float]) -> Array:
+    """Returns the predicted times by one set of constants."""
     is_pair = size.products > 1
-    c = constants or constants_of(size, gpu)
     # Of a pair, columns of both operands B are weights.
     block_m = knobs.floats("block_n") * size.products if is_pair else knobs.floats("block_m")
     block_n = size.m if is_pair else knobs.floats("block_n")
     block_k = knobs.floats("block_k")
     split, stages = knobs.floats("split_k", 1), knobs.floats("stages", 1)
     persistent, shared = knobs.floats(_PERSISTENT, 0), knobs.floats(_BLOCKS, 1)
-    is_shared = shared > 1
     blocks = cut(size, knobs).count * split
     room = blocks_that_fit(split, gpu)
-    at_once = np.where(persistent > 0, np.minimum(persistent, room), room * shared)
+    # With two blocks on each multiprocessor, clusters of any size fill nearly all.
+    at_once = np.where(shared > 1, np.floor(gpu.multiprocessors * shared / split) * split, room)
+    at_once = np.where(persistent > 0, np.minimum(persistent, room), at_once)
     steps = ceil_divide(ceil_divide(size.k, block_k), split)
     weights = block_k * block_m * size.in_bytes
     stage = weights + c["activations"] * block_k * block_n * size.in_bytes
@@ -188,26 +231,23 @@ def predict(knobs: Columns, size: Size, gpu: Gpu, constants: Mapping[str, float]
 
     def wave(count: Array) -> Array:
         # Blocks begin on multiprocessors of different pairs, as long as there are any.
-        port = np.where(
-            is_shared, c["shared_port"], np.where(count > gpu.multiprocessors / 2, c["paired_port"], c["port"])
-        )
+        port = np.where(count > gpu.multiprocessors / 2, c["paired_port"], c["port"])
         own = ceil_divide(count, room) * loaded_late * stage / (port * gpu.clock_mhz)
         return np.where(
             count > 0, ((count * steps * weights / rate) ** c["norm"] + own ** c["norm"]) ** (1 / c["norm"]), 0.0
         )
 
-    slower = c["tall"] * (block_m > _ROWS) + c["tallest"] * (block_m > _WARPGROUP_ROWS)
+    slower = c["slow"] + c["tall"] * (block_m > _ROWS) + c["tallest"] * (block_m > _WARPGROUP_ROWS)
     slower = slower + c["shallow"] * np.maximum(0.0, _STAGES - stages * shared)
-    slower = slower + c["short"] * (block_k * size.in_bytes < _STEP_BYTES) + c["shared"] * is_shared
+    slower = slower + c["short"] * (block_k * size.in_bytes < _STEP_BYTES)
     if is_pair:
         slower = slower + c["narrow"] * (knobs.floats("block_n") < _LEAST_COLUMNS)
-    held = stages * shared * weights / (c["held"] * _KIB)
-    slower = slower + np.where(is_shared, c["shared_low"], c["low"]) * np.maximum(0.0, 1 - held)
+    slower = slower + c["low"] * np.maximum(0.0, 1 - stages * shared * weights / (c["held"] * _KIB))
     further = ceil_divide(blocks, at_once) - 1
     reduction = np.where(split > 1, c["cluster_column"] * block_n, 0.0)
-    between = np.where(split > 1, np.where(is_shared, c["shared_split_wave"], c["split_wave"]) * (split - 1), c["wave"])
-    waiting = np.where(persistent > 0, c["loop"], further * np.where(is_shared & (split == 1), 0.0, between))
+    between = np.where(split > 1, c["split_wave"] * (split - 1), c["wave"])
+    waiting = np.where(persistent > 0, c["loop"], further * between)
     full = wave(at_once)
-    last = np.where(is_shared, c["last_wave"], 1.0)
+    last = np.where(whole > 0, c["last_wave"], 1.0)
     loading = whole * full + last * wave(rest) + (1 - last) * rest / at_once * full
     return loading * (1 + slower) + c["launch"] + c["column"] * block_n + reduction + waiting

@@ -27,7 +27,7 @@ _UNEVEN_GROUPS = 0.02
 _LAUNCH, _LAUNCH_CAUTION = "dependent_launch", 0.03
 # The knob of where elementwise ops that make A are computed, and its value for registers.
 PRODUCERS, IN_REGISTERS = "producers", "registers"
-_LAST = (_LAUNCH, early_weights.KNOB, stagger.KNOB)  # knobs that are chosen after the others
+_LAST = (_LAUNCH, early_weights.KNOB, early_weights.PREFETCH, stagger.KNOB)  # knobs that are chosen after the others
 # Knobs that make a small difference between settings that agree in the others.
 _DETAILS = (
     *("block_k", "stages", "epilogue_stages", "persistent_blocks", "consumer_warpgroups"),
@@ -50,6 +50,9 @@ _FEW_ROWS, _UNEVEN_ROWS, _UNEVEN = 64, 192, 0.08
 # 32 problems with such settings in docs/results/model_*.json, none had one as the fastest; they took up to 1.8 times as
 # long as predicted.
 _LATER_SPLITS = 0.3
+# As _CAUTION, for each split but two of kernels that load weights early: 3584 rows of 18944 took 6% longer in four
+# splits of tiles of 128 rows than in two of 56 (docs/results/functions_prefetch.json).
+_EARLY_SPLITS = 0.02
 # As _CAUTION, for two blocks on a multiprocessor, of which few kernels were measured.
 _TWO_BLOCKS = 0.03
 # As _CAUTION, for splits that a cluster reduces, of products with so many rows and columns at least: of 76 such first
@@ -266,7 +269,8 @@ def _launched(columns: Columns, size: Size, gpu: Gpu) -> tuple[Columns, dict[str
 def _caution(family: str, columns: Columns, waves: Array, size: Size, gpu: Gpu) -> Array:
     """Returns what predicted times are multiplied by for their order: more for tile widths that were not measured, for
     kernels of warps whose tiles do not divide the problem, for some splits of few rows, for splits in global memory of
-    more than one wave and in clusters of more than few rows, and for two blocks on a multiprocessor."""
+    more than one wave, in clusters of more than few rows and of kernels that load weights early, and for two blocks on
+    a multiprocessor."""
     known = gpu.measured_widths.get(family, ())
     widths = _CAUTION * ~np.isin(columns.floats("block_n"), known) if known else np.zeros(columns.count)
     # HBM bounds these, whatever the width.
@@ -276,10 +280,11 @@ def _caution(family: str, columns: Columns, waves: Array, size: Size, gpu: Gpu) 
     in_memory = columns.equals("split_k_workspace", "memory", "cluster")
     uneven = in_memory & (columns.floats("block_m") == _UNEVEN_ROWS) & (np.minimum(size.m, size.n) <= _FEW_ROWS)
     twice = (columns.floats("min_blocks_per_sm", 1) > 1) & (family == WARPGROUP) & ~is_early
-    is_split = columns.floats("split_k", 1) > 1
-    later = in_memory & is_split & (waves > 1)
-    in_cluster = is_split & ~in_memory & (np.minimum(size.m, size.n) >= _SPLIT_SIDE) & (family == WARPGROUP)
-    splits = _LATER_SPLITS * later + _CLUSTER_SPLITS * in_cluster
+    split = columns.floats("split_k", 1)
+    later = in_memory & (split > 1) & (waves > 1)
+    in_cluster = (split > 1) & ~in_memory & (np.minimum(size.m, size.n) >= _SPLIT_SIDE) & (family == WARPGROUP)
+    early_splits = np.maximum(0.0, split - 2) * is_early
+    splits = _LATER_SPLITS * later + _CLUSTER_SPLITS * in_cluster + _EARLY_SPLITS * early_splits
     return 1.0 + widths + edges + _UNEVEN * uneven + splits + _TWO_BLOCKS * twice
 
 
@@ -304,7 +309,7 @@ def rank(
     size = size_of(facts, accumulate, in_registers=fixed.get(PRODUCERS) == IN_REGISTERS)
     is_early = family == WARPGROUP and early_weights.KNOB in space.options and early_weights.applies(size, gpu, fixed)
     waits = family == WARPGROUP and early_weights.KNOB in space.options and early_weights.may_not(size, gpu, fixed)
-    search = search_of(family, size, gpu, is_early or waits)
+    search = search_of(family, size, gpu, is_early, waits)
     columns = _ordered(space, feasible(space, facts, fixed, search), size, gpu, family, fixed)
     launches = family == WARPGROUP and _LAUNCH in space.options and _LAUNCH not in fixed
     if launches and not is_early and not fixed.get(early_weights.KNOB) and warpgroup.launches_differ(size, gpu):
@@ -315,6 +320,8 @@ def rank(
         columns, times = early_weights.choose(columns, times, size, gpu)
     if waits:
         times = early_weights.wait(columns, times, size, gpu)
+        if early_weights.PREFETCH in space.options and early_weights.PREFETCH not in fixed:
+            columns = early_weights.prefetch(columns, size, gpu, space.options[early_weights.PREFETCH])
     if family == WARPGROUP and stagger.KNOB in space.options and stagger.KNOB not in fixed and columns.count:
         columns = stagger.choose(columns, size)
     # Of settings that take equally long, the first in the order of the knobs' options.

@@ -84,8 +84,9 @@ _USEFUL_PARTIAL = (
     "block_n < n + 8",
     f"schedule == 'cooperative' and consumer_warpgroups == (block_m + {_PARTIAL_ROWS - 1}) // {_PARTIAL_ROWS}",
     "cluster_m * cluster_n == 1 and split_k_workspace == 'cluster'",
-    "persistent_blocks == 0",
 )
+# Of kernels that load early, blocks of several such tiles were not measured.
+_USEFUL_EARLY_PARTIAL = "persistent_blocks == 0"
 # A thread's registers: its accumulators, two sets of fragments, or one and tiles on their way through registers, and 40
 # besides. It has 255 at most, and a block 65536; beyond that it spills.
 _SUMS = "products * warp_m * warp_n * acc_bits // 1024"
@@ -124,13 +125,14 @@ def _partial_tiles(size: Size, gpu: Gpu) -> list[tuple[int, int]]:
     return found
 
 
-def _useful(size: Size, gpu: Gpu, is_early: bool) -> tuple[str, ...]:
+def _useful(size: Size, gpu: Gpu, is_early: bool, waits: bool) -> tuple[str, ...]:
     """Returns the expressions that a setting is dropped for if one of them does not hold."""
-    tiles = _partial_tiles(size, gpu) if is_early and size.a_layout == "row" else []
+    tiles = _partial_tiles(size, gpu) if (is_early or waits) and size.a_layout == "row" else []
     rows = [f"block_m == {rows}" for rows in sorted({rows for rows, _ in tiles})]
     both = [f"block_m == {rows} and split_k == {splits}" for rows, splits in tiles]
-    kinds = [f"{_WHOLE} or {text}" for text in _USEFUL_PARTIAL]
-    two = _TWO_BLOCKS_OF_FEW_ROWS if is_early else _TWO_BLOCKS_OF_BATCHES
+    partial = _USEFUL_PARTIAL if waits else (*_USEFUL_PARTIAL, _USEFUL_EARLY_PARTIAL)
+    kinds = [f"{_WHOLE} or {text}" for text in partial]
+    two = _TWO_BLOCKS_OF_FEW_ROWS if is_early or waits else _TWO_BLOCKS_OF_BATCHES
     kinds += [f"min_blocks_per_sm < 2 or ({text})" for text in two]
     return (" or ".join([_WHOLE, *rows]), " or ".join([_WHOLE, *both]), *kinds, *_USEFUL_WARPGROUP)
 
@@ -151,7 +153,7 @@ def _persistent_blocks(size: Size, gpu: Gpu) -> Callable[[Columns], list[Array]]
     return propose
 
 
-def search_of(family: str, size: Size, gpu: Gpu, is_early: bool) -> Search:
+def search_of(family: str, size: Size, gpu: Gpu, is_early: bool, waits: bool = False) -> Search:
     """Returns what is searched for a problem.
 
     Args:
@@ -159,6 +161,7 @@ def search_of(family: str, size: Size, gpu: Gpu, is_early: bool) -> Search:
         size: of the problem.
         gpu: that runs it.
         is_early: whether kernels may load weights early; see `early_weights.applies`.
+        waits: whether they would if the launch before them could not write weights; see `early_weights.may_not`.
     """
     if family == WARPGROUP:
         return Search(
@@ -180,6 +183,6 @@ def search_of(family: str, size: Size, gpu: Gpu, is_early: bool) -> Search:
             ),
             "stages",
             {"persistent_blocks": _persistent_blocks(size, gpu)},
-            _useful(size, gpu, is_early),
+            _useful(size, gpu, is_early, waits),
         )
     return Search(("block_m", "block_n", "warp_m", "warp_n", "block_k", "prefetch", "stages"), "", {}, _USEFUL_WARP)

@@ -83,6 +83,7 @@ class PlainKernel:
         registers: registers a thread.
         spills: bytes of spill `stores` and `loads` a thread.
         steps: names of the steps that made it, in order.
+        flops: arithmetic operations of its products, such as those of an attention; 0 of a group.
         problems: of a group, what its matmuls compute.
         tma_descriptors, cluster, read_early: as those of a `Manifest`, of a group.
         dynamic_shared_memory, dependent_launch: as those of a `Manifest`.
@@ -96,6 +97,7 @@ class PlainKernel:
     registers: int
     spills: dict[str, int]
     steps: tuple[str, ...]
+    flops: int = 0
     problems: tuple[Problem, ...] = ()
     tma_descriptors: tuple[TmaDescriptor, ...] = ()
     cluster: tuple[int, int, int] = (1, 1, 1)
@@ -116,10 +118,13 @@ class PlainKernel:
         if not self.problems:
             for name in ("problems", "tma_descriptors", "cluster"):
                 del data[name]
-            if not self.dynamic_shared_memory:
-                del data["dynamic_shared_memory"]
+            for name in ("flops", "dynamic_shared_memory"):
+                if not data[name]:
+                    del data[name]
             if not self.dependent_launch:
                 del data["dependent_launch"]
+        else:
+            del data["flops"]
         if not self.read_early:
             del data["read_early"]
         return data

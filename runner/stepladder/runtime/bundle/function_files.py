@@ -216,6 +216,7 @@ def _parse_kernel(fields: Fields) -> PlainKernel:
         dynamic_shared_memory=fields.integer("dynamic_shared_memory")
         if is_group or "dynamic_shared_memory" in fields.data
         else 0,
+        flops=fields.integer("flops") if "flops" in fields.data else 0,
         registers=fields.integer("registers"),
         spills={name: fields.object("spills").integer(name) for name in ("stores", "loads")},
         steps=fields.strings("steps"),

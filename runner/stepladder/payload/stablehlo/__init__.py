@@ -12,21 +12,16 @@ import re
 from stepladder.mlir.bindings import PREFIX, ir, passmanager
 from stepladder.mlir.diagnostics import from_error
 from stepladder.mlir.traverse import walk
-from stepladder.payload import stablehlo_reductions
 from stepladder.payload.arguments import ALIAS
+from stepladder.payload.stablehlo import control_flow, functions, orders, reductions, scatters, slices, unsigned
 from stepladder.runtime.errors import StepladderError
 
 _OP = re.compile(r"^\s*(?:%\S+(?:, %\S+)* = )?\"?stablehlo\.", re.MULTILINE)
-_CHLO = re.compile(r"\bchlo\.\w+")
-# Functions of CHLO that the dialect math has, by the same names.
-_FUNCTIONS = ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "erf", "erfc", "sinh", "tan")
-# Ops of CHLO that others compute, as lines of text, since the bindings do not parse CHLO.
-_EXPANDED = {
-    re.compile(r"\bchlo\.square (%\S+) : (tensor<\S+>) -> \2(?!\S)"): r"stablehlo.multiply \1, \1 : \2",
-    re.compile(rf"\bchlo\.({'|'.join(_FUNCTIONS)}) (%\S+) : (tensor<\S+>) -> \3(?!\S)"): r"math.\1 \2 : \3",
-}
+# Random numbers of JAX, and of StableHLO.
+_RANDOM = re.compile(r"(@\w*threefry\w*|stablehlo\.rng\w*)\b")
 _LOADS = "builtin.module(func.func(convert-torch-to-stablehlo))"
-_LOWERS = "builtin.module(inline,symbol-dce,stablehlo-legalize-to-linalg,canonicalize,cse)"
+_INLINES = "builtin.module(inline,symbol-dce)"
+_LOWERS = "builtin.module(stablehlo-legalize-to-linalg,canonicalize,cse)"
 # Attributes of JAX, of dialects that are not there.
 _FOREIGN = ("mhlo.", "jax.", "tf.", "sdy.")
 
@@ -37,7 +32,7 @@ def is_stablehlo(text: str) -> bool:
     Args:
         text: of the payload, before it is parsed.
     """
-    return _OP.search(text) is not None or _CHLO.search(text) is not None
+    return _OP.search(text) is not None or functions.has_chlo(text)
 
 
 def lowered(text: str, name: str) -> str:
@@ -51,15 +46,14 @@ def lowered(text: str, name: str) -> str:
     """
     if not is_stablehlo(text):
         return text
-    for pattern, replacement in _EXPANDED.items():
-        text = pattern.sub(replacement, text)
-    chlo = _CHLO.search(text)
-    if chlo is not None:
+    drawn = _RANDOM.search(text)
+    if drawn is not None:
         raise StepladderError(
-            f"'{chlo[0]}' is an op of CHLO, which the bindings have no passes for",
-            location=f"{name}:{text.count(chr(10), 0, chlo.start()) + 1}",
-            notes=[f"accepted: ops of StableHLO, and of CHLO square, {', '.join(_FUNCTIONS)}"],
+            f"'{drawn[1]}' draws random numbers, which kernels do not",
+            location=f"{name}:{text.count(chr(10), 0, drawn.start()) + 1}",
+            notes=["accepted: random numbers as an argument, which the caller draws"],
         )
+    text = functions.parsed_forms(text, name)
     try:
         torch = importlib.import_module(f"{PREFIX}.dialects.torch")
     except ImportError:
@@ -72,7 +66,20 @@ def lowered(text: str, name: str) -> str:
         try:
             passmanager.PassManager.parse(_LOADS).run(ir.Module.create().operation)
             module = ir.Module.parse(text)
-            stablehlo_reductions.rewrite(module)
+            passmanager.PassManager.parse(_INLINES).run(module.operation)
+            control_flow.unroll(module, name)
+            for op in walk(module, "stablehlo.optimization_barrier"):
+                for result, operand in zip(op.results, op.operands):
+                    result.replace_all_uses_with(operand)
+                op.erase()
+            unsigned.rewrite(module, name)
+            functions.rewrite(module)
+            orders.rewrite(module, name)
+            scatters.rewrite(module, name)
+            slices.rewrite(module)
+            reductions.rewrite(module)
+            for op in walk(module, "stablehlo.select_and_scatter"):  # lowered to a form that nothing computes
+                raise StepladderError(f"'{op.name}', the gradient of a max pooling, is not computed", location=name)
             _concatenate(module)
             _broadcast(module)
             passmanager.PassManager.parse(_LOWERS).run(module.operation)
@@ -80,14 +87,10 @@ def lowered(text: str, name: str) -> str:
             found = from_error(error)
             message = found[0].message if found else str(error)
             raise StepladderError(f"StableHLO is not lowered to linalg: {message}", location=name) from None
-        for op in walk(module):
-            if op.name.startswith("stablehlo."):
-                notes = ["accepted: loops that are unrolled, as by jax.lax.scan(..., unroll=True)"]
-                raise StepladderError(
-                    f"'{op.name}' is not lowered to linalg",
-                    location=name,
-                    notes=notes if op.name == "stablehlo.while" else [],
-                )
+        left = [op.name for op in walk(module) if op.name.startswith("stablehlo.")]
+        if left:
+            first = min(left, key=lambda op: op == "stablehlo.return")  # other ops before the ends of their functions
+            raise StepladderError(f"'{first}' is not lowered to linalg", location=name)
         for op in walk(module, "builtin.unrealized_conversion_cast"):  # of arguments and results
             raise StepladderError(
                 f"StableHLO is not lowered to linalg: a cast of {op.operands[0].type} to {op.results[0].type} is left",

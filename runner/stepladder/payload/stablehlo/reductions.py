@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import producer, walk
+from stepladder.payload.stablehlo.builder import created, integers
 
 # Ops of a body that reduces; the places of the two numbers do not matter.
 _FOLDS = ("stablehlo.add", "stablehlo.maximum", "stablehlo.minimum", "stablehlo.multiply")
@@ -44,15 +45,12 @@ def rewrite(module: ir.Module) -> None:
     for op in walk(module, "stablehlo.reduce_window"):
         _replace_window(op)
     for op in walk(module, "stablehlo.reduce"):
+        if not list(ir.DenseI64ArrayAttr(op.attributes["dimensions"])):  # of single numbers, and what changes none
+            for result, operand in zip(op.results, op.operands):
+                result.replace_all_uses_with(operand)
+            op.erase()
+            continue
         _replace_places(op)
-
-
-def _made(name: str, type_: ir.Type, *operands: ir.Value, **attributes: ir.Attribute) -> ir.Value:
-    return ir.Operation.create(name, results=[type_], operands=list(operands), attributes=attributes).results[0]
-
-
-def _integers(numbers: Sequence[int]) -> ir.Attribute:
-    return ir.DenseI64ArrayAttr.get(list(numbers))
 
 
 def _tensor(value: ir.Value) -> ir.RankedTensorType:
@@ -65,14 +63,14 @@ def _like(value: ir.Value, shape: Sequence[int]) -> ir.Type:
 
 def _broadcast(value: ir.Value, shape: Sequence[int], axes: Sequence[int]) -> ir.Value:
     """Returns a value repeated to a shape; its axes are those of the result in `axes`."""
-    dimensions = _integers(axes)
-    return _made("stablehlo.broadcast_in_dim", _like(value, shape), value, broadcast_dimensions=dimensions)
+    dimensions = integers(axes)
+    return created("stablehlo.broadcast_in_dim", _like(value, shape), value, broadcast_dimensions=dimensions)
 
 
 def _compare(direction: str, left: ir.Value, right: ir.Value) -> ir.Value:
     type_ = ir.RankedTensorType.get(_tensor(left).shape, ir.IntegerType.get_signless(1))
     wanted = ir.Attribute.parse(f"#stablehlo<comparison_direction {direction}>")
-    return _made("stablehlo.compare", type_, left, right, comparison_direction=wanted)
+    return created("stablehlo.compare", type_, left, right, comparison_direction=wanted)
 
 
 def _reduced(fold: str, value: ir.Value, start: ir.Value, axis: int) -> ir.Value:
@@ -82,13 +80,13 @@ def _reduced(fold: str, value: ir.Value, start: ir.Value, axis: int) -> ir.Value
         "stablehlo.reduce",
         results=[_like(value, shape)],
         operands=[value, start],
-        attributes={"dimensions": _integers([axis])},
+        attributes={"dimensions": integers([axis])},
         regions=1,
     )
     number = _like(value, [])
     body = op.regions[0].blocks.append(number, number)
     with ir.InsertionPoint(body):
-        ir.Operation.create("stablehlo.return", operands=[_made(fold, number, *body.arguments)])
+        ir.Operation.create("stablehlo.return", operands=[created(fold, number, *body.arguments)])
     return op.results[0]
 
 
@@ -139,11 +137,11 @@ def _running(fold: str, value: ir.Value, start: ir.Value, axis: int, *, is_rever
     repeated = _broadcast(value, wide, [number + (number >= axis) for number in range(len(shape))])
     places = ir.RankedTensorType.get(wide, ir.IntegerType.get_signless(32))
     of_result, of_element = (
-        _made("stablehlo.iota", places, iota_dimension=ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number))
+        created("stablehlo.iota", places, iota_dimension=ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number))
         for number in (axis, axis + 1)
     )
     is_taken = _compare("LE" if is_reverse else "GE", of_result, of_element)
-    taken = _made("stablehlo.select", repeated.type, is_taken, repeated, _broadcast(start, wide, []))
+    taken = created("stablehlo.select", repeated.type, is_taken, repeated, _broadcast(start, wide, []))
     return _reduced(fold, taken, start, axis + 1)
 
 
@@ -159,22 +157,22 @@ def _along(
     shape[axis] += sum(around)
     dimension = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), axis)
     if len(parts) > 1:
-        value = _made("stablehlo.concatenate", _like(value, shape), *parts, dimension=dimension)
+        value = created("stablehlo.concatenate", _like(value, shape), *parts, dimension=dimension)
     count = (shape[axis] - window) // stride + 1
     type_ = _like(value, [*shape[:axis], count, *shape[axis + 1 :]])
     result = None
     for first in range(window):
         begin, end, steps = [0] * len(shape), list(shape), [1] * len(shape)
         begin[axis], end[axis], steps[axis] = first, first + (count - 1) * stride + 1, stride
-        part = _made(
+        part = created(
             "stablehlo.slice",
             type_,
             value,
-            start_indices=_integers(begin),
-            limit_indices=_integers(end),
-            strides=_integers(steps),
+            start_indices=integers(begin),
+            limit_indices=integers(end),
+            strides=integers(steps),
         )
-        result = part if result is None else _made(fold, type_, result, part)
+        result = part if result is None else created(fold, type_, result, part)
     assert result is not None  # a window has an element
     return result
 
@@ -202,10 +200,10 @@ def _replace_places(op: ir.Operation) -> None:
         others = [number for number in range(len(shape)) if number != axis]
         is_place = _compare("EQ", value, _broadcast(extremum, shape, others))
         if isinstance(_tensor(value).element_type, ir.FloatType):
-            is_place = _made("stablehlo.or", is_place.type, is_place, _compare("NE", value, value))
+            is_place = created("stablehlo.or", is_place.type, is_place, _compare("NE", value, value))
         number = ir.RankedTensorType.get([], index)
-        beyond = _made("stablehlo.constant", number, value=ir.DenseElementsAttr.get_splat(number, largest))
-        held = _made("stablehlo.select", places.type, is_place, places, _broadcast(beyond, shape, []))
+        beyond = created("stablehlo.constant", number, value=ir.DenseElementsAttr.get_splat(number, largest))
+        held = created("stablehlo.select", places.type, is_place, places, _broadcast(beyond, shape, []))
         first = _reduced("stablehlo.minimum", held, beyond, axis)
     for result, made in zip(op.results, (extremum, first)):
         result.replace_all_uses_with(made)

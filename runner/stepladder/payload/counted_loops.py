@@ -1,0 +1,132 @@
+"""Loops that run while a counter is below a constant, as loops with bounds."""
+
+from __future__ import annotations
+
+import operator
+from typing import NamedTuple
+
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.cloning import clone_ops
+from stepladder.mlir.traverse import producer, walk
+
+# By the numbers of the predicates of arith.cmpi.
+_COMPARED = {
+    1: operator.ne,
+    2: operator.lt,
+    3: operator.le,
+    4: operator.gt,
+    5: operator.ge,
+    6: operator.lt,
+    7: operator.le,
+    8: operator.gt,
+    9: operator.ge,
+}
+_MOST = 1024  # iterations, as of the loops that a reference program writes out
+
+
+class _Count(NamedTuple):
+    """The counter of a loop: which of the loop's values it is, its first number, its step, and how often it runs."""
+
+    place: int
+    first: int
+    step: int
+    iterations: int
+
+
+def make_bounded(function: ir.Operation) -> None:
+    """Replaces each `scf.while` that a counter of type `index` ends by a `scf.for`.
+
+    The counter begins at a constant, and each iteration adds a positive constant. The condition compares it with a
+    constant, and nothing else is computed before it. Other loops stay.
+
+    Args:
+        function: a function; it is changed where there are such loops.
+    """
+    for loop in reversed(walk(function, "scf.while")):
+        count = _count(loop)
+        if count is not None:
+            _replace(loop, count)
+
+
+def _number(value: ir.Value) -> int | None:
+    op = producer(value)
+    is_index = op is not None and op.name == "arith.constant" and isinstance(value.type, ir.IndexType)
+    return ir.IntegerAttr(op.attributes["value"]).value if op is not None and is_index else None
+
+
+def _count(loop: ir.Operation) -> _Count | None:
+    """Returns how a loop counts; None for one that ends otherwise, or not after 1024 iterations."""
+    before, after = (region.blocks[0] for region in loop.regions)
+    *ops, condition = [item.operation for item in before.operations if item.operation.name != "arith.constant"]
+    compared = producer(condition.operands[0])
+    forwarded = list(condition.operands)[1:]
+    arguments: list[ir.Value] = list(before.arguments)
+    if compared is None or ops != [compared] or compared.name != "arith.cmpi":
+        return None
+    if any(value not in arguments for value in forwarded):
+        return None
+    left, right = compared.operands
+    counter = next((value for value in (left, right) if value in arguments), None)
+    bound = _number(right if counter == left else left)
+    if counter is None or bound is None:
+        return None
+    place = arguments.index(counter)
+    first = _number(loop.operands[place])
+    end = [item.operation for item in after.operations][-1]
+    step = _step(
+        end.operands[place], [after.arguments[number] for number, value in enumerate(forwarded) if value == counter]
+    )
+    compare = _COMPARED.get(ir.IntegerAttr(compared.attributes["predicate"]).value)
+    if first is None or step is None or compare is None or min(first, bound) < 0:
+        return None
+    number, iterations = first, 0
+    while compare(*((number, bound) if counter == left else (bound, number))):
+        number, iterations = number + step, iterations + 1
+        if iterations > _MOST:
+            return None
+    return _Count(place, first, step, iterations)
+
+
+def _step(following: ir.Value, counters: list[ir.Value]) -> int | None:
+    """Returns the positive constant that an iteration adds to the counter; None if it does something else."""
+    op = producer(following)
+    if op is None or op.name != "arith.addi":
+        return None
+    left, right = op.operands
+    step = _number(right) if left in counters else _number(left) if right in counters else None
+    return step if step is not None and step > 0 else None
+
+
+def _replace(loop: ir.Operation, count: _Count) -> None:
+    before, after = (region.blocks[0] for region in loop.regions)
+    *_, condition = [item.operation for item in before.operations]
+    *ops, end = [item.operation for item in after.operations]
+    arguments: list[ir.Value] = list(before.arguments)
+    places = [arguments.index(value) for value in list(condition.operands)[1:]]
+    carried = [place for place in range(len(arguments)) if place != count.place]
+    last = count.first + count.iterations * count.step
+    index = ir.IndexType.get(loop.context)
+    with ir.InsertionPoint(loop), loop.location:
+        bounds = [
+            ir.Operation.create(
+                "arith.constant", results=[index], attributes={"value": ir.IntegerAttr.get(index, number)}
+            ).results[0]
+            for number in (count.first, last, count.step)
+        ]
+        initial = [loop.operands[place] for place in carried]
+        types = [value.type for value in initial]
+        bounded = ir.Operation.create("scf.for", results=types, operands=[*bounds, *initial], regions=1)
+        body = bounded.regions[0].blocks.append(index, *types, arg_locs=[loop.location] * (1 + len(types)))
+    counter, *inner = body.arguments
+    values = dict(zip(carried, inner)) | {count.place: counter}
+    known = clone_ops(ops, dict(zip(after.arguments, (values[place] for place in places))), ir.InsertionPoint(body))
+    with ir.InsertionPoint(body), loop.location:
+        yields = [known.get(end.operands[place], end.operands[place]) for place in carried]
+        ir.Operation.create("scf.yield", operands=yields)
+    increment = producer(known[end.operands[count.place]])
+    if increment is not None and not list(increment.results[0].uses):
+        increment.erase()
+    results = dict(zip(carried, bounded.results)) | {count.place: bounds[1]}
+    for result, place in zip(loop.results, places):
+        result.replace_all_uses_with(results[place])
+    loop.erase()

@@ -1,0 +1,100 @@
+"""Loops and branches of StableHLO as the ops that they run: kernels have none around them."""
+
+from __future__ import annotations
+
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.cloning import clone_ops
+from stepladder.mlir.traverse import walk
+from stepladder.payload.stablehlo.builder import Tensor, where
+from stepladder.payload.stablehlo.constants import Known
+from stepladder.runtime.errors import StepladderError
+
+# Iterations of a loop, of which each launches kernels of its own.
+MOST_ITERATIONS = 64
+# Ops that all loops of a module become.
+_MOST_OPS = 20_000
+_NAMES = ("stablehlo.while", "stablehlo.case", "stablehlo.if")
+
+
+def unroll(module: ir.Module, name: str) -> None:
+    """Replaces loops by their iterations and branches by selects of what each of them computes.
+
+    Args:
+        module: with functions of StableHLO, without calls.
+        name: its file, for messages.
+
+    Raises:
+        StepladderError: a loop that depends on data, or of too many iterations.
+    """
+    made = 0
+    while found := walk(module, *_NAMES):
+        op = found[0]  # the outermost one
+        with ir.InsertionPoint(op), op.location:
+            values, count = _iterated(op, name) if op.name == "stablehlo.while" else _selected(op)
+        for result, value in zip(op.results, values):
+            result.replace_all_uses_with(value)
+        op.erase()
+        made += count
+        if made > _MOST_OPS:
+            raise StepladderError(
+                f"loops that become more than {_MOST_OPS} ops",
+                location=name,
+                notes=["accepted: loops that launch a few kernels in each iteration"],
+            )
+
+
+def _iterated(op: ir.Operation, name: str) -> tuple[list[ir.Value], int]:
+    """Copies the body of a loop before it, once for each iteration; returns the results, and how many ops are made."""
+    condition, body = (region.blocks[0] for region in op.regions)
+    values, known, made = list(op.operands), Known(), 0
+    for _ in range(MOST_ITERATIONS + 1):
+        count, (decided,) = _copied(condition, values, op)
+        is_next = known.number(decided)
+        if is_next is None:
+            raise StepladderError(
+                "'stablehlo.while' is a loop whose number of iterations depends on data",
+                location=name,
+                notes=["accepted: loops that count, as those of jax.lax.scan and of fori_loop with constant bounds"],
+            )
+        made += count
+        if not is_next:
+            return values, made
+        count, values = _copied(body, values, op)
+        made += count
+    raise StepladderError(
+        f"'stablehlo.while' has more than {MOST_ITERATIONS} iterations, of which each launches kernels",
+        location=name,
+        notes=["accepted: the caller runs the loop around a compiled iteration"],
+    )
+
+
+def _copied(block: ir.Block, values: list[ir.Value], before: ir.Operation) -> tuple[int, list[ir.Value]]:
+    """Copies the ops of a block before an op; returns how many there are, and what the block returns."""
+    *ops, end = [item.operation for item in block.operations]
+    new = clone_ops(ops, dict(zip(block.arguments, values)), ir.InsertionPoint(before))
+    return len(ops), [new.get(value, value) for value in end.operands]
+
+
+def _selected(op: ir.Operation) -> tuple[list[ir.Value], int]:
+    """Copies all branches before an op; returns selects of their results, and how many ops are made.
+
+    An index that no branch has takes the last one.
+    """
+    index, made = op.operands[0], 0
+    branches = []
+    taken = Known().number(index)
+    regions = list(op.regions)
+    if op.name == "stablehlo.if":
+        regions.reverse()  # that of a true condition is the first, and the last one is taken by any other index than 0
+    if taken is not None:
+        regions = [regions[taken if 0 <= taken < len(regions) else -1]]
+    for region in regions:
+        count, values = _copied(region.blocks[0], [], op)
+        made += count
+        branches.append([Tensor(value) for value in values])
+    results = branches[-1]
+    chosen = Tensor(index)
+    for number, branch in reversed(list(enumerate(branches[:-1]))):
+        is_taken = chosen.equals(number)
+        results = [where(is_taken, one, other) for one, other in zip(branch, results)]
+    return [result.value for result in results], made

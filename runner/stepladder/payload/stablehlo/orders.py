@@ -1,0 +1,174 @@
+"""Sorts of StableHLO as comparisons of all elements along an axis with each other: n² for n elements."""
+
+from __future__ import annotations
+
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.traverse import attributes_of, walk
+from stepladder.payload.stablehlo.builder import Tensor, constant, created, gather, iota, where
+from stepladder.runtime.errors import StepladderError
+
+# Elements of an axis that is sorted by comparisons of all with all.
+LONGEST = 4096
+# Ops of StableHLO that a body which compares elements may have: those of one element are those of many.
+_ELEMENTWISE = frozenset(
+    f"stablehlo.{name}"
+    for name in (
+        *("abs", "add", "and", "clamp", "compare", "constant", "convert", "divide", "maximum", "minimum", "multiply"),
+        *("negate", "not", "or", "select", "sign", "subtract", "xor", "floor", "ceil"),
+    )
+)
+
+
+def rewrite(module: ir.Module, name: str) -> None:
+    """Replaces sorts, the largest elements, and comparisons by the total order of floating-point numbers.
+
+    Args:
+        module: with functions of StableHLO, and `made.top_k` of `functions`.
+        name: its file, for messages.
+
+    Raises:
+        StepladderError: a sort of too many elements, or by a function that is not elementwise.
+    """
+    for op in walk(module, "stablehlo.sort", "made.top_k"):
+        with ir.InsertionPoint(op), op.location:
+            values = _sorted(op, name) if op.name == "stablehlo.sort" else _largest(op, name)
+        for result, value in zip(op.results, values):
+            result.replace_all_uses_with(value.value)
+        op.erase()
+    for op in walk(module, "stablehlo.compare"):
+        if "compare_type" in op.attributes and "TOTALORDER" in str(op.attributes["compare_type"]):
+            with ir.InsertionPoint(op), op.location:
+                made = _totally_ordered(op)
+            op.results[0].replace_all_uses_with(made.value)
+            op.erase()
+
+
+def _check(extent: int, name: str) -> None:
+    if extent > LONGEST:
+        raise StepladderError(
+            f"a sort of {extent} numbers",
+            location=name,
+            notes=[f"accepted: up to {LONGEST}, which are compared with each other"],
+        )
+
+
+def _sorted(op: ir.Operation, name: str) -> list[Tensor]:
+    """Returns the tensors that a sort orders by its body."""
+    axis = ir.IntegerAttr(op.attributes["dimension"]).value
+    tensors = [Tensor(operand) for operand in op.operands]
+    axis %= len(tensors[0].shape)
+    _check(tensors[0].shape[axis], name)
+    order = [item for item in range(len(tensors[0].shape)) if item != axis] + [axis]
+    back = [order.index(item) for item in range(len(order))]
+    moved = [tensor.transpose(order) for tensor in tensors]
+    shape = moved[0].shape
+    wide, rank = [*shape, shape[-1]], len(shape)
+    # of the element whose place it is, and of the others; equal elements keep their order
+    here, other = iota(wide, rank - 1), iota(wide, rank)
+    is_behind = other < here
+    operands = []
+    for tensor in moved:
+        mine = tensor.expand(wide, range(rank))
+        others = tensor.expand(wide, [*range(rank - 1), rank])
+        operands += [where(is_behind, mine, others), where(is_behind, others, mine)]
+    # Of two elements, the one behind is asked whether it is before the other one.
+    is_swapped = _elementwise(op.regions[0].blocks[0], operands, wide, name)
+    places = _counted(is_swapped ^ is_behind)
+    return [result.transpose(back) for result in _at(moved, places, shape[-1])]
+
+
+def _counted(is_before: Tensor) -> Tensor:
+    """Returns how many elements are before each one.
+
+    Args:
+        is_before: (..., elements, others).
+    """
+    return is_before.convert(ir.IntegerType.get_signless(32)).sum([len(is_before.shape) - 1])
+
+
+def _at(tensors: list[Tensor], places: Tensor, count: int) -> list[Tensor]:
+    """Returns the first elements of sorted ones along the last axis.
+
+    Args:
+        tensors: what is sorted.
+        places: of each element among the sorted ones.
+        count: how many are returned.
+    """
+    indices = _numbers(places, count)
+    return [_taken(tensor, indices) for tensor in tensors]
+
+
+def _numbers(places: Tensor, count: int) -> Tensor:
+    """Returns the numbers of the elements at the first places; arguments as of `_at`."""
+    shape, rank = places.shape, len(places.shape)
+    wide = [*shape[:-1], count, shape[-1]]
+    is_there = places.expand(wide, [*range(rank - 1), rank]).equals(iota(wide, rank - 1))
+    return where(is_there, iota(wide, rank), 0).sum([rank])
+
+
+def _taken(x: Tensor, indices: Tensor) -> Tensor:
+    """Returns elements along the last axis: a gather of the tensor's rows, one after the other."""
+    *batch, extent = x.shape
+    count, rows = indices.shape[-1], 1
+    for size in batch:
+        rows *= size
+    flat = indices.reshape([rows, count]) + iota([rows, count], 0) * extent
+    found = gather(x.reshape([rows * extent]), flat.reshape([rows, count, 1]), [0], [1], [True])
+    return found.reshape([*batch, count])
+
+
+def _elementwise(block: ir.Block, operands: list[Tensor], shape: list[int], name: str) -> Tensor:
+    """Returns what a body of single elements computes, of many."""
+    known: dict[ir.Value, Tensor] = dict(zip(block.arguments, operands))
+    *ops, end = [item.operation for item in block.operations]
+    for op in ops:
+        if op.name not in _ELEMENTWISE:
+            raise StepladderError(f"a sort by a function with '{op.name}'", location=name)
+        type_ = ir.RankedTensorType.get(shape, ir.RankedTensorType(op.results[0].type).element_type)
+        attributes = attributes_of(op)
+        given = [known[operand].value if operand in known else operand for operand in op.operands]
+        given = [item if Tensor(item).shape else Tensor(item).expand(shape, []).value for item in given]
+        if op.name == "stablehlo.constant":
+            value = ir.DenseElementsAttr(attributes["value"]).get_splat_value()
+            attributes["value"] = ir.DenseElementsAttr.get_splat(type_, value)
+        known[op.results[0]] = Tensor(created(op.name, type_, *given, **attributes))
+    (result,) = end.operands
+    return known[result] if result in known else Tensor(result).expand(shape, [])
+
+
+def _largest(op: ir.Operation, name: str) -> list[Tensor]:
+    """Returns the largest elements along the last axis and their numbers; NaN is largest, and equal ones keep their
+    order."""
+    x = Tensor(op.operands[0])
+    _check(x.shape[-1], name)
+    wide, rank = [*x.shape, x.shape[-1]], len(x.shape)
+    mine, others = x.expand(wide, range(rank)), x.expand(wide, [*range(rank - 1), rank])
+    is_before = _less(mine, others)
+    is_equal = ~_less(others, mine) & ~is_before
+    places = _counted(is_before | (is_equal & (iota(wide, rank) < iota(wide, rank - 1))))
+    count = Tensor(op.results[0]).shape[-1]
+    indices = _numbers(places, count)
+    return [_taken(x, indices), indices.convert(Tensor(op.results[1]).element)]
+
+
+def _less(x: Tensor, y: Tensor) -> Tensor:
+    """Returns x < y by the total order: -0 is less than 0, and NaN, without a sign, is the largest."""
+    if not isinstance(x.element, ir.FloatType):
+        return x < y
+    is_zero = x.equals(0.0) & y.equals(0.0)
+    one = constant(1.0, x.shape, x.element)
+    return (x < y) | (~x.is_nan() & y.is_nan()) | (is_zero & (one / x < 0.0) & (one / y > 0.0))
+
+
+def _totally_ordered(op: ir.Operation) -> Tensor:
+    """Returns a comparison by the total order."""
+    x, y = (Tensor(operand) for operand in op.operands)
+    direction = str(op.attributes["comparison_direction"]).split()[-1].rstrip(">")
+    if direction in ("LT", "GE"):
+        result = _less(x, y)
+    elif direction in ("GT", "LE"):
+        result = _less(y, x)
+    else:
+        result = _less(x, y) | _less(y, x)
+        direction = "GE" if direction == "EQ" else "LT"
+    return ~result if direction in ("GE", "LE") else result

@@ -1,0 +1,185 @@
+"""Scatters of StableHLO: each place of the tensor is compared with all places that are written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.traverse import walk
+from stepladder.payload.stablehlo.builder import Tensor, constant, gather, iota, where
+from stepladder.runtime.errors import StepladderError
+
+# What combines the number that is there with one that is written; the numbers that change nothing, for those with one.
+_FOLDS = {"stablehlo.add": 0, "stablehlo.multiply": 1, "stablehlo.maximum": None, "stablehlo.minimum": None}
+_LISTS = (
+    *("update_window_dims", "inserted_window_dims", "input_batching_dims", "scatter_indices_batching_dims"),
+    "scatter_dims_to_operand_dims",
+)
+# Sums of these types are computed in f32.
+_NARROW = ("f16", "bf16")
+
+
+def rewrite(module: ir.Module, name: str) -> None:
+    """Replaces scatters by comparisons and reductions.
+
+    Args:
+        module: with functions of StableHLO.
+        name: its file, for messages.
+
+    Raises:
+        StepladderError: a scatter of several tensors, or whose body is not one op.
+    """
+    for op in walk(module, "stablehlo.scatter"):
+        fold = _fold(op)
+        if len(op.results) != 1 or fold is None:
+            raise StepladderError(
+                "a scatter of several tensors, or by a function of its own",
+                location=name,
+                notes=["accepted: those of one tensor that set, add, multiply, or take the larger or smaller number"],
+            )
+        with ir.InsertionPoint(op), op.location:
+            made = _scattered(op, fold)
+        op.results[0].replace_all_uses_with(made.value)
+        op.erase()
+
+
+def _fold(op: ir.Operation) -> str | None:
+    """Returns the op that combines numbers, "set" for the one that is written; None for another body."""
+    block = op.regions[0].blocks[0]
+    *ops, end = [item.operation for item in block.operations]
+    if not ops and list(end.operands) == [block.arguments[len(block.arguments) - 1]]:
+        return "set"
+    if len(ops) == 1 and ops[0].name in _FOLDS and set(ops[0].operands) == set(block.arguments):
+        return ops[0].name if list(end.operands) == [ops[0].results[0]] else None
+    return None
+
+
+def _dimensions(attribute: ir.Attribute) -> tuple[dict[str, list[int]], int]:
+    """Returns the lists of dimension numbers by name, and the axis of the indices that has their coordinates."""
+    text = str(attribute)
+    found = {}
+    for name in _LISTS:
+        match = re.search(rf"\b{name} = \[([\d, ]*)\]", text)
+        found[name] = [int(item) for item in match[1].split(",") if item.strip()] if match else []
+    at = re.search(r"index_vector_dim = (\d+)", text)
+    return found, int(at[1]) if at else 0
+
+
+def _scattered(op: ir.Operation, fold: str) -> Tensor:
+    """Returns a tensor with numbers written to it.
+
+    The windows that are written are cut along the axes of their places, so that each of what is left has one place
+    along these axes, and the extent of the tensor along the others.
+    """
+    x, indices, updates = (Tensor(operand) for operand in op.operands)
+    numbers, vector = _dimensions(op.attributes["scatter_dimension_numbers"])
+    axes = numbers["scatter_dims_to_operand_dims"]
+    if vector == len(indices.shape):
+        indices = indices.reshape([*indices.shape, 1])
+    indices = indices.transpose([axis for axis in range(len(indices.shape)) if axis != vector] + [vector])
+    batch = indices.shape[:-1]
+    places = [_column(indices, number) for number in range(len(axes))]
+    of_batch = [axis - (axis > vector) for axis in numbers["scatter_indices_batching_dims"]]
+    for axis, along in zip(numbers["input_batching_dims"], of_batch):
+        axes, places = [*axes, axis], [*places, iota(batch, along)]
+    windows = numbers["update_window_dims"]
+    others = [axis for axis in range(len(updates.shape)) if axis not in windows]
+    left_out = {*numbers["inserted_window_dims"], *numbers["input_batching_dims"]}
+    kept = [axis for axis in range(len(x.shape)) if axis not in left_out]
+    sizes = dict.fromkeys(range(len(x.shape)), 1) | {axis: updates.shape[window] for axis, window in zip(kept, windows)}
+    # A window that is the whole extent of an axis has its place at 0; others are cut.
+    for axis in kept:
+        if sizes[axis] != x.shape[axis] and axis not in axes:
+            axes, places = [*axes, axis], [*places, constant(0, batch, indices.element)]
+    is_inside = None
+    for axis, at in zip(axes, places):
+        is_hit = (at >= 0) & (at <= x.shape[axis] - sizes[axis])
+        is_inside = is_hit if is_inside is None else is_inside & is_hit
+    cut = [axis for axis in kept if axis in axes]
+    rest = [axis for axis in kept if axis not in axes]
+    window = dict(zip(kept, windows))
+    updates = updates.transpose([*others, *(window[axis] for axis in cut), *(window[axis] for axis in rest)])
+    whole = [*batch, *(sizes[axis] for axis in cut)]
+    count = 1
+    for extent in whole:
+        count *= extent
+    flat = updates.reshape([count, *(x.shape[axis] for axis in rest)])
+    lines: dict[int, Tensor] = {}
+    for axis, at in zip(axes, places):
+        at = at.expand(whole, range(len(batch)))
+        if axis in cut:
+            at = at + iota(whole, len(batch) + cut.index(axis)).convert(at.element)
+        lines[axis] = at.reshape([count])
+    if is_inside is not None:
+        is_inside = is_inside.expand(whole, range(len(batch))).reshape([count])
+    ordered = sorted(axes)
+    order = [*ordered, *rest]
+    moved = x.transpose(order)
+    hits = _hits([lines[axis] for axis in ordered], [x.shape[axis] for axis in ordered], is_inside, count)
+    made = _set(moved, hits, flat) if fold == "set" else _folded(moved, hits, flat, fold)
+    return made.transpose([order.index(axis) for axis in range(len(order))])
+
+
+def _column(indices: Tensor, number: int) -> Tensor:
+    return indices.narrow(len(indices.shape) - 1, number, 1).reshape(indices.shape[:-1])
+
+
+def _hits(lines: Sequence[Tensor], extents: Sequence[int], is_inside: Tensor | None, count: int) -> Tensor:
+    """Returns whether an element is written to a place, (extents, elements).
+
+    Args:
+        lines: the places along each axis, one for each element.
+        extents: of the tensor along these axes.
+        is_inside: whether an element is written; None for all.
+        count: how many elements there are.
+    """
+    wide = [*extents, count]
+    hits = constant(True, wide, ir.IntegerType.get_signless(1))
+    if is_inside is not None:
+        hits = is_inside.expand(wide, [len(extents)])
+    for axis, line in enumerate(lines):
+        at = line.expand(wide, [len(extents)])
+        hits = hits & at.equals(iota(wide, axis).convert(line.element))
+    return hits
+
+
+def _set(x: Tensor, hits: Tensor, updates: Tensor) -> Tensor:
+    """Returns a tensor with the last element that is written to each place.
+
+    Args:
+        x: (places, rest).
+        hits: (places, elements).
+        updates: (elements, rest).
+    """
+    rank = len(hits.shape) - 1
+    least = constant(-1, [], ir.IntegerType.get_signless(32))
+    last = where(hits, iota(hits.shape, rank), -1).reduce("stablehlo.maximum", least, [rank])
+    sizes = [1, *updates.shape[1:]]
+    taken = gather(updates, last.reshape([*last.shape, 1]), [0], sizes, [True, *([False] * (len(sizes) - 1))])
+    return where((last >= 0).expand(x.shape, range(rank)), taken, x)
+
+
+def _folded(x: Tensor, hits: Tensor, updates: Tensor, fold: str) -> Tensor:
+    """Returns a tensor with the elements that are written to each place combined; arguments as of `_set`."""
+    rank, element = len(hits.shape) - 1, x.element
+    if fold == "stablehlo.add" and str(element) in _NARROW:
+        x, updates = x.convert(ir.F32Type.get()), updates.convert(ir.F32Type.get())
+    start = _neutral(fold, x.element)
+    wide = [*hits.shape, *updates.shape[1:]]
+    terms = updates.expand(wide, range(rank, len(wide)))
+    taken = where(hits.expand(wide, range(rank + 1)), terms, start.expand(wide, []))
+    folded = taken.reduce(fold, start, [rank])
+    return x.combined(fold.removeprefix("stablehlo."), folded).convert(element)
+
+
+def _neutral(fold: str, element: ir.Type) -> Tensor:
+    """Returns the number that changes no other one."""
+    known = _FOLDS[fold]
+    if known is not None:
+        return constant(known, [], element)
+    is_largest = fold == "stablehlo.maximum"
+    if isinstance(element, ir.FloatType):
+        return constant(float("-inf" if is_largest else "inf"), [], element)
+    bits = ir.IntegerType(element).width
+    return constant(-(1 << (bits - 1)) if is_largest else (1 << (bits - 1)) - 1, [], element)

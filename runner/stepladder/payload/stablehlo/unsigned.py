@@ -1,0 +1,176 @@
+"""Integers without a sign as integers of the same bits: ops that depend on the sign become others.
+
+Results and arguments of a payload change their types; what they hold stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from stepladder.mlir.bindings import ir, passmanager
+from stepladder.mlir.traverse import walk
+from stepladder.payload.stablehlo.builder import Tensor, constant, created, where
+from stepladder.runtime.errors import StepladderError
+
+_PASS = "builtin.module(stablehlo-convert-to-signless)"
+_WIDE = 64
+
+
+def rewrite(module: ir.Module, name: str) -> None:
+    """Replaces ops on integers without a sign, and their types.
+
+    Args:
+        module: with functions of StableHLO.
+        name: its file, for messages.
+
+    Raises:
+        StepladderError: an op on such integers of 64 bits that needs more.
+    """
+    _widen_indices(module, name)
+    is_found = False
+    for op in walk(module, *(f"stablehlo.{each}" for each in _REPLACED)):
+        types = [_integer(value) for value in (*op.operands, *op.results)]
+        if not any(type_ is not None and type_.is_unsigned for type_ in types):
+            continue
+        is_found = True
+        with ir.InsertionPoint(op), op.location:
+            made = _REPLACED[op.name.removeprefix("stablehlo.")](op)
+        if made is None:
+            raise StepladderError(
+                f"'{op.name}' of integers without a sign, of {op.operands[0].type}",
+                location=name,
+                notes=["accepted: such integers of up to 32 bits; of longer ones sums, products and ops on bits"],
+            )
+        op.results[0].replace_all_uses_with(made.value)
+        op.erase()
+    for op in walk(module):
+        types = [_integer(value) for value in (*op.operands, *op.results)]
+        if any(type_ is not None and type_.is_unsigned for type_ in types):
+            is_found = True
+            if op.name.startswith("stablehlo.") and op.name.removeprefix("stablehlo.") not in _OF_BITS:
+                raise StepladderError(
+                    f"'{op.name}' of integers without a sign",
+                    location=name,
+                    notes=["accepted: x.astype(jnp.int32) or x.astype(jnp.float32) in front of it"],
+                )
+    if is_found:
+        passmanager.PassManager.parse(_PASS).run(module.operation)
+
+
+def _widen_indices(module: ir.Module, name: str) -> None:
+    """Gives ops that read or write at places without a sign places of 64 bits."""
+    for op in walk(module, *(f"stablehlo.{each}" for each in _FIRST_INDICES)):
+        first, count = _FIRST_INDICES[op.name.removeprefix("stablehlo.")]
+        for place in range(first, len(op.operands) if count is None else first + count):
+            type_ = _integer(op.operands[place])
+            if type_ is None or not type_.is_unsigned:
+                continue
+            with ir.InsertionPoint(op), op.location:
+                wide = _widened(Tensor(op.operands[place]))
+            if wide is None:
+                raise StepladderError(f"'{op.name}' at places of {op.operands[place].type}", location=name)
+            op.operands[place] = wide.value
+
+
+def _integer(value: ir.Value) -> ir.IntegerType | None:
+    type_ = Tensor(value).element if isinstance(value.type, ir.RankedTensorType) else None
+    return type_ if isinstance(type_, ir.IntegerType) else None
+
+
+def _signed(x: Tensor) -> Tensor:
+    """Returns the bits as integers with a sign."""
+    return x.convert(ir.IntegerType.get_signless(ir.IntegerType(x.element).width))
+
+
+def _flipped(x: Tensor) -> Tensor:
+    """Returns integers with a sign, in the order of those without one."""
+    signed = _signed(x)
+    return signed ^ constant(-(1 << (ir.IntegerType(signed.element).width - 1)), x.shape, signed.element)
+
+
+def _widened(x: Tensor) -> Tensor | None:
+    """Returns the numbers in 64 bits; None for those that are as long."""
+    width = ir.IntegerType(x.element).width
+    if width >= _WIDE:
+        return None
+    wide = _signed(x).convert(ir.IntegerType.get_signless(_WIDE))
+    return wide & constant((1 << width) - 1, x.shape, wide.element)
+
+
+def _compared(op: ir.Operation) -> Tensor:
+    x, y = (_flipped(Tensor(operand)) for operand in op.operands)
+    direction = op.attributes["comparison_direction"]
+    return Tensor(created("stablehlo.compare", op.results[0].type, x.value, y.value, comparison_direction=direction))
+
+
+def _converted(op: ir.Operation) -> Tensor | None:
+    """Returns a conversion from or to integers without a sign."""
+    x, wanted = Tensor(op.operands[0]), Tensor(op.results[0]).element
+    source = _integer(op.operands[0])
+    if source is not None and source.is_unsigned:
+        to_bits = isinstance(wanted, ir.IntegerType) and 1 < wanted.width <= source.width
+        if to_bits:
+            width = ir.IntegerType(wanted).width
+            return _signed(x).convert(ir.IntegerType.get_signless(width)).convert(wanted)
+        wide = _widened(x)
+        return None if wide is None else wide.convert(wanted)
+    width = ir.IntegerType(wanted).width
+    if source is not None:
+        return x.convert(ir.IntegerType.get_signless(width)).convert(wanted)
+    if width >= _WIDE:
+        return None
+    whole = x.convert(ir.IntegerType.get_signless(_WIDE))
+    return whole.convert(ir.IntegerType.get_signless(width)).convert(wanted)
+
+
+def _in_wide(op: ir.Operation) -> Tensor | None:
+    """Returns a quotient or remainder, of 64 bits."""
+    x, y = (_widened(Tensor(operand)) for operand in op.operands)
+    if x is None or y is None:
+        return None
+    made = x.combined(op.name.removeprefix("stablehlo."), y)
+    type_ = Tensor(op.results[0]).element
+    return made.convert(ir.IntegerType.get_signless(ir.IntegerType(type_).width)).convert(type_)
+
+
+def _extremum(is_largest: bool) -> Callable[[ir.Operation], Tensor]:
+    def made(op: ir.Operation) -> Tensor:
+        x, y = (Tensor(operand) for operand in op.operands)
+        is_greater = _flipped(x) > _flipped(y)
+        return where(is_greater, x, y) if is_largest else where(is_greater, y, x)
+
+    return made
+
+
+def _clamped(op: ir.Operation) -> Tensor:
+    low, x, high = (Tensor(operand) for operand in op.operands)
+    low, high = (item if item.shape == x.shape else item.expand(x.shape, []) for item in (low, high))
+    x = where(_flipped(x) < _flipped(low), low, x)
+    return where(_flipped(x) > _flipped(high), high, x)
+
+
+_REPLACED: dict[str, Callable[[ir.Operation], Tensor | None]] = {
+    "compare": _compared,
+    "convert": _converted,
+    "divide": _in_wide,
+    "remainder": _in_wide,
+    "maximum": _extremum(True),
+    "minimum": _extremum(False),
+    "clamp": _clamped,
+}
+# The first operand that has places, and how many there are; None for all that follow.
+_FIRST_INDICES: dict[str, tuple[int, int | None]] = {
+    "gather": (1, 1),
+    "scatter": (1, 1),
+    "dynamic_slice": (1, None),
+    "dynamic_update_slice": (2, None),
+}
+# Ops that compute the same bits with a sign or without one, where those above are replaced.
+_OF_BITS = frozenset(
+    (
+        *("add", "and", "bitcast_convert", "broadcast_in_dim", "concatenate", "constant", "convert", "gather", "iota"),
+        *("dynamic_slice", "dynamic_update_slice", "multiply", "negate", "not", "or", "pad", "reduce", "reduce_window"),
+        *("reshape", "return", "reverse", "scatter", "select", "shift_left", "shift_right_logical", "slice", "sort"),
+        *("subtract", "transpose", "xor"),
+    )
+)

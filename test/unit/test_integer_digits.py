@@ -1,0 +1,62 @@
+"""Products of integers that no matrix unit multiplies, on the emulator, against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import stepladder
+from combinations import sample
+from stepladder.runtime.errors import StepladderError
+
+pytestmark = pytest.mark.usefixtures("needs_ptxas")
+
+M, N, K = 6, 10, 9
+TYPES = [
+    *(("i8", "i8", sums) for sums in ("i8", "i16", "i64")),
+    *(("i16", "i16", sums) for sums in ("i16", "i32", "i64")),
+    *(("i32", "i32", sums) for sums in ("i32", "i64")),
+    *(("i8", "i16", "i32"), ("i16", "i32", "i32"), ("i1", "i1", "i32")),
+]
+
+
+def payload(a: str, b: str, sums: str, *, cast: str = "", depth: int = K) -> str:
+    types = f"tensor<{M}x{depth}x{a}>", f"tensor<{depth}x{N}x{b}>", f"tensor<{M}x{N}x{sums}>"
+    return f"""func.func @f(%a: {types[0]}, %b: {types[1]}, %c: {types[2]}) -> {types[2]} {{
+  %p = linalg.matmul {cast} ins(%a, %b : {types[0]}, {types[1]}) outs(%c : {types[2]}) -> {types[2]}
+  return %p : {types[2]}
+}}"""
+
+
+def numbers(type_: str, *shape: int) -> np.ndarray:
+    """Returns integers of a type, of which every fifth one is the least, and every seventh the largest."""
+    dtype = np.dtype(bool if type_ == "i1" else f"int{type_[1:]}")
+    limits = (0, 1) if type_ == "i1" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    drawn = np.random.default_rng([*shape, *type_.encode()]).integers(*limits, shape, dtype=np.int64, endpoint=True)
+    drawn.flat[::5], drawn.flat[::7] = limits
+    return drawn.astype(dtype)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "sums", "target"), [*((*types, "sm_80") for types in sample(TYPES, 4)), ("i16", "i16", "i32", "sm_90a")]
+)
+def test_integers_are_multiplied_exactly(a: str, b: str, sums: str, target: str) -> None:
+    x, y, start = numbers(a, M, K), numbers(b, K, N), numbers(sums, M, N)
+    function = stepladder.compile(payload(a, b, sums), target=target, device="emulator")
+    sign = -1 if a == "i1" else 1  # its one bit is the sign
+    wide = [sign * each.astype(start.dtype) for each in (x, y)]
+    np.testing.assert_array_equal(function(x, y, start), wide[0] @ wide[1] + start)
+
+
+def test_unsigned_integers() -> None:
+    x, y, start = numbers("i16", M, K), numbers("i16", K, N), numbers("i32", M, N)
+    text = payload("i16", "i16", "i32", cast="{cast = #linalg.type_fn<cast_unsigned>}")
+    function = stepladder.compile(text, target="sm_80", device="emulator")
+    wide = [each.view(np.uint16).astype(np.int32) for each in (x, y)]
+    np.testing.assert_array_equal(function(x, y, start), wide[0] @ wide[1] + start)
+
+
+def test_sums_of_64_bits_that_digits_may_exceed_are_refused() -> None:
+    with pytest.raises(StepladderError) as caught:
+        stepladder.compile(payload("i16", "i16", "i64", depth=33026), target="sm_80", device="emulator")
+    assert "sums in i64 of 33026 products; accepted: up to 33025" in caught.value.notes[-1]
