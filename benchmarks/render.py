@@ -19,6 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 import render_choice
+import render_elected
 import render_emulator
 import render_fusion
 import render_hopper
@@ -71,6 +72,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     "ablation": ablation_overview,
     **render_warp.REGIONS,
     **render_choice.REGIONS,
+    **render_elected.REGIONS,
     **render_emulator.REGIONS,
     **render_fusion.REGIONS,
     **render_producers.REGIONS,

@@ -1,0 +1,48 @@
+"""The table of kernels whose producer's thread is elected, beside those where it is chosen by its number."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable
+
+from common import result, table, where
+from model_report import geometric_mean
+
+
+def elected_table() -> str:
+    """Returns the times of default kernels without and with `elect_producer`, by the bytes of a k step."""
+    data = result("elected_producers")
+    found: dict[tuple[int, int, int], list[dict]] = {}
+    for row in data["rows"]:
+        cell = dict(zip(data["columns"], row))
+        found.setdefault((cell["m"], cell["n"], cell["k"]), []).append(cell)
+    lines, ratios = [], []
+    for size, cells in found.items():
+        knobs = cells[0]
+        times = [
+            statistics.median(cell["microseconds"] for cell in cells if cell["elect_producer"] is elected)
+            for elected in (False, True)
+        ]
+        ratios.append(times[1] / times[0])
+        turned = "^T" if knobs["swap_operands"] else ""
+        line = {
+            "m x n x k": " x ".join(map(str, size)),
+            "tile": f"{knobs['block_m']} x {knobs['block_n']} x {knobs['block_k']}{turned}",
+            "cluster": f"{knobs['cluster_m']} x {knobs['cluster_n']}",
+            "k steps": str(math.ceil(size[2] / knobs["block_k"])),
+            "by its number": f"{times[0]:.2f}",
+            "elected": f"{times[1]:.2f}",
+            "ratio": f"{ratios[-1]:.3f}",
+        }
+        lines.append((ratios[-1], line))
+    lines.sort(key=lambda entry: entry[0])
+    best = geometric_mean([min(1.0, ratio) for ratio in ratios])
+    return (
+        table([line for _, line in lines])
+        + "\nMicroseconds; ^T: exchanged operands. The geometric mean of the ratios is "
+        + f"{geometric_mean(ratios):.3f}, and {best:.3f} with the faster kernel of each problem. {where(data)}.\n"
+    )
+
+
+REGIONS: dict[str, Callable[[], str]] = {"elected producers": elected_table}
