@@ -1,12 +1,14 @@
 """Products without matrix units, and tolerances of functions with several kernels."""
 
+import numpy as np
 import pytest
 
 from stepladder.emulator.functions import EmulatedFunction
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.functions import FunctionBuild, build_any
 from stepladder.pipeline.request import Request
-from stepladder.verify.function_check import check_function
+from stepladder.verify.arrays import NumPyArrays
+from stepladder.verify.function_check import check_function, compare_results
 
 pytestmark = pytest.mark.usefixtures("needs_ptxas")
 
@@ -45,3 +47,34 @@ def test_batches_of_vectors(batch: int, m: int, n: int, k: int) -> None:
     assert isinstance(made, FunctionBuild)
     reports = check_function(made.bundle, EmulatedFunction(made.bundle), 0)
     assert [report.describe() for report in reports if not report.passed] == []
+
+
+def test_results_are_not_numbers_where_those_of_the_payload_are_not() -> None:
+    text = """func.func @f(%x: tensor<6xf32>) -> tensor<6xf32> {
+  %0 = tensor.empty() : tensor<6xf32>
+  %1 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%x : tensor<6xf32>) outs(%0 : tensor<6xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %y = math.log %a : f32
+    linalg.yield %y : f32
+  } -> tensor<6xf32>
+  return %1 : tensor<6xf32>
+}
+"""
+    with mlir_context():
+        made = build_any(text, "log.mlir", Request("auto", {"target": "sm_90a"}, tuned=True))
+    assert isinstance(made, FunctionBuild)
+    x = np.array([1, 2, -1, 0, np.inf, np.nan], np.float32)
+    (right,) = EmulatedFunction(made.bundle).run({0: x})
+
+    def mismatches(got: np.ndarray) -> tuple[int, bool]:
+        (report,) = compare_results(made.bundle.reference, {0: x}, [got], NumPyArrays(), 0.0)
+        return report.mismatches, report.passed
+
+    assert mismatches(right) == (0, True)
+    for place in range(len(x)):
+        for wrong in (3.0, np.nan, np.inf, -np.inf):
+            got = right.copy()
+            got[place] = wrong
+            is_same = np.array_equal(got, right, equal_nan=True)
+            assert mismatches(got) == ((0, True) if is_same else (1, False)), (place, wrong)
