@@ -89,7 +89,7 @@ def check_last(text: str, pipeline: str, found: PayloadMatmul, reference: Progra
     return True
 
 
-@pytest.mark.parametrize("number, name", enumerate(ACCEPTED))
+@pytest.mark.parametrize("number, name", list(enumerate(ACCEPTED)))
 def test_right(number: int, name: str) -> None:
     """A payload is right on a pipeline that takes it, one payload on one and the next one on another; with
     STEPLADDER_TEST_PROFILE=random, on all of them."""
