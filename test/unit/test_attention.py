@@ -145,17 +145,18 @@ def expected(arrays: list[np.ndarray], is_causal: bool, has_bias: bool) -> np.nd
 @pytest.mark.parametrize(
     ("element", "depth", "mask", "math"), [("bf16", 64, _CAUSAL, "fast"), ("f16", 128, _ADDED, "libdevice")]
 )
-def test_numbers(element: str, depth: int, mask: str, math: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("device", ["emulator", pytest.param(0, marks=pytest.mark.gpu, id="GPU")])
+def test_numbers(device: str | int, element: str, depth: int, mask: str, math: str, tmp_path: Path) -> None:
     """With a mask of numbers, a row without keys in the first tile, and one without any, which is NaN."""
     queries, keys = 128, 256
     function = stepladder.compile(
-        attention(queries, keys, depth, element, mask), target="sm_90a", device="emulator", math=math
+        attention(queries, keys, depth, element, mask), target="sm_90a", device=device, math=math
     )
     (launch,) = function.manifest.launches
     assert launch.stage == "f_attention_0" and launch.kernel.dynamic_shared_memory > 48 * 1024
     assert launch.kernel.flops == 2 * 2 * (2 * queries * keys * depth)
     function.save(str(tmp_path / "attention.bundle"))
-    (kept,) = stepladder.load(str(tmp_path / "attention.bundle"), device="emulator").manifest.launches
+    (kept,) = stepladder.load(str(tmp_path / "attention.bundle"), device=device).manifest.launches
     assert kept == launch
     generator = np.random.default_rng(0)
     dtype = ml_dtypes.bfloat16 if element == "bf16" else np.float16
