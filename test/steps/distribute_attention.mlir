@@ -121,7 +121,7 @@ func.func @causal(%q: tensor<2x256x64xbf16>, %k: tensor<2x256x64xbf16>, %v: tens
 
 // -----
 
-// expected-error@unknown {{tc.distribute_attention: expected the products of an attention, found none}}
+// expected-error@+1 {{tc.distribute_attention: expected the products of an attention, found none}}
 func.func @no_product(%x: tensor<4x4xf16>) -> tensor<4x4xf16> {
   return %x : tensor<4x4xf16>
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from stepladder.extension.lib.attention import Attention, find, last_products
+from stepladder.extension.lib.attention import Attention, find_last
 from stepladder.extension.lib.attention_logits import has_causal_mask
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
@@ -41,7 +41,7 @@ def is_slower(texts: Mapping[str, str], request: Request) -> bool:
         if not is_attention(name):
             continue
         module = parse_payload(text, "attention")  # what `walk` returns does not keep it
-        found = find(list(last_products(walk(module, "func.func")[0].regions[0].blocks[0]))[-1])
+        found = find_last(walk(module, "func.func")[0].regions[0].blocks[0])
         one += _of_one(found, skips=skips)
         several += _OF_KERNELS + math.prod(found.shape) * _OF_SCORE * 1e-6
     return one > several

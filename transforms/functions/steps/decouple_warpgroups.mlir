@@ -2,7 +2,7 @@
 //
 // With a barrier in each iteration, all warpgroups begin their products at one time, and their softmax too, beside which
 // the tensor cores idle. An mbarrier for each stage tells that all threads have copied their part of a tile. A thread
-// arrives at it in the iteration before, beside the products with the values, and waits at the begin of the iteration.
+// arrives at it in the iteration before, beside the products with the values, and waits at the start of the iteration.
 // Another warpgroup may still multiply by the values of the iteration before, so that these have three stages. The
 // copies begin behind the products of queries and keys, which the tensor cores compute meanwhile.
 //

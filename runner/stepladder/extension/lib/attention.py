@@ -72,6 +72,21 @@ def last_products(block: ir.Block) -> Iterator[ir.Operation]:
     yield from (op for op in operations_of(block) if is_product(op))
 
 
+def find_last(block: ir.Block) -> Attention:
+    """Returns the attention that a function computes.
+
+    Args:
+        block: of the function, on tensors.
+
+    Raises:
+        Refusal: the last contraction of the function is not the last product of an attention, or there is none.
+    """
+    products = list(last_products(block))
+    if not products:
+        raise Refusal(block.owner, "expected the products of an attention, found none")
+    return find(products[-1])
+
+
 def find(second: ir.Operation) -> Attention:
     """Returns the attention whose last product an op is.
 

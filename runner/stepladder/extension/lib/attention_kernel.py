@@ -12,6 +12,7 @@ from stepladder.extension.lib.attention import COLUMN, DEPTH, ROW, Attention, Op
 from stepladder.extension.lib.attention_logits import Logits, has_causal_mask, pair_of
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.element_bodies import create_forall
+from stepladder.extension.lib.scalar_ops import approximated
 from stepladder.extension.lib.threads import WARP, WARPGROUP
 from stepladder.extension.lib.warpgroup_ops import MMA_ROWS
 from stepladder.mlir import types
@@ -25,7 +26,6 @@ _STEP = 16  # keys of one product with the values
 _HALVES = 2  # rows of a thread: eight apart
 _LANES = (1, 2)  # distances of the lanes with elements of one row
 _LOG2_E = 1 / math.log(2)
-_FAST = "#arith.fastmath<afn>"
 
 
 @dataclass(frozen=True)
@@ -264,14 +264,14 @@ class AttentionKernel:
             return [_created("math.exp", arith.subf(value, base)) for value in values]
         # Rounded once: the product with the base is the same for all, and for what they are divided by.
         scale, shift = constant(self.f32, _LOG2_E), arith.mulf(base, constant(self.f32, -_LOG2_E))
-        return [_created("math.exp2", _created("math.fma", value, scale, shift), flags=_FAST) for value in values]
+        return [approximated("math.exp2", _created("math.fma", value, scale, shift)) for value in values]
 
     def _factor(self, largest: ir.Value, base: ir.Value) -> ir.Value:
         """Returns what earlier exponentials are multiplied by: those of differences to another base."""
         if not self.fast:
             return _created("math.exp", arith.subf(largest, base))
         scale = constant(self.f32, _LOG2_E)
-        return _created("math.exp2", arith.subf(arith.mulf(largest, scale), arith.mulf(base, scale)), flags=_FAST)
+        return approximated("math.exp2", arith.subf(arith.mulf(largest, scale), arith.mulf(base, scale)))
 
     def _scaled(self, result: ir.Value, factors: Sequence[ir.Value]) -> ir.Value:
         """Returns an accumulator whose rows are multiplied by a factor each."""
@@ -317,11 +317,9 @@ class AttentionKernel:
                 memory.store_vector(arith.truncf(pair, wide), self.result, *address)
 
 
-def _created(name: str, *operands: ir.Value, flags: str = "#arith.fastmath<none>") -> ir.Value:
+def _created(name: str, *operands: ir.Value) -> ir.Value:
     """Returns the result of an op of the dialect `math`."""
-    attributes = {"fastmath": ir.Attribute.parse(flags)}
-    type_ = operands[0].type
-    return ir.Operation.create(name, results=[type_], operands=list(operands), attributes=attributes).results[0]
+    return ir.Operation.create(name, results=[operands[0].type], operands=list(operands)).results[0]
 
 
 def folded(values: Sequence[ir.Value], fold: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:

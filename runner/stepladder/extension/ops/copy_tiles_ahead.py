@@ -1,14 +1,13 @@
 """`tc.copy_tiles_ahead`: copies the tiles of the next iteration of a loop while those of this one are used."""
 
-from stepladder.extension.lib import launches
+from stepladder.extension.lib import copying_loops, launches
 from stepladder.extension.lib.arithmetic import less_than
 from stepladder.extension.lib.control_flow import body_of, create_if, operations_of
+from stepladder.extension.lib.copying_loops import BARRIER, COMMIT, COPY
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.traverse import walk
-
-_COPY, _COMMIT, _BARRIER = "nvgpu.device_async_copy", "nvvm.cp.async.commit.group", "gpu.barrier"
 
 
 class CopyTilesAhead(Tc.Operation, name="copy_tiles_ahead"):
@@ -30,13 +29,10 @@ class CopyTilesAhead(Tc.Operation, name="copy_tiles_ahead"):
 def copy_tiles_ahead(payload: ir.Operation, op: CopyTilesAhead, rewriter: Rewriter) -> None:
     """Rewrites the loop in the one launch below `payload`; see the op."""
     launch = launches.find_launch(payload)
-    loops = [loop for loop in walk(launch, "scf.for") if walk(loop, _COPY)]
-    if len(loops) != 1:
-        raise Refusal(launch, f"expected one loop that copies tiles, found {len(loops)}")
-    (loop,) = loops
+    loop = copying_loops.find(launch)
     body = operations_of(body_of(loop))
-    barriers = [item for item in body if item.name == _BARRIER]
-    commits = [item for item in body if item.name == _COMMIT]
+    barriers = [item for item in body if item.name == BARRIER]
+    commits = [item for item in body if item.name == COMMIT]
     if len(commits) != 1 or len(barriers) != 2:
         raise Refusal(loop, f"{len(commits)} commits and {len(barriers)} barriers; accepted: one and two")
     begins = body[: body.index(commits[0])]
@@ -50,11 +46,11 @@ def copy_tiles_ahead(payload: ir.Operation, op: CopyTilesAhead, rewriter: Rewrit
     # Groups that are empty behind the last tile are complete.
     commits[0].move_after(_last_if(loop))
     for item in reversed(begins):
-        if item.name == _COPY:
+        if item.name == COPY:
             rewriter.erase_op(item)
     rewriter.erase_op(barriers[1])
 
 
 def _last_if(loop: ir.Operation) -> ir.Operation:
     """Returns the op of the loop that copies the next tiles."""
-    return next(item for item in operations_of(body_of(loop)) if item.name == "scf.if" and walk(item, _COPY))
+    return next(item for item in operations_of(body_of(loop)) if item.name == "scf.if" and walk(item, COPY))

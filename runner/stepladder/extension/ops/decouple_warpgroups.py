@@ -1,8 +1,9 @@
 """`tc.decouple_warpgroups`: lets warpgroups begin iterations of a loop at different times."""
 
-from stepladder.extension.lib import launches, threads, tma
+from stepladder.extension.lib import copying_loops, launches, threads, tma
 from stepladder.extension.lib.arithmetic import apply, constant_value, equal, index
 from stepladder.extension.lib.control_flow import body_of, create_if, next_op, operations_of
+from stepladder.extension.lib.copying_loops import BARRIER, COMMIT, COPY
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.warpgroup_ops import MMAS, WAIT_GROUP, WarpgroupMmaRegisters
 from stepladder.mlir import types
@@ -10,7 +11,6 @@ from stepladder.mlir.bindings import gpu, ir, nvgpu, nvvm
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.traverse import walk
 
-_COPY, _COMMIT, _BARRIER = "nvgpu.device_async_copy", "nvvm.cp.async.commit.group", "gpu.barrier"
 # What a thread does before others may read what it has copied.
 _ARRIVED = ("nvvm.cp.async.wait.group", "nvvm.fence.proxy")
 _STAGES = 3
@@ -20,7 +20,7 @@ class DecoupleWarpgroups(Tc.Operation, name="decouple_warpgroups"):
     """Replaces the barrier of a loop that copies tiles by an mbarrier for each of three stages.
 
     A thread arrives when its copies of the next iteration have ended, beside the products with the values, and waits
-    for all at the begin of that iteration. It begins its copies beside the products of the tile.
+    for all at the start of that iteration. It begins its copies beside the products of the tile.
 
     Operands: a handle to any op with one `gpu.launch`, in which one loop copies tiles an iteration ahead and has a
     barrier, a product of tiles, and products of operands in registers.
@@ -34,13 +34,10 @@ class DecoupleWarpgroups(Tc.Operation, name="decouple_warpgroups"):
 def decouple_warpgroups(payload: ir.Operation, op: DecoupleWarpgroups, rewriter: Rewriter) -> None:
     """Rewrites the loop in the one launch below `payload`; see the op."""
     launch = launches.find_launch(payload)
-    loops = [loop for loop in walk(launch, "scf.for") if walk(loop, _COPY)]
-    if len(loops) != 1:
-        raise Refusal(launch, f"expected one loop that copies tiles, found {len(loops)}")
-    (loop,) = loops
+    loop = copying_loops.find(launch)
     body = operations_of(body_of(loop))
     arrived = [item for item in body if item.name in _ARRIVED]
-    barriers = [item for item in body if item.name == _BARRIER]
+    barriers = [item for item in body if item.name == BARRIER]
     products = [item for item in body if item.name == WarpgroupMmaRegisters.OPERATION_NAME]
     tiles = [item for item in body if item.name in MMAS and item not in products]
     if len(arrived) != len(_ARRIVED) or len(barriers) != 1 or len(tiles) != 1 or not products:
@@ -48,7 +45,7 @@ def decouple_warpgroups(payload: ir.Operation, op: DecoupleWarpgroups, rewriter:
     lower, step = (constant_value(loop.operands[number]) for number in (0, 2))
     if lower is None or step is None:
         raise Refusal(loop, "the first iteration or the step is not constant")
-    copies = [item for item in body if walk(item, _COPY) or item.name == _COMMIT]
+    copies = [item for item in body if walk(item, COPY) or item.name == COMMIT]
     iteration = body_of(loop).arguments[0]
     number = _Number(iteration, lower, step)
     with ir.InsertionPoint(loop), loop.location:
@@ -105,7 +102,3 @@ class _Number:
         """Returns the parity of the phase that the iteration waits for."""
         floor, mod = ir.AffineExpr.get_floor_div, ir.AffineExpr.get_mod
         return equal(apply(lambda i: mod(floor(self._number(i), _STAGES), 2), self.iteration), index(1))
-
-    def is_first(self) -> ir.Value:
-        """Returns whether it is the first iteration."""
-        return equal(self.iteration, index(self.lower))

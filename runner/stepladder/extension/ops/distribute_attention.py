@@ -1,6 +1,6 @@
 """`tc.distribute_attention`: maps an attention to blocks and warpgroups, with scores in registers."""
 
-from stepladder.extension.lib.attention import find, last_products
+from stepladder.extension.lib.attention import find_last
 from stepladder.extension.lib.attention_kernel import AttentionKernel
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.stages import STARTS, one_function
@@ -32,16 +32,11 @@ class DistributeAttention(Tc.Operation, name="distribute_attention"):
 def distribute_attention(payload: ir.Operation, op: DistributeAttention, rewriter: Rewriter) -> None:
     """Rewrites the function below `payload`; see the op."""
     body = one_function(payload).regions[0].blocks[0]
-    products = list(last_products(body))
-    if not products:
-        raise Refusal(payload, "expected the products of an attention, found none")
-    found = find(products[-1])
+    found = find_last(body)
+    last = found.ops[-1]
     keys, rows = op.columns.value, 64 * op.warpgroups.value
     if found.shape[-2] % rows or found.shape[-1] % keys:
-        raise Refusal(
-            products[-1], f"{found.shape[-2]} queries and {found.shape[-1]} keys in tiles of {rows} and {keys}"
-        )
-    last = found.ops[-1]
+        raise Refusal(last, f"{found.shape[-2]} queries and {found.shape[-1]} keys in tiles of {rows} and {keys}")
     inside = {result for item in found.ops for result in item.results}
     with ir.InsertionPoint(last), last.location:
         read = dict.fromkeys(

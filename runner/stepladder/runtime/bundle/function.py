@@ -118,15 +118,12 @@ class PlainKernel:
         if not self.problems:
             for name in ("problems", "tma_descriptors", "cluster"):
                 del data[name]
-            for name in ("flops", "dynamic_shared_memory"):
+            for name in ("dynamic_shared_memory", "dependent_launch"):
                 if not data[name]:
                     del data[name]
-            if not self.dependent_launch:
-                del data["dependent_launch"]
-        else:
-            del data["flops"]
-        if not self.read_early:
-            del data["read_early"]
+        for name in ("flops", "read_early"):
+            if not data[name]:
+                del data[name]
         return data
 
 
