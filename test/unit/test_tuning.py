@@ -76,12 +76,28 @@ def test_a_plan_has_the_best_settings_of_every_payload(tmp_path: Path) -> None:
     assert read_plan(tmp_path / "plan") == plan
     with pytest.raises(StepladderError, match="the plan of another tuning"):
         write_plan(tmp_path / "plan", replace(plan, target="sm_86"))
-    with pytest.raises(StepladderError, match=r"the same problem as '64.mlir'"):
-        building.make_plan([PAYLOADS[0], replace(PAYLOADS[0], name="again.mlir")], REQUEST, 1)
+
+
+def test_equal_layers_of_a_model_are_one_problem() -> None:
+    lines = []
+    equal = replace(PAYLOADS[0], name="again.mlir")
+    plan = building.make_plan([PAYLOADS[0], equal, PAYLOADS[1]], REQUEST, 1, lines.append)
+    assert lines == ["again.mlir is the same problem as 64.mlir, which is measured for both"]
+    assert [(problem.name, problem.settings[0].bundle) for problem in plan.problems] == [
+        ("64.mlir", "000/00"),
+        ("128.mlir", "001/00"),
+    ]
 
 
 @pytest.mark.parametrize(
-    "text, said", [("{", "damaged"), ('{"schema_version": 9, "problems": []}', "damaged"), ("null", "damaged")]
+    "text, said",
+    [
+        ("{", "not valid JSON"),
+        ("[" * 100_000, "nested too deeply to be a plan"),
+        ("null", "the plan must be an object"),
+        ('{"schema_version": 9}', "the plan is of version 9, and this stepladder reads 1"),
+        ('{"schema_version": 1, "pipeline": 3}', "field 'pipeline' must be a string, got 3"),
+    ],
 )
 def test_a_damaged_plan_is_refused(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "plan.json").write_text(text)

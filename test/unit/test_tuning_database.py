@@ -2,7 +2,7 @@
 
 import json
 import multiprocessing
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -38,9 +38,24 @@ def test_an_entry_comes_back_and_is_replaced_by_a_later_one_of_its_key(tmp_path:
 @pytest.mark.parametrize(
     "text, suffix, said",
     [
-        ("{", "damaged", "is damaged"),
-        ('{"entries": [{"gpu": 1}]}', "damaged", "is damaged"),
-        ("[]", "damaged", "is damaged"),
+        ("{", "damaged", "is damaged: not valid JSON"),
+        ("[" * 100_000, "damaged", "is damaged: JSON nested too deeply"),
+        ("[]", "damaged", "is damaged: the tuning database must be an object, got []"),
+        (
+            json.dumps({"schema_version": 1, "entries": [{"gpu": 1}]}),
+            "damaged",
+            "is damaged: field 'entries[0].gpu' must be a string, got 1",
+        ),
+        (
+            json.dumps({"schema_version": 1, "entries": [{**asdict(entry()), "knobs": {"block_m": [64]}}]}),
+            "damaged",
+            "is damaged: field 'entries[0].knobs.block_m' must be the value of a knob, got [64]",
+        ),
+        (
+            json.dumps({"schema_version": 1, "entries": [{**asdict(entry()), "microseconds": "fast"}]}),
+            "damaged",
+            "is damaged: field 'entries[0].microseconds' must be a number",
+        ),
         (
             json.dumps({"schema_version": SCHEMA_VERSION + 1, "entries": []}),
             "newer",

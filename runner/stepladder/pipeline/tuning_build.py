@@ -40,21 +40,24 @@ class _Job:
     path: Path
 
 
-def make_plan(payloads: Sequence[Payload], request: Request, top: int) -> Plan:
-    """Returns what to build for payloads: the first `top` settings of each, by the cost model.
+def make_plan(
+    payloads: Sequence[Payload], request: Request, top: int, progress: Callable[[str], None] = lambda line: None
+) -> Plan:
+    """Returns what to build for payloads: the first `top` settings of each problem, by the cost model.
 
     Args:
-        payloads: of one matmul each.
+        payloads: of one matmul each; of those of one problem, such as equal layers of a model, the first is built.
         request: pipeline, and knobs whose values are given.
         top: settings of a payload at most.
+        progress: called with a line for every payload that is left out.
 
     Raises:
-        StepladderError: bad input, two payloads of one problem, or a pipeline that the model has no setting of.
+        StepladderError: bad input, or a pipeline that the model has no setting of.
     """
     problems: list[Problem] = []
     seen: dict[str, str] = {}
     digest = target = ""
-    for number, payload in enumerate(payloads):
+    for payload in payloads:
         with mlir_context():
             pipeline = library.load(request.pipeline)
             query = read_query(pipeline, request, payload.text, payload.name)
@@ -68,8 +71,10 @@ def make_plan(payloads: Sequence[Payload], request: Request, top: int) -> Plan:
             key, digest, target = problem_key(query.problem), knob_choice.digest(pipeline), query.target
             fixed = {name: value for name, value in query.fixed.items() if name != "target"}
         if key in seen:
-            raise StepladderError(f"'{payload.name}' is the same problem as '{seen[key]}': {key}")
+            progress(f"{payload.name} is the same problem as {seen[key]}, which is measured for both")
+            continue
         seen[key] = payload.name
+        number = len(problems)
         settings = [
             Setting({**fixed, **candidate.knobs}, round(candidate.microseconds, 3), f"{number:03d}/{place:02d}")
             for place, candidate in enumerate(ranked.first(top))
@@ -103,7 +108,7 @@ def build_plan(
     Args:
         folder: of the plan, which is written into it first.
         plan: as `make_plan` returns it.
-        payloads: those of the plan, in order.
+        payloads: those that the plan was made for.
         request: that of the plan.
         jobs: processes.
         progress: called with a line after every bundle.
@@ -138,7 +143,9 @@ def build_plan(
 
 
 def _missing(folder: Path, plan: Plan, payloads: Sequence[Payload], request: Request) -> Iterator[_Job]:
-    for payload, problem in zip(payloads, plan.problems):
+    texts = {payload.name: payload for payload in payloads}
+    for problem in plan.problems:
+        payload = texts[problem.name]
         for setting in problem.settings:
             path = folder / setting.bundle
             if not path.exists() and not path.with_name(path.name + REFUSED).exists():

@@ -85,7 +85,7 @@ def main(args: argparse.Namespace) -> int:
     _check(args, half, payloads)
     folder = Path(args.folder) if args.folder else None
     if half != "measure":
-        folder = _build(args, payloads, folder)
+        folder = _build(args, payloads, folder, measured=not half)
     if half != "build" and folder is not None:
         _measure(args, folder)
     return OK
@@ -107,7 +107,16 @@ def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def _build(args: argparse.Namespace, payloads: list[str], folder: Path | None) -> Path:
+def _check_gpu(target: str) -> None:
+    """Raises StepladderError where there is no GPU that kernels for a target run on."""
+    from stepladder.runtime.device import Device
+    from stepladder.runtime.images import image_for
+
+    with Device() as device:
+        image_for(target, device.capability, device.name)
+
+
+def _build(args: argparse.Namespace, payloads: list[str], folder: Path | None, *, measured: bool) -> Path:
     from stepladder.pipeline import tuning_build
     from stepladder.pipeline.codegen.toolchain import find_tool
     from stepladder.pipeline.context import bound_text, mlir_context
@@ -132,7 +141,9 @@ def _build(args: argparse.Namespace, payloads: list[str], folder: Path | None) -
     for text, name in map(read_text, payloads):
         with mlir_context():
             read.append(tuning_build.Payload(bound_text(text, name, dict(args.sizes), args.function), name))
-    plan = tuning_build.make_plan(read, request, args.top)
+    plan = tuning_build.make_plan(read, request, args.top, _say)
+    if measured:
+        _check_gpu(plan.target)
     folder = folder or cache_dir() / "tuning" / tuning_build.plan_digest(plan)
     tuning_build.build_plan(folder, plan, read, request, args.jobs, _say)
     return folder

@@ -9,13 +9,13 @@ wrote, is never overwritten: readers print a warning, and a writer renames it fi
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from stepladder.runtime.bundle.fields import Fields, parse_object
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.files import write_json
 from stepladder.runtime.problem import Problem
@@ -183,25 +183,19 @@ class Database:
 
     def _read(self) -> list[Entry]:
         try:
-            data = json.loads(self.path.read_text())
+            content = self.path.read_bytes()
         except FileNotFoundError:
             return []
         except OSError as error:
             raise StepladderError(f"cannot read the tuning database '{self.path}': {error.strerror}") from None
-        except ValueError as error:
-            raise _Unusable(f"is damaged: {error}", "damaged") from None
-        if (
-            isinstance(data, dict)
-            and isinstance(data.get("schema_version"), int)
-            and data["schema_version"] > SCHEMA_VERSION
-        ):
-            raise _Unusable(
-                f"is of version {data['schema_version']}, and this stepladder reads up to {SCHEMA_VERSION}", "newer"
-            )
         try:
-            return [_checked(Entry(**entry)) for entry in data["entries"]]
-        except (KeyError, TypeError, ValueError) as error:
-            raise _Unusable(f"is damaged: {type(error).__name__}: {error}", "damaged") from None
+            fields = parse_object(content, str(self.path), "tuning database", "it is truncated or was edited")
+            version = fields.integer("schema_version")
+            if version > SCHEMA_VERSION:
+                raise _Unusable(f"is of version {version}, and this stepladder reads up to {SCHEMA_VERSION}", "newer")
+            return [_entry(entry) for entry in fields.objects("entries")]
+        except StepladderError as error:
+            raise _Unusable(f"is damaged: {error.message}", "damaged") from None
 
     def _set_aside(self, error: _Unusable) -> None:
         """Renames the file to a name that is free, and tells the user."""
@@ -225,15 +219,19 @@ class Database:
             yield
 
 
-def _checked(entry: Entry) -> Entry:
-    """Returns an entry whose fields are of their types. Raises ValueError."""
-    texts = (entry.gpu, entry.target, entry.problem, entry.pipeline, entry.digest, entry.date)
-    if (
-        not all(isinstance(text, str) for text in texts)
-        or not isinstance(entry.microseconds, int | float)
-        or not isinstance(entry.tool_versions, dict)
-        or not isinstance(entry.knobs, dict)
-        or not all(isinstance(value, int | str) for value in entry.knobs.values())
-    ):
-        raise ValueError(f"an entry for '{entry.problem}' has a field of a wrong type")
-    return entry
+def _entry(fields: Fields) -> Entry:
+    """Returns the entry that a file has in `fields`. Raises StepladderError where it has none."""
+    return Entry(
+        gpu=fields.string("gpu"),
+        target=fields.string("target"),
+        problem=fields.string("problem"),
+        pipeline=fields.string("pipeline"),
+        digest=fields.string("digest"),
+        knobs=fields.knobs("knobs"),
+        microseconds=fields.number("microseconds"),
+        of_cublas=None if fields.data.get("of_cublas") is None else fields.number("of_cublas"),
+        measured=fields.integer("measured"),
+        date=fields.string("date"),
+        tool_versions=fields.string_map("tool_versions"),
+        excluded=fields.string_map("excluded") if "excluded" in fields.data else {},
+    )

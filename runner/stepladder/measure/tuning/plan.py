@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from stepladder.runtime.bundle.fields import Fields, parse_object
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.files import write_json
 
@@ -105,21 +105,29 @@ def read_plan(folder: Path) -> Plan:
     """
     path = folder / _NAME
     try:
-        data = json.loads(path.read_text())
-        version = data.pop("schema_version")
-        problems = tuple(
-            Problem(entry["name"], entry["key"], tuple(Setting(**one) for one in entry["settings"]))
-            for entry in data.pop("problems")
-        )
-        plan = Plan(**data, problems=problems)
+        content = path.read_bytes()
     except OSError as error:
         raise StepladderError(
             f"'{folder}' is no folder that `stepladder tune build` made: {path.name}: {error.strerror}"
         ) from None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise StepladderError(f"damaged: {type(error).__name__}: {error}", location=str(path)) from None
+    fields = parse_object(content, str(path), "plan", "delete the folder, and build its kernels again")
+    version = fields.integer("schema_version")
     if version != SCHEMA_VERSION:
         raise StepladderError(
             f"the plan is of version {version}, and this stepladder reads {SCHEMA_VERSION}", location=str(path)
         )
-    return plan
+    return Plan(
+        fields.string("pipeline"),
+        fields.string("digest"),
+        fields.string("target"),
+        fields.string_map("tool_versions"),
+        tuple(_problem(problem) for problem in fields.objects("problems")),
+    )
+
+
+def _problem(fields: Fields) -> Problem:
+    settings = (
+        Setting(setting.knobs("knobs"), setting.number("microseconds"), setting.string("bundle"))
+        for setting in fields.objects("settings")
+    )
+    return Problem(fields.string("name"), fields.string("key"), tuple(settings))

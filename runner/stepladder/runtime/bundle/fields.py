@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection
 from typing import TypeVar
 
@@ -13,23 +14,24 @@ _SHOWN = 60  # characters of a value in a message
 
 
 class Fields:
-    """A JSON object of a manifest.
+    """A JSON object of a manifest or of another file.
 
     Args:
         data: what JSON made of it.
         location: the file, for messages.
-        prefix: path of the object from the top of the manifest; empty for the manifest itself.
+        prefix: path of the object from the top of the file; empty for the whole of it.
+        what: the file holds, for messages.
 
     Raises:
         StepladderError: `data` is no object.
     """
 
-    def __init__(self, data: object, location: str, prefix: str = "") -> None:
+    def __init__(self, data: object, location: str, prefix: str = "", what: str = "manifest") -> None:
         self.location = location
         self.prefix = prefix
         if not isinstance(data, dict):
             raise StepladderError(
-                f"{f'field {prefix!r}' if prefix else 'the manifest'} must be an object, got {show(data)}",
+                f"{f'field {prefix!r}' if prefix else f'the {what}'} must be an object, got {show(data)}",
                 location=location,
             )
         self.data = data
@@ -89,6 +91,35 @@ class Fields:
         if value < minimum:
             raise self.error(name, f"must be at least {minimum}, got {show(value)}")
         return value
+
+    def number(self, name: str) -> float:
+        """Returns a finite number.
+
+        Args:
+            name: of the field.
+
+        Raises:
+            StepladderError: the field is missing, or no finite number.
+        """
+        value = self.data.get(name)
+        if type(value) is int or (type(value) is float and math.isfinite(value)):
+            return value
+        raise self.error(name, f"must be a number, got {show(value)}" if name in self.data else "is missing")
+
+    def knobs(self, name: str) -> dict[str, int | str]:
+        """Returns an object whose values are values of knobs: integers, true, false or strings.
+
+        Args:
+            name: of the field.
+
+        Raises:
+            StepladderError: the field is missing or no object, or one of its values is something else.
+        """
+        fields = self.object(name)
+        for key, value in fields.data.items():
+            if not isinstance(value, int | str):
+                raise fields.error(key, f"must be the value of a knob, got {show(value)}")
+        return fields.data
 
     def extents(self, name: str, count: int | None = None) -> tuple[int, ...]:
         """Returns a list of positive integers, `count` of them if given.
@@ -181,6 +212,32 @@ class Fields:
         if type(value) is not kind:
             raise self.error(name, f"must be {description}, got {show(value)}")
         return value
+
+
+def parse_object(content: bytes, location: str, what: str, cause: str) -> Fields:
+    """Returns the fields of a file that holds a JSON object, none of them looked at.
+
+    Args:
+        content: of the file.
+        location: the file, for messages.
+        what: it should hold, for messages.
+        cause: why it may hold something else, which ends messages.
+
+    Raises:
+        StepladderError: it holds something else.
+    """
+    try:
+        return Fields(json.loads(content.decode()), location, what=what)
+    except UnicodeDecodeError:
+        raise StepladderError(f"not UTF-8 text; {cause}", location=location) from None
+    except json.JSONDecodeError as error:
+        raise StepladderError(
+            f"not valid JSON ({error.msg}); {cause}", location=f"{location}:{error.lineno}:{error.colno}"
+        ) from None
+    except RecursionError:
+        raise StepladderError(f"JSON nested too deeply to be a {what}; {cause}", location=location) from None
+    except ValueError as error:  # a number of more digits than Python converts
+        raise StepladderError(f"not a {what} ({error}); {cause}", location=location) from None
 
 
 def show(value: object) -> str:

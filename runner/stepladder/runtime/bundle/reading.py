@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
-from stepladder.runtime.bundle.fields import Fields, show
+from stepladder.runtime.bundle.fields import Fields, parse_object, show
 from stepladder.runtime.bundle.limits import check_limits, check_problem
 from stepladder.runtime.bundle.manifest import (
     ACCESSES,
@@ -166,21 +166,7 @@ def read_fields(path: Path) -> Fields:
         StepladderError: the manifest is missing or unreadable, or is no JSON object.
     """
     file = path / MANIFEST
-    try:
-        return Fields(json.loads(_read(file).decode()), str(file))
-    except UnicodeDecodeError:
-        raise StepladderError("not UTF-8 text; the bundle is truncated or was edited", location=str(file)) from None
-    except json.JSONDecodeError as error:
-        raise StepladderError(
-            f"not valid JSON ({error.msg}); the bundle is truncated or was edited",
-            location=f"{file}:{error.lineno}:{error.colno}",
-        ) from None
-    except RecursionError:
-        raise StepladderError(
-            "JSON nested too deeply to be a manifest; the bundle was edited", location=str(file)
-        ) from None
-    except ValueError as error:  # a number of more digits than Python converts
-        raise StepladderError(f"not a manifest ({error}); the bundle was edited", location=str(file)) from None
+    return parse_object(_read(file), str(file), "manifest", "the bundle is truncated or was edited")
 
 
 def listed_files(fields: Fields) -> dict[str, str]:
