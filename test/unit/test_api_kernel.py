@@ -162,11 +162,21 @@ def test_a_pipeline_of_the_user() -> None:
     assert np.abs(kernel(a, b) - product(a, b)).max() < 1e-4
 
 
+def test_a_spec_is_one_kernel_or_is_refused() -> None:
+    """What would be a function of several kernels: products of i32, and more operands than a kernel takes."""
+    with pytest.raises(stepladder.StepladderError, match="no pipeline compiles this payload"):
+        stepladder.compile(stepladder.MatmulSpec(16, 16, 16, a_type="i32"), target="sm_80")
+    rows = [np.ones(16, np.float32) for _ in range(9)]
+    with pytest.raises(stepladder.StepladderError, match="elementwise ops take 9 arguments, and the most is 8"):
+        stepladder.matmul(random(16, 16), random(16, 16), epilogue=lambda x: sum(rows, x), device="emulator")
+    assert stepladder.MatmulSpec(16, 16, 16, a_type="f64").stored == "f64"
+
+
 def test_refusals_have_the_messages_of_the_command_line() -> None:
     with pytest.raises(stepladder.StepladderError, match="m must be a multiple of block_m, but m = 40"):
         stepladder.compile(stepladder.MatmulSpec(40, 64, 64), pipeline="wmma_upstream", target="sm_80")
     with pytest.raises(stepladder.StepladderError, match="no pipeline compiles this payload") as caught:
-        stepladder.compile(stepladder.MatmulSpec(40, 65, 64, a_type="f64"), target="sm_90a")
+        stepladder.compile(stepladder.MatmulSpec(40, 65, 64, a_type="i32"), target="sm_90a")
     assert [note.partition(":")[0] for note in caught.value.notes] == ["wgmma", "mma_sync", "wmma"]
     with pytest.raises(stepladder.StepladderError, match="unknown target 'sm_91'"):
         stepladder.compile(stepladder.MatmulSpec(64, 64, 64), target="sm_91")

@@ -61,17 +61,17 @@ def test_no_gpu_is_a_status_of_its_own(bundle: Path, command: str) -> None:
 @pytest.mark.parametrize(
     "line, name",
     [
-        (["payload", "matmul", "--m", "4", "--n", "4", "--k", "4", "-o", ""], "output"),
-        (["compile", "", "-o", "x"], "input"),
-        (["explain", "x.mlir", "--pipeline", "wgmma", "--gpu", ""], "gpu"),
-        (["bench", "x.bundle", ""], "bundles"),
-        (["tune", ""], "words"),
-        (["list", "--json", ""], "json"),
+        (["payload", "matmul", "--m", "4", "--n", "4", "--k", "4", "-o", ""], "--output"),
+        (["compile", "", "-o", "x"], "the input file"),
+        (["explain", "x.mlir", "--pipeline", "wgmma", "--gpu", ""], "--gpu"),
+        (["bench", "x.bundle", ""], "BUNDLE"),
+        (["tune", ""], "PAYLOAD.mlir"),
+        (["list", "--json", ""], "--json"),
     ],
 )
 def test_an_empty_name_is_refused(line: list[str], name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(line) == BAD_INPUT
-    assert capsys.readouterr() == ("", f"error: argument '{name}' is empty\n")
+    assert capsys.readouterr() == ("", f"error: {name} is an empty name\n")
     assert opt.main(["x.mlir", "--dump-dir", ""]) == BAD_INPUT
 
 

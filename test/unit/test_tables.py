@@ -1,6 +1,8 @@
-"""Tables for people, in a file or a pipe."""
+"""Tables for people, in a file, in a pipe, and on a terminal."""
 
 import io
+
+import pytest
 
 from stepladder.cli.tables import print_table
 
@@ -30,3 +32,38 @@ def test_columns_are_aligned() -> None:
     # Characters that are two columns wide are left to rich.
     print_table([*rows, {"op": "行", "bytes": 7, "at": ""}], title="Traffic", file=other)
     assert other.getvalue().splitlines()[:6] == out.getvalue().splitlines()[:6]
+
+
+def test_the_rule_has_a_character_of_the_encoding() -> None:
+    raw = io.BytesIO()
+    out = io.TextIOWrapper(raw, encoding="ascii")
+    print_table([{"op": "store", "bytes": 5}], file=out)
+    out.flush()
+    assert raw.getvalue().splitlines()[2] == b" ------------- "
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("width", "paragraphs"), [(30, True), (80, False)])
+def test_rows_are_paragraphs_where_a_terminal_is_too_narrow(
+    monkeypatch: pytest.MonkeyPatch, width: int, paragraphs: bool
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("TERM", "xterm")
+    out = Terminal()
+    print_table(
+        [{"": 1, "knobs": "block_m=64 persistent_blocks=132", "main loop": "1.1", "bound": "epilogue"}], file=out
+    )
+    lines = [line.rstrip() for line in out.getvalue().splitlines() if line.strip()]
+    if paragraphs:
+        assert lines == [
+            "1; knobs block_m=64",
+            "    persistent_blocks=132;",
+            "    main loop 1.1; bound",
+            "    epilogue",
+        ]
+    else:
+        assert lines[-1] == " 1   block_m=64 persistent_blocks=132   1.1         epilogue"

@@ -151,8 +151,7 @@ def compile(
     if isinstance(source, MatmulSpec):
         if bind:
             raise ArgumentError("argument 'bind' is for payloads; a MatmulSpec has sizes")
-        built = building.build_any(replace(job, text=source.text()))
-        assert isinstance(built, Built)
+        built = building.build(replace(job, text=source.text()))
         return Kernel(built, signature.of_spec(source), device, constant_weights=constant_weights)
     text, name = building.source_text(source)
     return _of_text(replace(job, text=text, name=name), sizes_in(bind), device)

@@ -19,7 +19,7 @@ from stepladder.api.results import stream_of
 from stepladder.api.rows import bucket_of, check_buckets, compile_rows
 from stepladder.api.shapes import Shapes, recognize
 from stepladder.api.signature import check_alignment
-from stepladder.api.spec import MatmulSpec
+from stepladder.api.spec import MatmulSpec, sums_of
 from stepladder.api.traced import trace
 from stepladder.api.views import View, is_on_host, row_major, same_strides, type_name, view_of
 
@@ -294,10 +294,6 @@ def _shapes(a: View, b: View) -> Shapes:
     return recognize(a, b)
 
 
-def _sums(type_: str) -> str:
-    return "i32" if type_.startswith("i") else "f64" if type_ == "f64" else "f32"
-
-
 def _trace(
     a: View, shapes: Shapes, c: object, epilogue: Callable[..., Any] | None, operands: Sequence[object]
 ) -> tuple[Epilogue | None, tuple[View, ...]]:
@@ -313,14 +309,14 @@ def _trace(
     named = [*([] if c is None else [("c", c)]), *((f"operands[{i}]", item) for i, item in enumerate(operands))]
     if c is None:
         assert epilogue is not None
-        return trace(epilogue, _sums(a.type), shapes.m, shapes.n, a.device, named)
+        return trace(epilogue, sums_of(a.type), shapes.m, shapes.n, a.device, named)
     function = epilogue
 
     def with_c(product: Any, addend: Any, *others: Any) -> Any:  # noqa: ANN401
         total = product + addend
         return total if function is None else function(total, *others)
 
-    return trace(with_c, _sums(a.type), shapes.m, shapes.n, a.device, named, names_of=function)
+    return trace(with_c, sums_of(a.type), shapes.m, shapes.n, a.device, named, names_of=function)
 
 
 def _plan(
@@ -352,7 +348,7 @@ def _plan(
         shapes.k,
         a.type,
         stored,
-        _sums(a.type),
+        sums_of(a.type),
         shapes.a_layout,
         shapes.b_layout,
         shapes.batch,

@@ -13,6 +13,15 @@ from stepladder.runtime.errors import StepladderError
 _LOOPS = "i, j"
 
 
+def sums_of(type_: str) -> str:
+    """Returns the element type in which products are summed where none is given: `i32`, `f64` or `f32`.
+
+    Args:
+        type_: element type of A and B, by MLIR's name.
+    """
+    return "i32" if type_.startswith("i") else "f64" if type_ == "f64" else "f32"
+
+
 @dataclass(frozen=True)
 class MatmulSpec:
     """A matmul, or a batch of them: C = AB, C = AB + C, or C = f(AB).
@@ -21,7 +30,7 @@ class MatmulSpec:
         m, n, k: extents; A is m x k, B is k x n, C is m x n and row-major.
         a_type: element type of A and B, by MLIR's name.
         c_type: element type of C; that of the accumulator if None.
-        acc_type: element type in which products are summed; `f32`, or `i32` of integers, if None.
+        acc_type: element type in which products are summed; that of `sums_of` if None.
         a_layout, b_layout: `row`, or `column` for an operand in the memory of its transpose.
         batch: how many matmuls; None for one without this dimension.
         broadcast: the operands without the batch dimension: ``, `a`, `b` or `ab`.
@@ -45,7 +54,7 @@ class MatmulSpec:
     @property
     def sums(self) -> str:
         """The type of the accumulator."""
-        return self.acc_type or ("i32" if self.a_type.startswith("i") else "f32")
+        return self.acc_type or sums_of(self.a_type)
 
     @property
     def stored(self) -> str:

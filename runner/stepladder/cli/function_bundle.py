@@ -106,7 +106,7 @@ def _checked(args: argparse.Namespace, bundle: FunctionBundle) -> tuple[list[Che
         if flops_of(bundle) > EMULATED_FLOPS:
             note = f"the emulator takes long for {bundle.manifest.describe()}; --backend emulator runs it all the same"
             raise StepladderError(error.message, notes=[*error.notes, note], status=NOT_EXECUTED) from None
-        return _on_emulator(args, bundle, error.message)
+        return _on_emulator(args, bundle, error.message.removesuffix("; nothing was executed"))
 
 
 def _on_gpu(args: argparse.Namespace, bundle: FunctionBundle) -> tuple[list[CheckReport], dict[str, Any]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import io
 import os
 import signal
 import sys
@@ -25,7 +26,8 @@ def run_process(command: Callable[[], int]) -> int:
     """Runs a command as all that this process does; returns its exit status as `guarded` does.
 
     SIGINT ends the process with status `INTERRUPTED` from here on, at any time; an ignored SIGINT remains ignored.
-    Standard streams that are closed are opened: what reads or writes them fails with a message.
+    Standard streams that are closed are opened: what reads or writes them fails with a message. Characters that the
+    encoding of standard output has not, and bytes of file names that are no text, are printed as escapes.
 
     Args:
         command: returns its exit status, or raises.
@@ -138,6 +140,8 @@ def _open_standard_streams() -> None:
                 os.dup2(descriptor, number)
                 os.close(descriptor)
             setattr(sys, name, os.fdopen(number, mode))
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _say(message: str) -> None:

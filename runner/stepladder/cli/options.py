@@ -13,23 +13,20 @@ from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.files import STANDARD
 
 # Arguments that name something, in the parsed command lines.
-_NAMES = (
-    *(
-        "input",
-        "inputs",
-        "output",
-        "bundle",
-        "bundles",
-        "words",
-        "folder",
-        "dump_dir",
-        "json",
-        "sarif",
-        "trace",
-        "database",
-    ),
-    *("pipeline", "function", "target", "gpu", "kernel"),
-)
+# Arguments that name something -> how a message calls them.
+_NAMES = {
+    "input": "the input file",
+    "bundle": "BUNDLE",
+    "bundles": "BUNDLE",
+    "words": "PAYLOAD.mlir",
+    **{
+        name: f"--{name.replace('_', '-')}"
+        for name in (
+            *("inputs", "output", "folder", "dump_dir", "json", "sarif", "trace", "database"),
+            *("pipeline", "function", "target", "gpu", "kernel"),
+        )
+    },
+}
 LARGEST_SIZE = 2**63 - 1  # that a shape of MLIR has
 
 
@@ -325,7 +322,7 @@ def refuse_empty(args: argparse.Namespace) -> None:
     """
     for name, value in vars(args).items():
         if name in _NAMES and (value == "" or (isinstance(value, list) and "" in value)):
-            raise StepladderError(f"argument '{name}' is empty")
+            raise StepladderError(f"{_NAMES[name]} is an empty name")
 
 
 def flat(groups: list[list[str]]) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from typing import TextIO
 
 
@@ -18,6 +19,8 @@ def verdict(passed: bool) -> str:
 def print_table(rows: list[dict[str, object]], *, title: str | None = None, file: TextIO | None = None) -> None:
     """Prints rows of equal keys as a table; numbers are set to the right.
 
+    On a terminal that is too narrow for the words of all columns, each row is a paragraph.
+
     Args:
         rows: column title -> cell, the same keys in every row.
         title: printed above.
@@ -27,7 +30,7 @@ def print_table(rows: list[dict[str, object]], *, title: str | None = None, file
     numbers = [all(isinstance(row[column], int | float) for row in rows) for column in (rows[0] if rows else ())]
     # A file or a pipe has no width: lines are not folded, for grep and for tests. Neither styles nor folds are needed,
     # which take rich as long as a small kernel takes the emulator.
-    text = _plain(rows, numbers, title) if not out.isatty() else None
+    text = _plain(rows, numbers, title, _rule(out)) if not out.isatty() else None
     if text is not None:
         out.write(text)
         return
@@ -48,18 +51,49 @@ def print_table(rows: list[dict[str, object]], *, title: str | None = None, file
     for row in rows:
         table.add_row(*(str(cell) for cell in row.values()))
     console = RaisingConsole(file=out, highlight=False, emoji=False, markup=False)
+    if out.isatty() and _least_width(rows) > console.width:
+        out.write(_paragraphs(rows, title, console.width))
+        return
     if not out.isatty():
         console.width = console.measure(table, options=console.options.update(max_width=100_000)).maximum
     console.print(table)
 
 
-def _plain(rows: list[dict[str, object]], numbers: list[bool], title: str | None) -> str | None:
+def _rule(out: TextIO) -> str:
+    """Returns the character of the line below column titles: one that the file's encoding has."""
+    try:
+        "─".encode(out.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return "-"
+    return "─"
+
+
+def _least_width(rows: list[dict[str, object]]) -> int:
+    """Returns the width of a table in which no column breaks its title or a word."""
+    columns = {
+        column: [word for row in rows for word in str(row[column]).split()] for column in (rows[0] if rows else ())
+    }
+    return sum(max(map(len, [column, *words])) + 3 for column, words in columns.items())
+
+
+def _paragraphs(rows: list[dict[str, object]], title: str | None, width: int) -> str:
+    """Returns a paragraph for each row: titles of columns, each with its cell."""
+    texts = ["; ".join(f"{column} {cell}".strip() for column, cell in row.items() if str(cell)) for row in rows]
+    wrapped = [
+        textwrap.fill(text, width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+        for text in texts
+    ]
+    return "\n\n".join([*([textwrap.fill(title, width)] if title else []), *wrapped]) + "\n\n"
+
+
+def _plain(rows: list[dict[str, object]], numbers: list[bool], title: str | None, rule: str) -> str | None:
     """Returns a table as rich prints it without styles; None for cells whose width is not their number of characters.
 
     Args:
         rows: as for `print_table`.
         numbers: for each column, whether it is set to the right.
         title: as for `print_table`.
+        rule: character of the line below column titles.
     """
     cells = [list(rows[0]), *([str(cell) for cell in row.values()] for row in rows)] if rows else []
     texts = [*(cell for line in cells for cell in line), title or ""]
@@ -75,5 +109,5 @@ def _plain(rows: list[dict[str, object]], numbers: list[bool], title: str | None
     if title is not None and len(title) > width:
         return None
     lines = [*([title.ljust(width)] if title is not None else []), " " * width, line(cells[0])]
-    lines += [f" {'─' * (width - 2)} ", *map(line, cells[1:]), " " * width]
+    lines += [f" {rule * (width - 2)} ", *map(line, cells[1:]), " " * width]
     return "".join(f"{text}\n" for text in lines)

@@ -177,7 +177,7 @@ def main(args: argparse.Namespace) -> int:
         f"block {'x'.join(map(str, manifest.block))}, {manifest.registers} registers, {shared} bytes of shared "
         f"memory"
     )
-    if built.run.measured is not None and args.pipeline not in library.pipeline_names():
+    if built.run.measured is not None and args.pipeline not in ("auto", *library.pipeline_names()):
         print(built.run.measured.reason)
     for line in _knob_lines(built.run, "target" if args.target is not None else None):
         print(line)

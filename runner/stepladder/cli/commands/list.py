@@ -63,8 +63,11 @@ def main(args: argparse.Namespace) -> int:
 
         plugins.load_files(args.plugins)
     rows = catalog.rows(args.what, args.pipeline)
+    shown = [
+        {column: str(cell).lower() if isinstance(cell, bool) else cell for column, cell in row.items()} for row in rows
+    ]
     with text_for_people(args.json):
-        print_table(rows)
+        print_table(shown)
     if args.json:
         write_json(args.json, rows)
     return OK

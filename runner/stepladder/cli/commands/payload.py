@@ -92,7 +92,7 @@ def main(args: argparse.Namespace) -> int:
         raise StepladderError(
             "batch_matmul takes --batch, the number of its matmuls"
             if args.batch is None
-            else "--batch is for batch_matmul, and matmul is one"
+            else "--batch is for batch_matmul; matmul writes a single one"
         )
     write_text(
         args.output,

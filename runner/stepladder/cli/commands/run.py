@@ -163,7 +163,7 @@ def _checked(args: argparse.Namespace, bundle: Bundle) -> tuple[list, dict, list
             note = f"{problem.describe()} takes the emulator long; --backend emulator runs it all the same"
             raise StepladderError(error.message, notes=[*error.notes, note], status=NOT_EXECUTED) from None
         try:
-            return _on_emulator(args, bundle, error.message)
+            return _on_emulator(args, bundle, error.message.removesuffix("; nothing was executed"))
         except StepladderError as other:
             if other.status != NOT_EXECUTED:
                 raise
