@@ -90,3 +90,18 @@ func.func @elsewhere(%x: tensor<4xf16>, %y: tensor<8xf16>, %i: index) -> tensor<
   %z = tensor.insert_slice %x into %y[%i] [4] [1] : tensor<4xf16> into tensor<8xf16>
   return %z : tensor<8xf16>
 }
+
+// -----
+
+// What is inserted into a part of an empty tensor reads nothing of it.
+//
+// CHECK-LABEL: func.func @partly_empty(
+// CHECK-NOT: tensor.extract_slice
+// CHECK: linalg.generic {indexing_maps = [{{#[a-z0-9]+}}], iterator_types = ["parallel", "parallel"]} outs(
+// CHECK: tensor.extract %x[
+func.func @partly_empty(%x: tensor<4x6xf32>) -> tensor<8x6xf32> {
+  %empty = tensor.empty() : tensor<8x8xf32>
+  %part = tensor.extract_slice %empty[0, 1] [8, 6] [1, 1] : tensor<8x8xf32> to tensor<8x6xf32>
+  %z = tensor.insert_slice %x into %part[1, 0] [4, 6] [1, 1] : tensor<4x6xf32> into tensor<8x6xf32>
+  return %z : tensor<8x6xf32>
+}

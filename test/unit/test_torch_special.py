@@ -110,9 +110,36 @@ def test_conditions_on_data_are_refused_with_their_line(torch: ModuleType) -> No
         stepladder.compile(Layer(), [torch.randn(4)], device="emulator", target="sm_80")
     assert (error.value.location or "").startswith(__file__)
 
+    class Row(torch.nn.Module):
+        def forward(self, x: Tensor, place: Tensor) -> Tensor:
+            return x[place]
+
+    with pytest.raises(stepladder.StepladderError, match="at a place that depends on data") as error:
+        stepladder.compile(Row(), [torch.randn(4, 4), torch.tensor(2)], device="emulator", target="sm_80")
+    assert "index_select" in error.value.notes[0]
+
     class Inverse(torch.nn.Module):
         def forward(self, x: Tensor) -> Tensor:
             return torch.linalg.inv(x)
 
     with pytest.raises(stepladder.StepladderError, match="linalg"):
         stepladder.compile(Inverse(), [torch.eye(4)], device="emulator", target="sm_80")
+
+
+def test_loops_of_graphs_and_empty_results_are_refused(torch: ModuleType) -> None:
+    from torch._higher_order_ops.while_loop import while_loop
+
+    class Powers(torch.nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y * 2), (torch.tensor(0), x))[1]
+
+    with pytest.raises(stepladder.StepladderError, match="has 'while_loop', which torch-mlir does not lower") as error:
+        stepladder.compile(Powers(), [torch.randn(4)], device="emulator", target="sm_80")
+    assert "a loop of Python" in error.value.notes[0]
+
+    class Empty(torch.nn.Module):
+        def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+            return x + 1, x[:0]
+
+    with pytest.raises(stepladder.StepladderError, match="result 1 of the module is 0 x 4; accepted: extents of at"):
+        stepladder.compile(Empty(), [torch.randn(3, 4)], device="emulator", target="sm_80")

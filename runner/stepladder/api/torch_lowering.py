@@ -30,12 +30,13 @@ _FOREIGN = {
 # Of PyTorch's refusals of numbers that are not known when a module is exported, and the lines of the user's code.
 _BY_DATA = re.compile(r"guard on data-dependent expression .*\bu\d+|data-dependent (?:branching|value)")
 _PLACES = re.compile(r'File "([^"]+)", line (\d+), in')
-# Ops with graphs that torch-mlir lowers.
-_LOOPS = ("while_loop",)
+_BY_TENSOR = "accepted for a place in a tensor: index_select and index_copy, whose index is a tensor of one element"
 # Parts of the names of such ops in PyTorch.
 _ORDERING = ("sort", "scatter", "index_put", "nonzero", "unique", "mode")
 # Of those that end the process where torch-mlir lowers them.
 _SCATTERS = ("aten.scatter", "aten.scatter_reduce", "aten.scatter_add")
+# Ops at one place of an axis, a number behind two other operands.
+_PLACED = ("aten.select.int", "aten.select_copy.int", "aten.select_scatter.default")
 # Of those that are right on elements of uint8; torch-mlir takes others as numbers with signs.
 _OF_BYTES = (
     *(
@@ -137,6 +138,7 @@ def linalg(program: Any) -> str:  # noqa: ANN401
             if dialect == "tm_tensor" and named:
                 what = f"{', '.join(named)}, {what}"
             raise StepladderError(f"the module has {what}", notes=[_INSTEAD] if dialect == "tm_tensor" else [])
+    _check_results(program)
     return text
 
 
@@ -167,7 +169,7 @@ def _refusing(work: Callable[[], Any], said: Sequence[str]) -> Any:  # noqa: ANN
             raise StepladderError(
                 "the module has a condition or a number that depends on data, such as `if x.sum() > 0`",
                 location=":".join(places[-1]) if places else None,
-                notes=["accepted: torch.where(condition, x, y), which selects elements"],
+                notes=["accepted: torch.where(condition, x, y), which selects elements", _BY_TENSOR],
             ) from error
         raise StepladderError(f"the module is not lowered by torch.export and torch-mlir: {what}") from error
 
@@ -195,9 +197,14 @@ def _check_ops(program: Any) -> None:  # noqa: ANN401
             notes=[_INSTEAD],
         )
     for node in program.graph.nodes:
-        if _is_of_graphs(node.target) and node.target.name() not in _LOOPS:
+        if _is_of_graphs(node.target):
             held = node.args[1] if node.target.name() == "with_effects" else node.target.name()
-            raise StepladderError(f"the module has '{held}', which torch-mlir does not lower to linalg")
+            loops = (
+                ["accepted: a loop of Python, whose iterations become ops"] if held in ("scan", "while_loop") else []
+            )
+            raise StepladderError(f"the module has '{held}', which torch-mlir does not lower to linalg", notes=loops)
+        if str(node.target) in _PLACED and any(isinstance(argument, torch.fx.Node) for argument in node.args[2:]):
+            raise StepladderError(f"the module has '{node.target}' at a place that depends on data", notes=[_BY_TENSOR])
         if _takes_bytes_as_signed(node):
             raise StepladderError(
                 f"the module has '{node.target}' of elements of uint8, which torch-mlir takes as numbers with signs",
@@ -212,6 +219,17 @@ def _check_ops(program: Any) -> None:  # noqa: ANN401
         if is_complex(node.meta.get("val")):
             what = f"'{node.target}'" if node.op == "call_function" else "an input"
             raise StepladderError(f"the module has complex numbers ({what}), which no kernel computes")
+
+
+def _check_results(program: Any) -> None:  # noqa: ANN401
+    """Refuses results without elements, which no kernel writes."""
+    results = [result for node in program.graph.nodes if node.op == "output" for result in node.args[0]]
+    for number, result in enumerate(results):
+        extents = getattr(result.meta.get("val"), "shape", ()) if isinstance(result, torch.fx.Node) else ()
+        if 0 in extents:
+            raise StepladderError(
+                f"result {number} of the module is {' x '.join(map(str, extents))}; accepted: extents of at least 1"
+            )
 
 
 def _is_of_graphs(target: Any) -> bool:  # noqa: ANN401

@@ -30,6 +30,7 @@ module attributes {transform.with_named_sequence} {
     %function = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     transform.apply_patterns to %function {
       transform.apply_patterns.tensor.decompose_concat
+      transform.apply_patterns.tensor.fold_tensor_empty
     } : !transform.any_op
     %pads = transform.structured.match ops{["tensor.pad"]} in %module : (!transform.any_op) -> !transform.any_op
     %padded = transform.structured.rewrite_in_destination_passing_style %pads
