@@ -126,8 +126,8 @@ def attention_table() -> str:
         table(rows) + "\nbf16, CUDA graphs of one call, medians of 5 rounds, of 2048 tokens of 7; for fewer tokens, "
         f"`torch.compile` with max-autotune was measured in other runs, beside eager mode. {where(measured)}.\n\n"
         + table(kernels)
-        + "\nWhat a graph of the first kernels takes longer than one of a kernel less, with `attention=False`; of 32 "
-        f"tokens with a launch for each elementwise op. {where(measured)}.\n"
+        + "\nThe time of kernels is that of a graph that ends with them, less that of a graph that ends before them, "
+        f"with `attention=False`; for 32 tokens each elementwise op is a launch of its own. {where(measured)}.\n"
     )
 
 

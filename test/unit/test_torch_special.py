@@ -126,7 +126,7 @@ def test_conditions_on_data_are_refused_with_their_line(torch: ModuleType) -> No
         stepladder.compile(Inverse(), [torch.eye(4)], device="emulator", target="sm_80")
 
 
-def test_loops_of_graphs_and_empty_results_are_refused(torch: ModuleType) -> None:
+def test_loops_of_graphs_gradients_and_empty_results_are_refused(torch: ModuleType) -> None:
     from torch._higher_order_ops.while_loop import while_loop
 
     class Powers(torch.nn.Module):
@@ -136,6 +136,19 @@ def test_loops_of_graphs_and_empty_results_are_refused(torch: ModuleType) -> Non
     with pytest.raises(stepladder.StepladderError, match="has 'while_loop', which torch-mlir does not lower") as error:
         stepladder.compile(Powers(), [torch.randn(4)], device="emulator", target="sm_80")
     assert "a loop of Python" in error.value.notes[0]
+
+    class Slope(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(4, 4)
+
+        def forward(self, x: Tensor) -> Tensor:
+            with torch.enable_grad():
+                x = x.detach().requires_grad_()
+                return torch.autograd.grad(self.layer(x).sum(), x)[0]
+
+    with pytest.raises(stepladder.StepladderError, match=r"torch\.export does not trace"):
+        stepladder.compile(Slope(), [torch.randn(4)], device="emulator", target="sm_80")
 
     class Empty(torch.nn.Module):
         def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:

@@ -29,6 +29,7 @@ _FOREIGN = {
 }
 # Of PyTorch's refusals of numbers that are not known when a module is exported, and the lines of the user's code.
 _BY_DATA = re.compile(r"guard on data-dependent expression .*\bu\d+|data-dependent (?:branching|value)")
+_UNTRACED = "found a fake tensor in the exported program constant's list"
 _PLACES = re.compile(r'File "([^"]+)", line (\d+), in')
 _BY_TENSOR = "accepted for a place in a tensor: index_select and index_copy, whose index is a tensor of one element"
 # Parts of the names of such ops in PyTorch.
@@ -170,6 +171,10 @@ def _refusing(work: Callable[[], Any], said: Sequence[str]) -> Any:  # noqa: ANN
                 "the module has a condition or a number that depends on data, such as `if x.sum() > 0`",
                 location=":".join(places[-1]) if places else None,
                 notes=["accepted: torch.where(condition, x, y), which selects elements", _BY_TENSOR],
+            ) from error
+        if _UNTRACED in what:
+            raise StepladderError(
+                "the module makes a tensor that torch.export does not trace, as torch.autograd.grad of a layer may"
             ) from error
         raise StepladderError(f"the module is not lowered by torch.export and torch-mlir: {what}") from error
 

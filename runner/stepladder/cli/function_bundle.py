@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from stepladder.cli.gpu_checks import check_function_bundle
 from stepladder.cli.kernel_options import KERNEL
 from stepladder.cli.options import text_for_people
-from stepladder.runtime.errors import FAILED, NOT_EXECUTED, OK, StepladderError
+from stepladder.runtime.errors import FAILED, NOT_EXECUTED, OK, StepladderError, cause
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -106,7 +106,7 @@ def _checked(args: argparse.Namespace, bundle: FunctionBundle) -> tuple[list[Che
         if flops_of(bundle) > EMULATED_FLOPS:
             note = f"the emulator takes long for {bundle.manifest.describe()}; --backend emulator runs it all the same"
             raise StepladderError(error.message, notes=[*error.notes, note], status=NOT_EXECUTED) from None
-        return _on_emulator(args, bundle, error.message.removesuffix("; nothing was executed"))
+        return _on_emulator(args, bundle, cause(error))
 
 
 def _on_gpu(args: argparse.Namespace, bundle: FunctionBundle) -> tuple[list[CheckReport], dict[str, Any]]:

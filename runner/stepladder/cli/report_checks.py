@@ -16,7 +16,7 @@ from stepladder.cli.report_page import Table
 from stepladder.cli.tables import verdict
 from stepladder.runtime.bundle import Bundle, FunctionBundle, PlainKernel
 from stepladder.runtime.bundle.spirv import SpirvBundle
-from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
+from stepladder.runtime.errors import NOT_EXECUTED, StepladderError, cause
 
 if TYPE_CHECKING:
     from stepladder.emulator.hardware.counters import Counters
@@ -294,14 +294,14 @@ def measure(reported: Reported, *, launches: bool) -> Measured:
         measured.lines.insert(0, f"Numbers on {card['name']}, driver {card['driver_version']}:")
     except StepladderError as error:
         if error.status == NOT_EXECUTED:
-            return Measured(lines=[f"No kernel was launched, and speed was not measured: {error.message}."])
+            return Measured(lines=[f"No kernel was launched, and speed was not measured: {cause(error)}."])
         return Measured(False, [f"The kernel failed on the GPU: {error.message}."])
     if measured.passed:
         print(f"{reported.name}: measuring", file=sys.stderr, flush=True)
         try:
             _time(made, measured)
         except StepladderError as error:
-            measured.lines.append(f"Speed was not measured: {error.message}.")
+            measured.lines.append(f"Speed was not measured: {cause(error)}.")
     return measured
 
 

@@ -63,6 +63,15 @@ def reason(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
+def cause(error: StepladderError) -> str:
+    """Returns the message of a refusal to execute a kernel, for sentences that say what happens instead.
+
+    Args:
+        error: whose message may end with "nothing was executed".
+    """
+    return error.message.removesuffix("; nothing was executed")
+
+
 def suggest(name: str, accepted: list[str] | tuple[str, ...]) -> str:
     """Returns " (did you mean 'x'?)" for the accepted name closest to `name`, or an empty string.
 

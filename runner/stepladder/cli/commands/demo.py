@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from stepladder.cli.options import Formatter, add_output_option
-from stepladder.runtime.errors import FAILED, NOT_EXECUTED, OK, StepladderError
+from stepladder.runtime.errors import FAILED, NOT_EXECUTED, OK, StepladderError, cause
 
 _DEFAULT = "intermediate"
 
@@ -76,7 +76,7 @@ def _gpu_target() -> tuple[str | None, str]:
     except StepladderError as error:
         if error.status != NOT_EXECUTED:
             raise
-        return None, error.message
+        return None, cause(error)
     for target in (f"sm_{major}{minor}a", f"sm_{major}{minor}"):
         if target in targets.TARGETS:
             return target, name

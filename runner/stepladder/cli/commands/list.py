@@ -63,7 +63,7 @@ def main(args: argparse.Namespace) -> int:
 
         plugins.load_files(args.plugins)
     rows = catalog.rows(args.what, args.pipeline)
-    shown = [
+    shown: list[dict[str, object]] = [
         {column: str(cell).lower() if isinstance(cell, bool) else cell for column, cell in row.items()} for row in rows
     ]
     with text_for_people(args.json):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from stepladder.cli import function_bundle
 from stepladder.cli.gpu_checks import check_kernel
 from stepladder.cli.options import add_json_option, seed, text_for_people
-from stepladder.runtime.errors import FAILED, NOT_EXECUTED, OK, StepladderError
+from stepladder.runtime.errors import FAILED, NOT_EXECUTED, OK, StepladderError, cause
 
 if TYPE_CHECKING:
     from stepladder.runtime.bundle import Bundle
@@ -163,7 +163,7 @@ def _checked(args: argparse.Namespace, bundle: Bundle) -> tuple[list, dict, list
             note = f"{problem.describe()} takes the emulator long; --backend emulator runs it all the same"
             raise StepladderError(error.message, notes=[*error.notes, note], status=NOT_EXECUTED) from None
         try:
-            return _on_emulator(args, bundle, error.message.removesuffix("; nothing was executed"))
+            return _on_emulator(args, bundle, cause(error))
         except StepladderError as other:
             if other.status != NOT_EXECUTED:
                 raise
