@@ -38,6 +38,19 @@ def test_selects_and_clamps_by_single_elements() -> None:
         assert np.abs(made(x, w, np.array(number, np.float32)) - wanted).max() < 1e-4
 
 
+def test_parts_without_elements_are_left_out() -> None:
+    """`lax.associative_scan` joins slices of no elements, from the end of a tensor, to others."""
+    joined = """func.func public @main(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
+      %0 = stablehlo.slice %x [2:2:2, 0:4] : (tensor<2x4xf32>) -> tensor<0x4xf32>
+      %1 = stablehlo.add %0, %0 : tensor<0x4xf32>
+      %2 = stablehlo.concatenate %x, %1, dim = 0 : (tensor<2x4xf32>, tensor<0x4xf32>) -> tensor<2x4xf32>
+      %3 = stablehlo.add %2, %x : tensor<2x4xf32>
+      return %3 : tensor<2x4xf32>
+    }"""
+    x = np.arange(8, dtype=np.float32).reshape(2, 4)
+    assert (stepladder.compile(joined, device="emulator", target="sm_80")(x) == 2 * x).all()
+
+
 def test_loops_that_depend_on_data_are_refused() -> None:
     loop = """  %5 = stablehlo.while(%each = %4) : tensor<8x8xf32>
     cond {
