@@ -9,7 +9,7 @@ from typing import Any
 
 from common import result, table, where
 from draw import THIN_FORMS
-from measured_kernels import RESULTS, Kernel, kernels_of
+from measured_kernels import RESULTS, kernels_of
 from model_report import geometric_mean
 from stepladder.pipeline.cost_model import gpu
 
@@ -52,8 +52,6 @@ REFITTED_LAST = {
 NINTH = {"default_ninth_bf16-bf16": "a ninth draw"}
 REFITTED_TENTH = {("default_tenth", "bf16-bf16"): "a tenth draw"}
 CHOICES = {"default": (-1,), "best of four": range(4)}
-# Rows of clusters in a group that orders of tiles are measured with.
-_GROUPS = (1, 2, 4, 8, 16, 32)
 
 
 def _row(name: str, ratios: Sequence[float]) -> dict[str, str]:
@@ -134,41 +132,6 @@ def refitted_table(draws: dict[tuple[str, str], str], kinds: Sequence[str] = ())
                     line = f"{title}, {kind}, {when}" if kind else f"{title}, {when}"
                     rows.append(_row(line, list(_best(chosen, CHOICES["default"]).values())))
     return table(rows) + f"\nRatios to cuBLAS, which ran in turn with each kernel; bursts. {where(data)}.\n"
-
-
-def _rows_and_columns(kernel: Kernel) -> tuple[int, int]:
-    """Returns how many rows and columns of clusters a kernel has, or of tiles, where it has no clusters."""
-    m, n, _ = kernel.size
-    rows, columns = (n, m) if kernel.knobs["swap_operands"] is True else (m, n)
-    knobs = {name: int(kernel.knobs[name]) for name in ("block_m", "block_n", "cluster_m", "cluster_n")}
-    return (
-        math.ceil(math.ceil(rows / knobs["block_m"]) / knobs["cluster_m"]),
-        math.ceil(math.ceil(columns / knobs["block_n"]) / knobs["cluster_n"]),
-    )
-
-
-def orders_table() -> str:
-    """Returns the times of kernels with several orders of tiles, those in parentheses with a last group of fewer rows
-    than the others."""
-    path = RESULTS / "orders_of_tiles.json"
-    found: dict[tuple[object, ...], dict[str, str]] = {}
-    for kernel in kernels_of(path):
-        knobs, (rows, columns) = kernel.knobs, _rows_and_columns(kernel)
-        line = {
-            "m x n x k": " x ".join(map(str, kernel.size)),
-            "tile": f"{knobs['block_m']} x {knobs['block_n']}" + ("^T" if knobs["swap_operands"] is True else ""),
-            "cluster": f"{knobs['cluster_m']} x {knobs['cluster_n']}",
-            "rows x columns": f"{rows} x {columns}",
-        }
-        # A few were measured with fewer persistent blocks, too.
-        own = found.setdefault(
-            (*line.values(), knobs["persistent_blocks"]), line | dict.fromkeys(map(str, _GROUPS), "")
-        )
-        group = int(knobs["raster_group"])
-        is_uneven = columns > 1 and rows % min(group, rows) > 0
-        own[str(group)] = f"({kernel.microseconds:.1f})" if is_uneven else f"{kernel.microseconds:.1f}"
-    lines = [line for line in found.values() if all(line[str(group)] for group in (1, 8))]
-    return table(lines) + f"\nMicroseconds; ^T: exchanged operands. {where(result(path.stem))}.\n"
 
 
 def odd_pitches_table() -> str:
@@ -377,7 +340,6 @@ REGIONS: dict[str, Callable[[], str]] = {
     "refitted again": lambda: refitted_table(REFITTED_AGAIN, KINDS),
     "refitted last": lambda: refitted_table(REFITTED_LAST, KINDS),
     "ninth draw": lambda: defaults_table(NINTH),
-    "orders of tiles": orders_table,
     "tenth draw": lambda: refitted_table(REFITTED_TENTH, KINDS),
     "decode": decode_table,
     "decode before": lambda: decode_table("_before"),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cost_model_settings import H200, TILE, WARP_TILE, columns, predicted, size
-from stepladder.pipeline.cost_model import epilogues, gpu, loading, terms, warp, warpgroup
+from stepladder.pipeline.cost_model import epilogues, gpu, loading, orders, terms, warp, warpgroup
 from stepladder.pipeline.cost_model.columns import Coded, Columns
 from stepladder.pipeline.cost_model.constants import (
     CONSTANTS,
@@ -266,6 +266,39 @@ def test_square_waves_move_the_fewest_bytes() -> None:
     knobs = columns(TILE, raster_group=[1, 8, 16, 128])
     bytes_ = terms.memory_bytes(problem, terms.cut(problem, knobs), knobs, H200, np.array([132.0] * 4), 0.5)
     assert bytes_[0] > bytes_[1] >= bytes_[2] and bytes_[3] > bytes_[2]
+
+
+def test_neighbours_load_the_fewest_tiles_in_a_square() -> None:
+    problem = size(1536, 256, 3072)  # 24 x 4 tiles
+    tile = TILE | {"block_m": 64, "block_n": 64, "cluster_m": 1, "cluster_n": 1}
+
+    def loads(**knobs: list[int]) -> list[float]:
+        settings = columns(tile, **knobs)
+        return orders.different_loads(terms.cut(problem, settings), settings, problem).tolist()
+
+    by_rows = [4 + 4, 4 + 4, 4 + 4, 8 + 2, 16 + 1]
+    assert loads(raster_group=[1, 2, 4, 8, 32]) == [tiles / 32 for tiles in by_rows]
+    assert loads(split_k=[1, 4, 16], raster_group=[1] * 3) == [8 / 32, (1 + 4) / 8, 1.0]  # splits share no tile
+
+
+@pytest.mark.parametrize(
+    "m, n, k, tile, order",
+    [
+        (1536, 700, 5632, {"block_m": 128, "block_n": 64, "cluster_m": 2, "cluster_n": 1}, 2),
+        (2168, 280, 3192, {"block_m": 64, "block_n": 96, "cluster_m": 4, "cluster_n": 1}, 1),
+        (1536, 256, 3072, {"block_m": 64, "block_n": 64, "cluster_m": 1, "cluster_n": 1}, 4),
+        (256, 1536, 3072, {"block_m": 64, "block_n": 64, "cluster_m": 1, "cluster_n": 1}, 8),
+        (928, 704, 2208, {"block_m": 64, "block_n": 120, "cluster_m": 4, "cluster_n": 2}, 8),
+        (896, 320, 10304, {"block_m": 128, "block_n": 80, "cluster_m": 1, "cluster_n": 1, "split_k": 4}, 1),
+        (896, 320, 13824, {"block_m": 128, "block_n": 80, "cluster_m": 1, "cluster_n": 1, "split_k": 4}, 1),  # one wave
+        (8192, 8192, 8192, {"block_m": 128, "block_n": 256, "cluster_m": 1, "cluster_n": 1}, 16),  # bytes from memory
+    ],
+)
+def test_the_order_of_tiles(m: int, n: int, k: int, tile: dict[str, int], order: int) -> None:
+    """Of orders that move as few bytes, the one next to the script's in which neighbours load fewer different tiles;
+    the first five are measured, in docs/results/orders_of_tiles.json."""
+    chosen = orders.choose(columns(TILE | tile), [1, 2, 4, 8, 16, 32], 8, size(m, n, k), H200, WARPGROUP)
+    assert chosen.floats("raster_group").tolist() == [order]
 
 
 def test_an_empty_kernel_takes_its_launch_and_prologue() -> None:

@@ -7,21 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stepladder.pipeline.cost_model import early_weights, stagger, warp, warpgroup
-from stepladder.pipeline.cost_model.columns import Array, Coded, Columns
+from stepladder.pipeline.cost_model import early_weights, orders, stagger, warp, warpgroup
+from stepladder.pipeline.cost_model.columns import Array, Columns
 from stepladder.pipeline.cost_model.constants import WARP, WARPGROUP
 from stepladder.pipeline.cost_model.gpu import Gpu
 from stepladder.pipeline.cost_model.searches import search_of
 from stepladder.pipeline.cost_model.space import Space, feasible
-from stepladder.pipeline.cost_model.terms import Size, cut, memory_bytes
+from stepladder.pipeline.cost_model.terms import Size
 from stepladder.pipeline.expressions import Value
 
-# The knob of the order in which blocks take tiles, and the knobs that the bytes from memory depend on beside it.
-_RASTER, _TRAFFIC = "raster_group", ("block_m", "block_n", "cluster_m", "cluster_n")
-# By how much fewer bytes an order has to move that leaves the last group fewer rows: with it, kernels of 256 x 1536 x
-# 3072 and 704 x 928 x 2208 in clusters took up to 1.4 times as long, 70 to 80 ns a k step more
-# (docs/results/orders_of_tiles.json).
-_UNEVEN_GROUPS = 0.02
 # The knob of whether blocks start before the kernel in front has ended; what it has to be predicted to gain to be off,
 # since kernels that other work separates gain nothing.
 _LAUNCH, _LAUNCH_CAUTION = "dependent_launch", 0.03
@@ -31,7 +25,7 @@ _LAST = (_LAUNCH, early_weights.KNOB, early_weights.PREFETCH, stagger.KNOB)  # k
 # Knobs that make a small difference between settings that agree in the others.
 _DETAILS = (
     *("block_k", "stages", "epilogue_stages", "persistent_blocks", "consumer_warpgroups"),
-    _RASTER,
+    orders.KNOB,
     _LAUNCH,
     stagger.KNOB,
 )
@@ -232,26 +226,11 @@ def predict(family: str, space: Space, columns: Columns, size: Size, gpu: Gpu) -
 def _ordered(
     space: Space, columns: Columns, size: Size, gpu: Gpu, family: str, fixed: Mapping[str, int | str]
 ) -> Columns:
-    """Returns every setting with the order of its tiles that moves the fewest bytes from memory; where several move as
-    few, one whose groups have as many rows each, and of these the one next to the script's. Where the last group
-    has fewer rows, blocks divide by a number that is no constant, and the coordinates of loads are no longer in uniform
-    registers."""
-    if _RASTER not in space.options or _RASTER in fixed or not columns.count:
+    """Returns every setting with an order of its tiles (`orders.choose`), where the pipeline has one to choose."""
+    if orders.KNOB not in space.options or orders.KNOB in fixed or not columns.count:
         return columns
-    some, combination = columns.grouped(_TRAFFIC)
-    tiles = cut(size, some)
-    at_once = np.minimum(tiles.count, gpu.multiprocessors)
-    middle = float(space.defaults[_RASTER])
-    options = sorted(map(int, space.options[_RASTER]), key=lambda rows: (max(rows / middle, middle / rows), -rows))
-    traffic = []
-    for option in options:
-        some.values[_RASTER] = option
-        moved = memory_bytes(size, tiles, some, gpu, at_once, gpu.constants[family]["cached"])
-        rows, in_row = tiles.rows / some.floats("cluster_m", 1), tiles.columns / some.floats("cluster_n", 1)
-        uneven = (rows % np.minimum(float(option), rows) > 0) & (in_row > 1)
-        traffic.append(np.broadcast_to(moved * (1 + _UNEVEN_GROUPS * uneven) + uneven, (some.count,)))
-    least = np.argmin(np.stack(traffic), axis=0)[combination]
-    return Columns({**columns.values, _RASTER: Coded(np.asarray(options), least)}, columns.derived, columns.count)
+    options, default = [int(option) for option in space.options[orders.KNOB]], int(space.defaults[orders.KNOB])
+    return orders.choose(columns, options, default, size, gpu, family)
 
 
 def _launched(columns: Columns, size: Size, gpu: Gpu) -> tuple[Columns, dict[str, Array]]:
@@ -329,7 +308,7 @@ def rank(
     order = np.argsort(cautious, kind="stable")
     searched = tuple(
         name
-        for name in (*search.order, search.most, _RASTER, *_LAST)
+        for name in (*search.order, search.most, orders.KNOB, *_LAST)
         if name in space.options
         and name not in fixed
         and (name not in _LAST or isinstance(columns.values[name], Array))
