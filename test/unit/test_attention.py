@@ -203,7 +203,9 @@ def test_what_is_rounded_in_registers_is_allowed() -> None:
     rounded = "%h = arith.truncf %scaled : f32 to f16\n    %y = arith.extf %h : f16 to f32"
     allowed = []
     for mask in (_PLAIN, rounded):
-        function = stepladder.compile(attention(mask=mask), target="sm_90a", device="emulator", attention=True)
+        function = stepladder.compile(
+            attention(256, 384, mask=mask), target="sm_90a", device="emulator", attention=True
+        )
         assert isinstance(function, stepladder.Function)
         assert [launch.stage for launch in function.manifest.launches] == ["f_attention_0"]
         allowed.append(norm_tolerance(function.bundle))
