@@ -79,6 +79,9 @@ module attributes {transform.with_named_sequence} {
     %allow_tf32 = transform.tune.knob<"allow_tf32"> = false from options = [false, true]
       {description = "multiply f32 as tf32, which keeps 10 of 23 bits of the fraction; else by three products of tf32"}
       -> !transform.any_param
+    %keep_infinities = transform.tune.knob<"keep_infinities"> = false from options = [false, true]
+      {description = "f32 by three products of tf32: tiles with a NaN are computed again, with infinities kept"}
+      -> !transform.any_param
     %math = transform.tune.knob<"math"> = "fast" from options = ["fast", "libdevice"]
       {description = "fast: sigmoid and GELU are approximated where all results have 8 or 16 bits; libdevice: never"}
       -> !transform.any_param
@@ -202,6 +205,11 @@ module attributes {transform.with_named_sequence} {
       transform.include @interleave_copies failures(propagate) (%kernels) : (!transform.any_op) -> ()
     }, {
       transform.include @hoist_prefetch failures(propagate) (%kernels) : (!transform.any_op) -> ()
+    }
+    transform.tune.alternatives<"infinities"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "keep_infinities"}} {
+    }, {
+      transform.include @recompute_nan_tiles failures(propagate) (%kernels) : (!transform.any_op) -> ()
     }
     transform.include @multiply_as_3xtf32 failures(propagate) (%kernels) : (!transform.any_op) -> ()
     transform.include @load_fragments_as_integers failures(propagate) (%kernels) : (!transform.any_op) -> ()

@@ -11,9 +11,14 @@ docs/python.md describes the interface. The names below are imported when they a
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING
+import sys
+from importlib.machinery import ModuleSpec
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
+    from importlib.abc import Loader
+    from types import ModuleType
+
     from stepladder.api import functions, pytorch
     from stepladder.api.by_shape import ByShape
     from stepladder.api.compiling import compile, load
@@ -65,11 +70,37 @@ _MODULES = {
 }
 
 
+_NAMED_MODULES = ("functions", "pytorch")
+
+
+class _NamedModules:
+    """Finds `stepladder.functions` and `stepladder.pytorch` where an import statement has these names."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        package, _, last = name.rpartition(".")
+        if package != __name__ or last not in _NAMED_MODULES:
+            return None
+        return ModuleSpec(name, cast("Loader", self))
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        module = importlib.import_module(f"{__name__}.{_MODULES[spec.name.rpartition('.')[2]]}")
+        spec.loader_state = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        # The import has given the module the spec of its other name.
+        assert module.__spec__ is not None
+        module.__spec__ = module.__spec__.loader_state
+
+
+sys.meta_path.append(_NamedModules())  # behind those that find files
+
+
 def __getattr__(name: str) -> object:
     if name not in _MODULES:
         raise AttributeError(f"module 'stepladder' has no attribute '{name}'")
     module = importlib.import_module(f"stepladder.{_MODULES[name]}")
-    found = module if name in ("functions", "pytorch") else getattr(module, name)
+    found = module if name in _NAMED_MODULES else getattr(module, name)
     globals()[name] = found
     return found
 

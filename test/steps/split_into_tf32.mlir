@@ -16,7 +16,8 @@
 // CHECK-SAME: ins([[TURNED]] : memref<64x32xf32, strided<[1, 64]>>) outs([[B1]], [[B2]] :
 // CHECK-SAME: attrs = {workspace}
 // CHECK: [[SIZE:%.+]] = math.absf [[X:%.+]] : f32
-// CHECK: [[HALF:%.+]] = arith.select %{{.*}}, %c0_i32, %c4096_i32 : i32
+// CHECK: [[UP:%.+]] = arith.select %{{.*}}, %c4096_i32, %c8191_i32 : i32
+// CHECK: [[HALF:%.+]] = arith.select %{{.*}}, %c0_i32, [[UP]] : i32
 // CHECK: [[KEPT:%.+]] = arith.select %{{.*}}, %c-1082130432_i32, %c-8192_i32 : i32
 // CHECK-NEXT: [[BITS:%.+]] = arith.bitcast [[X]] : f32 to i32
 // CHECK-NEXT: [[NEAR:%.+]] = arith.addi [[BITS]], [[HALF]] : i32

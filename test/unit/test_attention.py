@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import ml_dtypes
@@ -13,10 +14,12 @@ from stepladder.emulator.function_steps import check_function_steps
 from stepladder.emulator.step_report import StepReport
 from stepladder.pipeline import attention_choice
 from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.cost_model import gpu
 from stepladder.pipeline.library import pipeline_file
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
 from stepladder.pipeline.stages import stage_texts
+from stepladder.verify.function_check import norm_tolerance
 
 _CAUSAL = """%row = linalg.index 1 : index
     %column = linalg.index 2 : index
@@ -181,7 +184,32 @@ def test_the_faster_way_is_chosen(shape: tuple[int, int, int], is_one: bool) -> 
     with mlir_context():
         request = Request(pipeline_file("functions"), {"attention": True})
         texts = stage_texts(run_pipeline(attention(*shape), "attention.mlir", request))
-        assert attention_choice.is_slower(texts, Request("auto")) != is_one
+        assert attention_choice.is_slower(texts, Request("auto"), "sm_90a") != is_one
+
+
+def test_the_way_depends_on_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GPU of few multiprocessors computes the blocks one after the other; kernels take what they read."""
+    with mlir_context():
+        request = Request(pipeline_file("functions"), {"attention": True})
+        texts = stage_texts(run_pipeline(attention(8192, 2048, 128), "attention.mlir", request))
+        found = gpu.load("h200")
+        monkeypatch.setattr(gpu, "load", lambda key: {"few": dataclasses.replace(found, multiprocessors=8)}[key])
+        assert attention_choice.is_slower(texts, Request("auto", gpu="few"), "sm_90a")
+
+
+@pytest.mark.usefixtures("needs_ptxas")
+def test_what_is_rounded_in_registers_is_allowed() -> None:
+    """The weights, and the scores where they have 16 bits between."""
+    rounded = "%h = arith.truncf %scaled : f32 to f16\n    %y = arith.extf %h : f16 to f32"
+    allowed = []
+    for mask in (_PLAIN, rounded):
+        function = stepladder.compile(
+            attention(256, 384, mask=mask), target="sm_90a", device="emulator", attention=True
+        )
+        assert isinstance(function, stepladder.Function)
+        assert [launch.stage for launch in function.manifest.launches] == ["f_attention_0"]
+        allowed.append(norm_tolerance(function.bundle))
+    assert allowed[1] - allowed[0] == pytest.approx(2.0**-11)
 
 
 @pytest.mark.filterwarnings("ignore:invalid value")  # of minus infinity, rounded

@@ -138,3 +138,16 @@ def test_garbage_is_collected_again_after_imports() -> None:
         assert not gc.isenabled()
     assert gc.isenabled() and gc.get_freeze_count() > was
     gc.unfreeze()
+
+
+def test_modules_of_the_interface_are_one_by_either_name() -> None:
+    script = (
+        "import stepladder.functions as first\n"
+        "from stepladder import functions\n"
+        "import stepladder.api.functions as own\n"
+        "assert first is functions is own and own.__spec__.name == 'stepladder.api.functions'\n"
+        "try:\n    import stepladder.other\nexcept ModuleNotFoundError:\n    print('found')"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(RUNNER)}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "found\n"

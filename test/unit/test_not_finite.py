@@ -1,4 +1,4 @@
-"""Infinities and NaN are those of f32: in products of f32 by three of tf32 on wgmma, and in approximated functions."""
+"""Infinities and NaN are those of f32: in products of f32 by three of tf32, and in approximated functions."""
 
 import numpy as np
 import pytest
@@ -17,15 +17,17 @@ def operands() -> tuple[np.ndarray, np.ndarray]:
     b[8:10] *= np.float32(1e-6)
     a[3, 5], a[10, 7], a[20, 6], b[6, 11], b[4, 20] = INFINITY, -INFINITY, INFINITY, INFINITY, -INFINITY
     a[30, 2], b[2, 13] = INFINITY, 0  # their product is NaN
+    b[2, 14], b[2, 15] = 1e-44, -1e-40  # which tf32 rounds to 0, or has some bits of
     a[30, 3], b[3, 17] = INFINITY, 1  # of which tf32 has all bits
     a[31, 3], a[35, 4] = np.nan, 0
     a[21, 8], a[22, 9] = np.float32(3.4027e38), -LARGEST
     return a, b
 
 
-def test_numbers_that_are_not_finite() -> None:
+@pytest.mark.parametrize("pipeline, knobs", [("wgmma", {}), ("mma_sync", {"keep_infinities": True})])
+def test_numbers_that_are_not_finite(pipeline: str, knobs: dict[str, bool]) -> None:
     a, b = operands()
-    c = stepladder.matmul(a, b, pipeline="wgmma", target="sm_90a", device="emulator")
+    c = stepladder.matmul(a, b, pipeline=pipeline, target="sm_90a", device="emulator", **knobs)
     with np.errstate(invalid="ignore", over="ignore"):
         products = a.astype(np.float64)[:, :, None] * b.astype(np.float64)[None]
         exact = products.sum(axis=1)

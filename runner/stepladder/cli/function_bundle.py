@@ -106,7 +106,14 @@ def _checked(args: argparse.Namespace, bundle: FunctionBundle) -> tuple[list[Che
         if flops_of(bundle) > EMULATED_FLOPS:
             note = f"the emulator takes long for {bundle.manifest.describe()}; --backend emulator runs it all the same"
             raise StepladderError(error.message, notes=[*error.notes, note], status=NOT_EXECUTED) from None
-        return _on_emulator(args, bundle, cause(error))
+        from stepladder.emulator import EMULATED_STEPS
+        from stepladder.emulator.core.fibers import TooManySteps
+
+        try:
+            return _on_emulator(args, bundle, cause(error), {"max_steps": EMULATED_STEPS})
+        except TooManySteps as other:
+            notes = [*error.notes, f"{other.message}; --backend emulator runs it all"]
+            raise StepladderError(error.message, notes=notes, status=NOT_EXECUTED) from None
 
 
 def _on_gpu(args: argparse.Namespace, bundle: FunctionBundle) -> tuple[list[CheckReport], dict[str, Any]]:

@@ -8,3 +8,6 @@ its outputs; `matmul.py` executes a matmul, and the IR after each step of a pipe
 
 # Instructions that a run may execute unless told otherwise: an endless loop ends.
 MAX_STEPS = 50_000_000
+
+# What `stepladder run` gives to the emulator by itself, in steps of a launch: minutes of one core.
+EMULATED_STEPS = 2**23

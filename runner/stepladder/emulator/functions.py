@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from stepladder.emulator.core.fibers import TooManySteps
 from stepladder.emulator.core.launched import BoundKernel
 from stepladder.emulator.core.launched import Launch as Grid
 from stepladder.emulator.memory.findings import Finding
@@ -96,6 +97,9 @@ class EmulatedFunction:
 
     def _launch(self, bound: BoundKernel, roles: Sequence[str], arrays: Mapping[str, np.ndarray]) -> None:
         """Runs a kernel on arrays, and copies what it wrote back into them."""
+        most = self.options.get("max_steps")
+        if isinstance(most, int) and self.steps > most:
+            raise TooManySteps(f"stopped after {self.steps} steps of several kernels", str(self.bundle.path))
         given = [_shaped(arrays[role], argument) for role, argument in zip(roles, bound.arguments)]
         outcome = bound.run(given, **self.options)  # pyright: ignore[reportArgumentType]
         self.findings += outcome.findings

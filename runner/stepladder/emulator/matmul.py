@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from stepladder.emulator import MAX_STEPS
 from stepladder.emulator.core import types
 from stepladder.emulator.core.emulation import Emulation
 from stepladder.emulator.core.fibers import Unsupported
@@ -58,6 +59,7 @@ class EmulatedExecutor:
         sanitize: look for races, deadlocks and stray accesses.
         count: count memory traffic and instructions.
         progress: called with the number of blocks that have ended, and of all.
+        max_steps: of a launch.
 
     Attributes:
         findings: of all launches, each once.
@@ -73,12 +75,14 @@ class EmulatedExecutor:
         sanitize: bool = True,
         count: bool = True,
         progress: Callable[[int, int], None] | None = None,
+        max_steps: int = MAX_STEPS,
     ) -> None:
         self.emulation = emulation
         self.roles = dict(roles)
         self.sanitize = sanitize
         self.count = count
         self.progress = progress
+        self.max_steps = max_steps
         self.findings: list[Finding] = []
         self.counters: Counters | None = None
         self.seconds = 0.0
@@ -114,7 +118,9 @@ class EmulatedExecutor:
             operands[operand_of(self.roles[number])].reshape(_shape(type_)) if number in self.roles else _zeros(type_)
             for number, type_ in enumerate(self.emulation.function.argument_types)
         ]
-        outcome = self.emulation.run(arguments, sanitize=self.sanitize, count=self.count, progress=self.progress)
+        outcome = self.emulation.run(
+            arguments, sanitize=self.sanitize, count=self.count, progress=self.progress, max_steps=self.max_steps
+        )
         known = {(finding.kind, finding.op, finding.location, finding.other_location) for finding in self.findings}
         self.findings += [
             finding

@@ -94,6 +94,7 @@ from stepladder.extension.ops import (
     push_partial_sums,
     rasterize_blocks,
     recognize_matmul,
+    recompute_nan_tiles,
     reinterpret_elements,
     repack_operands,
     rotate_loop,

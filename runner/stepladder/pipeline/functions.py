@@ -333,7 +333,7 @@ def _build_function(text: str, name: str, request: Request, *, use_cache: bool, 
     request = dataclasses.replace(asked, settings=own)
     run = _divide(text, name, request, settings)
     texts = stage_texts(run)
-    if "attention" not in asked.settings and attention_choice.is_slower(texts, asked):
+    if "attention" not in asked.settings and attention_choice.is_slower(texts, asked, target):
         run = _divide(text, name, request, settings := {**settings, "attention": False})
         texts = stage_texts(run)
     if pairs:

@@ -154,8 +154,8 @@ def norm_tolerance(bundle: FunctionBundle) -> float:
     For functions whose ops keep relative errors as they are: matmuls by weights that do not depend on the errors, which
     turn an error of a part of the norm into one of the same part, products, sums of independent numbers, norms, and
     activations of slope 1. The errors of kernels add (triangle inequality): those of matmuls (`Tolerance.norm`), half a
-    unit in the last place for each rounded result of another kernel, twice that more for an attention in one kernel,
-    and those of sums in f32.
+    unit in the last place for each rounded result of another kernel, and each rounding of scores and weights of an
+    attention in one kernel, and those of sums in f32.
 
     Args:
         bundle: of the function.
@@ -171,11 +171,27 @@ def norm_tolerance(bundle: FunctionBundle) -> float:
         for place, buffer in enumerate(bundle.manifest.buffers)
         if buffer.kind not in ("argument", "constant") and place not in by_matmuls
     )
-    for launch in bundle.manifest.launches:
-        if launch.kernel is not None and _ATTENTION in launch.kernel.steps:
-            # Scores and weights are rounded in registers.
-            rounded += 2 * element_type(launch.kernel.arguments[0].element_type).unit_roundoff
+    rounded += _error_of_scores(bundle)
     return error_of_matmuls(problems) + rounded + error_of_sums(bundle.reference, in_f32=True)
+
+
+def _error_of_scores(bundle: FunctionBundle) -> float:
+    """Returns the error of what attentions in one kernel round in registers: weights, and scores where the program
+    rounds them."""
+    kernels = [
+        launch.kernel
+        for launch in bundle.manifest.launches
+        if launch.kernel is not None and _ATTENTION in launch.kernel.steps
+    ]
+    # Two products, of a multiplication and an addition each, for every score and element of a head.
+    scores = {kernel.flops // (4 * kernel.arguments[0].shape[-1]) for kernel in kernels}
+    return sum(
+        element_type(operation.type).unit_roundoff
+        for item in bundle.reference.instructions
+        if isinstance(item, Generic) and math.prod(item.sizes) in scores
+        for operation in item.body
+        if operation.name == "arith.truncf"
+    )
 
 
 def error_of_sums(program: Program, *, in_f32: bool) -> float:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 BACKENDS = ("auto", "gpu", "emulator")
 
-# What `auto` gives to the emulator, in arithmetic operations: minutes of one core.
+# What `auto` gives to the emulator, in arithmetic operations. What else takes time, such as elementwise ops that make
+# an operand, is in the steps that it may take (`emulator.EMULATED_STEPS`).
 EMULATED_FLOPS = 2**31
 
 # Launches of the checks on the emulator. A smaller problem is named from so many arithmetic operations on, where it has
@@ -37,8 +38,8 @@ smallest integer.
 The backend `gpu` launches the machine code. The backend `emulator` runs the last IR in the bundle on the CPU, with a
 sanitizer whose findings count as a failure (see `stepladder emulate --help`); it needs no GPU, and MLIR.
 `auto` takes a GPU that the bundle is for, else the emulator, and says which; what would take the emulator more than
-some minutes it leaves to --backend emulator. How far the emulator is, and about how long it still takes, goes to
-standard error; before a long run, a smaller problem for the same steps is named there.
+some minutes it leaves to --backend emulator, or stops after them. How far the emulator is, and about how long it still
+takes, goes to standard error; before a long run, a smaller problem for the same steps is named there.
 
 A function with several kernels is checked as a whole, with random inputs, twice; its matmuls are bundles of their own
 in BUNDLE/kernels.
@@ -162,8 +163,14 @@ def _checked(args: argparse.Namespace, bundle: Bundle) -> tuple[list, dict, list
         if problem.flops > EMULATED_FLOPS:
             note = f"{problem.describe()} takes the emulator long; --backend emulator runs it all the same"
             raise StepladderError(error.message, notes=[*error.notes, note], status=NOT_EXECUTED) from None
+        from stepladder.emulator import EMULATED_STEPS
+        from stepladder.emulator.core.fibers import TooManySteps
+
         try:
-            return _on_emulator(args, bundle, cause(error))
+            return _on_emulator(args, bundle, cause(error), EMULATED_STEPS)
+        except TooManySteps as other:
+            notes = [*error.notes, f"{other.message}; --backend emulator runs it all"]
+            raise StepladderError(error.message, notes=notes, status=NOT_EXECUTED) from None
         except StepladderError as other:
             if other.status != NOT_EXECUTED:
                 raise
@@ -177,8 +184,11 @@ def _on_gpu(args: argparse.Namespace, bundle: Bundle) -> tuple[list, dict, list]
     return *check_kernel(bundle, args.seed, begun), []
 
 
-def _on_emulator(args: argparse.Namespace, bundle: Bundle, reason: str) -> tuple[list, dict, list]:
+def _on_emulator(
+    args: argparse.Namespace, bundle: Bundle, reason: str, max_steps: int | None = None
+) -> tuple[list, dict, list]:
     from stepladder.cli.progress import LaunchProgress
+    from stepladder.emulator import MAX_STEPS
     from stepladder.emulator.matmul import EmulatedExecutor, lowest
     from stepladder.pipeline.context import mlir_context
     from stepladder.verify.check import check_matmul
@@ -192,7 +202,7 @@ def _on_emulator(args: argparse.Namespace, bundle: Bundle, reason: str) -> tuple
         if hint:
             print(hint, file=sys.stderr, flush=True)
         with LaunchProgress(LAUNCHES) as progress:
-            executor = EmulatedExecutor(emulation, roles, progress=progress)
+            executor = EmulatedExecutor(emulation, roles, progress=progress, max_steps=max_steps or MAX_STEPS)
             constants = bundle.constants()
             reports = check_matmul(problem, bundle.expected(), executor, args.seed, constants=constants, repeats=False)
     assert executor.counters is not None  # of the last launch

@@ -9,7 +9,7 @@ import numpy as np
 
 from stepladder.emulator.core import values
 from stepladder.emulator.core.program import Body, Instruction
-from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.errors import FAILED, StepladderError
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.groups import Group
@@ -21,6 +21,18 @@ class Unsupported(StepladderError):
 
     def __init__(self, op: Instruction, text: str) -> None:
         super().__init__(f"the emulator does not know {op.name} {text}", location=op.location)
+
+
+class TooManySteps(StepladderError):
+    """A program that takes longer than it may.
+
+    Args:
+        text: how far it came.
+        location: of the op that it came to.
+    """
+
+    def __init__(self, text: str, location: str) -> None:
+        super().__init__(text, location=location, status=FAILED, notes=["--max-steps allows more"])
 
 
 class Blocked(Exception):

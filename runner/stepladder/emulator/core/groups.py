@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepladder.emulator.core.fibers import Blocked, Convergence, Fiber, Left
+from stepladder.emulator.core.fibers import Blocked, Convergence, Fiber, Left, TooManySteps
 from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.memory.memory import PRIVATE_BASE, Allocation
 from stepladder.emulator.memory.sanitizer import WARP
-from stepladder.runtime.errors import FAILED, StepladderError
+from stepladder.runtime.errors import StepladderError
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.machine import Machine
@@ -269,12 +269,8 @@ class Group:
                 if timeline is not None:
                     timeline.now += 1
                 if done > allowed:
-                    raise StepladderError(
-                        f"stopped after {machine.max_steps} steps, at {op.name}: an endless loop?",
-                        location=op.location,
-                        status=FAILED,
-                        notes=["--max-steps allows more"],
-                    )
+                    text = f"stopped after {machine.max_steps} steps, at {op.name}: an endless loop?"
+                    raise TooManySteps(text, op.location)
         except Blocked as blocked:
             fiber.place -= 1
             fiber.blocked = blocked

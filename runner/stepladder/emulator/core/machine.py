@@ -11,7 +11,7 @@ import numpy as np
 
 from stepladder.emulator import MAX_STEPS
 from stepladder.emulator.core import processes
-from stepladder.emulator.core.fibers import Stopped
+from stepladder.emulator.core.fibers import Stopped, TooManySteps
 from stepladder.emulator.core.granularity import Granularity
 from stepladder.emulator.core.groups import Group
 from stepladder.emulator.core.places import Places
@@ -238,12 +238,8 @@ class Machine:
         """Holds the blocks that have begun against `max_steps` too: those of an empty kernel take time as well."""
         self._begun += 1
         if self._begun > self.max_steps:
-            raise StepladderError(
-                f"stopped when {self.max_steps} blocks had begun: is the grid too large?",
-                location=code[0].location if code else "",
-                status=FAILED,
-                notes=["--max-steps allows more"],
-            )
+            text = f"stopped when {self.max_steps} blocks had begun: is the grid too large?"
+            raise TooManySteps(text, code[0].location if code else "")
 
     def finish_launches(self) -> None:
         """Waits for all launches: blocks that cannot end are a deadlock. Later accesses are after all of them."""

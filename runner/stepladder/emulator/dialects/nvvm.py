@@ -14,6 +14,7 @@ from stepladder.emulator.core.values import Value, lanes
 from stepladder.emulator.dialects import nvgpu, nvgpu_tma
 from stepladder.emulator.hardware import (
     asynchronous,
+    barrier_votes,
     bulk_stores,
     dependent_launch,
     mbarriers,
@@ -40,6 +41,13 @@ def barrier(fiber: Fiber, op: Instruction, *operands: Value) -> None:
     """A named barrier of threads of the block."""
     number, threads = nvgpu.segments(op, operands) if "operandSegmentSizes" in op.attributes else ((), ())
     synchronization.synchronize(fiber, op, number[0] if number else 0, threads[0] if threads else None)
+
+
+@executes("nvvm.barrier.reduction")
+def barrier_reduction(fiber: Fiber, op: Instruction, predicate: Value) -> Value:
+    """The barrier of the block, which combines a predicate of its threads."""
+    combine = keyword(op.attributes["reductionOp"])
+    return barrier_votes.vote(fiber, op, combine, np.asarray(predicate) != 0, 0).astype(np.int32)
 
 
 @executes("nvvm.barrier.arrive")

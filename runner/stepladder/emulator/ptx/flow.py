@@ -7,7 +7,7 @@ for what others change waits for that (`Flow._mark_spins`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from stepladder.emulator.core.fibers import Convergence, Left
 from stepladder.emulator.core.liveness import Liveness
 from stepladder.emulator.core.program import UnknownOp
 from stepladder.emulator.core.types import BOOL
-from stepladder.emulator.ptx import branch_tables, registry, syntax
+from stepladder.emulator.ptx import branch_tables, calls, registry, syntax
 from stepladder.emulator.ptx.scopes import Scope, Slots
 from stepladder.emulator.ptx.site import Site
 from stepladder.runtime.errors import StepladderError
@@ -59,6 +59,7 @@ class Flow:
         declare: declares a variable in a scope.
         locate: returns the location of a statement, for messages.
         name: returns what messages call a statement.
+        functions: that calls are replaced by, by name, and the scope around them.
     """
 
     def __init__(
@@ -68,12 +69,15 @@ class Flow:
         declare: Callable[[Scope, syntax.Variable], None],
         locate: Callable[[syntax.Statement], str],
         name: Callable[[syntax.Statement], str],
+        functions: tuple[Mapping[str, syntax.Function], Scope] | None = None,
     ) -> None:
         self.builder = builder
         self.slots = slots
         self.declare = declare
         self.locate = locate
         self.name = name
+        self.functions = functions
+        self.inside: list[str] = []  # the functions that take the place of calls, one in the other
         self.parts = [_Part()]
 
     # Statements to parts.
@@ -119,6 +123,9 @@ class Flow:
         if statement.guard is not None and family is not None and family.waits:
             self._around(statement, scope)
             return
+        if self.functions is not None and calls.callee_of(statement) in self.functions[0]:
+            self._call(statement, scope)
+            return
         self.parts[-1].lines.append(line)
         self.parts[-1].ends = statement.opcode[0] in _ENDS
 
@@ -132,6 +139,21 @@ class Flow:
         self._statement(syntax.Statement(("bra",), (syntax.Name(name),), guard, line, column), scope)
         self._statement(syntax.Statement(statement.opcode, statement.operands, None, line, column), scope)
         self._label(scope.labels[name])
+
+    def _call(self, statement: syntax.Statement, scope: Scope) -> None:
+        """Adds the body of a function in the place of its call."""
+        assert self.functions is not None
+        function = self.functions[0][calls.callee_of(statement)]
+        if function.name in self.inside:
+            raise StepladderError(f"{function.name} calls itself", location=self.locate(statement))
+        try:
+            body, inner, end = calls.in_place(statement, function, scope, Scope(self.slots, self.functions[1]))
+        except StepladderError as error:
+            raise StepladderError(error.message, location=self.locate(statement)) from None
+        self.inside.append(function.name)
+        self.add(body, inner)
+        self.inside.pop()
+        self._label(end)
 
     # Parts to instructions.
 

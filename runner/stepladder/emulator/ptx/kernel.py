@@ -64,7 +64,8 @@ class Kernel:
         for variable in (*module.variables, *self.function.parameters):
             builder.location = f"{file}:{variable.line}:{variable.column}"
             self._declare(scope, variable)
-        flow = Flow(builder, slots, self._declare, self._locate, lambda statement: statement.mnemonic)
+        called = {function.name: function for function in module.functions if not function.is_kernel and function.body}
+        flow = Flow(builder, slots, self._declare, self._locate, lambda statement: statement.mnemonic, (called, scope))
         assert self.function.body is not None
         flow.add(self.function.body, Scope(slots, scope))
         flow.emit(None)
@@ -74,7 +75,8 @@ class Kernel:
         self.program = Program(
             {self.name: Function(self.name, (), (), code)}, builder.slot_types, builder.globals, builder.instructions
         )
-        self.granularity = _granularity(self.function.body)
+        bodies = (self.function.body, *(function.body for function in called.values() if function.body is not None))
+        self.granularity = _granularity(syntax.Block(bodies))
 
     @property
     def parameters(self) -> list[syntax.Variable]:

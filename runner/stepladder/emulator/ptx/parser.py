@@ -85,8 +85,7 @@ class Parser(Reader):
             depth += (text == "{") - (text == "}")
 
     def _function(self, *, is_kernel: bool) -> syntax.Function:
-        if not is_kernel and self.next.text == "(":
-            self._parameters()
+        returned = self._parameters() if not is_kernel and self.next.text == "(" else ()
         token = self.kind("name")
         line, column = self.source.place(token.start)
         parameters = self._parameters() if self.next.text == "(" else ()
@@ -99,7 +98,7 @@ class Parser(Reader):
                 continue
             directives[start.text[1:]] = self.integers()
         body = None if self.has(";") else self.block()
-        return syntax.Function(token.text, is_kernel, parameters, directives, body, line, column)
+        return syntax.Function(token.text, is_kernel, parameters, directives, body, line, column, returned)
 
     def _parameters(self) -> tuple[syntax.Variable, ...]:
         found = []

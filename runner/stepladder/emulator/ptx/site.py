@@ -204,7 +204,9 @@ class Site:
             raise self.error(f"of {operand}: there is no such register or variable")
         if callable(place):
             return self.scope.slots.constant(
-                (str(operand), type_.width), type_.width, lambda fiber: types.stored(place(fiber) + offset, type_.width)
+                (place, offset, type_.width),
+                type_.width,
+                lambda fiber: types.stored(place(fiber) + offset, type_.width),
             )
         return self.scope.slots.number(place + offset, type_.width)
 

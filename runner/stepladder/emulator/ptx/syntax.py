@@ -229,6 +229,7 @@ class Function:
         directives: by name, their numbers: `maxntid`, `reqntid`, `reqnctapercluster`, ...
         body: None for a declaration.
         line, column: where it stands.
+        returned: what a function returns, in order.
     """
 
     name: str
@@ -238,10 +239,12 @@ class Function:
     body: Block | None = None
     line: int = 0
     column: int = 0
+    returned: tuple[Variable, ...] = ()
 
     def __str__(self) -> str:
         parameters = ", ".join(parameter.declaration() for parameter in self.parameters)
-        lines = [f".visible {'.entry' if self.is_kernel else '.func'} {self.name}({parameters})"]
+        returned = f"({', '.join(variable.declaration() for variable in self.returned)}) " if self.returned else ""
+        lines = [f".visible {'.entry' if self.is_kernel else '.func'} {returned}{self.name}({parameters})"]
         lines += [f".{name} {', '.join(map(str, numbers))}" for name, numbers in self.directives.items()]
         return "\n".join([*lines, str(self.body) if self.body is not None else ";"])
 

@@ -110,7 +110,9 @@ class Variables:
             scope.variables[name] = lambda fiber: _global(fiber, variable)
         elif variable.space == "local":
             size, _ = size_of(variable)
-            scope.variables[name] = lambda fiber: _local(fiber, name, size)
+            # Calls declare variables of one name again and again, of other sizes.
+            key = object()
+            scope.variables[name] = lambda fiber: _local(fiber, key, size)
         elif variable.space == "param":
             size, alignment = size_of(variable)
             start = -(-self.parameter_bytes // alignment) * alignment
@@ -137,9 +139,9 @@ def _global(fiber: Fiber, variable: syntax.Variable) -> int:
     return machine.globals[key].address
 
 
-def _local(fiber: Fiber, name: str, size: int) -> int:
+def _local(fiber: Fiber, key: object, size: int) -> int:
     """Returns the address of memory that each thread has for itself."""
     private = fiber.group.private
-    if name not in private:
-        private[name] = fiber.group.own_memory(size)
-    return private[name].address
+    if key not in private:
+        private[key] = fiber.group.own_memory(size)
+    return private[key].address

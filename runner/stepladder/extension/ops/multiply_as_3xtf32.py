@@ -17,7 +17,8 @@ class MultiplyAs3xtf32(Tc.Operation, name="multiply_as_3xtf32"):
     zero, the small ones first, and `arith.addf` adds their sum to the accumulator: tensor cores cut sums off where
     `arith.addf` rounds to nearest, and the cuts of a long sum have a bias.
 
-    A fragment is split in front of the first product that takes it, once in each block.
+    A fragment is split in front of the first product that takes it, once in each block. Products that are marked
+    `keeps_infinities` (`recompute_nan_tiles`) have parts that keep them.
 
     Operands: a handle to any op; products of other types, and those that are marked, stay as they are.
     """
@@ -27,11 +28,13 @@ class MultiplyAs3xtf32(Tc.Operation, name="multiply_as_3xtf32"):
 
 _MMA = "nvgpu.mma.sync"
 _MARK = "tf32Enabled"
+_KEEPS = "keeps_infinities"
 
 
 def _multiply(mma: ir.Operation, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
     """Returns the product of tf32 that takes the place of `mma`, at the current insertion point."""
     attributes = attributes_of(mma) | {_MARK: ir.UnitAttr.get()}
+    attributes.pop(_KEEPS, None)
     type_ = mma.results[0].type
     return ir.Operation.create(_MMA, results=[type_], operands=[a, b, c], attributes=attributes).results[0]
 
@@ -51,7 +54,7 @@ def multiply_as_3xtf32(payload: ir.Operation, op: MultiplyAs3xtf32, rewriter: Re
             with ir.InsertionPoint(mma), mma.location:
                 for fragment in (a, b):
                     if fragment not in parts:
-                        parts[fragment] = split(fragment, keeps_infinities=False)
+                        parts[fragment] = split(fragment, keeps_infinities=_KEEPS in mma.attributes)
                 (a_large, a_small), (b_large, b_small) = parts[a], parts[b]
                 type_ = ir.VectorType(sums.type)
                 step = arith.constant(type_, zero_of(type_))

@@ -44,6 +44,9 @@ class Gpu:
         clusters: blocks of a cluster -> clusters that run at once where a block has a multiprocessor to itself.
         constants: by family of kernels, the fitted constants (`cost_model.constants`).
         early_weights: by set, the constants of kernels that load weights early.
+        attention: microseconds of an attention in one kernel, of a tile of keys by the elements of a head (`tile_64`,
+            `tile_128`) and of a block beside its tiles (`block`); and in several, of the kernels beside their memory
+            traffic (`kernels`), and of a million scores that are written, read, and multiplied as weights (`score`).
         measured_widths: by family of kernels, `block_n` of the kernels that they are fitted to; none for a family of
             few widths.
     """
@@ -65,6 +68,7 @@ class Gpu:
     clusters: dict[int, int]
     constants: dict[str, dict[str, float]]
     early_weights: dict[str, dict[str, float]]
+    attention: dict[str, float]
     measured_widths: dict[str, tuple[int, ...]]
 
     def microseconds(self, clocks: np.ndarray | float) -> np.ndarray:
@@ -162,6 +166,7 @@ def load(key: str) -> Gpu:
         {int(size): count for size, count in data.get("clusters", {}).items()},
         fitted["constants"],
         fitted["early_weights"],
+        fitted["attention"],
         {family: tuple(values) for family, values in fitted.get("measured_widths", {}).items()},
     )
 

@@ -7,11 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from stepladder.emulator.core import values
 from stepladder.emulator.dialects import nvvm
-from stepladder.emulator.hardware import mbarriers, synchronization
+from stepladder.emulator.hardware import barrier_votes, mbarriers, synchronization
 from stepladder.emulator.ptx.registry import instruction
 from stepladder.emulator.ptx.types import PtxType
 
@@ -59,21 +56,7 @@ def _reduce(site: Site) -> None:
     result = site.write(0, 32 if combine == "popc" else 1)
 
     def execute(fiber: Fiber, op: Instruction, given: Value, *barrier_numbers: Value) -> Value:
-        group = fiber.group
-        key = "barrier", int(fiber.first(barrier_numbers[0]))
-        held = group.state.setdefault((key, "predicates"), np.zeros(group.count, np.int64))
-        if fiber.pending is None:
-            own = values.lanes(np.asarray(given, bool), fiber.count)
-            held[fiber.lanes] = own[fiber.lanes] + 2 * (1 + group.state.get((key, "turns"), 0))
-        synchronization.synchronize(fiber, op, *barrier_numbers)
-        turn = int(held[fiber.lanes[0]]) // 2
-        group.state[key, "turns"] = max(turn, group.state.get((key, "turns"), 0))
-        found = np.zeros(fiber.count, np.int32 if combine == "popc" else bool)
-        for block in np.unique(group.block_of_lane[fiber.lanes]):
-            here = (group.block_of_lane == block) & (held // 2 == turn)
-            bits = held[here] % 2
-            found[group.block_of_lane == block] = {"popc": bits.sum(), "and": bits.all(), "or": bits.any()}[combine]
-        return found
+        return barrier_votes.vote(fiber, op, combine, given, *barrier_numbers)
 
     site.emit(execute, [predicate, *numbers], [result])
 

@@ -12,7 +12,7 @@ import numpy as np
 from stepladder.emulator.core.fibers import Left
 from stepladder.emulator.dialects import cf, llvm_calls
 from stepladder.emulator.hardware import dependent_launch, registers, synchronization
-from stepladder.emulator.ptx import syntax
+from stepladder.emulator.ptx import calls, syntax
 from stepladder.emulator.ptx.instructions import memory_access
 from stepladder.emulator.ptx.registry import instruction
 from stepladder.emulator.ptx.types import PtxType
@@ -80,11 +80,14 @@ def _trap(fiber: Fiber, op: Instruction) -> None:
 
 @instruction("call", waits=True)
 def call(site: Site) -> None:
-    """A call of `__assertfail`, CUDA's function for assertions that do not hold: it prints, and the threads end."""
+    """A call of `__assertfail`, CUDA's function for assertions that do not hold: it prints, and the threads end.
+
+    Functions with a body take the place of their calls (`calls`).
+    """
     site.flag("uni")
-    name, given = str(site.operands[0]), site.elements(-1)
+    name, given = calls.callee_of(site.statement), site.elements(-1)
     if name != _ASSERTFAIL or len(given) != _PARTS:
-        raise site.error(f"of {name}: of functions that are not inlined it knows {_ASSERTFAIL}")
+        raise site.error(f"of {name}: of functions without a body it knows {_ASSERTFAIL}")
     site.emit(_assertfail, [site.read(part, _B64) for part in given], ())
 
 

@@ -6,7 +6,10 @@ Source: PTX ISA, "Floating Point Instructions", "Half Precision Floating Point I
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -117,8 +120,11 @@ def arithmetic(site: Site) -> None:
             emit(site, np.negative if site.family == "neg" else np.abs, type_, 1)
         case _:
             directed = _direction(site, type_)
-            functions = _DIRECTED_ARITHMETIC if directed else _NEAREST_ARITHMETIC
-            emit(site, functions[site.family](*directed), type_, 2)
+            if directed:
+                function = _DIRECTED_ARITHMETIC[site.family](_directed_fma(directed[0], type_))
+            else:
+                function = _NEAREST_ARITHMETIC[site.family]
+            emit(site, function, type_, 2)
 
 
 _OF_INTEGERS = {
@@ -163,8 +169,25 @@ def _of_signed_zeros(function: Callable, family: str) -> Callable:
     return extremum
 
 
-def _directed_fma(direction: str) -> Callable:
-    """Returns what computes a product and a sum of f32, rounded once: down (`rm`), up (`rp`), towards zero (`rz`)."""
+def _each_directed_fma(direction: str, left: float, right: float, addend: float) -> float:
+    """Returns a product and a sum of f64, rounded once, in a direction."""
+    nearest = exact_fma(left, right, addend)
+    if not all(map(math.isfinite, (left, right, addend))):
+        return nearest
+    exact = Fraction(left) * Fraction(right) + Fraction(addend)
+    is_above = nearest == math.inf or (math.isfinite(nearest) and nearest > exact)
+    is_below = nearest == -math.inf or (math.isfinite(nearest) and nearest < exact)
+    if is_above and (direction == "rm" or (direction == "rz" and exact > 0)):
+        return math.nextafter(nearest, -math.inf)
+    if is_below and (direction == "rp" or (direction == "rz" and exact < 0)):
+        return math.nextafter(nearest, math.inf)
+    return nearest
+
+
+def _directed_fma(direction: str, type_: PtxType) -> Callable:
+    """Returns what computes a product and a sum, rounded once: down (`rm`), up (`rp`), towards zero (`rz`)."""
+    if type_.bits == 64:
+        return np.vectorize(functools.partial(_each_directed_fma, direction), otypes=[np.float64])
 
     def fma(left: Value, right: Value, addend: Value) -> Value:
         left, right, addend = (np.asarray(value).astype(np.float64) for value in (left, right, addend))
@@ -184,20 +207,16 @@ def _directed_fma(direction: str) -> Callable:
 
 
 def _direction(site: Site, type_: PtxType) -> list[str]:
-    """Returns how f32 is rounded where that is not to nearest: `rm`, `rp` or `rz`, or none."""
-    return [direction for direction in _DIRECTED if type_.name == "f32" and site.flag(direction)]
+    """Returns how f32 or f64 is rounded where that is not to nearest: `rm`, `rp` or `rz`, or none."""
+    return [direction for direction in _DIRECTED if type_.name in ("f32", "f64") and site.flag(direction)]
 
 
-_NEAREST_ARITHMETIC: dict[str, Callable[[], Callable]] = {
-    "add": lambda: np.add,
-    "sub": lambda: np.subtract,
-    "mul": lambda: np.multiply,
-}
-# By the direction; a product has -0 added to it, which keeps the sign of a zero.
-_DIRECTED_ARITHMETIC: dict[str, Callable[[str], Callable]] = {
-    "add": lambda direction: lambda left, right: _directed_fma(direction)(left, 1, right),
-    "sub": lambda direction: lambda left, right: _directed_fma(direction)(left, 1, np.negative(right)),
-    "mul": lambda direction: lambda left, right: _directed_fma(direction)(left, right, -0.0),
+_NEAREST_ARITHMETIC: dict[str, Callable] = {"add": np.add, "sub": np.subtract, "mul": np.multiply}
+# By a directed product and sum; a product has -0 added to it, which keeps the sign of a zero.
+_DIRECTED_ARITHMETIC: dict[str, Callable[[Callable], Callable]] = {
+    "add": lambda fma: lambda left, right: fma(left, 1, right),
+    "sub": lambda fma: lambda left, right: fma(left, 1, np.negative(right)),
+    "mul": lambda fma: lambda left, right: fma(left, right, -0.0),
 }
 
 
@@ -206,7 +225,7 @@ def fma(site: Site) -> None:
     """A product and a sum, rounded once."""
     type_ = site.type("f")
     directed = _direction(site, type_)
-    emit(site, _directed_fma(*directed) if directed else _fma(_element(type_)), type_, 3)
+    emit(site, _directed_fma(directed[0], type_) if directed else _fma(_element(type_)), type_, 3)
 
 
 @instruction("copysign", is_pure=True)

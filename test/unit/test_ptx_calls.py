@@ -1,0 +1,124 @@
+"""Functions in PTX that take the place of their calls, and elementary functions of f64 that need them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import stepladder
+from ptx_kernels import HEAD, kernel, run
+from stepladder.runtime.errors import StepladderError
+
+# |x| where x is negative, else 3 x, and 7 behind it; it returns from two places.
+_FUNCTION = """
+.global .align 8 .b8 seven[8] = {7, 0, 0, 0, 0, 0, 0, 0};
+.func (.param .align 16 .b8 back[16]) both(.param .b64 number)
+{
+  .reg .b64 %v, %w;
+  .reg .pred %p;
+  mov.b64 %w, seven;
+  ld.global.b64 %w, [%w];
+  st.param.b64 [back+8], %w;
+  ld.param.b64 %v, [number];
+  setp.ge.s64 %p, %v, 0;
+  @%p bra $positive;
+  neg.s64 %v, %v;
+  st.param.b64 [back], %v;
+  ret;
+$positive:
+  mul.lo.s64 %v, %v, 3;
+  st.param.b64 [back], %v;
+  ret;
+}
+// The same of x + 1, in the place of a call in the place of a call.
+.func (.param .b64 back) next(.param .b64 number)
+{
+  .reg .b64 %v;
+  ld.param.b64 %v, [number];
+  add.s64 %v, %v, 1;
+  {
+  .param .b64 p0;
+  .param .align 16 .b8 r0[16];
+  st.param.b64 [p0], %v;
+  call.uni (r0), both, (p0);
+  ld.param.b64 %v, [r0];
+  }
+  st.param.b64 [back], %v;
+  ret;
+}
+"""
+_BODY = """
+  ld.global.b64 %d1, [%x];
+  {
+  .param .b64 p0;
+  .param .b64 r0;
+  st.param.b64 [p0], %d1;
+  call.uni (r0), next, (p0);
+  ld.param.b64 %d2, [r0];
+  ld.param.b64 %d1, [p0];
+  }
+  setp.gt.s64 %p1, %d1, 5;
+  {
+  .param .b64 p0;
+  .param .align 16 .b8 r0[16];
+  st.param.b64 [p0], %d1;
+  @%p1 call.uni (r0), both, (p0);
+  @%p1 ld.param.v2.b64 {%d3, %d4}, [r0];
+  @%p1 add.s64 %d2, %d3, %d4;
+  }
+  st.global.b64 [%y], %d2;
+"""
+
+
+def test_functions_take_the_place_of_calls() -> None:
+    x = np.arange(-20, 44)
+    y, outcome = run(kernel(_BODY, head=HEAD + _FUNCTION), x)
+    assert not outcome.findings, outcome.findings[0].render()
+    following = x + 1
+    wanted = np.where(following < 0, -following, 3 * following)
+    assert np.array_equal(y, np.where(x > 5, 3 * x + 7, wanted))
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        ("call.uni (r0), both, (p0, p0);", "both takes 1 variables, and the call names 2"),
+        ("call.uni both, (p0);", "both returns 1 variables, and the call names 0"),
+        ("call.uni (r0), both, (%d1);", "number of both is no variable of the call, %d1"),
+        ("call.uni (r0), again, (p0);", "again calls itself"),
+        ("call.uni (r0), other, (p0);", "of other: of functions without a body it knows __assertfail"),
+    ],
+)
+def test_calls_that_are_not_known(call: str, message: str) -> None:
+    again = ".func (.param .b64 back) again(.param .b64 p0) { .param .b64 r0; call.uni (r0), again, (p0); }"
+    text = kernel(f"{{ .param .b64 p0; .param .b64 r0; {call} }}", head=HEAD + _FUNCTION + again)
+    with pytest.raises(StepladderError) as refused:
+        run(text)
+    assert message in refused.value.render()
+
+
+_TYPE = "tensor<4x8xf64>"
+_MAP = "affine_map<(i, j) -> (i, j)>"
+
+
+@pytest.mark.usefixtures("needs_ptxas")
+def test_elementary_functions_of_f64() -> None:
+    """Large arguments of a cosine, and powers, are computed by functions that LLVM does not inline."""
+    text = f"""func.func @f(%x: {_TYPE}, %y: {_TYPE}) -> {_TYPE} {{
+  %e = tensor.empty() : {_TYPE}
+  %r = linalg.generic {{indexing_maps = [{_MAP}, {_MAP}, {_MAP}], iterator_types = ["parallel", "parallel"]}}
+      ins(%x, %y : {_TYPE}, {_TYPE}) outs(%e : {_TYPE}) {{
+  ^bb0(%a: f64, %b: f64, %out: f64):
+    %c = math.cos %a : f64
+    %p = math.powf %b, %c : f64
+    %s = math.round %p : f64
+    %d = arith.addf %p, %s : f64
+    linalg.yield %d : f64
+  }} -> {_TYPE}
+  return %r : {_TYPE}
+}}
+"""
+    x, y = np.geomspace(1e-3, 1e300, 32).reshape(4, 8), np.linspace(0.1, 9.0, 32).reshape(4, 8)
+    got = stepladder.compile(text, target="sm_80", device="emulator")(x, y)
+    power = y ** np.cos(x)
+    np.testing.assert_allclose(got, power + np.floor(power + 0.5), rtol=1e-14)

@@ -1,0 +1,43 @@
+// Computes a tile of C of f32 again where a sum of it is NaN, by products that keep infinities.
+//
+// `multiply_as_3xtf32` splits an infinity into itself and NaN, and a number of 3.4026e38 or more, whose first 11 bits
+// round to an infinity, into two infinities: the sums of such a number's products are always NaN. A split that keeps
+// them (`split_into_tf32`) takes almost three times as many ops in the main loop. The step looks at the sums behind the
+// loop instead: where one of a block is NaN, the block repeats its products with that split. Sums that the payload
+// computes as NaN, such as an infinity minus an infinity, are NaN the second time too.
+//
+// A block without NaN compares each of its sums once, and its threads meet at one more barrier. The kernel has twice
+// the code, and takes more registers: it is for those who ask for it (`keep_infinities`).
+//
+// The step runs before `multiply_as_3xtf32`, which splits the operands of the repeated products, which are marked, in
+// the other way. It leaves products of other types alone, and those that `allow_tf32` marks as tf32.
+//
+// Before:
+//   %a = nvgpu.device_async_copy %A[...], %shared_a[...]
+//   %sums:4 = scf.for %k = ... { ... nvgpu.mma.sync ... }
+//   vector.store %sums#0, %C[...]
+// After:
+//   %a = nvgpu.device_async_copy %A[...], %shared_a[...]
+//   %sums:4 = scf.for %k = ... { ... nvgpu.mma.sync ... }
+//   %own = arith.cmpf uno, %sums#0, %sums#1
+//   %any = nvvm.barrier.reduction #nvvm.reduction<or> %own
+//   %right:4 = scf.if %any {
+//     nvvm.cp.async.wait.group 0
+//     %a_again = nvgpu.device_async_copy %A[...], %shared_a[...]
+//     %again:4 = scf.for %k = ... { ... nvgpu.mma.sync ... {keeps_infinities} ... }
+//     scf.yield %again#0, ...
+//   } else {
+//     scf.yield %sums#0, ...
+//   }
+//   vector.store %right#0, %C[...]
+
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @recompute_nan_tiles(%module: !transform.any_op {transform.readonly})
+      attributes {requires = [
+        {condition = "hoist_accumulators",
+         message = "keep_infinities compares sums in registers: hoist_accumulators must run"}
+      ]} {
+    "tc.recompute_nan_tiles"(%module) : (!transform.any_op) -> ()
+    transform.yield
+  }
+}
