@@ -252,3 +252,44 @@ func.func @in_place(%a: tensor<8x16xf16>, %b: tensor<16x32xf16>, %bias: tensor<8
   } -> tensor<8x32xf32>
   return %c : tensor<8x32xf32>
 }
+
+// -----
+
+// What dequantizes a weight is part of its matmul, with the view of it; what another op reads too is not.
+
+// CHECK-LABEL: func.func @stored_weights(
+// CHECK: [[made:%.+]] = linalg.generic {{.*}} ins(%p : tensor<32x16xi8>)
+// CHECK: call @stored_weights_matmul_0(%q, %s, %x)
+// CHECK-NEXT: call @stored_weights_matmul_1(%x, [[made]])
+// CHECK: func.func private @stored_weights_matmul_0(
+// CHECK: arith.sitofp
+// CHECK: arith.mulf
+// CHECK: linalg.matmul
+func.func @stored_weights(%x: tensor<8x16xf16>, %q: tensor<32x16xi8>, %s: tensor<32xf16>, %p: tensor<32x16xi8>)
+    -> (tensor<8x32xf32>, tensor<8x32xf32>, tensor<32x16xf16>) {
+  %zero = arith.constant 0.0 : f32
+  %0 = tensor.empty() : tensor<32x16xf16>
+  %made = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>,
+        affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%q, %s : tensor<32x16xi8>, tensor<32xf16>) outs(%0 : tensor<32x16xf16>) {
+  ^bb0(%number: i8, %scale: f16, %out: f16):
+    %wide = arith.sitofp %number : i8 to f16
+    %value = arith.mulf %wide, %scale : f16
+    linalg.yield %value : f16
+  } -> tensor<32x16xf16>
+  %other = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]} ins(%p : tensor<32x16xi8>) outs(%0 : tensor<32x16xf16>) {
+  ^bb0(%number: i8, %out: f16):
+    %wide = arith.sitofp %number : i8 to f16
+    linalg.yield %wide : f16
+  } -> tensor<32x16xf16>
+  %1 = tensor.empty() : tensor<8x32xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%1 : tensor<8x32xf32>) -> tensor<8x32xf32>
+  %c = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>,
+      affine_map<(m, n, k) -> (m, n)>] ins(%x, %made : tensor<8x16xf16>, tensor<32x16xf16>)
+      outs(%zeros : tensor<8x32xf32>) -> tensor<8x32xf32>
+  %d = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>,
+      affine_map<(m, n, k) -> (m, n)>] ins(%x, %other : tensor<8x16xf16>, tensor<32x16xf16>)
+      outs(%zeros : tensor<8x32xf32>) -> tensor<8x32xf32>
+  return %c, %d, %other : tensor<8x32xf32>, tensor<8x32xf32>, tensor<32x16xf16>
+}

@@ -7,6 +7,7 @@ from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.extension.lib.plain_operands import simplify
 from stepladder.extension.lib.products import (
+    dequantizing_ops,
     is_batch_of_vectors,
     is_product,
     layout_sources,
@@ -50,6 +51,10 @@ class OutlineMatmuls(Tc.Operation, name="outline_matmuls"):
     A second matmul of the same A comes into the group with the op that combines both (`payload.pairs`), where `pairs`
     is 1 and nothing else reads what it makes.
 
+    Elementwise ops that make A or B from narrower numbers of the function's arguments, as those that dequantize
+    weights, come into the group where `dequantizing` is 1 and the matmul alone reads what they make. A pair of products
+    takes what kernels of their own dequantize.
+
     An elementwise op whose body does not read the tensor that it writes over gets an empty one in its place, and a
     number that of a tensor that repeats it: arithmetic on whole tensors becomes ops with both.
 
@@ -59,11 +64,13 @@ class OutlineMatmuls(Tc.Operation, name="outline_matmuls"):
 
     Operands: a handle to a module with one public function, which gets the attribute `has_stages`. Refuses a matmul
     that is no payload even alone.
-    Attributes: pairs, whether two matmuls of one A may become one function.
+    Attributes: pairs, whether two matmuls of one A may become one function; dequantizing, whether kernels of matmuls
+    dequantize their operands.
     """
 
     target: Handle
     pairs: ir.IntegerAttr
+    dequantizing: ir.IntegerAttr
 
 
 @transform_op(OutlineMatmuls)
@@ -82,8 +89,22 @@ def outline_matmuls(payload: ir.Operation, op: OutlineMatmuls, rewriter: Rewrite
         if product is None:
             return
         _store_constants(product)
-        ops, results = _stage(product, *smallest(_from_zeros(product)), with_pairs=bool(op.pairs.value))
+        least, result = smallest(_from_zeros(product))
+        ops, results = _stage(product, least, result, with_pairs=bool(op.pairs.value))
+        made = _with_dequantizing(product, least, result) if op.dequantizing.value else least
+        if made != least and sum(map(is_product, ops)) == 1:
+            ops, results = _stage(product, made, result, with_pairs=False)
         outline(ops, results, "matmul", rewriter)
+
+
+def _with_dequantizing(product: ir.Operation, ops: list[ir.Operation], result: ir.Value) -> list[ir.Operation]:
+    """Returns the ops of a kernel that computes a matmul, with those that dequantize A and B where it computes them."""
+    a, b = (dequantizing_ops(value) for value in list(product.operands)[:2])
+    for made in ([*a, *b], b, a):
+        attempt = with_producers([*ops, *made], STARTS)
+        if made and refusal_of(attempt, result) is None:
+            return attempt
+    return ops
 
 
 def _narrow_constants(function: ir.Operation, rewriter: Rewriter) -> None:
