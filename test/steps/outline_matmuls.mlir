@@ -293,3 +293,34 @@ func.func @stored_weights(%x: tensor<8x16xf16>, %q: tensor<32x16xi8>, %s: tensor
       outs(%zeros : tensor<8x32xf32>) -> tensor<8x32xf32>
   return %c, %d, %other : tensor<8x32xf32>, tensor<8x32xf32>, tensor<32x16xf16>
 }
+
+// -----
+
+// A comparison with a constant in f64, as PyTorch writes it, is one of the f16 that are compared, with its neighbour.
+
+// CHECK-LABEL: func.func @masked(
+// CHECK-NEXT: [[r:%.+]] = call @masked_matmul_0(%x, %w)
+// CHECK-NEXT: return [[r]]
+// CHECK: func.func private @masked_matmul_0(
+// CHECK: arith.constant 9.997550e-02 : f16
+// CHECK: arith.cmpf ogt, %{{.+}}, %{{.+}} : f16
+// CHECK-NOT: f64
+func.func @masked(%x: tensor<8x16xf16>, %w: tensor<16x32xf16>) -> tensor<8x32xf16> {
+  %zero = arith.constant 0.0 : f16
+  %limit = arith.constant 1.000000e-01 : f64
+  %0 = tensor.empty() : tensor<8x32xf16>
+  %1 = tensor.empty() : tensor<8x32xi1>
+  %zeros = linalg.fill ins(%zero : f16) outs(%0 : tensor<8x32xf16>) -> tensor<8x32xf16>
+  %sums = linalg.matmul ins(%x, %w : tensor<8x16xf16>, tensor<16x32xf16>) outs(%zeros : tensor<8x32xf16>)
+    -> tensor<8x32xf16>
+  %mask = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]} ins(%sums : tensor<8x32xf16>) outs(%1 : tensor<8x32xi1>) {
+  ^bb0(%sum: f16, %out: i1):
+    %wide = arith.extf %sum : f16 to f64
+    %is = arith.cmpf ogt, %wide, %limit : f64
+    linalg.yield %is : i1
+  } -> tensor<8x32xi1>
+  %r = linalg.select ins(%mask, %zeros, %sums : tensor<8x32xi1>, tensor<8x32xf16>, tensor<8x32xf16>)
+    outs(%0 : tensor<8x32xf16>) -> tensor<8x32xf16>
+  return %r : tensor<8x32xf16>
+}

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from stepladder.extension.lib.arithmetic import constant
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
+from stepladder.extension.lib.narrow_constants import narrow_constants
 from stepladder.extension.lib.plain_operands import simplify
 from stepladder.extension.lib.products import (
     dequantizing_ops,
@@ -27,7 +28,7 @@ from stepladder.extension.lib.stages import (
 )
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import create_named_op
-from stepladder.mlir.traverse import producer, users_of, walk
+from stepladder.mlir.traverse import producer, users_of
 from stepladder.payload import zero_points
 from stepladder.payload.reductions import is_reduction, reduction_of
 from stepladder.runtime.errors import StepladderError
@@ -58,9 +59,10 @@ class OutlineMatmuls(Tc.Operation, name="outline_matmuls"):
     An elementwise op whose body does not read the tensor that it writes over gets an empty one in its place, and a
     number that of a tensor that repeats it: arithmetic on whole tensors becomes ops with both.
 
-    Roundings of constants are folded first, as no epilogue rounds from f64, in which front ends write numbers. Zero
-    points become corrections of the products (`payload.zero_points`), whose sums are kernels of their own. An A or B
-    that is one number is copied to a buffer, which another kernel writes.
+    Roundings of constants are folded first, and comparisons with constants are those of the type that is compared, as
+    no epilogue computes in f64, in which front ends write numbers. Zero points become corrections of the products
+    (`payload.zero_points`), whose sums are kernels of their own. An A or B that is one number is copied to a buffer,
+    which another kernel writes.
 
     Operands: a handle to a module with one public function, which gets the attribute `has_stages`. Refuses a matmul
     that is no payload even alone.
@@ -78,7 +80,7 @@ def outline_matmuls(payload: ir.Operation, op: OutlineMatmuls, rewriter: Rewrite
     """Rewrites the function below `payload`; see the op."""
     function = one_function(payload)
     function.attributes["has_stages"] = ir.UnitAttr.get()
-    _narrow_constants(function, rewriter)
+    narrow_constants(function, rewriter)
     simplify(function, rewriter)
     zero_points.expand(function)
     body = function.regions[0].blocks[0]
@@ -105,20 +107,6 @@ def _with_dequantizing(product: ir.Operation, ops: list[ir.Operation], result: i
         if made and refusal_of(attempt, result) is None:
             return attempt
     return ops
-
-
-def _narrow_constants(function: ir.Operation, rewriter: Rewriter) -> None:
-    """Replaces roundings of constants by rounded constants: PyTorch's numbers are f64, which epilogues do not have."""
-    for op in walk(function, "arith.truncf"):
-        source = producer(op.operands[0])
-        if source is None or source.name != "arith.constant":
-            continue
-        type_ = op.results[0].type
-        if isinstance(type_, ir.FloatType):
-            value = ir.FloatAttr.get(type_, ir.FloatAttr(source.attributes["value"]).value)
-            with ir.InsertionPoint(source), source.location:
-                constant = ir.Operation.create("arith.constant", results=[type_], attributes={"value": value})
-            rewriter.replace_op(op, constant.results)
 
 
 def _store_constants(product: ir.Operation) -> None:
