@@ -23,7 +23,7 @@ from stepladder.payload.matmul import find_matmul
 from stepladder.payload.selection import Selection, select
 from stepladder.pipeline import attention_choice, library
 from stepladder.pipeline import build as builds
-from stepladder.pipeline.automatic import AUTO, WITHOUT_GPU, first_of, pipelines_for, with_reason
+from stepladder.pipeline.automatic import AS_FUNCTION, AUTO, WITHOUT_GPU, first_of, pipelines_for, with_reason
 from stepladder.pipeline.codegen.toolchain import find_tool, tool_versions
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.definition import KnobValue
@@ -40,8 +40,6 @@ from stepladder.runtime.errors import BAD_INPUT, FAILED, StepladderError
 
 # Knobs that are set of the division of a function; the others are of its matmuls.
 _OWN = ("attention", "dequantizing", "groups", "merge_elementwise", "rows")
-# Before the refusal of a function in the notes of that of its one matmul.
-AS_FUNCTION = "as a function with several kernels: "
 
 
 @dataclass(frozen=True)
