@@ -252,3 +252,75 @@ func.func @in_place(%a: tensor<8x16xf16>, %b: tensor<16x32xf16>, %bias: tensor<8
   } -> tensor<8x32xf32>
   return %c : tensor<8x32xf32>
 }
+
+// -----
+
+// What dequantizes a weight is part of its matmul, with the view of it; what another op reads too is not.
+
+// CHECK-LABEL: func.func @stored_weights(
+// CHECK: [[made:%.+]] = linalg.generic {{.*}} ins(%p : tensor<32x16xi8>)
+// CHECK: call @stored_weights_matmul_0(%q, %s, %x)
+// CHECK-NEXT: call @stored_weights_matmul_1(%x, [[made]])
+// CHECK: func.func private @stored_weights_matmul_0(
+// CHECK: arith.sitofp
+// CHECK: arith.mulf
+// CHECK: linalg.matmul
+func.func @stored_weights(%x: tensor<8x16xf16>, %q: tensor<32x16xi8>, %s: tensor<32xf16>, %p: tensor<32x16xi8>)
+    -> (tensor<8x32xf32>, tensor<8x32xf32>, tensor<32x16xf16>) {
+  %zero = arith.constant 0.0 : f32
+  %0 = tensor.empty() : tensor<32x16xf16>
+  %made = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>,
+        affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%q, %s : tensor<32x16xi8>, tensor<32xf16>) outs(%0 : tensor<32x16xf16>) {
+  ^bb0(%number: i8, %scale: f16, %out: f16):
+    %wide = arith.sitofp %number : i8 to f16
+    %value = arith.mulf %wide, %scale : f16
+    linalg.yield %value : f16
+  } -> tensor<32x16xf16>
+  %other = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]} ins(%p : tensor<32x16xi8>) outs(%0 : tensor<32x16xf16>) {
+  ^bb0(%number: i8, %out: f16):
+    %wide = arith.sitofp %number : i8 to f16
+    linalg.yield %wide : f16
+  } -> tensor<32x16xf16>
+  %1 = tensor.empty() : tensor<8x32xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%1 : tensor<8x32xf32>) -> tensor<8x32xf32>
+  %c = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>,
+      affine_map<(m, n, k) -> (m, n)>] ins(%x, %made : tensor<8x16xf16>, tensor<32x16xf16>)
+      outs(%zeros : tensor<8x32xf32>) -> tensor<8x32xf32>
+  %d = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>,
+      affine_map<(m, n, k) -> (m, n)>] ins(%x, %other : tensor<8x16xf16>, tensor<32x16xf16>)
+      outs(%zeros : tensor<8x32xf32>) -> tensor<8x32xf32>
+  return %c, %d, %other : tensor<8x32xf32>, tensor<8x32xf32>, tensor<32x16xf16>
+}
+
+// -----
+
+// A comparison with a constant in f64, as PyTorch writes it, is one of the f16 that are compared, with its neighbour.
+
+// CHECK-LABEL: func.func @masked(
+// CHECK-NEXT: [[r:%.+]] = call @masked_matmul_0(%x, %w)
+// CHECK-NEXT: return [[r]]
+// CHECK: func.func private @masked_matmul_0(
+// CHECK: arith.constant 9.997550e-02 : f16
+// CHECK: arith.cmpf ogt, %{{.+}}, %{{.+}} : f16
+// CHECK-NOT: f64
+func.func @masked(%x: tensor<8x16xf16>, %w: tensor<16x32xf16>) -> tensor<8x32xf16> {
+  %zero = arith.constant 0.0 : f16
+  %limit = arith.constant 1.000000e-01 : f64
+  %0 = tensor.empty() : tensor<8x32xf16>
+  %1 = tensor.empty() : tensor<8x32xi1>
+  %zeros = linalg.fill ins(%zero : f16) outs(%0 : tensor<8x32xf16>) -> tensor<8x32xf16>
+  %sums = linalg.matmul ins(%x, %w : tensor<8x16xf16>, tensor<16x32xf16>) outs(%zeros : tensor<8x32xf16>)
+    -> tensor<8x32xf16>
+  %mask = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]} ins(%sums : tensor<8x32xf16>) outs(%1 : tensor<8x32xi1>) {
+  ^bb0(%sum: f16, %out: i1):
+    %wide = arith.extf %sum : f16 to f64
+    %is = arith.cmpf ogt, %wide, %limit : f64
+    linalg.yield %is : i1
+  } -> tensor<8x32xi1>
+  %r = linalg.select ins(%mask, %zeros, %sums : tensor<8x32xi1>, tensor<8x32xf16>, tensor<8x32xf16>)
+    outs(%0 : tensor<8x32xf16>) -> tensor<8x32xf16>
+  return %r : tensor<8x32xf16>
+}

@@ -245,3 +245,61 @@ def drawn(generator: random.Random) -> PairPayload:
         batch=batch,
         prepared=generator.choice([None, None, "x"]),
     )
+
+
+def stored_gate(m: int, n: int, k: int, bits: int) -> str:
+    """Returns a gated layer in f16 whose weights are stored as integers, with scales and zero points for groups of k.
+
+    Args:
+        m, n, k: of both products.
+        bits: of an integer.
+    """
+    groups = f"{n}x{k // 32}"
+
+    def product(b: str) -> str:
+        return f"""
+  %{b}_made = linalg.generic {{indexing_maps = [#all, #group, #group, #all],
+      iterator_types = ["parallel", "parallel", "parallel"]}}
+      ins(%{b}, %{b}_scale, %{b}_zero : tensor<{groups}x32xi{bits}>, tensor<{groups}xf16>, tensor<{groups}xf16>)
+      outs(%made : tensor<{groups}x32xf16>) {{
+  ^bb0(%number: i{bits}, %scale: f16, %point: f16, %out: f16):
+    %wide = arith.sitofp %number : i{bits} to f16
+    %value = arith.subf %wide, %point : f16
+    %scaled = arith.mulf %value, %scale : f16
+    linalg.yield %scaled : f16
+  }} -> tensor<{groups}x32xf16>
+  %{b}_rows = tensor.collapse_shape %{b}_made [[0], [1, 2]] : tensor<{groups}x32xf16> into tensor<{n}x{k}xf16>
+  %{b}_sums = linalg.matmul indexing_maps = [affine_map<(i, j, l) -> (i, l)>, affine_map<(i, j, l) -> (j, l)>,
+      affine_map<(i, j, l) -> (i, j)>] ins(%x, %{b}_rows : tensor<{m}x{k}xf16>, tensor<{n}x{k}xf16>)
+      outs(%zeros : tensor<{m}x{n}xf32>) -> tensor<{m}x{n}xf32>"""
+
+    weights = ", ".join(
+        f"%{b}: tensor<{groups}x32xi{bits}>, %{b}_scale: tensor<{groups}xf16>, %{b}_zero: tensor<{groups}xf16>"
+        for b in "wv"
+    )
+    return f"""#all = affine_map<(i, g, j) -> (i, g, j)>
+#group = affine_map<(i, g, j) -> (i, g)>
+#id = affine_map<(i, j) -> (i, j)>
+func.func @gate(%x: tensor<{m}x{k}xf16>, {weights}) -> tensor<{m}x{n}xf16> {{
+  %zero = arith.constant 0.0 : f32
+  %made = tensor.empty() : tensor<{groups}x32xf16>
+  %sums = tensor.empty() : tensor<{m}x{n}xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%sums : tensor<{m}x{n}xf32>) -> tensor<{m}x{n}xf32>
+  {product("w")}
+  {product("v")}
+  %out = tensor.empty() : tensor<{m}x{n}xf16>
+  %gated = linalg.generic {{indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}}
+      ins(%w_sums, %v_sums : tensor<{m}x{n}xf32>, tensor<{m}x{n}xf32>) outs(%out : tensor<{m}x{n}xf16>) {{
+  ^bb0(%a: f32, %b: f32, %o: f16):
+    %one = arith.constant 1.0 : f32
+    %minus = arith.negf %a : f32
+    %power = math.exp %minus : f32
+    %sum = arith.addf %power, %one : f32
+    %silu = arith.divf %a, %sum : f32
+    %value = arith.mulf %silu, %b : f32
+    %rounded = arith.truncf %value : f32 to f16
+    linalg.yield %rounded : f16
+  }} -> tensor<{m}x{n}xf16>
+  return %gated : tensor<{m}x{n}xf16>
+}}
+"""

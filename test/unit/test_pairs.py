@@ -14,8 +14,9 @@ import pytest
 
 from combinations import combinations, sample
 from conftest import examples
-from pair_payloads import PairPayload, drawn
+from pair_payloads import PairPayload, drawn, stored_gate
 from ptx_kernels import check as run_ptx
+from stepladder.emulator.functions import EmulatedFunction
 from stepladder.payload.matmul import PayloadMatmul, find_matmul
 from stepladder.pipeline import knob_choice, library
 from stepladder.pipeline.build import Build, build
@@ -27,6 +28,7 @@ from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.resources import transforms_dir
+from stepladder.verify.function_check import check_function
 from test_epilogues import check
 
 SEED = int(os.environ.get("STEPLADDER_TEST_SEED", "0"))
@@ -165,9 +167,28 @@ def test_pair_that_wgmma_refuses_is_two_of_its_kernels() -> None:
 def test_few_tiles_of_a_long_reduction_are_two_kernels() -> None:
     request = Request("wgmma", {"target": "sm_90a"}, tuned=True)
     with mlir_context():
-        assert is_slower([PairPayload(m=32, n=2048, k=8192).text()], request)
-        assert not is_slower([PairPayload(m=2048, n=2048, k=2048).text()], request)
-        assert not is_slower([PairPayload(m=8, n=14336, k=4096).text()], request)
+        assert is_slower([PairPayload(m=32, n=2048, k=8192).text()], list, request)
+        assert not is_slower([PairPayload(m=2048, n=2048, k=2048).text()], list, request)
+        assert not is_slower([PairPayload(m=8, n=14336, k=4096).text()], list, request)
+
+
+@pytest.mark.parametrize("m, bits, kernels", [(16, 4, (2, 0)), (8192, 8, (1, 1))])
+def test_stored_weights_of_few_rows_are_two_kernels(m: int, bits: int, kernels: tuple[int, int]) -> None:
+    """Each dequantizes its own; of many rows, a pair reads what a kernel in front makes."""
+    with mlir_context():
+        made = build_any(stored_gate(m, 4096, 4096, bits), "gate", Request("auto", {"target": "sm_90a"}, tuned=True))
+    assert isinstance(made, FunctionBuild)
+    plain = [launch.kernel for launch in made.bundle.manifest.launches if launch.kernel is not None]
+    assert (len(made.bundle.manifest.launches) - len(plain), len(plain)) == kernels
+
+
+def test_stored_weights_are_right() -> None:
+    with mlir_context():
+        made = build_any(stored_gate(16, 64, 64, 4), "gate", Request("auto", {"target": "sm_90a"}, tuned=True))
+    assert isinstance(made, FunctionBuild)
+    function = EmulatedFunction(made.bundle)
+    assert [report.describe() for report in check_function(made.bundle, function, 0) if not report.passed] == []
+    assert function.findings == []
 
 
 @pytest.mark.parametrize("m", [8, 64])

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import stepladder
-from stepladder.runtime.errors import StepladderError
 
 pytestmark = pytest.mark.usefixtures("needs_ptxas")
 
@@ -173,23 +172,6 @@ def test_a_condition_on_extents_and_a_constant_one() -> None:
   }}""")
     a, b = small(32, 48), small(48, 64)
     check(text, -product(a, b), a, b)
-
-
-def test_a_condition_of_the_caller_is_refused_by_its_op() -> None:
-    text = of(
-        f"""{PRODUCT}
-  %is = tensor.extract %c[] : tensor<i1>
-  %r = scf.if %is -> ({C}) {{
-    %n = linalg.negf ins(%p : {C}) outs(%e : {C}) -> {C}
-    scf.yield %n : {C}
-  }} else {{
-    scf.yield %z : {C}
-  }}""",
-        ", %c: tensor<i1>",
-    )
-    with pytest.raises(StepladderError, match=r"'scf\.if' with a condition that is no constant") as refused:
-        stepladder.compile(text, target="sm_80", device="emulator")
-    assert "arith.select of elements of both results" in refused.value.render()
 
 
 SUNK = {

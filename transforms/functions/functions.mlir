@@ -9,6 +9,9 @@ module attributes {transform.with_named_sequence} {
     %pairs = transform.tune.knob<"pairs"> = true from options = [true, false]
       {description = "two matmuls of one A that an elementwise op combines are one kernel, where a pipeline compiles it"}
       -> !transform.any_param
+    %dequantizing = transform.tune.knob<"dequantizing"> = true from options = [true, false]
+      {description = "kernels of matmuls dequantize their operands, where the pipelines of matmuls have producers"}
+      -> !transform.any_param
     %groups = transform.tune.knob<"groups"> = false from options = [false, true]
       {description = "independent matmuls of the same types and layouts are one launch, where a pipeline compiles it"}
       -> !transform.any_param

@@ -18,6 +18,7 @@ from stepladder.api.options import check_options
 from stepladder.api.spec import MatmulSpec
 from stepladder.api.views import torch_module
 from stepladder.runtime.bundle import FunctionBundle, read_any
+from stepladder.runtime.errors import StepladderError
 
 
 @overload
@@ -160,10 +161,20 @@ def compile(
 def _of_text(job: Job, sizes: Mapping[str, int], device: Device) -> Kernel | Function | ByShape:
     """Returns the kernels of a payload."""
     if "stablehlo." in job.text or "chlo." in job.text:
+        from stepladder.pipeline.automatic import reason_of_function
         from stepladder.pipeline.context import linalg_text
 
         with building.exclusive:
             job = replace(job, text=linalg_text(job.text, job.name))
+        try:
+            return _of_linalg(job, sizes, device)
+        except StepladderError as error:
+            raise reason_of_function(error, f"{job.name} is not compiled") from error
+    return _of_linalg(job, sizes, device)
+
+
+def _of_linalg(job: Job, sizes: Mapping[str, int], device: Device) -> Kernel | Function | ByShape:
+    """Returns the kernels of a payload that is no StableHLO."""
     if not sizes and "?" not in job.text:  # without MLIR
         return _built(job, device)
     arguments = None if sizes else dynamic_arguments(job.text, job.name, job.function)

@@ -133,23 +133,9 @@ def _compiled(text: str, module: Module, job: Job, device: Device) -> ModuleKern
     try:
         built = building.build_any(dataclasses.replace(job, text=text))
     except StepladderError as error:
-        raise _as_function(error) from error
+        from stepladder.pipeline.automatic import reason_of_function
+
+        raise reason_of_function(error, "the module is not compiled") from error
     if isinstance(built, BuiltFunction):
         return ModuleFunction(built, module, device, constant_weights=job.constant_weights)
     return ModuleKernel(built, module, device, constant_weights=job.constant_weights)
-
-
-def _as_function(error: StepladderError) -> StepladderError:
-    """Returns the refusal of a module with the reason why it is no function of several kernels first, if there is one:
-    the form that one kernel takes says little about a module."""
-    from stepladder.pipeline.functions import AS_FUNCTION
-
-    for note in error.notes:
-        if note.startswith(AS_FUNCTION):
-            others = [item for item in error.notes if item is not note]
-            return StepladderError(
-                f"the module is not compiled: {note.removeprefix(AS_FUNCTION)}",
-                notes=[f"as one kernel: {error.message}", *others],
-                status=error.status,
-            )
-    return error

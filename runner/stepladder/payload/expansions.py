@@ -6,10 +6,12 @@ from stepladder.mlir.bindings import ir, passmanager
 from stepladder.mlir.linalg_ops import create_named_op
 from stepladder.mlir.traverse import walk
 from stepladder.payload import (
+    branches,
     counted_loops,
     gathers,
     lowered_ops,
     parallel_loops,
+    placed_numbers,
     returned_buffers,
     shape_folding,
     sliding_windows,
@@ -35,9 +37,11 @@ def expand(function: ir.Operation) -> None:
     other than 32 bits the larger of a number and its negative. A sum of products by `math.fma` becomes one of products
     and sums, and `tensor.splat` a `linalg.fill`. Loops of `affine` become those of `scf`, parallel ones sequential
     (`payload.parallel_loops`), those with a counter bounded (`payload.counted_loops`), and regions that run anyway,
-    also by conditions on extents, go. Numbers are computed where they are read (`payload.sunk_numbers`), packings and
-    convolutions become views and contractions (`payload.lowered_ops`, `payload.sliding_windows`), and gathers linalg
-    ops (`payload.gathers`). Buffers of the caller that a function writes are not returned (`payload.returned_buffers`).
+    also by conditions on extents, go. Results of branches are chosen by others (`payload.branches`). Insertions of
+    numbers and paddings by computed ones become linalg ops (`payload.placed_numbers`), numbers are computed where they
+    are read (`payload.sunk_numbers`), packings and convolutions become views and contractions (`payload.lowered_ops`,
+    `payload.sliding_windows`), and gathers linalg ops (`payload.gathers`). Buffers of the caller that a function writes
+    are not returned (`payload.returned_buffers`).
 
     Args:
         function: a function; it is changed where there are such ops.
@@ -53,6 +57,8 @@ def expand(function: ir.Operation) -> None:
     returned_buffers.drop(function)
     counted_loops.make_bounded(function)
     parallel_loops.make_sequential(function)
+    branches.select(function)
+    placed_numbers.lower(function)
     sunk_numbers.sink(function)
     lowered_ops.lower(function)
     gathers.lower(function)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stepladder.mlir.bindings import ir
+from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.linalg_ops import create_generic, indexing_maps
 from stepladder.mlir.traverse import attributes_of, origin, producer, walk
 from stepladder.mlir.types import is_number
+from stepladder.payload import branches
 from stepladder.payload.raised_views import VIEWS, element_order, read_view, tensor_of, write_view
 from stepladder.payload.refusal import refuse
 from stepladder.payload.signature import set_signature
@@ -157,6 +158,10 @@ class _Raising:
             self.held[op.results[0]] = self.known[op.operands[0]]
         elif op.name == "bufferization.materialize_in_destination" and _is_memory(op.operands[1]):
             self._write(op.operands[1], self.known[op.operands[0]], op)
+        elif op.name == "scf.if" and not len(op.results):
+            self._raise_branch(op)
+        elif _decides(op):
+            return
         elif op.name.startswith("linalg.") and any(_is_memory(value) or value in self.numbers for value in nested):
             self._raise_linalg(op, [value for value in dict.fromkeys(nested) if value in self.numbers])
         elif any(_is_memory(value) for value in (*nested, *op.results)) or any(map(_names_a_symbol, walk(op))):
@@ -167,6 +172,44 @@ class _Raising:
             )
         else:
             self.known |= clone_ops([op], self.known, ir.InsertionPoint(self.block))
+
+    def _raise_branch(self, op: ir.Operation) -> None:
+        """Creates the ops of both branches, and chooses what each buffer holds behind them."""
+        before, found = self.held, []
+        for region in op.regions:
+            self.held = dict(before)
+            for inner in (item.operation for block in region.blocks for item in block.operations):
+                if inner.name != "scf.yield":
+                    self._check_branch(inner, op)
+                    self._raise(inner)
+            found.append(self.held)
+        self.held = {buffer: self._chosen(op, *(held[buffer] for held in found)) for buffer in before}
+
+    def _check_branch(self, op: ir.Operation, branch: ir.Operation) -> None:
+        """Refuses an op in a branch that must not be computed where the branch is not taken."""
+        for inner in walk(op):
+            is_of_buffers = inner.name in (*_ALLOCATIONS, *_NOTHING, *VIEWS, "memref.copy")
+            if not is_of_buffers and not inner.name.startswith("bufferization."):
+                branches.check(inner, branch)
+
+    def _chosen(self, op: ir.Operation, one: ir.Value, two: ir.Value) -> ir.Value:
+        """Returns the first of two tensors where the condition of an op holds, and else the second."""
+        if one == two:
+            return one
+        chain = _deciding(op.operands[0])
+        leaves = [value for item in chain for value in item.operands] if chain else [op.operands[0]]
+        numbers = [value for value in dict.fromkeys(leaves) if value in self.numbers]
+        identity = ir.AffineMap.get_identity(ir.RankedTensorType(one.type).rank)
+        constant = ir.AffineMap.get(identity.n_dims, 0, [])
+        empty = ir.Operation.create("tensor.empty", results=[one.type]).results[0]
+        given = [self.numbers[value] for value in numbers]
+        new, body = create_generic([*given, one, two], [empty], [constant] * len(given) + [identity] * 3)
+        arguments = list(body.arguments)
+        known = clone_ops(chain, {**self.known, **dict(zip(numbers, arguments))}, ir.InsertionPoint(body))
+        with ir.InsertionPoint(body):
+            chosen = arith.select(known[op.operands[0]], *arguments[len(given) : len(given) + 2])
+            ir.Operation.create("linalg.yield", operands=[chosen])
+        return new.results[0]
 
     def _raise_linalg(self, op: ir.Operation, numbers: Sequence[ir.Value]) -> None:
         """Creates a linalg op on tensors, and stores what it writes to buffers; numbers become its first operands."""
@@ -254,6 +297,25 @@ class _Raising:
         self._read(buffer, user)
         self.held[buffer] = value
         self.written.add(buffer)
+
+
+def _decides(op: ir.Operation) -> bool:
+    """Tells whether an op computes a number that conditions of branches alone depend on."""
+    if not op.name.startswith("arith.") or op.name == "arith.constant" or isinstance(op.results[0].type, ir.ShapedType):
+        return False
+    users = [use.owner.operation for use in op.results[0].uses]
+    return bool(users) and all(user.name == "scf.if" or _decides(user) for user in users)
+
+
+def _deciding(value: ir.Value) -> list[ir.Operation]:
+    """Returns the ops that compute the condition of a branch, in order."""
+    op = producer(value)
+    if op is None or not _decides(op):
+        return []
+    found: list[ir.Operation] = []
+    for operand in op.operands:
+        found += [item for item in _deciding(operand) if item not in found]
+    return [*found, op]
 
 
 def _is_output(op: ir.Operation, number: int) -> bool:

@@ -14,6 +14,8 @@ WITHOUT_GPU = "sm_90a"
 # In order, by whether the target has wgmma.
 _HOPPER = ("wgmma", "mma_sync", "wmma")
 _EARLIER = ("mma_sync", "wmma")
+# Before the refusal of a function in the notes of that of its one matmul.
+AS_FUNCTION = "as a function with several kernels: "
 
 _T = TypeVar("_T")
 
@@ -72,3 +74,22 @@ def with_reason(refusal: StepladderError, error: StepladderError) -> StepladderE
     if error.message != refusal.message:
         refusal.notes = (*refusal.notes, f"as a function on tensors: {error.message}")
     return refusal
+
+
+def reason_of_function(error: StepladderError, text: str) -> StepladderError:
+    """Returns the refusal of what a front end wrote with the reason why it is no function of several kernels first, if
+    there is one: the form that one kernel takes says little about it.
+
+    Args:
+        error: of the payload that it became.
+        text: before the reason.
+    """
+    for note in error.notes:
+        if note.startswith(AS_FUNCTION):
+            others = [item for item in error.notes if item is not note]
+            return StepladderError(
+                f"{text}: {note.removeprefix(AS_FUNCTION)}",
+                notes=[f"as one kernel: {error.message}", *others],
+                status=error.status,
+            )
+    return error

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stepladder.extension.lib.products import is_product
-from stepladder.extension.lib.stages import group_of
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import symbol_of, walk
@@ -24,11 +23,12 @@ from stepladder.payload.matmul import find_matmul
 from stepladder.payload.selection import Selection, select
 from stepladder.pipeline import attention_choice, library
 from stepladder.pipeline import build as builds
-from stepladder.pipeline.automatic import AUTO, WITHOUT_GPU, first_of, pipelines_for, with_reason
+from stepladder.pipeline.automatic import AS_FUNCTION, AUTO, WITHOUT_GPU, first_of, pipelines_for, with_reason
 from stepladder.pipeline.codegen.toolchain import find_tool, tool_versions
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.definition import KnobValue
-from stepladder.pipeline.group_knobs import has_few_rows, is_faster
+from stepladder.pipeline.group_choice import has_faster_group
+from stepladder.pipeline.group_knobs import has_few_rows
 from stepladder.pipeline.library import pipeline_file
 from stepladder.pipeline.pair_choice import is_slower
 from stepladder.pipeline.request import Request
@@ -39,9 +39,7 @@ from stepladder.runtime import bundle, targets
 from stepladder.runtime.errors import BAD_INPUT, FAILED, StepladderError
 
 # Knobs that are set of the division of a function; the others are of its matmuls.
-_OWN = ("attention", "groups", "merge_elementwise", "rows")
-# Before the refusal of a function in the notes of that of its one matmul.
-AS_FUNCTION = "as a function with several kernels: "
+_OWN = ("attention", "dequantizing", "groups", "merge_elementwise", "rows")
 
 
 @dataclass(frozen=True)
@@ -328,6 +326,7 @@ def _build_function(text: str, name: str, request: Request, *, use_cache: bool, 
     # `wgmma` alone multiplies one kind of fp8 by the other, and is what an attention is multiplied by.
     settings = {"pairs": pairs, **dict.fromkeys(("mixed_fp8", "attention"), _has_step(pipelines, "convert_to_wgmma"))}
     asked, settings = request, settings | {"in_place": _has_step(pipelines, "load_in_place")}
+    settings["dequantizing"] = all(_has_step((pipeline,), "prepare_operands") for pipeline in pipelines)
     settings |= {name: value for name, value in asked.settings.items() if name in _OWN}
     own = {name: value for name, value in asked.settings.items() if name not in _OWN}
     request = dataclasses.replace(asked, settings=own)
@@ -337,15 +336,18 @@ def _build_function(text: str, name: str, request: Request, *, use_cache: bool, 
         run = _divide(text, name, request, settings := {**settings, "attention": False})
         texts = stage_texts(run)
     if pairs:
-        matmuls = [stage for name, stage in texts.items() if is_matmul(name)]
         by = next(item for item in pipelines_for(request.pipeline, target) if _takes_pairs((item,)))
-        if is_slower(matmuls, _of_matmuls(request, by, target)):
+
+        def apart() -> list[str]:
+            return _matmuls(stage_texts(_divide(text, name, request, {**settings, "pairs": False})))
+
+        if is_slower(_matmuls(texts), apart, _of_matmuls(request, by, target)):
             return _build_function(text, name, asked, use_cache=use_cache, pairs=False)
     is_chosen = request.tuned and "groups" not in settings
-    if is_chosen and sum(has_few_rows(stage) for name, stage in texts.items() if is_matmul(name)) > 1:
+    if is_chosen and sum(map(has_few_rows, _matmuls(texts))) > 1:
         grouped = _divide(text, name, request, {**settings, "groups": True})
         by = pipelines_for(request.pipeline, target)[0]
-        if _has_faster_group(grouped, _of_matmuls(request, by, target)):
+        if has_faster_group(grouped, _of_matmuls(request, by, target)):
             run, texts = grouped, stage_texts(grouped)
     compiler = Compiler(target, request, use_cache, texts, groups_faster=is_chosen)
     plan = Plan(run, selection, arguments)
@@ -374,25 +376,15 @@ def _divide(text: str, name: str, request: Request, settings: Mapping[str, KnobV
     return run_pipeline(text, name, Request(pipeline_file("functions"), settings, function=request.function))
 
 
+def _matmuls(texts: Mapping[str, str]) -> list[str]:
+    """Returns the payloads of the stages that are matmuls."""
+    return [text for name, text in texts.items() if is_matmul(name)]
+
+
 def _of_matmuls(request: Request, pipeline: str, target: str) -> Request:
     """Returns the request of a pipeline for the matmuls of a function."""
     settings = {**request.settings, "target": target}
     return dataclasses.replace(request, pipeline=pipeline, settings=settings, function=None)
-
-
-def _has_faster_group(run: Run, request: Request) -> bool:
-    """Tells whether one of the groups of matmuls of a function is predicted to be faster in one launch.
-
-    Args:
-        run: that divided the function, with groups.
-        request: of the matmuls.
-    """
-    texts = stage_texts(run)
-    groups: dict[int, list[str]] = {}
-    for function in walk(run.module, "func.func"):
-        if (number := group_of(function)) is not None and is_matmul(symbol_of(function)):
-            groups.setdefault(number, []).append(texts[symbol_of(function)])
-    return any(is_faster(members, request) for members in groups.values())
 
 
 def _location(selection: Selection) -> str:

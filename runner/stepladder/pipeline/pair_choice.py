@@ -3,32 +3,47 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from stepladder.payload.matmul import find_matmul
 from stepladder.pipeline import knob_choice, library
 from stepladder.pipeline.context import parse_payload
+from stepladder.pipeline.knob_choice import Query
 from stepladder.pipeline.knob_query import read_query
 from stepladder.pipeline.request import Request
 
+if TYPE_CHECKING:
+    from stepladder.pipeline.cost_model.ranking import Candidate
 
-def is_slower(texts: Iterable[str], request: Request) -> bool:
-    """Tells whether a pair is predicted to take longer in one kernel than in two, in the current MLIR context.
+# Two kernels are taken where a pair, whose weights kernels in front dequantize, is predicted to take this much longer:
+# the model is uncertain by so much.
+_LONGER = 1.1
+
+
+def is_slower(texts: Sequence[str], apart: Callable[[], Sequence[str]], request: Request) -> bool:
+    """Tells whether pairs are predicted to take longer in one kernel each than in two, in the current MLIR context.
 
     One kernel writes no product to memory, but split-K and a stream-K tail are for one product: a pair with few tiles
-    and a long reduction leaves multiprocessors idle. Where two kernels would have neither, or the model does not know
-    the pipeline's kernels, one kernel is taken.
+    and a long reduction leaves multiprocessors idle. A pair takes both B from memory, where kernels in front write
+    those that are dequantized: with few rows, matmuls that make their own from the stored numbers are faster. Where the
+    model does not know the pipeline's kernels, one kernel is taken.
 
     Args:
         texts: payloads of one matmul or one pair each.
+        apart: returns those without pairs.
         request: the pipeline of pairs, and its knobs.
 
     Raises:
         StepladderError: as `knob_query.read_query`.
     """
-    for text in texts:
-        if find_matmul(parse_payload(text, "pair")).problem.second_b is None:
-            continue
+    pairs = [text for text in texts if find_matmul(parse_payload(text, "pair")).problem.second_b is not None]
+    return bool(pairs) and (_leaves_idle(pairs, request) or _dequantizes_longer(texts, apart(), request))
+
+
+def _leaves_idle(pairs: Iterable[str], request: Request) -> bool:
+    """Tells whether a pair takes longer in one kernel than two with split-K or a stream-K tail."""
+    for text in pairs:
         query = read_query(library.load(request.pipeline), request, text, "pair")
         alone = dataclasses.replace(
             query,
@@ -43,3 +58,30 @@ def is_slower(texts: Iterable[str], request: Request) -> bool:
         if splits and first.microseconds > 2 * second.microseconds:
             return True
     return False
+
+
+def _dequantizes_longer(texts: Sequence[str], apart: Sequence[str], request: Request) -> bool:
+    """Tells whether matmuls with pairs, and the kernels in front that dequantize for pairs, take longer than matmuls
+    without, which dequantize their own operands."""
+    pipeline = library.load(request.pipeline)
+    found = {text: read_query(pipeline, request, text, "matmul") for text in (*texts, *apart)}
+    dequantizing = [text for text in apart if found[text].problem.is_prepared]
+    if not dequantizing:
+        return False
+    # Kernels in front make the operands of a pair as they would those of its matmuls alone.
+    in_front = request
+    if "producers" in pipeline.knobs:
+        in_front = dataclasses.replace(request, settings={**request.settings, "producers": "kernels"})
+    together, alone = ([_first(found[text]) for text in each] for each in (texts, apart))
+    kernels = [_first(read_query(pipeline, in_front, text, "matmul")) for text in dequantizing]
+    if not all((*together, *alone, *kernels)):
+        return False
+    preparing = sum(each.times.get("preparing", 0.0) for each in kernels if each)
+    times = [sum(each.microseconds for each in kind if each) for kind in (together, alone)]
+    return times[0] + preparing > _LONGER * times[1]
+
+
+def _first(query: Query) -> Candidate | None:
+    """Returns the setting of the shortest predicted time; None where there is none."""
+    ranked = knob_choice.rank(query)
+    return ranked.first(1)[0] if ranked is not None and len(ranked) else None

@@ -45,6 +45,7 @@ _LARGEST = 8.0
 _BITS = {"f64": 53, "f32": 24, "tf32": 11, "f16": 11, "bf16": 8, "f8E4M3FN": 4, "f8E5M2": 3}
 # The step that makes one kernel of an attention.
 _ATTENTION = "distribute_attention"
+_UNSIGNED = 256.0
 _SMALLEST = 2.0**-24  # below it, numbers of f16 are flushed to zero
 
 
@@ -95,9 +96,12 @@ def _scale(bundle: FunctionBundle, launch: Launch, scales: dict[int, float]) -> 
     """Notes the factors of a matmul's operands that are arguments: the smaller buffer, a weight, has that of both."""
     buffers = bundle.manifest.buffers
     given = [launch.operands[role] for role in "ab" if buffers[launch.operands[role]].kind == "argument"]
+    integers = [place for place in given if element_type(buffers[place].element_type).is_integer]
+    given = [place for place in given if place not in integers]
     if not given:
         return
-    factor = bundle.matmul(launch).manifest.problem.k ** -0.5
+    # Integers that a kernel makes an operand of may be read without their sign: those of 8 bits up to 255.
+    factor = bundle.matmul(launch).manifest.problem.k ** -0.5 / (_UNSIGNED if integers else 1.0)
     weight = max(given)  # front ends have inputs before weights, or weights alone
     scales[weight] = min(scales.get(weight, 1.0), factor)
 

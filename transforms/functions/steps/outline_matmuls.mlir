@@ -3,7 +3,7 @@
 // A pipeline compiles a payload with one matmul; a function with several becomes calls of such payloads. A group of ops
 // is a payload if the front accepts it: the layouts of A and B before the matmul, and the elementwise ops after it that
 // the epilogue computes, as long as no other op reads the values between them. Reductions of rows or columns of these
-// values are further results of the kernel. An op outside the groups becomes a kernel of its own later, which reads and
+// values are further results of the kernel, and elementwise ops that dequantize A or B its producers. An op outside the groups becomes a kernel of its own later, which reads and
 // writes its operands once more. Two matmuls of one A whose results an elementwise op combines, as in a gated layer,
 // become one function (knob `pairs`). Upstream outlines loops, but not groups of ops.
 //
@@ -23,8 +23,8 @@ module attributes {transform.with_named_sequence} {
     // What nothing reads goes, and what is computed twice is computed once.
     %clean = transform.apply_registered_pass "canonicalize" to %module : (!transform.any_op) -> !transform.any_op
     %shared = transform.apply_registered_pass "cse" to %clean : (!transform.any_op) -> !transform.any_op
-    "tc.outline_matmuls"(%shared) {pairs = 1 : i64, knobs = {pairs = "1 if pairs else 0"}}
-      : (!transform.any_op) -> ()
+    "tc.outline_matmuls"(%shared) {pairs = 1 : i64, dequantizing = 1 : i64,
+        knobs = {pairs = "1 if pairs else 0", dequantizing = "1 if dequantizing else 0"}} : (!transform.any_op) -> ()
     %left = transform.apply_registered_pass "canonicalize" to %shared : (!transform.any_op) -> !transform.any_op
     transform.yield %left : !transform.any_op
   }

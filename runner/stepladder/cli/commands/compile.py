@@ -17,7 +17,7 @@ from stepladder.cli.options import (
     flat,
     knob_settings,
 )
-from stepladder.runtime.errors import OK
+from stepladder.runtime.errors import OK, StepladderError
 
 if TYPE_CHECKING:
     from stepladder.pipeline.request import Request
@@ -137,6 +137,7 @@ def main(args: argparse.Namespace) -> int:
         from stepladder.extension import plugins
         from stepladder.payload import stablehlo
         from stepladder.pipeline import functions, library, spirv_build
+        from stepladder.pipeline.automatic import reason_of_function
         from stepladder.pipeline.codegen.machine_code import describe_spills
         from stepladder.pipeline.context import bound_text, mlir_context
         from stepladder.pipeline.request import Request
@@ -158,10 +159,14 @@ def main(args: argparse.Namespace) -> int:
         constant_weights=True,
     )
     with mlir_context():
-        text = bound_text(stablehlo.lowered(text, name), name, dict(args.sizes), args.function)
+        lowered = stablehlo.lowered(text, name)
+        is_foreign, text = lowered != text, bound_text(lowered, name, dict(args.sizes), args.function)
         if args.pipeline != "auto" and spirv_build.is_for_xe(args.pipeline):
             return _compile_spirv(args, text, name, request)
-        built = functions.build_any(text, name, request, use_cache=not args.no_cache)
+        try:
+            built = functions.build_any(text, name, request, use_cache=not args.no_cache)
+        except StepladderError as error:
+            raise (reason_of_function(error, f"{name} is not compiled") if is_foreign else error) from None
         built.write(args.output)
     if isinstance(built, functions.FunctionBuild):
         print(f"{args.output}: {built.bundle.manifest.describe()}, for {built.bundle.manifest.target}")

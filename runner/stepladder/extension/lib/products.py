@@ -10,12 +10,14 @@ from stepladder.extension.lib.stages import (
     VIEWS,
     inner_ops,
     is_elementwise,
+    is_start,
     is_structured,
     loops_of,
     with_producers,
     write_stage,
 )
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.element_types import bits_of_name
 from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.traverse import producer, users_of
 from stepladder.payload.matmul import find_matmul
@@ -137,6 +139,38 @@ def _is_layout(op: ir.Operation) -> bool:
         return True
     is_copy = is_elementwise(op) and len(op.operands) == 2
     return is_copy and set(inner_ops(op)) <= {*_WIDER, "linalg.yield"}
+
+
+def dequantizing_ops(value: ir.Value) -> list[ir.Operation]:
+    """Returns the ops that make an operand of a matmul from narrower numbers of the function's arguments, such as those
+    that dequantize weights; none where they are of another kind, or something else reads what one makes.
+
+    Args:
+        value: A or B.
+    """
+    found: list[ir.Operation] = []
+    arguments: set[ir.Value] = set()
+    pending = [value]
+    while pending:
+        source = producer(each := pending.pop())
+        if source is None:
+            arguments.add(each)
+        elif not is_start(source) and source not in found:
+            if not (_is_layout(source) or is_elementwise(source)):
+                return []
+            found.append(source)
+            pending += list(source.operands)
+    tensors = [each for each in arguments if isinstance(each.type, ir.RankedTensorType)]
+    is_narrower = max(map(_bits, tensors), default=0) < _bits(value)
+    is_read_once = all(user in found for op in found for user in users_of(op.results[0]) if op.results[0] != value)
+    makes = any(not _is_layout(op) for op in found)
+    return found if makes and is_narrower and is_read_once and len(list(value.uses)) == 1 else []
+
+
+def _bits(value: ir.Value) -> int:
+    """Returns the bits of all elements of a tensor."""
+    type_ = ir.RankedTensorType(value.type)
+    return math.prod(type_.shape) * bits_of_name(str(type_.element_type))
 
 
 def widens_operand(op: ir.Operation) -> bool:

@@ -5,8 +5,10 @@ from collections.abc import Callable, Sequence
 from stepladder.extension.lib.arithmetic import constant
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
+from stepladder.extension.lib.narrow_constants import narrow_constants
 from stepladder.extension.lib.plain_operands import simplify
 from stepladder.extension.lib.products import (
+    dequantizing_ops,
     is_batch_of_vectors,
     is_product,
     layout_sources,
@@ -26,7 +28,7 @@ from stepladder.extension.lib.stages import (
 )
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import create_named_op
-from stepladder.mlir.traverse import producer, users_of, walk
+from stepladder.mlir.traverse import producer, users_of
 from stepladder.payload import zero_points
 from stepladder.payload.reductions import is_reduction, reduction_of
 from stepladder.runtime.errors import StepladderError
@@ -50,20 +52,27 @@ class OutlineMatmuls(Tc.Operation, name="outline_matmuls"):
     A second matmul of the same A comes into the group with the op that combines both (`payload.pairs`), where `pairs`
     is 1 and nothing else reads what it makes.
 
+    Elementwise ops that make A or B from narrower numbers of the function's arguments, as those that dequantize
+    weights, come into the group where `dequantizing` is 1 and the matmul alone reads what they make. A pair of products
+    takes what kernels of their own dequantize.
+
     An elementwise op whose body does not read the tensor that it writes over gets an empty one in its place, and a
     number that of a tensor that repeats it: arithmetic on whole tensors becomes ops with both.
 
-    Roundings of constants are folded first, as no epilogue rounds from f64, in which front ends write numbers. Zero
-    points become corrections of the products (`payload.zero_points`), whose sums are kernels of their own. An A or B
-    that is one number is copied to a buffer, which another kernel writes.
+    Roundings of constants are folded first, and comparisons with constants are those of the type that is compared, as
+    no epilogue computes in f64, in which front ends write numbers. Zero points become corrections of the products
+    (`payload.zero_points`), whose sums are kernels of their own. An A or B that is one number is copied to a buffer,
+    which another kernel writes.
 
     Operands: a handle to a module with one public function, which gets the attribute `has_stages`. Refuses a matmul
     that is no payload even alone.
-    Attributes: pairs, whether two matmuls of one A may become one function.
+    Attributes: pairs, whether two matmuls of one A may become one function; dequantizing, whether kernels of matmuls
+    dequantize their operands.
     """
 
     target: Handle
     pairs: ir.IntegerAttr
+    dequantizing: ir.IntegerAttr
 
 
 @transform_op(OutlineMatmuls)
@@ -71,7 +80,7 @@ def outline_matmuls(payload: ir.Operation, op: OutlineMatmuls, rewriter: Rewrite
     """Rewrites the function below `payload`; see the op."""
     function = one_function(payload)
     function.attributes["has_stages"] = ir.UnitAttr.get()
-    _narrow_constants(function, rewriter)
+    narrow_constants(function, rewriter)
     simplify(function, rewriter)
     zero_points.expand(function)
     body = function.regions[0].blocks[0]
@@ -82,22 +91,22 @@ def outline_matmuls(payload: ir.Operation, op: OutlineMatmuls, rewriter: Rewrite
         if product is None:
             return
         _store_constants(product)
-        ops, results = _stage(product, *smallest(_from_zeros(product)), with_pairs=bool(op.pairs.value))
+        least, result = smallest(_from_zeros(product))
+        ops, results = _stage(product, least, result, with_pairs=bool(op.pairs.value))
+        made = _with_dequantizing(product, least, result) if op.dequantizing.value else least
+        if made != least and sum(map(is_product, ops)) == 1:
+            ops, results = _stage(product, made, result, with_pairs=False)
         outline(ops, results, "matmul", rewriter)
 
 
-def _narrow_constants(function: ir.Operation, rewriter: Rewriter) -> None:
-    """Replaces roundings of constants by rounded constants: PyTorch's numbers are f64, which epilogues do not have."""
-    for op in walk(function, "arith.truncf"):
-        source = producer(op.operands[0])
-        if source is None or source.name != "arith.constant":
-            continue
-        type_ = op.results[0].type
-        if isinstance(type_, ir.FloatType):
-            value = ir.FloatAttr.get(type_, ir.FloatAttr(source.attributes["value"]).value)
-            with ir.InsertionPoint(source), source.location:
-                constant = ir.Operation.create("arith.constant", results=[type_], attributes={"value": value})
-            rewriter.replace_op(op, constant.results)
+def _with_dequantizing(product: ir.Operation, ops: list[ir.Operation], result: ir.Value) -> list[ir.Operation]:
+    """Returns the ops of a kernel that computes a matmul, with those that dequantize A and B where it computes them."""
+    a, b = (dequantizing_ops(value) for value in list(product.operands)[:2])
+    for made in ([*a, *b], b, a):
+        attempt = with_producers([*ops, *made], STARTS)
+        if made and refusal_of(attempt, result) is None:
+            return attempt
+    return ops
 
 
 def _store_constants(product: ir.Operation) -> None:

@@ -1,0 +1,103 @@
+"""Numbers that ops put into tensors one by one, and paddings with numbers that are computed, as linalg ops."""
+
+from __future__ import annotations
+
+from stepladder.mlir.bindings import arith, ir
+from stepladder.mlir.linalg_ops import create_generic, create_named_op
+from stepladder.mlir.traverse import producer, walk
+
+_MOST_ELEMENTS = 16  # of a list, of which a kernel selects one
+
+
+def lower(function: ir.Operation) -> None:
+    """Replaces `tensor.insert`, `tensor.from_elements` of up to 16 numbers, and `tensor.pad` by computed numbers or by
+    less than no elements.
+
+    Args:
+        function: a function; it is changed where there are such ops on static tensors.
+    """
+    for op in walk(function, "tensor.insert"):
+        if ir.RankedTensorType(op.results[0].type).has_static_shape:
+            _replace_insertion(op)
+    for op in walk(function, "tensor.from_elements"):
+        is_constant = all((source := producer(value)) and source.name == "arith.constant" for value in op.operands)
+        if ir.RankedTensorType(op.results[0].type).rank == 1 and len(op.operands) <= _MOST_ELEMENTS and not is_constant:
+            _replace_list(op)
+    for op in walk(function, "tensor.pad"):
+        _replace_padding(op)
+
+
+def _generic(inputs: list[ir.Value], type_: ir.RankedTensorType) -> tuple[ir.Operation, ir.Block]:
+    empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
+    return create_generic(inputs, [empty], [ir.AffineMap.get_identity(type_.rank)] * (len(inputs) + 1))
+
+
+def _place(dimension: int) -> ir.Value:
+    number = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dimension)
+    return ir.Operation.create("linalg.index", results=[ir.IndexType.get()], attributes={"dim": number}).results[0]
+
+
+def _yielded(generic: ir.Operation, value: ir.Value, op: ir.Operation) -> None:
+    """Ends a body, and replaces an op by the linalg op."""
+    ir.Operation.create("linalg.yield", operands=[value])
+    op.results[0].replace_all_uses_with(generic.results[0])
+
+
+def _replace_insertion(op: ir.Operation) -> None:
+    number, tensor, *indices = op.operands
+    with ir.InsertionPoint(op), op.location:
+        generic, body = _generic([tensor], ir.RankedTensorType(tensor.type))
+        with ir.InsertionPoint(body):
+            value = number
+            for dimension, index in enumerate(indices):
+                is_there = arith.cmpi(arith.CmpIPredicate.eq, _place(dimension), index)
+                value = arith.select(is_there, value, body.arguments[0])
+            _yielded(generic, value, op)
+    op.erase()
+
+
+def _replace_list(op: ir.Operation) -> None:
+    with ir.InsertionPoint(op), op.location:
+        generic, body = _generic([], ir.RankedTensorType(op.results[0].type))
+        with ir.InsertionPoint(body):
+            value, place = op.operands[0], _place(0)
+            for number, element in list(enumerate(op.operands))[1:]:
+                is_there = arith.cmpi(arith.CmpIPredicate.eq, place, arith.constant(ir.IndexType.get(), number))
+                value = arith.select(is_there, element, value)
+            _yielded(generic, value, op)
+    op.erase()
+
+
+def _replace_padding(op: ir.Operation) -> None:
+    """Replaces a padding by a slice of what is left, and its insertion into copies of the number."""
+    low, high = (list(ir.DenseI64ArrayAttr(op.attributes[f"static_{side}"])) for side in ("low", "high"))
+    block = op.regions[0].blocks[0]
+    number = block.operations[len(block.operations) - 1].operands[0]
+    source = producer(number)
+    is_inside = number in list(block.arguments) or (source is not None and source.block == block)
+    is_constant = source is not None and source.name == "arith.constant"
+    given, made = ir.RankedTensorType(op.operands[0].type), ir.RankedTensorType(op.results[0].type)
+    is_static = given.has_static_shape and made.has_static_shape and len(op.operands) == 1
+    if is_inside or not is_static or (is_constant and min(*low, *high) >= 0):
+        return
+    sizes = [size + min(before, 0) + min(after, 0) for size, before, after in zip(given.shape, low, high)]
+    if min(sizes) < 1:
+        return
+    with ir.InsertionPoint(op), op.location:
+        part = _slice("tensor.extract_slice", [op.operands[0]], [max(-item, 0) for item in low], sizes)
+        empty = ir.Operation.create("tensor.empty", results=[made]).results[0]
+        filled = create_named_op("linalg.fill", [number], empty).results[0]
+        whole = _slice("tensor.insert_slice", [part, filled], [max(item, 0) for item in low], sizes)
+    op.results[0].replace_all_uses_with(whole)
+    op.erase()
+
+
+def _slice(name: str, operands: list[ir.Value], offsets: list[int], sizes: list[int]) -> ir.Value:
+    """Creates an op on a part of a tensor with these offsets and sizes."""
+    is_inserted = name == "tensor.insert_slice"
+    element = ir.RankedTensorType(operands[0].type).element_type
+    type_ = operands[1].type if is_inserted else ir.RankedTensorType.get(sizes, element)
+    places = {"static_offsets": offsets, "static_sizes": sizes, "static_strides": [1] * len(sizes)}
+    attributes: dict[str, ir.Attribute] = {key: ir.DenseI64ArrayAttr.get(value) for key, value in places.items()}
+    attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, 1, 0, 0, 0] if is_inserted else [1, 0, 0, 0])
+    return ir.Operation.create(name, results=[type_], operands=operands, attributes=attributes).results[0]

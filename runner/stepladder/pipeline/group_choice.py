@@ -1,0 +1,25 @@
+"""Chooses whether matmuls of a function are groups, by the predicted times of one launch and of one each."""
+
+from __future__ import annotations
+
+from stepladder.extension.lib.stages import group_of
+from stepladder.mlir.traverse import symbol_of, walk
+from stepladder.pipeline.group_knobs import is_faster
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import Run
+from stepladder.pipeline.stages import is_matmul, stage_texts
+
+
+def has_faster_group(run: Run, request: Request) -> bool:
+    """Tells whether one of the groups of matmuls of a function is predicted to be faster in one launch.
+
+    Args:
+        run: that divided the function, with groups.
+        request: of the matmuls.
+    """
+    texts = stage_texts(run)
+    groups: dict[int, list[str]] = {}
+    for function in walk(run.module, "func.func"):
+        if (number := group_of(function)) is not None and is_matmul(symbol_of(function)):
+            groups.setdefault(number, []).append(texts[symbol_of(function)])
+    return any(is_faster(members, request) for members in groups.values())

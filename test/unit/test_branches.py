@@ -1,0 +1,135 @@
+"""Branches that numbers of the caller decide: both are computed, and the results of one are taken."""
+
+import numpy as np
+import pytest
+
+import stepladder
+from stepladder.runtime.errors import StepladderError
+
+pytestmark = pytest.mark.usefixtures("needs_ptxas")
+
+A, B, C = "tensor<16x32xf16>", "tensor<32x24xf16>", "tensor<16x24xf32>"
+START = f"""%zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : {C}
+  %z = linalg.fill ins(%zero : f32) outs(%e : {C}) -> {C}"""
+FIRST = f"linalg.matmul ins(%a, %b : {A}, {B}) outs(%z : {C}) -> {C}"
+SECOND = f"linalg.matmul ins(%a, %d : {A}, {B}) outs(%z : {C}) -> {C}"
+IF = f"""%r = scf.if %on -> ({C}) {{
+    %p = {FIRST}
+    scf.yield %p : {C}
+  }} else {{
+    %p = {SECOND}
+    scf.yield %p : {C}
+  }}"""
+# Condition: the argument that decides, what computes `%on`, and numbers of the caller by what is taken.
+CONDITIONS = {
+    "argument": ("%on: i1", "", {True: True, False: False}),
+    "integer": (
+        "%n: i32",
+        "%two = arith.constant 2 : i32\n  %on = arith.cmpi sgt, %n, %two : i32",
+        {True: np.int32(3), False: np.int32(2)},
+    ),
+    "element": (
+        "%x: tensor<4xf32>",
+        "%one = arith.constant 1 : index\n  %v = tensor.extract %x[%one] : tensor<4xf32>\n"
+        "  %on = arith.cmpf olt, %v, %zero : f32",
+        {True: np.float32([1, -1, 1, 1]), False: np.float32([-1, 0, -1, -1])},
+    ),
+}
+
+
+def text_of(body: str, more: str) -> str:
+    return f"func.func @f(%a: {A}, %b: {B}, %d: {B}, {more}) -> {C} {{\n  {START}\n  {body}\n  return %r : {C}\n}}\n"
+
+
+def drawn(*shapes: tuple[int, int]) -> list[np.ndarray]:
+    generator = np.random.default_rng(0)
+    return [generator.integers(-4, 5, shape).astype(np.float16) for shape in shapes]
+
+
+def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return a.astype(np.float32) @ b.astype(np.float32)
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_both_branches(name: str) -> None:
+    """The branch that is not taken has a NaN: results are chosen, and not multiplied by 0 or 1."""
+    argument, computed, numbers = CONDITIONS[name]
+    function = stepladder.compile(text_of(f"{computed}\n  {IF}", argument), target="sm_80", device="emulator")
+    a, b, d = drawn((16, 32), (32, 24), (32, 24))
+    for taken, given in numbers.items():
+        other = d if taken else b
+        kept, other[0, 0] = other[0, 0], np.nan
+        wanted = product(a, b if taken else d)
+        got = function(a, b, d, given if isinstance(function, stepladder.Kernel) else np.asarray(given))
+        np.testing.assert_array_equal(got, wanted)
+        other[0, 0] = kept
+
+
+@pytest.mark.parametrize("given", [2, 5, 7])
+def test_switch(given: int) -> None:
+    body = f"""%i = arith.index_cast %n : i32 to index
+  %r = scf.index_switch %i -> {C}
+  case 2 {{
+    %p = {FIRST}
+    scf.yield %p : {C}
+  }} case 5 {{
+    scf.yield %z : {C}
+  }} default {{
+    %p = {SECOND}
+    scf.yield %p : {C}
+  }}"""
+    function = stepladder.compile(text_of(body, "%n: i32"), target="sm_80", device="emulator")
+    a, b, d = drawn((16, 32), (32, 24), (32, 24))
+    wanted = {2: product(a, b), 5: np.zeros((16, 24)), 7: product(a, d)}
+    np.testing.assert_array_equal(function(a, b, d, np.asarray(given, np.int32)), wanted[given])
+
+
+@pytest.mark.parametrize("taken", [False, True])
+def test_buffers(taken: bool) -> None:
+    """The buffer keeps what it holds where nothing writes it."""
+    matrices = [kind.replace("tensor", "memref") for kind in (A, B, C)]
+    text = f"""func.func @f(%a: {matrices[0]}, %b: {matrices[1]}, %c: {matrices[2]}, %n: i32, %x: f32) {{
+  %two = arith.constant 2 : i32
+  %zero = arith.constant 0.0 : f32
+  %large = arith.cmpi sgt, %n, %two : i32
+  %positive = arith.cmpf ogt, %x, %zero : f32
+  %on = arith.andi %large, %positive : i1
+  scf.if %on {{
+    linalg.matmul ins(%a, %b : {matrices[0]}, {matrices[1]}) outs(%c : {matrices[2]})
+  }}
+  return
+}}
+"""
+    function = stepladder.compile(text, target="sm_80", device="emulator")
+    a, b, c = drawn((16, 32), (32, 24), (16, 24))
+    c = c.astype(np.float32)
+    got = function(a, b, c, *map(np.asarray, (np.int32(3), np.float32(1 if taken else -1))))
+    np.testing.assert_array_equal(got, product(a, b) + c if taken else c)
+
+
+FILLED = f"%w = linalg.fill ins(%f : f32) outs(%e : {C}) -> {C}"
+# Ops of the first branch, and what is refused of them.
+REFUSED = {
+    "assertion": ('cf.assert %off, "never"\n    %f = arith.negf %zero : f32', "'cf.assert' inside 'scf.if'"),
+    "division": (
+        "%q = arith.divsi %two, %n : i32\n    %f = arith.sitofp %q : i32 to f32",
+        "arith.divsi by a number that is no constant inside 'scf.if'",
+    ),
+    "element": (
+        f"%i = arith.index_cast %n : i32 to index\n    %q = tensor.extract %a[%i, %i] : {A}\n"
+        "    %f = arith.extf %q : f16 to f32",
+        "tensor.extract at computed places inside 'scf.if'",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_may_fault_is_refused(name: str) -> None:
+    ops, message = REFUSED[name]
+    branch = IF.replace("%p = ", f"{ops}\n    {FILLED}\n    %p = ", 1).replace("outs(%z", "outs(%w", 1)
+    with pytest.raises(StepladderError) as refused:
+        text = text_of(f"{CONDITIONS['integer'][1]}\n  {branch}", "%n: i32, %off: i1")
+        stepladder.compile(text, target="sm_80", device="emulator")
+    assert refused.value.message == f"{message} with a condition that is no constant"
+    assert "both branches are computed" in refused.value.render()
