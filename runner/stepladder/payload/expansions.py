@@ -14,6 +14,7 @@ from stepladder.payload import (
     shape_folding,
     sliding_windows,
     sunk_numbers,
+    unrolled_loops,
 )
 
 _BY_UPSTREAM = ("fpowi", "clampf")
@@ -34,10 +35,11 @@ def expand(function: ir.Operation) -> None:
     comparisons, a sine and cosine two ops, roundings towards zero those down and up, and magnitudes of integers of
     other than 32 bits the larger of a number and its negative. A sum of products by `math.fma` becomes one of products
     and sums, and `tensor.splat` a `linalg.fill`. Loops of `affine` become those of `scf`, parallel ones sequential
-    (`payload.parallel_loops`), those with a counter bounded (`payload.counted_loops`), and regions that run anyway,
-    also by conditions on extents, go. Numbers are computed where they are read (`payload.sunk_numbers`), packings and
-    convolutions become views and contractions (`payload.lowered_ops`, `payload.sliding_windows`), and gathers linalg
-    ops (`payload.gathers`). Buffers of the caller that a function writes are not returned (`payload.returned_buffers`).
+    (`payload.parallel_loops`), those with a counter bounded (`payload.counted_loops`), those around parts at computed
+    places their iterations (`payload.unrolled_loops`), and regions that run anyway, also by conditions on extents, go.
+    Numbers are computed where they are read (`payload.sunk_numbers`), packings and convolutions become views and
+    contractions (`payload.lowered_ops`, `payload.sliding_windows`), and gathers linalg ops (`payload.gathers`). Buffers
+    of the caller that a function writes are not returned (`payload.returned_buffers`).
 
     Args:
         function: a function; it is changed where there are such ops.
@@ -53,6 +55,7 @@ def expand(function: ir.Operation) -> None:
     returned_buffers.drop(function)
     counted_loops.make_bounded(function)
     parallel_loops.make_sequential(function)
+    unrolled_loops.unroll(function)
     sunk_numbers.sink(function)
     lowered_ops.lower(function)
     gathers.lower(function)
