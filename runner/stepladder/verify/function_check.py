@@ -353,4 +353,6 @@ def _rounded(xp: Any, array: Array, type_: str) -> Array:  # noqa: ANN401
     if bits == 53:
         return array
     scaled = array * (2.0 ** (53 - bits) + 1.0)
-    return xp.where(abs(scaled) < math.inf, scaled - (scaled - array), array)
+    # Numbers that overflow stay as they are: 0 - (0 - x).
+    scaled = xp.where(abs(scaled) < math.inf, scaled, 0.0)
+    return scaled - (scaled - array)
