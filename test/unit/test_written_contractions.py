@@ -158,6 +158,29 @@ def test_tiles_of_which_the_last_one_is_smaller() -> None:
     np.testing.assert_array_equal(compiled(text, 2)(p, q, s), wide(p) @ wide(q) + s)
 
 
+def test_two_sums_that_start_from_one_fill() -> None:
+    """A mean and a variance in one pass; canonicalization makes one fill of the two."""
+    x, y = "tensor<8x24xf32>", "tensor<8xf32>"
+    text = f"""func.func @f(%a: {x}) -> ({y}, {y}) {{
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : {y}
+  %z = linalg.fill ins(%zero : f32) outs(%e : {y}) -> {y}
+  %r:2 = linalg.generic {{{maps("i, j", "i, j", "i", "i")}, iterator_types = ["parallel", "reduction"]}}
+    ins(%a : {x}) outs(%z, %z : {y}, {y}) {{
+  ^bb0(%in: f32, %sum: f32, %squares: f32):
+    %square = arith.mulf %in, %in : f32
+    %s = arith.addf %sum, %in : f32
+    %q = arith.addf %squares, %square : f32
+    linalg.yield %s, %q : f32, f32
+  }} -> ({y}, {y})
+  return %r#0, %r#1 : {y}, {y}
+}}"""
+    a = small(8, 24, dtype=np.float32)
+    sums, squares = compiled(text, 0)(a)
+    np.testing.assert_array_equal(sums, a.sum(1))
+    np.testing.assert_array_equal(squares, (a * a).sum(1))
+
+
 def test_an_op_that_does_not_verify_has_no_empty_notes() -> None:
     a, b = "tensor<8xf16>", "tensor<24xf16>"
     text = f"""func.func @f(%a: {a}, %b: {b}, %c: {C}) -> {C} {{
