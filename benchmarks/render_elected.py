@@ -1,4 +1,5 @@
-"""The table of kernels whose producer's thread is elected, beside those where it is chosen by its number."""
+"""Producers of short k steps: a thread that is elected beside one that is chosen by its number, and addresses in shared
+memory as they are beside those that are cast."""
 
 from __future__ import annotations
 
@@ -45,4 +46,22 @@ def elected_table() -> str:
     )
 
 
-REGIONS: dict[str, Callable[[], str]] = {"elected producers": elected_table}
+def addresses_text() -> str:
+    """Returns by how much `keep_shared_addresses` changes the times of default kernels with short k steps."""
+    data = result("shared_addresses")
+    found: dict[tuple[int, int, int], dict[bool, list[float]]] = {}
+    for row in data["rows"]:
+        cell = dict(zip(data["columns"], row))
+        if not cell["elect_producer"]:
+            times = found.setdefault((cell["m"], cell["n"], cell["k"]), {False: [], True: []})
+            times[cell["keep_shared_addresses"]].append(cell["microseconds"])
+    ratios = [statistics.median(times[True]) / statistics.median(times[False]) for times in found.values()]
+    faster = sum(ratio < 1 for ratio in ratios)
+    return (
+        f"Of {len(ratios)} default kernels with short k steps, {faster} take less time: {min(ratios):.3f} to "
+        f"{max(ratios):.3f} of the time with casts, {geometric_mean(ratios):.3f} in the geometric mean "
+        f"(`shared_addresses.json`). {data['card']['name']}, {data['date'][:10]}.\n"
+    )
+
+
+REGIONS: dict[str, Callable[[], str]] = {"elected producers": elected_table, "shared addresses": addresses_text}

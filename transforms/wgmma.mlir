@@ -349,6 +349,7 @@ module attributes {transform.with_named_sequence} {
     }, {
       transform.include @evict_weights_first failures(propagate) (%nvvm) : (!transform.any_op) -> ()
     }
+    transform.include @keep_shared_addresses failures(propagate) (%nvvm) : (!transform.any_op) -> ()
     transform.include @lower_to_inline_ptx failures(propagate) (%nvvm) : (!transform.any_op) -> ()
     transform.yield
   }

@@ -45,6 +45,7 @@ from stepladder.extension.ops import (
     inline_extracted,
     insert_barrier,
     interleave_copies,
+    keep_shared_addresses,
     load_bf16_as_f16,
     load_by_tma,
     load_fragments_as_integers,
