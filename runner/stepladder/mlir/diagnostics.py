@@ -16,6 +16,8 @@ from stepladder.mlir.bindings import ir
 
 _MAX_NOTES = 3
 _MAX_TEXT = 300
+# The note that prints the op, which the location names.
+_WHOLE_OP = "see current operation"
 _CALL_SITE = re.compile(r'(?:"([^"]*)"\()?"([^"]*)":(\d+):\d+')
 _FILE_LOCATION = re.compile(r'"([^"]+)":(\d+):(\d+)')
 
@@ -78,7 +80,8 @@ def shorten(text: str) -> str:
 
 def _convert(diagnostic: ir.DiagnosticInfo) -> Diagnostic:
     notes = []
-    for note in list(diagnostic.notes)[:_MAX_NOTES]:
+    told = [note for note in diagnostic.notes if not note.message.startswith(_WHOLE_OP)]
+    for note in told[:_MAX_NOTES]:
         where = location_text(note.location)
         notes.append(f"{where}: {shorten(note.message)}" if where else shorten(note.message))
     return Diagnostic(location_text(diagnostic.location), shorten(diagnostic.message), notes)
@@ -106,7 +109,7 @@ def from_text(text: str) -> Diagnostic | None:
     for part in text.split("at loc(")[1:]:
         place, _, message = part.partition("): ")
         where, message = location_text(place), shorten(message)
-        if not message or message.startswith("see current operation"):
+        if not message or message.startswith(_WHOLE_OP):
             continue
         if found is None:
             found = Diagnostic(where, message)

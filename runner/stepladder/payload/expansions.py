@@ -16,6 +16,7 @@ from stepladder.payload import (
     shape_folding,
     sliding_windows,
     sunk_numbers,
+    unrolled_loops,
 )
 
 _BY_UPSTREAM = ("fpowi", "clampf")
@@ -37,9 +38,10 @@ def expand(function: ir.Operation) -> None:
     other than 32 bits the larger of a number and its negative. A sum of products by `math.fma` becomes one of products
     and sums, and `tensor.splat` a `linalg.fill`. Loops of `affine` become those of `scf`, parallel ones sequential
     (`payload.parallel_loops`), those with a counter bounded (`payload.counted_loops`), and regions that run anyway,
-    also by conditions on extents, go. Results of branches are chosen by others (`payload.branches`). Insertions of
-    numbers and paddings by computed ones become linalg ops (`payload.placed_numbers`), numbers are computed where they
-    are read (`payload.sunk_numbers`), packings and convolutions become views and contractions (`payload.lowered_ops`,
+    also by conditions on extents, go. Results of branches are chosen by others (`payload.branches`). Loops around parts
+    at computed places become their iterations (`payload.unrolled_loops`). Insertions of numbers and paddings by
+    computed ones become linalg ops (`payload.placed_numbers`), numbers are computed where they are read
+    (`payload.sunk_numbers`), packings and convolutions become views and contractions (`payload.lowered_ops`,
     `payload.sliding_windows`), and gathers linalg ops (`payload.gathers`). Buffers of the caller that a function writes
     are not returned (`payload.returned_buffers`).
 
@@ -58,6 +60,7 @@ def expand(function: ir.Operation) -> None:
     counted_loops.make_bounded(function)
     parallel_loops.make_sequential(function)
     branches.select(function)
+    unrolled_loops.unroll(function)
     placed_numbers.lower(function)
     sunk_numbers.sink(function)
     lowered_ops.lower(function)

@@ -19,7 +19,9 @@ The format has a version of its own, which changes when an older reader would mi
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
+import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
@@ -276,8 +278,29 @@ def from_text(text: str, location: str) -> Program:
 
 
 def _made(class_: Callable[..., _T], data: Mapping[str, object]) -> _T:
-    """Returns an object with the fields in JSON data, of which lists become tuples."""
-    return class_(**{name: _tuples(value) for name, value in data.items()})
+    """Returns an object with the fields in JSON data, of which lists become tuples; TypeError where one has another
+    type."""
+    fields = {name: _tuples(value) for name, value in data.items()}
+    hints = _hints(class_)
+    if not all(_is_of(value, hints[name]) for name, value in fields.items()):
+        raise TypeError(class_)
+    return class_(**fields)
+
+
+@functools.cache
+def _hints(class_: Callable[..., object]) -> dict[str, Any]:
+    return typing.get_type_hints(class_)
+
+
+def _is_of(value: object, hint: Any) -> bool:  # noqa: ANN401
+    """Tells whether a value has the type of a field."""
+    inner = typing.get_args(hint)
+    if typing.get_origin(hint) is tuple:
+        items = value if isinstance(value, tuple) else (None,)
+        return len(inner) > 1 and inner[1] is ... and all(_is_of(item, inner[0]) for item in items)
+    if inner:
+        return any(_is_of(value, item) for item in inner)
+    return isinstance(value, hint) and not isinstance(value, bool)
 
 
 def _tuples(value: object) -> object:

@@ -19,9 +19,9 @@ module attributes {transform.with_named_sequence} {
     %caller = transform.structured.match ops{["func.func"]} attributes{has_stages} in %module
       : (!transform.any_op) -> !transform.any_op
     transform.include @generalize_elementwise failures(propagate) (%caller) : (!transform.any_op) -> ()
-    // Contractions that `outline_matmuls` has left: batches of products of vectors.
+    // Contractions that `outline_matmuls` has left: batches of products of vectors, and products that the result repeats.
     %vectors = transform.structured.match ops{[
-        "linalg.batch_matmul", "linalg.batch_matvec", "linalg.batch_vecmat", "linalg.contract"
+        "linalg.batch_matmul", "linalg.batch_matvec", "linalg.batch_vecmat", "linalg.contract", "linalg.matmul"
       ]} in %caller : (!transform.any_op) -> !transform.any_op
     %generic = transform.structured.generalize %vectors : (!transform.any_op) -> !transform.any_op
     %fused = transform.apply_registered_pass "linalg-fuse-elementwise-ops" to %caller

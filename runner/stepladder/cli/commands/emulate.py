@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepladder.cli import emulate_kernel, emulation_checks, function_bundle, kernel_options
@@ -88,8 +89,8 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     )
     parser.add_argument(
         "input",
-        metavar="IR.mlir|KERNEL.ptx",
-        help="the IR, for example a dump, or PTX, or the bundle of a function; - is standard input",
+        metavar="IR.mlir|KERNEL.ptx|BUNDLE",
+        help="the IR, for example a dump, or PTX, or a bundle, whose PTX runs; - is standard input",
     )
     add_plugin_options(parser)
     given = parser.add_mutually_exclusive_group()
@@ -148,13 +149,15 @@ def main(args: argparse.Namespace) -> int:
     with imports():
         from stepladder.extension import plugins
         from stepladder.pipeline.context import mlir_context, parse_payload
-    from stepladder.runtime.bundle import is_function, read_function
+    from stepladder.runtime.bundle import MANIFEST, PTX, is_function, read_function
     from stepladder.runtime.files import check_writable, read_text
 
     for path in filter(None, (args.json, args.sarif, args.trace)):
         check_writable(path)
     if is_function(args.input):
         return function_bundle.emulate(args, read_function(args.input))
+    if (Path(args.input) / MANIFEST).is_file():  # of one kernel
+        args.input = str(Path(args.input) / PTX)
     text, name = read_text(args.input)
     if emulate_kernel.is_ptx(text, name):
         for option in ("function", "plugins"):

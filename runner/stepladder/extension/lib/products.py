@@ -1,5 +1,6 @@
 """Matmuls of a function on tensors: which ops they are, and what a kernel takes of the ops around them."""
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -20,6 +21,7 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
 from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.traverse import producer, users_of
+from stepladder.payload.front.bodies import factors, structured
 from stepladder.payload.matmul import find_matmul
 from stepladder.runtime.errors import StepladderError
 
@@ -40,25 +42,34 @@ class Groups(NamedTuple):
 
 
 def is_product(op: ir.Operation) -> bool:
-    """Tells whether an op is a matmul, by its name or by the loops of its operands.
+    """Tells whether an op is a matmul, by its name or its body, and by the loops of its operands.
 
     The loops of A and B that are summed over are common to them, and each has a loop of the result that the other does
-    not have.
+    not have. No loop belongs to one operand alone, such as one along which the result repeats the product.
 
     Args:
         op: a payload op.
     """
     if op.name in _PRODUCTS or op.name in _VECTORS:
-        return True
+        return _shares_loops(op)
     if not is_structured(op) or len(op.operands) != 3 or len(op.results) != 1:
         return False
     names = inner_ops(op)
-    if not any(name in ("arith.mulf", "arith.muli") for name in names) or not any(
-        name in ("arith.addf", "arith.addi") for name in names
-    ):
+    adds_floats = "arith.mulf" in names and "arith.addf" in names
+    if not adds_floats and not ("arith.muli" in names and "arith.addi" in names):
         return False
     groups = groups_of(op)
-    return bool(groups.k and groups.m and groups.n)
+    if not (groups.k and groups.m and groups.n and _shares_loops(op)):
+        return False
+    # Zero points of integers become ops of their own later.
+    return not adds_floats or factors(structured(op)) is not None
+
+
+def _shares_loops(op: ir.Operation) -> bool:
+    """Tells whether each loop of more than one iteration runs along two operands."""
+    a, b, c = ({*loops_of(map_)} for map_ in (*indexing_maps(op)[:2], indexing_maps(op)[-1]))
+    shared = a & b | b & c | a & c
+    return all(size == 1 or loop in shared for loop, size in sizes_of(op).items())
 
 
 def groups_of(product: ir.Operation) -> Groups:
@@ -74,23 +85,27 @@ def groups_of(product: ir.Operation) -> Groups:
 def is_batch_of_vectors(product: ir.Operation) -> bool:
     """Tells whether m, n or k of each product of a batch is 1, which no matrix unit is for.
 
+    The products of one A and B are a batch too where the result has m on both sides of n, or n on both sides of m.
+
     Args:
         product: a contraction of two operands on tensors.
     """
     groups = groups_of(product)
     sizes = sizes_of(product)
-    return bool(groups.batch) and any(math.prod(sizes[loop] for loop in loops) == 1 for loops in groups[1:])
+    order = [loop in groups.m for loop in loops_of(indexing_maps(product)[2]) if sizes[loop] > 1]
+    is_batch = bool(groups.batch) or sum(before != after for before, after in itertools.pairwise(order)) > 1
+    return is_batch and any(math.prod(sizes[loop] for loop in loops) == 1 for loops in groups[1:])
 
 
 def sizes_of(op: ir.Operation) -> dict[int, int]:
-    """Returns how often each loop of a linalg op on tensors of static shapes runs.
+    """Returns how often each loop of a linalg op on tensors or buffers of static shapes runs.
 
     Args:
         op: with an indexing map for each operand.
     """
     sizes: dict[int, int] = {}
     for operand, map_ in zip(op.operands, indexing_maps(op)):
-        for size, axis in zip(ir.RankedTensorType(operand.type).shape, map_.results):
+        for size, axis in zip(ir.ShapedType(operand.type).shape, map_.results):
             if isinstance(axis, ir.AffineDimExpr):
                 sizes[axis.position] = size
     return sizes

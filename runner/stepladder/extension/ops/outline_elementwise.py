@@ -20,7 +20,8 @@ class OutlineElementwise(Tc.Operation, name="outline_elementwise"):
 
     A value that is returned and that no linalg op makes, such as a reshape, a fill or an argument, is copied, and
     so is one that is returned twice, and a slice that a matmul reads: the operands of its kernel are whole buffers. A
-    fill that a matmul reads is made by a kernel.
+    fill that a matmul reads is made by a kernel. Results of one op that start from one fill get one each, so that they
+    are buffers of their own.
     A linalg op that nothing reads goes: fusion leaves the assertions of one, which the ops that it is fused with
     have too.
 
@@ -41,6 +42,7 @@ def outline_elementwise(payload: ir.Operation, op: OutlineElementwise, rewriter:
     _make_fills(body)
     for item in operations_of(body):
         if is_structured(item):
+            _separate_starts(item)
             results = [result for result in item.results if list(result.uses)]
             ops = with_producers([item], (*VIEWS, _SLICE))
             if results:
@@ -53,6 +55,18 @@ def outline_elementwise(payload: ir.Operation, op: OutlineElementwise, rewriter:
             raise Refusal(
                 item, f"'{item.name}' between matmuls; accepted: linalg ops on tensors, reshapes, slices and constants"
             )
+
+
+def _separate_starts(op: ir.Operation) -> None:
+    """Gives each result of an op a fill of its own, where several results start from one."""
+    first = len(op.operands) - len(op.results)
+    outputs = list(op.operands)[first:]
+    for place, value in enumerate(outputs):
+        fill = producer(value)
+        if value in outputs[:place] and fill is not None and fill.name == "linalg.fill":
+            with ir.InsertionPoint(op), fill.location:
+                empty = ir.Operation.create("tensor.empty", results=[value.type]).results[0]
+                op.operands[first + place] = create_named_op("linalg.fill", [fill.operands[0]], empty).results[0]
 
 
 def _copy_results(end: ir.Operation) -> None:

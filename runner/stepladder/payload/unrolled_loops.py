@@ -1,0 +1,79 @@
+"""Loops around parts of tensors at computed places as their iterations, one after the other.
+
+Tilings of upstream compute the offsets of such parts by `affine.apply`, and extents at edges by `affine.min`.
+"""
+
+from __future__ import annotations
+
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.cloning import clone_ops
+from stepladder.mlir.traverse import producer, walk
+from stepladder.payload import shape_folding
+
+# Iterations of a loop; each of them launches kernels.
+_AT_MOST = 64
+_BOUNDS = 3
+
+
+def unroll(function: ir.Operation) -> None:
+    """Unrolls the loops in which parts of tensors are at computed places, and folds the places.
+
+    Args:
+        function: a function on tensors; it is changed where there are such loops with constant bounds.
+
+    Raises:
+        StepladderError: as of `shape_folding.fold`.
+        ir.MLIRError: of upstream's passes.
+    """
+    if len(function.regions[0].blocks) != 1:
+        return
+    while (loop := next(filter(_has_computed_places, _loops(function)), None)) is not None:
+        _replace(loop, _iterations(loop))
+        shape_folding.fold(function)  # bounds of loops inside it may depend on the iteration
+
+
+def _loops(function: ir.Operation) -> list[ir.Operation]:
+    return [op.operation for op in function.regions[0].blocks[0].operations if op.operation.name == "scf.for"]
+
+
+def _has_computed_places(loop: ir.Operation) -> bool:
+    """Tells whether a loop of few iterations has index arithmetic outside of linalg ops."""
+    return 0 < len(_iterations(loop)) <= _AT_MOST and any(map(_is_place, walk(loop)))
+
+
+def _is_place(op: ir.Operation) -> bool:
+    if op.name in ("affine.apply", "affine.min", "affine.max"):
+        return True
+    is_index = len(op.results) == 1 and isinstance(op.results[0].type, ir.IndexType)
+    is_inside = op.parent is not None and op.parent.name.startswith(("linalg.", "tensor."))
+    return op.name.startswith("arith.") and op.name != "arith.constant" and is_index and not is_inside
+
+
+def _iterations(loop: ir.Operation) -> range:
+    """Returns the numbers that a loop counts, none where its bounds are no constants."""
+    sources = [producer(operand) for operand in list(loop.operands)[:_BOUNDS]]
+    constants = [item for item in sources if item is not None and item.name == "arith.constant"]
+    low, high, step = (
+        [ir.IntegerAttr(item.attributes["value"]).value for item in constants]
+        if len(constants) == _BOUNDS
+        else (0, 0, 1)
+    )
+    return range(low, high, step) if step > 0 else range(0)
+
+
+def _replace(loop: ir.Operation, iterations: range) -> None:
+    block = loop.regions[0].blocks[0]
+    *ops, end = [item.operation for item in block.operations]
+    values = list(loop.operands)[_BOUNDS:]
+    type_ = block.arguments[0].type
+    for number in iterations:
+        with ir.InsertionPoint(loop), loop.location:
+            counter = ir.Operation.create(
+                "arith.constant", results=[type_], attributes={"value": ir.IntegerAttr.get(type_, number)}
+            )
+            known: dict[ir.Value, ir.Value] = dict(zip(block.arguments, [counter.results[0], *values]))
+            new = clone_ops(ops, known, ir.InsertionPoint(loop))
+            values = [new.get(value, known.get(value, value)) for value in end.operands]
+    for result, value in zip(loop.results, values):
+        result.replace_all_uses_with(value)
+    loop.erase()
