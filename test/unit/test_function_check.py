@@ -78,3 +78,22 @@ def test_results_are_not_numbers_where_those_of_the_payload_are_not() -> None:
             got[place] = wrong
             is_same = np.array_equal(got, right, equal_nan=True)
             assert mismatches(got) == ((0, True) if is_same else (1, False)), (place, wrong)
+
+
+@pytest.mark.parametrize("type_, number", [("f16", 300.0), ("f32", 2e19)])
+def test_results_beyond_the_range_of_a_type_are_infinite(type_: str, number: float) -> None:
+    text = f"""func.func @f(%x: tensor<3x{type_}>) -> tensor<3x{type_}> {{
+  %0 = tensor.empty() : tensor<3x{type_}>
+  %1 = linalg.mul ins(%x, %x : tensor<3x{type_}>, tensor<3x{type_}>) outs(%0 : tensor<3x{type_}>) -> tensor<3x{type_}>
+  return %1 : tensor<3x{type_}>
+}}
+"""
+    with mlir_context():
+        made = build_any(text, "square.mlir", Request("auto", {"target": "sm_90a"}, tuned=True))
+    assert isinstance(made, FunctionBuild)
+    x = np.array([number, -2, 3], np.float16 if type_ == "f16" else np.float32)
+    (right,) = EmulatedFunction(made.bundle).run({0: x})
+    assert right.tolist() == [np.inf, 4, 9]
+    for got, passed in ((right, True), (np.full_like(right, np.inf), False)):
+        (report,) = compare_results(made.bundle.reference, {0: x}, [got], NumPyArrays(), 0.0)
+        assert report.passed == passed

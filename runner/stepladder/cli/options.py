@@ -12,8 +12,7 @@ from pathlib import Path
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.files import STANDARD
 
-# Arguments that name something, in the parsed command lines.
-# Arguments that name something -> how a message calls them.
+# Arguments of parsed command lines that name something -> how a message calls them.
 _NAMES = {
     "input": "the input file",
     "bundle": "BUNDLE",

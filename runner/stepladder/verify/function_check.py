@@ -43,6 +43,10 @@ _MEAN = 3.0
 _LARGEST = 8.0
 # Significant bits, the leading one included.
 _BITS = {"f64": 53, "f32": 24, "tf32": 11, "f16": 11, "bf16": 8, "f8E4M3FN": 4, "f8E5M2": 3}
+# The largest number of types whose larger numbers are rounded to infinity.
+_LARGEST_NUMBERS = {name: float(np.finfo(element_type(name).dtype).max) for name in ("f32", "f16")} | {
+    "bf16": float.fromhex("0x1.fep127")
+}
 # The step that makes one kernel of an attention.
 _ATTENTION = "distribute_attention"
 _UNSIGNED = 256.0
@@ -368,11 +372,13 @@ class _RoundedOp(StructuredOp):
 
 
 def _rounded(xp: Any, array: Array, type_: str) -> Array:  # noqa: ANN401
-    """Returns numbers rounded to the significant bits of a type, by Veltkamp's splitting."""
+    """Returns numbers rounded to the significant bits of a type, by Veltkamp's splitting, and to its range."""
     bits = _BITS[type_]
     if bits == 53:
         return array
     scaled = array * (2.0 ** (53 - bits) + 1.0)
     # Numbers that overflow stay as they are: 0 - (0 - x).
     scaled = xp.where(abs(scaled) < math.inf, scaled, 0.0)
-    return scaled - (scaled - array)
+    rounded = scaled - (scaled - array)
+    largest = _LARGEST_NUMBERS.get(type_, math.inf)
+    return xp.where(abs(rounded) > largest, rounded * math.inf, rounded)
