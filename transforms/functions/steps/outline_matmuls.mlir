@@ -3,9 +3,10 @@
 // A pipeline compiles a payload with one matmul; a function with several becomes calls of such payloads. A group of ops
 // is a payload if the front accepts it: the layouts of A and B before the matmul, and the elementwise ops after it that
 // the epilogue computes, as long as no other op reads the values between them. Reductions of rows or columns of these
-// values are further results of the kernel, and elementwise ops that dequantize A or B its producers. An op outside the groups becomes a kernel of its own later, which reads and
-// writes its operands once more. Two matmuls of one A whose results an elementwise op combines, as in a gated layer,
-// become one function (knob `pairs`). Upstream outlines loops, but not groups of ops.
+// values are further results of the kernel. Elementwise ops that dequantize A or B are part of the group too (knob
+// `dequantizing`). An op outside the groups becomes a kernel of its own later, which reads and writes its operands once
+// more. Two matmuls of one A whose results an elementwise op combines, as in a gated layer, become one function (knob
+// `pairs`). Upstream outlines loops, but not groups of ops.
 //
 // Source: the outlining of dispatch regions in IREE's dialect flow, by another rule.
 //
