@@ -76,7 +76,7 @@ ROWS: dict[str, list[tuple]] = {
         ("barrier before the store dropped", {"race", "proxy"}, r"bar\.sync\s+%r\d+, 128", 1),
         ("boxes still read", {"in-flight", "unwaited"}, r"bulk\.wait_group\.read", -1),
         ("coordinates of A swapped", {"numbers"}, _LOAD, 0, r"\{(%r\d+), (%r\d+)\}", r"{\2, \1}"),
-        ("box at the wrong place", {"misaligned"}, _LOAD, 1, r"\[(%rd\d+)\], \[", r"[\1+64], ["),
+        ("box at the wrong place", {"misaligned"}, _LOAD, 1, r"\[(%rd\d+|shared_memory)(\+\d+)?\], \[", r"[\1+64], ["),
         ("A's sign turned", {"numbers"}, r"wgmma\.mma_async", 0, r"p, 1,", "p, -1,"),
         ("B not transposed", {"numbers"}, r"wgmma\.mma_async", 0, r"1;$", "0;"),
         ("sums not kept", {"numbers"}, r"setp\.ne\.b32 p, 1, 0", 1, "1, 0", "0, 0"),

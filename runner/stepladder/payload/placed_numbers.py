@@ -20,8 +20,10 @@ def lower(function: ir.Operation) -> None:
         if ir.RankedTensorType(op.results[0].type).has_static_shape:
             _replace_insertion(op)
     for op in walk(function, "tensor.from_elements"):
+        type_ = ir.RankedTensorType(op.results[0].type)
         is_constant = all((source := producer(value)) and source.name == "arith.constant" for value in op.operands)
-        if ir.RankedTensorType(op.results[0].type).rank == 1 and len(op.operands) <= _MOST_ELEMENTS and not is_constant:
+        is_shape = isinstance(type_.element_type, ir.IndexType)  # of `tensor.reshape`
+        if type_.rank == 1 and len(op.operands) <= _MOST_ELEMENTS and not is_constant and not is_shape:
             _replace_list(op)
     for op in walk(function, "tensor.pad"):
         _replace_padding(op)

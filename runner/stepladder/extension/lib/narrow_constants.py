@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from stepladder.extension.lib.dialect import Rewriter
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.traverse import producer, walk
@@ -68,6 +66,8 @@ def exact_comparison(predicate: int, limit: float, name: str) -> tuple[int, floa
         A predicate and a number of the type; None where the type is none of buffers, or nothing is equal to the limit
         and the comparison is for equality.
     """
+    import numpy as np  # not needed to import the op
+
     if name not in ("f16", "bf16", "f32"):
         return None
     dtype = element_type(name).dtype
