@@ -141,6 +141,7 @@ module attributes {transform.with_named_sequence} {
     transform.include @narrow_indices failures(propagate) (%kernels) : (!transform.any_op) -> ()
     %nvvm = transform.include @lower_to_nvvm failures(propagate) (%kernels, %target)
       : (!transform.any_op, !transform.any_param) -> !transform.any_op
+    transform.include @keep_shared_addresses failures(propagate) (%nvvm) : (!transform.any_op) -> ()
     transform.include @lower_to_inline_ptx failures(propagate) (%nvvm) : (!transform.any_op) -> ()
     transform.yield
   }

@@ -108,12 +108,13 @@ def test_a_function_is_kept_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert compiled_anew().manifest == function.manifest and len(compiled) == 4
 
 
-def test_a_padding_of_less_than_nothing_is_refused() -> None:
+def test_a_padding_of_less_than_nothing_by_numbers_of_places_is_refused() -> None:
     text = """func.func @f(%x: tensor<8x8xf32>) -> tensor<7x8xf32> {
-  %zero = arith.constant 0.0 : f32
   %0 = tensor.pad %x low[-1, 0] high[0, 0] {
   ^bb0(%i: index, %j: index):
-    tensor.yield %zero : f32
+    %row = arith.index_cast %i : index to i32
+    %number = arith.sitofp %row : i32 to f32
+    tensor.yield %number : f32
   } : tensor<8x8xf32> to tensor<7x8xf32>
   return %0 : tensor<7x8xf32>
 }
