@@ -66,7 +66,7 @@ LEFT_OUT = {
     "several GPUs": "multimem",
     "TMA descriptors that a kernel changes": "tensormap.replace tensormap.cp_fenceproxy",
     "functions and stacks, which LLVM inlines in kernels": ("call alloca stacksave stackrestore"),
-    "stores to other blocks that complete on an mbarrier": "st.async red.async",
+    "reductions in other blocks that complete on an mbarrier": "red.async",
     "the emulator's token is the phase alone": "mbarrier.pending_count",
     "rare": "fns cvt.pack",
 }

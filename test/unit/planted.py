@@ -79,6 +79,7 @@ EXPECTED = {
     "proxies.ptx": lambda x, t, y: 2 * x.sum(axis=0),
     "handshake.mlir": lambda x, t, f, y: x + 1,
     "remote.ptx": lambda x, y: x.reshape(2, 128)[:, ::-1].ravel(),
+    "sent.ptx": lambda x, y: x.reshape(2, 128)[:, ::-1].ravel(),
     "rows.mlir": lambda x, y: x.max(axis=1),
     "stencil.mlir": lambda x, y: _neighbours(x),
 }

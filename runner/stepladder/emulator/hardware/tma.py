@@ -12,16 +12,14 @@ import numpy as np
 
 from stepladder.emulator.core.fibers import Fiber
 from stepladder.emulator.core.program import Instruction
-from stepladder.emulator.hardware import bulk_stores, shared_memory_layouts
+from stepladder.emulator.hardware import bulk_stores, landings, shared_memory_layouts
 from stepladder.emulator.hardware.asynchronous import bytes_touched, granules_of
 from stepladder.emulator.hardware.bulk_stores import BulkStore
-from stepladder.emulator.hardware.mbarriers import mbarriers
 from stepladder.emulator.memory import initialized
 from stepladder.emulator.memory.memory import Allocation
 from stepladder.emulator.memory.touches import Granules, Rows, Touch
 
 if TYPE_CHECKING:
-    from stepladder.emulator.core.groups import Group
     from stepladder.emulator.core.types import Scalar
     from stepladder.emulator.hardware.mbarriers import MBarrier
 
@@ -287,9 +285,6 @@ def load(
     box = _Box(fiber, op, descriptor, origin, address)
     if not box.fits(op):
         return
-    if "tma loads" not in group.state:
-        group.state["tma loads"] = True
-        group.at_end.append(lambda: _report_unwaited(group))
     known = sanitizer.release([group.warp_of_lane[lane]])
     if group.counters is not None:
         group.counters.bulk(op, "global", "load", descriptor.bytes)
@@ -306,7 +301,7 @@ def load(
             sanitizer.check_lanes(op, written, int(group.warp_of_lane[lane]), lane)
             sanitizer.begin_write(op, written)
         landing = _Landing(box, op, target, barrier, written)
-        barrier.copies.append(landing)
+        landings.add(group, barrier, landing)
         group.begins("TMA loads", op, landing, f"box at {list(origin)} to block {target}")
 
 
@@ -324,15 +319,6 @@ class _Landing:
             sanitizer.end_write(self.op, self.written)
         self.barrier.update(came=self.box.descriptor.bytes, known=sanitizer.release([self.barrier.agent]))
         self.box.group.ends(self)
-
-
-def _report_unwaited(group: Group) -> None:
-    """Reports, when the blocks end, the boxes that no thread has waited for."""
-    for barrier in mbarriers(group).values():
-        for landing in barrier.copies:
-            group.sanitizer.report(
-                "unwaited", "writes shared memory when the block ends: nothing has waited for it", landing.op
-            )
 
 
 def store(
