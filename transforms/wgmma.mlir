@@ -101,7 +101,12 @@ module attributes {transform.with_named_sequence} {
         straight_rows = "(staged_m + split_k - 1) // split_k * split_k",
         turned_bytes = "turned_rows * (staged_m * acc_bits // 8 + 16)",
         straight_bytes = "straight_rows * (block_n * acc_bits // 8 + 32)",
-        workspace_tile_bytes = "turned_bytes if c_layout == 'column' else straight_bytes",
+        // Blocks that send sums have no padding, and whole vectors of all threads: slots of 16 bytes a thread.
+        sends_sums = "streams_weights and split_k > 1 and split_k_workspace == 'cluster'",
+        slots = "staged_m * block_n // (consumers * 512)",
+        slots_bytes = "(slots + split_k - 1) // split_k * split_k * consumers * 512 * acc_bits // 8",
+        workspace_tile_bytes =
+          "slots_bytes if sends_sums else turned_bytes if c_layout == 'column' else straight_bytes",
         cluster_workspace_bytes = "workspace_tile_bytes if split_k > 1 and split_k_workspace == 'cluster' else 0",
         tiles = "batch * ((m + block_m - 1) // block_m) * ((n + block_n - 1) // block_n)",
         global_workspace_bytes = "tiles * split_k * staged_m * block_n * acc_bits // 8",
@@ -297,8 +302,7 @@ module attributes {transform.with_named_sequence} {
       transform.include @direct_store_epilogue failures(propagate) (%module) : (!transform.any_op) -> ()
     }
     transform.tune.alternatives<"push_partial_sums"> selected_region = 0
-        attributes {knobs = {selected_region_attr =
-          "streams_weights and split_k > 1 and split_k_workspace == 'cluster'"}} {
+        attributes {knobs = {selected_region_attr = "sends_sums"}} {
     }, {
       transform.include @push_partial_sums failures(propagate) (%module) : (!transform.any_op) -> ()
     }

@@ -285,6 +285,45 @@ func.func @fragment_order(%vectors: memref<512x4xf32, #gpu.address_space<global>
 
 // -----
 
+// Or in register order: a row of memory for each matrix, of both halves, four elements for each thread.
+// CHECK-DAG: #[[to_column:.+]] = affine_map<()[s0] -> (s0 * 4)>
+// CHECK-LABEL: func.func @register_order(
+// CHECK-NOT: {{linalg|memref.alloc|expand_shape}}
+// CHECK: [[held:%.+]] = builtin.unrealized_conversion_cast %{{.*}} to vector<1x2x2x2xf32>
+// CHECK: [[column:%.+]] = affine.apply #[[to_column]]()[%{{.*}}]
+// CHECK-NEXT: [[upper:%.+]] = vector.extract [[held]][0, 0, 0]
+// CHECK-NEXT: [[lower:%.+]] = vector.extract [[held]][0, 0, 1]
+// CHECK-NEXT: [[both:%.+]] = vector.shuffle [[upper]], [[lower]] [0, 1, 2, 3]
+// CHECK-NEXT: vector.store [[both]], %slots[%c0, [[column]]] {alignment = 16 : i64}
+// CHECK-NEXT: vector.extract [[held]][0, 1, 0]
+// CHECK-NEXT: vector.extract [[held]][0, 1, 1]
+// CHECK-NEXT: [[both:%.+]] = vector.shuffle
+// CHECK-NEXT: vector.store [[both]], %slots[%c1, [[column]]] {alignment = 16 : i64}
+// CHECK-NOT: {{vector.store|linalg|expand_shape}}
+// CHECK: // -----
+#space = #gpu.address_space<workgroup>
+!sums = !nvgpu.warpgroup.accumulator<fragmented = vector<64x16xf32>>
+func.func @register_order(%slots: memref<2x512xf32, #space>) {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c128, %sy = %c1, %sz = %c1) {
+    %tile = memref.alloc() {operand_c} : memref<64x16xf32, #space>
+    %sums = nvgpu.warpgroup.mma.init.accumulator -> !sums
+    nvgpu.warpgroup.mma.store %sums, %tile : !sums to memref<64x16xf32, #space>
+    %held = memref.expand_shape %tile [[0, 1, 2, 3, 4], [5, 6, 7]] output_shape [1, 1, 4, 2, 8, 2, 4, 2]
+        : memref<64x16xf32, #space> into memref<1x1x4x2x8x2x4x2xf32, #space>
+    %wanted = memref.expand_shape %slots [[0, 1], [2, 3, 4, 5, 6, 7]] output_shape [1, 2, 1, 4, 8, 4, 2, 2]
+        : memref<2x512xf32, #space> into memref<1x2x1x4x8x4x2x2xf32, #space>
+    linalg.transpose ins(%held : memref<1x1x4x2x8x2x4x2xf32, #space>)
+        outs(%wanted : memref<1x2x1x4x8x4x2x2xf32, #space>) permutation = [1, 5, 0, 2, 4, 6, 3, 7]
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
 #space = #gpu.address_space<workgroup>
 !sums = !nvgpu.warpgroup.accumulator<fragmented = vector<64x8xf32>>
 func.func @doubled(%C: memref<64x8xf32>) {

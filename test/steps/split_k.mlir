@@ -8,6 +8,8 @@
 // RUN: %{accepted} | %{opt} - --set split_k=3 --set split_k_workspace=memory | FileCheck %s --check-prefix=MEMORY
 // RUN: sed -n '/^\/\/ The blocks of a cluster/,/^}/p' %s | %{opt} - --set split_k=3 --set split_k_workspace=memory \
 // RUN:   | FileCheck %s --check-prefix=CLUSTERS
+// RUN: sed -n '/^\/\/ C is transposed/,/^}/p' %s | %{opt} - --set split_k=3 --set early_weights=true \
+// RUN:   | FileCheck %s --check-prefix=REGISTERS
 // RUN: %{accepted} | %{opt} - | FileCheck %s --check-prefix=ONE
 // RUN: %refused 2 %{opt} %s --set split_k=10 | FileCheck %s --check-prefix=LARGE
 
@@ -187,6 +189,31 @@ func.func @accumulate(%a: memref<64x64xf16, #space>, %b: memref<64x32xf16, #spac
 // CHECK: vector.store %{{.*}}, [[C]]{{\[}}[[i]], [[j]]] {alignment = 16 : i64}
 // CHECK-NOT: {{memref|vector}}.store
 // CHECK: // -----
+
+// Where blocks send sums, the tile is in register order: four slots of 16 bytes for each of 128 threads. Of each thread's
+// slots, the first block reduces two, the second one the other two, and the third one none.
+// REGISTERS-DAG: #[[number:.+]] = affine_map<()[s0, s1] -> (s0 * 256 + s1)>
+// REGISTERS-DAG: #[[place:.+]] = affine_map<()[s0, s1] -> (s0 * 1024 + s1 * 4)>
+// REGISTERS-LABEL: func.func @transposed(
+// REGISTERS: [[parts:%.+]] = memref.alloc() {split_k_workspace} : memref<4x512xf32, #gpu.address_space<workgroup>>
+// REGISTERS: [[held:%.+]] = memref.expand_shape {{.*}} output_shape [1, 1, 4, 2, 8, 4, 4, 2]
+// REGISTERS-NEXT: [[slots:%.+]] = memref.expand_shape [[parts]] {{.*}} output_shape [1, 4, 1, 4, 8, 4, 2, 2]
+// REGISTERS-NEXT: linalg.transpose ins([[held]] : {{.*}}) outs([[slots]] : {{.*}}) permutation = [1, 5, 0, 2, 4, 6, 3, 7]
+// REGISTERS: [[C:%.+]] = memref.subview %C[%{{.*}}, %{{.*}}] [32, 64] [1, 1]
+// REGISTERS: scf.for [[turn:%.+]] = %c0 to %c256 step %c128 {
+// REGISTERS-NEXT: [[own:%.+]] = arith.addi %thread_id_x, [[turn]]
+// REGISTERS-NEXT: [[vector:%.+]] = affine.apply #[[number]]()[[[part:%.+]], [[own]]]
+// REGISTERS-NEXT: [[i:%.+]] = affine.apply #{{.*}}()[[[part]], [[own]]]
+// REGISTERS-NEXT: [[j:%.+]] = affine.apply #{{.*}}()[[[part]], [[own]]]
+// REGISTERS-NEXT: [[below:%.+]] = affine.apply #{{.*}}()[[[part]], [[own]]]
+// REGISTERS-NEXT: arith.cmpi ult, [[vector]], %c512
+// REGISTERS: affine.apply #[[place]]()[[[part]], [[own]]]
+// REGISTERS-COUNT-3: llvm.load
+// REGISTERS: memref.store %{{.*}}, [[C]]{{\[}}[[i]], [[j]]]
+// REGISTERS: memref.store %{{.*}}, [[C]]{{\[}}[[next:%.+]], [[j]]]
+// REGISTERS: memref.store %{{.*}}, [[C]]{{\[}}[[i]], [[below]]]
+// REGISTERS: memref.store %{{.*}}, [[C]]{{\[}}[[next]], [[below]]]
+// REGISTERS-NOT: {{memref|vector}}.store
 
 // MEMORY-LABEL: func.func @transposed(
 // MEMORY-COUNT-4: memref.store

@@ -14,7 +14,8 @@
 // be 8 bytes each. The workspace serves products with few tiles and is limited to 256 MiB.
 //
 // For a transposed C (`swap_operands`) the tile in shared memory is transposed too, so that threads read and write
-// vectors of a row of C.
+// vectors of a row of C. Where blocks send sums to the block that reduces them (`push_partial_sums`), the tile is in
+// register order instead: a thread stores its accumulators 16 bytes at a time, and reduces those at its own places.
 //
 // A block reduces only after all splits are written. In a cluster, the cluster barrier ensures it. In global memory, a
 // semaphore for each tile counts arrivals: each block adds one and waits for the full count. The blocks of a tile are
@@ -81,7 +82,8 @@ module attributes {transform.with_named_sequence} {
          message = "with split_k above 1 and exchanged operands, m must be above 1"}
       ]} {
     "tc.split_k"(%module) {splits = 1 : i64, threads = 256 : i64, workspace = "cluster",
-      knobs = {splits = "split_k", threads = "consumers * 128", workspace = "split_k_workspace"}}
+      knobs = {splits = "split_k", threads = "consumers * 128",
+               workspace = "'registers' if sends_sums else split_k_workspace"}}
       : (!transform.any_op) -> ()
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op

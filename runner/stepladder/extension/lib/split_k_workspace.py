@@ -1,8 +1,8 @@
 """Split-K workspaces: where the blocks of a tile exchange their partial accumulators, and how they synchronize.
 
-Both classes have one interface, `Workspace`. `store` writes the block's accumulator, and `arrive_and_wait` waits until
-all splits have. Each thread then reduces some of the `vectors` of the tile, of WIDTH elements each: `coordinates`
-locates a vector in the tile, `load` returns it from each split. `release` ends the use of the workspace.
+The classes have one interface, `Workspace`. `store` writes the block's accumulator, and `arrive_and_wait` waits until
+all splits have. Each thread then reduces some of the `vectors` of the tile, of WIDTH elements each: `runs` locates a
+vector in the tile, `load` returns it from each split. `release` ends the use of the workspace.
 
 Of a transposed C, a workspace in shared memory holds the transposed tile: the vectors are parts of rows of C.
 """
@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from stepladder.extension.lib import fragment_order, launches, semaphores, threads
-from stepladder.extension.lib.arithmetic import apply, equal, index, integer
+from stepladder.extension.lib import fragment_order, launches, register_order, semaphores, threads
+from stepladder.extension.lib.arithmetic import apply, equal, index, integer, times
 from stepladder.extension.lib.control_flow import body_of, create_if
 from stepladder.extension.lib.dialect import Refusal, Rewriter
 from stepladder.extension.lib.memory import create_global, load_vector, subview, transpose, vector_alignment
@@ -51,7 +51,7 @@ class Workspace(Protocol):
         vectors: number of vectors of a tile; known after `store`.
         share: how many of them a block reduces, those of adjacent rows, or less if it is the last; 0 where blocks take
             vectors in turn; known after `store`.
-        transposed: whether vectors are parts of columns of the tile, and `coordinates` exchanged.
+        transposed: whether vectors are parts of columns of the tile, and rows and columns in `runs` exchanged.
     """
 
     launch: ir.Operation
@@ -73,8 +73,8 @@ class Workspace(Protocol):
         """Waits until all splits of the tile have stored."""
         ...
 
-    def coordinates(self, vector: ir.Value) -> tuple[ir.Value, Sequence[ir.Value]]:
-        """Returns the row of a vector in the tile, and the columns at which runs of adjacent elements of it begin.
+    def runs(self, vector: ir.Value) -> Sequence[tuple[ir.Value, ir.Value]]:
+        """Returns the rows and the columns of the tile at which runs of adjacent elements of a vector begin.
 
         Args:
             vector: number of the vector in the tile, an index.
@@ -146,12 +146,7 @@ class ClusterWorkspace:
         self.share = -(-rows // self.splits) * self._columns // WIDTH
         pad = TRANSPOSED_PAD_BYTES if self.transposed else PAD_BYTES
         self._pitch = self._columns + pad // types.byte_width(type_.element_type)
-        # At the begin of the block, before ops that warp specialization clones: the tile is allocated once.
-        with ir.InsertionPoint.at_block_begin(body_of(self.launch)), self.launch.location:
-            self._tile: ir.Value = memref.alloc(
-                ir.MemRefType.get([rows, self._pitch], type_.element_type, memory_space=type_.memory_space), [], []
-            )
-            defining_op(self._tile).attributes[_WORKSPACE] = ir.UnitAttr.get()
+        self._allocate([rows, self._pitch], type_)
         own = subview(self._tile, [0, 0], [rows, self._columns])
         create_named_op("linalg.copy", [accumulator], transpose(own) if self.transposed else own)
 
@@ -164,17 +159,15 @@ class ClusterWorkspace:
             nvvm.mapa(ir.Type.parse(_SHARED_OF_CLUSTER), own, integer(rank, 32)) for rank in range(self.splits)
         ]
 
-    def coordinates(self, vector: ir.Value) -> tuple[ir.Value, Sequence[ir.Value]]:
+    def runs(self, vector: ir.Value) -> Sequence[tuple[ir.Value, ir.Value]]:
         """Returns the row of a vector in the tile, and the column at which it begins.
 
         Args:
             vector: number of the vector in the tile, an index.
         """
         per_row = self._columns // WIDTH
-        return (
-            apply(lambda n: ir.AffineExpr.get_floor_div(n, per_row), vector),
-            [apply(lambda n: ir.AffineExpr.get_mod(n, per_row) * WIDTH, vector)],
-        )
+        row = apply(lambda n: ir.AffineExpr.get_floor_div(n, per_row), vector)
+        return [(row, apply(lambda n: ir.AffineExpr.get_mod(n, per_row) * WIDTH, vector))]
 
     def load(self, vector: ir.Value) -> list[ir.Value]:
         """Returns a vector of each block of the cluster.
@@ -183,8 +176,7 @@ class ClusterWorkspace:
             vector: number of the vector in the tile, an index.
         """
         element = ir.MemRefType(self._tile.type).element_type
-        row, (column,) = self.coordinates(vector)
-        offset = arith.index_cast(ir.IntegerType.get_signless(64), apply(lambda r, c: r * self._pitch + c, row, column))
+        offset = arith.index_cast(ir.IntegerType.get_signless(64), self._place(vector))
         pointer, type_ = ir.Type.parse(_SHARED_OF_CLUSTER), ir.VectorType.get([WIDTH], element)
         values: list[ir.Value] = []
         for tile in self._tiles:
@@ -198,6 +190,61 @@ class ClusterWorkspace:
     def release(self) -> None:
         """Keeps a block from exiting while others read its tile."""
         _cluster_barrier()
+
+    def _place(self, vector: ir.Value) -> ir.Value:
+        """Returns the place of a vector's first element in the buffer of the tile."""
+        ((row, column),) = self.runs(vector)
+        return apply(lambda r, c: r * self._pitch + c, row, column)
+
+    def _allocate(self, shape: Sequence[int], type_: ir.MemRefType) -> None:
+        """Allocates the buffer of the tile, once: before ops that warp specialization clones."""
+        with ir.InsertionPoint.at_block_begin(body_of(self.launch)), self.launch.location:
+            self._tile: ir.Value = memref.alloc(
+                ir.MemRefType.get(shape, type_.element_type, memory_space=type_.memory_space), [], []
+            )
+            defining_op(self._tile).attributes[_WORKSPACE] = ir.UnitAttr.get()
+
+
+class RegisterWorkspace(ClusterWorkspace):
+    """A split-K workspace in distributed shared memory whose tiles are in register order.
+
+    Each block reduces the same slots of all threads, and a thread those that it holds itself.
+
+    Args:
+        launch, splits, rewriter, transposed: as of `ClusterWorkspace`.
+        thread_count: of a block, that hold the accumulator and reduce.
+    """
+
+    def __init__(
+        self, launch: ir.Operation, splits: int, thread_count: int, rewriter: Rewriter, transposed: bool
+    ) -> None:
+        super().__init__(launch, splits, thread_count, rewriter, transposed)
+        self.transposed, self._thread_count = False, thread_count
+
+    def store(self, accumulator: ir.Value) -> None:
+        """Writes the block's accumulator tile to its own shared memory, in register order.
+
+        Args:
+            accumulator: the tile, a buffer of the accumulator's type.
+        """
+        type_ = ir.MemRefType(accumulator.type)
+        rows, columns = type_.shape
+        self._shape = rows, columns
+        slots = register_order.slots_of(rows, columns, self._thread_count)
+        self.vectors, self.share = slots * self._thread_count, -(-slots // self.splits) * self._thread_count
+        self._allocate([slots, self._thread_count * WIDTH], type_)
+        register_order.store_tile(accumulator, self._tile, self._thread_count)
+
+    def runs(self, vector: ir.Value) -> Sequence[tuple[ir.Value, ir.Value]]:
+        """Returns the rows and the columns of a vector's two pairs.
+
+        Args:
+            vector: number of the vector in the tile, an index.
+        """
+        return register_order.runs_of(vector, self._shape, self._thread_count)
+
+    def _place(self, vector: ir.Value) -> ir.Value:
+        return times(vector, WIDTH)
 
 
 def _cluster_barrier() -> None:
@@ -281,13 +328,14 @@ class GlobalWorkspace:
             semaphores.arrive_and_wait(counters.address(self._tile), self.splits)
         nvvm.barrier(barrier_id=integer(_BARRIER, 32), number_of_threads=thread_count)
 
-    def coordinates(self, vector: ir.Value) -> tuple[ir.Value, Sequence[ir.Value]]:
+    def runs(self, vector: ir.Value) -> Sequence[tuple[ir.Value, ir.Value]]:
         """Returns the row of a vector in the tile, and the columns of its two pairs.
 
         Args:
             vector: number of the vector in the tile, an index.
         """
-        return fragment_order.coordinates_of(vector, self._columns)
+        row, columns = fragment_order.coordinates_of(vector, self._columns)
+        return [(row, column) for column in columns]
 
     def load(self, vector: ir.Value) -> list[ir.Value]:
         """Returns a vector of each split of the tile.

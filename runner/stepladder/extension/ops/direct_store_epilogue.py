@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from stepladder.extension.lib import epilogue, fragment_order, launches, memory, warpgroup_reductions
+from stepladder.extension.lib import epilogue, fragment_order, launches, memory, register_order, warpgroup_reductions
 from stepladder.extension.lib.arithmetic import index
 from stepladder.extension.lib.control_flow import create_if_below
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
@@ -10,6 +10,7 @@ from stepladder.extension.lib.elementwise import Position
 from stepladder.extension.lib.epilogue import MATRIX, PAIR, AccumulatorFragment, Epilogue
 from stepladder.extension.lib.warpgroup_ops import MMA_ROWS
 from stepladder.mlir.bindings import arith, ir, vector
+from stepladder.mlir.traverse import defining_op
 
 
 class DirectStoreEpilogue(Tc.Operation, name="direct_store_epilogue"):
@@ -20,8 +21,9 @@ class DirectStoreEpilogue(Tc.Operation, name="direct_store_epilogue"):
 
     Where a tile may extend beyond C, rows and columns are predicated on C's extents. Where rows of C have an odd number
     of elements, pairs are neither aligned nor complete at the end of a row, and elements are stored one by one. So are
-    those of a tile of a transposed C (`memref.transpose`), to C itself. A tile that is written in fragment order (a
-    `linalg.transpose`, see `fragment_order`) is stored in vectors of four elements. Results that are reductions are
+    those of a tile of a transposed C (`memref.transpose`), to C itself. A tile that is written in fragment order or in
+    register order (a `linalg.transpose`, see `fragment_order` and `register_order`) is stored in vectors of four
+    elements. Results that are reductions are
     folded in registers and between the lanes of a warp, and then between warps (`lib/partial_results`).
 
     Operands: a handle to any op with one `gpu.launch` below.
@@ -110,13 +112,25 @@ def _store_in_fragment_order(found: Epilogue) -> None:
         memory.store_vector(both, vectors, arith.addi(first, index(distance)), index(0))
 
 
+def _store_in_register_order(found: Epilogue) -> None:
+    """Writes a tile in register order."""
+    rows, columns = found.shape
+    memory_of_tile = defining_op(found.consumer.operands[1]).operands[0]
+    fragment = found.fragment()
+    column = register_order.column_of_thread()
+    for slot, (block, matrix) in enumerate(register_order.vectors_of_thread(columns, rows // MMA_ROWS)):
+        both = vector.shuffle(fragment.pair(block, matrix, 0), fragment.pair(block, matrix, 1), [0, 1, 2, 3])
+        memory.store_vector(both, memory_of_tile, index(slot), column)
+
+
 @transform_op(DirectStoreEpilogue)
 def direct_store_epilogue(payload: ir.Operation, op: DirectStoreEpilogue, rewriter: Rewriter) -> None:
     """Rewrites the epilogues of the one launch below `payload`; see the op."""
     for found in epilogue.find_epilogues(launches.find_launch(payload)):
         with ir.InsertionPoint(found.consumer), found.consumer.location:
             if found.consumer.name == "linalg.transpose":
-                _store_in_fragment_order(found)
+                in_registers = register_order.is_order_of(found.consumer)
+                (_store_in_register_order if in_registers else _store_in_fragment_order)(found)
             else:
                 # Before the stores: a reduction may read the previous value of C.
                 warpgroup_reductions.reduce_accumulators(payload, found)

@@ -1,5 +1,6 @@
 """`tc.split_k`: splits the reduction of a tile among several blocks (split-K)."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from stepladder.extension.lib import epilogue, launches, memory, threads
@@ -8,7 +9,13 @@ from stepladder.extension.lib.control_flow import bounds_over_k, create_if_below
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.elementwise import Elementwise, Position, computes
 from stepladder.extension.lib.epilogue import extents_of
-from stepladder.extension.lib.split_k_workspace import WIDTH, ClusterWorkspace, GlobalWorkspace, Workspace
+from stepladder.extension.lib.split_k_workspace import (
+    WIDTH,
+    ClusterWorkspace,
+    GlobalWorkspace,
+    RegisterWorkspace,
+    Workspace,
+)
 from stepladder.mlir.bindings import affine, arith, ir, scf, vector
 from stepladder.mlir.linalg_ops import create_named_op
 from stepladder.mlir.traverse import defining_op, walk
@@ -22,18 +29,20 @@ class SplitK(Tc.Operation, name="split_k"):
     elementwise op on the product is computed once, on the reduced elements; what it reads is loaded before the blocks
     wait for each other, if a thread reduces few vectors and the op does not read what is written. The result does not
     depend on the order in which blocks arrive. A tile of a transposed C (`memref.transpose`) is written to C itself:
-    from shared memory in vectors of a row of C, where rows are a multiple of four elements, else element by element.
+    from shared memory in vectors of a row of C, where rows are a multiple of four elements, else (and from register
+    order) element by element.
 
-    The workspace is in distributed shared memory (`workspace = "cluster"`) or in global memory (`"memory"`). In the
-    first case the blocks of a tile form a cluster and synchronize at its barrier, twice: the second time keeps a block
-    from exiting while others read its shared memory. In the second case they are adjacent in the grid, or one of each
-    of adjacent clusters, and synchronize by a semaphore for each tile. Blocks that wait for each other must be resident
-    together: they start in the order of their ids, and the blocks of a tile must fit on the GPU at once.
+    The workspace is in distributed shared memory (`workspace = "cluster"`; `"registers"`: in register order, for
+    `tc.push_partial_sums`) or in global memory (`"memory"`). In the first case the blocks of a tile form a cluster and
+    synchronize at its barrier, twice: the second time keeps a block from exiting while others read its shared memory.
+    In the second case they are adjacent in the grid, or one of each of adjacent clusters, and synchronize by a
+    semaphore for each tile. Blocks that wait for each other must be resident together: they start in the order of their
+    ids, and the blocks of a tile must fit on the GPU at once.
 
     Operands: a handle to any op with one `gpu.launch` below, on buffers, with a loop over k.
-    Attributes: splits; threads of a block, that reduce; workspace, "cluster" or "memory".
-    Refuses: fewer k steps than splits; for the workspace "cluster", more splits than a portable cluster has blocks, or
-        a launch with clusters; rows of C that are not a multiple of four elements.
+    Attributes: splits; threads of a block, that reduce; workspace, "cluster", "registers" or "memory".
+    Refuses: fewer k steps than splits; for a workspace in shared memory, more splits than a portable cluster has
+        blocks, or a launch with clusters; rows of C that are not a multiple of four elements.
     """
 
     target: Handle
@@ -46,7 +55,7 @@ class SplitK(Tc.Operation, name="split_k"):
 Loaded = dict[ir.Value, ir.Value]
 
 _MOST_TURNS = 4  # vectors of a thread whose operands are loaded ahead
-_WORKSPACES = {"cluster": ClusterWorkspace, "memory": GlobalWorkspace}
+_WORKSPACES = {"cluster": ClusterWorkspace, "registers": RegisterWorkspace, "memory": GlobalWorkspace}
 
 
 @transform_op(SplitK)
@@ -188,6 +197,12 @@ def _slice(total: ir.Value, first: int, length: int) -> ir.Value:
     return total if length == WIDTH else vector.shuffle(total, total, list(range(first, first + length)))
 
 
+def _columns(position: Position, width: int) -> Iterator[ir.Value]:
+    """Yields the columns of adjacent elements, each created when it is asked for."""
+    for number in range(width):
+        yield arith.addi(position.column, index(number)) if number else position.column
+
+
 @dataclass(frozen=True)
 class _Writes:
     """How reduced elements are written to C, or added to it.
@@ -208,7 +223,7 @@ class _Writes:
 
     def can_load_early(self) -> bool:
         """Tells whether `load` makes what vectors need, at any time: no operand is what a block writes."""
-        if self.elementwise is None or self.by_elements or self.accumulates:
+        if self.elementwise is None or self.accumulates:
             return False
         operands, outputs = self.elementwise.operands, len(self.elementwise.outputs)
         reads_outputs = any(list(argument.uses) for argument in list(self.elementwise.body.arguments)[-outputs:])
@@ -216,18 +231,23 @@ class _Writes:
         further = operands[self.elementwise.products : len(operands) - outputs]
         return not reads_outputs and not any(memory.viewed(operand) in written for operand in further)
 
-    def load(self, position: Position, width: int) -> Loaded:
-        """Returns what the operands of the elementwise op have at the place of a vector.
+    def load(self, position: Position, width: int, columns: ir.Value | None) -> list[Loaded]:
+        """Returns what the operands of the elementwise op have at the place of a vector, or of each of its elements.
 
         Args:
-            position: of its elements in the tile, inside of C.
-            width: how many they are.
+            position: of its first element in the tile, in a row inside of C.
+            width: elements of the vector.
+            columns: of the tile inside C, where other elements are read instead of those beyond; None for all.
         """
         assert self.elementwise is not None
-        return self.elementwise.load(position, width)
+        if not self.by_elements:
+            column = epilogue.inside(position.column, columns, width)
+            return [self.elementwise.load(Position(position.row, column), width)]
+        places = [Position(position.row, epilogue.inside(own, columns, 1)) for own in _columns(position, width)]
+        return [self.elementwise.load(place, None) for place in places]
 
     def create(
-        self, value: ir.Value, position: Position, columns: ir.Value | None, loaded: Loaded | None = None
+        self, value: ir.Value, position: Position, columns: ir.Value | None, loaded: list[Loaded] | None = None
     ) -> None:
         """Writes a vector, at the current insertion point.
 
@@ -239,13 +259,13 @@ class _Writes:
         """
         if not self.by_elements:
             with create_if_below(position.column, columns):
-                self._write(value, position, loaded)
+                self._write(value, position, loaded[0] if loaded else None)
             return
         type_ = ir.VectorType(value.type)
-        for number in range(type_.shape[0]):
-            own = arith.addi(position.column, index(number)) if number else position.column
+        for number, own in enumerate(_columns(position, type_.shape[0])):
             with create_if_below(own, columns):
-                self._write(memory.extract(value, [number], type_.element_type), Position(position.row, own))
+                element = memory.extract(value, [number], type_.element_type)
+                self._write(element, Position(position.row, own), loaded[number] if loaded else None)
 
     def _write(self, value: ir.Value, position: Position, loaded: Loaded | None = None) -> None:
         """Writes what is computed of a vector or an element."""
@@ -305,26 +325,31 @@ class _Reduction:
             thread_count: of a block.
         """
         share, splits = self.workspace.share, self.workspace.splits
+        is_even = share > 0 and share % thread_count == 0  # so that the number of turns is a constant
         if share:
-            loop = scf.ForOp(thread, index(share), index(thread_count))
+            loop = scf.ForOp(index(0) if is_even else thread, index(share), index(thread_count))
         else:
             first = self._of_blocks(thread, thread_count)
             loop = scf.ForOp(first, index(self.workspace.vectors), index(splits * thread_count))
         with ir.InsertionPoint(loop.body):
-            self.create(self._own(loop.induction_variable) if share else loop.induction_variable)
+            number = loop.induction_variable
+            if is_even:
+                number = arith.addi(thread, number)
+            self.create(self._own(number) if share else number)
             scf.yield_([])
 
-    def load(self, number: ir.Value) -> list[Loaded]:
+    def load(self, number: ir.Value) -> list[list[Loaded]]:
         """Returns what operands have at the places of the runs of a vector, or at others where the vector is not in C.
 
         Args:
             number: of the vector in the tile, or a larger one.
         """
-        row, starts = self.workspace.coordinates(epilogue.inside(number, index(self.workspace.vectors), 1))
-        row, width = epilogue.inside(row, self.rows, 1), WIDTH // len(starts)
-        return [self.writes.load(Position(row, epilogue.inside(start, self.columns, width)), width) for start in starts]
+        runs = self.workspace.runs(epilogue.inside(number, index(self.workspace.vectors), 1))
+        width = WIDTH // len(runs)
+        rows = {row: epilogue.inside(row, self.rows, 1) for row, _ in runs}
+        return [self.writes.load(Position(rows[row], column), width, self.columns) for row, column in runs]
 
-    def create(self, number: ir.Value, loaded: list[Loaded] | None = None) -> None:
+    def create(self, number: ir.Value, loaded: list[list[Loaded]] | None = None) -> None:
         """Creates the reduction of a vector, at the current insertion point.
 
         Args:
@@ -333,12 +358,15 @@ class _Reduction:
         """
         workspace = self.workspace
         limit = index(workspace.vectors) if workspace.share * workspace.splits > workspace.vectors else None
-        row, starts = workspace.coordinates(number)
-        with create_if_below(number, limit), create_if_below(row, self.rows):
+        runs = workspace.runs(number)
+        # Runs of several rows are predicated one by one.
+        of_all, of_each = (self.rows, None) if len({row for row, _ in runs}) == 1 else (None, self.rows)
+        with create_if_below(number, limit), create_if_below(runs[0][0], of_all):
             total = _sum(workspace.load(number))
             if self.writes.elementwise is None:
                 total = _rounded(total, self.c_tile)
-            length = WIDTH // len(starts)
-            for run, column in enumerate(starts):
+            length = WIDTH // len(runs)
+            for run, (row, column) in enumerate(runs):
                 part, known = _slice(total, run * length, length), loaded[run] if loaded else None
-                self.writes.create(part, Position(row, column), self.columns, known)
+                with create_if_below(row, of_each):
+                    self.writes.create(part, Position(row, column), self.columns, known)

@@ -24,6 +24,8 @@ _DESCRIPTORS = 32  # that leave room for pointers
 _FP8_PRODUCT = re.compile(r"llvm\.nvvm\.mma\.\S*\.e[45]m[23]\.")
 # sm_89 came before its conversions to fp8; GPUs after it have them from the beginning.
 _PTX_OF_FP8_CASTS = "+ptx81"
+# So did asynchronous stores to the shared memory of a cluster.
+_PTX_OF_STORES = "+ptx81"
 _FP8_CAST = re.compile(r"llvm\.nvvm\.ff\.to\.e[45]m[23]x2")
 
 
@@ -33,6 +35,8 @@ def _features(llvm_ir: str, chip: str) -> str:
         return _PTX_OF_FP8
     if chip == "sm_89" and _FP8_CAST.search(llvm_ir):
         return _PTX_OF_FP8_CASTS
+    if "st.async" in llvm_ir:
+        return _PTX_OF_STORES
     return _PTX_OF_PARAMETERS if len(_DESCRIPTOR.findall(llvm_ir)) > _DESCRIPTORS else ""
 
 
