@@ -200,19 +200,29 @@ func.func @accumulate(%a: memref<64x64xf16, #space>, %b: memref<64x32xf16, #spac
 // REGISTERS-NEXT: [[slots:%.+]] = memref.expand_shape [[parts]] {{.*}} output_shape [1, 4, 1, 4, 8, 4, 2, 2]
 // REGISTERS-NEXT: linalg.transpose ins([[held]] : {{.*}}) outs([[slots]] : {{.*}}) permutation = [1, 5, 0, 2, 4, 6, 3, 7]
 // REGISTERS: [[C:%.+]] = memref.subview %C[%{{.*}}, %{{.*}}] [32, 64] [1, 1]
-// REGISTERS: scf.for [[turn:%.+]] = %c0 to %c256 step %c128 {
-// REGISTERS-NEXT: [[own:%.+]] = arith.addi %thread_id_x, [[turn]]
-// REGISTERS-NEXT: [[vector:%.+]] = affine.apply #[[number]]()[[[part:%.+]], [[own]]]
-// REGISTERS-NEXT: [[i:%.+]] = affine.apply #{{.*}}()[[[part]], [[own]]]
-// REGISTERS-NEXT: [[j:%.+]] = affine.apply #{{.*}}()[[[part]], [[own]]]
-// REGISTERS-NEXT: [[below:%.+]] = affine.apply #{{.*}}()[[[part]], [[own]]]
-// REGISTERS-NEXT: arith.cmpi ult, [[vector]], %c512
-// REGISTERS: affine.apply #[[place]]()[[[part]], [[own]]]
+// Where a thread's places are in C is computed before the blocks wait.
+// REGISTERS: [[first:%.+]] = affine.apply #[[number]]()[[[part:%.+]], %thread_id_x]
+// REGISTERS-NEXT: [[own:%.+]] = arith.addi %thread_id_x, %c128
+// REGISTERS-NEXT: [[second:%.+]] = affine.apply #[[number]]()[[[part]], [[own]]]
+// REGISTERS-NEXT: [[i:%.+]] = affine.apply #{{.*}}()[[[part]], %thread_id_x]
+// REGISTERS-NEXT: [[j:%.+]] = affine.apply #{{.*}}()[[[part]], %thread_id_x]
+// REGISTERS-NEXT: [[below:%.+]] = affine.apply #{{.*}}()[[[part]], %thread_id_x]
+// REGISTERS-COUNT-3: affine.apply #{{.*}}()[[[part]], [[own]]]
+// REGISTERS-NEXT: nvvm.cluster.arrive
+// REGISTERS-NEXT: nvvm.cluster.wait
+// REGISTERS: arith.cmpi ult, [[first]], %c512
+// REGISTERS-NEXT: scf.if
+// REGISTERS-NEXT: affine.apply #[[place]]()[[[part]], %thread_id_x]
 // REGISTERS-COUNT-3: llvm.load
 // REGISTERS: memref.store %{{.*}}, [[C]]{{\[}}[[i]], [[j]]]
 // REGISTERS: memref.store %{{.*}}, [[C]]{{\[}}[[next:%.+]], [[j]]]
 // REGISTERS: memref.store %{{.*}}, [[C]]{{\[}}[[i]], [[below]]]
 // REGISTERS: memref.store %{{.*}}, [[C]]{{\[}}[[next]], [[below]]]
+// REGISTERS: arith.cmpi ult, [[second]], %c512
+// REGISTERS-NEXT: scf.if
+// REGISTERS-NEXT: affine.apply #[[place]]()[[[part]], [[own]]]
+// REGISTERS-COUNT-3: llvm.load
+// REGISTERS-COUNT-4: memref.store
 // REGISTERS-NOT: {{memref|vector}}.store
 
 // MEMORY-LABEL: func.func @transposed(

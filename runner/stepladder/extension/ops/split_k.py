@@ -1,6 +1,6 @@
 """`tc.split_k`: splits the reduction of a tile among several blocks (split-K)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from stepladder.extension.lib import epilogue, launches, memory, threads
@@ -165,12 +165,16 @@ def _reduce_splits(workspace: Workspace, accumulator: ir.Value, thread_count: in
         writes = _Writes(elementwise, sources or tiles, accumulates, along_row, by_elements)
         reduction = _Reduction(workspace, writes, c_tile, rows_of_c, columns_of_c)
         turns = reduction.turns(threads.thread_id(), thread_count)
-        if len(turns) <= _MOST_TURNS and writes.can_load_early():
-            loads = [reduction.load(number) for number, _, _ in turns]
+        loads_early = writes.can_load_early()
+        if len(turns) <= _MOST_TURNS and (loads_early or all(limit is None for _, _, limit in turns)):
+            # What does not depend on other blocks is computed while they are waited for.
+            ready = [
+                (workspace.runs(number), reduction.load(number) if loads_early else None) for number, _, _ in turns
+            ]
             workspace.arrive_and_wait()
-            for (number, own, limit), loaded in zip(turns, loads):
+            for (number, own, limit), (runs, loaded) in zip(turns, ready):
                 with create_if_below(own, limit):
-                    reduction.create(number, loaded)
+                    reduction.create(number, runs, loaded)
         else:
             workspace.arrive_and_wait()
             reduction.create_loop(threads.thread_id(), thread_count)
@@ -335,7 +339,8 @@ class _Reduction:
             number = loop.induction_variable
             if is_even:
                 number = arith.addi(thread, number)
-            self.create(self._own(number) if share else number)
+            vector_ = self._own(number) if share else number
+            self.create(vector_, self.workspace.runs(vector_))
             scf.yield_([])
 
     def load(self, number: ir.Value) -> list[list[Loaded]]:
@@ -349,16 +354,18 @@ class _Reduction:
         rows = {row: epilogue.inside(row, self.rows, 1) for row, _ in runs}
         return [self.writes.load(Position(rows[row], column), width, self.columns) for row, column in runs]
 
-    def create(self, number: ir.Value, loaded: list[list[Loaded]] | None = None) -> None:
+    def create(
+        self, number: ir.Value, runs: Sequence[tuple[ir.Value, ir.Value]], loaded: list[list[Loaded]] | None = None
+    ) -> None:
         """Creates the reduction of a vector, at the current insertion point.
 
         Args:
             number: of the vector in the tile.
+            runs: rows and columns of the vector.
             loaded: what `load` returned for it; loaded here if None.
         """
         workspace = self.workspace
         limit = index(workspace.vectors) if workspace.share * workspace.splits > workspace.vectors else None
-        runs = workspace.runs(number)
         # Runs of several rows are predicated one by one.
         of_all, of_each = (self.rows, None) if len({row for row, _ in runs}) == 1 else (None, self.rows)
         with create_if_below(number, limit), create_if_below(runs[0][0], of_all):
