@@ -34,7 +34,7 @@ def store_async(value: ir.Value, address: ir.Value, mbarrier: ir.Value) -> None:
     """Stores a vector to another block, whose mbarrier counts the bytes when they have come.
 
     Args:
-        value: of 8 or 16 bytes.
+        value: of 4, 8 or 16 bytes.
         address: in the memory of that block.
         mbarrier: address of the mbarrier, in the same block.
     """
@@ -45,10 +45,11 @@ def store_async(value: ir.Value, address: ir.Value, mbarrier: ir.Value) -> None:
     operands = [llvm.ptrtoint(i64, address), llvm.ptrtoint(i64, mbarrier)]
     operands += [extract(words, [number], i32) for number in range(count)]
     of_words = ", ".join(f"{{$r{2 + number}}}" for number in range(count))
+    stored, suffix = (f"{{{of_words}}}", f".v{count}") if count > 1 else (of_words, "")
     nvvm.inline_ptx(
         [],
         operands,
         [],
-        f"st.async.shared::cluster.mbarrier::complete_tx::bytes.v{count}.b32 [{{$r0}}], {{{of_words}}}, [{{$r1}}];",
+        f"st.async.shared::cluster.mbarrier::complete_tx::bytes{suffix}.b32 [{{$r0}}], {stored}, [{{$r1}}];",
         memory_clobber=True,
     )

@@ -12,7 +12,7 @@ from stepladder.extension.lib import epilogue, memory
 from stepladder.extension.lib.arithmetic import add, apply, equal, index, less_than
 from stepladder.extension.lib.control_flow import create_if_below
 from stepladder.extension.lib.elementwise import Elementwise, Position
-from stepladder.extension.lib.split_k_workspace import WIDTH, Workspace
+from stepladder.extension.lib.split_k_workspace import Workspace
 from stepladder.mlir.bindings import arith, ir, scf, vector
 
 # What operands have at the place of a vector, by arguments of the elementwise op's body.
@@ -29,13 +29,15 @@ def _sum(values: list[ir.Value]) -> ir.Value:
 
 def _rounded(total: ir.Value, c_tile: ir.Value) -> ir.Value:
     """Returns a vector rounded to C's type."""
-    rounded = ir.VectorType.get([WIDTH], ir.MemRefType(c_tile.type).element_type)
+    rounded = ir.VectorType.get(ir.VectorType(total.type).shape, ir.MemRefType(c_tile.type).element_type)
     return total if total.type == rounded else arith.truncf(rounded, total)
 
 
 def _slice(total: ir.Value, first: int, length: int) -> ir.Value:
     """Returns adjacent elements of a vector."""
-    return total if length == WIDTH else vector.shuffle(total, total, list(range(first, first + length)))
+    if length == ir.VectorType(total.type).shape[0]:
+        return total
+    return vector.shuffle(total, total, list(range(first, first + length)))
 
 
 def _columns(position: Position, width: int) -> Iterator[ir.Value]:
@@ -212,7 +214,7 @@ class Reduction:
             number: of the vector in the tile, or a larger one.
         """
         runs = self.workspace.runs(epilogue.inside(number, index(self.workspace.vectors), 1))
-        width = WIDTH // len(runs)
+        width = self.workspace.width // len(runs)
         rows = {row: epilogue.inside(row, self.rows, 1) for row, _ in runs}
         return [self.writes.load(Position(rows[row], column), width, self.columns) for row, column in runs]
 
@@ -255,7 +257,7 @@ class Reduction:
             runs, loaded: as for `create`.
             rows: of the tile inside C, where others are left out; None for none.
         """
-        length = WIDTH // len(runs)
+        length = self.workspace.width // len(runs)
         for run, (row, column) in enumerate(runs):
             part, known = _slice(total, run * length, length), loaded[run] if loaded else None
             with create_if_below(row, rows):

@@ -1,7 +1,7 @@
 """Split-K workspaces: where the blocks of a tile exchange their partial accumulators, and how they synchronize.
 
 The classes have one interface, `Workspace`. `store` writes the block's accumulator, and `arrive_and_wait` waits until
-all splits have. Each thread then reduces some of the `vectors` of the tile, of WIDTH elements each: `runs` locates a
+all splits have. Each thread then reduces some of the `vectors` of the tile, of `width` elements each: `runs` locates a
 vector in the tile, `load` returns it from each split. `release` ends the use of the workspace.
 
 Of a transposed C, a workspace in shared memory holds the transposed tile: the vectors are parts of rows of C.
@@ -16,6 +16,7 @@ from stepladder.extension.lib import fragment_order, launches, register_order, s
 from stepladder.extension.lib.arithmetic import apply, equal, index, integer, times
 from stepladder.extension.lib.control_flow import body_of, create_if
 from stepladder.extension.lib.dialect import Refusal, Rewriter
+from stepladder.extension.lib.epilogue import PAIR
 from stepladder.extension.lib.memory import create_global, load_vector, subview, transpose, vector_alignment
 from stepladder.extension.lib.tile_grid import (
     PORTABLE_CLUSTER_SIZE,
@@ -52,6 +53,7 @@ class Workspace(Protocol):
         share: how many of them a block reduces, those of adjacent rows, or less if it is the last; 0 where blocks take
             vectors in turn; known after `store`.
         transposed: whether vectors are parts of columns of the tile, and rows and columns in `runs` exchanged.
+        width: elements of a vector; known after `store`.
     """
 
     launch: ir.Operation
@@ -60,6 +62,7 @@ class Workspace(Protocol):
     vectors: int
     share: int
     transposed: bool
+    width: int
 
     def store(self, accumulator: ir.Value) -> None:
         """Writes the block's accumulator tile to the workspace.
@@ -119,7 +122,7 @@ class ClusterWorkspace:
             raise Refusal(launch, f"a cluster of {splits} blocks: more than {PORTABLE_CLUSTER_SIZE} are not portable")
         if launches.launch_sizes(launch, launches.CLUSTER)[0] > 1:
             raise Refusal(launch, "its blocks form clusters, and a split-K workspace in shared memory needs its own")
-        self.splits, self.transposed = splits, transposed
+        self.splits, self.transposed, self.width = splits, transposed, WIDTH
         width, height, batch = launches.launch_sizes(launch, launches.GRID)
         x, y = block_ids(launch)
         launches.set_launch_sizes(launch, launches.GRID, [width * splits, height, batch])
@@ -177,7 +180,7 @@ class ClusterWorkspace:
         """
         element = ir.MemRefType(self._tile.type).element_type
         offset = arith.index_cast(ir.IntegerType.get_signless(64), self._place(vector))
-        pointer, type_ = ir.Type.parse(_SHARED_OF_CLUSTER), ir.VectorType.get([WIDTH], element)
+        pointer, type_ = ir.Type.parse(_SHARED_OF_CLUSTER), ir.VectorType.get([self.width], element)
         values: list[ir.Value] = []
         for tile in self._tiles:
             address = llvm.getelementptr(pointer, tile, [offset], [_DYNAMIC], element, None)
@@ -230,21 +233,24 @@ class RegisterWorkspace(ClusterWorkspace):
         type_ = ir.MemRefType(accumulator.type)
         rows, columns = type_.shape
         self._shape = rows, columns
-        slots = register_order.slots_of(rows, columns, self._thread_count)
+        # Pairs alone, where blocks then reduce more evenly.
+        pairs = register_order.slots_of(rows, columns, self._thread_count, PAIR)
+        self.width = min(WIDTH, PAIR, key=lambda width: -(-pairs * PAIR // width // self.splits) * width)
+        slots = pairs * PAIR // self.width
         self.vectors, self.share = slots * self._thread_count, -(-slots // self.splits) * self._thread_count
-        self._allocate([slots, self._thread_count * WIDTH], type_)
-        register_order.store_tile(accumulator, self._tile, self._thread_count)
+        self._allocate([slots, self._thread_count * self.width], type_)
+        register_order.store_tile(accumulator, self._tile, self._thread_count, self.width)
 
     def runs(self, vector: ir.Value) -> Sequence[tuple[ir.Value, ir.Value]]:
-        """Returns the rows and the columns of a vector's two pairs.
+        """Returns the rows and the columns of a vector's pairs.
 
         Args:
             vector: number of the vector in the tile, an index.
         """
-        return register_order.runs_of(vector, self._shape, self._thread_count)
+        return register_order.runs_of(vector, self._shape, self._thread_count, self.width)
 
     def _place(self, vector: ir.Value) -> ir.Value:
-        return times(vector, WIDTH)
+        return times(vector, self.width)
 
 
 def _cluster_barrier() -> None:
@@ -266,7 +272,7 @@ class GlobalWorkspace:
         transposed: whether C is transposed, which makes no difference here.
     """
 
-    transposed, share = False, 0
+    transposed, share, width = False, 0, WIDTH
 
     def __init__(
         self, launch: ir.Operation, splits: int, thread_count: int, rewriter: Rewriter, transposed: bool

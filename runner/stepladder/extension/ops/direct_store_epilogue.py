@@ -112,15 +112,16 @@ def _store_in_fragment_order(found: Epilogue) -> None:
         memory.store_vector(both, vectors, arith.addi(first, index(distance)), index(0))
 
 
-def _store_in_register_order(found: Epilogue) -> None:
-    """Writes a tile in register order."""
+def _store_in_register_order(found: Epilogue, width: int) -> None:
+    """Writes a tile in register order, in vectors of so many elements."""
     rows, columns = found.shape
     memory_of_tile = defining_op(found.consumer.operands[1]).operands[0]
     fragment = found.fragment()
-    column = register_order.column_of_thread()
-    for slot, (block, matrix) in enumerate(register_order.vectors_of_thread(columns, rows // MMA_ROWS)):
-        both = vector.shuffle(fragment.pair(block, matrix, 0), fragment.pair(block, matrix, 1), [0, 1, 2, 3])
-        memory.store_vector(both, memory_of_tile, index(slot), column)
+    column = register_order.column_of_thread(width)
+    for slot, positions in enumerate(register_order.vectors_of_thread(columns, rows // MMA_ROWS, width)):
+        first, *others = [fragment.pair(*position) for position in positions]
+        held = vector.shuffle(first, *others, list(range(width))) if others else first
+        memory.store_vector(held, memory_of_tile, index(slot), column)
 
 
 @transform_op(DirectStoreEpilogue)
@@ -129,8 +130,11 @@ def direct_store_epilogue(payload: ir.Operation, op: DirectStoreEpilogue, rewrit
     for found in epilogue.find_epilogues(launches.find_launch(payload)):
         with ir.InsertionPoint(found.consumer), found.consumer.location:
             if found.consumer.name == "linalg.transpose":
-                in_registers = register_order.is_order_of(found.consumer)
-                (_store_in_register_order if in_registers else _store_in_fragment_order)(found)
+                width = register_order.width_of(found.consumer)
+                if width:
+                    _store_in_register_order(found, width)
+                else:
+                    _store_in_fragment_order(found)
             else:
                 # Before the stores: a reduction may read the previous value of C.
                 warpgroup_reductions.reduce_accumulators(payload, found)
