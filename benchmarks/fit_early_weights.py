@@ -45,9 +45,9 @@ _WEIGHTS, _OTHER, _MOST_ERROR = ((1.1, 3.0), (1.35, 1.0)), 0.15, 0.3
 _NUMBERS = ("block_m", "block_n", "block_k", "split_k", "stages", "persistent_blocks", "min_blocks_per_sm")
 _DEFAULTS = {"min_blocks_per_sm": 1}
 # For the shared memory of a block: rows of an instruction; bytes of an element of A and B, and of a sum; elements that
-# pad a row of sums; bytes of its mbarriers, and those that the system reserves, each.
+# pad a row of sums; sums of a pair of each thread; bytes of its mbarriers, and those that the system reserves, each.
 _TILE = ("block_m", "block_n", "block_k", "stages", "split_k")
-_ROWS, _ELEMENT_BYTES, _SUM_BYTES, _PADDING, _RESERVED = 64, 2, 4, 4, 1024
+_ROWS, _ELEMENT_BYTES, _SUM_BYTES, _PADDING, _PAIRS, _RESERVED = 64, 2, 4, 4, 256, 1024
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,8 @@ def _is_candidate(kernel: Kernel) -> bool:
     if split == 1 and blocks == 1 and m > _ROWS and m % _ROWS == 0:
         return False
     rows, sums = -(-m // _ROWS) * _ROWS, -(-n // split) * split
-    workspace = sums * (rows + _PADDING) * _SUM_BYTES if split > 1 else 0
+    pairs = -(-(rows * n // _PAIRS) // split) * split * _PAIRS
+    workspace = max(sums * (rows + _PADDING), pairs) * _SUM_BYTES if split > 1 else 0
     block = stages * (rows + n) * k * _ELEMENT_BYTES + workspace + 2 * _RESERVED
     return blocks == 1 or blocks * block <= gpus.load(CARD).shared_bytes
 
