@@ -175,8 +175,9 @@ def _is_candidate(kernel: Kernel) -> bool:
     if split == 1 and blocks == 1 and m > _ROWS and m % _ROWS == 0:
         return False
     rows, sums = -(-m // _ROWS) * _ROWS, -(-n // split) * split
-    pairs = -(-(rows * n // _PAIRS) // split) * split * _PAIRS
-    workspace = max(sums * (rows + _PADDING), pairs) * _SUM_BYTES if split > 1 else 0
+    pairs = rows * n // _PAIRS
+    sent = (1 if pairs <= split else -(-pairs // 2 // split) * 2) * split * _PAIRS
+    workspace = max(sums * (rows + _PADDING), sent) * _SUM_BYTES if split > 1 else 0
     block = stages * (rows + n) * k * _ELEMENT_BYTES + workspace + 2 * _RESERVED
     return blocks == 1 or blocks * block <= gpus.load(CARD).shared_bytes
 

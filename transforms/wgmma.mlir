@@ -97,8 +97,8 @@ module attributes {transform.with_named_sequence} {
 
         // The split-K workspace: in shared memory one accumulator, its rows padded by 32 bytes against bank conflicts,
         // those of a transposed one by 16, as many for each split; in global memory one for each tile and split. Where
-        // blocks send sums, it has as many pairs of sums of each thread for each split instead. Which form it has is
-        // known with the other knobs: there is room for both.
+        // blocks send sums, it has as many fours of sums of each thread for each split instead, or a pair if there are no
+        // more. Which form it has is known with the other knobs: there is room for both.
         sends_sums = "streams_weights and split_k > 1 and split_k_workspace == 'cluster'",
         turned_rows = "(block_n + split_k - 1) // split_k * split_k",
         straight_rows = "(staged_m + split_k - 1) // split_k * split_k",
@@ -106,8 +106,9 @@ module attributes {transform.with_named_sequence} {
         straight_bytes = "straight_rows * (block_n * acc_bits // 8 + 32)",
         padded_bytes = "turned_bytes if c_layout == 'column' else straight_bytes",
         pairs = "staged_m * block_n // (consumers * 256)",
-        pairs_bytes = "(pairs + split_k - 1) // split_k * split_k * consumers * 256 * acc_bits // 8",
-        workspace_tile_bytes = "pairs_bytes if pairs_bytes > padded_bytes else padded_bytes",
+        pairs_of_split = "1 if pairs <= split_k else (pairs // 2 + split_k - 1) // split_k * 2",
+        sent_bytes = "pairs_of_split * split_k * consumers * 256 * acc_bits // 8",
+        workspace_tile_bytes = "sent_bytes if sent_bytes > padded_bytes else padded_bytes",
         cluster_workspace_bytes = "workspace_tile_bytes if split_k > 1 and split_k_workspace == 'cluster' else 0",
         tiles = "batch * ((m + block_m - 1) // block_m) * ((n + block_n - 1) // block_n)",
         global_workspace_bytes = "tiles * split_k * staged_m * block_n * acc_bits // 8",

@@ -10,6 +10,8 @@
 // RUN:   | FileCheck %s --check-prefix=CLUSTERS
 // RUN: sed -n '/^\/\/ C is transposed/,/^}/p' %s | %{opt} - --set split_k=3 --set early_weights=true \
 // RUN:   | FileCheck %s --check-prefix=REGISTERS
+// RUN: sed -n '/^\/\/ C is transposed/,/^}/p' %s | %{opt} - --set split_k=8 --set early_weights=true \
+// RUN:   | FileCheck %s --check-prefix=PAIRS
 // RUN: %{accepted} | %{opt} - | FileCheck %s --check-prefix=ONE
 // RUN: %refused 2 %{opt} %s --set split_k=10 | FileCheck %s --check-prefix=LARGE
 
@@ -190,43 +192,47 @@ func.func @accumulate(%a: memref<64x64xf16, #space>, %b: memref<64x32xf16, #spac
 // CHECK-NOT: {{memref|vector}}.store
 // CHECK: // -----
 
-// Where blocks send sums, the tile is in register order, eight slots of a pair for each of 128 threads. Of each thread's
-// slots, two blocks reduce three, and the last one two.
-// REGISTERS-DAG: #[[place:.+]] = affine_map<()[s0, s1] -> (s0 * 768 + s1 * 2)>
+// Where blocks send sums, the tile is in register order: four slots of 16 bytes for each of 128 threads. Of each thread's
+// slots, two blocks reduce two, and the last one none.
+// REGISTERS-DAG: #[[place:.+]] = affine_map<()[s0, s1] -> (s0 * 1024 + s1 * 4)>
 // REGISTERS-LABEL: func.func @transposed(
-// REGISTERS: [[parts:%.+]] = memref.alloc() {split_k_workspace} : memref<8x256xf32, #gpu.address_space<workgroup>>
+// REGISTERS: [[parts:%.+]] = memref.alloc() {split_k_workspace} : memref<4x512xf32, #gpu.address_space<workgroup>>
 // REGISTERS: [[held:%.+]] = memref.expand_shape {{.*}} output_shape [1, 1, 4, 2, 8, 4, 4, 2]
-// REGISTERS-NEXT: [[slots:%.+]] = memref.expand_shape [[parts]] {{.*}} output_shape [1, 4, 2, 1, 4, 8, 4, 2]
-// REGISTERS-NEXT: linalg.transpose ins([[held]] : {{.*}}) outs([[slots]] : {{.*}}) permutation = [1, 5, 3, 0, 2, 4, 6, 7]
+// REGISTERS-NEXT: [[slots:%.+]] = memref.expand_shape [[parts]] {{.*}} output_shape [1, 4, 1, 4, 8, 4, 2, 2]
+// REGISTERS-NEXT: linalg.transpose ins([[held]] : {{.*}}) outs([[slots]] : {{.*}}) permutation = [1, 5, 0, 2, 4, 6, 3, 7]
 // REGISTERS: [[C:%.+]] = memref.subview %C[%{{.*}}, %{{.*}}] [32, 64] [1, 1]
 // Where a thread's places are in C is computed before the blocks wait.
 // REGISTERS: [[own:%.+]] = arith.addi %thread_id_x, %c128
-// REGISTERS-NEXT: [[third:%.+]] = arith.addi %thread_id_x, %c256
 // REGISTERS-NEXT: [[i:%.+]] = affine.apply #{{.*}}()[[[part:%.+]], %thread_id_x]
 // REGISTERS-NEXT: [[j:%.+]] = affine.apply #{{.*}}()[[[part]], %thread_id_x]
-// REGISTERS-COUNT-2: affine.apply #{{.*}}()[[[part]], [[own]]]
-// REGISTERS-COUNT-2: affine.apply #{{.*}}()[[[part]], [[third]]]
+// REGISTERS-NEXT: [[below:%.+]] = affine.apply #{{.*}}()[[[part]], %thread_id_x]
+// REGISTERS-COUNT-3: affine.apply #{{.*}}()[[[part]], [[own]]]
 // REGISTERS-NEXT: nvvm.cluster.arrive
 // REGISTERS-NEXT: nvvm.cluster.wait
-// REGISTERS: [[three:%.+]] = arith.cmpi ult, [[part]], %c2
-// REGISTERS-NEXT: [[two:%.+]] = arith.cmpi eq, [[part]], %c2
-// REGISTERS-NEXT: scf.if [[three]] {
+// REGISTERS: [[some:%.+]] = arith.cmpi ult, [[part]], %c2
+// REGISTERS-NEXT: scf.if [[some]] {
 // REGISTERS-NEXT: affine.apply #[[place]]()[[[part]], %thread_id_x]
 // REGISTERS-COUNT-3: llvm.load
 // REGISTERS: affine.apply #[[place]]()[[[part]], [[own]]]
 // REGISTERS-COUNT-3: llvm.load
-// REGISTERS: affine.apply #[[place]]()[[[part]], [[third]]]
-// REGISTERS-COUNT-3: llvm.load
 // REGISTERS: memref.store %{{.*}}, [[C]]{{\[}}[[i]], [[j]]]
-// REGISTERS-NEXT: [[next:%.+]] = arith.addi [[i]], %c1
-// REGISTERS: memref.store %{{.*}}, [[C]]{{\[}}[[next]], [[j]]]
-// REGISTERS-COUNT-4: memref.store
-// REGISTERS-NEXT: }
-// REGISTERS-NEXT: scf.if [[two]] {
-// REGISTERS-COUNT-6: llvm.load
+// REGISTERS: memref.store %{{.*}}, [[C]]{{\[}}[[next:%.+]], [[j]]]
+// REGISTERS: memref.store %{{.*}}, [[C]]{{\[}}[[i]], [[below]]]
+// REGISTERS: memref.store %{{.*}}, [[C]]{{\[}}[[next]], [[below]]]
 // REGISTERS-COUNT-4: memref.store
 // REGISTERS-NEXT: }
 // REGISTERS-NOT: {{scf.if|memref.store|vector.store}}
+
+// With no more pairs than blocks, each block reduces one of each thread.
+// PAIRS-LABEL: func.func @transposed(
+// PAIRS: [[parts:%.+]] = memref.alloc() {split_k_workspace} : memref<8x256xf32, #gpu.address_space<workgroup>>
+// PAIRS: memref.expand_shape [[parts]] {{.*}} output_shape [1, 4, 2, 1, 4, 8, 4, 2]
+// PAIRS-NEXT: linalg.transpose {{.*}} permutation = [1, 5, 3, 0, 2, 4, 6, 7]
+// PAIRS: nvvm.cluster.wait
+// PAIRS-NOT: {{scf.if|arith.cmpi}}
+// PAIRS-COUNT-8: llvm.load {{.*}} {alignment = 8 : i64} : !llvm.ptr<7> -> vector<2xf32>
+// PAIRS-COUNT-2: memref.store
+// PAIRS-NOT: memref.store
 
 // MEMORY-LABEL: func.func @transposed(
 // MEMORY-COUNT-4: memref.store

@@ -233,9 +233,9 @@ class RegisterWorkspace(ClusterWorkspace):
         type_ = ir.MemRefType(accumulator.type)
         rows, columns = type_.shape
         self._shape = rows, columns
-        # Pairs alone, where blocks then reduce more evenly.
         pairs = register_order.slots_of(rows, columns, self._thread_count, PAIR)
-        self.width = min(WIDTH, PAIR, key=lambda width: -(-pairs * PAIR // width // self.splits) * width)
+        # A pair for each block, where there are no more: every other block would reduce nothing.
+        self.width = PAIR if pairs <= self.splits else WIDTH
         slots = pairs * PAIR // self.width
         self.vectors, self.share = slots * self._thread_count, -(-slots // self.splits) * self._thread_count
         self._allocate([slots, self._thread_count * self.width], type_)
