@@ -28,6 +28,7 @@ import render_orders
 import render_producers
 import render_python
 import render_steps
+import render_sums
 import render_warp
 import render_xetile
 from common import DOCS, ROOT, median, new_parser, result, run, table, where, wrapped
@@ -79,6 +80,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     **render_fusion.REGIONS,
     **render_producers.REGIONS,
     **render_steps.REGIONS,
+    **render_sums.REGIONS,
     **render_hopper.REGIONS,
     **render_hopper_checks.REGIONS,
     **render_python.REGIONS,
