@@ -9,12 +9,14 @@ from stepladder.payload import (
     branches,
     counted_loops,
     gathers,
+    global_constants,
     lowered_ops,
     parallel_loops,
     placed_numbers,
     returned_buffers,
     shape_folding,
     sliding_windows,
+    subtracted_sums,
     sunk_numbers,
     unrolled_loops,
 )
@@ -42,12 +44,15 @@ def expand(function: ir.Operation) -> None:
     at computed places become their iterations (`payload.unrolled_loops`). Insertions of numbers and paddings by
     computed ones become linalg ops (`payload.placed_numbers`), numbers are computed where they are read
     (`payload.sunk_numbers`), packings and convolutions become views and contractions (`payload.lowered_ops`,
-    `payload.sliding_windows`), and gathers linalg ops (`payload.gathers`). Buffers of the caller that a function writes
-    are not returned (`payload.returned_buffers`).
+    `payload.sliding_windows`), and gathers linalg ops (`payload.gathers`). Reductions that subtract become sums that an
+    elementwise op subtracts (`payload.subtracted_sums`). Buffers of the caller that a function writes
+    are not returned (`payload.returned_buffers`), and constants of the module are those of the function
+    (`payload.global_constants`).
 
     Args:
         function: a function; it is changed where there are such ops.
     """
+    global_constants.inline(function)
     if walk(function, *(f"math.{name}" for name in _BY_UPSTREAM)):
         passmanager.PassManager.parse(f"{function.name}(math-expand-ops{{ops={','.join(_BY_UPSTREAM)}}})").run(function)
     if walk(function, "affine.for"):
@@ -66,6 +71,7 @@ def expand(function: ir.Operation) -> None:
     lowered_ops.lower(function)
     gathers.lower(function)
     sliding_windows.gather(function)
+    subtracted_sums.separate(function)
     for op in walk(function, "math.trunc"):
         _expand_truncation(op)
     for op in walk(function, "math.isfinite", "math.isinf", "math.isnan", "math.isnormal"):
