@@ -18,7 +18,7 @@ from stepladder.payload import (
     returned_buffers,
     shape_folding,
     sliding_windows,
-    subtracted_sums,
+    subtracted_products,
     sunk_numbers,
     unrolled_loops,
 )
@@ -47,10 +47,10 @@ def expand(function: ir.Operation) -> None:
     (`payload.unrolled_loops`). Insertions of numbers and paddings by computed ones become linalg ops
     (`payload.placed_numbers`), numbers are computed where they are read (`payload.sunk_numbers`), packings and
     convolutions become views and contractions (`payload.lowered_ops`, `payload.sliding_windows`), and gathers linalg
-    ops (`payload.gathers`). Reductions that subtract become sums that an elementwise op subtracts
-    (`payload.subtracted_sums`), and products of truth values those of integers (`payload.boolean_products`). Buffers of
-    the caller that a function writes are not returned (`payload.returned_buffers`), and constants of the module are
-    those of the function (`payload.global_constants`).
+    ops (`payload.gathers`). Contractions that subtract become sums that an elementwise op subtracts
+    (`payload.subtracted_products`), and products of truth values those of integers (`payload.boolean_products`).
+    Buffers of the caller that a function writes are not returned (`payload.returned_buffers`), and constants of the
+    module are those of the function (`payload.global_constants`).
 
     Args:
         function: a function; it is changed where there are such ops.
@@ -74,7 +74,7 @@ def expand(function: ir.Operation) -> None:
     lowered_ops.lower(function)
     gathers.lower(function)
     sliding_windows.gather(function)
-    subtracted_sums.separate(function)
+    subtracted_products.separate(function)
     boolean_products.count(function)
     bit_counts.lower(function)
     for op in walk(function, "math.trunc"):

@@ -1,4 +1,4 @@
-"""Sums that a reduction subtracts from its output: a reduction from zeros, and a difference of elements behind it."""
+"""Contractions that subtract products from their output: one that adds them to zeros, and a difference behind it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from stepladder.mlir.traverse import producer, walk
 
 # The op that adds, by the one that subtracts.
 _ADDITIONS = {"arith.subf": "arith.addf", "arith.subi": "arith.addi"}
+_PRODUCTS = ("arith.mulf", "arith.muli")
 
 
 def separate(function: ir.Operation) -> None:
-    """Replaces C - AB by AB from zeros and C less that, which an epilogue subtracts; so with other reductions.
+    """Replaces C - AB by AB from zeros and C less that, which an epilogue computes.
 
     Args:
         function: a function on static tensors or buffers; it is changed where a `linalg.generic` subtracts.
@@ -23,13 +24,16 @@ def separate(function: ir.Operation) -> None:
 
 
 def _subtraction(op: ir.Operation) -> ir.Operation | None:
-    """Returns the op by which a reduction subtracts from its one output; None for another linalg op."""
+    """Returns the op by which a contraction subtracts from its one output; None for another linalg op."""
     body = op.regions[0].blocks[0]
     end = body.operations[len(body.operations) - 1].operation
     if "reduction" not in str(op.attributes["iterator_types"]) or len(end.operands) != 1:
         return None
     so_far, last = body.arguments[len(body.arguments) - 1], producer(end.operands[0])
     if last is None or last.name not in _ADDITIONS or last.block != body:
+        return None
+    product = producer(last.operands[1])
+    if product is None or product.name not in _PRODUCTS or product.block != body:
         return None
     is_static = ir.ShapedType(op.operands[len(op.operands) - 1].type).has_static_shape
     return last if last.operands[0] == so_far and len(list(so_far.uses)) == 1 and is_static else None
