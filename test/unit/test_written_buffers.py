@@ -73,6 +73,28 @@ def test_constants_of_the_module() -> None:
     assert caught.value.location and caught.value.location.endswith(":10")
 
 
+@pytest.mark.parametrize("pipeline", ["wgmma", "mma_sync", "wmma"])
+def test_an_elementwise_op_in_place_before_another(pipeline: str) -> None:
+    """Fusion leaves one op with the results of both, of which the kernel stores the second."""
+    maps = 'indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]'
+    text = f"""func.func @f(%a: {A}, %b: {B}, %c: {C}) {{
+  %zero = arith.constant 0.0 : f32
+  %t = memref.alloc() : {C}
+  linalg.fill ins(%zero : f32) outs(%t : {C})
+  linalg.matmul ins(%a, %b : {A}, {B}) outs(%t : {C})
+  linalg.generic {{{maps}}} outs(%t : {C}) {{
+  ^bb0(%x: f32):
+    %y = arith.maximumf %x, %zero : f32
+    linalg.yield %y : f32
+  }}
+  linalg.add ins(%t, %t : {C}, {C}) outs(%c : {C})
+  return
+}}"""
+    target = "sm_90a" if pipeline == "wgmma" else "sm_80"
+    kernel = stepladder.compile(text, pipeline=pipeline, target=target, device="emulator")
+    np.testing.assert_array_equal(kernel(X, Y, Z.copy()), 2 * np.maximum(XY, 0))
+
+
 @pytest.mark.parametrize("types", ["f16, f32", "i8, i32"])
 @pytest.mark.parametrize("form", ["tensor", "memref"])
 def test_products_that_are_subtracted(form: str, types: str) -> None:
