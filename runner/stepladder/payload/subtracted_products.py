@@ -55,10 +55,13 @@ def _separate(op: ir.Operation, subtraction: ir.Operation) -> None:
     subtraction.results[0].replace_all_uses_with(total.results[0])
     with ir.InsertionPoint.after(op), op.location:
         identity = ir.AffineMap.get_identity(type_.rank)
-        given = [sums] if is_buffer else [output, op.results[0]]
+        start = producer(output)
+        # The one number that a tensor repeats, or None; a buffer is read as the output.
+        number = start.operands[0] if start is not None and start.name == "linalg.fill" else None
+        given = [sums if is_buffer else op.results[0], *([] if is_buffer or number is not None else [output])]
         difference, body = create_generic(given, [empty], [identity] * (len(given) + 1))
-        # A buffer is its own first operand.
-        left, right = list(body.arguments)[::-1] if is_buffer else list(body.arguments)[:2]
+        right, held, *_ = body.arguments
+        left = held if number is None else number
         with ir.InsertionPoint(body):
             made = ir.Operation.create(subtraction.name, results=[type_.element_type], operands=[left, right])
             ir.Operation.create("linalg.yield", operands=made.results)
