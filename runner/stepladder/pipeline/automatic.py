@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from stepladder.pipeline.knobs import UnknownKnobError
+from stepladder.pipeline.requirements import RequirementError
 from stepladder.runtime.errors import BAD_INPUT, FAILED, StepladderError
 
 AUTO = "auto"
@@ -61,7 +62,8 @@ def first_of(pipelines: tuple[str, ...], compile_by: Callable[[str], _T]) -> _T:
     first = refusals[0][1]
     if len({(error.message, error.location) for _, error in refusals}) == 1:
         raise first
-    raise StepladderError(
+    is_required = all(isinstance(error, RequirementError) for _, error in refusals)
+    raise (RequirementError if is_required else StepladderError)(
         "no pipeline compiles this payload",
         location=first.location,
         notes=[f"{pipeline}: {error.message}" for pipeline, error in refusals],
