@@ -124,6 +124,31 @@ def test_products_that_are_subtracted(form: str, types: str) -> None:
     np.testing.assert_array_equal(got, z - XY.astype(dtypes[1]))
 
 
+@pytest.mark.parametrize("start", ["%c", "%part"])
+def test_ops_of_a_function_that_read_their_output(start: str) -> None:
+    """C less a product, which a second matmul reads: C is an argument, or a part of one."""
+    a, b, c, whole, w = (f"tensor<{each}>" for each in ("16x24xf16", "24x32xf16", "16x32xf32", "20x32xf32", "32x8xf32"))
+    text = f"""func.func @f(%a: {a}, %b: {b}, %c: {c}, %whole: {whole}, %w: {w}) -> ({c}, tensor<16x8xf32>) {{
+  %zeros = arith.constant dense<0.0> : {c}
+  %p = linalg.matmul ins(%a, %b : {a}, {b}) outs(%zeros : {c}) -> {c}
+  %part = tensor.extract_slice %whole[3, 0] [16, 32] [1, 1] : {whole} to {c}
+  %q = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}} ins(%p : {c}) outs({start} : {c}) {{
+  ^bb0(%x: f32, %so_far: f32):
+    %y = arith.subf %so_far, %x : f32
+    linalg.yield %y : f32
+  }} -> {c}
+  %none = arith.constant dense<0.0> : tensor<16x8xf32>
+  %r = linalg.matmul ins(%q, %w : {c}, {w}) outs(%none : tensor<16x8xf32>) -> tensor<16x8xf32>
+  return %q, %r : {c}, tensor<16x8xf32>
+}}"""
+    larger, weight = small(20, 32, dtype=np.float32), small(32, 8, dtype=np.float32)
+    first, second = compiled(text)(X, Y, Z, larger, weight)
+    wanted = (Z if start == "%c" else larger[3:19]) - XY
+    np.testing.assert_array_equal(first, wanted)
+    np.testing.assert_array_equal(second, wanted @ weight)
+
+
 def test_products_of_truth_values() -> None:
     """A matmul of i1 has `arith.andi` and `arith.ori` in its body."""
     a, b, c = (f"tensor<{extents}xi1>" for extents in ("16x24", "24x32", "16x32"))
