@@ -55,10 +55,10 @@ class _Bits:
     def number(self, value: int) -> ir.Value:
         """Creates a constant."""
         half = 1 << (self.width - 1)
-        value = ir.IntegerAttr.get(self.element, (value + half) % (2 * half) - half)
+        number: ir.Attribute = ir.IntegerAttr.get(self.element, (value + half) % (2 * half) - half)
         if isinstance(self.type, ir.ShapedType):
-            value = ir.DenseElementsAttr.get_splat(self.type, value)
-        return ir.Operation.create("arith.constant", results=[self.type], attributes={"value": value}).results[0]
+            number = ir.DenseElementsAttr.get_splat(self.type, number)
+        return ir.Operation.create("arith.constant", results=[self.type], attributes={"value": number}).results[0]
 
     def inverted(self, x: ir.Value) -> ir.Value:
         """Inverts all bits."""

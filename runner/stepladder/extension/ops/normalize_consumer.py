@@ -152,7 +152,7 @@ class _Inliner:
             maps = [_composed(ir.AffineMapAttr(item).value, map_) for item in op.attributes["indexing_maps"]]
             self._inlined[key] = _Inlined(
                 op,
-                list(op.results).index(value),
+                ir.OpResult(value).result_number,
                 {
                     argument.arg_number: self.read(operand, operand_map)
                     for argument, operand, operand_map in zip(op.regions[0].blocks[0].arguments, op.operands, maps)
