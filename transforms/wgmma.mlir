@@ -97,8 +97,8 @@ module attributes {transform.with_named_sequence} {
 
         // The split-K workspace: in shared memory one accumulator, its rows padded by 32 bytes against bank conflicts,
         // those of a transposed one by 16, as many for each split; in global memory one for each tile and split. Where
-        // blocks send sums, it has as many fours of sums of each thread for each split instead, or a pair if there are no
-        // more. Which form it has is known with the other knobs: there is room for both.
+        // blocks send sums, it has as many fours of sums of each thread for each split instead, or a pair if there are
+        // no more. Which form it has is known with the other knobs: there is room for both.
         sends_sums = "streams_weights and split_k > 1 and split_k_workspace == 'cluster'",
         turned_rows = "(block_n + split_k - 1) // split_k * split_k",
         straight_rows = "(staged_m + split_k - 1) // split_k * split_k",
