@@ -183,18 +183,21 @@ def build(forms: Sequence[Form], folder: Path) -> None:
     (folder / _REFUSED).write_text(json.dumps(refused, indent=1) + "\n")
 
 
-def measure(device: Device, form: Form, paths: dict[str, Path], rounds: int, mode: Mode = BURST) -> dict[str, Any]:
+def measure(
+    device: Device, form: Form, paths: dict[str, Path], rounds: int, mode: Mode = BURST
+) -> tuple[dict[str, Any], dict[str, float]]:
     """Checks and times the kernels of a problem.
 
     Args:
         device: the GPU.
         form: the problem.
-        paths: of its bundles: `own`, and `before` where another version's is measured too.
+        paths: of its bundles, by name.
         rounds: of the measurement.
         mode: length of each run and of the pause before it.
 
     Returns:
-        The entry of the result.
+        What the result says of the problem and its library calls, and the speed of each kernel as a ratio to the
+        fastest of those.
 
     Raises:
         StepladderError: the numbers are wrong.
@@ -230,14 +233,13 @@ def measure(device: Device, form: Form, paths: dict[str, Path], rounds: int, mod
     ratios = {name: entry["ratio_spread"]["median"] for name, entry in measured["kernels"].items()}
     own = {name: ratios.pop(name) for name in paths}
     best = max(1.0, *ratios.values(), 0.0)
-    return asdict(form) | {
+    entry = asdict(form) | {
         "baseline": contestants[0].name,
+        "baseline_tflops": measured["baseline"]["tflops_spread"]["median"],
         "difference": difference,
-        "tflops": measured["kernels"]["own"]["tflops_spread"]["median"],
         "libraries": ratios,
-        "ratio": own["own"] / best,
-        **({"ratio_before": own["before"] / best} if "before" in own else {}),
     }
+    return entry, {name: ratio / best for name, ratio in own.items()}
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -294,8 +296,11 @@ def run_forms(forms: Sequence[Form], args: argparse.Namespace, head: dict[str, A
                 if form.name not in refused:
                     folders = {"own": folder} | ({"before": args.before} if args.before else {})
                     paths = {name: folder / str(number) for name, folder in folders.items()}
-                    result["problems"].append(measure(device, form, paths, args.rounds, mode))
-                    print(f"{form.kind} {form.name}: {result['problems'][-1]['ratio']:.3f}", flush=True)
+                    entry, ratios = measure(device, form, paths, args.rounds, mode)
+                    tflops = ratios["own"] * entry["baseline_tflops"] * max(1.0, *entry["libraries"].values(), 0.0)
+                    before = {"ratio_before": ratios["before"]} if args.before else {}
+                    result["problems"].append(entry | {"tflops": tflops, "ratio": ratios["own"]} | before)
+                    print(f"{form.kind} {form.name}: {ratios['own']:.3f}", flush=True)
                     write_result(args.result, result)
 
 

@@ -68,7 +68,14 @@ class Form:
         return tuple(self.sizes[letter] for letter in dimensions)
 
 
-def _sized(rng: random.Random, kind: str, spec: str, most: int, epilogue: str = "") -> Form:
+def sized(rng: random.Random, kind: str, spec: str, most: int, epilogue: str = "") -> Form:
+    """Returns a form of random sizes.
+
+    Args:
+        rng: of the random numbers.
+        kind, spec, epilogue: as `Form` has them.
+        most: the largest extent of a dimension that has no parts.
+    """
     letters = sorted({letter for letter in spec if letter.isalpha()})
     parts = {"p", "l"} & set(letters)
     sizes = {}
@@ -83,10 +90,10 @@ def _sized(rng: random.Random, kind: str, spec: str, most: int, epilogue: str = 
 
 
 KINDS: dict[str, Callable[[random.Random], Form]] = {
-    "transposed": lambda rng: _sized(rng, "transposed", rng.choice(_TRANSPOSED), MOST),
-    "batched": lambda rng: _sized(rng, "batched", rng.choice(_BATCHED), MOST_OF_BATCH),
-    "fused": lambda rng: _sized(rng, "fused", rng.choice(_FUSED), MOST, rng.choice(list(CASES))),
-    "contraction": lambda rng: _sized(rng, "contraction", rng.choice(_CONTRACTIONS), MOST_OF_BATCH),
+    "transposed": lambda rng: sized(rng, "transposed", rng.choice(_TRANSPOSED), MOST),
+    "batched": lambda rng: sized(rng, "batched", rng.choice(_BATCHED), MOST_OF_BATCH),
+    "fused": lambda rng: sized(rng, "fused", rng.choice(_FUSED), MOST, rng.choice(list(CASES))),
+    "contraction": lambda rng: sized(rng, "contraction", rng.choice(_CONTRACTIONS), MOST_OF_BATCH),
 }
 
 
