@@ -29,7 +29,7 @@ _ROW_ENDS = 6.0
 _PAIR_ELEMENT = 1.2
 # Microseconds of elementwise ops: until operands arrive, of a box of TMA, of an element of a thread, and of one whose
 # operand is a matrix and whose C is transposed. Measured on an H200, of six problems with settings of both
-# orientations.
+# orientations. Without the first where k is split, choices are slower: docs/results/operand_wait.json.
 _OPERANDS, _BOX, _ELEMENT, _TURNED_ELEMENT = 0.5, 0.15, 0.005, 0.015
 # Splits of a tile in global memory for which no block waits longer than for its own.
 _FEW_SPLITS = 12
