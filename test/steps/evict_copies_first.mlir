@@ -10,9 +10,13 @@
 // CHECK-SAME: ([[box]], [[matrix]], [[hint]] : !llvm.ptr<3>, !llvm.ptr<1>, i64)
 // CHECK-NEXT: nvvm.cp.async.commit.group
 // CHECK-NOT: nvvm.cp.async.shared.global
-func.func @matmul(%A: tensor<64x64xf16>, %B: tensor<64x64xf16>, %C: tensor<64x64xf16>) -> tensor<64x64xf16> {
-  %c = linalg.matmul ins(%A, %B : tensor<64x64xf16>, tensor<64x64xf16>) outs(%C : tensor<64x64xf16>) -> tensor<64x64xf16>
-  return %c : tensor<64x64xf16>
+!c = !nvgpu.tensormap.descriptor<tensor = memref<64x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero,
+                                 interleave = none>
+func.func @matmul(%C: memref<64x64xf16>) {
+  %c64 = arith.constant 64 : index
+  %any = memref.cast %C : memref<64x64xf16> to memref<*xf16>
+  %map = nvgpu.tma.create.descriptor %any box[%c64, %c64] {copied_once} : memref<*xf16> -> !c
+  return
 }
 llvm.func @kernel(%matrix: !llvm.ptr<1>, %box: !llvm.ptr<3>) {
   nvvm.cp.async.shared.global %box, %matrix, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
@@ -22,12 +26,26 @@ llvm.func @kernel(%matrix: !llvm.ptr<1>, %box: !llvm.ptr<3>) {
 
 // -----
 
-func.func @matmul(%A: tensor<64x64xf16>, %B: tensor<64x64xf16>, %C: tensor<64x64xf16>) -> tensor<64x64xf16> {
-  %c = linalg.matmul ins(%A, %B : tensor<64x64xf16>, tensor<64x64xf16>) outs(%C : tensor<64x64xf16>) -> tensor<64x64xf16>
-  return %c : tensor<64x64xf16>
+!c = !nvgpu.tensormap.descriptor<tensor = memref<64x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero,
+                                 interleave = none>
+func.func @matmul(%C: memref<64x64xf16>) {
+  %c64 = arith.constant 64 : index
+  %any = memref.cast %C : memref<64x64xf16> to memref<*xf16>
+  %map = nvgpu.tma.create.descriptor %any box[%c64, %c64] {copied_once} : memref<*xf16> -> !c
+  return
 }
 llvm.func @short(%matrix: !llvm.ptr<1>, %box: !llvm.ptr<3>) {
   // expected-error@+1 {{tc.evict_copies_first: expected a copy of 16 bytes}}
   nvvm.cp.async.shared.global %box, %matrix, 8, cache = ca : !llvm.ptr<3>, !llvm.ptr<1>
+  llvm.return
+}
+
+// -----
+
+// Copies of parts of lines, or of a matrix that is read again, stay as they are.
+// CHECK-LABEL: llvm.func @again(
+// CHECK-NEXT: nvvm.cp.async.shared.global
+llvm.func @again(%matrix: !llvm.ptr<1>, %box: !llvm.ptr<3>) {
+  nvvm.cp.async.shared.global %box, %matrix, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
   llvm.return
 }

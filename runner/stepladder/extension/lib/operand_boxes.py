@@ -17,6 +17,7 @@ from stepladder.mlir.traverse import producer
 
 UNIT = 16  # bytes: of a copy, and of what the swizzle permutes
 _ELEMENT_BYTES = (2, 4)
+_LINE = 128  # bytes
 
 
 @dataclass(frozen=True)
@@ -170,6 +171,18 @@ class OperandBoxes:
             row = arith.addi(first_row, index(start))
             source = epilogue.inside(arith.addi(begin, row), rows, 1)
             nvgpu.device_async_copy(box, [row, to], self.matrix, [source, from_], count, bypass_l1=True)
+
+    def reads_lines_once(self, rank: int) -> bool:
+        """Tells whether each line of the L2 cache that copies read is read by one of them: a matmul of a batch may read
+        the same matrix as others.
+
+        Args:
+            rank: of C, with its batch.
+        """
+        whole = ir.MemRefType(memory.viewed(self.matrix).type)
+        (pitch, _), _ = ir.MemRefType(self.matrix.type).get_strides_and_offset()
+        widths = (self.boxes.columns, pitch)
+        return whole.rank == rank and all(width * self.boxes.bytes % _LINE == 0 for width in widths)
 
     def create_wait(self) -> None:
         """Creates the wait for the thread's copies, at the current insertion point."""

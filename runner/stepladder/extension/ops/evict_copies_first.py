@@ -3,15 +3,17 @@
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.tma import EVICT_FIRST
 from stepladder.mlir.bindings import ir, llvm, nvvm
+from stepladder.mlir.tensor_maps import COPIED_ONCE
 from stepladder.mlir.traverse import walk
 
 
 class EvictCopiesFirst(Tc.Operation, name="evict_copies_first"):
     """Gives copies by `cp.async` the cache hint `evict_first`, in inline PTX, as NVVM's op has no operand for it.
 
-    The hint is a 64-bit constant, as for `tc.evict_first`.
+    Whether copies read whole lines, each of them once, is known from the attribute of the op that creates C's descriptor
+    on the host. The hint is a 64-bit constant, as for `tc.evict_first`.
 
-    Operands: a handle to any op with lowered kernels below.
+    Operands: a handle to any op with launches and their lowered kernels below.
     Refuses: a copy of fewer bytes than 16, or of a number that is known at run time.
     """
 
@@ -26,6 +28,8 @@ _TEXT = f"cp.async.cg.shared.global.L2::cache_hint [{{$r0}}], [{{$r1}}], {_BYTES
 @transform_op(EvictCopiesFirst)
 def evict_copies_first(payload: ir.Operation, op: EvictCopiesFirst, rewriter: Rewriter) -> None:
     """Rewrites the copies below `payload`; see the op."""
+    if not any(COPIED_ONCE in maker.attributes for maker in walk(payload, "nvgpu.tma.create.descriptor")):
+        return
     for copy in walk(payload, _COPY):
         size = ir.IntegerAttr(copy.attributes["size"]).value
         if size != _BYTES or len(copy.operands) != 2:
