@@ -10,8 +10,8 @@ from stepladder.mlir.traverse import walk
 class EvictCopiesFirst(Tc.Operation, name="evict_copies_first"):
     """Gives copies by `cp.async` the cache hint `evict_first`, in inline PTX, as NVVM's op has no operand for it.
 
-    Whether copies read whole lines, each of them once, is known from the attribute of the op that creates C's descriptor
-    on the host. The hint is a 64-bit constant, as for `tc.evict_first`.
+    Whether copies read whole lines, each of them once, is known from the attribute of the op that creates the
+    descriptor of C on the host. The hint is a 64-bit constant, as for `tc.evict_first`.
 
     Operands: a handle to any op with launches and their lowered kernels below.
     Refuses: a copy of fewer bytes than 16, or of a number that is known at run time.
