@@ -14,7 +14,6 @@ from stepladder.extension.lib.tma_stores import reduce_add, store_matrices
 from stepladder.extension.lib.warpgroup_ops import MMA_ROWS
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, ir, memref, nvgpu, nvvm
-from stepladder.mlir.tensor_maps import COPIED_ONCE
 from stepladder.mlir.traverse import defining_op
 
 _WAVEFRONT = 128  # bytes, one in each bank
@@ -153,8 +152,7 @@ class BoxStore:
         )
         self.operand = OperandBoxes(self.found, operand, boxes, min(self.stages, self.boxes))
         self.operand.create_copies(loop, _FIRST_BARRIER, self._is_leader)
-        if self.operand.reads_lines_once(self.origin.rank):
-            defining_op(self.descriptor).attributes[COPIED_ONCE] = ir.UnitAttr.get()
+        self.operand.mark(defining_op(self.descriptor), self.origin.rank)
 
     @contextlib.contextmanager
     def _if_in_c(self, number: int) -> Iterator[None]:
