@@ -204,6 +204,30 @@ def power_limited_table() -> str:
     )
 
 
+def epilogue_cycles_table() -> str:
+    """Returns the clocks of staggered kernels, of their boxes of C and behind the last MMA."""
+    measured = result("epilogue_cycles")
+    rows = [
+        {
+            "epilogue": entry["title"],
+            "m = n = k": str(entry["size"]),
+            "us": f"{entry['microseconds']:.1f}",
+            "MHz": str(entry["clock_mhz"]),
+            "clocks of a launch": str(entry["cycles"]),
+            "boxes of the first warpgroup": ", ".join(map(str, entry["boxes"][0])),
+            "of the second one": ", ".join(map(str, entry["boxes"][1])),
+            "first warpgroup ahead by": str(entry["ahead"]),
+            "from the last MMA to the end": str(entry["after_last_mma"]),
+        }
+        for entry in measured["settings"]
+    ]
+    return (
+        table(rows)
+        + "\nKnobs of `compile`, f16, f32 accumulators; marks of `%clock` in the PTX of the kernels, medians over "
+        f"blocks and launches in bursts of 25 ms; boxes of a block's last tile. {where(measured)}.\n"
+    )
+
+
 REGIONS: dict[str, Callable[[], str]] = {
     "fused": fused_table,
     "figures": figures_table,
@@ -212,6 +236,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     "fused tiles": fused_tiles_table,
     "fused tiles stores": lambda: fused_tiles_table("fused_tiles_stores"),
     "fused tiles turns": lambda: fused_tiles_table("fused_tiles_turns"),
+    "epilogue cycles": epilogue_cycles_table,
     "fused tiles 8192": lambda: fused_tiles_table("fused_tiles_8192"),
     "batches": batches_table,
     "batches launches": lambda: batches_table("batches_launches"),

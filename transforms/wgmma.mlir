@@ -355,6 +355,11 @@ module attributes {transform.with_named_sequence} {
     }, {
       transform.include @evict_weights_first failures(propagate) (%nvvm) : (!transform.any_op) -> ()
     }
+    transform.tune.alternatives<"evict_copies_first"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "is_tma and copies_operand"}} {
+    }, {
+      transform.include @evict_copies_first failures(propagate) (%nvvm) : (!transform.any_op) -> ()
+    }
     transform.include @keep_shared_addresses failures(propagate) (%nvvm) : (!transform.any_op) -> ()
     transform.include @lower_to_inline_ptx failures(propagate) (%nvvm) : (!transform.any_op) -> ()
     transform.yield

@@ -127,6 +127,37 @@ def test_a_warpgroup_beyond_c_reads_no_c() -> None:
     check(text, "wgmma", knobs, levels="last")
 
 
+BATCH = """func.func @matmul(%A: tensor<2x64x128xf16>, %B: tensor<2x128x64xf16>, %D: tensor<64x64xf16>)
+    -> tensor<2x64x64xf16> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<2x64x64xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<2x64x64xf32>) -> tensor<2x64x64xf32>
+  %p = linalg.batch_matmul ins(%A, %B : tensor<2x64x128xf16>, tensor<2x128x64xf16>) outs(%z : tensor<2x64x64xf32>)
+      -> tensor<2x64x64xf32>
+  %o = tensor.empty() : tensor<2x64x64xf16>
+  %q = linalg.generic {indexing_maps = [affine_map<(b, i, j) -> (b, i, j)>, affine_map<(b, i, j) -> (i, j)>,
+      affine_map<(b, i, j) -> (b, i, j)>], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%p, %D : tensor<2x64x64xf32>, tensor<64x64xf16>) outs(%o : tensor<2x64x64xf16>) {
+  ^bb0(%x: f32, %d: f16, %out: f16):
+    %w = arith.extf %d : f16 to f32
+    %y = arith.addf %x, %w : f32
+    %r = arith.truncf %y : f32 to f16
+    linalg.yield %r : f16
+  } -> tensor<2x64x64xf16>
+  return %q : tensor<2x64x64xf16>
+}
+"""
+
+
+@pytest.mark.parametrize("text, hint", [(payload("add_matrix", 64, 64, 128), True), (BATCH, False)])
+def test_copies_of_a_matrix_that_is_read_once_are_evicted_first(text: str, hint: bool) -> None:
+    """All matmuls of a batch may read one matrix."""
+    with mlir_context():
+        last = list(run_pipeline(text, "payload.mlir", Request("wgmma", {**TILES, "persistent_blocks": 0})).steps)[-1]
+    copies = [line for line in last.text.splitlines() if "cp.async" in line and ", 16" in line]
+    assert copies and all(("L2::cache_hint" in line) == hint for line in copies)
+
+
 IN_PLACE = """func.func @matmul(%A: memref<64x64xf16>, %B: memref<64x64xf16>, %C: memref<64x64xf32>) {
   %zero = arith.constant 0.0 : f32
   linalg.matmul ins(%A, %B : memref<64x64xf16>, memref<64x64xf16>) outs(%C : memref<64x64xf32>)

@@ -32,6 +32,7 @@ from stepladder.extension.ops import (
     distribute_tiles,
     elect_producer,
     enable_dependent_launch,
+    evict_copies_first,
     evict_first,
     extend_integers,
     flush_denormals,

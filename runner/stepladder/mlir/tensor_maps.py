@@ -11,6 +11,8 @@ from stepladder.mlir.bindings import ir
 READ_EARLY = "read_early"
 # The same of the larger operand of a product of few rows, whose elements a kernel reads once each.
 READ_ONCE = "read_once"
+# The same of C where copies read a matrix like C in whole lines, each of them once.
+COPIED_ONCE = "copied_once"
 _DESCRIPTOR = re.compile(
     r"memref<([\dx]+)x\w+, 3>, swizzle = (?:swizzle_)?(\w+), l2promo = (?:l2promo_)?(\w+), "
     r"oob = (\w+), interleave = (?:interleave_)?(\w+)>"

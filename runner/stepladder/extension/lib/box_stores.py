@@ -152,6 +152,7 @@ class BoxStore:
         )
         self.operand = OperandBoxes(self.found, operand, boxes, min(self.stages, self.boxes))
         self.operand.create_copies(loop, _FIRST_BARRIER, self._is_leader)
+        self.operand.mark(defining_op(self.descriptor), self.origin.rank)
 
     @contextlib.contextmanager
     def _if_in_c(self, number: int) -> Iterator[None]:

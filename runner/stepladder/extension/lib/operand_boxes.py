@@ -13,10 +13,12 @@ from stepladder.extension.lib.schedule import move_with_operands
 from stepladder.extension.lib.threads import WARP, WARPGROUP
 from stepladder.extension.lib.warpgroup_ops import MMA_ROWS
 from stepladder.mlir.bindings import arith, ir, nvgpu, nvvm
+from stepladder.mlir.tensor_maps import COPIED_ONCE
 from stepladder.mlir.traverse import producer
 
 UNIT = 16  # bytes: of a copy, and of what the swizzle permutes
 _ELEMENT_BYTES = (2, 4)
+_LINE = 128  # bytes
 
 
 @dataclass(frozen=True)
@@ -170,6 +172,20 @@ class OperandBoxes:
             row = arith.addi(first_row, index(start))
             source = epilogue.inside(arith.addi(begin, row), rows, 1)
             nvgpu.device_async_copy(box, [row, to], self.matrix, [source, from_], count, bypass_l1=True)
+
+    def mark(self, descriptor: ir.Operation, rank: int) -> None:
+        """Marks C's descriptor where each line of the L2 cache that copies read is read by one of them: a matmul of a
+        batch may read the same matrix as others.
+
+        Args:
+            descriptor: the op that creates it.
+            rank: of C, with its batch.
+        """
+        whole = ir.MemRefType(memory.viewed(self.matrix).type)
+        (pitch, _), _ = ir.MemRefType(self.matrix.type).get_strides_and_offset()
+        widths = (self.boxes.columns, pitch)
+        if whole.rank == rank and all(width * self.boxes.bytes % _LINE == 0 for width in widths):
+            descriptor.attributes[COPIED_ONCE] = ir.UnitAttr.get()
 
     def create_wait(self) -> None:
         """Creates the wait for the thread's copies, at the current insertion point."""

@@ -25,6 +25,9 @@ PITCH_ALIGNMENT = 16  # bytes
 DESCRIPTOR_ALIGNMENT = 64
 # Time limit of one try_wait, after which the wait is repeated.
 TRY_WAIT_TICKS = 10000000
+# The policy of L2 that `createpolicy.fractional.L2::evict_first` makes for all data, as a cache hint.
+# Source: CUTLASS, cute::TMA::CacheHintSm90::EVICT_FIRST.
+EVICT_FIRST = 0x12F0000000000000
 # The multicast mask in the operands of a load, which segments divide.
 _MULTICAST_SEGMENT = 5
 

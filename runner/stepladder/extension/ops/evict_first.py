@@ -1,6 +1,7 @@
 """`tc.evict_first`: lets the L2 cache give up first what kernels read once."""
 
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
+from stepladder.extension.lib.tma import EVICT_FIRST
 from stepladder.mlir.bindings import ir, llvm
 from stepladder.mlir.tensor_maps import READ_ONCE
 from stepladder.mlir.traverse import attributes_of, origin, symbol_of, walk
@@ -23,8 +24,6 @@ _LOAD = "nvvm.cp.async.bulk.tensor.shared.cluster.global"
 _SEGMENTS = "operandSegmentSizes"
 # Of a load, the segment of operands with the hint; of a launch, that with the kernel's operands.
 _HINT, _OPERANDS = 6, 11
-# Source: CUTLASS, cute::TMA::CacheHintSm90::EVICT_FIRST.
-_EVICT_FIRST = 0x12F0000000000000
 
 
 def _segments(op: ir.Operation) -> list[int]:
@@ -49,7 +48,7 @@ def _hint(load: ir.Operation, rewriter: Rewriter) -> None:
     sizes, operands = _segments(load), list(load.operands)
     place = sum(sizes[:_HINT])
     with ir.InsertionPoint(load), load.location:
-        policy = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _EVICT_FIRST)
+        policy = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), EVICT_FIRST)
         operands[place : place + sizes[_HINT]] = [llvm.mlir_constant(policy)]
         sizes[_HINT] = 1
         attributes = {**attributes_of(load), _SEGMENTS: ir.DenseI32ArrayAttr.get(sizes)}

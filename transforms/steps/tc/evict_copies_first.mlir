@@ -1,0 +1,23 @@
+// Copies a matrix that an epilogue reads with the L2 cache hint `evict_first`, since a kernel reads it once.
+//
+// The matrix of a residual connection is as large as C, and a kernel reads each of its elements once. In the L2 cache,
+// its lines take the place of lines of A and B, which several blocks read. With the hint they are the first to be
+// replaced. A copy reads a whole line of 128 bytes, so that no line is read a second time in part: where rows of C or
+// boxes have other lengths, there are no hints, and none where all matmuls of a batch read one matrix.
+//
+// Source: PTX ISA, "Cache Eviction Priority Hints". The ops of NVGPU and NVVM that copy by `cp.async` have no operand
+// for a hint.
+//
+// Before:
+//   nvvm.cp.async.shared.global %box, %matrix, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
+// After:
+//   %evict_first = llvm.mlir.constant(0x12F0000000000000 : i64)
+//   nvvm.inline_ptx "cp.async.cg.shared.global.L2::cache_hint [%box], [%matrix], 16, %evict_first;"
+
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @evict_copies_first(%module: !transform.any_op {transform.readonly})
+      attributes {optimization} {
+    "tc.evict_copies_first"(%module) : (!transform.any_op) -> ()
+    transform.yield
+  }
+}
