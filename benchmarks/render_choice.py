@@ -51,6 +51,11 @@ REFITTED_LAST = {
 }
 NINTH = {"default_ninth_bf16-bf16": "a ninth draw"}
 REFITTED_TENTH = {("default_tenth", "bf16-bf16"): "a tenth draw"}
+REORDERED = {
+    ("default_eleventh", "bf16-bf16"): "an eleventh draw",
+    ("default_tail", "bf16-bf16"): "kinds that lose most often",
+    ("default_long_fourth", "bf16-bf16"): "long reductions",
+}
 CHOICES = {"default": (-1,), "best of four": range(4)}
 
 
@@ -132,6 +137,33 @@ def refitted_table(draws: dict[tuple[str, str], str], kinds: Sequence[str] = ())
                     line = f"{title}, {kind}, {when}" if kind else f"{title}, {when}"
                     rows.append(_row(line, list(_best(chosen, CHOICES["default"]).values())))
     return table(rows) + f"\nRatios to cuBLAS, which ran in turn with each kernel; bursts. {where(data)}.\n"
+
+
+def changed_orders_table() -> str:
+    """Returns how much faster the default choices are whose order of tiles a rule changes."""
+    rows = []
+    data: dict = {}
+    for (name, types), title in REORDERED.items():
+        times: dict[str, dict[tuple[int, int, int], tuple[int, float]]] = {}
+        for suffix in ("_before", ""):
+            data = result(f"{name}{suffix}_{types}")
+            cells = [dict(zip(data["columns"], row)) for row in data["rows"]]
+            times[suffix] = {
+                (cell["m"], cell["n"], cell["k"]): (cell["raster_group"], cell["microseconds"]) for cell in cells
+            }
+        pairs = [(times["_before"][size], after) for size, after in times[""].items()]
+        gains = sorted(before[1] / after[1] for before, after in pairs if before[0] != after[0])
+        rows.append(
+            {
+                "problems": title,
+                "": str(len(pairs)),
+                "other order": str(len(gains)),
+                "speedup": f"{geometric_mean(gains):.3f}",
+                "least": f"{gains[0]:.3f}",
+                "most": f"{gains[-1]:.3f}",
+            }
+        )
+    return table(rows) + f"\nHot bursts, in turn with cuBLAS. {where(data)}.\n"
 
 
 def odd_pitches_table() -> str:
@@ -341,6 +373,8 @@ REGIONS: dict[str, Callable[[], str]] = {
     "refitted last": lambda: refitted_table(REFITTED_LAST, KINDS),
     "ninth draw": lambda: defaults_table(NINTH),
     "tenth draw": lambda: refitted_table(REFITTED_TENTH, KINDS),
+    "eleventh draw": lambda: refitted_table(REORDERED),
+    "changed orders": changed_orders_table,
     "decode": decode_table,
     "decode before": lambda: decode_table("_before"),
     "decode early": early_table,

@@ -380,5 +380,6 @@ def _rounded(xp: Any, array: Array, type_: str) -> Array:  # noqa: ANN401
     # Numbers that overflow stay as they are: 0 - (0 - x).
     scaled = xp.where(abs(scaled) < math.inf, scaled, 0.0)
     rounded = scaled - (scaled - array)
-    largest = _LARGEST_NUMBERS.get(type_, math.inf)
-    return xp.where(abs(rounded) > largest, rounded * math.inf, rounded)
+    too_large = abs(rounded) > _LARGEST_NUMBERS.get(type_, math.inf)
+    # Zeros take no part in the product, which would be NaN and warn.
+    return xp.where(too_large, xp.where(too_large, rounded, 1.0) * math.inf, rounded)
