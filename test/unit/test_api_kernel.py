@@ -178,6 +178,10 @@ def test_refusals_have_the_messages_of_the_command_line() -> None:
     with pytest.raises(stepladder.StepladderError, match="no pipeline compiles this payload") as caught:
         stepladder.compile(stepladder.MatmulSpec(40, 65, 64, a_type="i32"), target="sm_90a")
     assert [note.partition(":")[0] for note in caught.value.notes] == ["wgmma", "mma_sync", "wmma"]
+    # What another pipeline has no knob for says nothing about the payload.
+    with pytest.raises(stepladder.StepladderError, match="no pipeline compiles this payload") as caught:
+        stepladder.compile(stepladder.MatmulSpec(40, 65, 64, a_type="i32"), target="sm_90a", allow_tf32=True)
+    assert [note.partition(":")[0] for note in caught.value.notes] == ["wgmma", "mma_sync"]
     with pytest.raises(stepladder.StepladderError, match="unknown target 'sm_91'"):
         stepladder.compile(stepladder.MatmulSpec(64, 64, 64), target="sm_91")
     with pytest.raises(stepladder.StepladderError, match=r"no linalg\.matmul in the payload"):

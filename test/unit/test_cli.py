@@ -109,6 +109,13 @@ def test_errors_are_rendered(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().err == f"error: no bundle at '{tmp_path / 'nothing'}': no such folder\n"
 
 
+def test_control_characters_of_names_do_not_reach_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["run", str(tmp_path / "\x1b[31mred")]) == 2
+    assert capsys.readouterr().err == f"error: no bundle at '{tmp_path}/\\x1b[31mred': no such folder\n"
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         cli.main(["--version"])

@@ -195,3 +195,12 @@ def test_notes_name_variables_of_ptx(capsys: pytest.CaptureFixture[str], tmp_pat
         "256xi32,2xi32",
     )  # fmt: skip
     assert "byte 0x4 of shared memory is byte 0x4 of @part" in notes
+
+
+def test_notes_name_no_numbers_of_the_launch(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Threads of this block have 255 registers, which is no offset in shared memory."""
+    notes = notes_of(
+        capsys, tmp_path, "warps.ptx", "part[16];", "part[16], rest[512];\n  ld.shared.u32 %r39, [rest+500];",
+        "--grid", "1", "--block", "128", "--arguments", "256xi32,2xi32",
+    )  # fmt: skip
+    assert "byte 0x204 of shared memory is byte 0x1f4 of @rest" in notes

@@ -8,7 +8,7 @@ from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.functions import FunctionBuild, build_any
 from stepladder.pipeline.request import Request
 from stepladder.verify.arrays import NumPyArrays
-from stepladder.verify.function_check import check_function, compare_results
+from stepladder.verify.function_check import check_function, compare_results, random_inputs
 
 pytestmark = pytest.mark.usefixtures("needs_ptxas")
 
@@ -45,6 +45,31 @@ def test_batches_of_vectors(batch: int, m: int, n: int, k: int) -> None:
     with mlir_context():
         made = build_any(text, "vectors.mlir", Request("auto", {"target": "sm_90a"}, tuned=True))
     assert isinstance(made, FunctionBuild)
+    reports = check_function(made.bundle, EmulatedFunction(made.bundle), 0)
+    assert [report.describe() for report in reports if not report.passed] == []
+
+
+def test_divisors_are_not_drawn_as_zeros() -> None:
+    """A quotient by zero is not defined: the reference and a kernel may differ there."""
+    text = """func.func @f(%x: tensor<9x40xi32>, %by: tensor<1x40xi8>) -> tensor<9x40xi32> {
+  %flat = tensor.collapse_shape %by [[0, 1]] : tensor<1x40xi8> into tensor<40xi8>
+  %0 = tensor.empty() : tensor<9x40xi32>
+  %1 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>,
+      affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %flat : tensor<9x40xi32>, tensor<40xi8>) outs(%0 : tensor<9x40xi32>) {
+  ^bb0(%a: i32, %b: i8, %out: i32):
+    %wide = arith.extsi %b : i8 to i32
+    %y = arith.divsi %a, %wide : i32
+    linalg.yield %y : i32
+  } -> tensor<9x40xi32>
+  return %1 : tensor<9x40xi32>
+}
+"""
+    with mlir_context():
+        made = build_any(text, "quotients.mlir", Request("auto", {"target": "sm_90a"}, tuned=True))
+    assert isinstance(made, FunctionBuild)
+    inputs = random_inputs(made.bundle, 0)
+    assert 0 in inputs[0] and 0 not in inputs[1] and {-8, 1, 8} <= {*inputs[1].flat}
     reports = check_function(made.bundle, EmulatedFunction(made.bundle), 0)
     assert [report.describe() for report in reports if not report.passed] == []
 

@@ -114,8 +114,8 @@ REFUSED = {
     "assert": (on_buffers("%t = arith.constant true", 'cf.assert %t, "x"', IN_PLACE), 3, "'cf.assert' beside"),
     "call": ("func.func private @g()\n" + on_buffers(IN_PLACE, "func.call @g() : () -> ()"), 4, "'func.call' beside"),
     "loop": (
-        on_buffers(PLACE, "%l = arith.constant 1 : index", "scf.for %s = %i to %l step %l {", IN_PLACE, "}"),
-        5,
+        on_buffers("scf.for %s = %i to %i step %i {", IN_PLACE, "}", more=", %i: index"),
+        3,
         "linalg.matmul is inside 'scf.for'",
     ),
     "condition": (

@@ -78,6 +78,29 @@ def test_types_that_no_pipeline_multiplies() -> None:
     assert refusal(text).message == "A of f6E2M3FN, which no pipeline multiplies"
 
 
+def test_a_part_that_no_pipeline_compiles_is_why_a_function_is_refused() -> None:
+    """Two results that are made separately are two kernels: that one kernel makes one of them is not the reason."""
+    given, sums = ("tensor<16x24xf8E4M3FN>", "tensor<24x32xf8E4M3FN>"), f"{C}, {C}"
+    text = f"""func.func @f(%a: {given[0]}, %b: {given[1]}) -> ({sums}) {{
+  {ZEROS}
+  %p = linalg.matmul ins(%a, %b : {given[0]}, {given[1]}) outs(%z : {C}) -> {C}
+  %e = tensor.empty() : {C}
+  %r:2 = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>,
+      affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}}
+      ins(%p : {C}) outs(%e, %e : {sums}) {{
+  ^bb0(%x: f32, %o: f32, %q: f32):
+    %n = arith.negf %x : f32
+    %y = arith.mulf %x, %x : f32
+    linalg.yield %n, %y : f32, f32
+  }} -> ({sums})
+  return %r#0, %r#1 : {sums}
+}}"""
+    error = refusal(text)
+    assert error.notes[0].startswith("mma_sync: step 'convert_to_mma_sync': with fp8, target must be sm_89 or later")
+    assert error.notes[-1].startswith("as one kernel: linalg.generic")
+    assert error.location and error.location.endswith(":3:8")
+
+
 def test_sums_from_a_constant_are_not_what_is_wrong_with_a_payload() -> None:
     text = f"""func.func @f(%a: {A}, %b: {B}, %d: tensor<99x32xf32>, %i: tensor<16x1xi32>) -> tensor<99x32xf32> {{
   {ZEROS}

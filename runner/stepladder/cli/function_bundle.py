@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from stepladder.cli.gpu_checks import check_function_bundle
 from stepladder.cli.kernel_options import KERNEL
 from stepladder.cli.options import text_for_people
-from stepladder.runtime.errors import FAILED, NOT_EXECUTED, OK, StepladderError, cause
+from stepladder.runtime.errors import FAILED, NOT_EXECUTED, OK, StepladderError, cause, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -118,7 +118,7 @@ def _checked(args: argparse.Namespace, bundle: FunctionBundle) -> tuple[list[Che
 
 def _on_gpu(args: argparse.Namespace, bundle: FunctionBundle) -> tuple[list[CheckReport], dict[str, Any]]:
     def begun(gpu: str) -> None:
-        print(f"{bundle.path}: {bundle.manifest.describe()}, seed {args.seed}, on {gpu}", flush=True)
+        print(f"{printable(bundle.path)}: {bundle.manifest.describe()}, seed {args.seed}, on {gpu}", flush=True)
 
     return check_function_bundle(bundle, args.seed, begun)
 
@@ -130,7 +130,8 @@ def _on_emulator(
     from stepladder.verify.function_check import check_function
 
     print(
-        f"{bundle.path}: {bundle.manifest.describe()}, seed {args.seed}, on the emulator, in PTX ({reason})", flush=True
+        f"{printable(bundle.path)}: {bundle.manifest.describe()}, seed {args.seed}, on the emulator, in PTX ({reason})",
+        flush=True,
     )
     function = EmulatedFunction(bundle, options)
     reports = check_function(bundle, function, args.seed)

@@ -26,7 +26,7 @@ from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.reference import Program
 from stepladder.verify.arrays import NumPyArrays
 from stepladder.verify.function_check import compare_results, error_of_sums
-from stepladder.verify.index_limits import index_limits, integer_range
+from stepladder.verify.integer_arguments import IntegerArguments
 
 # Error that f32 sums in any order add, as a part of the numbers' mean square root.
 _SUMS = 2.0**-18
@@ -35,21 +35,20 @@ _SUMS = 2.0**-18
 def step_inputs(program: Program, seed: int) -> dict[int, np.ndarray]:
     """Returns an array of random numbers for each argument.
 
-    Floating-point numbers are normal, those of matrices divided by the root of the rows' length; integers are -8 to 8,
-    or indices that are in range.
+    Floating-point numbers are normal, those of matrices divided by the root of the rows' length; integers are as
+    `IntegerArguments` draws them.
 
     Args:
         program: whose arguments are generated.
         seed: of the generator of random numbers.
     """
-    limits = index_limits(program)
+    integers = IntegerArguments(program)
     found = {}
     for number, item in enumerate(program.arguments):
         generator = np.random.default_rng([seed, number])
         element = element_type(item.type)
         if element.is_integer:
-            range_ = integer_range(element, limits.get(number))
-            found[number] = generator.integers(*range_, item.shape).astype(element.dtype)
+            found[number] = integers.draw(number, element, item.shape, generator)
         else:
             scale = item.shape[-1] ** -0.5 if len(item.shape) > 1 else 1.0
             numbers = generator.standard_normal(item.shape, np.float32) * np.float32(scale)

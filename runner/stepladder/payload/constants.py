@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepladder.mlir.bindings import ir
-from stepladder.mlir.traverse import walk
+from stepladder.mlir.traverse import users_of, walk
 from stepladder.payload.refusal import refuse
 from stepladder.payload.signature import set_signature
 from stepladder.runtime.element_types import BUFFER_TYPES
@@ -68,7 +68,8 @@ def integers_of(op: ir.Operation) -> list[int] | None:
 
 
 def lift(function: ir.Operation) -> dict[int, ConstantData]:
-    """Makes arguments of the constants of a function, behind those that it has.
+    """Makes arguments of the constants of a function, behind those that it has: tensors, or the buffers that they are
+    read as.
 
     Args:
         function: with a body; it is changed.
@@ -83,9 +84,12 @@ def lift(function: ir.Operation) -> dict[int, ConstantData]:
     found: dict[int, ConstantData] = {}
     for op in constants_of(function):
         found[len(body.arguments)] = _data_of(op)
-        argument = body.add_argument(op.results[0].type, op.location)
-        op.results[0].replace_all_uses_with(argument)
-        op.erase()
+        users = users_of(op.results[0])
+        source = users[0] if [user.name for user in users] == ["bufferization.to_buffer"] else op
+        argument = body.add_argument(source.results[0].type, op.location)
+        source.results[0].replace_all_uses_with(argument)
+        for item in dict.fromkeys((source, op)):
+            item.erase()
     set_signature(function)
     return found
 

@@ -6,15 +6,19 @@ from stepladder.mlir.bindings import ir, passmanager
 from stepladder.mlir.linalg_ops import create_named_op
 from stepladder.mlir.traverse import walk
 from stepladder.payload import (
+    bit_counts,
+    boolean_products,
     branches,
     counted_loops,
     gathers,
+    global_constants,
     lowered_ops,
     parallel_loops,
     placed_numbers,
     returned_buffers,
     shape_folding,
     sliding_windows,
+    subtracted_products,
     sunk_numbers,
     unrolled_loops,
 )
@@ -35,19 +39,23 @@ def expand(function: ir.Operation) -> None:
 
     Powers with constant integers become multiplications, clamps extrema, tests for numbers that are not finite
     comparisons, a sine and cosine two ops, roundings towards zero those down and up, and magnitudes of integers of
-    other than 32 bits the larger of a number and its negative. A sum of products by `math.fma` becomes one of products
-    and sums, and `tensor.splat` a `linalg.fill`. Loops of `affine` become those of `scf`, parallel ones sequential
-    (`payload.parallel_loops`), those with a counter bounded (`payload.counted_loops`), and regions that run anyway,
-    also by conditions on extents, go. Results of branches are chosen by others (`payload.branches`). Loops around parts
-    at computed places become their iterations (`payload.unrolled_loops`). Insertions of numbers and paddings by
-    computed ones become linalg ops (`payload.placed_numbers`), numbers are computed where they are read
-    (`payload.sunk_numbers`), packings and convolutions become views and contractions (`payload.lowered_ops`,
-    `payload.sliding_windows`), and gathers linalg ops (`payload.gathers`). Buffers of the caller that a function writes
-    are not returned (`payload.returned_buffers`).
+    other than 32 bits the larger of a number and its negative, and counts of bits sums (`payload.bit_counts`). A sum of
+    products by `math.fma` becomes one of products and sums, and `tensor.splat` a `linalg.fill`. Loops of `affine`
+    become those of `scf`, parallel ones sequential (`payload.parallel_loops`), those with a counter bounded
+    (`payload.counted_loops`), and regions that run anyway, also by conditions on extents, go. Results of branches are
+    chosen by others (`payload.branches`). Loops around parts at computed places become their iterations
+    (`payload.unrolled_loops`). Insertions of numbers and paddings by computed ones become linalg ops
+    (`payload.placed_numbers`), numbers are computed where they are read (`payload.sunk_numbers`), packings and
+    convolutions become views and contractions (`payload.lowered_ops`, `payload.sliding_windows`), and gathers linalg
+    ops (`payload.gathers`). Contractions that subtract become sums that an elementwise op subtracts
+    (`payload.subtracted_products`), and products of truth values those of integers (`payload.boolean_products`).
+    Buffers of the caller that a function writes are not returned (`payload.returned_buffers`), and constants of the
+    module are those of the function (`payload.global_constants`).
 
     Args:
         function: a function; it is changed where there are such ops.
     """
+    global_constants.inline(function)
     if walk(function, *(f"math.{name}" for name in _BY_UPSTREAM)):
         passmanager.PassManager.parse(f"{function.name}(math-expand-ops{{ops={','.join(_BY_UPSTREAM)}}})").run(function)
     if walk(function, "affine.for"):
@@ -66,6 +74,9 @@ def expand(function: ir.Operation) -> None:
     lowered_ops.lower(function)
     gathers.lower(function)
     sliding_windows.gather(function)
+    subtracted_products.separate(function)
+    boolean_products.count(function)
+    bit_counts.lower(function)
     for op in walk(function, "math.trunc"):
         _expand_truncation(op)
     for op in walk(function, "math.isfinite", "math.isinf", "math.isnan", "math.isnormal"):

@@ -199,7 +199,7 @@ def find_written(module: ir.Module | ir.Operation | ir.OpView) -> PayloadMatmul:
     if len(matmuls) > 1:
         for matmul in matmuls:
             check_unconditional(matmul)
-        places = ", ".join(diagnostics.location_text(op.location) for op in matmuls[:4])
+        places = ", ".join(dict.fromkeys(diagnostics.location_text(op.location) for op in matmuls[:4]))
         names = " and ".join(dict.fromkeys(op.name for op in matmuls))
         raise StepladderError(
             f"{len(matmuls)} {names} ops in the payload, and a pipeline takes one ({places})",

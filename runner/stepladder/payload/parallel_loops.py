@@ -1,8 +1,8 @@
-"""Parallel loops around ops on tensors as loops one iteration after the other."""
+"""Parallel loops as loops one iteration after the other."""
 
 from __future__ import annotations
 
-from stepladder.mlir.bindings import ir
+from stepladder.mlir.bindings import ir, passmanager
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.linalg_ops import create_named_op
 from stepladder.mlir.traverse import producer, walk
@@ -12,7 +12,8 @@ _BOUNDS = ("LowerBound", "UpperBound", "Step")
 
 
 def make_sequential(function: ir.Operation) -> None:
-    """Replaces each `scf.forall` with constant bounds by a nest of `scf.for`; not one that is mapped to a GPU.
+    """Replaces each `scf.forall` with constant bounds by a nest of `scf.for`; not one that is mapped to a GPU. So do
+    upstream's patterns with each `scf.parallel`.
 
     What iterations insert goes into a tensor that the loops carry. All else that they read of the shared result is what
     it was before the loop, as in the `scf.forall`.
@@ -20,12 +21,14 @@ def make_sequential(function: ir.Operation) -> None:
     Args:
         function: a function; it is changed where there are such loops.
     """
+    if walk(function, "scf.parallel"):
+        passmanager.PassManager.parse(f"{function.name}(scf-parallel-for-to-nested-fors)").run(function)
     for loop in reversed(walk(function, "scf.forall")):
         bounds = [list(ir.DenseI64ArrayAttr(loop.attributes[f"static{name}"])) for name in _BOUNDS]
         outputs = list(loop.operands)
         is_constant = all(bound != _DYNAMIC for kind in bounds for bound in kind)
         inserts = walk(loop, "tensor.parallel_insert_slice")
-        is_plain = is_constant and loop.results and len(outputs) == len(loop.results) == len(inserts)
+        is_plain = is_constant and len(outputs) == len(loop.results) == len(inserts)
         if is_plain and "mapping" not in loop.attributes:
             _replace(loop, list(zip(*bounds)), outputs)
 

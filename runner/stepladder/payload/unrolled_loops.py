@@ -1,4 +1,4 @@
-"""Loops around parts of tensors at computed places as their iterations, one after the other.
+"""Loops around buffers, or parts of tensors at computed places, as their iterations, one after the other.
 
 Tilings of upstream compute the offsets of such parts by `affine.apply`, and extents at edges by `affine.min`.
 """
@@ -16,10 +16,11 @@ _BOUNDS = 3
 
 
 def unroll(function: ir.Operation) -> None:
-    """Unrolls the loops in which parts of tensors are at computed places, and folds the places.
+    """Unrolls the loops around ops on buffers, or in which parts of tensors are at computed places, and folds the
+    places.
 
     Args:
-        function: a function on tensors; it is changed where there are such loops with constant bounds.
+        function: it is changed where there are such loops with constant bounds.
 
     Raises:
         StepladderError: as of `shape_folding.fold`.
@@ -27,7 +28,7 @@ def unroll(function: ir.Operation) -> None:
     """
     if len(function.regions[0].blocks) != 1:
         return
-    while (loop := next(filter(_has_computed_places, _loops(function)), None)) is not None:
+    while (loop := next(filter(_is_unrolled, _loops(function)), None)) is not None:
         _replace(loop, _iterations(loop))
         shape_folding.fold(function)  # bounds of loops inside it may depend on the iteration
 
@@ -36,9 +37,16 @@ def _loops(function: ir.Operation) -> list[ir.Operation]:
     return [op.operation for op in function.regions[0].blocks[0].operations if op.operation.name == "scf.for"]
 
 
-def _has_computed_places(loop: ir.Operation) -> bool:
-    """Tells whether a loop of few iterations has index arithmetic outside of linalg ops."""
-    return 0 < len(_iterations(loop)) <= _AT_MOST and any(map(_is_place, walk(loop)))
+def _is_unrolled(loop: ir.Operation) -> bool:
+    """Tells whether a loop of few iterations has ops on buffers, or index arithmetic outside of linalg ops."""
+    is_short = 0 < len(_iterations(loop)) <= _AT_MOST
+    return is_short and any(_is_place(op) or _is_of_buffers(op) for op in walk(loop))
+
+
+def _is_of_buffers(op: ir.Operation) -> bool:
+    return op.name.startswith(("linalg.", "memref.copy")) and any(
+        isinstance(operand.type, ir.MemRefType) for operand in op.operands
+    )
 
 
 def _is_place(op: ir.Operation) -> bool:

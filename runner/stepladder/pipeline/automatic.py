@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from stepladder.pipeline.knobs import UnknownKnobError
+from stepladder.pipeline.requirements import RequirementError
 from stepladder.runtime.errors import BAD_INPUT, FAILED, StepladderError
 
 AUTO = "auto"
@@ -44,7 +46,8 @@ def first_of(pipelines: tuple[str, ...], compile_by: Callable[[str], _T]) -> _T:
         compile_by: compiles by one of them.
 
     Raises:
-        StepladderError: none accepts the payload: the one reason, or that of each in a note.
+        StepladderError: none accepts the payload: the one reason, or that of each in a note, but for those without a
+            knob that is set.
     """
     refusals: list[tuple[str, StepladderError]] = []
     for pipeline in pipelines:
@@ -54,10 +57,13 @@ def first_of(pipelines: tuple[str, ...], compile_by: Callable[[str], _T]) -> _T:
             if error.status not in (BAD_INPUT, FAILED):
                 raise
             refusals.append((pipeline, error))
+    # A knob that others of the pipelines have is set for these.
+    refusals = [item for item in refusals if not isinstance(item[1], UnknownKnobError)] or refusals
     first = refusals[0][1]
     if len({(error.message, error.location) for _, error in refusals}) == 1:
         raise first
-    raise StepladderError(
+    is_required = all(isinstance(error, RequirementError) for _, error in refusals)
+    raise (RequirementError if is_required else StepladderError)(
         "no pipeline compiles this payload",
         location=first.location,
         notes=[f"{pipeline}: {error.message}" for pipeline, error in refusals],

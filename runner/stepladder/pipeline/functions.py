@@ -32,6 +32,7 @@ from stepladder.pipeline.group_knobs import has_few_rows
 from stepladder.pipeline.library import pipeline_file
 from stepladder.pipeline.pair_choice import is_slower
 from stepladder.pipeline.request import Request
+from stepladder.pipeline.requirements import RequirementError
 from stepladder.pipeline.run import Run, run_pipeline
 from stepladder.pipeline.stages import Compiler, Plan, is_matmul, stage_texts, type_of
 from stepladder.pipeline.tile_programs import read_text
@@ -185,14 +186,20 @@ def _build_any(text: str, name: str, request: Request, *, use_cache: bool) -> bu
             # A pair of products that no pipeline compiles is two matmuls, unless the one for pairs refuses its knobs;
             # of two element types, one is cast by a kernel of its own.
             is_chosen = request.pipeline != AUTO and _takes_pairs(pipelines)
-            is_pair = _products(text, name, request.function) > 1
+            is_pair = len(_products(text, name, request.function)) > 1
             if (is_pair and is_chosen) or not is_divisible(text, name, request.function):
                 raise
             refusal = error
     try:
         return build_function(text, name, request, use_cache=use_cache)
     except StepladderError as error:
-        if _products(text, name, request.function) > 1:
+        places = _products(text, name, request.function)
+        if len(places) > 1:
+            raise
+        if isinstance(error, RequirementError) and not isinstance(refusal, RequirementError):
+            # It was divided, and nothing compiles a part: the form that one kernel takes says little about that.
+            error.location = places[0] if places else error.location
+            error.notes = (*error.notes, f"as one kernel: {refusal.message}")
             raise
         refusal.location = refusal.location or name
         refusal.notes = (*refusal.notes, f"{AS_FUNCTION}{error.message}")
@@ -214,7 +221,7 @@ def is_divisible(text: str, name: str, function: str | None = None) -> bool:
     selection = _selected(text, name, function)
     if not _is_on_tensors(selection):
         return False
-    return _products(text, name, function) == 2 or _is_of_other_types(selection)
+    return len(_products(text, name, function)) == 2 or _is_of_other_types(selection)
 
 
 def _is_of_other_types(selection: Selection) -> bool:
@@ -236,10 +243,10 @@ def _selected(text: str, name: str, function: str | None) -> Selection:
         raise
 
 
-def _products(text: str, name: str, function: str | None) -> int:
-    """Returns how many matmuls the function of a payload has."""
+def _products(text: str, name: str, function: str | None) -> list[str]:
+    """Returns the places of the matmuls that the function of a payload has."""
     selection = _selected(text, name, function)  # what `walk` returns does not keep its module
-    return sum(is_product(op) for op in walk(selection.module))
+    return [diagnostics.location_text(op.location) for op in walk(selection.module) if is_product(op)]
 
 
 def _target_of(request: Request) -> str:

@@ -16,6 +16,10 @@ from stepladder.runtime.problem import Problem
 _BOOLEANS = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
 
 
+class UnknownKnobError(StepladderError):
+    """A pipeline does not have a knob that is set."""
+
+
 def choose_knobs(pipeline: Pipeline, request: Request) -> Knobs:
     """Returns every knob's value: what the request sets, what steps left out imply, else the default.
 
@@ -30,7 +34,7 @@ def choose_knobs(pipeline: Pipeline, request: Request) -> Knobs:
     values = {knob.name: knob.default for knob in pipeline.knobs.values()}
     for name, given in request.settings.items():
         if name not in pipeline.knobs:
-            raise StepladderError(
+            raise UnknownKnobError(
                 f"pipeline '{pipeline.name}' has no knob '{name}'{suggest(name, list(pipeline.knobs))}",
                 notes=[f"its knobs are: {', '.join(pipeline.knobs)}"],
             )

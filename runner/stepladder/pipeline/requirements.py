@@ -20,6 +20,10 @@ from stepladder.runtime.errors import StepladderError, suggest
 _TARGET = "target"  # a knob that is given, not chosen
 
 
+class RequirementError(StepladderError):
+    """A requirement of a step does not hold, or none of several pipelines has steps whose requirements do."""
+
+
 def check_requirements(pipeline: Pipeline, steps: Sequence[Step], scope: Scope, location: str | None) -> None:
     """Checks what the steps of a run require of knobs, payload and target.
 
@@ -33,9 +37,10 @@ def check_requirements(pipeline: Pipeline, steps: Sequence[Step], scope: Scope, 
         location: of the payload's matmul, for messages; None for a dump.
 
     Raises:
-        StepladderError: the first requirement that fails, in its words, with the values in it and the options that
-            would satisfy it; or a condition that cannot be evaluated. Requirements of the payload and the target come
-            before those of knobs: no choice of knobs satisfies them.
+        RequirementError: the first requirement that fails, in its words, with the values in it and the options that
+            would satisfy it. Requirements of the payload and the target come before those of knobs: no choice of knobs
+            satisfies them.
+        StepladderError: a condition that cannot be evaluated.
     """
     requirements = [(step, requirement) for step in steps for requirement in step.requires]
     for step, requirement in sorted(requirements, key=lambda each: _depends_on_choices(pipeline, each[1], scope)):
@@ -108,7 +113,7 @@ def _check(
             ) from None
         known = [name for name in roots if name in scope]
         found, notes = ": ".join(filter(None, [str(error), _values(scope, known)])), []
-    raise StepladderError(
+    raise RequirementError(
         f"step '{step.name}': {requirement.message}, but {found}",
         location=location,
         notes=[*notes, f"the step requires: {condition}"],

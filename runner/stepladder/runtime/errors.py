@@ -47,11 +47,24 @@ class StepladderError(Exception):
             verbose: whether to include the traceback; otherwise a note names the option that shows it.
         """
         prefix = f"{self.location}: " if self.location else ""
-        lines = [f"{prefix}error: {self.message}"]
-        lines += [f"note: {note}" for note in self.notes]
+        lines = [_lines(f"{prefix}error: {self.message}")]
+        lines += [_lines(f"note: {note}") for note in self.notes]
         if self.traceback:
             lines.append(self.traceback if verbose else "note: --verbose-errors shows the traceback")
         return "\n".join(lines)
+
+
+def printable(text: object) -> str:
+    """Returns a line in which control characters are escaped: names of files may have some that change a terminal.
+
+    Args:
+        text: a line, or a path.
+    """
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in str(text))
+
+
+def _lines(text: str) -> str:
+    return "\n".join(map(printable, text.split("\n")))
 
 
 def reason(error: Exception) -> str:

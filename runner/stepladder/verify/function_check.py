@@ -32,7 +32,7 @@ from stepladder.verify import arrays
 from stepladder.verify.arrays import Array, NumPyArrays, on_host
 from stepladder.verify.comparison import compare_launches
 from stepladder.verify.extremum_comparison import distances
-from stepladder.verify.index_limits import index_limits, integer_range
+from stepladder.verify.integer_arguments import IntegerArguments
 from stepladder.verify.reference_evaluation import Evaluation
 from stepladder.verify.report import CheckReport
 from stepladder.verify.structured_evaluation import Labelled, Region, StructuredOp
@@ -69,7 +69,7 @@ def random_inputs(bundle: FunctionBundle, seed: int) -> dict[int, np.ndarray]:
     """Returns an array for each argument of a function; constants have their own content.
 
     Normal numbers of a standard deviation of 1, or of less for operands of matmuls, so that sums of products have 1;
-    integers from -8 to 8, and where they are indices, of all elements there are; truth values.
+    integers as `IntegerArguments` draws them.
 
     Args:
         bundle: of the function.
@@ -82,14 +82,13 @@ def random_inputs(bundle: FunctionBundle, seed: int) -> dict[int, np.ndarray]:
     for launch in bundle.manifest.launches:
         if launch.kernel is None:
             _scale(bundle, launch, scales)
-    limits = index_limits(bundle.reference)
+    integers = IntegerArguments(bundle.reference)
     found = {}
     for place, buffer in bundle.manifest.of_kind("argument"):
         generator = np.random.default_rng([seed, buffer.number])
         element = element_type(buffer.element_type)
         if element.is_integer:
-            range_ = integer_range(element, limits.get(buffer.number))
-            found[buffer.number] = generator.integers(*range_, buffer.shape).astype(element.dtype)
+            found[buffer.number] = integers.draw(buffer.number, element, buffer.shape, generator)
         else:
             numbers = generator.standard_normal(buffer.shape, np.float32) * np.float32(scales.get(place, 1.0))
             found[buffer.number] = numbers.astype(element.dtype)

@@ -433,7 +433,7 @@ func.func @f(%A: memref<32x96xf16>, %B: memref<96x64xf16>, %C: memref<32x64xf32>
   %high = arith.constant 4 : index
   %one = arith.constant 1 : index
   scf.for %i = %low to %high step %one {
-    // refused: linalg.matmul is inside 'scf.for'; it must be at the top level of the function
+    // refused: 4 linalg.matmul ops in the payload, and a pipeline takes one (payload.mlir:8:5)
     linalg.matmul ins(%A, %B : memref<32x96xf16>, memref<96x64xf16>) outs(%C : memref<32x64xf32>)
   }
   return
@@ -1312,12 +1312,32 @@ func.func @f(%A: tensor<32x96xf16>) -> tensor<32x64xf32> {
 // -----
 
 // a weight in a global
-memref.global "private" constant @w : memref<96x64xf16> = dense<0.5>
-func.func @f(%A: memref<32x96xf16>, %C: memref<32x64xf32>) {
-  // refused: 'memref.get_global' beside linalg.matmul: a pipeline would lose it
-  %W = memref.get_global @w : memref<96x64xf16>
-  linalg.matmul ins(%A, %W : memref<32x96xf16>, memref<96x64xf16>) outs(%C : memref<32x64xf32>)
+// computes: C = AB + C, 32 x 4 x 4, f16 x f16 -> f32 (f32 accumulation); on wmma, mma_sync, wgmma
+memref.global "private" constant @w : memref<4x4xf16> =
+    dense<[[1.0, -2.0, 0.5, 3.0], [0.0, 1.5, -1.0, 2.0], [4.0, -0.5, 2.5, 1.0], [-3.0, 1.0, 0.25, -1.5]]>
+func.func @f(%A: memref<32x4xf16>, %C: memref<32x4xf32>) {
+  %W = memref.get_global @w : memref<4x4xf16>
+  linalg.matmul ins(%A, %W : memref<32x4xf16>, memref<4x4xf16>) outs(%C : memref<32x4xf32>)
   return
+}
+
+// -----
+
+// a difference from C
+// computes: C = f(AB), 32 x 64 x 96, f16 x f16 -> f32 (f32 accumulation), f: subf with D0 (32x64xf32); on wmma, mma_sync, wgmma
+func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf16>, %C: tensor<32x64xf32>) -> tensor<32x64xf32> {
+  %p = linalg.generic {
+      indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
+      iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%A, %B : tensor<32x96xf16>, tensor<96x64xf16>) outs(%C : tensor<32x64xf32>) {
+  ^bb0(%x: f16, %y: f16, %z: f32):
+    %u = arith.extf %x : f16 to f32
+    %v = arith.extf %y : f16 to f32
+    %w = arith.mulf %u, %v : f32
+    %s = arith.subf %z, %w : f32
+    linalg.yield %s : f32
+  } -> tensor<32x64xf32>
+  return %p : tensor<32x64xf32>
 }
 
 // -----

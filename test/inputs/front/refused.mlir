@@ -185,7 +185,7 @@ func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>) -> tensor<64x128xf32
 
 // -----
 
-// difference
+// difference the other way
 func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>) -> tensor<64x128xf32> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<64x128xf32>
@@ -199,7 +199,7 @@ func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>) -> tensor<64x128xf32
     %u = arith.extf %x : f16 to f32
     %v = arith.extf %y : f16 to f32
     %w = arith.mulf %u, %v : f32
-    %s = arith.subf %z, %w : f32
+    %s = arith.subf %w, %z : f32
     linalg.yield %s : f32
   } -> tensor<64x128xf32>
   return %p : tensor<64x128xf32>

@@ -17,7 +17,7 @@ from stepladder.cli.options import (
     flat,
     knob_settings,
 )
-from stepladder.runtime.errors import OK, StepladderError
+from stepladder.runtime.errors import OK, StepladderError, printable
 
 if TYPE_CHECKING:
     from stepladder.pipeline.request import Request
@@ -115,7 +115,8 @@ def _compile_spirv(args: argparse.Namespace, text: str, name: str, request: Requ
     built.write(args.output)
     manifest = built.manifest
     print(
-        f"{args.output}: {manifest.kernel_name} for {manifest.target}, grid {'x'.join(map(str, manifest.grid))}, "
+        f"{printable(args.output)}: {manifest.kernel_name} for {manifest.target}, "
+        f"grid {'x'.join(map(str, manifest.grid))}, "
         f"work-group {'x'.join(map(str, manifest.work_group))}, sub-groups of {manifest.subgroup_size}, "
         f"{manifest.shared_local_memory} bytes of shared local memory, "
         f"{'valid' if manifest.validated else 'not validated'} SPIR-V"
@@ -169,7 +170,7 @@ def main(args: argparse.Namespace) -> int:
             raise (reason_of_function(error, f"{name} is not compiled") if is_foreign else error) from None
         built.write(args.output)
     if isinstance(built, functions.FunctionBuild):
-        print(f"{args.output}: {built.bundle.manifest.describe()}, for {built.bundle.manifest.target}")
+        print(f"{printable(args.output)}: {built.bundle.manifest.describe()}, for {built.bundle.manifest.target}")
         for line in _launch_lines(built.bundle):
             print(line)
         for note in built.notes:
@@ -178,7 +179,8 @@ def main(args: argparse.Namespace) -> int:
     manifest = built.manifest
     shared = manifest.static_shared_memory + manifest.dynamic_shared_memory
     print(
-        f"{args.output}: {manifest.kernel_name} for {manifest.target}, grid {'x'.join(map(str, manifest.grid))}, "
+        f"{printable(args.output)}: {manifest.kernel_name} for {manifest.target}, "
+        f"grid {'x'.join(map(str, manifest.grid))}, "
         f"block {'x'.join(map(str, manifest.block))}, {manifest.registers} registers, {shared} bytes of shared "
         f"memory"
     )

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from stepladder.cli.options import Formatter, add_output_option
-from stepladder.runtime.errors import FAILED, NOT_EXECUTED, OK, StepladderError, cause
+from stepladder.runtime.errors import FAILED, NOT_EXECUTED, OK, StepladderError, cause, printable
 
 _DEFAULT = "intermediate"
 
@@ -218,7 +218,7 @@ def main(args: argparse.Namespace) -> int:
         f"{sum(manifest.spills.values())} bytes spilled, {shared} bytes of shared memory a block"
     )
     if args.output:
-        print(f"kept in {args.output}, with the IR after every step in {args.output}/ir")
+        print(f"kept in {printable(args.output)}, with the IR after every step in {printable(args.output)}/ir")
     print()
 
     with tempfile.TemporaryDirectory(prefix="stepladder-") as temporary:

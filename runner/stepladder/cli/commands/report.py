@@ -20,7 +20,7 @@ from stepladder.cli.options import (
     flat,
     knob_settings,
 )
-from stepladder.runtime.errors import FAILED, OK, StepladderError
+from stepladder.runtime.errors import FAILED, OK, StepladderError, printable
 from stepladder.runtime.files import STANDARD
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def main(args: argparse.Namespace) -> int:
     write_text(args.output, page(sections, made))
     failed = [section.name for section in sections if section.verdict == "FAIL"]
     steps = sum(len(section.steps) for section in sections)
-    said = f"{args.output}: {len(sections)} section{'s' * (len(sections) != 1)}, {steps} dumps of IR"
+    said = f"{printable(args.output)}: {len(sections)} section{'s' * (len(sections) != 1)}, {steps} dumps of IR"
     print(said, file=sys.stderr if args.output == STANDARD else sys.stdout)
     for name in failed:
         print(f"wrong: {name}", file=sys.stderr)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from stepladder.cli import function_bundle
 from stepladder.cli.gpu_checks import check_kernel
 from stepladder.cli.options import add_json_option, seed, text_for_people
-from stepladder.runtime.errors import FAILED, NOT_EXECUTED, OK, StepladderError, cause
+from stepladder.runtime.errors import FAILED, NOT_EXECUTED, OK, StepladderError, cause, printable
 
 if TYPE_CHECKING:
     from stepladder.runtime.bundle import Bundle
@@ -145,7 +145,10 @@ def _by_opencl(args: argparse.Namespace, bundle: SpirvBundle) -> tuple[list, dic
             "compares the program with a reference in its file"
         )
     runtime()  # before anything is computed
-    print(f"{args.bundle}: {problem.describe()}, seed {args.seed}, on the CPU by Intel's OpenCL runtime", flush=True)
+    print(
+        f"{printable(args.bundle)}: {problem.describe()}, seed {args.seed}, on the CPU by Intel's OpenCL runtime",
+        flush=True,
+    )
     executor = OpenClExecutor(bundle.spirv, bundle.manifest, constants)
     return check_matmul(problem, bundle.reference, executor, args.seed, constants=constants), {"backend": "opencl"}, []
 
@@ -179,7 +182,7 @@ def _checked(args: argparse.Namespace, bundle: Bundle) -> tuple[list, dict, list
 
 def _on_gpu(args: argparse.Namespace, bundle: Bundle) -> tuple[list, dict, list]:
     def begun(gpu: str) -> None:
-        print(f"{args.bundle}: {bundle.manifest.problem.describe()}, seed {args.seed}, on {gpu}", flush=True)
+        print(f"{printable(args.bundle)}: {bundle.manifest.problem.describe()}, seed {args.seed}, on {gpu}", flush=True)
 
     return *check_kernel(bundle, args.seed, begun), []
 
@@ -196,7 +199,9 @@ def _on_emulator(
     problem = bundle.manifest.problem
     with mlir_context():
         name, emulation, roles = lowest(bundle)
-        print(f"{args.bundle}: {problem.describe()}, seed {args.seed}, on the emulator ({reason})", flush=True)
+        print(
+            f"{printable(args.bundle)}: {problem.describe()}, seed {args.seed}, on the emulator ({reason})", flush=True
+        )
         print(f"running ir/{name}, the last IR that can be run", file=sys.stderr, flush=True)
         hint = _smaller(bundle)
         if hint:

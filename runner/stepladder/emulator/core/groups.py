@@ -25,6 +25,8 @@ from stepladder.runtime.errors import StepladderError
 if TYPE_CHECKING:
     from stepladder.emulator.core.machine import Machine
 
+# Entries of `Group.layout` that are numbers of the launch, and no offsets.
+DYNAMIC, LAUNCHED = "dynamic bytes", "registers of a thread"
 _OWN_ALIGNMENT = 1024  # bytes, of what a thread has for itself
 # Exceptions of an op whose form or types are not supported.
 _SURPRISES = (
@@ -51,7 +53,8 @@ class Group:
         thread_id, block_id: x, y, z, each an int array (T,), or an int where there is one.
         warp_of_lane, block_of_lane, thread_of_lane: int arrays (T,).
         all_lanes, all_warps: their numbers; `all_active` is the mask (T,) of all threads.
-        window: shared memory, one copy a block; `layout` maps its contents to offsets.
+        window: shared memory, one copy a block; `layout` maps its contents to offsets, `DYNAMIC` and
+            `LAUNCHED` to numbers.
         state: what dialects keep for the group, by a key of theirs.
         at_end: called when all threads have ended; `on_deadlock` where they cannot.
     """

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepladder.emulator.core.groups import DYNAMIC, LAUNCHED
 from stepladder.emulator.core.types import Opaque
 from stepladder.emulator.core.values import MemRef
 
@@ -87,7 +88,8 @@ class Places:
 
     def _symbol(self, fiber: Fiber, byte: int) -> str:
         """Returns the mbarrier or the symbol that a byte of shared memory is of."""
-        starts = [(start, key) for key, start in fiber.group.layout.items() if key != "dynamic bytes" and start <= byte]
+        layout = fiber.group.layout.items()
+        starts = [(start, key) for key, start in layout if key not in (DYNAMIC, LAUNCHED) and start <= byte]
         if not starts:
             return ""
         start, key = max(starts, key=lambda pair: pair[0])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepladder.emulator.core.fibers import Blocked
+from stepladder.emulator.core.groups import LAUNCHED
 from stepladder.emulator.hardware import asynchronous
 from stepladder.emulator.hardware.fragments import WARPGROUP
 from stepladder.runtime.targets import REGISTER_UNIT, registers_of_thread
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from stepladder.emulator.core.program import Instruction
 
 KIND = "registers"
-LAUNCHED = "registers of a thread"  # in `Group.layout`
 COUNTS = range(24, 257, REGISTER_UNIT)  # of a thread, that setmaxnreg takes
 
 

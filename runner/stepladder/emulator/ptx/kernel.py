@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepladder.emulator.core.granularity import Granularity
+from stepladder.emulator.core.groups import DYNAMIC, LAUNCHED
 from stepladder.emulator.core.launched import BoundKernel, Launch
 from stepladder.emulator.core.program import Builder, Function, Program, all_of
 from stepladder.emulator.hardware import registers
@@ -204,8 +205,8 @@ class BoundPtx(BoundKernel):
         layout = {
             **shared.places,
             **dynamic,
-            "dynamic bytes": launch.dynamic,
-            registers.LAUNCHED: registers.at_launch(math.prod(launch.block), most=most, blocks=blocks),
+            DYNAMIC: launch.dynamic,
+            LAUNCHED: registers.at_launch(math.prod(launch.block), most=most, blocks=blocks),
         }
 
         def env_of(group: Group) -> list:

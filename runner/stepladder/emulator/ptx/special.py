@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepladder.emulator.core.groups import DYNAMIC
 from stepladder.emulator.dialects.nvvm_threads import SPECIAL
 from stepladder.emulator.ptx import types
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 _CHANGES = ("clock", "clock64", "clock_hi", "globaltimer", "globaltimer_lo", "globaltimer_hi")
 _OWN: dict[str, Callable[[Group], Value]] = {
     "is_explicit_cluster": lambda group: group.blocks > 1,
-    "dynamic_smem_size": lambda group: group.layout.get("dynamic bytes", 0),
+    "dynamic_smem_size": lambda group: group.layout.get(DYNAMIC, 0),
     "aggr_smem_size": lambda group: group.shared.size,
     "reserved_smem_offset_begin": lambda group: 0,
     "nwarpid": lambda group: group.warps_per_block,

@@ -12,17 +12,31 @@ from stepladder.payload.consumers import reads_output
 
 
 def simplify(function: ir.Operation, rewriter: Rewriter) -> None:
-    """Has elementwise ops begin from empty tensors, and compute with numbers in place of tensors that repeat one.
+    """Has elementwise ops begin from empty tensors, and compute with numbers in place of tensors that repeat one. What
+    such an op reads of its output is an input, so that it makes a result of its own.
 
     Args:
         function: on tensors; it is changed.
         rewriter: of the transform op.
     """
     for op in walk(function):
-        if is_elementwise(op) and not is_start(op) and not reads_output(op):
+        if is_elementwise(op) and not is_start(op):
+            if reads_output(op):
+                op = _with_output_as_input(op, rewriter)
             _begin_from_empty(op)
             if op.name == "linalg.generic":
                 _inline_numbers(op, rewriter)
+
+
+def _with_output_as_input(op: ir.Operation, rewriter: Rewriter) -> ir.Operation:
+    *inputs, output = op.operands
+    old, maps = op.regions[0].blocks[0], indexing_maps(op)
+    with ir.InsertionPoint(op), op.location:
+        new, body = create_generic([*inputs, output], [output], [*maps, maps[-1]])
+        known: dict[ir.Value, ir.Value] = dict(zip(old.arguments, body.arguments))
+        clone_ops([inner.operation for inner in old.operations], known, ir.InsertionPoint(body))
+    rewriter.replace_op(op, new.results)
+    return new
 
 
 def _begin_from_empty(op: ir.Operation) -> None:

@@ -92,7 +92,7 @@ def _is_product(read: "int | _Inlined | None") -> bool:
     if not isinstance(read, _Inlined):
         return read == 0
     *inner, end = operations_of(read.op.regions[0].blocks[0])
-    value = end.operands[0]
+    value = end.operands[read.result]
     return (
         not inner and isinstance(value.owner, ir.Block) and _is_product(read.reads[ir.BlockArgument(value).arg_number])
     )
@@ -110,11 +110,13 @@ class _Inlined:
 
     Attributes:
         op: the old consumer.
+        result: which of its results is read: fusion leaves some with several.
         reads: by number of an argument of its body, the new input, what another op makes, or None for C.
         numbers: the new input of a number from outside of its body, an argument of the function.
     """
 
     op: ir.Operation
+    result: int
     reads: "dict[int, int | _Inlined | None]"
     numbers: dict[ir.Value, int | None]
 
@@ -137,7 +139,7 @@ class _Inliner:
     def __init__(self, consumer: _Consumer, old: list[ir.Operation]) -> None:
         self.consumer = consumer
         self.old = old
-        self._inlined: dict[tuple[ir.Operation, str], _Inlined] = {}
+        self._inlined: dict[tuple[ir.Value, str], _Inlined] = {}
         self._made: dict[int, ir.Value] = {}
 
     def read(self, value: ir.Value, map_: ir.AffineMap) -> int | _Inlined | None:
@@ -145,11 +147,12 @@ class _Inliner:
         op = producer(value)
         if op is None or op not in self.old:
             return self.consumer.place(value, map_)
-        key = op, str(map_)
+        key = value, str(map_)
         if key not in self._inlined:
             maps = [_composed(ir.AffineMapAttr(item).value, map_) for item in op.attributes["indexing_maps"]]
             self._inlined[key] = _Inlined(
                 op,
+                ir.OpResult(value).result_number,
                 {
                     argument.arg_number: self.read(operand, operand_map)
                     for argument, operand, operand_map in zip(op.regions[0].blocks[0].arguments, op.operands, maps)
@@ -185,7 +188,8 @@ class _Inliner:
                 loc=op.location,
             )
             values |= zip(op.results, copy.results)
-        self._made[id(read)] = values.get(end.operands[0], end.operands[0])
+        made = end.operands[read.result]
+        self._made[id(read)] = values.get(made, made)
         return self._made[id(read)]
 
 

@@ -106,6 +106,9 @@ def arithmetic(site: Site) -> None:
             return
         _OF_INTEGERS[site.family](site, type_)
         return
+    if type_.kind in "su":
+        integers.pairs(site, type_)
+        return
     if type_.kind != "f" or site.family == "rem":
         raise site.error("with these types")
     match site.family:

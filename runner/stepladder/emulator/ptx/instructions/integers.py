@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from stepladder.emulator.core.values import Value
     from stepladder.emulator.ptx.site import Site
 
-_U32 = PtxType("u32", "u", 32)
+_U16, _U32, _B32 = PtxType("u16", "u", 16), PtxType("u32", "u", 32), PtxType("b32", "b", 32)
 _WIDTHS = (16, 32, 64)
 
 
@@ -188,6 +188,35 @@ def extreme(site: Site, type_: PtxType) -> None:
         [type_, type_],
         type_.bits,
     )
+
+
+_OF_PAIRS: dict[str, Callable] = {"add": np.add, "min": np.minimum, "max": np.maximum}
+
+
+def pairs(site: Site, type_: PtxType) -> None:
+    """Emits a sum or an extremum of pairs of integers of 16 bits, each half of a register on its own.
+
+    Args:
+        site: the instruction.
+        type_: `u16x2` or `s16x2`.
+
+    Raises:
+        StepladderError: another instruction, which PTX does not have for pairs, or another type.
+    """
+    function = _OF_PAIRS.get(site.family)
+    if function is None or type_.kind not in "su" or type_.width != _B32.bits:
+        raise site.error("with these types")
+    half = PtxType(type_.name, type_.kind, type_.bits)
+    clamps = type_.kind == "s" and site.family != "add" and site.flag("relu")
+
+    def one(left: Value, right: Value) -> Value:
+        found = function(*(np.asarray(types.number(value, half), half.dtype) for value in (left, right)))
+        return types.extended(types.plain(np.maximum(found, 0) if clamps else found), _U16, _B32.bits)
+
+    def both(left: Value, right: Value) -> Value:
+        return one(left >> half.bits, right >> half.bits) << half.bits | one(left, right)
+
+    emit(site, both, [_B32, _B32], _B32.bits)
 
 
 def unary(site: Site, type_: PtxType) -> None:

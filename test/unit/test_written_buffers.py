@@ -1,0 +1,182 @@
+"""Payloads on buffers as people and bufferization write them: loops around parts, constants of the module, differences;
+and products of truth values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import stepladder
+from stepladder.runtime.errors import StepladderError
+
+pytestmark = pytest.mark.usefixtures("needs_ptxas")
+
+A, B, C = "memref<16x24xf16>", "memref<24x32xf16>", "memref<16x32xf32>"
+ROWS, PART = "memref<8x24xf16, strided<[24, 1], offset: ?>>", "memref<8x32xf32, strided<[32, 1], offset: ?>>"
+TILE = f"""%s = memref.subview %a[%i, 0] [8, 24] [1, 1] : {A} to {ROWS}
+    %t = memref.subview %c[%i, 0] [8, 32] [1, 1] : {C} to {PART}
+    linalg.matmul ins(%s, %b : {ROWS}, {B}) outs(%t : {PART})"""
+PRODUCT = f"linalg.matmul ins(%a, %b : {A}, {B}) outs(%c : {C})"
+LOOPS = {
+    "for": f"scf.for %i = %c0 to %c16 step %c8 {{\n    {TILE}\n  }}",
+    "affine": f"affine.for %i = 0 to 16 step 8 {{\n    {TILE}\n  }}",
+    "forall": f"scf.forall (%i) = (0) to (16) step (8) {{\n    {TILE}\n  }}",
+    "parallel": f"scf.parallel (%i) = (%c0) to (%c16) step (%c8) {{\n    {TILE}\n  }}",
+    "twice": f"scf.for %i = %c0 to %c16 step %c8 {{\n    {PRODUCT}\n  }}",
+}
+
+
+def small(*shape: int, seed: int = 0, dtype: type = np.float16) -> np.ndarray:
+    return np.random.default_rng([seed, *shape]).integers(-3, 4, shape).astype(dtype)
+
+
+def compiled(text: str) -> stepladder.Kernel | stepladder.Function:
+    return stepladder.compile(text, target="sm_80", device="emulator")
+
+
+X, Y, Z = small(16, 24), small(24, 32), small(16, 32, dtype=np.float32)
+XY = X.astype(np.float32) @ Y.astype(np.float32)
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_loops_around_parts_of_buffers(name: str) -> None:
+    """Matmuls that are tiled by hand, or by upstream after bufferization."""
+    text = f"""func.func @f(%a: {A}, %b: {B}, %c: {C}) {{
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %c16 = arith.constant 16 : index
+  {LOOPS[name]}
+  return
+}}"""
+    np.testing.assert_array_equal(compiled(text)(X, Y, Z), (2 if name == "twice" else 1) * XY + Z)
+
+
+def test_constants_of_the_module() -> None:
+    """Bufferization makes globals of constants: of several numbers, and of one."""
+    weight = np.array2string(Y.astype(float), separator=", ", threshold=Y.size)
+    text = f"""module {{
+  memref.global "private" constant @w : {B} = dense<{weight}> {{alignment = 64 : i64}}
+  memref.global "private" constant @v : memref<32xf32> = dense<2.0>
+  func.func @f(%a: {A}, %c: {C}) {{
+    %b = memref.get_global @w : {B}
+    %v = memref.get_global @v : memref<32xf32>
+    {PRODUCT}
+    linalg.add ins(%c, %d : {C}, {C}) outs(%c : {C})
+    return
+  }}
+}}"""
+    added = f"%d = memref.alloc() : {C}\n    linalg.broadcast ins(%v : memref<32xf32>) outs(%d : {C}) dimensions = [0]"
+    text = text.replace(PRODUCT, f"{added}\n    {PRODUCT}")
+    np.testing.assert_array_equal(compiled(text)(X, Z), XY + Z + 2)
+    with pytest.raises(StepladderError, match=r"'memref\.get_global' of @v, whose numbers are not constant") as caught:
+        compiled(text.replace("constant @v", "@v"))
+    assert caught.value.location and caught.value.location.endswith(":10")
+
+
+@pytest.mark.parametrize("pipeline", ["wgmma", "mma_sync", "wmma"])
+def test_an_elementwise_op_in_place_before_another(pipeline: str) -> None:
+    """Fusion leaves one op with the results of both, of which the kernel stores the second."""
+    maps = 'indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]'
+    text = f"""func.func @f(%a: {A}, %b: {B}, %c: {C}) {{
+  %zero = arith.constant 0.0 : f32
+  %t = memref.alloc() : {C}
+  linalg.fill ins(%zero : f32) outs(%t : {C})
+  linalg.matmul ins(%a, %b : {A}, {B}) outs(%t : {C})
+  linalg.generic {{{maps}}} outs(%t : {C}) {{
+  ^bb0(%x: f32):
+    %y = arith.maximumf %x, %zero : f32
+    linalg.yield %y : f32
+  }}
+  linalg.add ins(%t, %t : {C}, {C}) outs(%c : {C})
+  return
+}}"""
+    target = "sm_90a" if pipeline == "wgmma" else "sm_80"
+    kernel = stepladder.compile(text, pipeline=pipeline, target=target, device="emulator")
+    np.testing.assert_array_equal(kernel(X, Y, Z.copy()), 2 * np.maximum(XY, 0))
+
+
+@pytest.mark.parametrize("types", ["f16, f32", "i8, i32"])
+@pytest.mark.parametrize("form", ["tensor", "memref"])
+def test_products_that_are_subtracted(form: str, types: str) -> None:
+    """C - AB, as in the updates of factorizations."""
+    given, sums = types.split(", ")
+    kind, extended = ("f", "extf") if sums == "f32" else ("i", "extsi")
+    a, b, c = (f"{form}<{extents}>" for extents in (f"16x24x{given}", f"24x32x{given}", f"16x32x{sums}"))
+    is_tensor = form == "tensor"
+    text = f"""func.func @f(%a: {a}, %b: {b}, %c: {c}) {f"-> {c}" if is_tensor else ""} {{
+  {"%r =" if is_tensor else ""} linalg.generic {{indexing_maps = [affine_map<(i, j, k) -> (i, k)>,
+      affine_map<(i, j, k) -> (k, j)>, affine_map<(i, j, k) -> (i, j)>],
+      iterator_types = ["parallel", "parallel", "reduction"]}} ins(%a, %b : {a}, {b}) outs(%c : {c}) {{
+  ^bb0(%x: {given}, %y: {given}, %so_far: {sums}):
+    %0 = arith.{extended} %x : {given} to {sums}
+    %1 = arith.{extended} %y : {given} to {sums}
+    %2 = arith.mul{kind} %0, %1 : {sums}
+    %3 = arith.sub{kind} %so_far, %2 : {sums}
+    linalg.yield %3 : {sums}
+  }} {f"-> {c}" if is_tensor else ""}
+  return {f"%r : {c}" if is_tensor else ""}
+}}"""
+    dtypes = (np.float16, np.float32) if sums == "f32" else (np.int8, np.int32)
+    x, y, z = X.astype(dtypes[0]), Y.astype(dtypes[0]), Z.astype(dtypes[1])
+    made = compiled(text)
+    assert isinstance(made, stepladder.Kernel)
+    got = made(x, y, z.copy())
+    np.testing.assert_array_equal(got, z - XY.astype(dtypes[1]))
+
+
+@pytest.mark.parametrize("start", ["%c", "%part"])
+def test_ops_of_a_function_that_read_their_output(start: str) -> None:
+    """C less a product, which a second matmul reads: C is an argument, or a part of one."""
+    a, b, c, whole, w = (f"tensor<{each}>" for each in ("16x24xf16", "24x32xf16", "16x32xf32", "20x32xf32", "32x8xf32"))
+    text = f"""func.func @f(%a: {a}, %b: {b}, %c: {c}, %whole: {whole}, %w: {w}) -> ({c}, tensor<16x8xf32>) {{
+  %zeros = arith.constant dense<0.0> : {c}
+  %p = linalg.matmul ins(%a, %b : {a}, {b}) outs(%zeros : {c}) -> {c}
+  %part = tensor.extract_slice %whole[3, 0] [16, 32] [1, 1] : {whole} to {c}
+  %q = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}} ins(%p : {c}) outs({start} : {c}) {{
+  ^bb0(%x: f32, %so_far: f32):
+    %y = arith.subf %so_far, %x : f32
+    linalg.yield %y : f32
+  }} -> {c}
+  %none = arith.constant dense<0.0> : tensor<16x8xf32>
+  %r = linalg.matmul ins(%q, %w : {c}, {w}) outs(%none : tensor<16x8xf32>) -> tensor<16x8xf32>
+  return %q, %r : {c}, tensor<16x8xf32>
+}}"""
+    larger, weight = small(20, 32, dtype=np.float32), small(32, 8, dtype=np.float32)
+    first, second = compiled(text)(X, Y, Z, larger, weight)
+    wanted = (Z if start == "%c" else larger[3:19]) - XY
+    np.testing.assert_array_equal(first, wanted)
+    np.testing.assert_array_equal(second, wanted @ weight)
+
+
+def test_products_of_truth_values() -> None:
+    """A matmul of i1 has `arith.andi` and `arith.ori` in its body."""
+    a, b, c = (f"tensor<{extents}xi1>" for extents in ("16x24", "24x32", "16x32"))
+    text = f"""func.func @f(%a: {a}, %b: {b}, %c: {c}) -> {c} {{
+  %r = linalg.matmul ins(%a, %b : {a}, {b}) outs(%c : {c}) -> {c}
+  return %r : {c}
+}}"""
+    x, y, z = small(16, 24) > 1, small(24, 32) > 1, small(16, 32) > 2
+    np.testing.assert_array_equal(compiled(text)(x, y, z), x @ y | z)
+
+
+@pytest.mark.parametrize("width", [8, 16, 32, 64])
+def test_counts_of_bits(width: int) -> None:
+    kind = f"tensor<64xi{width}>"
+    text = f"""func.func @f(%x: {kind}) -> ({kind}, {kind}, {kind}) {{
+  %0 = math.ctpop %x : {kind}
+  %1 = math.ctlz %x : {kind}
+  %2 = math.cttz %x : {kind}
+  return %0, %1, %2 : {kind}, {kind}, {kind}
+}}"""
+    least, most = -(2 ** (width - 1)), 2 ** (width - 1) - 1
+    drawn = np.random.default_rng(0).integers(least, most, 57, np.int64)
+    x = np.array([0, -1, 1, least, most, 6, -8, *drawn], f"i{width // 8}")
+    bits = [format(int(number) % 2**width, f"0{width}b") for number in x]
+    wanted = (
+        [text.count("1") for text in bits],
+        [len(text) - len(text.lstrip("0")) for text in bits],
+        [len(text) - len(text.rstrip("0")) for text in bits],
+    )
+    for got, right in zip(compiled(text)(x), wanted):
+        assert got.tolist() == right
