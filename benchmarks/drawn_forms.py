@@ -11,6 +11,10 @@ Needs PyTorch on the machine with the GPU, and MLIR and ptxas where kernels are 
     python benchmarks/drawn_forms.py --count 80
     python benchmarks/drawn_forms.py --count 60 --seed 7 --build kernels
     python benchmarks/drawn_forms.py --count 60 --seed 7 --built kernels
+
+Kernels that another version of this repository built are measured in turn with the others, as `before`:
+
+    python benchmarks/drawn_forms.py --count 60 --seed 7 --built kernels --before other/kernels
 """
 
 from __future__ import annotations
@@ -19,19 +23,19 @@ import argparse
 import json
 import math
 import os
-import random
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duel
 import stepladder
 from common import result_parser, run, write_result
-from draw import MOST_BYTES, MOST_OPERATIONS, log_uniform
 from form_libraries import libraries
+from forms import COUNT, SEED, Form, draw
 from fused_epilogues import CASES, PIPELINE, TARGET
 from stepladder.measure.timing import Contestant, Mode
 from stepladder.runtime.device import Device
@@ -40,106 +44,12 @@ from stepladder.runtime.errors import StepladderError
 if TYPE_CHECKING:
     import torch
 
-SEED, COUNT = 20261126, 80
-LEAST, MOST, MOST_OF_BATCH = 64, 8192, 2048
 # Of C, as a share of its largest element: what is stored in f16 is exact to half of this.
 LARGEST_DIFFERENCE = 2.0**-10
 # Shorter than that of other benchmarks: most of these problems are small.
 BURST = Mode(0.01, 0.03)
 # In a folder of built kernels: why others cannot be built, by name of the problem.
 _REFUSED = "refused.json"
-
-# Dimensions of A, B and C, as `einsum` writes them: m, n, k and b, and the parts of a dimension of a contraction.
-_TRANSPOSED = ("km,kn->mn", "mk,nk->mn", "km,nk->mn")
-_BATCHED = ("bmk,bkn->bmn", "bmk,bnk->bmn", "bkm,bkn->bmn", "bmk,kn->bmn")
-_FUSED = ("mk,kn->mn", "mk,nk->mn")
-_CONTRACTIONS = ("mkl,lkn->mn", "mkl,kln->mn", "mpk,kn->mpn", "mpk,nk->nmp", "kmp,kn->mpn", "mkp,kln->mpln")
-
-
-@dataclass(frozen=True)
-class Form:
-    """A problem.
-
-    Attributes:
-        kind: one of `KINDS`.
-        spec: the dimensions of A, B and C, as `einsum` writes them.
-        sizes: the extent of each dimension.
-        epilogue: one of `fused_epilogues.CASES`, or empty.
-    """
-
-    kind: str
-    spec: str
-    sizes: dict[str, int] = field(hash=False)
-    epilogue: str = ""
-
-    @property
-    def dimensions(self) -> tuple[str, str, str]:
-        """The dimensions of A, B and C."""
-        inputs, result = self.spec.split("->")
-        a, b = inputs.split(",")
-        return a, b, result
-
-    @property
-    def flops(self) -> int:
-        """Multiplications and additions of the product."""
-        return 2 * math.prod(self.sizes[letter] for letter in set(self.spec) if letter.isalpha())
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of A, B and C."""
-        return 2 * sum(math.prod(self.shape(dimensions)) for dimensions in self.dimensions)
-
-    @property
-    def name(self) -> str:
-        """The form and its sizes, for tables."""
-        sizes = ", ".join(f"{letter} = {size}" for letter, size in self.sizes.items())
-        return f"{self.spec}{f' {self.epilogue}' if self.epilogue else ''}, {sizes}"
-
-    def shape(self, dimensions: str) -> tuple[int, ...]:
-        """Returns the extents of some dimensions.
-
-        Args:
-            dimensions: as `einsum` writes them.
-        """
-        return tuple(self.sizes[letter] for letter in dimensions)
-
-
-def _sized(rng: random.Random, kind: str, spec: str, most: int, epilogue: str = "") -> Form:
-    letters = sorted({letter for letter in spec if letter.isalpha()})
-    parts = {"p", "l"} & set(letters)
-    sizes = {}
-    for letter in letters:
-        if letter == "b":
-            sizes[letter] = rng.randrange(2, 65)
-        elif letter in parts or ("l" in parts and letter == "k"):
-            sizes[letter] = log_uniform(rng, 8, 128, 8)
-        else:
-            sizes[letter] = log_uniform(rng, LEAST, most, 8)
-    return Form(kind, spec, sizes, epilogue)
-
-
-KINDS: dict[str, Callable[[random.Random], Form]] = {
-    "transposed": lambda rng: _sized(rng, "transposed", rng.choice(_TRANSPOSED), MOST),
-    "batched": lambda rng: _sized(rng, "batched", rng.choice(_BATCHED), MOST_OF_BATCH),
-    "fused": lambda rng: _sized(rng, "fused", rng.choice(_FUSED), MOST, rng.choice(list(CASES))),
-    "contraction": lambda rng: _sized(rng, "contraction", rng.choice(_CONTRACTIONS), MOST_OF_BATCH),
-}
-
-
-def draw(count: int = COUNT, seed: int = SEED) -> list[Form]:
-    """Returns `count` problems; the kinds alternate.
-
-    Args:
-        count: of problems.
-        seed: the same seed gives the same problems; a longer list begins with the shorter one.
-    """
-    rng = random.Random(seed)
-    found: list[Form] = []
-    while len(found) < count:
-        form = list(KINDS.values())[len(found) % len(KINDS)](rng)
-        if form.flops <= MOST_OPERATIONS / 4 and form.bytes <= MOST_BYTES / 4:
-            found.append(form)
-    return found
 
 
 def _tensor(shape: Sequence[int], element: str = "f16") -> str:
@@ -273,37 +183,40 @@ def build(forms: Sequence[Form], folder: Path) -> None:
     (folder / _REFUSED).write_text(json.dumps(refused, indent=1) + "\n")
 
 
-def measure(device: Device, form: Form, path: Path, rounds: int, mode: Mode = BURST) -> dict[str, Any]:
+def measure(
+    device: Device, form: Form, paths: dict[str, Path], rounds: int, mode: Mode = BURST
+) -> tuple[dict[str, Any], dict[str, float]]:
     """Checks and times the kernels of a problem.
 
     Args:
         device: the GPU.
         form: the problem.
-        path: of its bundle.
+        paths: of its bundles, by name.
         rounds: of the measurement.
         mode: length of each run and of the pause before it.
 
     Returns:
-        The entry of the result.
+        What the result says of the problem and its library calls, and the speed of each kernel as a ratio to the
+        fastest of those.
 
     Raises:
         StepladderError: the numbers are wrong.
     """
     import torch
 
-    kernel = stepladder.load(path)
     operands = operands_of(form)
     a, b, c, *rest = operands
     stream = torch.cuda.ExternalStream(device.stream, device=c.device)
-
-    def enqueue() -> None:
-        kernel(a, b, *rest, out=c, stream=stream)
-
-    torch.cuda.synchronize()
-    with duel.watched(form.name):
-        enqueue()
-        device.synchronize()
-    difference = difference_of(form, operands)
+    calls: dict[str, Callable[[], object]] = {}
+    difference = 0.0
+    for name, path in paths.items():
+        calls[name] = partial(stepladder.load(path), a, b, *rest, out=c, stream=stream)
+        c.fill_(math.nan)
+        torch.cuda.synchronize()
+        with duel.watched(form.name):
+            calls[name]()
+            device.synchronize()
+        difference = max(difference, difference_of(form, operands))
     if difference > LARGEST_DIFFERENCE:
         raise StepladderError(f"{form.name}: wrong: C differs by {difference} of its largest element")
     for operand in (a, b, *rest):
@@ -311,21 +224,22 @@ def measure(device: Device, form: Form, path: Path, rounds: int, mode: Mode = BU
     torch.cuda.synchronize()
     made = libraries(form, operands, stream)
     contestants = [Contestant(name, form.flops, call) for name, call in made.items()]
-    contest = duel.Duel(device, contestants[0], [Contestant("own", form.flops, enqueue), *contestants[1:]])
+    ours = [Contestant(name, form.flops, call) for name, call in calls.items()]
+    contest = duel.Duel(device, contestants[0], [*ours, *contestants[1:]])
     try:
         measured = contest.run(mode, rounds)
     finally:
         contest.free()
-    kernels = measured["kernels"]
-    own = kernels.pop("own")
-    return asdict(form) | {
+    ratios = {name: entry["ratio_spread"]["median"] for name, entry in measured["kernels"].items()}
+    own = {name: ratios.pop(name) for name in paths}
+    best = max(1.0, *ratios.values(), 0.0)
+    entry = asdict(form) | {
         "baseline": contestants[0].name,
+        "baseline_tflops": measured["baseline"]["tflops_spread"]["median"],
         "difference": difference,
-        "tflops": own["tflops_spread"]["median"],
-        "libraries": {name: entry["ratio_spread"]["median"] for name, entry in kernels.items()},
-        "ratio": own["ratio_spread"]["median"]
-        / max(1.0, *(entry["ratio_spread"]["median"] for entry in kernels.values()), 0.0),
+        "libraries": ratios,
     }
+    return entry, {name: ratio / best for name, ratio in own.items()}
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -353,6 +267,7 @@ def forms_parser(description: str, name: str) -> argparse.ArgumentParser:
     )
     parser.add_argument("--build", type=Path, metavar="FOLDER", help="build the kernels there, and measure nothing")
     parser.add_argument("--built", type=Path, metavar="FOLDER", help="measure the kernels that were built there")
+    parser.add_argument("--before", type=Path, metavar="FOLDER", help="those of another version, in turn with them")
     return parser
 
 
@@ -379,8 +294,13 @@ def run_forms(forms: Sequence[Form], args: argparse.Namespace, head: dict[str, A
             result |= {"problems": [], "refused": refused}
             for number, form in enumerate(forms):
                 if form.name not in refused:
-                    result["problems"].append(measure(device, form, folder / str(number), args.rounds, mode))
-                    print(f"{form.kind} {form.name}: {result['problems'][-1]['ratio']:.3f}", flush=True)
+                    folders = {"own": folder} | ({"before": args.before} if args.before else {})
+                    paths = {name: folder / str(number) for name, folder in folders.items()}
+                    entry, ratios = measure(device, form, paths, args.rounds, mode)
+                    tflops = ratios["own"] * entry["baseline_tflops"] * max(1.0, *entry["libraries"].values(), 0.0)
+                    before = {"ratio_before": ratios["before"]} if args.before else {}
+                    result["problems"].append(entry | {"tflops": tflops, "ratio": ratios["own"]} | before)
+                    print(f"{form.kind} {form.name}: {ratios['own']:.3f}", flush=True)
                     write_result(args.result, result)
 
 

@@ -1,12 +1,15 @@
 """Measures products of f32 on tensor cores beside cuBLAS in f32: throughput, and the largest error against f64.
 
-Kernels of `wgmma` and `mma_sync` multiply f32 by three products of tf32, or by one with `allow_tf32`. cuBLAS computes
-in f32 (COMPUTE_32F), without tf32. A and B hold random normal numbers. The error of a product is the largest difference
-of an element from the product in f64, over the largest element of that; of several seeds, the largest error counts.
+Kernels of `wgmma` and `mma_sync` multiply f32 by three products of tf32, or by one with `allow_tf32`; those of
+`mma_sync` compute tiles with a NaN again, or do not (`keep_infinities=false`). cuBLAS computes in f32 (COMPUTE_32F),
+without tf32. A and B hold random normal numbers. The error of a product is the largest difference of an element from
+the product in f64, over the largest element of that; of several seeds, the largest error counts.
 
-Needs PyTorch, MLIR and ptxas on the machine with the GPU:
+`--compile` needs MLIR and ptxas, and `--bundles` PyTorch and the GPU. Without either, one machine has all:
 
     python benchmarks/f32_products.py --sizes 2048 4096 --rounds 7
+    python benchmarks/f32_products.py --compile build/f32
+    python benchmarks/f32_products.py --bundles build/f32 --rounds 7
 """
 
 from __future__ import annotations
@@ -21,28 +24,26 @@ import duel
 from common import measurement_parser, run, write_result
 from stepladder.measure.baselines import cublas
 from stepladder.measure.timing import MODES, Contestant
-from stepladder.runtime.bundle import Bundle, read_bundle
+from stepladder.runtime.bundle import read_bundle
 from stepladder.runtime.device import Device
 
-SIZES = (1024, 2048, 4096, 8192)
+SIZES = (512, 1000, 1024, 1536, 2048, 4096, 8192)
 SEEDS = 3
 # Names of kernels in the result, their pipelines and knobs.
 KERNELS: dict[str, tuple[str, dict[str, int | str]]] = {
     "wgmma": ("wgmma", {}),
     "mma_sync": ("mma_sync", {}),
+    "finite": ("mma_sync", {"keep_infinities": False}),
     "tf32": ("wgmma", {"allow_tf32": True}),
 }
 
 
-def build_bundles(size: int, folder: Path) -> dict[str, Bundle]:
+def build_bundles(size: int, folder: Path) -> None:
     """Compiles C = AB in f32 with each setting and the best known other knobs.
 
     Args:
         size: M = N = K.
         folder: of the bundles.
-
-    Returns:
-        The bundles by name.
     """
     from stepladder.payload.writing import matmul_text
     from stepladder.pipeline.build import build
@@ -50,13 +51,10 @@ def build_bundles(size: int, folder: Path) -> dict[str, Bundle]:
     from stepladder.pipeline.request import Request
 
     text = matmul_text(size, size, size, a_type="f32", b_type="f32", c_type="f32", accumulate=False)
-    bundles = {}
     for name, (pipeline, knobs) in KERNELS.items():
-        path = folder / f"{name}_{size}"
         with mlir_context():
-            build(text, "payload.mlir", Request(pipeline, {**knobs, "target": "sm_90a"}, tuned=True)).write(path)
-        bundles[name] = read_bundle(path)
-    return bundles
+            built = build(text, "payload.mlir", Request(pipeline, {**knobs, "target": "sm_90a"}, tuned=True))
+            built.write(folder / f"{name}_{size}")
 
 
 def largest_errors(operands: duel.Operands, launches: dict[str, Callable[[], None]]) -> dict[str, float]:
@@ -84,7 +82,7 @@ def largest_errors(operands: duel.Operands, launches: dict[str, Callable[[], Non
 
 
 def measure(device: Device, size: int, mode: str, rounds: int, folder: Path) -> dict[str, Any]:
-    """Builds and measures the products of a size.
+    """Measures the products of a size.
 
     Args:
         device: the GPU.
@@ -96,7 +94,7 @@ def measure(device: Device, size: int, mode: str, rounds: int, folder: Path) -> 
     Returns:
         The entry of the result.
     """
-    bundles = build_bundles(size, folder)
+    bundles = {name: read_bundle(folder / f"{name}_{size}") for name in KERNELS}
     problem = bundles["wgmma"].manifest.problem
     with duel.Operands(device, problem) as operands:
         library = cublas(operands.buffers)
@@ -125,21 +123,31 @@ def measure(device: Device, size: int, mode: str, rounds: int, folder: Path) -> 
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    return measurement_parser(__doc__ or "", SIZES, "f32_products", 7)
+    parser = measurement_parser(__doc__ or "", SIZES, "f32_products", 7)
+    parts = parser.add_mutually_exclusive_group()
+    parts.add_argument("--compile", metavar="FOLDER", type=Path, help="write the bundles, and measure nothing")
+    parts.add_argument("--bundles", metavar="FOLDER", type=Path, help="measure these bundles, and compile nothing")
+    return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measures all sizes; writes the result after each.
+    """Compiles and measures all sizes; writes the result after each.
 
     Args:
         arguments: of the command line; those of the process unless told.
     """
     args = make_parser().parse_args(arguments)
+    if args.compile:
+        for size in args.sizes:
+            build_bundles(size, args.compile)
+        return
     with Device() as device, tempfile.TemporaryDirectory(prefix="stepladder-") as folder:
         result = duel.header(device)
         result |= {"mode": args.mode, "rounds": args.rounds, "seeds": SEEDS, "problems": []}
         for size in args.sizes:
-            problem = measure(device, size, args.mode, args.rounds, Path(folder))
+            if args.bundles is None:
+                build_bundles(size, Path(folder))
+            problem = measure(device, size, args.mode, args.rounds, args.bundles or Path(folder))
             result["problems"].append(problem)
             write_result(args.out, result)
             baseline = problem["measured"]["baseline"]["tflops_spread"]["median"]

@@ -18,7 +18,8 @@ import argparse
 from collections.abc import Sequence
 
 from common import run
-from drawn_forms import Form, forms_parser, run_forms
+from drawn_forms import forms_parser, run_forms
+from forms import Form
 
 _ROWS, _HIDDEN, _WIDE = 8 * 384, 1024, 4096
 _HEADS, _TOKENS, _DEPTH = 8 * 16, 384, 64

@@ -10,7 +10,7 @@ from fused_epilogues import CASES
 if TYPE_CHECKING:
     import torch
 
-    from drawn_forms import Form
+    from forms import Form
 
 
 def _arranged(view: torch.Tensor, dimensions: str, wanted: str) -> torch.Tensor:

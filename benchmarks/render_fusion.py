@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from common import median, result, table, where
 from defaults import batch_choice
@@ -130,6 +130,12 @@ def batch_settings_table() -> str:
     )
 
 
+def _before(problems: Iterable[dict]) -> dict[str, str]:
+    """Returns the columns of the kernels of another version, which were measured in turn; none where none were."""
+    ratios = [problem["ratio_before"] for problem in problems if "ratio_before" in problem]
+    return {"mean before": f"{geometric_mean(ratios):.3f}", "least before": f"{min(ratios):.3f}"} if ratios else {}
+
+
 def drawn_forms_table(name: str = "drawn_forms") -> str:
     """Returns the speed of drawn problems by kind, as ratios to the fastest library call of each.
 
@@ -149,6 +155,7 @@ def drawn_forms_table(name: str = "drawn_forms") -> str:
                 "lowest tenth": f"{ratios[len(ratios) // 10]:.3f}",
                 "least": f"{ratios[0]:.3f}",
                 "at least 1": str(sum(ratio >= 1 for ratio in ratios)),
+                **_before(problem for problem in problems if kind in ("", problem["kind"])),
             }
         )
     return (
@@ -211,4 +218,6 @@ REGIONS: dict[str, Callable[[], str]] = {
     "batches settings": batch_settings_table,
     "drawn forms": drawn_forms_table,
     "drawn forms fresh": lambda: drawn_forms_table("drawn_forms_fresh"),
+    "drawn forms again": lambda: drawn_forms_table("drawn_forms_again"),
+    "drawn forms changed": lambda: drawn_forms_table("drawn_forms_changed"),
 }

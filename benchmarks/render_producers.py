@@ -1,8 +1,10 @@
-"""The table of products whose operands elementwise ops make, from what `producers.py` measured."""
+"""The tables of products whose operands elementwise ops make: from what `producers.py` measured, and
+`stored_pairs.py`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from statistics import median
 
 from common import result, table, where
 from producer_cases import DEFAULT
@@ -40,4 +42,29 @@ def producers_table() -> str:
     )
 
 
-REGIONS: dict[str, Callable[[], str]] = {"producers": producers_table}
+def stored_pairs_table() -> str:
+    """Returns the microseconds of gated layers with stored weights, as one kernel of two products and as two."""
+    measured = result("stored_pairs")
+    rows = []
+    for case in measured["cases"]:
+        pair, two = (case["us"][way] for way in ("pair", "two"))
+        rows.append(
+            {
+                "bits": str(case["bits"]),
+                "m": str(case["m"]),
+                "pair, us": f"{median(pair):.1f}",
+                "two matmuls, us": f"{median(two):.1f}",
+                "pair to two": f"{median(one / other for one, other in zip(pair, two)):.2f}",
+                "chosen": {"pair": "pair", "two": "two matmuls"}[case["chosen"]],
+            }
+        )
+    size = measured["cases"][0]
+    return (
+        table(rows)
+        + f"\nn = {size['n']}, k = {size['k']}, f16 with f32 accumulators, scales and zero points of columns "
+        "for 8 bits, of 128 steps of k for 4; CUDA graphs of one call, medians of 7 rounds. "
+        f"{where(measured)}.\n"
+    )
+
+
+REGIONS: dict[str, Callable[[], str]] = {"producers": producers_table, "stored pairs": stored_pairs_table}

@@ -157,7 +157,13 @@ def counters_table() -> str:
 def f32_table() -> str:
     """Returns products of f32 by three products of tf32 and by one, beside cuBLAS: throughput and errors."""
     measured = result("f32_products")
-    titles = {"wgmma": "`wgmma`", "mma_sync": "`mma_sync`", "cublas": "cuBLAS", "tf32": "`wgmma`, `allow_tf32`"}
+    titles = {
+        "wgmma": "`wgmma`",
+        "mma_sync": "`mma_sync`",
+        "finite": "`mma_sync`, `keep_infinities=false`",
+        "cublas": "cuBLAS",
+        "tf32": "`wgmma`, `allow_tf32`",
+    }
     rows = []
     for problem in measured["problems"]:
         times = problem["measured"]

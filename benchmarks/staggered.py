@@ -23,9 +23,10 @@ import drawn_forms
 import duel
 import stepladder
 from common import halves_parser, parse_halves, run, write_result
-from drawn_forms import BURST, LARGEST_DIFFERENCE, Form, payload
+from drawn_forms import BURST, LARGEST_DIFFERENCE, payload
 from figures import FIGURES
 from form_libraries import libraries
+from forms import Form, draw
 from fused_epilogues import PIPELINE, TARGET
 from stepladder.measure.timing import Contestant
 from stepladder.runtime.device import Device
@@ -55,10 +56,7 @@ _MOST = 7
 
 def forms() -> list[Form]:
     """Returns the problems."""
-    known = {
-        form.name: form
-        for form in (*drawn_forms.draw(COUNT, SEED), *(form for part in FIGURES.values() for form in part))
-    }
+    known = {form.name: form for form in (*draw(COUNT, SEED), *(form for part in FIGURES.values() for form in part))}
     return [known[name] for name in _FORMS]
 
 

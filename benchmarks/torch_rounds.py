@@ -22,6 +22,9 @@ SECONDS = 0.05  # of a contestant in a round
 def captured(torch: Any, call: Callable[[], object]) -> Callable[[], object] | None:  # noqa: ANN401
     """Returns the replay of a CUDA graph of a call; None where it cannot be captured.
 
+    The replay keeps the call, and with it the arrays and kernels that the graph uses: PyTorch returns the memory of
+    arrays that nothing refers to, to the driver when it captures the next graph.
+
     Args:
         torch: the module.
         call: what is captured.
@@ -38,7 +41,11 @@ def captured(torch: Any, call: Callable[[], object]) -> Callable[[], object] | N
     except Exception as error:  # of PyTorch's compiler and of the driver, of many kinds
         print(f"note: not captured: {error}", file=sys.stderr)
         return None
-    return graph.replay
+
+    def replay(_kept: Callable[[], object] = call) -> None:
+        graph.replay()
+
+    return replay
 
 
 def in_turn(torch: Any, calls: dict[str, Callable[[], object]]) -> dict[str, list[float]]:  # noqa: ANN401

@@ -79,8 +79,8 @@ module attributes {transform.with_named_sequence} {
     %allow_tf32 = transform.tune.knob<"allow_tf32"> = false from options = [false, true]
       {description = "multiply f32 as tf32, which keeps 10 of 23 bits of the fraction; else by three products of tf32"}
       -> !transform.any_param
-    %keep_infinities = transform.tune.knob<"keep_infinities"> = false from options = [false, true]
-      {description = "f32 by three products of tf32: tiles with a NaN are computed again, with infinities kept"}
+    %keep_infinities = transform.tune.knob<"keep_infinities"> = true from options = [true, false]
+      {description = "f32 by three products of tf32: tiles with a NaN are computed again; else infinities become NaN"}
       -> !transform.any_param
     %math = transform.tune.knob<"math"> = "fast" from options = ["fast", "libdevice"]
       {description = "fast: sigmoid and GELU are approximated where all results have 8 or 16 bits; libdevice: never"}
@@ -207,7 +207,7 @@ module attributes {transform.with_named_sequence} {
       transform.include @hoist_prefetch failures(propagate) (%kernels) : (!transform.any_op) -> ()
     }
     transform.tune.alternatives<"infinities"> selected_region = 0
-        attributes {knobs = {selected_region_attr = "keep_infinities"}} {
+        attributes {knobs = {selected_region_attr = "is_f32 and keep_infinities and not allow_tf32"}} {
     }, {
       transform.include @recompute_nan_tiles failures(propagate) (%kernels) : (!transform.any_op) -> ()
     }

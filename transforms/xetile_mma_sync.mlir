@@ -67,6 +67,9 @@ module attributes {transform.with_named_sequence} {
     %allow_tf32 = transform.tune.knob<"allow_tf32"> = false from options = [false, true]
       {description = "multiply f32 as tf32, which keeps 10 of 23 bits of the fraction; else by three products of tf32"}
       -> !transform.any_param
+    %keep_infinities = transform.tune.knob<"keep_infinities"> = true from options = [true, false]
+      {description = "f32 by three products of tf32: tiles with a NaN are computed again; else infinities become NaN"}
+      -> !transform.any_param
     %target = transform.tune.knob<"target"> = "sm_80" from options = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"]
       {description = "GPU architecture that the kernel is for"} -> !transform.any_param
 
@@ -115,6 +118,11 @@ module attributes {transform.with_named_sequence} {
     transform.include @bypass_l1 failures(propagate) (%kernels) : (!transform.any_op) -> ()
     transform.include @rotate_loop failures(propagate) (%kernels) : (!transform.any_op) -> ()
     transform.include @interleave_copies failures(propagate) (%kernels) : (!transform.any_op) -> ()
+    transform.tune.alternatives<"infinities"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "is_f32 and keep_infinities and not allow_tf32"}} {
+    }, {
+      transform.include @recompute_nan_tiles failures(propagate) (%kernels) : (!transform.any_op) -> ()
+    }
     transform.include @multiply_as_3xtf32 failures(propagate) (%kernels) : (!transform.any_op) -> ()
     transform.include @load_fragments_as_integers failures(propagate) (%kernels) : (!transform.any_op) -> ()
 

@@ -109,9 +109,15 @@ func.func @batch(%A: memref<3x10x5xf16>) {
 
 // -----
 
-// A transpose of bytes: 4 bytes of 32 rows each, which become 32 bytes of 4 rows; the last 4 rows one by one.
+// A transpose of bytes: 4 bytes of 32 rows each, which become 32 bytes of 4 rows. Eight adjacent threads have adjacent
+// columns, and the next eight the 16 rows below: 64 adjacent bytes of a row are stored at once, and the next 64 then.
+// Rows of the last block are stored one by one where a thread has no whole vectors of them.
+// CHECK: affine_map<()[s0, s1] -> (s0 * 128 + ((s1 mod 32) floordiv 8) * 16)>
+// CHECK: affine_map<()[s0, s1] -> ((s1 floordiv 32) * 32 + (s1 mod 8) * 4)>
+// CHECK: affine_map<()[s0] -> (s0 + 80)>
+// CHECK: affine_map<()[s0] -> (s0 + 64)>
 // CHECK-LABEL: func.func @transpose(
-// CHECK: gpu.launch blocks({{.*}}) in ({{.*}} = %c4,
+// CHECK: gpu.launch blocks({{.*}}) in ({{.*}} = %c1,
 // CHECK: scf.if
 // CHECK: scf.if
 // CHECK-COUNT-32: vector.load %A{{.*}} {alignment = 4 : i64} : memref<100x40xi8>, vector<4xi8>
@@ -120,7 +126,7 @@ func.func @batch(%A: memref<3x10x5xf16>) {
 // CHECK-COUNT-8: vector.store {{.*}} {alignment = 16 : i64} : memref<40x128xi8>, vector<16xi8>
 // CHECK-NOT: vector.store
 // CHECK: } else {
-// CHECK: scf.for
+// CHECK-COUNT-2: scf.for
 // CHECK-NEXT: vector.load %A
 // CHECK-COUNT-4: memref.store {{.*}} : memref<40x128xi8>
 // CHECK-NOT: memref.transpose
@@ -134,20 +140,20 @@ func.func @transpose(%A: memref<100x40xi8>) {
 
 // -----
 
-// The matrices of a batch are transposed each for itself: two blocks of 8 rows of f32 for each of three.
+// The matrices of a batch are transposed each for itself: two blocks of 32 rows of f32 for each of three.
 // CHECK-LABEL: func.func @transposed_batch(
-// CHECK: memref.collapse_shape %A {{\[\[}}0, 1], [2]] : memref<3x16x5xf32> into memref<48x5xf32>
+// CHECK: memref.collapse_shape %A {{\[\[}}0, 1], [2]] : memref<3x64x5xf32> into memref<192x5xf32>
 // CHECK: gpu.launch blocks({{.*}}) in ({{.*}} = %c6,
 // CHECK-COUNT-8: memref.load
 // CHECK-NOT: memref.load
-// CHECK-COUNT-2: vector.store {{.*}} : memref<15x32xf32>, vector<4xf32>
-func.func @transposed_batch(%A: memref<3x16x5xf32>) {
-  %t = memref.transpose %A (b, k, n) -> (b, n, k) : memref<3x16x5xf32> to memref<3x5x16xf32, strided<[80, 1, 5]>>
-  %w = memref.alloc() {workspace} : memref<3x5x32xf32>
-  %v = memref.subview %w[0, 0, 0] [3, 5, 16] [1, 1, 1]
-      : memref<3x5x32xf32> to memref<3x5x16xf32, strided<[160, 32, 1]>>
+// CHECK-COUNT-2: vector.store {{.*}} : memref<15x64xf32>, vector<4xf32>
+func.func @transposed_batch(%A: memref<3x64x5xf32>) {
+  %t = memref.transpose %A (b, k, n) -> (b, n, k) : memref<3x64x5xf32> to memref<3x5x64xf32, strided<[320, 1, 5]>>
+  %w = memref.alloc() {workspace} : memref<3x5x64xf32>
+  %v = memref.subview %w[0, 0, 0] [3, 5, 64] [1, 1, 1]
+      : memref<3x5x64xf32> to memref<3x5x64xf32, strided<[320, 64, 1]>>
   memref.copy %t, %v {workspace}
-      : memref<3x5x16xf32, strided<[80, 1, 5]>> to memref<3x5x16xf32, strided<[160, 32, 1]>>
+      : memref<3x5x64xf32, strided<[320, 1, 5]>> to memref<3x5x64xf32, strided<[320, 64, 1]>>
   return
 }
 

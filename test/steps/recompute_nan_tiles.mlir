@@ -1,12 +1,15 @@
 // A kernel repeats its products of f32, from the first copy to the last product, where a sum of a thread of the block
-// is NaN; what follows takes the sums of either.
+// is NaN; what follows takes the sums of either. The repeated ops take ids that differ in the sign of a count, those of
+// the loop in a number that the loop changes too: their addresses are calculated again.
 //
-// RUN: %stepladder-opt %s --pipeline mma_sync --set keep_infinities=true --step recompute_nan_tiles --split-input-file | FileCheck %s
+// RUN: %stepladder-opt %s --pipeline mma_sync --step recompute_nan_tiles --split-input-file | FileCheck %s
 
 // CHECK-LABEL: gpu.func @two_sums(
-// CHECK: [[index:%.+]] = arith.addi
+// CHECK: [[lane:%.+]] = gpu.lane_id
+// CHECK: [[index:%.+]] = arith.addi %{{.+}}, [[lane]]
 // CHECK: nvgpu.device_async_copy %A[[[index]]
 // CHECK: [[sums:%.+]]:2 = scf.for
+// CHECK: memref.load %{{.+}}[[[index]]
 // CHECK-COUNT-2: nvgpu.mma.sync({{.*}} {mmaShape = [16, 8, 8]}
 // CHECK: [[either:%.+]] = arith.cmpf uno, [[sums]]#0, [[sums]]#1 : vector<2x2xf32>
 // CHECK: [[first:%.+]] = vector.extract [[either]][0]
@@ -15,12 +18,22 @@
 // CHECK: [[columns:%.+]]:2 = vector.to_elements [[row]]
 // CHECK: [[own:%.+]] = arith.ori [[columns]]#0, [[columns]]#1 : i1
 // CHECK: [[word:%.+]] = arith.extui [[own]]
-// CHECK: [[any:%.+]] = nvvm.barrier.reduction #nvvm.reduction<or> [[word]]
-// CHECK: [[repeats:%.+]] = arith.cmpi ne, [[any]],
+// CHECK: [[threads:%.+]] = nvvm.barrier.reduction #nvvm.reduction<popc> [[word]]
+// CHECK: [[repeats:%.+]] = arith.cmpi ne, [[threads]],
 // CHECK: [[right:%.+]]:2 = scf.if [[repeats]]
-// CHECK-NEXT: nvvm.cp.async.wait.group 0
-// CHECK: nvgpu.device_async_copy %A[[[index]]
-// CHECK: [[again:%.+]]:2 = scf.for
+// CHECK: [[sign:%.+]] = arith.shrsi [[threads]],
+// CHECK: [[zero:%.+]] = arith.index_cast [[sign]] : i32 to index
+// CHECK: nvvm.cp.async.wait.group 0
+// CHECK: [[lane_again:%.+]] = gpu.lane_id
+// CHECK: [[hidden:%.+]] = arith.xori [[lane_again]], [[zero]]
+// CHECK: [[index_again:%.+]] = arith.addi %{{.+}}, [[hidden]]
+// CHECK: nvgpu.device_async_copy %A[[[index_again]]
+// CHECK: [[again:%.+]]:2 = scf.for [[k:%[a-z0-9]+]] = %from
+// CHECK: [[changing:%.+]] = arith.andi [[zero]], [[k]]
+// CHECK: [[lane_inside:%.+]] = gpu.lane_id
+// CHECK: [[hidden_inside:%.+]] = arith.xori [[lane_inside]], [[changing]]
+// CHECK: [[index_inside:%.+]] = arith.addi %{{.+}}, [[hidden_inside]]
+// CHECK: memref.load %{{.+}}[[[index_inside]]
 // CHECK-COUNT-2: nvgpu.mma.sync({{.*}} {keeps_infinities, mmaShape = [16, 8, 8]}
 // CHECK: scf.yield [[again]]#0, [[again]]#1
 // CHECK: else
@@ -32,11 +45,12 @@
 gpu.module @kernels {
   gpu.func @two_sums(%A: memref<64xf32>, %C: memref<64xf32>, %from: index, %to: index,
       %s: memref<64xf32, #gpu.address_space<workgroup>>) kernel {
-    %i = arith.addi %from, %to : index
+    %lane = gpu.lane_id
+    %i = arith.addi %from, %lane : index
     %t = nvgpu.device_async_copy %A[%i], %s[%i], 4 : memref<64xf32> to memref<64xf32, #gpu.address_space<workgroup>>
     %zero = arith.constant dense<0.0> : !c
     %sums:2 = scf.for %k = %from to %to step %to iter_args(%x = %zero, %y = %zero) -> (!c, !c) {
-      %e = memref.load %s[%k] : memref<64xf32, #gpu.address_space<workgroup>>
+      %e = memref.load %s[%i] : memref<64xf32, #gpu.address_space<workgroup>>
       %a = vector.broadcast %e : f32 to vector<4x1xf32>
       %b = vector.broadcast %e : f32 to vector<2x1xf32>
       %0 = nvgpu.mma.sync(%a, %b, %x) {mmaShape = [16, 8, 8]} : (vector<4x1xf32>, vector<2x1xf32>, !c) -> !c

@@ -1,5 +1,6 @@
 // One warpgroup more, whose first thread issues loads; the others multiply. The roles share nothing but the barriers:
-// no consumer issues a load, the producer waits for no tile, multiplies nothing and writes nothing.
+// no consumer issues a load, the producer waits for no tile, multiplies nothing and writes nothing. Its one thread waits
+// for no warp.
 //
 // DEFINE: %{opt} = %stepladder-opt --pipeline wgmma --step specialize_warps --split-input-file
 // DEFINE: %{accepted} = sed '/^\/\/ Refused/Q' %s
@@ -59,6 +60,8 @@
 // CHECK-NEXT: nvgpu.warpgroup.generate.descriptor
 // CHECK-NEXT: nvgpu.warpgroup.mma %
 // CHECK-NOT: {{nvgpu.tma|expect_tx|try_wait}}
+// CHECK: nvvm.bar.warp.sync
+// CHECK-NOT: {{nvgpu.tma|expect_tx|try_wait}}
 // CHECK: nvgpu.mbarrier.arrive [[empty]][%c0]
 // CHECK-NOT: {{nvgpu.tma|expect_tx|try_wait}}
 // CHECK: nvvm.wgmma.wait.group.sync.aligned 0
@@ -76,6 +79,7 @@
 !sums = !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>>
 func.func @two_consumers(%block: index, %map: !map, %b: !tile, %C: memref<64x64xf32>) {
   %true = arith.constant true
+  %all = arith.constant -1 : i32
   %false = arith.constant false
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -105,6 +109,7 @@ func.func @two_consumers(%block: index, %map: !map, %b: !tile, %C: memref<64x64x
         nvgpu.mbarrier.try_wait.parity %full[%c0], %parity, %ticks : !barriers
         %a = nvgpu.warpgroup.generate.descriptor %shared, %map : memref<64x64xf16, #space>, !map -> !tile
         %next = nvgpu.warpgroup.mma %a, %b, %sum : !tile, !tile, !sums -> !sums
+        nvvm.bar.warp.sync %all : i32
         scf.if %leader {
           %token = nvgpu.mbarrier.arrive %empty[%c0] : !barriers -> !token
         }

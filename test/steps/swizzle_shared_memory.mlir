@@ -64,3 +64,22 @@ func.func @global(%A: memref<64x64xf16>, %i: index, %j: index) -> f16 {
   %0 = memref.load %A[%i, %j] : memref<64x64xf16>
   return %0 : f16
 }
+
+// -----
+
+// A fused epilogue stores to a view of C, which the swizzle of the tiles takes no notice of.
+// CHECK-LABEL: func.func @view(
+// CHECK: [[column:%.+]] = arith.xori %j
+// CHECK: nvgpu.ldmatrix %{{.*}}[%i, [[column]]]
+// CHECK-NOT: memref.subview
+// CHECK: vector.store %{{.*}}, %C[
+#space = #gpu.address_space<workgroup>
+func.func @view(%A: memref<64x64xf16>, %C: memref<64x64xf16>, %i: index, %j: index) -> vector<4x2xf16> {
+  %S = memref.alloc() : memref<64x64xf16, #space>
+  %copy = nvgpu.device_async_copy %A[%i, %j], %S[%i, %j], 8 : memref<64x64xf16> to memref<64x64xf16, #space>
+  %0 = nvgpu.ldmatrix %S[%i, %j] {numTiles = 4 : i32, transpose = false} : memref<64x64xf16, #space> -> vector<4x2xf16>
+  %view = memref.subview %C[%i, 0] [16, 64] [1, 1] : memref<64x64xf16> to memref<16x64xf16, strided<[64, 1], offset: ?>>
+  %1 = vector.extract %0[0] : vector<2xf16> from vector<4x2xf16>
+  vector.store %1, %view[%j, %j] : memref<16x64xf16, strided<[64, 1], offset: ?>>, vector<2xf16>
+  return %0 : vector<4x2xf16>
+}

@@ -1,8 +1,10 @@
 """Launches from Python without a GPU: what is asked of the driver, by the fake of `fake_cuda`."""
 
 import ctypes
+import gc
 import itertools
 import threading
+import weakref
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -79,6 +81,7 @@ class Driver:
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
     monkeypatch.setattr(api_gpu, "_gpus", {})
+    monkeypatch.setattr(api_gpu, "_in_graphs", {})
     gpu = FakeGpu()
     gpu.contexts = Driver(gpu)
     open_gpu(0, gpu.cuda)
@@ -169,6 +172,22 @@ def test_a_kernel_with_a_workspace_is_loaded_once_a_stream(fake: FakeGpu) -> Non
         loaded.launch((16, 32, 48), STREAM)
         assert len(fake.called("load")) == loads
     assert len(launches(fake)) == 6
+
+
+@pytest.mark.parametrize("captured", [False, True])
+def test_a_workspace_stays_for_graphs_of_launches(fake: FakeGpu, captured: bool) -> None:
+    """A graph may be launched when nothing refers to the kernel any more."""
+    problem = make_problem(accumulate=False)
+    ptx = "\t.global .align 16 .b8 workspace[1024];\n"
+    bundle = Bundle(SimpleNamespace(name="x"), make_manifest(problem), b"cubin", ptx, matmul_program(problem))
+    loaded = LoadedKernel(bundle, open_gpu(0))
+    if captured:
+        fake.contexts.capture = (fake.driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE, 7)
+    loaded.launch((16, 32, 48), STREAM)
+    (copy,) = map(weakref.ref, loaded._copies.values())
+    del loaded
+    gc.collect()
+    assert (copy() is not None) is captured
 
 
 def test_kernels_in_front_are_launched_with_workspaces_of_the_stream(fake: FakeGpu, tmp_path: Path) -> None:

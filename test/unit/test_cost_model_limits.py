@@ -229,16 +229,23 @@ def test_two_blocks_of_a_multiprocessor_share_it_and_hide_what_each_waits_for() 
     assert few[0] == few[1]
 
 
-def test_elementwise_ops_take_longer_in_narrow_boxes_and_for_matrices_of_a_transposed_c() -> None:
+def test_elementwise_ops_take_longer_for_elements_that_threads_load_one_by_one() -> None:
     plain = size(4096, 4096, 256)
     ops = replace(plain, has_elementwise=True)
-    widths = [112, 128]  # boxes of 32 and of 128 bytes
-    knobs = columns(TILE, block_n=widths)
-    narrow, wide = epilogues.elementwise_time(knobs, ops)
-    assert narrow > wide > 0 and not epilogues.elementwise_time(knobs, plain).any()
-    turned = replace(ops, c_layout="column")
-    added = epilogues.elementwise_time(knobs, replace(turned, read_matrices=1.0))
-    assert (added > epilogues.elementwise_time(knobs, turned)).all()
+    knobs = columns(TILE, epilogue=["tma", "registers"])
+    assert epilogues.elementwise_time(knobs, ops).min() > 0 and not epilogues.elementwise_time(knobs, plain).any()
+    matrix = replace(ops, read_matrices=1.0)
+    by_tma, from_registers = epilogues.elementwise_time(knobs, matrix)
+    turned = epilogues.elementwise_time(knobs, replace(matrix, c_layout="column"))
+    assert epilogues.elementwise_time(knobs, ops)[0] == by_tma < turned[0] < from_registers == turned[1]
+
+
+def test_clusters_of_tiles_with_two_k_steps_start_in_half_the_time() -> None:
+    def start(k: int) -> float:
+        alone, together = predicted(size(4096, 4096, k), cluster_m=[1, 2])["prologue"]
+        return together - alone
+
+    assert 0 < start(128) == pytest.approx(start(192) / 2)
 
 
 def test_edges_of_both_sides_are_those_of_different_tiles() -> None:

@@ -15,27 +15,28 @@ from test_epilogues import TILES
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 drawn_forms = pytest.importorskip("drawn_forms", reason="not a checkout")
+forms = pytest.importorskip("forms", reason="not a checkout")
 
 SIZES = {"m": 24, "n": 16, "k": 8, "b": 2, "p": 3, "l": 4}
 
 
-def small(form: drawn_forms.Form) -> drawn_forms.Form:
+def small(form: forms.Form) -> forms.Form:
     sizes = {letter: SIZES[letter] for letter in form.sizes}
-    return drawn_forms.Form(form.kind, form.spec, sizes, form.epilogue)
+    return forms.Form(form.kind, form.spec, sizes, form.epilogue)
 
 
-FORMS = list({(form.spec, form.epilogue): small(form) for form in drawn_forms.draw(200)}.values())
+FORMS = list({(form.spec, form.epilogue): small(form) for form in forms.draw(200)}.values())
 
 
 def test_kinds_alternate_and_a_longer_list_begins_with_the_shorter_one() -> None:
-    forms = drawn_forms.draw(12)
-    assert [form.kind for form in forms] == list(drawn_forms.KINDS) * 3
-    assert drawn_forms.draw(20)[:12] == forms
-    assert all(drawn_forms.LEAST <= form.sizes["n"] <= drawn_forms.MOST for form in forms)
+    drawn = forms.draw(12)
+    assert [form.kind for form in drawn] == list(forms.KINDS) * 3
+    assert forms.draw(20)[:12] == drawn
+    assert all(forms.LEAST <= form.sizes["n"] <= forms.MOST for form in drawn)
 
 
 @pytest.mark.parametrize("form", sample(FORMS, 4), ids=lambda form: f"{form.spec} {form.epilogue}")
-def test_a_payload_computes_its_spec(form: drawn_forms.Form) -> None:
+def test_a_payload_computes_its_spec(form: forms.Form) -> None:
     kernel = stepladder.compile(drawn_forms.payload(form), pipeline="wgmma", device="emulator", **TILES)
     read = drawn_forms.operand_of(form)
     dimensions = (*form.dimensions[:2], *([read] if read else []))

@@ -109,7 +109,19 @@ def test_what_one_thread_writes_for_its_warp(order: str, found: int) -> None:
         assert "which thread 0 of block (0, 0, 0) of the same warp wrote" in finding.message
 
 
-@pytest.mark.parametrize("order, found", [("", {"race"}), ("nvvm.bar.warp.sync %all : i32", set())])
+ALONE = """%zero = arith.constant 0 : i32
+      %is_first = arith.cmpi eq, %t, %zero : i32
+      scf.if %is_first { nvvm.bar.warp.sync %all : i32 }"""
+
+
+@pytest.mark.parametrize(
+    "order, found",
+    [
+        ("", {"race"}),
+        ("nvvm.bar.warp.sync %all : i32", set()),
+        pytest.param(ALONE, {"divergent-barrier", "race"}, id="of-one-thread"),
+    ],
+)
 def test_the_llvm_dialect(order: str, found: set[str]) -> None:
     body = f"""
       %all = llvm.mlir.constant(-1 : i32) : i32

@@ -24,10 +24,10 @@ def operands() -> tuple[np.ndarray, np.ndarray]:
     return a, b
 
 
-@pytest.mark.parametrize("pipeline, knobs", [("wgmma", {}), ("mma_sync", {"keep_infinities": True})])
-def test_numbers_that_are_not_finite(pipeline: str, knobs: dict[str, bool]) -> None:
+@pytest.mark.parametrize("pipeline", ["wgmma", "mma_sync"])
+def test_numbers_that_are_not_finite(pipeline: str) -> None:
     a, b = operands()
-    c = stepladder.matmul(a, b, pipeline=pipeline, target="sm_90a", device="emulator", **knobs)
+    c = stepladder.matmul(a, b, pipeline=pipeline, target="sm_90a", device="emulator")
     with np.errstate(invalid="ignore", over="ignore"):
         products = a.astype(np.float64)[:, :, None] * b.astype(np.float64)[None]
         exact = products.sum(axis=1)

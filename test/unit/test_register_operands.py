@@ -36,6 +36,7 @@ FORMS = {
     "two rows of products": {"block_m": 128, "epilogue": "registers", "stages": 2},
     "split-K": {"split_k": 2, "persistent_blocks": 0, "epilogue": "registers"},
     "one stage": {"stages": 1, "epilogue": "registers"},
+    "early": {"early_weights": True, "persistent_blocks": 0, "epilogue": "registers"},
 }
 COUNT = 60 if PROFILE == "random" else 1
 STEPS = range(100)

@@ -24,6 +24,10 @@ module attributes {transform.with_named_sequence} {
          message = "a row of the shared tile of B must be longer than 128 bits (b_width elements of a_bits)"}
       ]} {
     %plain = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    // The pass leaves a function as it is that has a view of any buffer, such as one of C in a fused epilogue.
+    transform.apply_patterns to %plain {
+      transform.apply_patterns.memref.fold_memref_alias_ops
+    } : !transform.any_op
     // The pass applies the same permutation to every access to a tile, reads and writes.
     %swizzled = transform.apply_registered_pass "nvgpu-optimize-shared-memory" to %plain
       : (!transform.any_op) -> !transform.any_op

@@ -114,6 +114,21 @@ class OpenGpu:
 _gpus: dict[int, OpenGpu] = {}
 _lock = threading.RLock()
 
+# What launches in graphs of callers use, by identity.
+_in_graphs: dict[int, object] = {}
+
+
+def keep_for_graphs(item: object) -> None:
+    """Keeps what a captured launch uses, such as a workspace, as long as the process runs.
+
+    A graph does not hold the memory that its kernels access, and nothing tells when it ends: it may be launched after
+    the caller has dropped the kernel.
+
+    Args:
+        item: with memory or code on a GPU.
+    """
+    _in_graphs[id(item)] = item
+
 
 def _current_context(cuda: Cuda) -> int:
     return int(cuda.query("cuCtxGetCurrent"))
@@ -182,6 +197,7 @@ class LoadedKernel:
         self._has_workspace = bool(bundle.manifest.workspaces) or uses_global_memory(bundle.ptx)
         self._copies: dict[object, _Copy] = {}
         self._constants = self._upload_constants()
+        self._has_memory = self._has_workspace or bool(self._constants)
         self._copy(None)
 
     def launch(self, addresses: tuple[int, ...], stream: int) -> None:
@@ -203,12 +219,12 @@ class LoadedKernel:
         Args:
             addresses, stream: as for `launch`.
         """
-        if self._has_workspace:  # which one depends on whether the stream is captured
+        if self._has_memory:  # which workspace, and how long memory is kept, depends on whether the stream is captured
             return self.gpu.on_stream(functools.partial(self._launch, addresses, stream), stream)
         return self.gpu.on_stream(self._find(addresses, stream, None), stream)
 
     def _launch(self, addresses: tuple[int, ...], stream: int) -> None:
-        """Enqueues a launch of a kernel with a workspace."""
+        """Enqueues a launch of a kernel with a workspace or constants."""
         self._find(addresses, stream, self.gpu.capture_of(stream))()
 
     def _find(self, addresses: tuple[int, ...], stream: int, capture: int | None) -> Callable[[], None]:
@@ -221,6 +237,9 @@ class LoadedKernel:
             found = self._prepared.get(key)
             if found is None:
                 copy = self._copy((stream, capture) if self._has_workspace else None)
+                if capture is not None:
+                    keep_for_graphs(copy)
+                    keep_for_graphs(self._kept)
                 found = self._prepared[key] = self._launches(copy, addresses, stream)
                 while len(self._prepared) > KEPT:
                     self._prepared.popitem(last=False)

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Container
 from dataclasses import dataclass
 
-from stepladder.api.gpu import KEPT, OpenGpu, in_order, uses_global_memory
+from stepladder.api.gpu import KEPT, OpenGpu, in_order, keep_for_graphs, uses_global_memory
 from stepladder.runtime.bundle import FunctionBundle
 from stepladder.runtime.function_launch import LoadedFunction, Replay
 
@@ -60,6 +60,7 @@ class PreparedFunction:
         self._has_workspace = bundle.manifest.workspace > 0 or any(
             uses_global_memory(kernel.ptx) for kernel in bundle.kernels.values()
         )
+        self._has_memory = self._has_workspace or bool(bundle.manifest.of_kind("constant"))
         self._loaded: dict[object, LoadedFunction] = {}
         self._prepared: OrderedDict[tuple[object, ...], _Launches] = OrderedDict()
         self._graphs = 0
@@ -83,7 +84,7 @@ class PreparedFunction:
         Args:
             addresses, stream: as for `launch`.
         """
-        if self._is_one and not self._has_workspace:
+        if self._is_one and not self._has_memory:
             return self.gpu.on_stream(self._find(addresses, stream, None).enqueue, stream)
         # Whether the stream is captured decides on the workspace and on the graph.
         return self.gpu.on_stream(functools.partial(self._launch, addresses, stream), stream)
@@ -114,6 +115,8 @@ class PreparedFunction:
             if user not in self._loaded:
                 self._loaded[user] = LoadedFunction(self.gpu.device, self.bundle, self._kept)
             loaded = self._loaded[user]
+            if capture is not None:
+                keep_for_graphs(loaded)
             launches = loaded.launchers(dict(zip(self._places, addresses)), stream)
             found = _Launches(loaded, in_order(launches))
             self._prepared[addresses, stream, capture] = found

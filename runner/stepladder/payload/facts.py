@@ -253,12 +253,15 @@ def _is_of_matrices(op: ir.Operation) -> bool:
 
 
 def _operand_types(module: ir.Module) -> set[str]:
-    """Returns the types of A in a dump: of a matmul, or of the tiles that warpgroups multiply."""
-    operands = [op.operands[0] for op in walk(module, *MATMULS)]
+    """Returns the types of A in a dump: of a matmul, of its tiles and fragments, or of tiles of warpgroups."""
+    operands = [op.operands[0] for op in walk(module, *MATMULS, *_TILE_PRODUCTS)]
     tiles = [matrix_descriptor_tile(op.operands[0].type) for op in walk(module, *_WARPGROUP_MMAS)]
     types = [*(ir.ShapedType(operand.type) for operand in operands), *tiles]
     return {str(type_.element_type) for type_ in types}
 
+
+# Products of tiles and of fragments.
+_TILE_PRODUCTS = ("xetile.tile_mma", "vector.contract", "nvgpu.mma.sync")
 
 # Attributes of a function by the facts that the step `prepare_edges` notes in them.
 _NOTED = {

@@ -4,7 +4,9 @@
 // 25 KB on each. Rows of odd length begin at any address, so that a load may cover one element only, 2 bytes. Each
 // thread therefore loads 32 bytes before it stores any: 16 rows of one element, or 8 rows of two where the row length
 // is a multiple of two. Adjacent threads copy adjacent elements of a row. Blocks are numbered along rows first, in the
-// order of memory.
+// order of memory. In a copy to a transpose, the threads of a warp have eight adjacent columns and four vectors of rows
+// below one another, so that loads and stores both cover whole sectors: with 32 adjacent columns, whose stores lie in
+// 32 rows, f32 was copied at 1.1 TB/s, and so at 3.3 TB/s.
 //
 // Upstream's mapping of `scf.forall` to threads takes static extents, which tiles of odd matrices do not have, and no
 // upstream op moves the loads of a thread before its stores.

@@ -11,7 +11,7 @@
 //
 // An infinity becomes NaN, and so does a number of 3.4026e38 or more, whose first 11 bits round to an infinity. Ops
 // that keep them (`split_into_tf32`) would double those of the split, and take 15% of the throughput; products that
-// `recompute_nan_tiles` repeats have them.
+// `recompute_nan_tiles` repeats, where a sum is NaN, have them.
 //
 // The step runs after `interleave_copies`, which counts the products of a fragment as one. It leaves products of other
 // types alone, and products that `allow_tf32` marks as tf32.

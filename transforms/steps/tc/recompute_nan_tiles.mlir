@@ -7,7 +7,10 @@
 // computes as NaN, such as an infinity minus an infinity, are NaN the second time too.
 //
 // A block without NaN compares each of its sums once, and its threads meet at one more barrier. The kernel has twice
-// the code, and takes more registers: it is for those who ask for it (`keep_infinities`).
+// the code. LLVM and ptxas would keep addresses of the main loop in registers for the repeated one, and spill others in
+// the main loop. So the repeated ops calculate theirs again, from ids to which the sign of a count is added, which is
+// never set: the compilers do not know that. Spills are in the repeated loop, if anywhere. With `keep_infinities=false`
+// the step does not run.
 //
 // The step runs before `multiply_as_3xtf32`, which splits the operands of the repeated products, which are marked, in
 // the other way. It leaves products of other types alone, and those that `allow_tf32` marks as tf32.
@@ -20,8 +23,8 @@
 //   %a = nvgpu.device_async_copy %A[...], %shared_a[...]
 //   %sums:4 = scf.for %k = ... { ... nvgpu.mma.sync ... }
 //   %own = arith.cmpf uno, %sums#0, %sums#1
-//   %any = nvvm.barrier.reduction #nvvm.reduction<or> %own
-//   %right:4 = scf.if %any {
+//   %threads = nvvm.barrier.reduction #nvvm.reduction<popc> %own
+//   %right:4 = scf.if (%threads != 0) {
 //     nvvm.cp.async.wait.group 0
 //     %a_again = nvgpu.device_async_copy %A[...], %shared_a[...]
 //     %again:4 = scf.for %k = ... { ... nvgpu.mma.sync ... {keeps_infinities} ... }
@@ -35,7 +38,7 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @recompute_nan_tiles(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
         {condition = "hoist_accumulators",
-         message = "keep_infinities compares sums in registers: hoist_accumulators must run"}
+         message = "keep_infinities compares sums in registers: hoist_accumulators must run, or it must be false"}
       ]} {
     "tc.recompute_nan_tiles"(%module) : (!transform.any_op) -> ()
     transform.yield

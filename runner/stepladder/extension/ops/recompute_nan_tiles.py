@@ -3,12 +3,12 @@
 import functools
 from collections.abc import Iterable, Sequence
 
-from stepladder.extension.lib.control_flow import operations_of, terminator_of
+from stepladder.extension.lib.control_flow import body_of, operations_of, terminator_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.extension.lib.schedule import ASYNC_COPY
 from stepladder.mlir.bindings import arith, ir, scf, vector
 from stepladder.mlir.cloning import clone_ops
-from stepladder.mlir.traverse import users_of, walk
+from stepladder.mlir.traverse import defining_op, users_of, walk
 
 
 class RecomputeNanTiles(Tc.Operation, name="recompute_nan_tiles"):
@@ -16,8 +16,8 @@ class RecomputeNanTiles(Tc.Operation, name="recompute_nan_tiles"):
 
     What is repeated is all that the kernel does from its first access to memory to its last product: copies to shared
     memory, which first wait for those that are under way, the main loop, and loads of what accumulators start from. A
-    barrier tells all threads of the block whether a sum of any is NaN; behind it, tiles in shared memory may be
-    overwritten.
+    barrier counts the threads of the block with a NaN in their sums; behind it, tiles in shared memory may be
+    overwritten. The repeated ops calculate their addresses again, those of the loop in each iteration.
 
     Operands: a handle to any op; kernels below without unmarked `nvgpu.mma.sync` of f32 stay, and those whose sums are
         in memory.
@@ -30,6 +30,8 @@ class RecomputeNanTiles(Tc.Operation, name="recompute_nan_tiles"):
 _ACCESSES = ("vector.load", "vector.transfer_", "memref.load", "memref.store", "nvgpu.", "gpu.barrier", "scf.")
 _MMA = "nvgpu.mma.sync"
 _KEEPS = "keeps_infinities"
+_IDS = ("gpu.block_id", "gpu.thread_id", "gpu.lane_id")
+_ARITHMETIC = ("affine.", "arith.")
 
 
 def _ancestor_in(block: ir.Block, op: ir.Operation) -> ir.Operation:
@@ -58,8 +60,8 @@ def _folded(found: Iterable[ir.Value]) -> ir.Value:
     return functools.reduce(arith.ori, found)
 
 
-def _any_nan(sums: Sequence[ir.Value]) -> ir.Value:
-    """Returns whether an element of the sums of any thread of the block is NaN, at the current insertion point."""
+def _threads_with_nan(sums: Sequence[ir.Value]) -> ir.Value:
+    """Returns how many threads of the block have a NaN in their sums, an i32, at the current insertion point."""
     # A comparison has two operands: it finds a NaN in either.
     pairs = [(sums[place], sums[min(place + 1, len(sums) - 1)]) for place in range(0, len(sums), 2)]
     found = _folded([arith.cmpf(arith.CmpFPredicate.UNO, left, right) for left, right in pairs])
@@ -67,12 +69,63 @@ def _any_nan(sums: Sequence[ir.Value]) -> ir.Value:
     rows, columns = ir.VectorType(found.type).shape
     of_columns = _folded([vector.extract(found, [], [row]) for row in range(rows)])
     own = _folded(ir.Operation.create("vector.to_elements", results=[i1] * columns, operands=[of_columns]).results)
-    kind = {"reductionOp": ir.Attribute.parse("#nvvm.reduction<or>")}
+    kind = {"reductionOp": ir.Attribute.parse("#nvvm.reduction<popc>")}
     among = ir.Operation.create(
         "nvvm.barrier.reduction", results=[i32], operands=[arith.extui(i32, own)], attributes=kind
     )
-    zero = arith.constant(i32, ir.IntegerAttr.get(i32, 0))
-    return arith.cmpi(arith.CmpIPredicate.ne, among.results[0], zero)
+    return among.results[0]
+
+
+def _address_ops(before: Sequence[ir.Operation], ops: Sequence[ir.Operation]) -> list[ir.Operation]:
+    """Returns the ids, and the arithmetic on them, whose results ops take from in front of them, in order."""
+    taken = {operand for op in ops for inner in walk(op) for operand in inner.operands}
+    needed = list[ir.Operation]()
+    for op in reversed(before):
+        if any(result in taken for result in op.results):
+            needed.insert(0, op)
+            taken.update(op.operands)
+    found, of_ids = list[ir.Operation](), set[ir.Value]()
+    for op in needed:
+        if op.name in _IDS or (op.name.startswith(_ARITHMETIC) and any(operand in of_ids for operand in op.operands)):
+            found.append(op)
+            of_ids.update(op.results)
+    return found
+
+
+def _hide(ids: Iterable[ir.Operation], zero: ir.Value) -> None:
+    """Adds an index, which is 0, to ids."""
+    for op in ids:
+        with ir.InsertionPoint.after(op):
+            hidden = arith.xori(op.results[0], zero)
+        op.results[0].replace_all_uses_except(hidden, [defining_op(hidden)])
+
+
+def _hide_ids(block: ir.Block, count: ir.Value) -> None:
+    """Makes addresses of repeated products depend on the sign of a count, which is not negative.
+
+    LLVM and ptxas do not know that, and compute the addresses again. Otherwise they would take those of the main loop,
+    which are then in registers for longer, and calculate those of the repeated loop in front of it: both spill.
+
+    Args:
+        block: of the repeated ops.
+        count: an i32.
+    """
+    with ir.InsertionPoint.at_block_begin(block):
+        bits = arith.constant(count.type, ir.IntegerAttr.get(count.type, 31))
+        sign = arith.index_cast(ir.IndexType.get(), arith.shrsi(count, bits))
+    ops = operations_of(block)
+    outside = [op for op in ops if op.name in _IDS]
+    for loop in [op for op in ops if op.name == "scf.for"]:
+        body = body_of(loop)
+        inner = operations_of(body)
+        values = clone_ops(_address_ops(ops[: ops.index(loop)], inner), {}, ir.InsertionPoint.at_block_begin(body))
+        for op in [nested for item in inner for nested in walk(item)]:
+            for place, operand in enumerate(op.operands):
+                op.operands[place] = values.get(operand, operand)
+        with ir.InsertionPoint.at_block_begin(body):
+            zero = arith.andi(sign, body.arguments[0])
+        _hide(walk(loop, *_IDS), zero)
+    _hide(outside, sign)
 
 
 @transform_op(RecomputeNanTiles)
@@ -94,7 +147,10 @@ def _repeat(block: ir.Block, last_mma: ir.Operation) -> None:
         return
     types = [value.type for value in sums]
     with ir.InsertionPoint(following[0]), last_mma.location:
-        repeats = ir.Operation.create("scf.if", results=types, operands=[_any_nan(sums)], regions=2)
+        count = _threads_with_nan(sums)
+        none = arith.constant(count.type, ir.IntegerAttr.get(count.type, 0))
+        is_any = arith.cmpi(arith.CmpIPredicate.ne, count, none)
+        repeats = ir.Operation.create("scf.if", results=types, operands=[is_any], regions=2)
         then, otherwise = (region.blocks.append() for region in repeats.regions)
         if any(walk(op, ASYNC_COPY) for op in repeated):
             # Copies that the last iterations issue, of zeros, may not have ended.
@@ -102,11 +158,12 @@ def _repeat(block: ir.Block, last_mma: ir.Operation) -> None:
                 ir.Operation.create(
                     "nvvm.cp.async.wait.group", attributes={"n": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 0)}
                 )
-        values = clone_ops(repeated, {}, ir.InsertionPoint(then))
+        values = clone_ops([*_address_ops(ops[:first], repeated), *repeated], {}, ir.InsertionPoint(then))
         with ir.InsertionPoint(then):
             scf.yield_([values[value] for value in sums])
         with ir.InsertionPoint(otherwise):
             scf.yield_(sums)
+    _hide_ids(then, count)
     for mma in walk(repeats, _MMA):
         mma.attributes[_KEEPS] = ir.UnitAttr.get()
     behind = set(following)

@@ -43,6 +43,7 @@ _CONSUMER_OPS = (
     "nvvm.cluster.arrive",
     "nvvm.cluster.wait",
     "nvvm.barrier",
+    "nvvm.bar.warp.sync",
     "nvvm.inline_ptx",
 )
 

@@ -27,10 +27,10 @@ _ROW_ENDS = 6.0
 # Nanoseconds of a warpgroup for an element of a pair of products, which at least an activation is computed of.
 # Measured on an H200: 9 us of 56 rows of 112 columns.
 _PAIR_ELEMENT = 1.2
-# Microseconds of elementwise ops: until operands arrive, of a box of TMA, of an element of a thread, and of one whose
-# operand is a matrix and whose C is transposed. Measured on an H200, of six problems with settings of both
-# orientations.
-_OPERANDS, _BOX, _ELEMENT, _TURNED_ELEMENT = 0.5, 0.15, 0.005, 0.015
+# Microseconds that elementwise ops take for an element of a thread; beside that, for one of a matrix that is combined
+# with a transposed C by TMA, and for one that is loaded between stores, but for the first few. Source:
+# docs/results/forms_epilogues.json.
+_ELEMENT, _TURNED_ELEMENT, _LOADED_ELEMENT, _LOADED_AT_ONCE = 0.005, 0.008, 0.065, 4
 # Splits of a tile in global memory for which no block waits longer than for its own.
 _FEW_SPLITS = 12
 # Rows of a tile above which few stages fit beside the buffers of its epilogue.
@@ -132,9 +132,8 @@ def epilogue_time(
 
 
 def elementwise_time(knobs: Columns, size: Size) -> Array:
-    """Returns how much longer an epilogue takes that computes elementwise ops: until their operands arrive, for the
-    elements of a thread, and for each box of TMA, since a warpgroup computes one box after the other. Elements of a
-    matrix that a transposed C is combined with are loaded one by one.
+    """Returns how much longer an epilogue takes that computes elementwise ops, for the elements of a thread. Elements
+    that a transposed C is combined with are loaded one by one, and so are those of stores from registers.
 
     Args:
         knobs: with the tile, the epilogue and the schedule.
@@ -145,13 +144,11 @@ def elementwise_time(knobs: Columns, size: Size) -> Array:
     """
     if not size.has_elementwise or size.products > 1:
         return np.zeros(1)
-    rows, is_column = _rows_of_warpgroup(knobs), size.c_layout == "column"
-    row_bytes = knobs.floats("block_n") * size.out_bytes
-    boxes = np.where(is_column, rows / INSTRUCTION_ROWS, row_bytes / widest_box(row_bytes))
-    boxes = np.where(knobs.equals("epilogue", "tma", "registers"), boxes, 0.0)
-    elements = rows * knobs.floats("block_n") / _WARPGROUP_THREADS / knobs.floats("split_k", 1)
-    turned = size.read_matrices * (_TURNED_ELEMENT if is_column else 0.0)
-    return _OPERANDS + _BOX * boxes + (_ELEMENT + turned) * elements
+    elements = _rows_of_warpgroup(knobs) * knobs.floats("block_n") / _WARPGROUP_THREADS / knobs.floats("split_k", 1)
+    turned = _TURNED_ELEMENT * elements if size.c_layout == "column" else 0.0
+    loaded = _LOADED_ELEMENT * np.maximum(0.0, elements - _LOADED_AT_ONCE)
+    read = size.read_matrices * np.where(knobs.equals("epilogue", "tma", "registers"), turned, loaded)
+    return _ELEMENT * elements + read
 
 
 def reduction_time(knobs: Columns, constants: dict[str, float]) -> Array:

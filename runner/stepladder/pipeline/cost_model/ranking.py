@@ -13,7 +13,7 @@ from stepladder.pipeline.cost_model.constants import WARP, WARPGROUP
 from stepladder.pipeline.cost_model.gpu import Gpu
 from stepladder.pipeline.cost_model.searches import search_of
 from stepladder.pipeline.cost_model.space import Space, feasible
-from stepladder.pipeline.cost_model.terms import Size
+from stepladder.pipeline.cost_model.terms import Size, ceil_divide
 from stepladder.pipeline.expressions import Value
 
 # The knob of whether blocks start before the kernel in front has ended; what it has to be predicted to gain to be off,
@@ -49,8 +49,12 @@ _LATER_SPLITS = 0.3
 # As _CAUTION, for each split but two of kernels that load weights early: 3584 rows of 18944 took 6% longer in four
 # splits of tiles of 128 rows than in two of 56 (docs/results/functions_prefetch.json).
 _EARLY_SPLITS = 0.02
-# As _CAUTION, for two blocks on a multiprocessor, of which few kernels were measured.
-_TWO_BLOCKS = 0.03
+# As _CAUTION, for two blocks on a multiprocessor: 24 such kernels of batches took 12% longer than predicted on the
+# average, compared with those of one block (docs/results/forms_seen.json).
+_TWO_BLOCKS = 0.12
+# As _CAUTION, for tiles of so many elements with two k steps at most, whose epilogue no other tile hides: in
+# docs/results/forms_seen.json, they took 1.23 times as long as predicted on the average, and up to 1.79 times.
+_WIDE, _WIDE_TILE, _FEW_STEPS = 0.1, 128 * 160, 2
 # As _CAUTION, for splits that a cluster reduces, of products with so many rows and columns at least: of 76 such first
 # choices, the times were 6% longer than predicted on the average; those of other first choices 3%.
 _CLUSTER_SPLITS, _SPLIT_SIDE = 0.04, 256
@@ -250,23 +254,27 @@ def _launched(columns: Columns, size: Size, gpu: Gpu) -> tuple[Columns, dict[str
 def _caution(family: str, columns: Columns, waves: Array, size: Size, gpu: Gpu) -> Array:
     """Returns what predicted times are multiplied by for their order: more for tile widths that were not measured, for
     kernels of warps whose tiles do not divide the problem, for some splits of few rows, for splits in global memory of
-    more than one wave, in clusters of more than few rows and of kernels that load weights early, and for two blocks on
-    a multiprocessor."""
+    more than one wave, in clusters of more than few rows and of kernels that load weights early, for two blocks on a
+    multiprocessor, and for wide tiles with few k steps."""
     known = gpu.measured_widths.get(family, ())
     widths = _CAUTION * ~np.isin(columns.floats("block_n"), known) if known else np.zeros(columns.count)
     # HBM bounds these, whatever the width.
     is_early = np.asarray(columns.column(early_weights.KNOB, False), bool)
     widths = widths * ~is_early
     edges = _EDGES * columns.floats("has_edges", 0.0) if family == WARP else 0.0
+    is_warpgroup = family == WARPGROUP
     in_memory = columns.equals("split_k_workspace", "memory", "cluster")
     uneven = in_memory & (columns.floats("block_m") == _UNEVEN_ROWS) & (np.minimum(size.m, size.n) <= _FEW_ROWS)
-    twice = (columns.floats("min_blocks_per_sm", 1) > 1) & (family == WARPGROUP) & ~is_early
+    twice = (columns.floats("min_blocks_per_sm", 1) > 1) & is_warpgroup & ~is_early
     split = columns.floats("split_k", 1)
+    steps = ceil_divide(ceil_divide(size.k, columns.floats("block_k")), split)
+    wide = (columns.floats("block_m") * columns.floats("block_n") >= _WIDE_TILE) & (steps <= _FEW_STEPS) & is_warpgroup
+    wide = wide & ~columns.equals("schedule", "pingpong", "cooperative")
     later = in_memory & (split > 1) & (waves > 1)
-    in_cluster = (split > 1) & ~in_memory & (np.minimum(size.m, size.n) >= _SPLIT_SIDE) & (family == WARPGROUP)
+    in_cluster = (split > 1) & ~in_memory & (np.minimum(size.m, size.n) >= _SPLIT_SIDE) & is_warpgroup
     early_splits = np.maximum(0.0, split - 2) * is_early
     splits = _LATER_SPLITS * later + _CLUSTER_SPLITS * in_cluster + _EARLY_SPLITS * early_splits
-    return 1.0 + widths + edges + _UNEVEN * uneven + splits + _TWO_BLOCKS * twice
+    return 1.0 + widths + edges + _UNEVEN * uneven + splits + _TWO_BLOCKS * twice + _WIDE * wide
 
 
 def rank(

@@ -39,6 +39,9 @@ _ADDING_LANES, _DRAIN = 128, 0.06
 _MOST_EVICTED = 0.5
 # Splits of k up to which loads take no longer than without; beyond, they read as many distant columns of A at a time.
 _NEAR_SPLITS = 4
+# Boxes along k up to which the start of a cluster takes this part of its time: no block waits for another's stages.
+# Source: docs/results/forms_seen.json and the other measured kernels.
+_FEW_BOXES, _CLUSTER_OF_FEW = 2, 0.5
 # Of an element of a partial accumulator in global memory.
 _PARTIAL_BYTES = 4
 # What HBM traffic costs where it is hidden: a little, since it takes power. It decides between orders of tiles.
@@ -292,7 +295,8 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     epilogues = rounds * hidden + np.where(pingpong, epilogue, 0.0)
     warpgroups = np.where(pingpong, constants["pingpong_start"], knobs.floats("consumer_warpgroups", 1))
     start = constants["prologue"] + constants["warpgroup"] * warpgroups
-    prologue = np.where(persistent, 1.0, waves) * start + np.where(cluster > 1, constants["cluster"], 0.0)
+    of_cluster = constants["cluster"] * np.where(steps * boxes <= _FEW_BOXES, _CLUSTER_OF_FEW, 1.0)
+    prologue = np.where(persistent, 1.0, waves) * start + np.where(cluster > 1, of_cluster, 0.0)
     reduction_of_wave = reduction_time(knobs, constants)
     reduction = reduction_of_wave * np.where(splits > 1, waves, 1.0)
     halves = constants["hbm_halves"]

@@ -1,0 +1,215 @@
+"""Times kernels of drawn forms with settings that are given, beside the best library call of each.
+
+Where MLIR is:
+
+    python benchmarks/form_settings.py build FOLDER --part epilogues
+
+Where a GPU is, with PyTorch (no MLIR):
+
+    python benchmarks/form_settings.py measure FOLDER RESULT.json
+
+The parts are `seen`, drawn forms with batches and a column-major A more often than others, with the first settings of
+the cost model that differ in more than the tile; `epilogues`, fused elementwise ops in small tiles that TMA stores or
+registers store; and `blocks`, the first settings for small matmuls in batches, with one block on a multiprocessor and
+with two.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from common import new_parser, run, write_result
+from draw import MOST_BYTES, MOST_OPERATIONS
+from drawn_forms import BURST, measure, payload
+from duel import header
+from forms import KINDS, MOST, MOST_OF_BATCH, Form, sized
+from fused_epilogues import PIPELINE, TARGET
+from stepladder.runtime.device import Device
+from stepladder.runtime.errors import StepladderError
+
+Knobs = dict[str, Any]
+_PLAN = "plan.json"
+
+_FUSED = (
+    Form("fused", "mk,nk->mn", {"m": 88, "n": 840, "k": 312}, "add_relu"),
+    Form("fused", "mk,kn->mn", {"m": 512, "n": 1000, "k": 256}, "add"),
+    Form("fused", "mk,kn->mn", {"m": 2000, "n": 776, "k": 512}, "add"),
+    Form("fused", "mk,nk->mn", {"m": 512, "n": 1000, "k": 256}, "bias_relu"),
+    Form("fused", "mk,nk->mn", {"m": 512, "n": 1000, "k": 256}, "relu"),
+    Form("fused", "mk,kn->mn", {"m": 1000, "n": 520, "k": 200}, "bias_gelu"),
+)
+# Rows and columns of a tile, and whether operands are exchanged.
+_TILES = ((64, 32, False), (64, 48, False), (128, 32, False), (128, 64, False), (64, 24, True), (64, 32, True))
+_ALL = {"block_k": 64, "consumer_warpgroups": 1, "schedule": "cooperative", "persistent_blocks": 132, "stages": 8}
+_BATCHES = (
+    Form("batched", "bmk,bkn->bmn", {"b": 17, "k": 112, "m": 576, "n": 128}),
+    Form("batched", "bmk,bnk->bmn", {"b": 2, "k": 128, "m": 328, "n": 1480}),
+    Form("batched", "bkm,bkn->bmn", {"b": 53, "k": 248, "m": 128, "n": 240}),
+    Form("batched", "bkm,bkn->bmn", {"b": 10, "k": 168, "m": 256, "n": 632}),
+    Form("batched", "bkm,bkn->bmn", {"b": 14, "k": 1992, "m": 128, "n": 328}),
+    Form("batched", "bkm,bkn->bmn", {"b": 7, "k": 784, "m": 360, "n": 176}),
+    Form("batched", "bkm,bkn->bmn", {"b": 44, "k": 1048, "m": 72, "n": 72}),
+)
+_FIRST = 3  # settings of each number of blocks
+_SEEN_SEED, _SEEN = 20270417, 70
+_LEAST_OPERATIONS = 2e8
+# The kinds of `seen`, one after the other: a kind and its operands, or a kind whose operands are drawn.
+_CYCLE = (
+    *(("batched", "bkm,bkn->bmn"), ("batched", "bmk,bkn->bmn"), ("transposed", "km,kn->mn")),
+    *(("batched", "bmk,bnk->bmn"), ("fused", ""), ("batched", "bkm,bkn->bmn"), ("transposed", "km,nk->mn")),
+    *(("batched", "bmk,kn->bmn"), ("batched", "bmk,bkn->bmn"), ("transposed", "mk,nk->mn")),
+    *(("batched", "bmk,bnk->bmn"), ("contraction", "kmp,kn->mpn"), ("fused", ""), ("contraction", "")),
+)
+# Settings of a problem, how many of them may have a form of kernel or a tile, and how much longer than the first they
+# are predicted to take at most.
+_SETTINGS, _OF_A_FORM, _OF_A_TILE, _LONGEST = 10, 2, 3, 1.45
+
+
+def draw_seen() -> list[Form]:
+    """Returns the problems of `seen`."""
+    rng = random.Random(_SEEN_SEED)
+    found: list[Form] = []
+    while len(found) < _SEEN:
+        kind, spec = _CYCLE[len(found) % len(_CYCLE)]
+        most = MOST if kind == "transposed" else MOST_OF_BATCH
+        form = sized(rng, kind, spec, most) if spec else KINDS[kind](rng)
+        if _LEAST_OPERATIONS < form.flops <= MOST_OPERATIONS / 16 and form.bytes <= MOST_BYTES / 8:
+            found.append(form)
+    return found
+
+
+def _ranked(form: Form, count: int, **fixed: int) -> list[Any]:
+    """Returns the first candidates of the cost model; none for a form that takes several kernels."""
+    from stepladder.pipeline import knob_choice, library
+    from stepladder.pipeline.context import mlir_context
+    from stepladder.pipeline.knob_query import read_query
+    from stepladder.pipeline.request import Request
+
+    try:
+        with mlir_context():
+            request = Request(PIPELINE, {"target": TARGET, **fixed}, tuned=True)
+            ranked = knob_choice.rank(read_query(library.load(PIPELINE), request, payload(form), "form.mlir"))
+    except StepladderError as error:
+        print(f"{form.name}: {error.message}")
+        return []
+    return ranked.first(count) if ranked else []
+
+
+def _seen() -> Iterator[tuple[Form, Knobs]]:
+    for form in draw_seen():
+        candidates = _ranked(form, 400)
+        taken: Counter[tuple[object, ...]] = Counter()
+        for candidate in candidates:
+            knobs = candidate.knobs
+            swap = knobs.get("swap_operands")
+            of_form = [knobs[name] for name in ("cluster_m", "cluster_n", "min_blocks_per_sm", "schedule")]
+            key = ("form", swap, *of_form, int(knobs["persistent_blocks"]) > 0, int(knobs["split_k"]) > 1)
+            tile = ("tile", swap, knobs["block_m"], knobs["block_n"])
+            is_slow = candidate.cautious > _LONGEST * candidates[0].cautious
+            if is_slow or taken[key] == _OF_A_FORM or taken[tile] == _OF_A_TILE or taken["all",] == _SETTINGS:
+                continue
+            taken.update([key, tile, ("all",)])
+            yield form, knobs
+
+
+def _epilogues() -> Iterator[tuple[Form, Knobs]]:
+    for form in _FUSED:
+        for block_m, block_n, swap in _TILES:
+            for epilogue in ("tma", "registers"):
+                yield (
+                    form,
+                    {**_ALL, "block_m": block_m, "block_n": block_n, "swap_operands": swap, "epilogue": epilogue},
+                )
+
+
+def _blocks() -> Iterator[tuple[Form, Knobs]]:
+    for form in _BATCHES:
+        for blocks in (1, 2):
+            for candidate in _ranked(form, _FIRST, min_blocks_per_sm=blocks):
+                yield form, {**candidate.knobs, "min_blocks_per_sm": blocks}
+
+
+PARTS = {"seen": _seen, "epilogues": _epilogues, "blocks": _blocks}
+
+
+def build(args: argparse.Namespace) -> None:
+    """Builds the kernels of a part.
+
+    Args:
+        args: of the command line.
+    """
+    from stepladder.pipeline.context import mlir_context
+    from stepladder.pipeline.functions import build_any
+    from stepladder.pipeline.request import Request
+
+    args.folder.mkdir(parents=True, exist_ok=True)
+    plan: list[dict[str, Any]] = []
+    for number, (form, knobs) in enumerate(PARTS[args.part]()):
+        request = Request(PIPELINE, {**knobs, "target": TARGET})
+        try:
+            with mlir_context():
+                build_any(payload(form), "form.mlir", request).write(args.folder / str(number))
+        except StepladderError as error:
+            print(f"{form.name}: {error.message}")
+            continue
+        if not plan or plan[-1]["form"] != vars(form):
+            plan.append({"form": vars(form), "kernels": {}})
+        plan[-1]["kernels"][str(number)] = knobs
+    (args.folder / _PLAN).write_text(json.dumps({"part": args.part, "problems": plan}, indent=1) + "\n")
+
+
+def time_all(args: argparse.Namespace) -> None:
+    """Times the kernels of a part, and writes the result.
+
+    Args:
+        args: of the command line.
+    """
+    plan = json.loads((args.folder / _PLAN).read_text())
+    with Device() as device:
+        result = header(device) | {"part": plan["part"], "rounds": args.rounds, "problems": []}
+        for planned in plan["problems"]:
+            form = Form(**planned["form"])
+            kernels = planned["kernels"]
+            paths = {number: args.folder / number for number in kernels}
+            entry, ratios = measure(device, form, paths, args.rounds, BURST)
+            best = entry["baseline_tflops"] * max(1.0, *entry["libraries"].values(), 0.0)
+            settings = [
+                {"knobs": kernels[number], "ratio": ratio, "time": form.flops / (ratio * best) * 1e-6}
+                for number, ratio in ratios.items()
+            ]
+            result["problems"].append(entry | {"settings": settings})
+            write_result(args.result, result)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
+    parser = new_parser(__doc__ or "")
+    parts = parser.add_subparsers(required=True, dest="command")
+    building = parts.add_parser("build", help="build the kernels of a part")
+    building.add_argument("folder", type=Path)
+    building.add_argument("--part", choices=PARTS, required=True)
+    measuring = parts.add_parser("measure", help="measure them")
+    measuring.add_argument("folder", type=Path)
+    measuring.add_argument("result", type=Path)
+    measuring.add_argument("--rounds", type=int, default=3, help="of which medians are taken (default: 3)")
+    return parser
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Builds or measures the kernels of a part.
+
+    Args:
+        arguments: of the command line; those of the process unless told.
+    """
+    args = make_parser().parse_args(arguments)
+    (build if args.command == "build" else time_all)(args)
+
+
+if __name__ == "__main__":
+    run(main)

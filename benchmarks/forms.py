@@ -1,0 +1,113 @@
+"""The drawn matmuls that `drawn_forms.py` times: transposed operands, batches, epilogues and contractions."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from draw import MOST_BYTES, MOST_OPERATIONS, log_uniform
+from fused_epilogues import CASES
+
+SEED, COUNT = 20261126, 80
+LEAST, MOST, MOST_OF_BATCH = 64, 8192, 2048
+
+# Dimensions of A, B and C, as `einsum` writes them: m, n, k and b, and the parts of a dimension of a contraction.
+_TRANSPOSED = ("km,kn->mn", "mk,nk->mn", "km,nk->mn")
+_BATCHED = ("bmk,bkn->bmn", "bmk,bnk->bmn", "bkm,bkn->bmn", "bmk,kn->bmn")
+_FUSED = ("mk,kn->mn", "mk,nk->mn")
+_CONTRACTIONS = ("mkl,lkn->mn", "mkl,kln->mn", "mpk,kn->mpn", "mpk,nk->nmp", "kmp,kn->mpn", "mkp,kln->mpln")
+
+
+@dataclass(frozen=True)
+class Form:
+    """A problem.
+
+    Attributes:
+        kind: one of `KINDS`.
+        spec: the dimensions of A, B and C, as `einsum` writes them.
+        sizes: the extent of each dimension.
+        epilogue: one of `fused_epilogues.CASES`, or empty.
+    """
+
+    kind: str
+    spec: str
+    sizes: dict[str, int] = field(hash=False)
+    epilogue: str = ""
+
+    @property
+    def dimensions(self) -> tuple[str, str, str]:
+        """The dimensions of A, B and C."""
+        inputs, result = self.spec.split("->")
+        a, b = inputs.split(",")
+        return a, b, result
+
+    @property
+    def flops(self) -> int:
+        """Multiplications and additions of the product."""
+        return 2 * math.prod(self.sizes[letter] for letter in set(self.spec) if letter.isalpha())
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of A, B and C."""
+        return 2 * sum(math.prod(self.shape(dimensions)) for dimensions in self.dimensions)
+
+    @property
+    def name(self) -> str:
+        """The form and its sizes, for tables."""
+        sizes = ", ".join(f"{letter} = {size}" for letter, size in self.sizes.items())
+        return f"{self.spec}{f' {self.epilogue}' if self.epilogue else ''}, {sizes}"
+
+    def shape(self, dimensions: str) -> tuple[int, ...]:
+        """Returns the extents of some dimensions.
+
+        Args:
+            dimensions: as `einsum` writes them.
+        """
+        return tuple(self.sizes[letter] for letter in dimensions)
+
+
+def sized(rng: random.Random, kind: str, spec: str, most: int, epilogue: str = "") -> Form:
+    """Returns a form of random sizes.
+
+    Args:
+        rng: of the random numbers.
+        kind, spec, epilogue: as `Form` has them.
+        most: the largest extent of a dimension that has no parts.
+    """
+    letters = sorted({letter for letter in spec if letter.isalpha()})
+    parts = {"p", "l"} & set(letters)
+    sizes = {}
+    for letter in letters:
+        if letter == "b":
+            sizes[letter] = rng.randrange(2, 65)
+        elif letter in parts or ("l" in parts and letter == "k"):
+            sizes[letter] = log_uniform(rng, 8, 128, 8)
+        else:
+            sizes[letter] = log_uniform(rng, LEAST, most, 8)
+    return Form(kind, spec, sizes, epilogue)
+
+
+KINDS: dict[str, Callable[[random.Random], Form]] = {
+    "transposed": lambda rng: sized(rng, "transposed", rng.choice(_TRANSPOSED), MOST),
+    "batched": lambda rng: sized(rng, "batched", rng.choice(_BATCHED), MOST_OF_BATCH),
+    "fused": lambda rng: sized(rng, "fused", rng.choice(_FUSED), MOST, rng.choice(list(CASES))),
+    "contraction": lambda rng: sized(rng, "contraction", rng.choice(_CONTRACTIONS), MOST_OF_BATCH),
+}
+
+
+def draw(count: int = COUNT, seed: int = SEED) -> list[Form]:
+    """Returns `count` problems; the kinds alternate.
+
+    Args:
+        count: of problems.
+        seed: the same seed gives the same problems; a longer list begins with the shorter one.
+    """
+    rng = random.Random(seed)
+    found: list[Form] = []
+    while len(found) < count:
+        form = list(KINDS.values())[len(found) % len(KINDS)](rng)
+        if form.flops <= MOST_OPERATIONS / 4 and form.bytes <= MOST_BYTES / 4:
+            found.append(form)
+    return found
