@@ -31,10 +31,14 @@ EDGE_SEED, EDGE_COUNT = 20261125, 60
 FRESH_SEED, FRESH_COUNT = 20261201, 96
 LONG_SEED, LONG_COUNT = 20261202, 40
 STREAMED_SEED, STREAMED_COUNT = 20261220, 27
+WIDE_SEED, WIDE_COUNT = 20270401, 40
 # Bytes of 16-bit operands and C that are read from HBM at every launch, some or all of them.
 STREAMED_BYTES = (20e6, 160e6)
 # Bytes of 16-bit operands and C that the L2 cache of an H200 holds in part.
 EDGE_BYTES = (18e6, 90e6)
+
+# Columns and k of layers with about a hundred rows.
+_WIDE_LAYERS = (3000, 9000), (1000, 5200)
 
 # Limits of a problem that can be measured.
 MOST_OPERATIONS = 9e12
@@ -246,6 +250,17 @@ def draw_streamed(count: int = STREAMED_COUNT, seed: int = STREAMED_SEED) -> lis
     return _others("streamed", count, seed, _streamed)
 
 
+def draw_wide(count: int = WIDE_COUNT, seed: int = WIDE_SEED) -> list[Drawn]:
+    """Returns `count` different problems of a hundred rows or a few hundred, and of several thousand columns, none of
+    them in `draw()`.
+
+    Args:
+        count: of problems.
+        seed: the same seed gives the same problems; a longer list begins with the shorter one.
+    """
+    return _others("wide", count, seed, _wide)
+
+
 # Draws beside that of the two halves, by name.
 DRAWS = {
     "thin": draw_thin,
@@ -255,6 +270,7 @@ DRAWS = {
     "long": draw_long,
     "slow": draw_slow,
     "streamed": draw_streamed,
+    "wide": draw_wide,
 }
 
 
@@ -292,6 +308,14 @@ def _streamed(rng: random.Random, place: int) -> _Size | None:
     k = log_uniform(rng, 2048, 12288, 64)
     m, n = (few, wide) if place % 3 else (wide, few)
     return (m, n, k) if STREAMED_BYTES[0] < 2.0 * (m * k + k * n + m * n) < STREAMED_BYTES[1] else None
+
+
+def _wide(rng: random.Random, place: int) -> tuple[int, int, int]:
+    rows = rng.choice((80, 96, 128, 160, 192, log_uniform(rng, 80, 192, 8), rng.choice((333, 700))))
+    if place % 2:
+        return rows, log_uniform(rng, 3000, 9000, 8), log_uniform(rng, 1000, 5000, 8)
+    widths, depths = (tuple(w for w in (*HIDDEN, *FEED_FORWARD) if low <= w <= top) for low, top in _WIDE_LAYERS)
+    return rows, rng.choice(widths), rng.choice(depths)
 
 
 def _long(rng: random.Random) -> tuple[int, int, int]:

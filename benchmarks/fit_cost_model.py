@@ -157,7 +157,8 @@ def usable(kernels: Sequence[Kernel]) -> list[Kernel]:
     """Returns the kernels that a fit uses, with times at one clock.
 
     They are of whole pipelines that the model knows, and of problems that are not held out. Kernels that load weights
-    before they wait have a model of their own (`cost_model.early_weights`).
+    before they wait have a model of their own (`cost_model.early_weights`), and of those that keep weights in the cache
+    there is none.
 
     Args:
         kernels: measured ones.
@@ -170,6 +171,7 @@ def usable(kernels: Sequence[Kernel]) -> list[Kernel]:
             if kernel.pipeline in FAMILIES
             and not kernel.without
             and not kernel.knobs.get("early_weights")
+            and not kernel.knobs.get("kept_weights")
             and kernel.size not in held_out
         ]
     )

@@ -62,6 +62,7 @@ class Group:
             "dependent_launch": True,
             "early_weights": False,
             "min_blocks_per_sm": 1,
+            "kept_weights": 0,
         }
         for kernel in kernels:
             missing = sorted(names - set(kernel.knobs) - set(defaults))

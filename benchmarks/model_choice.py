@@ -65,6 +65,7 @@ KNOBS = (
     "dependent_launch",
     "early_weights",
     "swap_operands",
+    "kept_weights",
 )
 COLUMNS = (
     "m",

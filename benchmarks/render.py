@@ -24,6 +24,7 @@ import render_emulator
 import render_fusion
 import render_hopper
 import render_hopper_checks
+import render_kept_weights
 import render_orders
 import render_producers
 import render_python
@@ -75,6 +76,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     **render_warp.REGIONS,
     **render_choice.REGIONS,
     **render_elected.REGIONS,
+    **render_kept_weights.REGIONS,
     **render_orders.REGIONS,
     **render_emulator.REGIONS,
     **render_fusion.REGIONS,

@@ -56,6 +56,10 @@ REORDERED = {
     ("default_tail", "bf16-bf16"): "kinds that lose most often",
     ("default_long_fourth", "bf16-bf16"): "long reductions",
 }
+REFITTED_WIDE = {
+    ("default_wide", "bf16-bf16"): "80 to 700 rows, 3,000 to 9,000 columns",
+    ("default_twelfth", "bf16-bf16"): "a twelfth draw",
+}
 CHOICES = {"default": (-1,), "best of four": range(4)}
 
 
@@ -374,6 +378,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     "ninth draw": lambda: defaults_table(NINTH),
     "tenth draw": lambda: refitted_table(REFITTED_TENTH, KINDS),
     "eleventh draw": lambda: refitted_table(REORDERED),
+    "wide products": lambda: refitted_table(REFITTED_WIDE),
     "changed orders": changed_orders_table,
     "decode": decode_table,
     "decode before": lambda: decode_table("_before"),

@@ -179,6 +179,10 @@ module attributes {transform.with_named_sequence} {
     %early_weights = transform.tune.knob<"early_weights"> = false from options = [false, true]
       {description = "load the first stages of the larger operand before the previous kernel has ended"}
       -> !transform.any_param
+    %kept_weights = transform.tune.knob<"kept_weights"> = 0
+      from options = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]
+      {description = "sixteenths of the larger operand that L2 keeps as others have evict_first; 0: none are kept"}
+      -> !transform.param<i64>
     %elect_producer = transform.tune.knob<"elect_producer"> = false from options = [false, true]
       {description = "elect the thread that issues loads, so that ptxas knows that it is one"}
       -> !transform.any_param
@@ -351,7 +355,7 @@ module attributes {transform.with_named_sequence} {
       transform.include @flush_denormals failures(propagate) (%nvvm) : (!transform.any_op) -> ()
     }
     transform.tune.alternatives<"evict_weights_first"> selected_region = 0
-        attributes {knobs = {selected_region_attr = "streams_weights"}} {
+        attributes {knobs = {selected_region_attr = "streams_weights or kept_weights > 0"}} {
     }, {
       transform.include @evict_weights_first failures(propagate) (%nvvm) : (!transform.any_op) -> ()
     }

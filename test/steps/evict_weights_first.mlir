@@ -2,6 +2,10 @@
 //
 // RUN: %stepladder-opt %s --pipeline wgmma --set early_weights=true --step evict_weights_first | FileCheck %s
 // RUN: %stepladder-opt %s --pipeline wgmma --set prefetch_steps=4 --step evict_weights_first | FileCheck %s
+//
+// Where none is marked, those of the largest one get it, for all but the sixteenths of its lines that are kept.
+// RUN: sed 's/ {read_once}//' %s > %t.mlir
+// RUN: %stepladder-opt %t.mlir --pipeline wgmma --set kept_weights=8 --step evict_weights_first | FileCheck %s --check-prefix=KEPT
 
 // CHECK-LABEL: llvm.func @kernel(
 // CHECK-SAME: [[weights:%.+]]: !llvm.ptr {llvm.align = 64 : i64}, [[rows:%.+]]: !llvm.ptr {llvm.align = 64 : i64}
@@ -9,6 +13,13 @@
 // CHECK-NEXT: nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.+}}, [[weights]], %{{.+}}, box[{{.+}}] l2_cache_hint = [[hint]] :
 // CHECK: nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.+}}, [[weights]], %{{.+}}, box[{{.+}}] multicast_mask = {{.+}} l2_cache_hint =
 // CHECK: nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.+}}, [[rows]], %{{.+}}, box[{{.+}}] :
+
+// KEPT-LABEL: llvm.func @kernel(
+// KEPT-SAME: [[weights:%.+]]: !llvm.ptr {llvm.align = 64 : i64}, [[rows:%.+]]: !llvm.ptr {llvm.align = 64 : i64}
+// KEPT: [[hint:%.+]] = llvm.mlir.constant(1328561890074296320 : i64)
+// KEPT-NEXT: nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.+}}, [[weights]], %{{.+}}, box[{{.+}}] l2_cache_hint = [[hint]] :
+// KEPT: nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.+}}, [[weights]], %{{.+}}, box[{{.+}}] multicast_mask = {{.+}} l2_cache_hint =
+// KEPT: nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.+}}, [[rows]], %{{.+}}, box[{{.+}}] :
 #space = #gpu.address_space<workgroup>
 !a = !nvgpu.tensormap.descriptor<tensor = memref<16x64xbf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero,
                                  interleave = none>

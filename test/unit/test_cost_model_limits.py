@@ -37,7 +37,7 @@ def test_l2_is_slower_as_a_whole_where_it_does_not_hold_the_operands() -> None:
         "epilogue": "registers",
     }
     slow, fast = with_constants(l2_misses=0.2), with_constants(l2_misses=1.2)
-    large, small = size(704, 896, 50000), size(704, 896, 5000)
+    large, small = size(704, 896, 50000), size(704, 896, 2500)
     assert predicted(large, slow, **split)["L2"][0] > predicted(large, fast, **split)["L2"][0]
     assert predicted(small, slow, **split)["L2"][0] == predicted(small, fast, **split)["L2"][0]
 
@@ -98,7 +98,7 @@ def test_partial_accumulators_leave_l2_where_it_does_not_hold_the_operands() -> 
     settings = {"split_k": 4, "split_k_workspace": ["memory", "cluster"], "persistent_blocks": 0}
     large, small = (
         [predicted(size(512, 512, k), card, **settings, epilogue="registers")["HBM"] for card in (none, twice)]
-        for k in (60000, 8000)
+        for k in (60000, 2000)
     )
     partial, others = 4 * 4 * 512 * 512, 2 * 512 * (60000 + 60000 + 512)
     assert large[1] / large[0] == pytest.approx([1 + 2 * partial / others, 1])
@@ -328,3 +328,26 @@ def test_few_rows_load_weights_early_by_one_or_two_blocks(rows: int, outputs: in
     assert ranked is not None
     knobs = ranked.first(1)[0].knobs
     assert (knobs["early_weights"], knobs["min_blocks_per_sm"]) == (True, blocks)
+
+
+def test_clusters_of_two_that_load_side_by_side_take_longer() -> None:
+    """Of two blocks along n, where rows of B lie along n; not of four, nor along m."""
+    slow, free = with_constants(neighbours=0.5), with_constants(neighbours=0.0)
+    clusters = {"cluster_m": [1, 2, 1, 1, 2], "cluster_n": [1, 1, 2, 4, 2]}
+    problem = size(512, 4096, 2048)
+    times = [predicted(problem, card, **clusters)["TMA"] for card in (slow, free)]
+    assert list(times[0] / times[1]) == pytest.approx([1, 1, 1.5, 1, 1])
+    columns_first = replace(problem, a_layout="column", b_layout="column")
+    times = [predicted(columns_first, card, **clusters)["TMA"] for card in (slow, free)]
+    assert list(times[0] / times[1]) == pytest.approx([1, 1.5, 1, 1, 1])
+
+
+def test_the_cache_holds_less_for_dependent_launches_of_few_blocks_and_for_tiles_of_several_readers() -> None:
+    """Each reduces what L2 holds from launch to launch: more bytes come from HBM."""
+    few = {"block_m": 64, "block_n": 128, "consumer_warpgroups": 1, "dependent_launch": [True, False]}
+    problem = size(64, 8192, 2304)  # 64 blocks
+    idle, never = (predicted(problem, with_constants(cached_idle=part), **few)["HBM"] for part in (0.5, 0.0))
+    assert idle[0] > never[0] and idle[1] == never[1]
+    twice = size(128, 8192, 2048)
+    both, one = (predicted(twice, with_constants(cached_halves=part), **few)["HBM"][1] for part in (0.9, 0.0))
+    assert both > one

@@ -5,6 +5,10 @@
 // `evict_first` make their own lines the first to be replaced. The loads are those of the operand that
 // `load_weights_early` or `prefetch_to_l2` reads ahead of the wait, which is larger than what the cache holds.
 //
+// With `kept_weights`, so many sixteenths of the lines of the larger operand are without the hint: the L2 cache keeps
+// these from launch to launch. With the hint on all lines, or on none, it replaces most lines before their next use
+// where operands do not fit and every launch reads them in the same order.
+//
 // Source: CUTLASS, whose TMA loads take such hints (`TMA::CacheHintSm90::EVICT_FIRST`). The ops of NVGPU have no
 // operand for them.
 //
@@ -17,8 +21,8 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @evict_weights_first(%module: !transform.any_op {transform.readonly})
-      attributes {optimization, when = "streams_weights"} {
-    "tc.evict_first"(%module) : (!transform.any_op) -> ()
+      attributes {optimization, when = "streams_weights or kept_weights > 0"} {
+    "tc.evict_first"(%module) {kept = 0 : i64, knobs = {kept = "kept_weights"}} : (!transform.any_op) -> ()
     transform.yield
   }
 }

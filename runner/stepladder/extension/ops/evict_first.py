@@ -1,5 +1,7 @@
 """`tc.evict_first`: lets the L2 cache give up first what kernels read once."""
 
+import math
+
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.extension.lib.tma import EVICT_FIRST
 from stepladder.mlir.bindings import ir, llvm
@@ -8,47 +10,60 @@ from stepladder.mlir.traverse import attributes_of, origin, symbol_of, walk
 
 
 class EvictFirst(Tc.Operation, name="evict_first"):
-    """Gives the TMA loads of matrices that are read once the cache hint `evict_first`.
+    """Gives the TMA loads of matrices that are read once, or else of the largest ones, the cache hint `evict_first`.
 
-    Which parameters of a kernel are descriptors of such matrices is known from the attribute of the ops that create
-    them on the host. The hint is a 64-bit constant, the policy that `createpolicy.fractional.L2::evict_first` makes for
-    all of the data.
+    Which parameters of a kernel are descriptors of such matrices is known from the ops that create them on the host:
+    from their attribute, or else from the shapes of the matrices. The hint is a 64-bit constant, the policy that
+    `createpolicy.fractional.L2::evict_first` makes for a number of sixteenths of the lines, which their addresses tell.
 
-    Operands: a handle to any op with launches and their lowered kernels below.
+    Operands: a handle to any op with launches and their lowered kernels below. Attributes: kept, 0 to 15 sixteenths of
+    the lines without the hint.
     """
 
     target: Handle
+    kept: ir.IntegerAttr
 
 
 _LOAD = "nvvm.cp.async.bulk.tensor.shared.cluster.global"
 _SEGMENTS = "operandSegmentSizes"
 # Of a load, the segment of operands with the hint; of a launch, that with the kernel's operands.
 _HINT, _OPERANDS = 6, 11
+# Where a policy has the sixteenths of the lines that it is for, beyond the first: all of them in `EVICT_FIRST`. Source:
+# what ptxas makes of createpolicy.fractional.L2::evict_first with fractions of 0.0625 to 1.
+_FURTHER = 52
+_CASTS = ("builtin.unrealized_conversion_cast", "memref.cast")
 
 
 def _segments(op: ir.Operation) -> list[int]:
     return list(ir.DenseI32ArrayAttr(op.attributes[_SEGMENTS]))
 
 
-def _parameters_read_once(launch: ir.Operation) -> list[int]:
-    """Returns which parameters of the kernel are descriptors of matrices that are read once."""
+def _parameters_to_hint(launch: ir.Operation, loaded: list[int]) -> list[int]:
+    """Returns which parameters of the kernel are descriptors of matrices that are read once; where none are, those of
+    the largest matrices that it loads.
+
+    Args:
+        launch: of the kernel.
+        loaded: its parameters that are descriptors of matrices that it loads.
+    """
     sizes = _segments(launch)
     first = sum(sizes[:_OPERANDS])
     operands = list(launch.operands)[first : first + sizes[_OPERANDS]]
-    makers = [origin(operand, ("builtin.unrealized_conversion_cast",)).owner for operand in operands]
-    return [
-        number
-        for number, maker in enumerate(makers)
-        if not isinstance(maker, ir.Block) and READ_ONCE in maker.operation.attributes
-    ]
+    owners = {number: origin(operands[number], _CASTS[:1]).owner for number in loaded}
+    makers = {number: owner.operation for number, owner in owners.items() if not isinstance(owner, ir.Block)}
+    if once := [number for number, maker in makers.items() if READ_ONCE in maker.attributes]:
+        return once
+    matrices = {number: origin(maker.operands[0], _CASTS).type for number, maker in makers.items()}
+    elements = {number: math.prod(ir.MemRefType(type_).shape) for number, type_ in matrices.items()}
+    return [number for number, count in elements.items() if count == max(elements.values())]
 
 
-def _hint(load: ir.Operation, rewriter: Rewriter) -> None:
-    """Replaces a load by one with the hint."""
+def _hint(load: ir.Operation, kept: int, rewriter: Rewriter) -> None:
+    """Replaces a load by one with the hint, for all but some sixteenths of the lines."""
     sizes, operands = _segments(load), list(load.operands)
     place = sum(sizes[:_HINT])
     with ir.InsertionPoint(load), load.location:
-        policy = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), EVICT_FIRST)
+        policy = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), EVICT_FIRST - (kept << _FURTHER))
         operands[place : place + sizes[_HINT]] = [llvm.mlir_constant(policy)]
         sizes[_HINT] = 1
         attributes = {**attributes_of(load), _SEGMENTS: ir.DenseI32ArrayAttr.get(sizes)}
@@ -63,7 +78,10 @@ def evict_first(payload: ir.Operation, op: EvictFirst, rewriter: Rewriter) -> No
     for launch in walk(payload, "gpu.launch_func"):
         *_, name = ir.SymbolRefAttr(launch.attributes["kernel"]).value
         kernel = kernels[name]
-        parameters = [kernel.regions[0].blocks[0].arguments[number] for number in _parameters_read_once(launch)]
-        for load in walk(kernel, _LOAD):
+        arguments = list(kernel.regions[0].blocks[0].arguments)
+        loads = walk(kernel, _LOAD)
+        loaded = [number for number, argument in enumerate(arguments) if any(argument == x.operands[1] for x in loads)]
+        parameters = [arguments[number] for number in _parameters_to_hint(launch, loaded)]
+        for load in loads:
             if load.operands[1] in parameters:
-                _hint(load, rewriter)
+                _hint(load, op.kept.value, rewriter)

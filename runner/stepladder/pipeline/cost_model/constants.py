@@ -37,6 +37,9 @@ CONSTANTS: dict[str, dict[str, Constant]] = {
         "empty": Constant(
             0.0, 2.0, "part by which it would be longer in clusters none of whose blocks has a tile of C"
         ),
+        "neighbours": Constant(
+            0.0, 0.8, "part by which it is longer in clusters of two that load tiles side by side in rows of memory"
+        ),
         "fill_idle": Constant(0.0, 0.8, "part of that time which TMA saves where all other multiprocessors are idle"),
         "row": Constant(0.3, 1.4, "ns of a row of a TMA box, at least"),
         "odd_rows": Constant(0.0, 1.5, "part by which a row takes longer that begins within a sector of the L2 cache"),
@@ -74,6 +77,12 @@ CONSTANTS: dict[str, dict[str, Constant]] = {
         "cached": Constant(0.3, 1.1, "part of the L2 cache that holds operands from launch to launch"),
         "cached_in_place": Constant(
             0.3, 1.3, "the same without dependent launch, where blocks return to their multiprocessors"
+        ),
+        "cached_idle": Constant(
+            0.0, 0.9, "part of it by which a dependent launch has less where all other multiprocessors are idle"
+        ),
+        "cached_halves": Constant(
+            0.0, 1.0, "what a tile that blocks before both halves of the L2 cache read takes of it besides, as a part"
         ),
         "evicted": Constant(
             0.05, 1.0, "how much more a problem has that is read from HBM entirely, as a fraction of that part"

@@ -192,6 +192,15 @@ def prefetch(knobs: Columns, size: Size, gpu: Gpu, options: Sequence[int | str])
     return Columns({**knobs.values, PREFETCH: chosen}, knobs.derived, knobs.count)
 
 
+def streams(knobs: Columns) -> Array:
+    """Returns which settings read weights ahead of their wait, and give their loads the hint `evict_first`.
+
+    Args:
+        knobs: columns of the pipeline's knobs.
+    """
+    return np.asarray(knobs.column(KNOB, False), bool) | (knobs.floats(PREFETCH, 0) > 0)
+
+
 def predict(knobs: Columns, size: Size, gpu: Gpu, constants: Mapping[str, Mapping[str, float]] | None = None) -> Array:
     """Returns the predicted time of a launch that follows another one, in us.
 

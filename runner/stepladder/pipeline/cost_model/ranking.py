@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stepladder.pipeline.cost_model import early_weights, orders, stagger, warp, warpgroup
+from stepladder.pipeline.cost_model import early_weights, kept_weights, orders, stagger, warp, warpgroup
 from stepladder.pipeline.cost_model.columns import Array, Columns
 from stepladder.pipeline.cost_model.constants import WARP, WARPGROUP
 from stepladder.pipeline.cost_model.gpu import Gpu
@@ -21,13 +21,15 @@ from stepladder.pipeline.expressions import Value
 _LAUNCH, _LAUNCH_CAUTION = "dependent_launch", 0.03
 # The knob of where elementwise ops that make A are computed, and its value for registers.
 PRODUCERS, IN_REGISTERS = "producers", "registers"
-_LAST = (_LAUNCH, early_weights.KNOB, early_weights.PREFETCH, stagger.KNOB)  # knobs that are chosen after the others
+# Knobs that are chosen after the others.
+_LAST = (_LAUNCH, early_weights.KNOB, early_weights.PREFETCH, stagger.KNOB, kept_weights.KNOB)
 # Knobs that make a small difference between settings that agree in the others.
 _DETAILS = (
     *("block_k", "stages", "epilogue_stages", "persistent_blocks", "consumer_warpgroups"),
     orders.KNOB,
     _LAUNCH,
     stagger.KNOB,
+    kept_weights.KNOB,
 )
 # Of few candidates, so many have one tile: if the model errs about a tile, it does so in all its forms.
 _TILE, _OF_A_TILE, _FEW = ("block_m", "block_n", "split_k"), 2, 4
@@ -311,6 +313,8 @@ def rank(
             columns = early_weights.prefetch(columns, size, gpu, space.options[early_weights.PREFETCH])
     if family == WARPGROUP and stagger.KNOB in space.options and stagger.KNOB not in fixed and columns.count:
         columns = stagger.choose(columns, size)
+    if family == WARPGROUP and kept_weights.KNOB in space.options and kept_weights.KNOB not in fixed and columns.count:
+        columns = kept_weights.choose(columns, size, gpu, ~early_weights.streams(columns) & is_early)
     # Of settings that take equally long, the first in the order of the knobs' options.
     cautious = times["total"] * _caution(family, columns, times["waves"], size, gpu)
     order = np.argsort(cautious, kind="stable")

@@ -199,7 +199,43 @@ def blocks_that_fit(cluster: Array, gpu: Gpu) -> Array:
     return room[blocks]
 
 
-def uncached(size: Size, gpu: Gpu, cached_fraction: Number, evicted: float = _EVICTED) -> Number:
+def readers_of(tiles: Tiles, knobs: Columns) -> tuple[Array, Array]:
+    """Returns how many clusters read a tile of A and of B.
+
+    Args:
+        tiles: that blocks compute.
+        knobs: with the cluster.
+    """
+    return tiles.columns / knobs.floats("cluster_n", 1), tiles.rows / knobs.floats("cluster_m", 1)
+
+
+def in_both_halves(readers: Number) -> Number:
+    """Returns which part of a tile is in the second half of the L2 cache too, each being before half of the
+    multiprocessors, where so many clusters read it that are anywhere.
+
+    Args:
+        readers: of the tile.
+    """
+    return 1 - np.exp2(1 - np.maximum(readers, 1.0))
+
+
+def held_bytes(size: Size, readers: tuple[Number, Number], both_halves: float) -> Number:
+    """Returns the bytes of L2 that the operands and C take, of which what blocks before both halves read is in each.
+
+    Args:
+        size: of the product.
+        readers: clusters that read a tile of A and of B.
+        both_halves: what a copy in the second half takes, as a part of the first.
+    """
+    of_a, of_b = (1 + both_halves * in_both_halves(count) for count in readers)
+    a = size.a_matrices * size.m * size.a_bytes * of_a
+    b = size.products * size.b_matrices * size.n * size.in_bytes * of_b
+    return (a + b) * size.k + size.stored_bytes
+
+
+def uncached(
+    size: Size, gpu: Gpu, cached_fraction: Number, evicted: float = _EVICTED, held: Number | None = None
+) -> Number:
     """Returns which part of the operands and C a kernel that runs again and again reads from memory, 0 to 1.
 
     The L2 cache keeps what fits from launch to launch. Beyond that, it evicts the least recently used lines first, so
@@ -210,9 +246,10 @@ def uncached(size: Size, gpu: Gpu, cached_fraction: Number, evicted: float = _EV
         gpu: whose L2 cache holds operands.
         cached_fraction: of the L2 cache that holds them.
         evicted: how much more than that a problem has, as a fraction of it, that is read from memory entirely.
+        held: bytes of L2 that it takes (`held_bytes`); None for those of the operands and C.
     """
     room = gpu.l2_bytes * cached_fraction
-    total = size.operand_bytes + size.stored_bytes
+    total = size.operand_bytes + size.stored_bytes if held is None else held
     return np.clip((total - room) / (evicted * room), 0.0, 1.0)
 
 
@@ -225,6 +262,7 @@ def memory_bytes(
     cached_fraction: Number,
     evicted: float = _EVICTED,
     both_halves: float = 0.0,
+    held: Number | None = None,
 ) -> Array:
     """Returns the bytes that a kernel moves between HBM and the L2 cache.
 
@@ -245,15 +283,15 @@ def memory_bytes(
         cached_fraction: of the L2 cache that holds operands.
         evicted: as in `uncached`.
         both_halves: what the second half of L2 costs, as a fraction of the first.
+        held: as in `uncached`.
     """
     rows = np.minimum(knobs.floats("raster_group", 1) * knobs.floats("cluster_m", 1), tiles.rows)
     columns = np.minimum(ceil_divide(at_once, rows), tiles.columns)
     waves = ceil_divide(tiles.count, rows * columns)
     wave = (rows * tiles.mean_rows * size.a_bytes + columns * tiles.mean_columns * size.in_bytes) * size.k
     too_large = np.clip(size.matmul_bytes / (gpu.l2_bytes * cached_fraction) - 1.0, 0.0, 1.0)
-    readers = tiles.columns / knobs.floats("cluster_n", 1), tiles.rows / knobs.floats("cluster_m", 1)
-    of_a, of_b = (1 + both_halves * (1 - np.exp2(1 - np.maximum(count, 1.0))) for count in readers)
+    of_a, of_b = (1 + both_halves * in_both_halves(count) for count in readers_of(tiles, knobs))
     a = size.a_matrices * size.m * size.a_bytes * of_a
     b = size.products * size.b_matrices * size.n * size.in_bytes * of_b
-    least = ((a + b) * size.k + size.result_bytes) * uncached(size, gpu, cached_fraction, evicted)
+    least = ((a + b) * size.k + size.result_bytes) * uncached(size, gpu, cached_fraction, evicted, held)
     return least + np.maximum(0.0, waves * wave - size.operand_bytes) * too_large

@@ -14,7 +14,7 @@ from stepladder.pipeline.cost_model.columns import Array, Columns
 from stepladder.pipeline.cost_model.constants import WARPGROUP
 from stepladder.pipeline.cost_model.epilogues import elementwise_time, epilogue_time, reduction_time, writes_elements
 from stepladder.pipeline.cost_model.gpu import Gpu
-from stepladder.pipeline.cost_model.loading import PITCH_BYTES, fill_step, l2_step, loads
+from stepladder.pipeline.cost_model.loading import PITCH_BYTES, are_neighbours, fill_step, l2_step, loads
 from stepladder.pipeline.cost_model.preparation import preparing_time, register_step
 from stepladder.pipeline.cost_model.terms import (
     BOX_BYTES,
@@ -26,8 +26,10 @@ from stepladder.pipeline.cost_model.terms import (
     blocks_that_fit,
     ceil_divide,
     cut,
+    held_bytes,
     join,
     memory_bytes,
+    readers_of,
     uncached,
 )
 
@@ -229,13 +231,17 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     doublings = np.log2(np.maximum(splits / _NEAR_SPLITS, 1.0))
     scattered = 1 + constants["split_loads"] * doublings / cluster ** constants["split_shared"]
     fill = fill * scattered
+    fill = fill * (1 + constants["neighbours"] * are_neighbours(cluster_m, cluster_n, size))
     # Blocks of a cluster that lie beyond C load their slices, and fill the others with zeros.
     fill = fill * (1 + constants["empty"] * tiles.empty)
     # Operands that a block reads alone, and that L2 does not hold, arrive with the latency of HBM.
     alone = (size.m < 1.5 * block_m) | (size.n < 1.5 * block_n)
     by_itself = ~np.asarray(knobs.column("dependent_launch", True), bool)
-    cached = np.where(by_itself, constants["cached_in_place"], constants["cached"])
-    absent = uncached(size, gpu, cached, constants["evicted"])
+    # Blocks of a dependent launch begin where multiprocessors are idle, and those of the next one at other places.
+    moved = constants["cached"] * (1 - constants["cached_idle"] * idle)
+    cached = np.where(by_itself, constants["cached_in_place"], moved)
+    held = held_bytes(size, readers_of(tiles, knobs), constants["cached_halves"])
+    absent = uncached(size, gpu, cached, constants["evicted"], held)
     missing = np.where(alone, absent, 0.0)
     only = [size.n <= block_n * cluster_n, size.m <= block_m * cluster_m]
     l2 = l2_step(parts, [cluster_n, cluster_m], only, at_once, absent, gpu, constants) * scattered
@@ -293,7 +299,8 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     prologue = np.where(persistent, 1.0, waves) * start + np.where(cluster > 1, of_cluster, 0.0)
     reduction_of_wave = reduction_time(knobs, constants)
     reduction = reduction_of_wave * np.where(splits > 1, waves, 1.0)
-    traffic = memory_bytes(size, tiles, knobs, gpu, at_once, cached, constants["evicted"], constants["hbm_halves"])
+    halves = constants["hbm_halves"]
+    traffic = memory_bytes(size, tiles, knobs, gpu, at_once, cached, constants["evicted"], halves, held)
     partial = np.where(in_memory, size.stored_bytes / size.out_bytes * splits * _PARTIAL_BYTES, 0.0)
     traffic = traffic + constants["hbm_partial"] * partial * absent
     side_by_side = 1 + constants["hbm_cluster"] * (1 - 1 / cluster)

@@ -1,0 +1,130 @@
+"""Times kernels that keep a part of the larger operand in the L2 cache (knob `kept_weights`), and kernels that do not.
+
+Products of few rows that load weights early, and others whose operands the L2 cache does not hold: the kernel that
+`compile` takes, without the knob, with the part that the cost model says, and with parts around it; others also without
+dependent launch. Hot, and with launches that go through copies of the operands, which the cache has lost by then.
+
+Where MLIR and ptxas are, and then on the machine with the GPU, with PyTorch:
+
+    python benchmarks/kept_weights.py build FOLDER
+    python benchmarks/kept_weights.py measure FOLDER RESULT.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import pickle
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from choice_plan import TYPES, Job
+from choice_timing import Gpu
+from common import halves_parser, parse_halves, run
+from draw import FEED_FORWARD, HIDDEN, Drawn, draw_edge, draw_streamed, draw_wide
+from measured_kernels import write_table
+from model_choice import KNOBS, Built, build_one, head_of
+
+SEED = 20270412
+KNOB, LAUNCH = "kept_weights", "dependent_launch"
+WHAT = "default knobs with parts of the larger operand kept in L2, in turn with cuBLAS, medians of 3 rounds"
+# Rows, bytes of the weights, and how many problems; problems of the other draws, and the bytes of their operands and C.
+_ROWS, _WEIGHTS, _FEW = (1, 4, 8, 16, 32, 48, 64), (28e6, 160e6), 16
+_DRAWS, _EACH, _BYTES = (draw_edge, draw_streamed, draw_wide), 6, (28e6, 160e6)
+# Sixteenths beside those of the model.
+_AROUND = (-3, 3)
+_PARTS = 16
+_COPIES = 400e6
+_TYPES = TYPES["bf16-bf16"]
+_COLUMNS = ("m", "n", "k", "kind", *KNOBS, "rotated", "microseconds", "cublas_microseconds")
+_PLAN = "kernels.pickle"
+
+
+def problems() -> list[Drawn]:
+    """Returns the problems, those of few rows first."""
+    rng = random.Random(SEED)
+    found: list[Drawn] = []
+    while len(found) < _FEW:
+        m, n, k = rng.choice(_ROWS), rng.choice((*HIDDEN, *FEED_FORWARD)), rng.choice(HIDDEN)
+        if _WEIGHTS[0] < 2 * n * k < _WEIGHTS[1]:
+            found.append(Drawn("few rows", m, n, k, False))
+    for draw in _DRAWS:
+        drawn = [one for one in draw(60, SEED) if min(one.m, one.n) > max(_ROWS)]
+        found += [one for one in drawn if _BYTES[0] < _bytes(one) < _BYTES[1]][:_EACH]
+    return list(dict.fromkeys(found))
+
+
+def _bytes(problem: Drawn) -> float:
+    m, n, k = problem.size
+    return 2.0 * (m * k + k * n + m * n)
+
+
+def build(folder: Path) -> None:
+    """Builds the kernels of all problems.
+
+    Args:
+        folder: of the bundles and of the list of what they hold.
+    """
+    from stepladder.pipeline.cost_model import gpu as gpus
+    from stepladder.pipeline.cost_model import kept_weights
+    from stepladder.pipeline.cost_model.terms import Size
+
+    groups = []
+    for problem in problems():
+        m, n, k = (float(extent) for extent in problem.size)
+        part = kept_weights.part_of(Size(m, n, k, 2.0, 2.0, "f32", False, "row", "row"), gpus.load("h200"))
+        default = build_one(Job(problem, _TYPES, 0, None, 0.0, folder))
+        knobs = {name: value for name, value in default.knobs.items() if name != "target"}
+        is_few = problem.kind == "few rows"
+        parts = [part + more for more in (0, *_AROUND) if 0 < part + more < _PARTS]
+        wanted = [{KNOB: kept} for kept in (0, *(parts if is_few else parts[:1]))]
+        wanted += [] if is_few else [{**one, LAUNCH: not knobs[LAUNCH]} for one in wanted]
+        jobs = [replace(default.job, place=place, knobs={**knobs, **one}) for place, one in enumerate(wanted, 1)]
+        group = [build_one(job) for job in jobs]
+        print(*(f"{one.title} {one.refused}" for one in group), sep="\n", flush=True)
+        groups.append([one for one in group if not one.refused])
+    (folder / _PLAN).write_bytes(pickle.dumps(groups))
+
+
+def measure(folder: Path, out: Path) -> None:
+    """Checks and times the kernels, and writes the result after each problem.
+
+    Args:
+        folder: of the bundles.
+        out: file of the result.
+    """
+    rows = []
+    for rotated in (0.0, _COPIES):
+        gpu = Gpu(rotated)
+        head = head_of(_TYPES, gpu.device.describe(), WHAT)
+        for group in pickle.loads((folder / _PLAN).read_bytes()):
+            some = group[:2] if rotated else group
+            placed = [Built(replace(one.job, folder=folder), one.knobs, one.source) for one in some]
+            for one, own, cublas in gpu.measure(placed):
+                problem = one.job.problem
+                knobs = [one.knobs.get(name, "") for name in KNOBS]
+                rows.append([*problem.size, problem.kind, *knobs, rotated > 0, round(own, 3), round(cublas, 3)])
+            write_table(out, head, list(_COLUMNS), rows)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
+    return halves_parser(__doc__ or "")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Builds the kernels, or measures them.
+
+    Args:
+        arguments: of the command line; those of the process unless told.
+    """
+    args = parse_halves(make_parser(), arguments)
+    if args.what == "build":
+        build(args.folder)
+    else:
+        measure(args.folder, args.out)
+
+
+if __name__ == "__main__":
+    run(main)

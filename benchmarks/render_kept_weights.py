@@ -1,0 +1,57 @@
+"""Kernels that keep a part of the larger operand in the L2 cache, beside the same ones without the knob."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from common import result, table, where
+from model_report import geometric_mean
+
+_FEW = "few rows"
+
+
+def _kinds() -> dict[tuple[str, bool], list[tuple[dict[str, Any], dict[str, Any]]]]:
+    """Returns pairs of kernels without the knob and with the part that the cost model says, by kind and by whether the
+    operands change from launch to launch; those that differ in `dependent_launch` only are of the first launch."""
+    data = result("kept_weights")
+    found: dict[tuple[str, bool], list[tuple[dict[str, Any], dict[str, Any]]]] = {}
+    first: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in data["rows"]:
+        cell = dict(zip(data["columns"], row))
+        key = (cell["m"], cell["n"], cell["k"], cell["rotated"])
+        if key not in first:
+            first[key] = cell
+        elif cell["kept_weights"] and "pair" not in first[key]:
+            first[key]["pair"] = True
+            kind = _FEW if cell["kind"] == _FEW else "more rows"
+            found.setdefault((kind, cell["rotated"]), []).append((first[key], cell))
+    return found
+
+
+def kept_table() -> str:
+    """Returns the times of default kernels without and with `kept_weights`, and their ratios to cuBLAS."""
+    data = result("kept_weights")
+    lines = []
+    for (kind, rotated), pairs in _kinds().items():
+        ratios = [after["microseconds"] / before["microseconds"] for before, after in pairs]
+        to_cublas = [
+            geometric_mean([pair[place]["cublas_microseconds"] / pair[place]["microseconds"] for pair in pairs])
+            for place in (0, 1)
+        ]
+        lines.append(
+            {
+                "problems": kind,
+                "": str(len(pairs)),
+                "operands": "others at each launch" if rotated else "the same",
+                "time with it": f"{geometric_mean(ratios):.3f}",
+                "least": f"{min(ratios):.3f}",
+                "most": f"{max(ratios):.3f}",
+                "of cuBLAS without": f"{to_cublas[0]:.3f}",
+                "with": f"{to_cublas[1]:.3f}",
+            }
+        )
+    return table(lines) + f"\nGeometric means; times as parts of those without the knob. {where(data)}.\n"
+
+
+REGIONS: dict[str, Callable[[], str]] = {"kept weights": kept_table}

@@ -1,0 +1,50 @@
+"""The choice of `kept_weights`: which part of the larger operand the L2 cache keeps from launch to launch.
+
+Of operands that do not fit in the cache, it keeps as much as fits where the lines of the rest have the hint
+`evict_first`. Measured in docs/results/kept_weights.json: a launch that reads the same weights as the one before takes
+0.7 to 1.0 of the time, with 0.42 of the cache or some sixteenths of the operand less or more. Kernels that read weights
+ahead of their wait have the hint on all lines otherwise, and take up to 7% longer with a part of them kept where each
+launch reads other weights: they do not get the knob. Nor do those of more rows, which gain and lose.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepladder.pipeline.cost_model.columns import Array, Columns
+from stepladder.pipeline.cost_model.gpu import Gpu
+from stepladder.pipeline.cost_model.terms import Size
+
+KNOB = "kept_weights"
+_PARTS = 16
+# Of the L2 cache, for what is kept, the other operand and C.
+_ROOM = 0.42
+
+
+def part_of(size: Size, gpu: Gpu) -> int:
+    """Returns how many sixteenths of the larger operand L2 holds beside the other operand and C; 0 where it holds all.
+
+    Args:
+        size: of the product.
+        gpu: whose L2 cache holds operands.
+    """
+    room = gpu.l2_bytes * _ROOM
+    a = size.a_matrices * size.m * size.a_bytes * size.k
+    larger = float(np.max(np.maximum(a, size.operand_bytes - a)))
+    others = float(np.max(size.operand_bytes + size.stored_bytes)) - larger
+    if larger + others <= room:
+        return 0
+    return int(np.clip((room - others) / larger * _PARTS, 0, _PARTS - 1))
+
+
+def choose(knobs: Columns, size: Size, gpu: Gpu, hinted: Array) -> Columns:
+    """Returns settings with the knob.
+
+    Args:
+        knobs: columns of the pipeline's knobs.
+        size: of the product.
+        gpu: whose L2 cache holds operands.
+        hinted: which settings give loads the hint.
+    """
+    kept = np.where(hinted, part_of(size, gpu), 0).astype(np.int64)
+    return Columns({**knobs.values, KNOB: np.broadcast_to(kept, (knobs.count,))}, knobs.derived, knobs.count)
