@@ -182,5 +182,5 @@ def test_lowered_ir_costs_what_it_did_before(pipeline: str, knobs: dict[str, int
                 sum(counters["barriers"].values()),
             )
         )
-    assert len(counted) == (4 if pipeline == "wgmma" else 2)
+    assert len(counted) == (5 if pipeline == "wgmma" else 2)
     assert all(numbers == counted[0] for numbers in counted)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from stepladder.pipeline.definition import UnknownKnobError
-from stepladder.pipeline.requirements import RequirementError
+from stepladder.pipeline.definition import RequirementError, UnknownKnobError
 from stepladder.runtime.errors import BAD_INPUT, FAILED, StepladderError
 
 AUTO = "auto"

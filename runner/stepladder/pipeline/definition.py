@@ -70,6 +70,10 @@ class UnknownKnobError(StepladderError):
     """A pipeline does not have a knob that is set."""
 
 
+class RequirementError(StepladderError):
+    """A requirement of a step does not hold, or none of several pipelines has steps whose requirements do."""
+
+
 def value_text(value: KnobValue) -> str:
     """Returns a knob's value as a user writes it: booleans as `true` and `false`.
 

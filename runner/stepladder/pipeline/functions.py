@@ -26,13 +26,12 @@ from stepladder.pipeline import build as builds
 from stepladder.pipeline.automatic import AS_FUNCTION, AUTO, WITHOUT_GPU, first_of, pipelines_for, with_reason
 from stepladder.pipeline.codegen.toolchain import find_tool, tool_versions
 from stepladder.pipeline.context import parse_payload
-from stepladder.pipeline.definition import KnobValue
+from stepladder.pipeline.definition import KnobValue, RequirementError
 from stepladder.pipeline.group_choice import has_faster_group
 from stepladder.pipeline.group_knobs import has_few_rows
 from stepladder.pipeline.library import pipeline_file
 from stepladder.pipeline.pair_choice import is_slower
 from stepladder.pipeline.request import Request
-from stepladder.pipeline.requirements import RequirementError
 from stepladder.pipeline.run import Run, run_pipeline
 from stepladder.pipeline.stages import Compiler, Plan, is_matmul, stage_texts, type_of
 from stepladder.pipeline.tile_programs import read_text

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Sequence
 
 from stepladder.payload.facts import FACTS
-from stepladder.pipeline.definition import Pipeline, Requirement, Step
+from stepladder.pipeline.definition import Pipeline, Requirement, RequirementError, Step
 from stepladder.pipeline.expressions import (
     ExpressionError,
     Scope,
@@ -18,10 +18,6 @@ from stepladder.pipeline.expressions import (
 from stepladder.runtime.errors import StepladderError, suggest
 
 _TARGET = "target"  # a knob that is given, not chosen
-
-
-class RequirementError(StepladderError):
-    """A requirement of a step does not hold, or none of several pipelines has steps whose requirements do."""
 
 
 def check_requirements(pipeline: Pipeline, steps: Sequence[Step], scope: Scope, location: str | None) -> None:
