@@ -17,7 +17,7 @@ Knobs = dict[str, int | str]
 # Columns of a table that are no knobs, a step that was left out among them.
 _NO_KNOBS = (
     *("kind", "held_out", "place", "source", "predicted_microseconds", "written_microseconds"),
-    "keep_shared_addresses",
+    *("keep_shared_addresses", "rotated"),
 )
 
 
@@ -99,9 +99,9 @@ def _of_measurement(source: str, measured: dict[str, Any]) -> Iterator[Kernel]:
 
 def _of_table(source: str, data: dict[str, Any]) -> Iterator[Kernel]:
     """Returns the kernels of a table: `columns` and `rows`, and what all rows have in common in `problem`, `pipeline`
-    and `knobs`."""
+    and `knobs`. Cells of knobs that the measured version did not have are empty."""
     for row in data["rows"]:
-        cells = dict(zip(data["columns"], row))
+        cells = {name: cell for name, cell in zip(data["columns"], row) if cell != ""}
         problem = data["problem"] | {name: cells.pop(name) for name in ("m", "n", "k")}
         times = cells.pop("microseconds"), cells.pop("cublas_microseconds")
         shared = cells.pop("shared_bytes", 0)

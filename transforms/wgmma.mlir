@@ -363,7 +363,7 @@ module attributes {transform.with_named_sequence} {
       transform.include @evict_weights_first failures(propagate) (%nvvm) : (!transform.any_op) -> ()
     }
     transform.tune.alternatives<"evict_copies_first"> selected_region = 0
-        attributes {knobs = {selected_region_attr = "is_tma and copies_operand"}} {
+        attributes {knobs = {selected_region_attr = "is_tma"}} {
     }, {
       transform.include @evict_copies_first failures(propagate) (%nvvm) : (!transform.any_op) -> ()
     }

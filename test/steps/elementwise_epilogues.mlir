@@ -26,7 +26,7 @@
 // SPLIT: [[bias:%.+]] = vector.load {{.*}} {alignment = 16 : i64} : memref<64xf32, {{.*}}>, vector<4xf32>
 // SPLIT: nvvm.cluster.arrive
 // SPLIT: [[both:%.+]] = arith.addf {{.*}} : vector<4xf32>
-// SPLIT-NEXT: [[sum:%.+]] = arith.addf [[both]], [[bias]] : vector<4xf32>
+// SPLIT: [[sum:%.+]] = arith.addf [[both]], [[bias]] : vector<4xf32>
 // SPLIT: [[rounded:%.+]] = arith.truncf {{.*}} : vector<4xf32> to vector<4xf16>
 // SPLIT-NEXT: vector.store [[rounded]]
 // SPLIT-NOT: linalg.generic

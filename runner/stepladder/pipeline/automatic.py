@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from stepladder.pipeline.knobs import UnknownKnobError
+from stepladder.pipeline.definition import UnknownKnobError
 from stepladder.pipeline.requirements import RequirementError
 from stepladder.runtime.errors import BAD_INPUT, FAILED, StepladderError
 

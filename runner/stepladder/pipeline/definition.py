@@ -66,6 +66,10 @@ class Knob:
         return ", ".join(value_text(option) for option in self.options)
 
 
+class UnknownKnobError(StepladderError):
+    """A pipeline does not have a knob that is set."""
+
+
 def value_text(value: KnobValue) -> str:
     """Returns a knob's value as a user writes it: booleans as `true` and `false`.
 

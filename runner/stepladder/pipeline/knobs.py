@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from stepladder.pipeline.definition import Knob, Knobs, KnobValue, Pipeline, Step, value_text
+from stepladder.pipeline.definition import Knob, Knobs, KnobValue, Pipeline, Step, UnknownKnobError, value_text
 from stepladder.pipeline.expressions import Scope, Value, evaluate
 from stepladder.pipeline.request import Request
 from stepladder.runtime import targets
@@ -14,10 +14,6 @@ from stepladder.runtime.problem import Problem
 
 # The values of a boolean knob on a command line.
 _BOOLEANS = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
-
-
-class UnknownKnobError(StepladderError):
-    """A pipeline does not have a knob that is set."""
 
 
 def choose_knobs(pipeline: Pipeline, request: Request) -> Knobs:
