@@ -102,7 +102,7 @@ module attributes {transform.with_named_sequence} {
         // They do in kernels of few rows, and where it was measured to be faster: see `push_partial_sums`.
         only_rounds = "has_consumer and not has_elementwise",
         sends_few = "only_rounds and accumulator_registers <= 104",
-        sends_sums = "(streams_weights or sends_few) and split_k > 1 and split_k_workspace == 'cluster'",
+        sends_sums = "split_k > 1 and split_k_workspace == 'cluster' and (streams_weights or sends_few)",
         turned_rows = "(block_n + split_k - 1) // split_k * split_k",
         straight_rows = "(staged_m + split_k - 1) // split_k * split_k",
         turned_bytes = "turned_rows * (staged_m * acc_bits // 8 + 16)",
