@@ -1,4 +1,4 @@
-"""The table of split-K kernels of few rows that send partial sums, and of the same ones that stored them."""
+"""The tables of split-K kernels that send partial sums, and of the same ones that stored them."""
 
 from __future__ import annotations
 
@@ -32,4 +32,30 @@ def sums_table() -> str:
     return table(rows) + f"\nTimes of default choices that split k, bf16 -> bf16, in turn. {where(data)}.\n"
 
 
-REGIONS: dict[str, Callable[[], str]] = {"partial sums": sums_table}
+def _sums_of_thread(cell: dict[str, Any]) -> float:
+    """Returns how many elements of a tile a thread accumulates."""
+    return -(-cell["block_m"] // 64) * 64 * cell["block_n"] / (128 * cell["consumer_warpgroups"])
+
+
+def tiles_table() -> str:
+    """Returns how much faster larger tiles are whose blocks send partial sums, by the sums of a thread."""
+    data = result("partial_sums_tiles")
+    cells = [dict(zip(data["columns"], setting)) for setting in data["settings"]]
+    rows = []
+    for title, least, most, fused in (
+        ("at most 32", 0, 32, False),
+        ("40 to 64", 33, 64, False),
+        ("65 to 104", 65, 104, False),
+        ("more", 105, 256, False),
+        ("56 to 128, with a bias or a matrix to add", 0, 256, True),
+    ):
+        own = [cell for cell in cells if least <= _sums_of_thread(cell) <= most and bool(cell["epilogue"]) == fused]
+        row = {"sums of a thread": title, "kernels": str(len(own))}
+        for name, suffix in (("operands in L2", ""), ("rotated", "_rotated")):
+            ratios = sorted(cell[f"stored{suffix}"] / cell[f"sent{suffix}"] for cell in own)
+            row[name] = f"{geometric_mean(ratios):.3f} ({ratios[0]:.3f} to {ratios[-1]:.3f})"
+        rows.append(row)
+    return table(rows) + f"\nRatios stored / sent of times, in turn. {where(data)}.\n"
+
+
+REGIONS: dict[str, Callable[[], str]] = {"partial sums": sums_table, "partial sums of tiles": tiles_table}

@@ -14,7 +14,7 @@ def chosen_steps(name: str, settings: Mapping[str, int | str]) -> list[Step]:
     in the current MLIR context."""
     pipeline = library.load(name)
     knobs = choose_knobs(pipeline, Request(name, settings))
-    facts = {"approximates": 0, "is_f32": 0, "is_sized": 0, "products": 1}
+    facts = {"approximates": 0, "has_consumer": 0, "has_elementwise": 0, "is_f32": 0, "is_sized": 0, "products": 1}
     scope = Scope({**{step.name: True for step in pipeline.steps}, **facts, **knobs}, pipeline.derived)
     return [
         step
