@@ -178,7 +178,12 @@ module attributes {transform.with_named_sequence} {
       transform.include @convert_to_cp_async failures(propagate) (%module) : (!transform.any_op) -> ()
     }, {
     }
-    transform.include @swizzle_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
+    // With masked copies of whole vectors and the largest warp tiles, addresses of swizzled tiles do not fit in registers.
+    transform.tune.alternatives<"swizzle"> selected_region = 1
+        attributes {knobs = {selected_region_attr = "whole_tiles or is_narrow or accumulator_registers < 128"}} {
+    }, {
+      transform.include @swizzle_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
 
     // The kernel function.
     transform.include @pack_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
