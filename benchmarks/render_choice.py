@@ -59,6 +59,8 @@ REORDERED = {
 REFITTED_WIDE = {
     ("default_wide", "bf16-bf16"): "80 to 700 rows, 3,000 to 9,000 columns",
     ("default_twelfth", "bf16-bf16"): "a twelfth draw",
+    ("default_thirteenth", "bf16-bf16"): "a thirteenth draw",
+    ("default_tail_second", "bf16-bf16"): "kinds that lose most often, again",
 }
 CHOICES = {"default": (-1,), "best of four": range(4)}
 

@@ -177,4 +177,5 @@ WAITING_CONSTANTS: dict[str, Constant] = {
     "wait": Constant(0.0, 5.0, "us by which a launch takes longer that waits"),
     "loop": Constant(-2.0, 6.0, "us of persistent blocks that wait"),
     "prefetched": Constant(0.0, 200.0, "KiB of weights at most that a block prefetches before it waits"),
+    "cached": Constant(0.3, 1.1, "part of the L2 cache up to which weights do not make kernels load them early"),
 }

@@ -18,7 +18,6 @@ from stepladder.pipeline.cost_model.constants import (
     EARLY_MORE_TWO,
     EARLY_PAIRS,
     WAITING,
-    WARPGROUP,
 )
 from stepladder.pipeline.cost_model.gpu import Gpu
 from stepladder.pipeline.cost_model.terms import Size, blocks_that_fit, ceil_divide, cut, uncached
@@ -80,7 +79,7 @@ def may_not(size: Size, gpu: Gpu, fixed: Mapping[str, int | str]) -> bool:
 
 def _reads_weights(size: Size, gpu: Gpu) -> bool:
     """Tells whether a product has one short side, and weights that L2 does not hold."""
-    cached = gpu.constants[WARPGROUP]["cached"]
+    cached = gpu.early_weights[WAITING]["cached"]
     is_plain = size.batch == 1 and size.products <= 2 and size.in_bytes == _ELEMENT_BYTES and not size.accumulate
     return bool(is_plain and np.minimum(size.m, size.n) <= _FEW and np.all(uncached(size, gpu, cached) > 0))
 
