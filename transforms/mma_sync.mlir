@@ -180,7 +180,7 @@ module attributes {transform.with_named_sequence} {
     }
     // With masked copies of whole vectors and the largest warp tiles, addresses of swizzled tiles do not fit in registers.
     transform.tune.alternatives<"swizzle"> selected_region = 1
-        attributes {knobs = {selected_region_attr = "whole_tiles or is_narrow or accumulator_registers < 128"}} {
+        attributes {knobs = {selected_region_attr = "whole_tiles or is_narrow or products * warp_m * warp_n < 4096"}} {
     }, {
       transform.include @swizzle_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
     }
