@@ -178,7 +178,7 @@ module attributes {transform.with_named_sequence} {
       transform.include @convert_to_cp_async failures(propagate) (%module) : (!transform.any_op) -> ()
     }, {
     }
-    // With masked copies of whole vectors and the largest warp tiles, addresses of swizzled tiles do not fit in registers.
+    // With masked copies of whole vectors and the largest warp tiles, registers do not hold the swizzled addresses.
     transform.tune.alternatives<"swizzle"> selected_region = 1
         attributes {knobs = {selected_region_attr = "whole_tiles or is_narrow or products * warp_m * warp_n < 4096"}} {
     }, {
