@@ -66,7 +66,7 @@ def test_split_k_avoids_the_symbols_of_the_payload() -> None:
     "upper, workspace, message",
     [
         ("%n", "memory", "tc.split_k: the bounds of the loop over k are not constant"),
-        ("%c4", "nowhere", "tc.split_k: workspace = 'nowhere' is none of cluster, memory"),
+        ("%c4", "nowhere", "tc.split_k: workspace = 'nowhere' is none of cluster, registers, memory"),
         ("%c1", "memory", "tc.split_k: k has 1 steps, and 2 splits of 1 steps leave some splits empty"),
     ],
 )
