@@ -99,7 +99,7 @@ module attributes {transform.with_named_sequence} {
         // those of a transposed one by 16, as many for each split; in global memory one for each tile and split. Where
         // blocks send sums, it has as many fours of sums of each thread for each split instead, or a pair if there are
         // no more. Which form it has is known with the other knobs: there is room for both.
-        // They do in kernels of few rows, and where it was measured to be faster: see `push_partial_sums`.
+        // Blocks send sums in kernels of few rows, and where it was measured to be faster: see `push_partial_sums`.
         only_rounds = "has_consumer and not has_elementwise",
         sends_few = "only_rounds and accumulator_registers <= 104",
         sends_sums = "split_k > 1 and split_k_workspace == 'cluster' and (streams_weights or sends_few)",
