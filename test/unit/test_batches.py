@@ -141,8 +141,8 @@ SCHEDULES = {
 def test_schedules(schedule: str, accumulate: bool, broadcast: str) -> None:
     settings = {**PERSISTENT, **SCHEDULES[schedule]}
     # Three tiles where two make a cluster or a group.
-    rows, columns = (136 if settings.keys() & joined else 72 for joined in ({"cluster_m", "raster_group"}, {"cluster_n"}))
-    sizes = (2, rows, columns, 104)
+    rows = 136 if settings.keys() & {"cluster_m", "raster_group"} else 72
+    sizes = (2, rows, 136 if "cluster_n" in settings else 72, 104)
     _check(
         "wgmma", settings, sizes, ("f16", "f32", "f32"), ("row", "column"), accumulate=accumulate, broadcast=broadcast
     )
