@@ -355,6 +355,7 @@ def _build_function(text: str, name: str, request: Request, *, use_cache: bool, 
         by = pipelines_for(request.pipeline, target)[0]
         if has_faster_group(grouped, _of_matmuls(request, by, target)):
             run, texts = grouped, stage_texts(grouped)
+    diagnostics.name_payload(name)  # what was parsed since has other names
     compiler = Compiler(target, request, use_cache, texts, groups_faster=is_chosen)
     plan = Plan(run, selection, arguments)
     launches = list(plan.launches(compiler))
