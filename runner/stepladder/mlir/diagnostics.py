@@ -37,7 +37,7 @@ def name_payload(name: str) -> None:
 
 @contextlib.contextmanager
 def keeping_payload_name() -> Iterator[None]:
-    """What is parsed within has names of its own; behind it, locations are of the file that they were of before."""
+    """Restores the file that locations in the payload are of, behind code that parses other payloads."""
     name = _payload_name.get()
     try:
         yield
