@@ -58,7 +58,7 @@ def expand(function: ir.Operation) -> None:
     global_constants.inline(function)
     if walk(function, *(f"math.{name}" for name in _BY_UPSTREAM)):
         passmanager.PassManager.parse(f"{function.name}(math-expand-ops{{ops={','.join(_BY_UPSTREAM)}}})").run(function)
-    if walk(function, "affine.for"):
+    if walk(function, "affine.for", "affine.parallel"):
         passmanager.PassManager.parse(f"{function.name}(lower-affine)").run(function)
     if walk(function, "scf.execute_region", "scf.index_switch"):  # by constants
         passmanager.PassManager.parse(f"{function.name}(canonicalize)").run(function)
