@@ -23,8 +23,8 @@ module attributes {transform.with_named_sequence} {
 
   transform.named_sequence @enable_dependent_launch(%module: !transform.any_op {transform.readonly})
       attributes {optimization, left_out = {dependent_launch = false}} {
-    "tc.enable_dependent_launch"(%module)
-      {late = 0 : i64, knobs = {late = "1 if is_alone and (block_m <= 64 or block_n <= 32) else 0"}}
+    "tc.enable_dependent_launch"(%module) {trigger = "start", knobs = {trigger =
+      "'exit' if launch_trigger == 'exit' else 'wait' if is_alone and (block_m <= 64 or block_n <= 32) else 'start'"}}
       : (!transform.any_op) -> ()
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op

@@ -1,0 +1,244 @@
+"""Times kernels that let the next one begin early, at their exit, or when it has ended (knob `launch_trigger`).
+
+Products of few blocks whose weights fill the L2 cache, or do not fit: the cost model's first two settings that load
+nothing early with both triggers, the first one also without dependent launch, and what `compile` takes where that loads
+weights early. Hot, with launches
+that go through copies of the operands, which the cache has lost by then, and as layers of a model: kernels of different
+problems, one after the other.
+
+Where MLIR and ptxas are, and then on the machine with the GPU, with PyTorch:
+
+    python benchmarks/launch_triggers.py build FOLDER
+    python benchmarks/launch_triggers.py measure FOLDER RESULT.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import pickle
+import random
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from choice_plan import TYPES, Job, candidates
+from choice_timing import Gpu, bytes_of, in_turn
+from common import halves_parser, parse_halves, run
+from draw import Drawn, log_uniform, named
+from measured_kernels import write_table
+from model_choice import KNOBS, Built, build_one, head_of
+
+SEED = 20270426
+TRIGGER, LAUNCH, EARLY, PREFETCH = "launch_trigger", "dependent_launch", "early_weights", "prefetch_steps"
+WHAT = (
+    "default knobs with both launch triggers and without dependent launch, in turn with each other and cuBLAS, medians "
+    "of 5 rounds"
+)
+NAMED = ("32x21504x768", "128x4816x944", "64x18944x1024", "96x5632x3072", "96x8192x2048", "80x8896x1760")
+# Rows, bytes of the weights, k, and how many problems are drawn.
+_ROWS, _WEIGHTS, _DEPTHS, COUNT = (8, 192), (10e6, 60e6), (512, 6144), 40
+_COPIES = 400e6
+_TYPES = TYPES["bf16-bf16"]
+# What a kernel ran between: itself with the same operands, with others, or kernels of other problems.
+HOT, ROTATED, LAYERS = "hot", "rotated", "layers"
+_COLUMNS = ("m", "n", "k", "kind", "held_out", *KNOBS, "runs", "microseconds", "cublas_microseconds")
+# The model's first settings of kernels that wait, so many, and kernels of the first of them.
+_FIRST, _ARMS = 2, 3
+_PLAN = "kernels.pickle"
+# Problems of a sequence of layers, rounds, and seconds of a burst.
+_OF_A_SEQUENCE, _ROUNDS, _SECONDS = 4, 6, 0.004
+
+
+def problems(count: int = COUNT) -> list[Drawn]:
+    """Returns the named problems, and `count` drawn ones, of which every other one is held out.
+
+    Args:
+        count: of problems that are drawn.
+    """
+    rng = random.Random(SEED)
+    found: list[Drawn] = []
+    while len(found) < count:
+        m, k = log_uniform(rng, *_ROWS, 8), log_uniform(rng, *_DEPTHS, 16)
+        n = log_uniform(rng, *(bytes_ / 2 / k for bytes_ in _WEIGHTS), 8)
+        found.append(Drawn("few blocks", m, n, k, len(found) % 2 == 1))
+    return [*named(NAMED), *found]
+
+
+def build(folder: Path, wanted: Sequence[Drawn]) -> None:
+    """Builds the kernels of all problems.
+
+    Args:
+        folder: of the bundles and of the list of what they hold.
+        wanted: the problems.
+    """
+    groups = []
+    for problem in wanted:
+        waiting = candidates(problem, _TYPES, False, folder, {EARLY: False})[:_FIRST]
+        found = [build_one(replace(job, place=(_ARMS + 1) * place)) for place, job in enumerate(waiting)]
+        default = build_one(Job(problem, _TYPES, (_ARMS + 1) * _FIRST, None, 0.0, folder))
+        if default.knobs.get(EARLY):
+            found.append(default)
+        group = [arm for one in found for arm in _arms(one, is_first=one is found[0])]
+        print(f"{problem.name}: {len(group)} kernels, {[one.refused for one in group if one.refused]}", flush=True)
+        groups.append([one for one in group if not one.refused])
+        (folder / _PLAN).write_bytes(pickle.dumps(groups))
+
+
+def _arms(built: Built, *, is_first: bool) -> Iterator[Built]:
+    """Yields a kernel with both triggers and, of the first one, without dependent launch."""
+    knobs = {name: value for name, value in built.knobs.items() if name != "target"}
+    arms = [{TRIGGER: trigger} for trigger in ("early", "exit")]
+    arms += [{LAUNCH: False, PREFETCH: 0}] if is_first else []
+    for place, arm in enumerate(arms, built.job.place + 1):
+        yield build_one(replace(built.job, place=place, knobs={**knobs, LAUNCH: True, **arm}))
+
+
+class _Bench:
+    """Kernels of one or several problems on the GPU, each with buffers of its own.
+
+    Args:
+        gpu: that runs them.
+        stack: that frees them.
+        copies: bytes of operands to go through; 0 for one copy.
+    """
+
+    def __init__(self, gpu: Gpu, stack: ExitStack, copies: float) -> None:
+        self.gpu, self.stack, self.copies = gpu, stack, copies
+
+    def launches(self, group: Sequence[Built]) -> tuple[list[list[Callable[[], None]]], list[Callable[[], None]]]:
+        """Returns what enqueues each kernel of a problem, and cuBLAS, for each copy of the operands.
+
+        Args:
+            group: kernels of one problem, of which each is checked.
+        """
+        from stepladder.measure.baselines import cublas
+        from stepladder.runtime.bundle import read_bundle
+        from stepladder.runtime.launch import MatmulBuffers
+
+        gpu = self.gpu
+        problem = read_bundle(group[0].path).manifest.problem
+        count = max(1, math.ceil(self.copies / bytes_of(problem)))
+        buffers = [self.stack.enter_context(MatmulBuffers(gpu.device, problem)) for _ in range(count)]
+        libraries, expected = [], []
+        for one in buffers:
+            gpu.fill(one)
+            libraries.append(cublas(one).enqueue)
+            libraries[-1]()
+            gpu.device.synchronize()
+            expected.append(gpu.result(one))
+        found = []
+        for kernel in group:
+            bundle = read_bundle(kernel.path)
+            loaded = gpu.device.load(bundle)
+            launches = [one.launcher(loaded, bundle, keeps_early=True) for one in buffers]
+            for one, launch, wanted in zip(buffers, launches, expected):
+                if error := gpu.error(one, launch, wanted):
+                    raise SystemExit(f"{kernel.title}: WRONG by {error}")
+            found.append(launches)
+        return found, libraries
+
+    def times(self, contestants: Sequence[list[Callable[[], None]]]) -> list[float]:
+        """Returns the median time of a cycle of each contestant's launches, in us, measured in turn.
+
+        Args:
+            contestants: what each enqueues, in order.
+        """
+        from stepladder.measure.timing import Contestant, Mode, Runner
+
+        mode = Mode(_SECONDS, 0.0)
+        runners = [Runner(self.gpu.device, Contestant("own", 1, in_turn(one), cycle=len(one))) for one in contestants]
+        rounds = [[runner.measure(mode, lambda seconds: None) for runner in runners] for _ in range(_ROUNDS)]
+        for runner in runners:
+            runner.free()
+        return [
+            statistics.median(one["milliseconds"] / one["launches"] * 1e3 for one in of_runner) * len(contestant)
+            for of_runner, contestant in zip(zip(*rounds[1:]), contestants)
+        ]
+
+
+def _placed(group: Sequence[Built], folder: Path) -> list[Built]:
+    return [Built(replace(one.job, folder=folder), one.knobs, one.source) for one in group]
+
+
+def _each(gpu: Gpu, groups: Sequence[Sequence[Built]], copies: float) -> Iterator[tuple[Built, float, float]]:
+    """Yields the kernels of each problem with their time and that of cuBLAS."""
+    for group in groups:
+        with ExitStack() as stack:
+            bench = _Bench(gpu, stack, copies)
+            own, libraries = bench.launches(group)
+            *times, library = (time / len(libraries) for time in bench.times([*own, libraries]))
+            yield from ((one, time, library) for one, time in zip(group, times))
+
+
+def _sequences(gpu: Gpu, groups: Sequence[Sequence[Built]]) -> Iterator[tuple[list[Built], float, float]]:
+    """Yields sequences of kernels of different problems, all of one arm, with the time of one and that of cuBLAS."""
+    for start in range(0, len(groups) - _OF_A_SEQUENCE + 1, _OF_A_SEQUENCE):
+        some = groups[start : start + _OF_A_SEQUENCE]
+        with ExitStack() as stack:
+            bench = _Bench(gpu, stack, 0.0)
+            launches = [bench.launches(group[:_ARMS]) for group in some]
+            # The first three of a problem: both triggers of kernels that wait, and no dependent launch.
+            arms = [[own[place][0] for own, _ in launches] for place in range(_ARMS)]
+            *times, library = bench.times([*arms, [libraries[0] for _, libraries in launches]])
+            for place, time in enumerate(times):
+                yield [group[place] for group in some], time, library
+
+
+def measure(folder: Path, out: Path) -> None:
+    """Checks and times the kernels, and writes the result after each problem.
+
+    Args:
+        folder: of the bundles.
+        out: file of the result.
+    """
+    groups = [_placed(group, folder) for group in pickle.loads((folder / _PLAN).read_bytes())]
+    groups = [group for group in groups if group]
+    gpu = Gpu()
+    head = head_of(_TYPES, gpu.device.describe(), WHAT)
+    rows: list[list[object]] = []
+    for runs, copies in ((HOT, 0.0), (ROTATED, _COPIES)):
+        for one, own, library in _each(gpu, groups, copies):
+            problem = one.job.problem
+            knobs = [one.knobs.get(name, "") for name in KNOBS]
+            times = (round(own, 3), round(library, 3))
+            rows.append([*problem.size, problem.kind, problem.held_out, *knobs, runs, *times])
+            write_table(out, head, list(_COLUMNS), rows)
+    sequences = [
+        {
+            "layers": [one.job.problem.name for one in sequence],
+            **{name: sequence[0].knobs[name] for name in (LAUNCH, TRIGGER)},
+            "microseconds": round(own, 3),
+            "cublas_microseconds": round(library, 3),
+        }
+        for sequence, own, library in _sequences(gpu, groups)
+    ]
+    write_table(out, {**head, "sequences": sequences}, list(_COLUMNS), rows)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
+    parser = halves_parser(__doc__ or "")
+    parser.add_argument("--count", type=int, default=COUNT, metavar="N", help=f"problems to draw (default: {COUNT})")
+    parser.add_argument("--part", choices=("seen", "held-out", "all"), default="all", help="of them (default: all)")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Builds the kernels, or measures them.
+
+    Args:
+        arguments: of the command line; those of the process unless told.
+    """
+    args = parse_halves(make_parser(), arguments)
+    if args.what == "build":
+        wanted = [one for one in problems(args.count) if args.part in ("all", "held-out" if one.held_out else "seen")]
+        build(args.folder, wanted)
+    else:
+        measure(args.folder, args.out)
+
+
+if __name__ == "__main__":
+    run(main)
