@@ -1,10 +1,9 @@
 """Times kernels that let the next one begin early, at their exit, or when it has ended (knob `launch_trigger`).
 
-Products of few blocks whose weights fill the L2 cache, or do not fit: the cost model's first two settings that load
-nothing early with both triggers, the first one also without dependent launch, and what `compile` takes where that loads
-weights early. Hot, with launches
-that go through copies of the operands, which the cache has lost by then, and as layers of a model: kernels of different
-problems, one after the other.
+Products of few blocks whose weights fill the L2 cache, or do not fit: what `compile` takes, what it takes without the
+knob, and the cost model's first setting that loads no weights early, all with both triggers, the last one also without
+dependent launch. Hot, with launches that go through copies of the operands, which the cache has lost by then, and as
+layers of a model: kernels of different problems, one after the other.
 
 Where MLIR and ptxas are, and then on the machine with the GPU, with PyTorch:
 
@@ -15,6 +14,7 @@ Where MLIR and ptxas are, and then on the machine with the GPU, with PyTorch:
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import pickle
 import random
@@ -42,14 +42,17 @@ NAMED = ("32x21504x768", "128x4816x944", "64x18944x1024", "96x5632x3072", "96x81
 _ROWS, _WEIGHTS, _DEPTHS, COUNT = (8, 192), (10e6, 60e6), (512, 6144), 40
 _COPIES = 400e6
 _TYPES = TYPES["bf16-bf16"]
-# What a kernel ran between: itself with the same operands, with others, or kernels of other problems.
-HOT, ROTATED, LAYERS = "hot", "rotated", "layers"
-_COLUMNS = ("m", "n", "k", "kind", "held_out", *KNOBS, "runs", "microseconds", "cublas_microseconds")
-# The model's first settings of kernels that wait, so many, and kernels of the first of them.
-_FIRST, _ARMS = 2, 3
-_PLAN = "kernels.pickle"
+# What a kernel runs between: itself with the same operands, or with others.
+HOT, ROTATED = "hot", "rotated"
+_COLUMNS = (
+    *("m", "n", "k", "kind", "held_out", *KNOBS, "blocks", "chosen", "runs"),
+    *("microseconds", "cublas_microseconds"),
+)
+_PLAN, _SCRATCH = "kernels.pickle", 99
 # Problems of a sequence of layers, rounds, and seconds of a burst.
 _OF_A_SEQUENCE, _ROUNDS, _SECONDS = 4, 6, 0.004
+# Kernels of a problem, and whether they are what `compile` takes.
+_Group = list[tuple[Built, bool]]
 
 
 def problems(count: int = COUNT) -> list[Drawn]:
@@ -62,7 +65,7 @@ def problems(count: int = COUNT) -> list[Drawn]:
     found: list[Drawn] = []
     while len(found) < count:
         m, k = log_uniform(rng, *_ROWS, 8), log_uniform(rng, *_DEPTHS, 16)
-        n = log_uniform(rng, *(bytes_ / 2 / k for bytes_ in _WEIGHTS), 8)
+        n = log_uniform(rng, _WEIGHTS[0] / 2 / k, _WEIGHTS[1] / 2 / k, 8)
         found.append(Drawn("few blocks", m, n, k, len(found) % 2 == 1))
     return [*named(NAMED), *found]
 
@@ -76,24 +79,27 @@ def build(folder: Path, wanted: Sequence[Drawn]) -> None:
     """
     groups = []
     for problem in wanted:
-        waiting = candidates(problem, _TYPES, False, folder, {EARLY: False})[:_FIRST]
-        found = [build_one(replace(job, place=(_ARMS + 1) * place)) for place, job in enumerate(waiting)]
-        default = build_one(Job(problem, _TYPES, (_ARMS + 1) * _FIRST, None, 0.0, folder))
-        if default.knobs.get(EARLY):
-            found.append(default)
-        group = [arm for one in found for arm in _arms(one, is_first=one is found[0])]
+        places = itertools.count()
+        # What `compile` takes, what it would take without the knob, and what waits before it loads.
+        default = _knobs(build_one(Job(problem, _TYPES, next(places), None, 0.0, folder)))
+        given: tuple[dict[str, int | str], ...] = ({TRIGGER: "early"}, {TRIGGER: "early", EARLY: False})
+        settings = [default, *(_first(problem, folder, one) for one in given)]
+        settings = [{**knobs, TRIGGER: trigger} for knobs in settings if knobs[LAUNCH] for trigger in ("early", "exit")]
+        settings.append({**settings[-1], LAUNCH: False, TRIGGER: "early", PREFETCH: 0})
+        different = [knobs for place, knobs in enumerate(settings) if knobs not in settings[:place]]
+        group = [build_one(Job(problem, _TYPES, next(places), knobs, 0.0, folder)) for knobs in different]
+        groups.append([(one, one.job.knobs == default) for one in group if not one.refused])
         print(f"{problem.name}: {len(group)} kernels, {[one.refused for one in group if one.refused]}", flush=True)
-        groups.append([one for one in group if not one.refused])
         (folder / _PLAN).write_bytes(pickle.dumps(groups))
 
 
-def _arms(built: Built, *, is_first: bool) -> Iterator[Built]:
-    """Yields a kernel with both triggers and, of the first one, without dependent launch."""
-    knobs = {name: value for name, value in built.knobs.items() if name != "target"}
-    arms = [{TRIGGER: trigger} for trigger in ("early", "exit")]
-    arms += [{LAUNCH: False, PREFETCH: 0}] if is_first else []
-    for place, arm in enumerate(arms, built.job.place + 1):
-        yield build_one(replace(built.job, place=place, knobs={**knobs, LAUNCH: True, **arm}))
+def _knobs(built: Built) -> dict[str, int | str]:
+    return {name: value for name, value in built.knobs.items() if name != "target"}
+
+
+def _first(problem: Drawn, folder: Path, given: dict[str, int | str]) -> dict[str, int | str]:
+    """Returns all knobs of the model's first setting, where some are given."""
+    return _knobs(build_one(replace(candidates(problem, _TYPES, False, folder, given)[0], place=_SCRATCH)))
 
 
 class _Bench:
@@ -159,32 +165,41 @@ class _Bench:
         ]
 
 
-def _placed(group: Sequence[Built], folder: Path) -> list[Built]:
-    return [Built(replace(one.job, folder=folder), one.knobs, one.source) for one in group]
-
-
-def _each(gpu: Gpu, groups: Sequence[Sequence[Built]], copies: float) -> Iterator[tuple[Built, float, float]]:
-    """Yields the kernels of each problem with their time and that of cuBLAS."""
+def _each(gpu: Gpu, groups: Sequence[_Group], copies: float) -> Iterator[tuple[Built, bool, float, float]]:
+    """Yields the kernels of each problem, whether they are chosen, their time and that of cuBLAS."""
     for group in groups:
         with ExitStack() as stack:
             bench = _Bench(gpu, stack, copies)
-            own, libraries = bench.launches(group)
+            own, libraries = bench.launches([one for one, _ in group])
             *times, library = (time / len(libraries) for time in bench.times([*own, libraries]))
-            yield from ((one, time, library) for one, time in zip(group, times))
+            yield from ((*one, time, library) for one, time in zip(group, times))
 
 
-def _sequences(gpu: Gpu, groups: Sequence[Sequence[Built]]) -> Iterator[tuple[list[Built], float, float]]:
-    """Yields sequences of kernels of different problems, all of one arm, with the time of one and that of cuBLAS."""
+def _arms(group: _Group) -> dict[str, Built]:
+    """Returns the kernels of a problem that sequences consist of, by name."""
+    waiting = [one for one, _ in group if not one.knobs[EARLY]]
+    return {
+        "early": next(one for one in waiting if one.knobs[LAUNCH] and one.knobs[TRIGGER] == "early"),
+        "exit": next(one for one in waiting if one.knobs[LAUNCH] and one.knobs[TRIGGER] == "exit"),
+        "end": next(one for one in waiting if not one.knobs[LAUNCH]),
+        "chosen": next(one for one, is_chosen in group if is_chosen),
+    }
+
+
+def _sequences(gpu: Gpu, groups: Sequence[_Group]) -> Iterator[dict[str, object]]:
+    """Yields the times of sequences of kernels of different problems, each of one kind, and that of cuBLAS."""
     for start in range(0, len(groups) - _OF_A_SEQUENCE + 1, _OF_A_SEQUENCE):
-        some = groups[start : start + _OF_A_SEQUENCE]
+        some = [_arms(group) for group in groups[start : start + _OF_A_SEQUENCE]]
         with ExitStack() as stack:
             bench = _Bench(gpu, stack, 0.0)
-            launches = [bench.launches(group[:_ARMS]) for group in some]
-            # The first three of a problem: both triggers of kernels that wait, and no dependent launch.
-            arms = [[own[place][0] for own, _ in launches] for place in range(_ARMS)]
-            *times, library = bench.times([*arms, [libraries[0] for _, libraries in launches]])
-            for place, time in enumerate(times):
-                yield [group[place] for group in some], time, library
+            launches = [bench.launches(list(arms.values())) for arms in some]
+            orders = [[own[place][0] for own, _ in launches] for place in range(len(some[0]))]
+            *times, library = bench.times([*orders, [libraries[0] for _, libraries in launches]])
+        yield {
+            "layers": [arms["chosen"].job.problem.name for arms in some],
+            "microseconds": {name: round(time, 3) for name, time in zip(some[0], times)},
+            "cublas_microseconds": round(library, 3),
+        }
 
 
 def measure(folder: Path, out: Path) -> None:
@@ -194,28 +209,24 @@ def measure(folder: Path, out: Path) -> None:
         folder: of the bundles.
         out: file of the result.
     """
-    groups = [_placed(group, folder) for group in pickle.loads((folder / _PLAN).read_bytes())]
-    groups = [group for group in groups if group]
+    from stepladder.runtime.bundle import read_bundle
+
+    groups: list[_Group] = [
+        [(Built(replace(one.job, folder=folder), one.knobs, one.source), is_chosen) for one, is_chosen in group]
+        for group in pickle.loads((folder / _PLAN).read_bytes())
+    ]
     gpu = Gpu()
     head = head_of(_TYPES, gpu.device.describe(), WHAT)
     rows: list[list[object]] = []
     for runs, copies in ((HOT, 0.0), (ROTATED, _COPIES)):
-        for one, own, library in _each(gpu, groups, copies):
-            problem = one.job.problem
+        for one, is_chosen, own, library in _each(gpu, groups, copies):
+            problem, blocks = one.job.problem, math.prod(read_bundle(one.path).manifest.grid)
             knobs = [one.knobs.get(name, "") for name in KNOBS]
             times = (round(own, 3), round(library, 3))
-            rows.append([*problem.size, problem.kind, problem.held_out, *knobs, runs, *times])
+            row = [*problem.size, problem.kind, problem.held_out, *knobs, blocks, is_chosen, runs, *times]
+            rows.append(row)
             write_table(out, head, list(_COLUMNS), rows)
-    sequences = [
-        {
-            "layers": [one.job.problem.name for one in sequence],
-            **{name: sequence[0].knobs[name] for name in (LAUNCH, TRIGGER)},
-            "microseconds": round(own, 3),
-            "cublas_microseconds": round(library, 3),
-        }
-        for sequence, own, library in _sequences(gpu, groups)
-    ]
-    write_table(out, {**head, "sequences": sequences}, list(_COLUMNS), rows)
+    write_table(out, {**head, "sequences": list(_sequences(gpu, groups))}, list(_COLUMNS), rows)
 
 
 def make_parser() -> argparse.ArgumentParser:

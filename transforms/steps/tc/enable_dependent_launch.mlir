@@ -9,12 +9,21 @@
 // weights early, and all kernels before this one have ended then: the first kernel of a function can overlap with what
 // precedes the function.
 //
+// With `launch_trigger = exit`, no instruction allows it, and the next kernel launches when all blocks of this one have
+// exited. Where a kernel of few blocks runs again and again, multiprocessors without a block would take those of the
+// next launch earlier: a block then reads its tiles from another part of the GPU at each launch, through another half of
+// the L2 cache. Behind the exit, it returns to its multiprocessor.
+//
 // Before:
 //   gpu.barrier
 //   scf.for %tile ...
 // After, with tiles of more than 64 rows and 32 columns:
 //   gpu.barrier
 //   nvvm.griddepcontrol launch_dependents
+//   nvvm.griddepcontrol wait
+//   scf.for %tile ...
+// After, with launch_trigger = exit:
+//   gpu.barrier
 //   nvvm.griddepcontrol wait
 //   scf.for %tile ...
 

@@ -106,8 +106,8 @@ class GlobalChecks(Reports):
                 )
 
     def check_exit(self, op: Instruction) -> None:
-        """Adds a finding where a block exits, which lets the next launch begin, and none of its warps has waited, though
-        the kernel states that it lets it begin later.
+        """Adds a finding where a block exits, which lets the next launch begin, and none of its warps has waited,
+        though the kernel states otherwise.
 
         Args:
             op: an instruction of the kernel.
