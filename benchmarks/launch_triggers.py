@@ -14,7 +14,6 @@ Where MLIR and ptxas are, and then on the machine with the GPU, with PyTorch:
 from __future__ import annotations
 
 import argparse
-import itertools
 import math
 import pickle
 import random
@@ -44,6 +43,7 @@ _COPIES = 400e6
 _TYPES = TYPES["bf16-bf16"]
 # What a kernel runs between: itself with the same operands, or with others.
 HOT, ROTATED = "hot", "rotated"
+TRIGGERS, WITH, WITHOUT = ("early", "exit"), "with", "without"
 _COLUMNS = (
     *("m", "n", "k", "kind", "held_out", *KNOBS, "blocks", "chosen", "runs"),
     *("microseconds", "cublas_microseconds"),
@@ -51,8 +51,8 @@ _COLUMNS = (
 _PLAN, _SCRATCH = "kernels.pickle", 99
 # Problems of a sequence of layers, rounds, and seconds of a burst.
 _OF_A_SEQUENCE, _ROUNDS, _SECONDS = 4, 6, 0.004
-# Kernels of a problem, and whether they are what `compile` takes.
-_Group = list[tuple[Built, bool]]
+# Kernels of a problem, and which choices they are.
+_Group = list[tuple[Built, str]]
 
 
 def problems(count: int = COUNT) -> list[Drawn]:
@@ -79,18 +79,23 @@ def build(folder: Path, wanted: Sequence[Drawn]) -> None:
     """
     groups = []
     for problem in wanted:
-        places = itertools.count()
-        # What `compile` takes, what it would take without the knob, and what waits before it loads.
-        default = _knobs(build_one(Job(problem, _TYPES, next(places), None, 0.0, folder)))
-        given: tuple[dict[str, int | str], ...] = ({TRIGGER: "early"}, {TRIGGER: "early", EARLY: False})
-        settings = [default, *(_first(problem, folder, one) for one in given)]
-        settings = [{**knobs, TRIGGER: trigger} for knobs in settings if knobs[LAUNCH] for trigger in ("early", "exit")]
-        settings.append({**settings[-1], LAUNCH: False, TRIGGER: "early", PREFETCH: 0})
+        default = _knobs(build_one(Job(problem, _TYPES, _SCRATCH, None, 0.0, folder)))
+        without = _first(problem, folder, {TRIGGER: "early"})
+        waits = _first(problem, folder, {TRIGGER: "early", EARLY: False})
+        dependent = [one for one in (default, without, waits) if one[LAUNCH]]
+        settings = [default, without, *({**one, TRIGGER: trigger} for one in dependent for trigger in TRIGGERS)]
+        settings.append({**waits, LAUNCH: False, TRIGGER: "early", PREFETCH: 0})
         different = [knobs for place, knobs in enumerate(settings) if knobs not in settings[:place]]
-        group = [build_one(Job(problem, _TYPES, next(places), knobs, 0.0, folder)) for knobs in different]
-        groups.append([(one, one.job.knobs == default) for one in group if not one.refused])
-        print(f"{problem.name}: {len(group)} kernels, {[one.refused for one in group if one.refused]}", flush=True)
+        built = [build_one(Job(problem, _TYPES, place, knobs, 0.0, folder)) for place, knobs in enumerate(different)]
+        group = [(one, _of(one.job.knobs, default, without)) for one in built if not one.refused]
+        print(f"{problem.name}: {len(group)} kernels, {[one.refused for one in built if one.refused]}", flush=True)
+        groups.append(group)
         (folder / _PLAN).write_bytes(pickle.dumps(groups))
+
+
+def _of(knobs: object, default: object, without: object) -> str:
+    """Returns which choices have these knobs: WITH, what `compile` takes; WITHOUT, what it takes without the knob."""
+    return " ".join(name for name, chosen in ((WITH, default), (WITHOUT, without)) if chosen == knobs)
 
 
 def _knobs(built: Built) -> dict[str, int | str]:
@@ -165,8 +170,8 @@ class _Bench:
         ]
 
 
-def _each(gpu: Gpu, groups: Sequence[_Group], copies: float) -> Iterator[tuple[Built, bool, float, float]]:
-    """Yields the kernels of each problem, whether they are chosen, their time and that of cuBLAS."""
+def _each(gpu: Gpu, groups: Sequence[_Group], copies: float) -> Iterator[tuple[Built, str, float, float]]:
+    """Yields the kernels of each problem, which choices they are, their time and that of cuBLAS."""
     for group in groups:
         with ExitStack() as stack:
             bench = _Bench(gpu, stack, copies)
@@ -182,7 +187,7 @@ def _arms(group: _Group) -> dict[str, Built]:
         "early": next(one for one in waiting if one.knobs[LAUNCH] and one.knobs[TRIGGER] == "early"),
         "exit": next(one for one in waiting if one.knobs[LAUNCH] and one.knobs[TRIGGER] == "exit"),
         "end": next(one for one in waiting if not one.knobs[LAUNCH]),
-        "chosen": next(one for one, is_chosen in group if is_chosen),
+        WITH: next(one for one, chosen in group if WITH in chosen.split()),
     }
 
 
@@ -196,7 +201,7 @@ def _sequences(gpu: Gpu, groups: Sequence[_Group]) -> Iterator[dict[str, object]
             orders = [[own[place][0] for own, _ in launches] for place in range(len(some[0]))]
             *times, library = bench.times([*orders, [libraries[0] for _, libraries in launches]])
         yield {
-            "layers": [arms["chosen"].job.problem.name for arms in some],
+            "layers": [arms[WITH].job.problem.name for arms in some],
             "microseconds": {name: round(time, 3) for name, time in zip(some[0], times)},
             "cublas_microseconds": round(library, 3),
         }
@@ -212,18 +217,18 @@ def measure(folder: Path, out: Path) -> None:
     from stepladder.runtime.bundle import read_bundle
 
     groups: list[_Group] = [
-        [(Built(replace(one.job, folder=folder), one.knobs, one.source), is_chosen) for one, is_chosen in group]
+        [(Built(replace(one.job, folder=folder), one.knobs, one.source), chosen) for one, chosen in group]
         for group in pickle.loads((folder / _PLAN).read_bytes())
     ]
     gpu = Gpu()
     head = head_of(_TYPES, gpu.device.describe(), WHAT)
     rows: list[list[object]] = []
     for runs, copies in ((HOT, 0.0), (ROTATED, _COPIES)):
-        for one, is_chosen, own, library in _each(gpu, groups, copies):
+        for one, chosen, own, library in _each(gpu, groups, copies):
             problem, blocks = one.job.problem, math.prod(read_bundle(one.path).manifest.grid)
             knobs = [one.knobs.get(name, "") for name in KNOBS]
             times = (round(own, 3), round(library, 3))
-            row = [*problem.size, problem.kind, problem.held_out, *knobs, blocks, is_chosen, runs, *times]
+            row = [*problem.size, problem.kind, problem.held_out, *knobs, blocks, chosen, runs, *times]
             rows.append(row)
             write_table(out, head, list(_COLUMNS), rows)
     write_table(out, {**head, "sequences": list(_sequences(gpu, groups))}, list(_COLUMNS), rows)
