@@ -53,7 +53,11 @@ def bytes_of(problem: Problem) -> int:
 
 
 def in_turn(calls: Sequence[Callable[[], None]]) -> Callable[[], None]:
-    """Returns a function that calls the next of several functions each time."""
+    """Returns a function that calls the next of several functions each time.
+
+    Args:
+        calls: the functions.
+    """
     following = itertools.cycle(calls)
     return lambda: next(following)()
 
@@ -104,12 +108,20 @@ class Gpu:
         return tensor if viewed is None else tensor.view(viewed)
 
     def result(self, buffers: MatmulBuffers) -> torch.Tensor:
-        """Returns a copy of C, as f32."""
+        """Returns a copy of C, as f32.
+
+        Args:
+            buffers: of the problem.
+        """
         problem = buffers.problem
         return self._view(buffers.c, (problem.m, problem.n), problem.c_type).to(self.torch.float32, copy=True)
 
     def fill(self, buffers: MatmulBuffers) -> None:
-        """Fills A and B with normally distributed numbers."""
+        """Fills A and B with normally distributed numbers.
+
+        Args:
+            buffers: of the problem.
+        """
         problem = buffers.problem
         for buffer, shape, element in (
             (buffers.a, problem.a_shape, problem.a_type),
@@ -169,7 +181,13 @@ class Gpu:
             reference.free()
 
     def error(self, buffers: MatmulBuffers, launch: Callable[[], None], expected: torch.Tensor) -> str:
-        """Runs a kernel once; returns by how much its result is wrong, or an empty string."""
+        """Runs a kernel once; returns by how much its result is wrong, or an empty string.
+
+        Args:
+            buffers: of the problem.
+            launch: enqueues the kernel.
+            expected: C of cuBLAS.
+        """
         limit = TOLERANCE[buffers.problem.c_type] * expected.abs().max().item()
         self._poison(buffers.c)
         launch()

@@ -11,8 +11,8 @@
 //
 // With `launch_trigger = exit`, no instruction allows it, and the next kernel launches when all blocks of this one have
 // exited. Where a kernel of few blocks runs again and again, multiprocessors without a block would take those of the
-// next launch earlier: a block then reads its tiles from another part of the GPU at each launch, through another half of
-// the L2 cache. Behind the exit, it returns to its multiprocessor.
+// next launch earlier: a block then reads its tiles from another part of the GPU at each launch, through the other half
+// of the L2 cache. Behind the exit, it returns to its multiprocessor.
 //
 // Before:
 //   gpu.barrier

@@ -237,9 +237,10 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     # Operands that a block reads alone, and that L2 does not hold, arrive with the latency of HBM.
     alone = (size.m < 1.5 * block_m) | (size.n < 1.5 * block_n)
     by_itself = ~np.asarray(knobs.column("dependent_launch", True), bool)
+    at_exit = knobs.equals("launch_trigger", "exit", "early") & ~by_itself
     # Blocks of a dependent launch begin where multiprocessors are idle, and those of the next one at other places.
     moved = constants["cached"] * (1 - constants["cached_idle"] * idle)
-    cached = np.where(by_itself, constants["cached_in_place"], moved)
+    cached = np.where(by_itself | at_exit, constants["cached_in_place"], moved)
     held = held_bytes(size, readers_of(tiles, knobs), constants["cached_halves"])
     absent = uncached(size, gpu, cached, constants["evicted"], held)
     missing = np.where(alone, absent, 0.0)
@@ -308,6 +309,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     # The blocks of the last wave reduce and store when all loads have arrived.
     from_memory = constants["prologue"] + hbm + constants["hbm_end"] * (epilogue + reduction_of_wave)
     launch = constants["launch"] + np.where(by_itself, constants["launch_by_itself"], 0.0)
+    launch = launch + np.where(at_exit, constants["launch_at_exit"], 0.0)
     kernel = main_loop + epilogues + prologue + reduction
     busy = rounds * steps * matrix / kernel * (at_once / gpu.multiprocessors)
     kernel = kernel * (1 + constants["throttle"] * np.maximum(0.0, busy - constants["throttle_from"]))
@@ -338,5 +340,5 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
         "writes": written,
         "waves": rounds,
     }
-    shape = np.broadcast_shapes((knobs.count,), np.shape(by_itself))
+    shape = np.broadcast_shapes((knobs.count,), np.shape(at_exit))
     return {name: np.broadcast_to(np.asarray(value, float), shape) for name, value in times.items()}
