@@ -14,6 +14,7 @@ from stepladder.pipeline.cost_model.columns import Array, Columns
 from stepladder.pipeline.cost_model.constants import WARPGROUP
 from stepladder.pipeline.cost_model.epilogues import elementwise_time, epilogue_time, reduction_time, writes_elements
 from stepladder.pipeline.cost_model.gpu import Gpu
+from stepladder.pipeline.cost_model.launch_triggers import is_at_exit
 from stepladder.pipeline.cost_model.loading import PITCH_BYTES, are_neighbours, fill_step, l2_step, loads
 from stepladder.pipeline.cost_model.preparation import preparing_time, register_step
 from stepladder.pipeline.cost_model.terms import (
@@ -237,7 +238,10 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     # Operands that a block reads alone, and that L2 does not hold, arrive with the latency of HBM.
     alone = (size.m < 1.5 * block_m) | (size.n < 1.5 * block_n)
     by_itself = ~np.asarray(knobs.column("dependent_launch", True), bool)
-    at_exit = knobs.equals("launch_trigger", "exit", "early") & ~by_itself
+    at_exit = is_at_exit(knobs)
+    # Behind the exit of all blocks, those of the next launch are spread over pairs of multiprocessors.
+    spread = np.where(at_exit, 1 - constants["loads_at_exit"] * idle, 1.0)
+    fill = fill * spread
     # Blocks of a dependent launch begin where multiprocessors are idle, and those of the next one at other places.
     moved = constants["cached"] * (1 - constants["cached_idle"] * idle)
     cached = np.where(by_itself | at_exit, constants["cached_in_place"], moved)
@@ -245,7 +249,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     absent = uncached(size, gpu, cached, constants["evicted"], held)
     missing = np.where(alone, absent, 0.0)
     only = [size.n <= block_n * cluster_n, size.m <= block_m * cluster_m]
-    l2 = l2_step(parts, [cluster_n, cluster_m], only, at_once, absent, gpu, constants) * scattered
+    l2 = l2_step(parts, [cluster_n, cluster_m], only, at_once, absent, gpu, constants) * scattered * spread
     latency = (
         constants["latency"] * (1 - missing)
         + constants["memory_latency"] * missing
