@@ -44,8 +44,9 @@ _TYPES = TYPES["bf16-bf16"]
 # What a kernel runs between: itself with the same operands, or with others.
 HOT, ROTATED = "hot", "rotated"
 TRIGGERS, WITH, WITHOUT = ("early", "exit"), "with", "without"
+_KNOBS = (*KNOBS, PREFETCH)
 _COLUMNS = (
-    *("m", "n", "k", "kind", "held_out", *KNOBS, "blocks", "chosen", "runs"),
+    *("m", "n", "k", "kind", "held_out", *_KNOBS, "blocks", "chosen", "runs"),
     *("microseconds", "cublas_microseconds"),
 )
 _PLAN, _SCRATCH = "kernels.pickle", 99
@@ -226,7 +227,7 @@ def measure(folder: Path, out: Path) -> None:
     for runs, copies in ((HOT, 0.0), (ROTATED, _COPIES)):
         for one, chosen, own, library in _each(gpu, groups, copies):
             problem, blocks = one.job.problem, math.prod(read_bundle(one.path).manifest.grid)
-            knobs = [one.knobs.get(name, "") for name in KNOBS]
+            knobs = [one.knobs.get(name, "") for name in _KNOBS]
             times = (round(own, 3), round(library, 3))
             row = [*problem.size, problem.kind, problem.held_out, *knobs, blocks, chosen, runs, *times]
             rows.append(row)

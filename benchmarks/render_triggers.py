@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from common import result, table, where
-from launch_triggers import HOT, ROTATED, TRIGGER, TRIGGERS, WITH, WITHOUT
+from launch_triggers import HOT, PREFETCH, ROTATED, TRIGGER, TRIGGERS, WITH, WITHOUT
 from model_choice import KNOBS
 from model_report import geometric_mean
 
 _NAME = "launch_triggers"
-_KEY = ("m", "n", "k", "runs", *(name for name in KNOBS if name != TRIGGER))
+_KEY = ("m", "n", "k", "runs", PREFETCH, *(name for name in KNOBS if name != TRIGGER))
 _RUNS = {HOT: "the same", ROTATED: "others at each launch"}
 _SEQUENCES = {
     "early": "waiting kernels, early trigger",
