@@ -49,6 +49,7 @@ def test_only_kernels_that_leave_multiprocessors_idle_load_faster() -> None:
     ("m", "n", "k", "fixed", "trigger"),
     [
         (8896, 80, 1760, {}, "exit"),
+        (1152, 1152, 1152, {}, "early"),
         (8896, 80, 1760, {"dependent_launch": False}, "early"),
         (8896, 80, 1760, {"launch_trigger": "early"}, None),
         (21504, 32, 768, {}, "exit"),
