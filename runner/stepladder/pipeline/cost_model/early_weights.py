@@ -20,8 +20,8 @@ from stepladder.pipeline.cost_model.constants import (
     WAITING,
 )
 from stepladder.pipeline.cost_model.gpu import Gpu
-from stepladder.pipeline.cost_model.launch_triggers import EARLY, EXIT, is_at_exit
 from stepladder.pipeline.cost_model.launch_triggers import KNOB as TRIGGER
+from stepladder.pipeline.cost_model.launch_triggers import is_at_exit, with_trigger
 from stepladder.pipeline.cost_model.terms import Size, blocks_that_fit, ceil_divide, cut, uncached
 from stepladder.pipeline.request import EARLY_WEIGHTS
 
@@ -149,8 +149,10 @@ def choose(knobs: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> tup
     own = predict(Columns({**knobs.values, _PERSISTENT: persistent}, knobs.derived, knobs.count), size, gpu)
     early = accepts & ~(at_exit & (late < own))
     values = {**knobs.values, KNOB: early, _PERSISTENT: np.where(early, persistent, given)}
-    values |= {TRIGGER: np.where(at_exit & ~early, EXIT, EARLY)} if TRIGGER in knobs.values else {}
-    return Columns(values, knobs.derived, knobs.count), {**times, "total": np.where(early, own, late)}
+    chosen = Columns(values, knobs.derived, knobs.count)
+    if TRIGGER in knobs.values:
+        chosen = with_trigger(chosen, at_exit & ~early)
+    return chosen, {**times, "total": np.where(early, own, late)}
 
 
 def wait(knobs: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> dict[str, Array]:

@@ -43,16 +43,19 @@ def choose(knobs: Columns, size: Size, gpu: Gpu, fixed: Mapping[str, int | str],
     gains = _gains(knobs, size, gpu) & is_free
     if whole:
         gains = gains & (knobs.floats("block_m") % INSTRUCTION_ROWS == 0)
-    return Columns({**knobs.values, KNOB: np.where(gains, EXIT, EARLY)}, knobs.derived, knobs.count)
+    return with_trigger(knobs, gains)
 
 
-def of_dependent(knobs: Columns) -> Columns:
-    """Returns settings with the early trigger, which has no effect, where launches are not dependent.
+def with_trigger(knobs: Columns, at_exit: Array) -> Columns:
+    """Returns settings with the knob.
 
     Args:
         knobs: columns of the pipeline's knobs.
+        at_exit: which settings let the next launch begin when their blocks have exited; one value counts for all.
     """
-    return Columns({**knobs.values, KNOB: np.where(is_at_exit(knobs), EXIT, EARLY)}, knobs.derived, knobs.count)
+    # Knobs that are given are one number for all settings.
+    trigger = np.broadcast_to(np.where(at_exit, EXIT, EARLY), (knobs.count,))
+    return Columns({**knobs.values, KNOB: trigger}, knobs.derived, knobs.count)
 
 
 def is_at_exit(knobs: Columns) -> Array:

@@ -258,7 +258,8 @@ def _launched(columns: Columns, size: Size, gpu: Gpu) -> tuple[Columns, dict[str
     dependent = ~(faster & warpgroup.is_kept_in_place(size, gpu))
     chosen = Columns({**columns.values, _LAUNCH: dependent}, columns.derived, columns.count)
     if launch_triggers.KNOB in columns.values:
-        chosen = launch_triggers.of_dependent(chosen)
+        # Where launches are not dependent, the trigger has no effect.
+        chosen = launch_triggers.with_trigger(chosen, launch_triggers.is_at_exit(chosen))
     return chosen, {name: np.where(faster, by_itself, by_launch) for name, (by_launch, by_itself) in times.items()}
 
 
