@@ -110,19 +110,19 @@ def plan(
         return [default, *varied] if with_default else varied
     if forms:
         return _forms(problem, types, folder)
-    jobs = _candidates(problem, types, everything, folder)
-    exchanged = _candidates(problem, types, everything, folder, {"swap_operands": True}, SWAPPED) if swapped else []
+    jobs = candidates(problem, types, everything, folder)
+    exchanged = candidates(problem, types, everything, folder, {"swap_operands": True}, SWAPPED) if swapped else []
     return [default, *jobs, *exchanged]
 
 
 def _forms(problem: Drawn, types: Types, folder: Path) -> list[Job]:
-    straight = _candidates(problem, types, False, folder, {"swap_operands": False})
-    return [*straight, *_candidates(problem, types, True, folder, {"swap_operands": True}, SWAPPED)[:EXCHANGED]]
+    straight = candidates(problem, types, False, folder, {"swap_operands": False})
+    return [*straight, *candidates(problem, types, True, folder, {"swap_operands": True}, SWAPPED)[:EXCHANGED]]
 
 
 def _early(problem: Drawn, types: Types, folder: Path, count: int) -> list[Job]:
     found: dict[tuple[int | str | None, ...], Job] = {}
-    for job in _candidates(problem, types, True, folder, among=AMONG, factor=EARLY_FACTOR):
+    for job in candidates(problem, types, True, folder, among=AMONG, factor=EARLY_FACTOR):
         knobs = job.knobs or {}
         if knobs.get("early_weights") and int(knobs["block_n"]) < problem.m + _NARROWEST:
             form = tuple(knobs.get(name) for name in _EARLY_FORM)
@@ -133,7 +133,7 @@ def _early(problem: Drawn, types: Types, folder: Path, count: int) -> list[Job]:
 def _varied(problem: Drawn, types: Types, folder: Path, count: int) -> list[Job]:
     taken: Counter[tuple[int | str | None, ...]] = Counter()
     found: list[Job] = []
-    for job in _candidates(problem, types, True, folder, among=AMONG):
+    for job in candidates(problem, types, True, folder, among=AMONG):
         form = tuple((job.knobs or {}).get(name) for name in ("swap_operands", "cluster_m", "cluster_n"))
         taken[form] += 1
         if taken[form] <= OF_A_FORM:
@@ -141,7 +141,7 @@ def _varied(problem: Drawn, types: Types, folder: Path, count: int) -> list[Job]
     return found[:count]
 
 
-def _candidates(
+def candidates(
     problem: Drawn,
     types: Types,
     everything: bool,
@@ -151,7 +151,17 @@ def _candidates(
     among: int = MOST,
     factor: float = FACTOR,
 ) -> list[Job]:
-    """Returns the model's first settings for a problem, where some knobs are given."""
+    """Returns the model's first settings for a problem, where some knobs are given.
+
+    Args:
+        problem: its size.
+        types: of elements, accumulator and C, and the layouts of A and B.
+        everything: up to `among` settings within `factor` of the first one's predicted time, not only the first few.
+        folder: of the bundles.
+        given: knobs whose value is given.
+        first: place of the first setting.
+        among, factor: see `everything`.
+    """
     from stepladder.pipeline import knob_choice, library
     from stepladder.pipeline.context import mlir_context
     from stepladder.pipeline.knob_query import read_query

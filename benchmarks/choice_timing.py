@@ -52,8 +52,12 @@ def bytes_of(problem: Problem) -> int:
     return (m * k + k * n) * BYTES[problem.a_type] + m * n * BYTES[problem.c_type]
 
 
-def _in_turn(calls: Sequence[Callable[[], None]]) -> Callable[[], None]:
-    """Returns a function that calls the next of several functions each time."""
+def in_turn(calls: Sequence[Callable[[], None]]) -> Callable[[], None]:
+    """Returns a function that calls the next of several functions each time.
+
+    Args:
+        calls: the functions.
+    """
     following = itertools.cycle(calls)
     return lambda: next(following)()
 
@@ -103,13 +107,21 @@ class Gpu:
         tensor = self.torch.as_tensor(SimpleNamespace(__cuda_array_interface__=interface), device="cuda")
         return tensor if viewed is None else tensor.view(viewed)
 
-    def _result(self, buffers: MatmulBuffers) -> torch.Tensor:
-        """Returns a copy of C, as f32."""
+    def result(self, buffers: MatmulBuffers) -> torch.Tensor:
+        """Returns a copy of C, as f32.
+
+        Args:
+            buffers: of the problem.
+        """
         problem = buffers.problem
         return self._view(buffers.c, (problem.m, problem.n), problem.c_type).to(self.torch.float32, copy=True)
 
-    def _fill(self, buffers: MatmulBuffers) -> None:
-        """Fills A and B with normally distributed numbers."""
+    def fill(self, buffers: MatmulBuffers) -> None:
+        """Fills A and B with normally distributed numbers.
+
+        Args:
+            buffers: of the problem.
+        """
         problem = buffers.problem
         for buffer, shape, element in (
             (buffers.a, problem.a_shape, problem.a_type),
@@ -142,12 +154,12 @@ class Gpu:
             copies = [stack.enter_context(MatmulBuffers(self.device, problem)) for _ in range(count)]
             libraries, expected = [], []
             for buffers in copies:
-                self._fill(buffers)
+                self.fill(buffers)
                 libraries.append(cublas(buffers).enqueue)
                 libraries[-1]()
                 self.device.synchronize()
-                expected.append(self._result(buffers))
-            reference = Runner(self.device, Contestant("cublas", problem.flops, _in_turn(libraries), cycle=count))
+                expected.append(self.result(buffers))
+            reference = Runner(self.device, Contestant("cublas", problem.flops, in_turn(libraries), cycle=count))
             for one in built:
                 try:
                     bundle = read_bundle(one.path)
@@ -156,25 +168,31 @@ class Gpu:
                     wrong = [
                         message
                         for buffers, launch, wanted in zip(copies, launches, expected)
-                        if (message := self._error(buffers, launch, wanted))
+                        if (message := self.error(buffers, launch, wanted))
                     ]
                     if wrong:
                         print(f"{one.title}: WRONG by {wrong[0]}", flush=True)
                         continue
-                    own = Runner(self.device, Contestant("own", problem.flops, _in_turn(launches), cycle=count))
+                    own = Runner(self.device, Contestant("own", problem.flops, in_turn(launches), cycle=count))
                     yield one, *self._times(own, reference, mode)
                     own.free()
                 except StepladderError as error:
                     print(f"{one.title}: {error.message}", flush=True)
             reference.free()
 
-    def _error(self, buffers: MatmulBuffers, launch: Callable[[], None], expected: torch.Tensor) -> str:
-        """Runs a kernel once; returns by how much its result is wrong, or an empty string."""
+    def error(self, buffers: MatmulBuffers, launch: Callable[[], None], expected: torch.Tensor) -> str:
+        """Runs a kernel once; returns by how much its result is wrong, or an empty string.
+
+        Args:
+            buffers: of the problem.
+            launch: enqueues the kernel.
+            expected: C of cuBLAS.
+        """
         limit = TOLERANCE[buffers.problem.c_type] * expected.abs().max().item()
         self._poison(buffers.c)
         launch()
         self.device.synchronize()
-        error = (self._result(buffers) - expected).abs().max().item()
+        error = (self.result(buffers) - expected).abs().max().item()
         return "" if error <= limit else f"{error:.3g} of {limit:.3g}"
 
     @staticmethod

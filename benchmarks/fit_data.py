@@ -60,6 +60,7 @@ class Group:
             "prefetch": "cp_async",
             "swap_operands": False,
             "dependent_launch": True,
+            "launch_trigger": "early",
             "early_weights": False,
             "min_blocks_per_sm": 1,
             "kept_weights": 0,

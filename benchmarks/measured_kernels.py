@@ -17,7 +17,7 @@ Knobs = dict[str, int | str]
 # Columns of a table that are no knobs, a step that was left out among them.
 _NO_KNOBS = (
     *("kind", "held_out", "place", "source", "predicted_microseconds", "written_microseconds"),
-    *("keep_shared_addresses", "rotated"),
+    *("keep_shared_addresses", "rotated", "runs", "blocks", "chosen"),
 )
 
 

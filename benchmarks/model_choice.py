@@ -63,6 +63,7 @@ KNOBS = (
     "epilogue_stages",
     "tile_scheduler",
     "dependent_launch",
+    "launch_trigger",
     "early_weights",
     "swap_operands",
     "kept_weights",

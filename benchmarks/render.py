@@ -30,6 +30,7 @@ import render_producers
 import render_python
 import render_steps
 import render_sums
+import render_triggers
 import render_warp
 import render_xetile
 from common import DOCS, ROOT, median, new_parser, result, run, table, where, wrapped
@@ -77,6 +78,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     **render_choice.REGIONS,
     **render_elected.REGIONS,
     **render_kept_weights.REGIONS,
+    **render_triggers.REGIONS,
     **render_orders.REGIONS,
     **render_emulator.REGIONS,
     **render_fusion.REGIONS,

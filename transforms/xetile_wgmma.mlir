@@ -32,7 +32,7 @@ module attributes {transform.with_named_sequence} {
         stage_bytes = "parts * (block_m + load_n) * block_k * a_bits / 8",
 
         // Cooperative consumer warpgroups share one tile, and there is one split of k.
-        is_pingpong = "0", split_k = "1", is_alone = "1",
+        is_pingpong = "0", split_k = "1", is_alone = "1", launch_trigger = "'early'",
         tile_warpgroups = "consumer_warpgroups", consumers = "consumer_warpgroups",
         // 32-bit registers a thread for an accumulator, and the register budget of setmaxnreg; see `wgmma`.
         accumulator_registers = "block_m / tile_warpgroups * block_n / 128",

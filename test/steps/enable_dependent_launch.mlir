@@ -5,6 +5,8 @@
 // RUN:   --verify-diagnostics | FileCheck %s
 // RUN: %stepladder-opt %s --pipeline wgmma --step enable_dependent_launch --set block_n=8 --split-input-file \
 // RUN:   --verify-diagnostics | FileCheck %s --check-prefix=FEW
+// RUN: %stepladder-opt %s --pipeline wgmma --step enable_dependent_launch --set launch_trigger=exit \
+// RUN:   --split-input-file --verify-diagnostics | FileCheck %s --check-prefix=EXIT
 
 // In tiles of few columns, it waits first.
 // FEW-LABEL: func.func @after_prologue(
@@ -12,6 +14,13 @@
 // FEW-NEXT: nvvm.griddepcontrol wait
 // FEW-NEXT: nvvm.griddepcontrol launch_dependents
 // FEW-NEXT: memref.load %A
+
+// The next kernel begins when blocks have exited.
+// EXIT-LABEL: func.func @after_prologue(
+// EXIT: gpu.barrier
+// EXIT-NEXT: nvvm.griddepcontrol wait
+// EXIT-NEXT: memref.load %A
+// EXIT-NOT: launch_dependents
 
 // CHECK-LABEL: func.func @after_prologue(
 // CHECK: scf.if

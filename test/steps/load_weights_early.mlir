@@ -97,7 +97,7 @@ func.func @persistent(%A: memref<16x512xbf16>, %B: memref<512x512xbf16>, %block:
 // -----
 
 // One step of k: the bytes are expected, and the larger matrix is loaded, before the wait only. The mbarriers are not
-// initialized in the launch, and the loads stay behind the barrier.
+// initialized in the launch, and the loads stay behind the barrier. The next kernel begins when blocks exit, as before.
 // CHECK-LABEL: func.func @one_step(
 // CHECK: scf.if
 // CHECK-NOT: scf.for
@@ -108,6 +108,7 @@ func.func @persistent(%A: memref<16x512xbf16>, %B: memref<512x512xbf16>, %block:
 // CHECK-NOT: nvgpu.mbarrier.arrive.expect_tx
 // CHECK: nvgpu.tma.async.load
 // CHECK-NOT: nvgpu.tma.async.load
+// CHECK-NOT: launch_dependents
 // CHECK: // -----
 #space = #gpu.address_space<workgroup>
 !barriers = !nvgpu.mbarrier.group<memorySpace = #space>
@@ -134,7 +135,6 @@ func.func @one_step(%A: memref<16x64xbf16>, %B: memref<64x64xbf16>) {
     %b = memref.alloc() {operand_b} : memref<64x64xbf16, #space>
     %full = nvgpu.mbarrier.create -> !barriers
     gpu.barrier
-    nvvm.griddepcontrol launch_dependents
     nvvm.griddepcontrol wait
     %thread = gpu.thread_id x
     %leads = arith.cmpi eq, %thread, %c128 : index
@@ -225,7 +225,7 @@ func.func @workspace(%A: memref<16x64xbf16>) {
 // A kernel that does not wait for the one before it.
 func.func @no_wait() {
   %c1 = arith.constant 1 : index
-  // expected-error@+1 {{tc.load_weights_early: expected one nvvm.griddepcontrol launch_dependents in the launch, found 0}}
+  // expected-error@+1 {{tc.load_weights_early: expected one nvvm.griddepcontrol wait in the launch, found 0}}
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
     gpu.terminator

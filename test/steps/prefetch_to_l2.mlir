@@ -179,10 +179,52 @@ func.func @waits_first(%B: memref<64x64xbf16>) {
 
 // -----
 
+// A kernel without a trigger, which the next one begins behind, gets none.
+// CHECK-LABEL: func.func @at_exit(
+// CHECK: nvvm.cp.async.bulk.tensor.prefetch
+// CHECK: nvvm.griddepcontrol wait
+// CHECK-NOT: nvvm.griddepcontrol
+// CHECK: // -----
+#space = #gpu.address_space<workgroup>
+!barriers = !nvgpu.mbarrier.group<memorySpace = #space>
+!map = !nvgpu.tensormap.descriptor<tensor = memref<64x64xbf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero,
+                                   interleave = none>
+func.func @at_exit(%B: memref<64x64xbf16>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %c256 = arith.constant 256 : index
+  %bytes = arith.constant 8192 : index
+  %any_b = memref.cast %B : memref<64x64xbf16> to memref<*xbf16>
+  %b_map = nvgpu.tma.create.descriptor %any_b box[%c64, %c64] : memref<*xbf16> -> !map
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c256, %sy = %c1, %sz = %c1) {
+    %b = memref.alloc() {operand_b} : memref<64x64xbf16, #space>
+    %full = nvgpu.mbarrier.create -> !barriers
+    %thread = gpu.thread_id x
+    %is_first = arith.cmpi eq, %thread, %c0 : index
+    scf.if %is_first {
+      nvgpu.mbarrier.init %full[%c0], %c1 : !barriers
+    }
+    gpu.barrier
+    nvvm.griddepcontrol wait
+    %leads = arith.cmpi eq, %thread, %c128 : index
+    scf.if %leads {
+      nvgpu.mbarrier.arrive.expect_tx %full[%c0], %bytes : !barriers
+      nvgpu.tma.async.load %b_map[%c0, %c0], %full[%c0] to %b : !map, !barriers -> memref<64x64xbf16, #space>
+    }
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
 // A kernel that does not wait for the one before it.
 func.func @no_wait() {
   %c1 = arith.constant 1 : index
-  // expected-error@+1 {{tc.prefetch_to_l2: expected one nvvm.griddepcontrol launch_dependents in the launch, found 0}}
+  // expected-error@+1 {{tc.prefetch_to_l2: expected one nvvm.griddepcontrol wait in the launch, found 0}}
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
     gpu.terminator

@@ -195,16 +195,18 @@ def test_launches_by_themselves_are_chosen_where_the_cache_holds_operands_in_par
     constants = {"cached": 0.5, "cached_in_place": 0.8, "evicted": 0.1, "launch_by_itself": 0.7}
     card = replace(H200, constants={WARPGROUP: H200.constants[WARPGROUP] | constants})
 
+    given = {"early_weights": False, "launch_trigger": "early"}
+
     def launches(m: int, n: int, k: int) -> set[bool]:
         facts = facts_of("wgmma", m, n, k, c_type="f16")
-        ranked = ranking.rank(pipeline_space("wgmma"), facts, False, card, {"early_weights": False})
+        ranked = ranking.rank(pipeline_space("wgmma"), facts, False, card, given)
         assert ranked is not None
         return {bool(candidate.knobs.get("dependent_launch", True)) for candidate in ranked.first(3)}
 
     assert launches(24, 18432, 1024) == {False}
     assert launches(24, 4096, 1024) == launches(64, 18432, 8192) == {True}
     fixed = ranking.rank(
-        pipeline_space("wgmma"), facts_of("wgmma", 24, 18432, 1024), False, card, {"dependent_launch": True}
+        pipeline_space("wgmma"), facts_of("wgmma", 24, 18432, 1024), False, card, {**given, "dependent_launch": True}
     )
     assert fixed is not None and "dependent_launch" not in fixed.first(1)[0].knobs
 

@@ -62,6 +62,17 @@ def test_numbers(weights: Sequence[int | str]) -> None:
     assert not function.findings
 
 
+def test_kernels_that_let_the_next_one_start_at_their_exit() -> None:
+    """All kernels before one have ended when it starts, as with a trigger behind the wait."""
+    bundle = bundle_of(chain(5, 128, [1, 2]), {**EARLY, "launch_trigger": "exit"})
+    assert early_of(bundle) == [True, True]
+    for code in bundle.kernels.values():
+        assert triggers_late(code.ptx) and "launch_dependents" not in code.ptx
+    function = EmulatedFunction(bundle)
+    assert all(report.passed for report in check_function(bundle, function, 0))
+    assert not function.findings
+
+
 def groups_of(bundle: FunctionBundle) -> list[tuple[int, bool]]:
     """Returns of each group its matmuls, and whether it loads all of their weights early."""
     kernels = [launch.kernel for launch in bundle.manifest.launches if launch.kernel is not None]

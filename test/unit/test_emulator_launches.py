@@ -81,6 +81,11 @@ TRIGGER = "griddepcontrol.launch_dependents;"
         (f"  {WAIT}\n  {TRIGGER}", True, set()),
         (f"{ONE_WARP}  {TRIGGER}", True, {"race"}),
         (f"{ONE_WARP}  bar.sync 0;\n  {TRIGGER}", True, set()),
+        # Without a trigger, a block lets it begin when all of its threads have exited.
+        (f"  {WAIT}", True, set()),
+        (ONE_WARP, True, set()),
+        ("", True, {"race"}),
+        ("", False, set()),
     ],
 )
 def test_when_the_next_launch_may_begin(body: str, states: bool, found: set[str]) -> None:

@@ -147,6 +147,7 @@ FORMS = {
     ),
     "tiles in groups": ("wgmma", {**PERSISTENT, "raster_group": 2}, (192, 128, 64)),
     "launches in order": ("wgmma", {**PERSISTENT, "dependent_launch": False}, (64, 64, 64)),
+    "launches behind the exit": ("wgmma", {**PERSISTENT, "launch_trigger": "exit"}, (64, 64, 64)),
 }
 
 

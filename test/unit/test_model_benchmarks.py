@@ -278,10 +278,10 @@ def test_decode_reports_ratios_and_fractions_of_the_rate_of_memory(
 
 
 def test_launches_go_through_copies_in_turn() -> None:
-    from choice_timing import _in_turn
+    from choice_timing import in_turn
 
     called = []
-    launch = _in_turn([lambda number=number: called.append(number) for number in range(3)])
+    launch = in_turn([lambda number=number: called.append(number) for number in range(3)])
     for _ in range(7):
         launch()
     assert called == [0, 1, 2, 0, 1, 2, 0]

@@ -113,7 +113,9 @@ def test_every_short_sequence() -> None:
         (["wait", "launch_dependents"] * 2, True),  # of two bodies in one kernel
         (["launch_dependents", "wait"], False),
         (["wait", "launch_dependents", "launch_dependents", "wait"], False),
-        (["wait"], False),
+        (["wait"], True),  # at the exit of its blocks
+        (["wait"] * 2, True),
+        (["wait", "launch_dependents", "wait"], False),  # or of a body that waits, and one that triggers first
         ([], False),
     ],
 )

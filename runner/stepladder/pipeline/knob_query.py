@@ -22,7 +22,7 @@ from stepladder.pipeline.knobs import (
     with_products,
 )
 from stepladder.pipeline.measured_knobs import Measured, find_measured
-from stepladder.pipeline.request import EARLY_WEIGHTS, Request
+from stepladder.pipeline.request import EARLY_WEIGHTS, LAUNCH_TRIGGER, Request
 from stepladder.pipeline.requirements import check_requirements
 from stepladder.pipeline.step_selection import active_steps
 from stepladder.pipeline.trial import continued, is_refused
@@ -84,6 +84,8 @@ def make_query(pipeline: Pipeline, request: Request, module: ir.Module, matmul: 
     given |= {"target", *request.settings}
     if not request.constant_weights:
         given |= {EARLY_WEIGHTS}
+    if request.in_function:
+        given |= {LAUNCH_TRIGGER}
     fixed = {name: value for name, value in knobs.items() if name in given}
     facts = _facts_of(pipeline, request, knobs, matmul)
     return Query(

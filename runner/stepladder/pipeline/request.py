@@ -12,6 +12,8 @@ from stepladder.pipeline.definition import KnobValue, value_text
 
 # The knob of kernels that load weights before the kernel in front has ended.
 EARLY_WEIGHTS = "early_weights"
+# The knob of when blocks of a kernel let the next one begin.
+LAUNCH_TRIGGER = "launch_trigger"
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,8 @@ class Request:
         gpu: key of the GPU in the cost model to choose for; None for the model's GPU of the target.
         constant_weights: whether the kernel is launched behind kernels that do not write its weights, so that it may be
             chosen to load them early (knob `early_weights`).
+        in_function: whether launches of other kernels lie between two of the kernel: it may not be chosen to keep its
+            operands in the cache from one to the other (knob `launch_trigger`).
     """
 
     pipeline: str
@@ -45,6 +49,7 @@ class Request:
     gpu: str | None = None
     function: str | None = None
     constant_weights: bool = False
+    in_function: bool = False
 
     def command_line(self, payload: str) -> str:
         """Returns the `stepladder-opt` command that makes this request.

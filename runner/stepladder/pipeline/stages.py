@@ -202,7 +202,12 @@ class Compiler:
         """Returns the request of a matmul's pipeline."""
         settings = {**self.request.settings, "target": self.target}
         return dataclasses.replace(
-            self.request, pipeline=pipeline, settings=settings, function=None, constant_weights=loads_early
+            self.request,
+            pipeline=pipeline,
+            settings=settings,
+            function=None,
+            constant_weights=loads_early,
+            in_function=True,
         )
 
     def _matmul(self, text: str, name: str, loads_early: bool) -> Stage:

@@ -35,11 +35,15 @@ class Access:
 def triggers_late(ptx: str) -> bool:
     """Tells whether a kernel lets the next one start only after its own wait.
 
+    One that waits and has no trigger does: the next one starts when its blocks have exited. What these have written may
+    not be visible by then (PTX ISA, griddepcontrol: only `wait` is for the memory of a grid), as with a trigger.
+
     Args:
-        ptx: the kernel, of one body or of several.
+        ptx: the kernel, of one body or of several, which all have the trigger at the same place.
     """
     kinds = _CONTROL.findall(ptx)
-    return bool(kinds) and kinds == ["wait", "launch_dependents"] * (len(kinds) // 2)
+    behind_wait = ["wait", "launch_dependents"] * (len(kinds) // 2)
+    return bool(kinds) and kinds in (behind_wait, ["wait"] * len(kinds))
 
 
 def overlapping(kernels: Sequence[Access]) -> list[bool]:

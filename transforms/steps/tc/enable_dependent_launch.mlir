@@ -9,6 +9,11 @@
 // weights early, and all kernels before this one have ended then: the first kernel of a function can overlap with what
 // precedes the function.
 //
+// With `launch_trigger = exit`, no instruction allows it, and the next kernel launches when all blocks of this one have
+// exited. Where a kernel of few blocks runs again and again, multiprocessors without a block would take those of the
+// next launch earlier: a block then reads its tiles from another part of the GPU at each launch, through the other half
+// of the L2 cache. Behind the exit, it returns to its multiprocessor.
+//
 // Before:
 //   gpu.barrier
 //   scf.for %tile ...
@@ -17,14 +22,18 @@
 //   nvvm.griddepcontrol launch_dependents
 //   nvvm.griddepcontrol wait
 //   scf.for %tile ...
+// After, with launch_trigger = exit:
+//   gpu.barrier
+//   nvvm.griddepcontrol wait
+//   scf.for %tile ...
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
 
   transform.named_sequence @enable_dependent_launch(%module: !transform.any_op {transform.readonly})
       attributes {optimization, left_out = {dependent_launch = false}} {
-    "tc.enable_dependent_launch"(%module)
-      {late = 0 : i64, knobs = {late = "1 if is_alone and (block_m <= 64 or block_n <= 32) else 0"}}
+    "tc.enable_dependent_launch"(%module) {trigger = "start", knobs = {trigger =
+      "'exit' if launch_trigger == 'exit' else 'wait' if is_alone and (block_m <= 64 or block_n <= 32) else 'start'"}}
       : (!transform.any_op) -> ()
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op

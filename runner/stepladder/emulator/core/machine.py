@@ -209,6 +209,8 @@ class Machine:
             group = self._group(first + which, which, grid, block, cluster, clusters, window_bytes, layout, warp)
             if is_dependent:
                 group.sanitizer.begin_before_launch(triggers_late)
+                if triggers_late:
+                    group.at_end.append(lambda: group.sanitizer.check_exit(code[-1]))
             group.start(code, env_of(group))
             self._count_block(code)
             return group

@@ -105,6 +105,23 @@ class GlobalChecks(Reports):
                     op,
                 )
 
+    def check_exit(self, op: Instruction) -> None:
+        """Adds a finding where a block exits, which lets the next launch begin, and none of its warps has waited,
+        though the kernel states otherwise.
+
+        Args:
+            op: an instruction of the kernel.
+        """
+        assert self.launch_before is not None
+        known = self.clocks[: self.group.warps, self.launch_before].reshape(self.group.blocks, -1)
+        if not known.any(axis=1).all():
+            self.add(
+                "race",
+                "a block exits without griddepcontrol.wait, which lets the next launch begin: the program states that "
+                "all launches before this one have ended then",
+                op,
+            )
+
     def check_global(self, op: Instruction, touch: Touch, last: Last, writes: bool, did: str) -> None:
         """Adds a finding about an access that nothing orders with an earlier one.
 

@@ -13,7 +13,12 @@ from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.traverse import defining_op, producer, users_of, walk
 
 CONTROL = "nvvm.griddepcontrol"
+_TRIGGER = "launch_dependents"
 _INIT = "nvgpu.mbarrier.init"
+
+
+def _controls(launch: ir.Operation, kind: str) -> list[ir.Operation]:
+    return [op for op in walk(launch, CONTROL) if kind in str(op.attributes["kind"])]
 
 
 def control(launch: ir.Operation, kind: str) -> ir.Operation:
@@ -26,10 +31,22 @@ def control(launch: ir.Operation, kind: str) -> ir.Operation:
     Raises:
         Refusal: there is none, or there are several.
     """
-    found = [op for op in walk(launch, CONTROL) if kind in str(op.attributes["kind"])]
+    found = _controls(launch, kind)
     if len(found) != 1:
         raise Refusal(launch, f"expected one {CONTROL} {kind} in the launch, found {len(found)}")
     return found[0]
+
+
+def trigger(launch: ir.Operation) -> ir.Operation | None:
+    """Returns the op that allows the next kernel to launch; None in a kernel that does so when its blocks exit.
+
+    Args:
+        launch: a `gpu.launch`.
+
+    Raises:
+        Refusal: there are several.
+    """
+    return control(launch, _TRIGGER) if _controls(launch, _TRIGGER) else None
 
 
 def producer_of(launch: ir.Operation) -> ir.Block:

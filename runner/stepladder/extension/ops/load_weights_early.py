@@ -108,7 +108,7 @@ def _keep_early_loads(copy: ir.Operation, side: str, stages: int, rewriter: Rewr
 def load_weights_early(payload: ir.Operation, op: LoadWeightsEarly, rewriter: Rewriter) -> None:
     """Rewrites the one launch below `payload`; see the op."""
     launch = launches.find_launch(payload)
-    allow, wait = (dependent_launch.control(launch, kind) for kind in ("launch_dependents", "wait"))
+    allow, wait = dependent_launch.trigger(launch), dependent_launch.control(launch, "wait")
     role = dependent_launch.producer_of(launch)
     side, stages = _larger_side(launch), pipeline.stages_of(launch)
     _mark(launch, [load for load in walk(launch, tma.LOAD) if _side(load) == side])
@@ -116,4 +116,5 @@ def load_weights_early(payload: ir.Operation, op: LoadWeightsEarly, rewriter: Re
     _keep_early_loads(copy, side, stages, rewriter)
     dependent_launch.begin_with(launch, copy)
     _skip_early_steps(role, side, stages, rewriter)
-    allow.move_after(wait)
+    if allow is not None:
+        allow.move_after(wait)

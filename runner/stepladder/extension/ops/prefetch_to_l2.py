@@ -68,10 +68,10 @@ def _keep_prefetches(root: ir.Operation, steps: int, rewriter: Rewriter) -> None
 def prefetch_to_l2(payload: ir.Operation, op: PrefetchToL2, rewriter: Rewriter) -> None:
     """Rewrites the one launch below `payload`; see the op."""
     launch = launches.find_launch(payload)
-    allow, wait = (dependent_launch.control(launch, kind) for kind in ("launch_dependents", "wait"))
+    allow, wait = dependent_launch.trigger(launch), dependent_launch.control(launch, "wait")
     producer = dependent_launch.producer_of(launch)
     copy = dependent_launch.copy_producer(launch, producer, wait)
     _keep_prefetches(copy, op.steps.value, rewriter)
     dependent_launch.begin_with(launch, copy)
-    if allow.is_before_in_block(wait):
+    if allow is not None and allow.is_before_in_block(wait):
         allow.move_before(terminator_of(producer))

@@ -115,6 +115,10 @@ CONSTANTS: dict[str, dict[str, Constant]] = {
         "pingpong_start": Constant(1.0, 4.0, "warpgroups whose start takes as long as that of the ping-pong schedule"),
         "launch": Constant(0.0, 2.0, "us from one launch to the next, of an empty kernel"),
         "launch_by_itself": Constant(0.0, 2.0, "us that it takes longer without dependent launch"),
+        "loads_at_exit": Constant(
+            0.0, 1.0, "part of its loads' time that this saves where all other multiprocessors are idle"
+        ),
+        "launch_at_exit": Constant(0.0, 2.0, "the same where the next kernel begins when all blocks have exited"),
     },
     WARP: {
         "matrix_mma_sync": Constant(0.9, 1.5, "time of the matrix unit by mma.sync, as a multiple of its time at peak"),

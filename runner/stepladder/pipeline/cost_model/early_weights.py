@@ -20,6 +20,8 @@ from stepladder.pipeline.cost_model.constants import (
     WAITING,
 )
 from stepladder.pipeline.cost_model.gpu import Gpu
+from stepladder.pipeline.cost_model.launch_triggers import KNOB as TRIGGER
+from stepladder.pipeline.cost_model.launch_triggers import is_at_exit, with_trigger
 from stepladder.pipeline.cost_model.terms import Size, blocks_that_fit, ceil_divide, cut, uncached
 from stepladder.pipeline.request import EARLY_WEIGHTS
 
@@ -31,6 +33,9 @@ _FEW, _ELEMENT_BYTES = 64, 2
 _ROWS, _WARPGROUP_ROWS, _LEAST_K = 64, 192, 640
 _STAGES, _STEP_BYTES, _EPILOGUE_STAGES, _KIB = 6, 256, 2, 1024
 
+# What part of its predicted time a kernel takes that loads weights early, where L2 would keep them for others: 0.79 to
+# 0.90 for 16 x 15816 x 928, 24 x 6096 x 2608 and 32 x 21504 x 768.
+_PARTLY_KEPT = 0.8
 # Rows up to which a product has the constants of few rows, the least rows of a block whose kernel waits, and the least
 # columns of each B of a pair: the fastest tiles of those measured (pairs_early.json and functions_tiles.json).
 FEW_ROWS, _LEAST_ROWS, _LEAST_COLUMNS = 32, 40, 48
@@ -133,14 +138,21 @@ def choose(knobs: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> tup
         times: predicted times of kernels that wait before they load, by name.
         size, gpu: as for `accepted`.
     """
-    early = accepted(knobs, size, gpu)
-    persistent = np.where(early, _persistent_blocks(knobs, size, gpu), np.asarray(knobs.column(_PERSISTENT, 0)))
-    chosen = Columns({**knobs.values, KNOB: early, _PERSISTENT: persistent}, knobs.derived, knobs.count)
     c = gpu.early_weights[WAITING]
     more = "_more" if np.minimum(size.m, size.n) > FEW_ROWS else ""
-    late = times["total"] * (1 + c["late" + more]) + c["gap" + more]
-    total = np.where(early, predict(chosen, size, gpu), late)
-    return chosen, {**times, "total": total}
+    accepts, at_exit = accepted(knobs, size, gpu), is_at_exit(knobs)
+    # HBM is not idle before kernels whose weights L2 keeps, but it keeps a part of those of the others too.
+    between = np.where(at_exit, 0.0, c["gap" + more])
+    late = times["total"] * (1 + c["late" + more]) / np.where(at_exit, _PARTLY_KEPT, 1.0) + between
+    given = np.asarray(knobs.column(_PERSISTENT, 0))
+    persistent = np.where(accepts, _persistent_blocks(knobs, size, gpu), given)
+    own = predict(Columns({**knobs.values, _PERSISTENT: persistent}, knobs.derived, knobs.count), size, gpu)
+    early = accepts & ~(at_exit & (late < own))
+    values = {**knobs.values, KNOB: early, _PERSISTENT: np.where(early, persistent, given)}
+    chosen = Columns(values, knobs.derived, knobs.count)
+    if TRIGGER in knobs.values:
+        chosen = with_trigger(chosen, at_exit & ~early)
+    return chosen, {**times, "total": np.where(early, own, late)}
 
 
 def wait(knobs: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> dict[str, Array]:
@@ -183,7 +195,8 @@ def prefetch(knobs: Columns, size: Size, gpu: Gpu, options: Sequence[int | str])
     rows = knobs.floats("block_n") * size.products if size.products > 1 else knobs.floats("block_m")
     most = gpu.early_weights[WAITING]["prefetched"] * _KIB / (rows * knobs.floats("block_k") * size.in_bytes)
     may = _is_of_few_rows(knobs, size) & (knobs.floats(_BLOCKS, 1) == 1)
-    may = may & np.asarray(knobs.column("dependent_launch", True), bool)
+    # The next kernel's blocks that begin when these have exited wait for nothing to prefetch ahead of.
+    may = may & np.asarray(knobs.column("dependent_launch", True), bool) & ~is_at_exit(knobs)
     ordered = np.sort(np.array([int(option) for option in options], np.int64))
     steps = ordered[np.searchsorted(ordered, np.maximum(most, 0), side="right") - 1]
     # A knob that is given is one number for all settings.

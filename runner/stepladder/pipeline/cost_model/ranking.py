@@ -7,7 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stepladder.pipeline.cost_model import early_weights, kept_weights, orders, stagger, warp, warpgroup
+from stepladder.pipeline.cost_model import (
+    early_weights,
+    kept_weights,
+    launch_triggers,
+    orders,
+    stagger,
+    warp,
+    warpgroup,
+)
 from stepladder.pipeline.cost_model.columns import Array, Columns
 from stepladder.pipeline.cost_model.constants import WARP, WARPGROUP
 from stepladder.pipeline.cost_model.gpu import Gpu
@@ -22,12 +30,13 @@ _LAUNCH, _LAUNCH_CAUTION = "dependent_launch", 0.03
 # The knob of where elementwise ops that make A are computed, and its value for registers.
 PRODUCERS, IN_REGISTERS = "producers", "registers"
 # Knobs that are chosen after the others.
-_LAST = (_LAUNCH, early_weights.KNOB, early_weights.PREFETCH, stagger.KNOB, kept_weights.KNOB)
+_LAST = (_LAUNCH, launch_triggers.KNOB, early_weights.KNOB, early_weights.PREFETCH, stagger.KNOB, kept_weights.KNOB)
 # Knobs that make a small difference between settings that agree in the others.
 _DETAILS = (
     *("block_k", "stages", "epilogue_stages", "persistent_blocks", "consumer_warpgroups"),
     orders.KNOB,
     _LAUNCH,
+    launch_triggers.KNOB,
     stagger.KNOB,
     kept_weights.KNOB,
 )
@@ -248,6 +257,9 @@ def _launched(columns: Columns, size: Size, gpu: Gpu) -> tuple[Columns, dict[str
     faster = times["total"][1] < times["total"][0] * (1 - _LAUNCH_CAUTION)
     dependent = ~(faster & warpgroup.is_kept_in_place(size, gpu))
     chosen = Columns({**columns.values, _LAUNCH: dependent}, columns.derived, columns.count)
+    if launch_triggers.KNOB in columns.values:
+        # Where launches are not dependent, the trigger has no effect.
+        chosen = launch_triggers.with_trigger(chosen, launch_triggers.is_at_exit(chosen))
     return chosen, {name: np.where(faster, by_itself, by_launch) for name, (by_launch, by_itself) in times.items()}
 
 
@@ -300,6 +312,10 @@ def rank(
     waits = family == WARPGROUP and early_weights.KNOB in space.options and early_weights.may_not(size, gpu, fixed)
     search = search_of(family, size, gpu, is_early, waits)
     columns = _ordered(space, feasible(space, facts, fixed, search), size, gpu, family, fixed)
+    triggers = family == WARPGROUP and launch_triggers.KNOB in space.options and launch_triggers.KNOB not in fixed
+    # Of kernels for few rows, only those were measured whose weights L2 holds.
+    if triggers and (not (is_early or waits) or warpgroup.is_kept_in_place(size, gpu)):
+        columns = launch_triggers.choose(columns, size, gpu, fixed, whole=is_early or waits)
     launches = family == WARPGROUP and _LAUNCH in space.options and _LAUNCH not in fixed
     if launches and not is_early and not fixed.get(early_weights.KNOB) and warpgroup.launches_differ(size, gpu):
         columns, times = _launched(columns, size, gpu)
@@ -314,7 +330,8 @@ def rank(
     if family == WARPGROUP and stagger.KNOB in space.options and stagger.KNOB not in fixed and columns.count:
         columns = stagger.choose(columns, size)
     if family == WARPGROUP and kept_weights.KNOB in space.options and kept_weights.KNOB not in fixed and columns.count:
-        columns = kept_weights.choose(columns, size, gpu, ~early_weights.streams(columns) & is_early)
+        at_exit = launch_triggers.is_at_exit(columns)
+        columns = kept_weights.choose(columns, size, gpu, is_early & ~early_weights.streams(columns) & ~at_exit)
     # Of settings that take equally long, the first in the order of the knobs' options.
     cautious = times["total"] * _caution(family, columns, times["waves"], size, gpu)
     order = np.argsort(cautious, kind="stable")

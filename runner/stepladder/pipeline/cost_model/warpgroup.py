@@ -14,6 +14,7 @@ from stepladder.pipeline.cost_model.columns import Array, Columns
 from stepladder.pipeline.cost_model.constants import WARPGROUP
 from stepladder.pipeline.cost_model.epilogues import elementwise_time, epilogue_time, reduction_time, writes_elements
 from stepladder.pipeline.cost_model.gpu import Gpu
+from stepladder.pipeline.cost_model.launch_triggers import is_at_exit
 from stepladder.pipeline.cost_model.loading import PITCH_BYTES, are_neighbours, fill_step, l2_step, loads
 from stepladder.pipeline.cost_model.preparation import preparing_time, register_step
 from stepladder.pipeline.cost_model.terms import (
@@ -237,14 +238,18 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     # Operands that a block reads alone, and that L2 does not hold, arrive with the latency of HBM.
     alone = (size.m < 1.5 * block_m) | (size.n < 1.5 * block_n)
     by_itself = ~np.asarray(knobs.column("dependent_launch", True), bool)
+    at_exit = is_at_exit(knobs)
+    # Behind the exit of all blocks, those of the next launch are spread over pairs of multiprocessors.
+    spread = np.where(at_exit, 1 - constants["loads_at_exit"] * idle, 1.0)
+    fill = fill * spread
     # Blocks of a dependent launch begin where multiprocessors are idle, and those of the next one at other places.
     moved = constants["cached"] * (1 - constants["cached_idle"] * idle)
-    cached = np.where(by_itself, constants["cached_in_place"], moved)
+    cached = np.where(by_itself | at_exit, constants["cached_in_place"], moved)
     held = held_bytes(size, readers_of(tiles, knobs), constants["cached_halves"])
     absent = uncached(size, gpu, cached, constants["evicted"], held)
     missing = np.where(alone, absent, 0.0)
     only = [size.n <= block_n * cluster_n, size.m <= block_m * cluster_m]
-    l2 = l2_step(parts, [cluster_n, cluster_m], only, at_once, absent, gpu, constants) * scattered
+    l2 = l2_step(parts, [cluster_n, cluster_m], only, at_once, absent, gpu, constants) * scattered * spread
     latency = (
         constants["latency"] * (1 - missing)
         + constants["memory_latency"] * missing
@@ -308,6 +313,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     # The blocks of the last wave reduce and store when all loads have arrived.
     from_memory = constants["prologue"] + hbm + constants["hbm_end"] * (epilogue + reduction_of_wave)
     launch = constants["launch"] + np.where(by_itself, constants["launch_by_itself"], 0.0)
+    launch = launch + np.where(at_exit, constants["launch_at_exit"], 0.0)
     kernel = main_loop + epilogues + prologue + reduction
     busy = rounds * steps * matrix / kernel * (at_once / gpu.multiprocessors)
     kernel = kernel * (1 + constants["throttle"] * np.maximum(0.0, busy - constants["throttle_from"]))
@@ -338,5 +344,5 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
         "writes": written,
         "waves": rounds,
     }
-    shape = np.broadcast_shapes((knobs.count,), np.shape(by_itself))
+    shape = np.broadcast_shapes((knobs.count,), np.shape(at_exit))
     return {name: np.broadcast_to(np.asarray(value, float), shape) for name, value in times.items()}

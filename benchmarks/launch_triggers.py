@@ -1,0 +1,262 @@
+"""Times kernels that let the next one begin early, at their exit, or when it has ended (knob `launch_trigger`).
+
+Products of few blocks whose weights fill the L2 cache, or do not fit: what `compile` takes, what it takes without the
+knob, and the cost model's first setting that loads no weights early, all with both triggers, the last one also without
+dependent launch. Hot, with launches that go through copies of the operands, which the cache has lost by then, and as
+layers of a model: kernels of different problems, one after the other.
+
+Where MLIR and ptxas are, and then on the machine with the GPU, with PyTorch:
+
+    python benchmarks/launch_triggers.py build FOLDER
+    python benchmarks/launch_triggers.py measure FOLDER RESULT.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import pickle
+import random
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from choice_plan import TYPES, Job, candidates
+from choice_timing import Gpu, bytes_of, in_turn
+from common import run
+from draw import Drawn, log_uniform, named
+from halves import halves_parser, parse_halves
+from measured_kernels import write_table
+from model_choice import KNOBS, Built, build_one, head_of
+
+SEED = 20270426
+TRIGGER, LAUNCH, EARLY, PREFETCH = "launch_trigger", "dependent_launch", "early_weights", "prefetch_steps"
+WHAT = (
+    "default knobs with both launch triggers and without dependent launch, in turn with each other and cuBLAS, medians "
+    "of 5 rounds"
+)
+NAMED = ("32x21504x768", "128x4816x944", "64x18944x1024", "96x5632x3072", "96x8192x2048", "80x8896x1760")
+# Rows, bytes of the weights, k, and how many problems are drawn.
+_ROWS, _WEIGHTS, _DEPTHS, COUNT = (8, 192), (10e6, 60e6), (512, 6144), 40
+_COPIES = 400e6
+_TYPES = TYPES["bf16-bf16"]
+# What a kernel runs between: itself with the same operands, or with others.
+HOT, ROTATED = "hot", "rotated"
+TRIGGERS, WITH, WITHOUT = ("early", "exit"), "with", "without"
+_KNOBS = (*KNOBS, PREFETCH)
+_COLUMNS = (
+    *("m", "n", "k", "kind", "held_out", *_KNOBS, "blocks", "chosen", "runs"),
+    *("microseconds", "cublas_microseconds"),
+)
+_PLAN, _SCRATCH = "kernels.pickle", 99
+# Problems of a sequence of layers, rounds, and seconds of a burst.
+_OF_A_SEQUENCE, _ROUNDS, _SECONDS = 4, 6, 0.004
+# Kernels of a problem, and which choices they are.
+_Group = list[tuple[Built, str]]
+
+
+def problems(count: int = COUNT) -> list[Drawn]:
+    """Returns the named problems, and `count` drawn ones, of which every other one is held out.
+
+    Args:
+        count: of problems that are drawn.
+    """
+    rng = random.Random(SEED)
+    found: list[Drawn] = []
+    while len(found) < count:
+        m, k = log_uniform(rng, *_ROWS, 8), log_uniform(rng, *_DEPTHS, 16)
+        n = log_uniform(rng, _WEIGHTS[0] / 2 / k, _WEIGHTS[1] / 2 / k, 8)
+        found.append(Drawn("few blocks", m, n, k, len(found) % 2 == 1))
+    return [*named(NAMED), *found]
+
+
+def build(folder: Path, wanted: Sequence[Drawn]) -> None:
+    """Builds the kernels of all problems.
+
+    Args:
+        folder: of the bundles and of the list of what they hold.
+        wanted: the problems.
+    """
+    groups = []
+    for problem in wanted:
+        default = _knobs(build_one(Job(problem, _TYPES, _SCRATCH, None, 0.0, folder)))
+        without = _first(problem, folder, {TRIGGER: "early"})
+        waits = _first(problem, folder, {TRIGGER: "early", EARLY: False})
+        dependent = [one for one in (default, without, waits) if one[LAUNCH]]
+        settings = [default, without, *({**one, TRIGGER: trigger} for one in dependent for trigger in TRIGGERS)]
+        settings.append({**waits, LAUNCH: False, TRIGGER: "early", PREFETCH: 0})
+        different = [knobs for place, knobs in enumerate(settings) if knobs not in settings[:place]]
+        built = [build_one(Job(problem, _TYPES, place, knobs, 0.0, folder)) for place, knobs in enumerate(different)]
+        group = [(one, _of(one.job.knobs, default, without)) for one in built if not one.refused]
+        print(f"{problem.name}: {len(group)} kernels, {[one.refused for one in built if one.refused]}", flush=True)
+        groups.append(group)
+        (folder / _PLAN).write_bytes(pickle.dumps(groups))
+
+
+def _of(knobs: object, default: object, without: object) -> str:
+    """Returns which choices have these knobs: WITH, what `compile` takes; WITHOUT, what it takes without the knob."""
+    return " ".join(name for name, chosen in ((WITH, default), (WITHOUT, without)) if chosen == knobs)
+
+
+def _knobs(built: Built) -> dict[str, int | str]:
+    return {name: value for name, value in built.knobs.items() if name != "target"}
+
+
+def _first(problem: Drawn, folder: Path, given: dict[str, int | str]) -> dict[str, int | str]:
+    """Returns all knobs of the model's first setting, where some are given."""
+    return _knobs(build_one(replace(candidates(problem, _TYPES, False, folder, given)[0], place=_SCRATCH)))
+
+
+class _Bench:
+    """Kernels of one or several problems on the GPU, each with buffers of its own.
+
+    Args:
+        gpu: that runs them.
+        stack: that frees them.
+        copies: bytes of operands to go through; 0 for one copy.
+    """
+
+    def __init__(self, gpu: Gpu, stack: ExitStack, copies: float) -> None:
+        self.gpu, self.stack, self.copies = gpu, stack, copies
+
+    def launches(self, group: Sequence[Built]) -> tuple[list[list[Callable[[], None]]], list[Callable[[], None]]]:
+        """Returns what enqueues each kernel of a problem, and cuBLAS, for each copy of the operands.
+
+        Args:
+            group: kernels of one problem, of which each is checked.
+        """
+        from stepladder.measure.baselines import cublas
+        from stepladder.runtime.bundle import read_bundle
+        from stepladder.runtime.launch import MatmulBuffers
+
+        gpu = self.gpu
+        problem = read_bundle(group[0].path).manifest.problem
+        count = max(1, math.ceil(self.copies / bytes_of(problem)))
+        buffers = [self.stack.enter_context(MatmulBuffers(gpu.device, problem)) for _ in range(count)]
+        libraries, expected = [], []
+        for one in buffers:
+            gpu.fill(one)
+            libraries.append(cublas(one).enqueue)
+            libraries[-1]()
+            gpu.device.synchronize()
+            expected.append(gpu.result(one))
+        found = []
+        for kernel in group:
+            bundle = read_bundle(kernel.path)
+            loaded = gpu.device.load(bundle)
+            launches = [one.launcher(loaded, bundle, keeps_early=True) for one in buffers]
+            for one, launch, wanted in zip(buffers, launches, expected):
+                if error := gpu.error(one, launch, wanted):
+                    raise SystemExit(f"{kernel.title}: WRONG by {error}")
+            found.append(launches)
+        return found, libraries
+
+    def times(self, contestants: Sequence[list[Callable[[], None]]]) -> list[float]:
+        """Returns the median time of a cycle of each contestant's launches, in us, measured in turn.
+
+        Args:
+            contestants: what each enqueues, in order.
+        """
+        from stepladder.measure.timing import Contestant, Mode, Runner
+
+        mode = Mode(_SECONDS, 0.0)
+        runners = [Runner(self.gpu.device, Contestant("own", 1, in_turn(one), cycle=len(one))) for one in contestants]
+        rounds = [[runner.measure(mode, lambda seconds: None) for runner in runners] for _ in range(_ROUNDS)]
+        for runner in runners:
+            runner.free()
+        return [
+            statistics.median(one["milliseconds"] / one["launches"] * 1e3 for one in of_runner) * len(contestant)
+            for of_runner, contestant in zip(zip(*rounds[1:]), contestants)
+        ]
+
+
+def _each(gpu: Gpu, groups: Sequence[_Group], copies: float) -> Iterator[tuple[Built, str, float, float]]:
+    """Yields the kernels of each problem, which choices they are, their time and that of cuBLAS."""
+    for group in groups:
+        with ExitStack() as stack:
+            bench = _Bench(gpu, stack, copies)
+            own, libraries = bench.launches([one for one, _ in group])
+            *times, library = (time / len(libraries) for time in bench.times([*own, libraries]))
+            yield from ((*one, time, library) for one, time in zip(group, times))
+
+
+def _arms(group: _Group) -> dict[str, Built]:
+    """Returns the kernels of a problem that sequences consist of, by name."""
+    waiting = [one for one, _ in group if not one.knobs[EARLY]]
+    return {
+        "early": next(one for one in waiting if one.knobs[LAUNCH] and one.knobs[TRIGGER] == "early"),
+        "exit": next(one for one in waiting if one.knobs[LAUNCH] and one.knobs[TRIGGER] == "exit"),
+        "end": next(one for one in waiting if not one.knobs[LAUNCH]),
+        WITH: next(one for one, chosen in group if WITH in chosen.split()),
+    }
+
+
+def _sequences(gpu: Gpu, groups: Sequence[_Group]) -> Iterator[dict[str, object]]:
+    """Yields the times of sequences of kernels of different problems, each of one kind, and that of cuBLAS."""
+    for start in range(0, len(groups) - _OF_A_SEQUENCE + 1, _OF_A_SEQUENCE):
+        some = [_arms(group) for group in groups[start : start + _OF_A_SEQUENCE]]
+        with ExitStack() as stack:
+            bench = _Bench(gpu, stack, 0.0)
+            launches = [bench.launches(list(arms.values())) for arms in some]
+            orders = [[own[place][0] for own, _ in launches] for place in range(len(some[0]))]
+            *times, library = bench.times([*orders, [libraries[0] for _, libraries in launches]])
+        yield {
+            "layers": [arms[WITH].job.problem.name for arms in some],
+            "microseconds": {name: round(time, 3) for name, time in zip(some[0], times)},
+            "cublas_microseconds": round(library, 3),
+        }
+
+
+def measure(folder: Path, out: Path) -> None:
+    """Checks and times the kernels, and writes the result after each problem.
+
+    Args:
+        folder: of the bundles.
+        out: file of the result.
+    """
+    from stepladder.runtime.bundle import read_bundle
+
+    groups: list[_Group] = [
+        [(Built(replace(one.job, folder=folder), one.knobs, one.source), chosen) for one, chosen in group]
+        for group in pickle.loads((folder / _PLAN).read_bytes())
+    ]
+    gpu = Gpu()
+    head = head_of(_TYPES, gpu.device.describe(), WHAT)
+    rows: list[list[object]] = []
+    for runs, copies in ((HOT, 0.0), (ROTATED, _COPIES)):
+        for one, chosen, own, library in _each(gpu, groups, copies):
+            problem, blocks = one.job.problem, math.prod(read_bundle(one.path).manifest.grid)
+            knobs = [one.knobs.get(name, "") for name in _KNOBS]
+            times = (round(own, 3), round(library, 3))
+            row = [*problem.size, problem.kind, problem.held_out, *knobs, blocks, chosen, runs, *times]
+            rows.append(row)
+            write_table(out, head, list(_COLUMNS), rows)
+    write_table(out, {**head, "sequences": list(_sequences(gpu, groups))}, list(_COLUMNS), rows)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
+    parser = halves_parser(__doc__ or "")
+    parser.add_argument("--count", type=int, default=COUNT, metavar="N", help=f"problems to draw (default: {COUNT})")
+    parser.add_argument("--part", choices=("seen", "held-out", "all"), default="all", help="of them (default: all)")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Builds the kernels, or measures them.
+
+    Args:
+        arguments: of the command line; those of the process unless told.
+    """
+    args = parse_halves(make_parser(), arguments)
+    if args.what == "build":
+        wanted = [one for one in problems(args.count) if args.part in ("all", "held-out" if one.held_out else "seen")]
+        build(args.folder, wanted)
+    else:
+        measure(args.folder, args.out)
+
+
+if __name__ == "__main__":
+    run(main)

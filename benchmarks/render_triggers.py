@@ -1,0 +1,105 @@
+"""Kernels that let the next one begin at their exit, beside the same ones that do so early."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from common import result, table, where
+from launch_triggers import HOT, PREFETCH, ROTATED, TRIGGER, TRIGGERS, WITH, WITHOUT
+from model_choice import KNOBS
+from model_report import geometric_mean
+
+_NAME = "launch_triggers"
+_KEY = ("m", "n", "k", "runs", PREFETCH, *(name for name in KNOBS if name != TRIGGER))
+_RUNS = {HOT: "the same", ROTATED: "others at each launch"}
+_SEQUENCES = {
+    "early": "waiting kernels, early trigger",
+    "exit": "waiting kernels, trigger at the exit",
+    "end": "without dependent launch",
+    WITH: "what `compile` takes for each alone",
+}
+
+
+def _cells() -> list[dict[str, Any]]:
+    data = result(_NAME)
+    return [dict(zip(data["columns"], row)) for row in data["rows"]]
+
+
+def _pairs() -> dict[tuple[str, str], list[tuple[dict[str, Any], dict[str, Any]]]]:
+    """Returns the chosen kernels with both triggers, early first, by the chosen trigger and by what it runs between."""
+    cells = {(*(cell[name] for name in _KEY), cell[TRIGGER]): cell for cell in _cells()}
+    found: dict[tuple[str, str], list[tuple[dict[str, Any], dict[str, Any]]]] = {}
+    for trigger in reversed(TRIGGERS):
+        for runs in _RUNS:
+            for cell in cells.values():
+                if cell["runs"] == runs and cell[TRIGGER] == trigger and WITH in cell["chosen"].split():
+                    both = [cells[(*(cell[name] for name in _KEY), each)] for each in TRIGGERS]
+                    found.setdefault((trigger, runs), []).append((both[0], both[1]))
+    return found
+
+
+def trigger_table() -> str:
+    """Returns the times of chosen kernels with both triggers, by the chosen one."""
+    lines = []
+    for (trigger, runs), pairs in _pairs().items():
+        ratios = [late["microseconds"] / early["microseconds"] for early, late in pairs]
+        lines.append(
+            {
+                "chosen": trigger,
+                "problems": str(len(pairs)),
+                "operands": _RUNS[runs],
+                "exit / early": f"{geometric_mean(ratios):.3f}",
+                "least": f"{min(ratios):.3f}",
+                "most": f"{max(ratios):.3f}",
+            }
+        )
+    data = result(_NAME)
+    return table(lines) + f"\nGeometric means of times, bf16 -> bf16. {where(data)}.\n"
+
+
+def choice_table() -> str:
+    """Returns how the choices with and without the knob compare with cuBLAS, by the half of the drawn problems."""
+    lines = []
+    for held_out in (False, True):
+        for runs, text in _RUNS.items():
+            cells = [cell for cell in _cells() if cell["runs"] == runs and cell["held_out"] == held_out]
+            ratios = {
+                name: [c["cublas_microseconds"] / c["microseconds"] for c in cells if name in c["chosen"].split()]
+                for name in (WITHOUT, WITH)
+            }
+            lines.append(
+                {
+                    "problems": f"{len(ratios[WITH])} {'held out' if held_out else 'seen'}",
+                    "operands": text,
+                    **{f"of cuBLAS {name} the knob": f"{geometric_mean(ratios[name]):.3f}" for name in ratios},
+                    **{f"least {name}": f"{min(ratios[name]):.3f}" for name in ratios},
+                }
+            )
+    return table(lines) + f"\nGeometric means of what `compile` takes. {where(result(_NAME))}.\n"
+
+
+def sequence_table() -> str:
+    """Returns the times of sequences of kernels of different problems, as parts of those with early triggers."""
+    sequences = result(_NAME)["sequences"]
+    lines = []
+    for name, text in _SEQUENCES.items():
+        ratios = [one["microseconds"][name] / one["microseconds"]["early"] for one in sequences]
+        to_cublas = [one["cublas_microseconds"] / one["microseconds"][name] for one in sequences]
+        lines.append(
+            {
+                f"{len(sequences)} sequences of four products": text,
+                "time": f"{geometric_mean(ratios):.3f}",
+                "least": f"{min(ratios):.3f}",
+                "most": f"{max(ratios):.3f}",
+                "of cuBLAS": f"{geometric_mean(to_cublas):.3f}",
+            }
+        )
+    return table(lines) + f"\nTimes as parts of those in the first line. {where(result(_NAME))}.\n"
+
+
+REGIONS: dict[str, Callable[[], str]] = {
+    "launch triggers": trigger_table,
+    "launch trigger choices": choice_table,
+    "launch trigger sequences": sequence_table,
+}

@@ -1,0 +1,83 @@
+"""The choice of `launch_trigger`: kernels whose next launch begins when their blocks have exited.
+
+With an early trigger, blocks of the next launch take multiprocessors that have none, and the others those that become
+free. Behind the exit of all blocks, they can be at the same places at each launch. Measured in
+docs/results/launch_triggers.json: kernels of more blocks than half of the multiprocessors, so that two launches do not
+fit side by side, and of clearly fewer than all gain, with the same operands at each launch and with others; kernels of
+clusters and splits of k do not, and all others lose what the early trigger hides. The likely reason, which no counter
+has confirmed: blocks on multiprocessors that change lose the half of the L2 cache that holds their tiles, and pairs of
+multiprocessors, which share a port of it, have two blocks while other pairs are free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from stepladder.pipeline.cost_model.columns import Array, Columns
+from stepladder.pipeline.cost_model.gpu import Gpu
+from stepladder.pipeline.cost_model.terms import INSTRUCTION_ROWS, Size, cut
+from stepladder.pipeline.request import EARLY_WEIGHTS
+from stepladder.pipeline.request import LAUNCH_TRIGGER as KNOB
+
+EARLY, EXIT = "early", "exit"
+# Blocks of launches that gain, as parts of the multiprocessors: more than the first, at most the second.
+_LEAST_BLOCKS, _MOST_BLOCKS = 0.5, 0.85
+# Rows or columns up to which kernels were measured: with more of both, they are bounded less by their loads.
+_MOST_ROWS = 192
+
+
+def choose(knobs: Columns, size: Size, gpu: Gpu, fixed: Mapping[str, int | str], *, whole: bool) -> Columns:
+    """Returns settings with the knob.
+
+    Args:
+        knobs: columns of the pipeline's knobs.
+        size: of the problem.
+        gpu: what runs it.
+        fixed: knobs whose value is given.
+        whole: whether only tiles of whole instructions may gain: of few rows, others were not measured.
+    """
+    is_free = bool(fixed.get("dependent_launch", True)) and not (
+        fixed.get("prefetch_steps") or fixed.get(EARLY_WEIGHTS)
+    )
+    gains = _gains(knobs, size, gpu) & is_free
+    if whole:
+        gains = gains & (knobs.floats("block_m") % INSTRUCTION_ROWS == 0)
+    return with_trigger(knobs, gains)
+
+
+def with_trigger(knobs: Columns, at_exit: Array) -> Columns:
+    """Returns settings with the knob.
+
+    Args:
+        knobs: columns of the pipeline's knobs.
+        at_exit: which settings let the next launch begin when their blocks have exited; one value counts for all.
+    """
+    # Knobs that are given are one number for all settings.
+    trigger = np.broadcast_to(np.where(at_exit, EXIT, EARLY), (knobs.count,))
+    return Columns({**knobs.values, KNOB: trigger}, knobs.derived, knobs.count)
+
+
+def is_at_exit(knobs: Columns) -> Array:
+    """Returns which settings let the next launch begin when their blocks have exited.
+
+    Args:
+        knobs: columns of the pipeline's knobs.
+    """
+    return knobs.equals(KNOB, EXIT, EARLY) & np.asarray(knobs.column("dependent_launch", True), bool)
+
+
+def _gains(knobs: Columns, size: Size, gpu: Gpu) -> Array:
+    """Returns which settings have one wave of so many blocks, each alone on its multiprocessor and with a tile.
+
+    Args:
+        knobs, size, gpu: as for `choose`.
+    """
+    blocks = cut(size, knobs).count
+    persistent = knobs.floats("persistent_blocks", 0)
+    one_each = (knobs.floats("cluster_m", 1) * knobs.floats("cluster_n", 1) * knobs.floats("split_k", 1)) == 1
+    one_each = one_each & (knobs.floats("min_blocks_per_sm", 1) == 1) & ((persistent == 0) | (persistent >= blocks))
+    of_all = blocks / gpu.multiprocessors
+    one_each = one_each & (np.minimum(size.m, size.n) <= _MOST_ROWS)
+    return one_each & (of_all > _LEAST_BLOCKS) & (of_all <= _MOST_BLOCKS)
