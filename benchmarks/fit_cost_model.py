@@ -2,16 +2,17 @@
 
     python benchmarks/fit_cost_model.py                         from docs/results, into the GPU's file
     python benchmarks/fit_cost_model.py --data FILE ... --gpu h200 --dry-run
-    python benchmarks/fit_cost_model.py --family warpgroup --seed 12       goes on from the constants in the file
-    python benchmarks/fit_cost_model.py --family warpgroup --keep          judges them, and keeps them
+    python benchmarks/fit_cost_model.py --family warpgroup --keep          judges the constants, and keeps them
+    python benchmarks/fit_cost_model.py --family warpgroup --keep --judged RESULT.json      says it of every result
     python benchmarks/fit_cost_model.py --family warpgroup --only split_loads cluster      fits these, and no others
     python benchmarks/fit_cost_model.py --family warpgroup --refine        searches near the constants in the file only
     python benchmarks/fit_cost_model.py --family warpgroup --only empty --no-folds         without cross-validation
 
 The fit is cross-validated: problems are divided into quarters at random, with a fixed seed, and constants fitted to
-three quarters choose for the fourth. The constants that are written are fitted to all problems. The objective is the
-time that the first choice loses to the best measured setting of a problem, the mean of it and, so that few problems
-lose much, of its square, plus a third of the mean error of the logarithm of times.
+three quarters choose for the fourth; their search begins in the middle of the constants' ranges. The constants that are
+written are fitted to all problems. The objective is the time that the first choice loses to the best measured setting
+of a problem, the mean of it and, so that few problems lose much, of its square, plus a third of the mean error of the
+logarithm of times. Choices are made as the model makes them, by times with its cautions.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 from common import new_parser, run
+from descent import descend
 from draw import draw
-from evolution import evolve
 from fit_data import Data
 from measured_kernels import RESULTS, Kernel, kernels_of, steadied
 from stepladder.pipeline.cost_model import gpu as gpus
@@ -44,10 +45,12 @@ PATTERNS = (
     "mma_sync_sizes*.json",
     "wmma_sizes*.json",
     "model_*.json",
+    "default_*.json",
 )
 SEED = 20261121
-# Of the first generation of two searches, as parts of the range of a constant: the second refines the first.
-WIDTHS = (0.25, 0.05)
+# Of a search near the constants in the file: how far a constant moves in the first round, as a part of its range, and
+# what it costs to move through all of it.
+NEAR, PULL = 0.08, 0.03
 FOLDS = 4
 
 
@@ -62,18 +65,18 @@ def with_constants(gpu: gpus.Gpu, family: str, values: Array) -> gpus.Gpu:
     return replace(gpu, constants={**gpu.constants, family: dict(zip(CONSTANTS[family], map(float, values)))})
 
 
-def fit(data: Data, gpu: gpus.Gpu, family: str, generations: int, seed: int, only: Sequence[str] = ()) -> gpus.Gpu:
+def fit(data: Data, gpu: gpus.Gpu, family: str, rounds: int, only: Sequence[str] = (), pull: float = PULL) -> gpus.Gpu:
     """Returns a GPU whose constants of a family are fitted to measured kernels.
 
     Args:
         data: the kernels.
-        gpu: whose constants the search begins with.
+        gpu: whose constants the search begins with, and stays near, where `only` names some.
         family: of pipelines.
-        generations: of the evolution, for each width.
-        seed: of the random numbers.
-        only: names of the constants that are fitted, the others being those of `gpu`; none for all.
+        rounds: of the search.
+        only: names of the constants that are fitted; none for all, whose search begins in the middle of their ranges.
+        pull: what it costs to move one of these through its range.
     """
-    bounds, known = CONSTANTS[family], gpu.constants.get(family, {})
+    bounds, known = CONSTANTS[family], gpu.constants.get(family, {}) if only else {}
     least = np.array([constant.least for constant in bounds.values()])
     most = np.array([constant.most for constant in bounds.values()])
     values = np.array([known.get(name, (constant.least + constant.most) / 2) for name, constant in bounds.items()])
@@ -84,18 +87,16 @@ def fit(data: Data, gpu: gpus.Gpu, family: str, generations: int, seed: int, onl
         every[fitted] = some
         return every
 
-    for width in WIDTHS[-1:] if only else WIDTHS:
-        some = evolve(
-            lambda some: data.objective(with_constants(gpu, family, filled(some))),
-            least[fitted],
-            most[fitted],
-            values[fitted],
-            seed,
-            generations,
-            width=width,
-        )
-        values = filled(some)
-    return with_constants(gpu, family, values)
+    some = descend(
+        lambda some: np.log(data.predict(with_constants(gpu, family, filled(some)))),
+        data.objective,
+        least[fitted],
+        most[fitted],
+        values[fitted],
+        rounds,
+        **({"trust": NEAR, "pull": pull} if only else {}),
+    )
+    return with_constants(gpu, family, filled(some))
 
 
 def fold_of(kernels: Sequence[Kernel]) -> Array:
@@ -113,42 +114,44 @@ def fit_family(
     kernels: list[Kernel],
     gpu: gpus.Gpu,
     family: str,
-    generations: int,
-    seed: int = SEED,
+    rounds: int,
     keep: bool = False,
     only: Sequence[str] = (),
     known: dict | None = None,
-) -> tuple[gpus.Gpu, dict]:
+) -> tuple[gpus.Gpu, dict, dict]:
     """Fits the constants of a family and judges them by cross-validation.
 
     Args:
         kernels: of the family.
-        gpu: whose constants the search begins with.
+        gpu: that the kernels are for, with the constants in its file.
         family: of pipelines.
-        generations: of the evolution, for each width.
-        seed: of the random numbers.
+        rounds: of the search.
         keep: judge the constants of `gpu` and do not replace them.
         only: names of the constants that are replaced; none for all.
         known: what an earlier fit said of held-out problems, in place of cross-validation; None to cross-validate.
 
     Returns:
-        The GPU with the constants, and the description of the fit.
+        The GPU with the constants, the description of the fit, and what it says of each result: `all`, and `held_out`
+        where the fit is cross-validated.
     """
-    data = Data(kernels)
-    judged = {"held_out": data.judge(_held_out(data, gpu, family, generations)) if known is None else known}
-    fitted = gpu if keep else fit(data, gpu, family, generations, seed, only)
-    judged["all"] = data.judge(data.predict(fitted))
+    data = Data(kernels, gpu)
+    judged, sources = {"held_out": known}, {}
+    if known is None:
+        held_out = _held_out(data, gpu, family, rounds)
+        judged, sources = {"held_out": data.judge(held_out)}, {"held_out": data.judge_sources(held_out)}
+    fitted = gpu if keep else fit(data, gpu, family, rounds, only)
+    predicted = data.predict(fitted)
+    judged["all"], sources["all"] = data.judge(predicted), data.judge_sources(predicted)
     print(f"{family}: {json.dumps(judged, indent=1)}", flush=True)
-    return fitted, {"kernels": len(kernels), "problems": data.problems, **judged}
+    return fitted, {"kernels": len(kernels), "problems": data.problems, **judged}, sources
 
 
-def _held_out(data: Data, gpu: gpus.Gpu, family: str, generations: int) -> Array:
+def _held_out(data: Data, gpu: gpus.Gpu, family: str, rounds: int) -> Array:
     """Returns the times that constants predict for the fold that they are not fitted to."""
-    fresh = replace(gpu, constants={})  # what is held out had no part in where a search begins
     fold, held_out = fold_of(data.kernels), np.zeros(len(data.kernels))
     for number in range(FOLDS):
-        others = Data([kernel for kernel, own in zip(data.kernels, fold) if own != number])
-        predicted = data.predict(fit(others, fresh, family, generations, SEED))
+        others = Data([kernel for kernel, own in zip(data.kernels, fold) if own != number], gpu)
+        predicted = data.predict(fit(others, gpu, family, rounds))
         held_out[fold == number] = predicted[fold == number]
     return held_out
 
@@ -158,7 +161,7 @@ def usable(kernels: Sequence[Kernel]) -> list[Kernel]:
 
     They are of whole pipelines that the model knows, and of problems that are not held out. Kernels that load weights
     before they wait have a model of their own (`cost_model.early_weights`), and of those that keep weights in the cache
-    there is none.
+    there is none. Choices before and after a change, which were measured in turn, are of one result.
 
     Args:
         kernels: measured ones.
@@ -166,7 +169,11 @@ def usable(kernels: Sequence[Kernel]) -> list[Kernel]:
     held_out = {problem.size for problem in draw() if problem.held_out}
     return steadied(
         [
-            kernel
+            replace(
+                kernel,
+                source=kernel.source.replace("_before", ""),
+                knobs={name: value for name, value in kernel.knobs.items() if name != "kept_weights"},
+            )
             for kernel in kernels
             if kernel.pipeline in FAMILIES
             and not kernel.without
@@ -182,8 +189,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = new_parser(__doc__)
     parser.add_argument("--data", nargs="+", type=Path, metavar="FILE", help="results (default: those in docs/results)")
     parser.add_argument("--gpu", default="h200", help="the GPU that they were measured on (default: h200)")
-    parser.add_argument("--generations", type=int, default=400, metavar="N", help="of the search (default: 400)")
-    parser.add_argument("--seed", type=int, default=SEED, metavar="N", help=f"of the search (default: {SEED})")
+    parser.add_argument("--rounds", type=int, default=12, metavar="N", help="of the search (default: 12)")
     parser.add_argument("--keep", action="store_true", help="keep the constants, and cross-validate")
     parser.add_argument("--family", choices=CONSTANTS, help="of kernels, whose constants are fitted (default: all)")
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="constants of --family that are fitted")
@@ -191,6 +197,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--no-folds", action="store_true", help="keep what the file says of held-out problems: no cross-validation"
     )
+    parser.add_argument("--judged", type=Path, metavar="RESULT.json", help="file for the choices of every result")
     parser.add_argument("--dry-run", action="store_true", help="write nothing")
     return parser
 
@@ -219,12 +226,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     heads = [json.loads(path.read_text()) for path in paths]
     dates = sorted(date for head in heads for date in _values(head, "date"))
     drivers = sorted({driver for head in heads for driver in _values(head, "driver_version")})
+    judged: dict[str, dict] = {}
     fits = {family: written["fitted"][family] for family in CONSTANTS if args.family not in (None, family)}
     for family in CONSTANTS:
         own = [kernel for kernel in kernels if FAMILIES[kernel.pipeline] == family]
         if own and family not in fits:
             known = written["fitted"][family]["held_out"] if args.no_folds else None
-            gpu, fits[family] = fit_family(own, gpu, family, args.generations, args.seed, args.keep, only, known)
+            gpu, fits[family], judged[family] = fit_family(own, gpu, family, args.rounds, args.keep, only, known)
+    if args.judged:
+        args.judged.write_text(json.dumps(_result(argv, heads, judged), indent=1) + "\n")
     for family, values in gpu.constants.items():
         print(family, {name: round(value, 4) for name, value in values.items()})
     if args.dry_run:
@@ -247,6 +257,19 @@ def main(argv: Sequence[str] | None = None) -> None:
         family: {name: round(value, 4) for name, value in values.items()} for family, values in gpu.constants.items()
     }
     path.write_text(json.dumps(written, indent=2) + "\n")
+
+
+def _result(argv: Sequence[str] | None, heads: Sequence[dict], judged: dict[str, dict]) -> dict[str, object]:
+    """Returns a result of the choices among the measured settings of other results, whose heads have card and dates."""
+    return {
+        "schema_version": 1,
+        "date": max(date for head in heads for date in _values(head, "date")),
+        "command": ["benchmarks/fit_cost_model.py", *(sys.argv[1:] if argv is None else argv)],
+        "card": next(head["card"] for head in heads if "driver_cuda_version" in head.get("card", {})),
+        "what": "first choices among the measured settings of a problem, by constants that are fitted to all problems, "
+        "and by constants that are fitted to those of three other quarters",
+        "families": judged,
+    }
 
 
 def _values(data: object, name: str) -> list[str]:

@@ -13,14 +13,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 from measured_kernels import Kernel
 from stepladder.pipeline.cost_model import gpu as gpus
-from stepladder.pipeline.cost_model import warp, warpgroup
+from stepladder.pipeline.cost_model import ranking, warp, warpgroup
 from stepladder.pipeline.cost_model.columns import Array, Columns
+from stepladder.pipeline.cost_model.constants import WARP, WARPGROUP
 from stepladder.pipeline.cost_model.terms import Size
 from stepladder.runtime.errors import StepladderError
 
 BYTES = {"f16": 2.0, "bf16": 2.0, "f32": 4.0, "i8": 1.0, "i32": 4.0, "f8E4M3FN": 1.0, "f8E5M2": 1.0}
 # How sharply a fit tells settings apart: predicted times that differ by this part count as almost the same choice.
 SHARPNESS = 0.03
+# Errors of logarithms below this count by their square.
+SMOOTHNESS = 0.01
 TIME_WEIGHT, SQUARE_WEIGHT = 1 / 3, 4.0
 FIRST = 4
 
@@ -94,9 +97,24 @@ class Group:
         Args:
             gpu: with the constants of the model.
         """
+        return self._times(gpu)["total"]
+
+    def cautions(self, gpu: gpus.Gpu) -> Array:
+        """Returns what the model multiplies predicted times by before it takes the shortest; it does not depend on
+        fitted constants.
+
+        Args:
+            gpu: that the kernels are for.
+        """
+        family = WARPGROUP if self.pipeline == "wgmma" else WARP
+        factors = ranking.caution(family, self.knobs, self._times(gpu)["waves"], self.size, gpu)
+        dependent = np.asarray(self.knobs.column("dependent_launch", True), bool)
+        return np.broadcast_to(factors / np.where(dependent, 1.0, 1 - ranking.LAUNCH_CAUTION), len(self.kernels))
+
+    def _times(self, gpu: gpus.Gpu) -> dict[str, Array]:
         if self.pipeline == "wgmma":
-            return warpgroup.predict(self.knobs, self.size, gpu)["total"]
-        return warp.predict(self.knobs, self.size, gpu, self.pipeline)["total"]
+            return warpgroup.predict(self.knobs, self.size, gpu)
+        return warp.predict(self.knobs, self.size, gpu, self.pipeline)
 
 
 def exchanged(size: Size) -> Size:
@@ -112,9 +130,14 @@ def exchanged(size: Size) -> Size:
 
 
 class Data:
-    """Measured kernels, grouped for prediction, and by problem for judgement."""
+    """Measured kernels, grouped for prediction, and by problem for judgement.
 
-    def __init__(self, kernels: Sequence[Kernel]) -> None:
+    Args:
+        kernels: measured ones.
+        gpu: that they were measured on; of its constants, only those that are not fitted matter.
+    """
+
+    def __init__(self, kernels: Sequence[Kernel], gpu: gpus.Gpu) -> None:
         grouped: dict[tuple[str, ...], list[Kernel]] = {}
         for kernel in kernels:
             problem = kernel.problem
@@ -132,12 +155,12 @@ class Data:
         self.groups = [Group.of(members) for members in grouped.values()]
         self.kernels = [kernel for group in self.groups for kernel in group.kernels]
         self.measured = np.array([kernel.microseconds for kernel in self.kernels])
+        self.caution = np.log(np.concatenate([group.cautions(gpu) for group in self.groups]))
         numbers: dict[tuple[str, ...], int] = {}
         self.problem = np.array([numbers.setdefault(kernel.key, len(numbers)) for kernel in self.kernels], int)
         self.problems = len(numbers)
-        best = np.full(self.problems, np.inf)
-        np.minimum.at(best, self.problem, self.measured)
-        self.loss = np.log(self.measured / best[self.problem])
+        self.sources = [key[0] for key in numbers]
+        self.loss = np.log(self.measured) - self._least(np.log(self.measured))[self.problem]
         self.count = np.bincount(self.problem, minlength=self.problems)
 
     def predict(self, gpu: gpus.Gpu) -> Array:
@@ -148,22 +171,26 @@ class Data:
         """
         return np.concatenate([group.predict(gpu) for group in self.groups])
 
-    def objective(self, gpu: gpus.Gpu) -> float:
-        """Returns the value that a fit minimizes; problems with one kernel count for their time only.
+    def objective(self, logarithms: Array) -> tuple[float, Array]:
+        """Returns the value that a fit minimizes, and its derivatives; problems with one kernel count for their time
+        only.
 
         Args:
-            gpu: with the constants of the model.
+            logarithms: of the predicted times of all kernels.
         """
-        predicted = np.log(self.predict(gpu))
-        errors = np.abs(predicted - np.log(self.measured))
-        least = np.full(self.problems, np.inf)
-        np.minimum.at(least, self.problem, predicted)
-        weight = np.exp(-(predicted - least[self.problem]) / SHARPNESS)
+        errors = logarithms - np.log(self.measured)
+        sizes = np.hypot(errors, SMOOTHNESS)
+        cautious = logarithms + self.caution
+        weight = np.exp(-(cautious - self._least(cautious)[self.problem]) / SHARPNESS)
+        weight /= np.bincount(self.problem, weight)[self.problem]
         loss = self.loss + SQUARE_WEIGHT * self.loss**2
-        lost = np.bincount(self.problem, weight * loss) / np.bincount(self.problem, weight)
+        lost = np.bincount(self.problem, weight * loss)
         chosen = self.count > 1
-        times = np.bincount(self.problem, errors) / self.count
-        return float(lost[chosen].mean() + TIME_WEIGHT * times.mean())
+        times = np.bincount(self.problem, sizes) / self.count
+        value = lost[chosen].mean() + TIME_WEIGHT * times.mean()
+        of_choice = weight * (lost[self.problem] - loss) / SHARPNESS / chosen.sum()
+        of_time = TIME_WEIGHT * errors / sizes / self.count[self.problem] / self.problems
+        return float(value), of_choice + of_time
 
     def judge(self, predicted: Array) -> dict[str, float]:
         """Returns the quality of the choices by predicted times, over the problems with more settings than FIRST.
@@ -175,9 +202,8 @@ class Data:
             predicted: times of all kernels, in us.
         """
         rows = []
-        for number in np.flatnonzero(self.count > FIRST):
-            members = np.flatnonzero(self.problem == number)
-            members = members[np.argsort(predicted[members], kind="stable")]
+        for number in np.flatnonzero(self.count > FIRST).tolist():
+            members = self._in_order(number, predicted)
             losses = np.exp(-self.loss[members])
             ratios = np.array([self.kernels[i].cublas_microseconds / self.kernels[i].microseconds for i in members])
             rows.append((losses[0], losses[:FIRST].max(), ratios[0], ratios[:FIRST].max()))
@@ -189,3 +215,39 @@ class Data:
             found |= {name: round(mean, 3), f"{name}_least": round(least, 3)}
         error = np.exp(np.abs(np.log(predicted / self.measured)).mean()) - 1
         return found | {"mean_error_of_a_time": round(float(error), 3)}
+
+    def judge_sources(self, predicted: Array) -> dict[str, dict[str, float]]:
+        """Returns the quality of the first choices by predicted times, by result, over the problems of which it has
+        more than one setting: as `judge` gives it, with the ratio to cuBLAS that nine in ten problems reach.
+
+        Args:
+            predicted: times of all kernels, in us.
+        """
+        rows: dict[str, list[tuple[float, float]]] = {}
+        for number in np.flatnonzero(self.count > 1).tolist():
+            first = self._in_order(number, predicted)[0]
+            ratio = self.kernels[first].cublas_microseconds / self.kernels[first].microseconds
+            rows.setdefault(self.sources[number], []).append((float(np.exp(-self.loss[first])), ratio))
+        found = {}
+        for source, of_source in sorted(rows.items()):
+            best, cublas = np.array(of_source).T
+            values = {
+                "first_of_best": np.exp(np.log(best).mean()),
+                "first_of_best_least": best.min(),
+                "first_of_cublas": np.exp(np.log(cublas).mean()),
+                "first_of_cublas_nine_in_ten": np.sort(cublas)[len(cublas) // 10],
+                "first_of_cublas_least": cublas.min(),
+            }
+            found[source] = {"problems": len(best), **{name: round(float(one), 3) for name, one in values.items()}}
+        return found
+
+    def _least(self, values: Array) -> Array:
+        """Returns the least of the values of the kernels of each problem."""
+        least = np.full(self.problems, np.inf)
+        np.minimum.at(least, self.problem, values)
+        return least
+
+    def _in_order(self, number: int, predicted: Array) -> Array:
+        """Returns the kernels of a problem in the order in which the model takes them."""
+        members = np.flatnonzero(self.problem == number)
+        return members[np.argsort(np.log(predicted[members]) + self.caution[members], kind="stable")]

@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 from common import new_parser, run
 from evolution import evolve
-from fit_cost_model import FOLDS, SEED, WIDTHS, fold_of
+from fit_cost_model import FOLDS, SEED, fold_of
 from fit_data import exchanged
 from measured_kernels import RESULTS, Kernel, kernels_of
 from stepladder.pipeline.cost_model import gpu as gpus
@@ -38,6 +38,8 @@ PATTERNS, CARD = ("early_weights*.json", "decode_row*.json", "decode_column*.jso
 Sets = Mapping[str, Mapping[str, float]]
 # Constants that are fitted: all but that of pairs.
 FITTED = {name: constant for name, constant in EARLY.items() if name != "narrow"}
+# Of the first generation of two searches, as parts of the range of a constant: the second refines the first.
+WIDTHS = (0.25, 0.05)
 # Predictions within such a part of each other share a choice; what the time that choices lose weighs. In the error,
 # settings within such factors of the best have such weights, and the others the last; larger errors count as the last.
 _SOFT, _LOST = 0.015, 8.0

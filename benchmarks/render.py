@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 import render_choice
 import render_elected
 import render_emulator
+import render_fit
 import render_fusion
 import render_hopper
 import render_hopper_checks
@@ -77,6 +78,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     **render_warp.REGIONS,
     **render_choice.REGIONS,
     **render_elected.REGIONS,
+    **render_fit.REGIONS,
     **render_kept_weights.REGIONS,
     **render_triggers.REGIONS,
     **render_orders.REGIONS,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -327,27 +326,6 @@ def prefetches_table() -> str:
     return table(rows) + f"\nbf16 -> bf16, operands exchanged, tiles of 64 rows, steps of 128. {where(data)}.\n"
 
 
-def fit_table() -> str:
-    """Returns how well fitted constants choose among measured settings."""
-    fitted = json.loads(gpu.path_of("h200").read_text())["fitted"]
-    rows = []
-    for family, name in (("warpgroup", "`wgmma`"), ("warp", "`mma_sync` and `wmma`")):
-        for part, title in (("held_out", "held out"), ("all", "fitted to all")):
-            judged = fitted[family][part]
-            rows.append(
-                {
-                    "family": f"{name}, {title}",
-                    "problems": str(judged["problems"]),
-                    "first / fastest": f"{judged['first_of_best']:.3f}",
-                    "best of four / fastest": f"{judged['best_of_four_of_best']:.3f}",
-                    "first / cuBLAS": f"{judged['first_of_cublas']:.3f}",
-                    "best of four / cuBLAS": f"{judged['best_of_four_of_cublas']:.3f}",
-                    "mean error of a time": f"{judged['mean_error_of_a_time']:.0%}",
-                }
-            )
-    return table(rows)
-
-
 def orientations_table() -> str:
     """Returns the fastest of the first settings of either orientation, for problems with a short side."""
     ratios: dict[tuple[int, int, int], dict[bool, list[float]]] = {}
@@ -390,5 +368,4 @@ REGIONS: dict[str, Callable[[], str]] = {
     "decode prefetches": prefetches_table,
     "odd pitches": odd_pitches_table,
     "odd epilogues": odd_epilogues_table,
-    "fit": fit_table,
 }

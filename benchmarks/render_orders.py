@@ -90,7 +90,8 @@ def neighbours_table() -> str:
     """Returns how much longer than predicted measured kernels took, in comparison with others of their problem, by how
     many different tiles their neighbours load."""
     paths = sorted(RESULTS.glob("model_*_bf16-bf16.json"))
-    data = Data([kernel for path in paths for kernel in usable(kernels_of(path)) if kernel.pipeline == "wgmma"])
+    kernels = [kernel for path in paths for kernel in usable(kernels_of(path)) if kernel.pipeline == "wgmma"]
+    data = Data(kernels, gpus.load("h200"))
     predicted = data.predict(gpus.load("h200"))
     parts = [_different_loads(group) for group in data.groups]
     loads, counts = (np.concatenate([part[place] for part in parts]) for place in (0, 1))

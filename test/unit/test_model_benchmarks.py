@@ -111,8 +111,9 @@ def test_the_constants_in_the_package_choose_as_well_as_they_say() -> None:
     from fit_data import Data
     from stepladder.pipeline.cost_model import gpu
 
-    data = Data(usable(measured("wgmma_sweep_bf16-bf16")))
-    judged = data.judge(data.predict(gpu.load("h200")))
+    card = gpu.load("h200")
+    data = Data(usable(measured("wgmma_sweep_bf16-bf16")), card)
+    judged = data.judge(data.predict(card))
     assert judged["problems"] == 52 and judged["first_of_best"] >= 0.95 and judged["best_of_four_of_best"] >= 0.98
     assert judged["first_of_cublas"] >= 1.0
 
@@ -175,24 +176,54 @@ def test_a_search_near_the_constants_needs_a_family(capsys: pytest.CaptureFixtur
 
 
 def test_a_fit_finds_the_constants_that_times_were_made_with() -> None:
-    from evolution import evolve
-    from fit_cost_model import with_constants
+    from fit_cost_model import fit, with_constants
     from fit_data import Data
     from stepladder.pipeline.cost_model import gpu
     from stepladder.pipeline.cost_model.constants import CONSTANTS, WARPGROUP
 
     card = gpu.load("h200")
-    true = np.array(list(card.constants[WARPGROUP].values()))
+    true = card.constants[WARPGROUP]
     kernels = measured("wgmma_sweep_bf16-bf16")[:300]
-    times = Data(kernels).predict(card)
-    data = Data([replace(kernel, microseconds=float(time)) for kernel, time in zip(Data(kernels).kernels, times)])
-    matrix = list(CONSTANTS[WARPGROUP]).index("matrix")
+    unlike = Data(kernels, card)
+    times = unlike.predict(card)
+    data = Data([replace(kernel, microseconds=float(time)) for kernel, time in zip(unlike.kernels, times)], card)
+    names = ("matrix", "fill", "tile")
+    moved = {**true, "matrix": true["matrix"] + 0.1, "fill": true["fill"] - 0.3, "tile": true["tile"] - 0.2}
+    start = with_constants(card, WARPGROUP, np.array([moved[name] for name in CONSTANTS[WARPGROUP]]))
+    found = fit(data, start, WARPGROUP, 8, names, pull=0.0).constants[WARPGROUP]
+    assert {name: found[name] for name in names} == pytest.approx({name: true[name] for name in names}, abs=0.02)
+    assert all(found[name] == moved[name] for name in moved if name not in names)
+    # What it costs to move keeps them.
+    held = fit(data, start, WARPGROUP, 8, names, pull=100.0).constants[WARPGROUP]
+    assert held == pytest.approx(moved, abs=0.01)
 
-    def objective(values: np.ndarray) -> float:
-        return data.objective(with_constants(card, WARPGROUP, np.where(np.arange(len(true)) == matrix, values, true)))
 
-    found = evolve(objective, np.array([1.0]), np.array([1.4]), np.array([1.3]), 0, 20, 8)
-    assert found[0] == pytest.approx(true[matrix], abs=0.01)
+def test_the_derivatives_of_an_objective_are_those_of_its_value() -> None:
+    from fit_cost_model import usable
+    from fit_data import Data
+    from stepladder.pipeline.cost_model import gpu
+
+    card = gpu.load("h200")
+    data = Data(usable(measured("wgmma_sweep_bf16-bf16"))[::5], card)
+    logarithms = np.log(data.predict(card))
+    direction = np.random.default_rng(1).standard_normal(len(logarithms))
+    _, derivatives = data.objective(logarithms)
+    values = [data.objective(logarithms + step * direction)[0] for step in (-1e-5, 1e-5)]
+    assert (values[1] - values[0]) / 2e-5 == pytest.approx(float(derivatives @ direction), rel=1e-3)
+
+
+def test_choices_are_judged_with_the_cautions_of_the_model() -> None:
+    """A launch by itself is chosen if it is predicted to be faster by 3%, and its time counts if it is chosen."""
+    from fit_data import Data
+    from stepladder.pipeline.cost_model import gpu
+
+    card = gpu.load("h200")
+    kernel = measured("wgmma_sweep_bf16-bf16")[0]
+    other = replace(kernel, knobs=kernel.knobs | {"dependent_launch": False}, microseconds=kernel.microseconds * 2)
+    data = Data([kernel, other], card)
+    assert data.caution == pytest.approx([0.0, -np.log(0.97)])
+    judged = [data.judge_sources(np.array([1.0, time]))[kernel.source]["first_of_best"] for time in (0.98, 0.96)]
+    assert judged == [1.0, 0.5]
 
 
 def test_a_choice_is_planned_built_and_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

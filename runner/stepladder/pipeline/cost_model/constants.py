@@ -29,7 +29,6 @@ CONSTANTS: dict[str, dict[str, Constant]] = {
         "throttle": Constant(0.0, 1.0, "part by which a kernel takes longer that keeps all matrix units busy: power"),
         "throttle_from": Constant(0.3, 0.95, "part of the matrix units' time from which on the clock falls"),
         "shared": Constant(0.6, 2.0, "rate at which wgmma reads shared memory, as a fraction of its peak"),
-        "shared_columns": Constant(0.9, 1.6, "time of shared memory where A is column-major, as a multiple"),
         "fill": Constant(0.6, 2.0, "rate at which TMA fills shared memory, as a fraction of the L2 peak"),
         "fill_shared": Constant(
             0.0, 1.0, "part of that time which blocks of a cluster share, of tiles that they share"
@@ -95,7 +94,6 @@ CONSTANTS: dict[str, dict[str, Constant]] = {
         "store_tall": Constant(0.7, 2.5, "time of an epilogue of more than 192 rows, as a multiple"),
         "shared_line": Constant(0.0, 20.0, "ns of a line of C whose parts blocks of two clusters write"),
         "write": Constant(1.5, 8.0, "bytes a us that the L2 cache takes from all blocks, in millions"),
-        "straddle": Constant(1.0, 2.0, "the same time where rows of C begin within lines of the cache, as a multiple"),
         "column_store": Constant(
             0.05, 1.0, "rate at which a warpgroup stores elements of a transposed C, as a fraction"
         ),

@@ -26,7 +26,7 @@ from stepladder.pipeline.expressions import Value
 
 # The knob of whether blocks start before the kernel in front has ended; what it has to be predicted to gain to be off,
 # since kernels that other work separates gain nothing.
-_LAUNCH, _LAUNCH_CAUTION = "dependent_launch", 0.03
+_LAUNCH, LAUNCH_CAUTION = "dependent_launch", 0.03
 # The knob of where elementwise ops that make A are computed, and its value for registers.
 PRODUCERS, IN_REGISTERS = "producers", "registers"
 # Knobs that are chosen after the others.
@@ -104,7 +104,7 @@ class Ranking:
         columns: the settings.
         times: predicted times by name, a column each.
         order: numbers of the settings, in the order of `cautious`.
-        cautious: predicted times, multiplied by `_caution`.
+        cautious: predicted times, multiplied by `caution`.
     """
 
     family: str
@@ -254,7 +254,7 @@ def _launched(columns: Columns, size: Size, gpu: Gpu) -> tuple[Columns, dict[str
     and only the order of the settings, which was measured, is that of the faster launch."""
     both = Columns({**columns.values, _LAUNCH: np.array([[True], [False]])}, columns.derived, columns.count)
     times = warpgroup.predict(both, size, gpu)  # a row for each launch: what does not depend on it is predicted once
-    faster = times["total"][1] < times["total"][0] * (1 - _LAUNCH_CAUTION)
+    faster = times["total"][1] < times["total"][0] * (1 - LAUNCH_CAUTION)
     dependent = ~(faster & warpgroup.is_kept_in_place(size, gpu))
     chosen = Columns({**columns.values, _LAUNCH: dependent}, columns.derived, columns.count)
     if launch_triggers.KNOB in columns.values:
@@ -263,11 +263,19 @@ def _launched(columns: Columns, size: Size, gpu: Gpu) -> tuple[Columns, dict[str
     return chosen, {name: np.where(faster, by_itself, by_launch) for name, (by_launch, by_itself) in times.items()}
 
 
-def _caution(family: str, columns: Columns, waves: Array, size: Size, gpu: Gpu) -> Array:
+def caution(family: str, columns: Columns, waves: Array, size: Size, gpu: Gpu) -> Array:
     """Returns what predicted times are multiplied by for their order: more for tile widths that were not measured, for
     kernels of warps whose tiles do not divide the problem, for some splits of few rows, for splits in global memory of
     more than one wave, in clusters of more than few rows and of kernels that load weights early, for two blocks on a
-    multiprocessor, and for wide tiles with few k steps."""
+    multiprocessor, and for wide tiles with few k steps.
+
+    Args:
+        family: WARP or WARPGROUP.
+        columns: the settings, a row each.
+        waves: of their blocks.
+        size: of the problem.
+        gpu: whose tile widths were measured.
+    """
     known = gpu.measured_widths.get(family, ())
     widths = _CAUTION * ~np.isin(columns.floats("block_n"), known) if known else np.zeros(columns.count)
     # HBM bounds these, whatever the width.
@@ -333,7 +341,7 @@ def rank(
         at_exit = launch_triggers.is_at_exit(columns)
         columns = kept_weights.choose(columns, size, gpu, is_early & ~early_weights.streams(columns) & ~at_exit)
     # Of settings that take equally long, the first in the order of the knobs' options.
-    cautious = times["total"] * _caution(family, columns, times["waves"], size, gpu)
+    cautious = times["total"] * caution(family, columns, times["waves"], size, gpu)
     order = np.argsort(cautious, kind="stable")
     searched = tuple(
         name

@@ -20,7 +20,6 @@ from stepladder.pipeline.cost_model.preparation import preparing_time, register_
 from stepladder.pipeline.cost_model.terms import (
     BOX_BYTES,
     INSTRUCTION_ROWS,
-    LINE_BYTES,
     Number,
     Size,
     Tiles,
@@ -224,7 +223,6 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     sharing = np.maximum(1.0, at_once / gpu.multiprocessors)
     matrix = matrix_step(block_m, columns, block_k, size, gpu, constants["matrix"]) * odd * products_of(split) * sharing
     shared = shared_step(block_m, columns, block_k, size, gpu, constants["shared"], split) * odd * sharing
-    shared = shared * (constants["shared_columns"] if size.a_layout == "column" else 1.0)
     # The multiprocessors share the memory system that TMA loads from: loads are faster where some of them are idle.
     idle = np.maximum(0.0, 1 - at_once / gpu.multiprocessors)
     fill = fill_step(parts, [cluster_n, cluster_m], gpu, constants) * (1 - constants["fill_idle"] * idle) * sharing
@@ -317,11 +315,8 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     kernel = main_loop + epilogues + prologue + reduction
     busy = rounds * steps * matrix / kernel * (at_once / gpu.multiprocessors)
     kernel = kernel * (1 + constants["throttle"] * np.maximum(0.0, busy - constants["throttle_from"]))
-    # Rows of C: of a column-major one, an element in memory after the other.
-    row = size.m if size.c_layout == "column" else size.n
-    straddles = np.where(np.asarray(row * size.out_bytes % LINE_BYTES) > 0, constants["straddle"], 1.0)
-    straddles = straddles * np.where(writes_elements(knobs, size), constants["column_write"], 1.0)
-    written = size.result_bytes / (constants["write"] * 1e6) * straddles
+    by_elements = np.where(writes_elements(knobs, size), constants["column_write"], 1.0)
+    written = size.result_bytes / (constants["write"] * 1e6) * by_elements
     total = join(kernel, from_memory, written + constants["prologue"]) + _HIDDEN_TRAFFIC * hbm + launch
     repacking = repacking_time(size, gpu, constants, split)
     preparing = preparing_time(size, gpu, constants)

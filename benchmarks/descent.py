@@ -1,0 +1,98 @@
+"""Minimizes a function of the logarithms of times that a model predicts, by descents on linearizations of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+Array = np.ndarray
+# Of the range of a constant: by how much it differs for a derivative.
+_DIFFERENCE = 0.01
+# Steps of a descent: their number, the first one as a part of how far a linearization is trusted, and how the means of
+# the gradient and of its square decay (Kingma and Ba, "Adam: A Method for Stochastic Optimization").
+_STEPS, _FIRST_STEP, _MEAN_DECAY, _SQUARE_DECAY = 150, 0.25, 0.9, 0.99
+# How trust grows after a round that gains, and falls after one that does not; below the least, the search ends.
+_GROWTH, _FALL, _LEAST_TRUST, _MOST_TRUST = 1.2, 0.4, 0.003, 0.3
+
+
+def descend(
+    logarithms: Callable[[Array], Array],
+    judge: Callable[[Array], tuple[float, Array]],
+    least: Array,
+    most: Array,
+    start: Array,
+    rounds: int,
+    trust: float = 0.2,
+    pull: float = 0.0,
+) -> Array:
+    """Returns the best constants that were tried.
+
+    Every round linearizes the logarithms about the best constants, descends from these to the least value near them,
+    and keeps what it finds if the model itself agrees.
+
+    Args:
+        logarithms: of predicted times, by constants.
+        judge: the value of logarithms, which is minimized, and its derivatives by them.
+        least, most: bounds of every constant.
+        start: where the search begins.
+        rounds: number of linearizations.
+        trust: how far a constant moves in the first round at most, as a part of its range.
+        pull: what it costs to move a constant from the start through its whole range; in parts of the range, squared.
+    """
+    extent = most - least
+    origin = (start - least) / extent
+    best, predicted = origin, logarithms(start)
+    lowest = judge(predicted)[0]
+    slopes: Array | None = None
+    for _ in range(rounds):
+        slopes = _slopes(logarithms, predicted, least, most, best) if slopes is None else slopes
+        found = _descent(judge, predicted, slopes, best, trust, origin, pull)
+        moved = logarithms(least + extent * found)
+        value = judge(moved)[0] + pull * float(((found - origin) ** 2).sum())
+        if value < lowest:
+            best, predicted, lowest, slopes = found, moved, value, None
+            trust = min(trust * _GROWTH, _MOST_TRUST)
+        else:
+            trust *= _FALL
+        if trust < _LEAST_TRUST:
+            break
+    return least + extent * best
+
+
+def _slopes(logarithms: Callable[[Array], Array], predicted: Array, least: Array, most: Array, point: Array) -> Array:
+    """Returns the derivatives of the logarithms by every constant, as a part of its range, a column each."""
+    found = np.empty((len(predicted), len(point)))
+    for number, part in enumerate(point):
+        other = point.copy()
+        other[number] += _DIFFERENCE if part + _DIFFERENCE <= 1 else -_DIFFERENCE
+        found[:, number] = (logarithms(least + (most - least) * other) - predicted) / (other[number] - part)
+    return found
+
+
+def _descent(
+    judge: Callable[[Array], tuple[float, Array]],
+    predicted: Array,
+    slopes: Array,
+    point: Array,
+    trust: float,
+    origin: Array,
+    pull: float,
+) -> Array:
+    """Returns the best point near another one where logarithms are linear."""
+    low, high = np.maximum(point - trust, 0.0), np.minimum(point + trust, 1.0)
+    here, best, lowest = point, point, np.inf
+    mean, square = np.zeros(len(point)), np.zeros(len(point))
+    for step in range(_STEPS):
+        value, derivatives = judge(predicted + slopes @ (here - point))
+        value += pull * float(((here - origin) ** 2).sum())
+        if value < lowest:
+            lowest, best = value, here
+        gradient = slopes.T @ derivatives + 2 * pull * (here - origin)
+        mean = _MEAN_DECAY * mean + (1 - _MEAN_DECAY) * gradient
+        square = _SQUARE_DECAY * square + (1 - _SQUARE_DECAY) * gradient**2
+        direction = (
+            mean / (1 - _MEAN_DECAY ** (step + 1)) / (np.sqrt(square / (1 - _SQUARE_DECAY ** (step + 1))) + 1e-12)
+        )
+        here = np.clip(here - trust * _FIRST_STEP * (1 - step / _STEPS) * direction, low, high)
+    return best

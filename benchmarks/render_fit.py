@@ -1,0 +1,53 @@
+"""The tables of how well fitted constants of the cost model choose among measured settings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from common import result, table, where
+from stepladder.pipeline.cost_model import gpu
+
+
+def fit_table() -> str:
+    """Returns how well fitted constants choose among measured settings."""
+    fitted = json.loads(gpu.path_of("h200").read_text())["fitted"]
+    rows = []
+    for family, name in (("warpgroup", "`wgmma`"), ("warp", "`mma_sync` and `wmma`")):
+        for part, title in (("held_out", "held out"), ("all", "fitted to all")):
+            judged = fitted[family][part]
+            rows.append(
+                {
+                    "family": f"{name}, {title}",
+                    "problems": str(judged["problems"]),
+                    "first / fastest": f"{judged['first_of_best']:.3f}",
+                    "best of four / fastest": f"{judged['best_of_four_of_best']:.3f}",
+                    "first / cuBLAS": f"{judged['first_of_cublas']:.3f}",
+                    "best of four / cuBLAS": f"{judged['best_of_four_of_cublas']:.3f}",
+                    "mean error of a time": f"{judged['mean_error_of_a_time']:.0%}",
+                }
+            )
+    return table(rows)
+
+
+def sources_table() -> str:
+    """Returns the same of first choices for each result with kernels on `wgmma`, by held-out problems."""
+    data = result("cost_model_fit")
+    fitted, rows = data["families"]["warpgroup"], []
+    for source, held_out in fitted["held_out"].items():
+        every = fitted["all"][source]
+        rows.append(
+            {
+                "result": f"`{source}`",
+                "problems": str(held_out["problems"]),
+                "first / fastest, held out": f"{held_out['first_of_best']:.3f}",
+                "constants in the file": f"{every['first_of_best']:.3f}",
+                "first / cuBLAS, held out": f"{held_out['first_of_cublas']:.3f}",
+                "nine in ten": f"{held_out['first_of_cublas_nine_in_ten']:.3f}",
+                "least": f"{held_out['first_of_cublas_least']:.3f}",
+            }
+        )
+    return table(rows) + f"\nGeometric means, and what nine in ten and all problems reach. {where(data)}.\n"
+
+
+REGIONS: dict[str, Callable[[], str]] = {"fit": fit_table, "fit of results": sources_table}
