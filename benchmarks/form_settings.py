@@ -70,8 +70,15 @@ _CYCLE = (
 # Of `suspects`: how many problems have which dimensions, and how many operations they take at least and at most.
 _SUSPECTS_SEED, _DRAWN = 20270811, 400
 _SUSPECTS = {
-    **{"bkm,bkn->bmn": 14, "kmp,kn->mpn": 10, "mpk,nk->nmp": 9, "mpk,kn->mpn": 9, "bmk,bkn->bmn": 9},
-    **{"bmk,bnk->bmn": 7, "km,kn->mn": 4, "km,nk->mn": 4, "mk,nk->mn": 4},
+    "bkm,bkn->bmn": 14,
+    "kmp,kn->mpn": 10,
+    "mpk,nk->nmp": 9,
+    "mpk,kn->mpn": 9,
+    "bmk,bkn->bmn": 9,
+    "bmk,bnk->bmn": 7,
+    "km,kn->mn": 4,
+    "km,nk->mn": 4,
+    "mk,nk->mn": 4,
 }
 _SUSPECT_OPERATIONS = (3e7, 1.2e11)
 # Settings of a problem, how many of them may have a form of kernel or a tile, and how much longer than the first they

@@ -13,7 +13,7 @@ from stepladder.pipeline.cost_model.constants import WARP, WARPGROUP
 from stepladder.pipeline.cost_model.gpu import Gpu
 from stepladder.pipeline.cost_model.searches import search_of
 from stepladder.pipeline.cost_model.space import Space, feasible
-from stepladder.pipeline.cost_model.terms import Size, ceil_divide, cut
+from stepladder.pipeline.cost_model.terms import Size, ceil_divide
 from stepladder.pipeline.expressions import Value
 
 # The knob of whether blocks start before the kernel in front has ended; what it has to be predicted to gain to be off,
@@ -51,10 +51,6 @@ _LATER_SPLITS = 0.3
 _EARLY_SPLITS = 0.02
 # As _CAUTION, for two blocks on a multiprocessor of a product that is no batch.
 _TWO_BLOCKS = 0.12
-# As _CAUTION, for kernels without clusters of few k steps where more blocks than these read one tile, all at the same
-# time: of drawn contractions and transposed products, first choices without clusters took 5% longer than those with
-# clusters, compared with the predictions (docs/results/forms_suspects.json).
-_READ_AT_ONCE, _READERS, _STEPS_OF_READERS = 0.05, 48, 4
 # As _CAUTION, for tiles of so many elements with two k steps at most, whose epilogue no other tile hides: in
 # docs/results/forms_seen.json, they took 1.23 times as long as predicted on the average, and up to 1.79 times.
 _WIDE, _WIDE_TILE, _FEW_STEPS = 0.1, 128 * 160, 2
@@ -258,7 +254,7 @@ def _caution(family: str, columns: Columns, waves: Array, size: Size, gpu: Gpu) 
     """Returns what predicted times are multiplied by for their order: more for tile widths that were not measured, for
     kernels of warps whose tiles do not divide the problem, for some splits of few rows, for splits in global memory of
     more than one wave, in clusters of more than few rows and of kernels that load weights early, for two blocks on a
-    multiprocessor, for wide tiles with few k steps, and for tiles that many blocks read at once."""
+    multiprocessor, and for wide tiles with few k steps."""
     known = gpu.measured_widths.get(family, ())
     widths = _CAUTION * ~np.isin(columns.floats("block_n"), known) if known else np.zeros(columns.count)
     # HBM bounds these, whatever the width.
@@ -273,16 +269,11 @@ def _caution(family: str, columns: Columns, waves: Array, size: Size, gpu: Gpu) 
     steps = ceil_divide(ceil_divide(size.k, columns.floats("block_k")), split)
     wide = (columns.floats("block_m") * columns.floats("block_n") >= _WIDE_TILE) & (steps <= _FEW_STEPS) & is_warpgroup
     wide = wide & ~columns.equals("schedule", "pingpong", "cooperative")
-    tiles = cut(size, columns)
-    is_alone = columns.floats("cluster_m", 1) * columns.floats("cluster_n", 1) == 1
-    crowded = (np.maximum(tiles.rows, tiles.columns) > _READERS) & (steps <= _STEPS_OF_READERS) & is_alone
-    crowded = crowded & is_warpgroup & ~is_early & (size.batch == 1)
     later = in_memory & (split > 1) & (waves > 1)
     in_cluster = (split > 1) & ~in_memory & (np.minimum(size.m, size.n) >= _SPLIT_SIDE) & is_warpgroup
     early_splits = np.maximum(0.0, split - 2) * is_early
     splits = _LATER_SPLITS * later + _CLUSTER_SPLITS * in_cluster + _EARLY_SPLITS * early_splits
-    shapes = _TWO_BLOCKS * twice + _WIDE * wide + _READ_AT_ONCE * crowded
-    return 1.0 + widths + edges + _UNEVEN * uneven + splits + shapes
+    return 1.0 + widths + edges + _UNEVEN * uneven + splits + _TWO_BLOCKS * twice + _WIDE * wide
 
 
 def rank(

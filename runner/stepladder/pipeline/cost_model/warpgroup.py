@@ -49,7 +49,8 @@ _ZEROS_OF_BATCH, _TWO_BLOCKS, _TWO_BLOCKS_LOOP = 0.3, 0.4, 0.15
 # Microseconds by which a dependent launch begins sooner where the one in front leaves as many multiprocessors idle as
 # it has blocks, of products with more rows and columns than these. Source: the same.
 _IDLE_START, _FEW_ROWS = 0.2, 64
-# Of batches whose matmuls have matrices of their own, with bytes of these parts of L2: what part of its main loop a
+# Of batches whose matmuls have matrices of their own, A and B of at least the first and with C of at most the second of
+# these parts of L2: what part of its main loop a
 # kernel by itself saves, alone, in clusters of two blocks, and in larger ones. Its blocks return to the
 # multiprocessors before the half of L2 that holds their matrices. Source: docs/results/forms_launches.json.
 _BATCH_IN_L2, _SAVED_IN_PLACE, _SAVED_BY_TWO, _SAVED_BY_MORE = (0.25, 0.8), 0.25, 0.2, 0.05
@@ -173,9 +174,8 @@ def launches_differ(size: Size, gpu: Gpu) -> bool:
 def _is_batch_in_l2(size: Size, gpu: Gpu) -> Array:
     """Tells whether a problem is a batch whose matmuls have matrices of their own, most of which L2 holds."""
     least, most = (part * gpu.l2_bytes for part in _BATCH_IN_L2)
-    bytes_ = np.asarray(size.operand_bytes + size.stored_bytes)
     of_each = (np.minimum(size.a_matrices, size.b_matrices) >= size.batch) & (np.asarray(size.batch) > 1)
-    return np.asarray(of_each & (bytes_ >= least) & (bytes_ <= most))
+    return np.asarray(of_each & (size.operand_bytes >= least) & (size.operand_bytes + size.stored_bytes <= most))
 
 
 def _saved_in_place(cluster: Array, splits: Array, size: Size, gpu: Gpu) -> Array:
