@@ -58,4 +58,26 @@ def tiles_table() -> str:
     return table(rows) + f"\nRatios stored / sent of times, in turn. {where(data)}.\n"
 
 
-REGIONS: dict[str, Callable[[], str]] = {"partial sums": sums_table, "partial sums of tiles": tiles_table}
+def fused_table() -> str:
+    """Returns how much faster kernels of few rows are that send partial sums and add something to the product."""
+    data = result("partial_sums_fused")
+    ratios: dict[str, list[float]] = {}
+    for setting in data["settings"]:
+        cell = dict(zip(data["columns"], setting))
+        ratios.setdefault(cell["epilogue"], []).append(cell["stored"] / cell["sent"])
+    rows = [
+        {
+            "added": added,
+            "kernels": str(len(own)),
+            "stored / sent": f"{geometric_mean(own):.3f} ({min(own):.3f} to {max(own):.3f})",
+        }
+        for added, own in ratios.items()
+    ]
+    return table(rows) + f"\nRatios of times, 1 to 32 rows, bf16 -> bf16, in turn. {where(data)}.\n"
+
+
+REGIONS: dict[str, Callable[[], str]] = {
+    "partial sums": sums_table,
+    "partial sums fused": fused_table,
+    "partial sums of tiles": tiles_table,
+}

@@ -11,9 +11,9 @@
 // without a barrier. A block may write to another one as soon as that has started. All threads arrive at the barrier of
 // the cluster in the prologue, behind the initialization of the mbarrier; the wait behind the main loop ends at once.
 //
-// Kernels of few rows do so. So do others that only round the sums, if a thread has at most 104 of them, where all
-// measured kernels gained. With more, the two forms are about as fast; with a bias or a matrix to add, which threads
-// then read in pairs or element by element, kernels lost.
+// Kernels of few rows do so, whatever their epilogue adds. So do others that only round the sums, if a thread has at
+// most 104 of them, where all measured kernels gained. With more, the two forms are about as fast; with a bias or a
+// matrix to add, which threads then read in pairs or element by element, kernels of more rows lost.
 //
 // Source: PTX ISA, `st.async`: a store to the shared memory of a cluster that completes on an mbarrier there.
 //
