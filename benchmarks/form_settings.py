@@ -10,8 +10,9 @@ Where a GPU is, with PyTorch (no MLIR):
 
 The parts are `seen`, drawn forms with batches and a column-major A more often than others, with the first settings of
 the cost model that differ in more than the tile; `epilogues`, fused elementwise ops in small tiles that TMA stores or
-registers store; and `blocks`, the first settings for small matmuls in batches, with one block on a multiprocessor and
-with two.
+registers store; `blocks`, the first settings for small matmuls in batches, with one block on a multiprocessor and with
+two; `suspects`, drawn forms of the kinds that were slow in `seen`, with their default kernels and the first settings
+that differ; and `launches`, the first settings for batches that L2 holds, each with dependent launch and by itself.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from common import new_parser, run, write_result
 from draw import MOST_BYTES, MOST_OPERATIONS
 from drawn_forms import BURST, measure, payload
 from duel import header
-from forms import KINDS, MOST, MOST_OF_BATCH, Form, sized
+from forms import KINDS, MOST, MOST_OF_BATCH, Form, draw, sized
 from fused_epilogues import PIPELINE, TARGET
 from stepladder.runtime.device import Device
 from stepladder.runtime.errors import StepladderError
@@ -66,6 +67,20 @@ _CYCLE = (
     *(("batched", "bmk,kn->bmn"), ("batched", "bmk,bkn->bmn"), ("transposed", "mk,nk->mn")),
     *(("batched", "bmk,bnk->bmn"), ("contraction", "kmp,kn->mpn"), ("fused", ""), ("contraction", "")),
 )
+# Of `suspects`: how many problems have which dimensions, and how many operations they take at least and at most.
+_SUSPECTS_SEED, _DRAWN = 20270811, 400
+_SUSPECTS = {
+    "bkm,bkn->bmn": 14,
+    "kmp,kn->mpn": 10,
+    "mpk,nk->nmp": 9,
+    "mpk,kn->mpn": 9,
+    "bmk,bkn->bmn": 9,
+    "bmk,bnk->bmn": 7,
+    "km,kn->mn": 4,
+    "km,nk->mn": 4,
+    "mk,nk->mn": 4,
+}
+_SUSPECT_OPERATIONS = (3e7, 1.2e11)
 # Settings of a problem, how many of them may have a form of kernel or a tile, and how much longer than the first they
 # are predicted to take at most.
 _SETTINGS, _OF_A_FORM, _OF_A_TILE, _LONGEST = 10, 2, 3, 1.45
@@ -135,7 +150,44 @@ def _blocks() -> Iterator[tuple[Form, Knobs]]:
                 yield form, {**candidate.knobs, "min_blocks_per_sm": blocks}
 
 
-PARTS = {"seen": _seen, "epilogues": _epilogues, "blocks": _blocks}
+def draw_suspects() -> list[Form]:
+    """Returns the problems of `suspects`."""
+    left = Counter(_SUSPECTS)
+    least, most = _SUSPECT_OPERATIONS
+    found: list[Form] = []
+    for form in draw(_DRAWN, _SUSPECTS_SEED):
+        if not form.epilogue and left[form.spec] and least < form.flops < most:
+            left[form.spec] -= 1
+            found.append(form)
+    return found
+
+
+def _suspects() -> Iterator[tuple[Form, Knobs]]:
+    for form in draw_suspects():
+        tiles: Counter[tuple[object, ...]] = Counter()
+        for candidate in _ranked(form, 2 * _SETTINGS):
+            knobs = candidate.knobs
+            tile = (knobs.get("swap_operands"), knobs["block_m"], knobs["block_n"])
+            tiles[tile] += 1
+            if tiles[tile] < _OF_A_TILE:
+                yield form, knobs
+
+
+def _launches() -> Iterator[tuple[Form, Knobs]]:
+    for form in draw_suspects():
+        if form.kind == "batched":
+            for candidate in _ranked(form, _FIRST):
+                for is_dependent in (True, False):
+                    yield form, {**candidate.knobs, "dependent_launch": is_dependent}
+
+
+PARTS = {
+    "seen": _seen,
+    "epilogues": _epilogues,
+    "blocks": _blocks,
+    "suspects": _suspects,
+    "launches": _launches,
+}
 
 
 def build(args: argparse.Namespace) -> None:

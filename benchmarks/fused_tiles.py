@@ -33,7 +33,7 @@ from stepladder.runtime.launch import DeviceExecutor, MatmulBuffers
 
 SIZES = (2048, 4096, 8192)
 # Cases of `fused_epilogues.py`, and the matmul alone.
-MEASURED = {**{name: CASES[name] for name in ("bias_gelu", "bias_relu", "add")}, "plain": None}
+MEASURED = {**{name: CASES[name] for name in ("bias_gelu", "bias_relu", "add", "add_relu")}, "plain": None}
 # Length of a run and the pause before it, in seconds.
 RUN = Mode(0.02, 0.02)
 _COMMON = {"block_k": 64, "persistent_blocks": 132, "epilogue": "tma", "tile_scheduler": "data_parallel", "split_k": 1}
@@ -41,6 +41,7 @@ _PINGPONG = {**_COMMON, "schedule": "pingpong", "consumer_warpgroups": 1, "block
 _COOPERATIVE = {**_COMMON, "schedule": "cooperative", "consumer_warpgroups": 2, "block_m": 128, "block_n": 256}
 _FOUR_BUFFERS = {**_COOPERATIVE, "stages": 3, "epilogue_stages": 4}
 _OF_WARPS = {**_FOUR_BUFFERS, "store_threads": 32}
+_EVEN = {**_FOUR_BUFFERS, "stagger": 2, "persistent_blocks": 128}
 # By name: schedule, tile, stages and buffers of C of a warpgroup, who stores C, and the launch.
 TILES: dict[str, dict[str, int | str | bool]] = {
     "cooperative 128x256": {**_COOPERATIVE, "stages": 4, "epilogue_stages": 2},
@@ -51,6 +52,11 @@ TILES: dict[str, dict[str, int | str | bool]] = {
     "3 stages, 4 buffers, staggered by 2": {**_FOUR_BUFFERS, "stagger": 2},
     "+ stored by warps, staggered by 2": {**_OF_WARPS, "stagger": 2},
     "+ in 6 stages of 32, staggered by 5": {**_OF_WARPS, "stages": 6, "block_k": 32, "stagger": 5},
+    "3 stages, 4 buffers, staggered by 2, 128 blocks": _EVEN,
+    "+ launched by themselves": {**_EVEN, "dependent_launch": False},
+    "+ in groups of 8": {**_EVEN, "raster_group": 8},
+    "+ stored by warps, 128 blocks": {**_EVEN, "store_threads": 32},
+    "4 stages, 2 buffers, staggered by 3, 128 blocks": {**_EVEN, "stages": 4, "epilogue_stages": 2, "stagger": 3},
     "pingpong 128x128": {**_PINGPONG, "block_n": 128, "stages": 5},
     "pingpong 128x128, stored by warps": {**_PINGPONG, "block_n": 128, "stages": 5, "store_threads": 32},
     "pingpong 128x192": {**_PINGPONG, "block_n": 192, "stages": 4},

@@ -228,6 +228,30 @@ def epilogue_cycles_table() -> str:
     )
 
 
+def form_launches_table() -> str:
+    """Returns drawn forms by their fastest kernel with dependent launch and by itself."""
+    measured = result("forms_launches")
+    rows = []
+    for problem in measured["problems"]:
+        sizes = ", ".join(f"{letter} = {size}" for letter, size in problem["sizes"].items())
+        least = {
+            is_dependent: min(
+                (entry for entry in problem["settings"] if entry["knobs"]["dependent_launch"] == is_dependent),
+                key=lambda entry: entry["microseconds"],
+            )
+            for is_dependent in (True, False)
+        }
+        row = {"operands": problem["spec"], "sizes": sizes}
+        for title, entry in (("dependent launch", least[True]), ("by itself", least[False])):
+            row[title] = f"{entry['microseconds']:.1f} ({entry['ratio']:.2f})"
+        rows.append(row)
+    return (
+        table(rows) + "\nMicroseconds of the fastest of the settings that were timed; in parentheses: the speed as a "
+        f"ratio to the fastest library call. Median of {measured['rounds']} rounds of bursts, f16, f32 accumulators. "
+        f"{where(measured)}.\n"
+    )
+
+
 REGIONS: dict[str, Callable[[], str]] = {
     "fused": fused_table,
     "figures": figures_table,
@@ -236,6 +260,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     "fused tiles": fused_tiles_table,
     "fused tiles stores": lambda: fused_tiles_table("fused_tiles_stores"),
     "fused tiles turns": lambda: fused_tiles_table("fused_tiles_turns"),
+    "fused tiles waves": lambda: fused_tiles_table("fused_tiles_waves"),
     "epilogue cycles": epilogue_cycles_table,
     "fused tiles 8192": lambda: fused_tiles_table("fused_tiles_8192"),
     "batches": batches_table,
@@ -245,4 +270,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     "drawn forms fresh": lambda: drawn_forms_table("drawn_forms_fresh"),
     "drawn forms again": lambda: drawn_forms_table("drawn_forms_again"),
     "drawn forms changed": lambda: drawn_forms_table("drawn_forms_changed"),
+    "form launches": form_launches_table,
+    "drawn forms suspects": lambda: drawn_forms_table("drawn_forms_suspects"),
+    "drawn forms suspects changed": lambda: drawn_forms_table("drawn_forms_suspects_changed"),
 }

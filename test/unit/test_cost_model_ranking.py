@@ -252,10 +252,10 @@ def test_an_orientation_that_is_refused_is_not_ranked() -> None:
 
 def test_two_blocks_share_a_multiprocessor_in_a_batch_only() -> None:
     """200 matmuls of 64 x 64 are two waves of blocks by themselves, and fewer than two blocks a multiprocessor. With a
-    longer k, two are predicted to be faster by less than what predictions are short of."""
-    _, first = _orientations(64, 64, 256, batch=200)
+    longer k, two blocks take longer for it than what each hides of the other's."""
+    _, first = _orientations(64, 64, 128, batch=200)
     assert first[0].knobs["min_blocks_per_sm"] == 2 and first[0].knobs["persistent_blocks"] == 0
-    _, alone = _orientations(64, 64, 256, batch=200, min_blocks_per_sm=1)
+    _, alone = _orientations(64, 64, 128, batch=200, min_blocks_per_sm=1)
     assert first[0].cautious < alone[0].microseconds
     _, longer = _orientations(64, 64, 768, batch=200)
     assert longer[0].knobs["min_blocks_per_sm"] == 1
@@ -264,13 +264,26 @@ def test_two_blocks_share_a_multiprocessor_in_a_batch_only() -> None:
 
 
 def test_wide_tiles_with_two_k_steps_have_to_be_faster_by_a_tenth() -> None:
-    fixed = {"block_m": 128, "block_n": 192, "consumer_warpgroups": 2, "schedule": "cooperative", "split_k": 1}
-    cautions = {}
-    for k in (128, 192):
-        ranked, _ = _orientations(11328, 152, k, swap_operands=False, **fixed)
-        first = ranked.first(1)[0]
-        cautions[k] = first.cautious / first.microseconds
+    cautions = {k: _caution(k) for k in (128, 192)}
     assert cautions[128] == pytest.approx(cautions[192] + 0.1)
+
+
+def _caution(k: int) -> float:
+    """What the predicted time of tiles of 128 x 192 of 11328 x 152 is multiplied by for their order."""
+    fixed = {"block_m": 128, "block_n": 192, "consumer_warpgroups": 2, "schedule": "cooperative", "split_k": 1}
+    ranked, _ = _orientations(11328, 152, k, swap_operands=False, **fixed)
+    first = ranked.first(1)[0]
+    return first.cautious / first.microseconds
+
+
+def test_dependent_launches_begin_sooner_where_half_of_the_multiprocessors_are_idle() -> None:
+    """60 tiles of 64 x 64 and 100 of 64 x 32."""
+    launches = []
+    for block_n in (64, 32):
+        fixed = {"block_m": 64, "block_n": block_n, "split_k": 1, "cluster_m": 1, "cluster_n": 1}
+        _, first = _orientations(1280, 136, 328, swap_operands=False, **fixed)
+        launches.append(first[0].times["launch"])
+    assert launches[1] - launches[0] == pytest.approx(0.2)
 
 
 def test_settings_are_within_a_factor_of_the_first_in_either_orientation() -> None:

@@ -58,8 +58,7 @@ _LATER_SPLITS = 0.3
 # As _CAUTION, for each split but two of kernels that load weights early: 3584 rows of 18944 took 6% longer in four
 # splits of tiles of 128 rows than in two of 56 (docs/results/functions_prefetch.json).
 _EARLY_SPLITS = 0.02
-# As _CAUTION, for two blocks on a multiprocessor: 24 such kernels of batches took 12% longer than predicted on the
-# average, compared with those of one block (docs/results/forms_seen.json).
+# As _CAUTION, for two blocks on a multiprocessor of a product that is no batch.
 _TWO_BLOCKS = 0.12
 # As _CAUTION, for tiles of so many elements with two k steps at most, whose epilogue no other tile hides: in
 # docs/results/forms_seen.json, they took 1.23 times as long as predicted on the average, and up to 1.79 times.
@@ -285,7 +284,7 @@ def caution(family: str, columns: Columns, waves: Array, size: Size, gpu: Gpu) -
     is_warpgroup = family == WARPGROUP
     in_memory = columns.equals("split_k_workspace", "memory", "cluster")
     uneven = in_memory & (columns.floats("block_m") == _UNEVEN_ROWS) & (np.minimum(size.m, size.n) <= _FEW_ROWS)
-    twice = (columns.floats("min_blocks_per_sm", 1) > 1) & is_warpgroup & ~is_early
+    twice = (columns.floats("min_blocks_per_sm", 1) > 1) & is_warpgroup & ~is_early & (size.batch == 1)
     split = columns.floats("split_k", 1)
     steps = ceil_divide(ceil_divide(size.k, columns.floats("block_k")), split)
     wide = (columns.floats("block_m") * columns.floats("block_n") >= _WIDE_TILE) & (steps <= _FEW_STEPS) & is_warpgroup

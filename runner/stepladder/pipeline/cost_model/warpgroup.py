@@ -42,6 +42,18 @@ _NEAR_SPLITS = 4
 # Boxes along k up to which the start of a cluster takes this part of its time: no block waits for another's stages.
 # Source: docs/results/forms_seen.json and the other measured kernels.
 _FEW_BOXES, _CLUSTER_OF_FEW = 2, 0.5
+# What rows of zeros take in a batch, whose tiles at edges lie beside each other, as a part of what they take in one
+# matmul; microseconds, and a part of the main loop, that two blocks on a multiprocessor of a batch take longer than
+# they would if they shared it evenly. Source: docs/results/forms_seen.json, forms_blocks.json and forms_suspects.json.
+_ZEROS_OF_BATCH, _TWO_BLOCKS, _TWO_BLOCKS_LOOP = 0.3, 0.4, 0.15
+# Microseconds by which a dependent launch begins sooner where the one in front leaves as many multiprocessors idle as
+# it has blocks, of products with more rows and columns than these. Source: the same.
+_IDLE_START, _FEW_ROWS = 0.2, 64
+# Of batches whose matmuls have matrices of their own, A and B of at least the first and with C of at most the second of
+# these parts of L2: what part of its main loop a kernel by itself saves, alone, in clusters of two blocks, and in
+# larger ones. Its blocks return to the multiprocessors before the half of L2 that holds their matrices. Source:
+# docs/results/forms_launches.json.
+_BATCH_IN_L2, _SAVED_IN_PLACE, _SAVED_BY_TWO, _SAVED_BY_MORE = (0.25, 0.8), 0.25, 0.2, 0.05
 # Of an element of a partial accumulator in global memory.
 _PARTIAL_BYTES = 4
 # What HBM traffic costs where it is hidden: a little, since it takes power. It decides between orders of tiles.
@@ -156,20 +168,34 @@ def launches_differ(size: Size, gpu: Gpu) -> bool:
     """
     constants = gpu.constants[WARPGROUP]
     parts = [uncached(size, gpu, constants[name], constants["evicted"]) for name in ("cached", "cached_in_place")]
-    return bool(np.any(parts[0] > parts[1]))
+    return bool(np.any((parts[0] > parts[1]) | _is_batch_in_l2(size, gpu)))
+
+
+def _is_batch_in_l2(size: Size, gpu: Gpu) -> Array:
+    """Tells whether a problem is a batch whose matmuls have matrices of their own, most of which L2 holds."""
+    least, most = (part * gpu.l2_bytes for part in _BATCH_IN_L2)
+    of_each = (np.minimum(size.a_matrices, size.b_matrices) >= size.batch) & (np.asarray(size.batch) > 1)
+    return np.asarray(of_each & (size.operand_bytes >= least) & (size.operand_bytes + size.stored_bytes <= most))
+
+
+def _saved_in_place(cluster: Array, splits: Array, size: Size, gpu: Gpu) -> Array:
+    """Returns which part of its main loop a kernel by itself saves: see `_BATCH_IN_L2`."""
+    saved = np.where(cluster < 2, _SAVED_IN_PLACE, np.where(cluster < 3, _SAVED_BY_TWO, _SAVED_BY_MORE))
+    return np.where(_is_batch_in_l2(size, gpu) & (splits == 1), saved, 0.0)
 
 
 def is_kept_in_place(size: Size, gpu: Gpu) -> bool:
     """Tells whether the L2 cache keeps half of a problem's operands at least where launches are not dependent. Where it
     keeps less, a dependent launch is faster: 16 x 5120 x 5120 reaches 0.97 of cuBLAS, by itself 0.93. Source: measured,
-    docs/results/decode_limits.json and decode_settings.json.
+    docs/results/decode_limits.json and decode_settings.json; batches (`_BATCH_IN_L2`), forms_launches.json.
 
     Args:
         size: of the problem.
         gpu: whose L2 cache holds operands.
     """
     constants = gpu.constants[WARPGROUP]
-    return bool(np.all(uncached(size, gpu, constants["cached_in_place"], constants["evicted"]) <= _MOST_EVICTED))
+    evicted = uncached(size, gpu, constants["cached_in_place"], constants["evicted"])
+    return bool(np.all((evicted <= _MOST_EVICTED) | _is_batch_in_l2(size, gpu)))
 
 
 def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
@@ -287,6 +313,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     filled = fill + constants["zero_row"] * 1e-3 * zeros
     inner = step(fill)
     edge = (step(filled) - inner) * steps * np.where(at_edge > 0, np.maximum(1.0, waves * at_edge), 0.0)
+    edge = edge * np.where(np.asarray(size.batch) > 1, _ZEROS_OF_BATCH, 1.0)
 
     persistent = knobs.floats("persistent_blocks", 0) > 0
     epilogue = epilogue_time(knobs, size, np.maximum(0.0, block_m - tiles.mean_rows), at_once, gpu, constants)
@@ -294,7 +321,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     loop = steps * inner
     # In the ping-pong schedule the epilogue of one warpgroup overlaps the main loop of the other.
     hidden = np.where(pingpong, join(loop, (loop + epilogue) / 2) - loop, epilogue)
-    main_loop = rounds * loop + edge
+    main_loop = (rounds * loop + edge) * np.where(by_itself, 1 - _saved_in_place(cluster, splits, size, gpu), 1.0)
     epilogues = rounds * hidden + np.where(pingpong, epilogue, 0.0)
     warpgroups = np.where(pingpong, constants["pingpong_start"], knobs.floats("consumer_warpgroups", 1))
     start = constants["prologue"] + constants["warpgroup"] * warpgroups
@@ -310,9 +337,12 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     hbm = traffic / (gpu.hbm_bytes_per_us * constants["hbm"] * side_by_side) * (1 + constants["hbm_idle"] * idle)
     # The blocks of the last wave reduce and store when all loads have arrived.
     from_memory = constants["prologue"] + hbm + constants["hbm_end"] * (epilogue + reduction_of_wave)
-    launch = constants["launch"] + np.where(by_itself, constants["launch_by_itself"], 0.0)
+    has_room = (at_once <= gpu.multiprocessors / 2) & (np.minimum(size.m, size.n) > _FEW_ROWS)
+    launch = constants["launch"] + np.where(by_itself, constants["launch_by_itself"], -_IDLE_START * has_room)
     launch = launch + np.where(at_exit, constants["launch_at_exit"], 0.0)
     kernel = main_loop + epilogues + prologue + reduction
+    twice = (knobs.floats("min_blocks_per_sm", 1) > 1) & (np.asarray(size.batch) > 1)
+    kernel = kernel + np.where(twice, _TWO_BLOCKS + _TWO_BLOCKS_LOOP * main_loop, 0.0)
     busy = rounds * steps * matrix / kernel * (at_once / gpu.multiprocessors)
     kernel = kernel * (1 + constants["throttle"] * np.maximum(0.0, busy - constants["throttle_from"]))
     by_elements = np.where(writes_elements(knobs, size), constants["column_write"], 1.0)
