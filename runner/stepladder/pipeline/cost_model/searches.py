@@ -101,6 +101,8 @@ _USEFUL_WARP = (
     f"not is_narrow or ({_SUMS_AND_FRAGMENTS} + {_VECTORS}) * threads <= 60000",
     # The conditions of a pair's vectors beside two accumulators: a warp of 64 x 32 by itself spills.
     f"products == 1 or not has_edges or {_SUMS_AND_FRAGMENTS} + {_VECTORS} <= 255",
+    # Addresses and two sets of fragments of long warp tiles do not fit beside 128 sums; WMMA loads one set.
+    f"fragment_n > 8 or acc_bits != 32 or {_SUMS} + (warp_m + products * warp_n) // 2 <= 192",
     "block_k * a_bits >= 256",
     # 3xTF32 splits the fragments of each k sub-step: a thread spills with more than four of them. More stages than
     # three are slower by 4%, as measured on an H200.

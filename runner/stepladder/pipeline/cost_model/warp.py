@@ -58,10 +58,13 @@ def blocks_a_multiprocessor(knobs: Columns, size: Size, gpu: Gpu) -> Array:
     return np.maximum(1.0, np.minimum(np.minimum(by_registers, by_memory), by_threads))
 
 
+# Matrix units of a multiprocessor: with fewer warps, some have nothing to do.
+_MATRIX_UNITS = 4.0
 # Products of tf32 that one product of f32 takes; `multiply_as_3xtf32`. They depend on each other, and so many warps of
-# a multiprocessor hide that: four reach 224 GFLOP/s, eight 470 (H200).
+# a multiprocessor hide that, of tiles of 32 x 32; of larger ones, which have more products side by side, half as many
+# do. At 1000^3, in one wave, four warps of 64 x 32 reach 48.5 TFLOP/s, eight of 32 x 32 41.4 (H200).
 _F32_PRODUCTS = 3.0
-_F32_WARPS = 8.0
+_F32_WARPS, _F32_TILE = 8.0, 2048.0
 _F32_BYTES = 4
 
 
@@ -154,11 +157,13 @@ def predict(knobs: Columns, size: Size, gpu: Gpu, instruction: str) -> dict[str,
     slower = np.where(registers, constants["through_registers"], 1.0)
     exposed = np.where(registers & (knobs.floats("stages", 2) < 2), constants["step"], 0.0)
 
-    busy_warps = np.where(_splits(knobs, size), _F32_WARPS, 0.0)
+    is_large = knobs.floats("warp_m") * knobs.floats("warp_n") >= _F32_TILE
+    busy_warps = np.where(_splits(knobs, size), np.where(is_large, 0.5, 1.0) * _F32_WARPS, 0.0)
 
     def wave(blocks: Array) -> dict[str, Array]:
         all_warps = np.maximum(blocks, 1.0) * warps
-        few = np.maximum((all_warps + constants["few_warps"]) / all_warps, busy_warps / all_warps)
+        few = (np.maximum(all_warps, _MATRIX_UNITS) + constants["few_warps"]) / all_warps
+        few = np.maximum(few, busy_warps / all_warps)
         limits = {
             "matrix unit": blocks * matrix * few,
             "shared memory": blocks * shared,
