@@ -18,7 +18,8 @@ from stepladder.mlir.types import FITS_TF32, name_of
 from stepladder.payload.arguments import donated
 from stepladder.payload.matmul import find_matmul
 from stepladder.payload.selection import Selection
-from stepladder.pipeline import build as builds, library
+from stepladder.pipeline import build as builds
+from stepladder.pipeline import library
 from stepladder.pipeline.automatic import first_of, pipelines_for
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.definition import KnobValue
