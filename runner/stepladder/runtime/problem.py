@@ -126,7 +126,7 @@ class Problem:
             among `epilogue_operands`.
         a_source, b_source: the buffer that A, or B, is prepared from; None where it is the operand itself.
         a_window, b_window, c_window: the part of a buffer that A, B or C is; None where it is all of one.
-        fits_tf32: whether A and B of f32 have only numbers of tf32: products of tf32 are exact.
+        fits_tf32: whether A and B of f32 have only numbers of tf32, and their products are of tf32, which is exact.
     """
 
     m: int

@@ -39,7 +39,7 @@ def threads_of(knobs: Columns) -> Array:
 def blocks_a_multiprocessor(knobs: Columns, size: Size, gpu: Gpu) -> Array:
     """Returns how many blocks share a multiprocessor, 1 at least. Source: CUDA C++ Programming Guide, occupancy; the
     registers of a thread are estimated: its accumulators, two sets of fragments, and what else it needs. 3xTF32 sums
-    its products in as many registers as the accumulators have.
+    its products in as many registers as the accumulators have, splits fragments into two, and takes 24 more.
 
     Args:
         knobs: with the tiles, and `shared_bytes`.
@@ -49,9 +49,10 @@ def blocks_a_multiprocessor(knobs: Columns, size: Size, gpu: Gpu) -> Array:
     threads = threads_of(knobs)
     columns = size.products * knobs.floats("warp_n")
     accumulators = knobs.floats("warp_m") * columns / 32 * (0.5 if size.acc_type == "f16" else 1.0)
-    accumulators = accumulators * np.where(_splits(knobs, size), 2.0, 1.0)
     fragments = (knobs.floats("warp_m") + columns) * 16 * 2 / 4 / 32 * 2
-    registers = np.minimum(np.ceil((accumulators + fragments + _OTHER_REGISTERS) / 8) * 8, _MOST_REGISTERS)
+    parts, others = np.where(_splits(knobs, size), [[2.0], [_F32_REGISTERS]], [[1.0], [0.0]])
+    needed = (accumulators + fragments) * parts + others + _OTHER_REGISTERS
+    registers = np.minimum(np.ceil(needed / 8) * 8, _MOST_REGISTERS)
     by_registers = np.floor(gpu.registers / (registers * threads))
     by_memory = np.floor(gpu.shared_bytes / (knobs.floats("shared_bytes", 0) + _RESERVED_BYTES))
     by_threads = np.floor(gpu.threads / threads)
@@ -65,12 +66,23 @@ _MATRIX_UNITS = 4.0
 # do. At 1000^3, in one wave, four warps of 64 x 32 reach 48.5 TFLOP/s, eight of 32 x 32 41.4 (H200).
 _F32_PRODUCTS = 3.0
 _F32_WARPS, _F32_TILE = 8.0, 2048.0
+_F32_REGISTERS = 24.0
 _F32_BYTES = 4
 
 
 def _splits(knobs: Columns, size: Size) -> Array:
     """Returns which settings multiply f32 by three products of tf32."""
     return np.asarray(size.in_bytes == _F32_BYTES) & ~np.asarray(knobs.column("allow_tf32", 1), bool)
+
+
+def _issued(knobs: Columns) -> Array:
+    """Returns the instructions of a product by 3xTF32, over those in a warp tile of 64 x 32: a lane of m16n8k8 has four
+    sums to add for three products, and three instructions split an element of a fragment. They bound the kernel."""
+
+    def instructions(rows: Array | float, columns: Array | float) -> Array | float:
+        return 3 / 128 + 4 / 128 + 3 / 4 * (1 / rows + 1 / columns)
+
+    return instructions(knobs.floats("warp_m"), knobs.floats("warp_n")) / instructions(64.0, 32.0)
 
 
 def matrix_step(knobs: Columns, size: Size, gpu: Gpu, factor: float) -> Array:
@@ -87,7 +99,7 @@ def matrix_step(knobs: Columns, size: Size, gpu: Gpu, factor: float) -> Array:
         Microseconds.
     """
     rate = gpu.multiply_adds(WARP, size.acc_type) * 2.0 / size.in_bytes
-    rate = rate / np.where(_splits(knobs, size), _F32_PRODUCTS, 1.0)
+    rate = rate / np.where(_splits(knobs, size), _F32_PRODUCTS * _issued(knobs), 1.0)
     columns = size.products * knobs.floats("block_n")
     return gpu.microseconds(knobs.floats("block_m") * columns * knobs.floats("block_k") / rate) * factor
 
