@@ -29,32 +29,6 @@ def new_parser(description: str) -> argparse.ArgumentParser:
     return argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
 
 
-def halves_parser(description: str) -> argparse.ArgumentParser:
-    """Returns a parser of a script that builds kernels on one machine and measures them on another one.
-
-    Args:
-        description: as for `new_parser`.
-    """
-    parser = new_parser(description)
-    parser.add_argument("what", choices=["build", "measure"], help="which half to run")
-    parser.add_argument("folder", type=Path, help="of the kernels")
-    parser.add_argument("out", type=Path, nargs="?", help="file of the result, for measure")
-    return parser
-
-
-def parse_halves(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Returns the arguments of such a script; ends it where the file of the result is missing.
-
-    Args:
-        parser: of `halves_parser`, with further options.
-        arguments: of the command line; those of the process if None.
-    """
-    args = parser.parse_args(arguments)
-    if args.what == "measure" and args.out is None:
-        parser.error("measure needs the file of the result")
-    return args
-
-
 def measurement_parser(description: str, sizes: Sequence[int], name: str, rounds: int) -> argparse.ArgumentParser:
     """Returns a parser of a script that measures square problems in rounds.
 

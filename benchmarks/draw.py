@@ -351,11 +351,21 @@ def _thin(rng: random.Random, form: int) -> tuple[int, int, int]:
     return _three(rng, 320, 2560, 8)
 
 
+def add_draw_options(parser: argparse.ArgumentParser, count: int, seed: int) -> None:
+    """Adds the options that say which problems are drawn.
+
+    Args:
+        parser: of the command line.
+        count, seed: where the options are not given.
+    """
+    parser.add_argument("--count", type=int, default=count, metavar="N", help=f"of problems (default: {count})")
+    parser.add_argument("--seed", type=int, default=seed, metavar="N", help=f"of the draw (default: {seed})")
+
+
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
     parser = new_parser(__doc__)
-    parser.add_argument("--count", type=int, default=COUNT, metavar="N", help=f"of problems (default: {COUNT})")
-    parser.add_argument("--seed", type=int, default=SEED, metavar="N", help=f"of the draw (default: {SEED})")
+    add_draw_options(parser, COUNT, SEED)
     return parser
 
 

@@ -15,6 +15,10 @@ Needs PyTorch on the machine with the GPU, and MLIR and ptxas where kernels are 
 Kernels that another version of this repository built are measured in turn with the others, as `before`:
 
     python benchmarks/drawn_forms.py --count 60 --seed 7 --built kernels --before other/kernels
+
+Those after the first 60 problems whose knobs differ between the two:
+
+    python benchmarks/drawn_forms.py --count 260 --seed 7 --skip 60 --changed --built kernels --before other/kernels
 """
 
 from __future__ import annotations
@@ -34,6 +38,7 @@ from typing import TYPE_CHECKING, Any
 import duel
 import stepladder
 from common import result_parser, run, write_result
+from draw import add_draw_options
 from form_libraries import libraries
 from forms import COUNT, SEED, Form, draw
 from fused_epilogues import CASES, PIPELINE, TARGET
@@ -245,8 +250,9 @@ def measure(
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
     parser = forms_parser(__doc__ or "", "drawn_forms")
-    parser.add_argument("--count", type=int, default=COUNT, help=f"problems (default: {COUNT})")
-    parser.add_argument("--seed", type=int, default=SEED, help=f"of the draw (default: {SEED})")
+    add_draw_options(parser, COUNT, SEED)
+    parser.add_argument("--skip", type=int, default=0, metavar="N", help="do not measure the first N of them")
+    parser.add_argument("--changed", action="store_true", help="with --before: only where the two have other knobs")
     return parser
 
 
@@ -268,7 +274,14 @@ def forms_parser(description: str, name: str) -> argparse.ArgumentParser:
     parser.add_argument("--build", type=Path, metavar="FOLDER", help="build the kernels there, and measure nothing")
     parser.add_argument("--built", type=Path, metavar="FOLDER", help="measure the kernels that were built there")
     parser.add_argument("--before", type=Path, metavar="FOLDER", help="those of another version, in turn with them")
+    parser.set_defaults(skip=0, changed=False)
     return parser
+
+
+def _knobs_of(bundle: Path) -> list[dict[str, Any]]:
+    """Returns the knobs of the kernels of a bundle, or of a function of several."""
+    manifests = [json.loads(path.read_text()) for path in sorted(bundle.rglob("manifest.json"))]
+    return [manifest["knobs"] for manifest in manifests if "knobs" in manifest]
 
 
 def run_forms(forms: Sequence[Form], args: argparse.Namespace, head: dict[str, Any]) -> None:
@@ -293,9 +306,10 @@ def run_forms(forms: Sequence[Form], args: argparse.Namespace, head: dict[str, A
             result |= {"pipeline": PIPELINE, "mode": asdict(mode), "rounds": args.rounds, **head}
             result |= {"problems": [], "refused": refused}
             for number, form in enumerate(forms):
-                if form.name not in refused:
-                    folders = {"own": folder} | ({"before": args.before} if args.before else {})
-                    paths = {name: folder / str(number) for name, folder in folders.items()}
+                folders = {"own": folder} | ({"before": args.before} if args.before else {})
+                paths = {name: folder / str(number) for name, folder in folders.items()}
+                is_wanted = number >= args.skip and form.name not in refused
+                if is_wanted and not (args.changed and _knobs_of(paths["own"]) == _knobs_of(paths["before"])):
                     entry, ratios = measure(device, form, paths, args.rounds, mode)
                     tflops = ratios["own"] * entry["baseline_tflops"] * max(1.0, *entry["libraries"].values(), 0.0)
                     before = {"ratio_before": ratios["before"]} if args.before else {}
@@ -310,7 +324,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Args:
         arguments: of the command line; those of the process unless told.
     """
-    args = make_parser().parse_args(arguments)
+    parser = make_parser()
+    args = parser.parse_args(arguments)
+    if args.changed and not args.before:
+        parser.error("--changed needs --before")
     run_forms(draw(args.count, args.seed), args, {"seed": args.seed})
 
 

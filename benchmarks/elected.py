@@ -15,14 +15,14 @@ import argparse
 import math
 import pickle
 import random
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from choice_plan import TYPES, Job, plan
 from choice_timing import Gpu
-from common import halves_parser, parse_halves, run
+from common import run
 from draw import Drawn, draw_fresh, draw_tail, draw_thin, named
+from halves import halves_parser, main_of_halves
 from measured_kernels import write_table
 from model_choice import KNOBS, Built, build_one, head_of
 
@@ -109,17 +109,7 @@ def make_parser() -> argparse.ArgumentParser:
     return halves_parser(__doc__ or "")
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Builds the kernels, or measures them.
-
-    Args:
-        arguments: of the command line; those of the process unless told.
-    """
-    args = parse_halves(make_parser(), arguments)
-    if args.what == "build":
-        build(args.folder)
-    else:
-        measure(args.folder, args.out)
+main = main_of_halves(make_parser, build, measure)
 
 
 if __name__ == "__main__":

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import duel
-from common import halves_parser, parse_halves, run, write_result
+from common import run, write_result
 from fused_epilogues import CASES, build_bundle, payload
+from halves import halves_parser, parse_halves
 from stepladder.measure.baselines import cublas
 from stepladder.measure.bench import prepare_data
 from stepladder.measure.timing import Contestant, Mode

@@ -15,14 +15,14 @@ from __future__ import annotations
 import argparse
 import pickle
 import random
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from choice_plan import TYPES, Job
 from choice_timing import Gpu
-from common import halves_parser, parse_halves, run
+from common import run
 from draw import FEED_FORWARD, HIDDEN, Drawn, draw_edge, draw_streamed, draw_wide
+from halves import halves_parser, main_of_halves
 from measured_kernels import write_table
 from model_choice import KNOBS, Built, build_one, head_of
 
@@ -113,17 +113,7 @@ def make_parser() -> argparse.ArgumentParser:
     return halves_parser(__doc__ or "")
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Builds the kernels, or measures them.
-
-    Args:
-        arguments: of the command line; those of the process unless told.
-    """
-    args = parse_halves(make_parser(), arguments)
-    if args.what == "build":
-        build(args.folder)
-    else:
-        measure(args.folder, args.out)
+main = main_of_halves(make_parser, build, measure)
 
 
 if __name__ == "__main__":

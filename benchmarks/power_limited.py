@@ -15,18 +15,19 @@ from __future__ import annotations
 import argparse
 import functools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import drawn_forms
 import duel
 import stepladder
-from common import halves_parser, parse_halves, run, write_result
+from common import run, write_result
 from drawn_forms import LARGEST_DIFFERENCE
 from figures import FIGURES
 from form_libraries import libraries
 from fused_epilogues import CASES, PIPELINE, TARGET, build_bundle, payload
+from halves import halves_parser, main_of_halves
 from stepladder.measure.power import find_monitor
 from stepladder.measure.timing import Contestant, Mode
 from stepladder.runtime.device import Device
@@ -139,7 +140,7 @@ def watch(device: Device, enqueue: Callable[[], Any]) -> dict[str, float]:
     return {**readings.settled(), "sustained_microseconds": device.elapsed_ms(start, end) * 1e3 / count}
 
 
-def measure(device: Device, folder: Path) -> list[dict[str, Any]]:
+def measure_all(device: Device, folder: Path) -> list[dict[str, Any]]:
     """Times everything and reads clock and power.
 
     Args:
@@ -160,23 +161,23 @@ def measure(device: Device, folder: Path) -> list[dict[str, Any]]:
     return [{"name": name, "ratio": ratios[name], **watch(device, enqueue)} for name, enqueue in timed.items()]
 
 
+def measure(folder: Path, out: Path) -> None:
+    """Measures everything, and writes the result.
+
+    Args:
+        folder: of the bundles.
+        out: file of the result.
+    """
+    with Device() as device:
+        write_result(out, {**duel.header(device), "size": SIZE, "settings": measure_all(device, folder)})
+
+
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
     return halves_parser(__doc__ or "")
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Builds the kernels, or measures them and writes the result.
-
-    Args:
-        arguments: of the command line; those of the process unless told.
-    """
-    args = parse_halves(make_parser(), arguments)
-    if args.what == "build":
-        build(args.folder)
-        return
-    with Device() as device:
-        write_result(args.out, {**duel.header(device), "size": SIZE, "settings": measure(device, args.folder)})
+main = main_of_halves(make_parser, build, measure)
 
 
 if __name__ == "__main__":

@@ -36,8 +36,8 @@ from common import DOCS, ROOT, median, new_parser, result, run, table, where, wr
 from render_warp import measured_variants
 
 PAGES = (
-    *("wmma.md", "mma_sync.md", "hopper.md", "fusion.md", "cost_model.md", "payload.md", "python.md", "emulator.md"),
-    "xetile.md",
+    *("wmma.md", "wmma_steps.md", "mma_sync.md", "mma_sync_steps.md", "hopper.md", "hopper_steps.md"),
+    *("fusion.md", "cost_model.md", "payload.md", "python.md", "emulator.md", "xetile.md"),
 )
 DOCUMENTS = (ROOT / "README.md", *(DOCS / page for page in PAGES))
 

@@ -1,4 +1,4 @@
-"""The descriptions of steps in the documents, from the head comments of their scripts."""
+"""The pages of steps and their indices, from the head comments of the steps' scripts."""
 
 from __future__ import annotations
 
@@ -6,20 +6,22 @@ from collections.abc import Callable
 from functools import partial
 
 import render_hopper
-from common import ROOT, result
+from common import ROOT, result, table
 from render_warp import ABLATIONS, measured_variants
 from stepladder.pipeline import library
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.definition import Step
 
-# Pipelines in the order of the documents: a step is described where it comes first.
-CHAPTERS = {
-    "wmma": "wmma.md",
-    "mma_sync": "mma_sync.md",
-    "wgmma_single_stage": "hopper.md",
-    "wgmma_multistage": "hopper.md",
-    "wgmma": "hopper.md",
+# Page of a pipeline's steps, in the order of the pages: a step is described where it comes first.
+PAGES = {
+    "wmma": "wmma_steps.md",
+    "mma_sync": "mma_sync_steps.md",
+    "wgmma_single_stage": "hopper_steps.md",
+    "wgmma_multistage": "hopper_steps.md",
+    "wgmma": "hopper_steps.md",
 }
+# Pipelines on the page of another one, which has nearly all of their steps.
+EARLIER = {"wgmma": ("wgmma_multistage",)}
 
 
 def _loaded(pipeline: str) -> list[Step]:
@@ -69,32 +71,63 @@ def _head_comment(step: Step) -> list[str]:
     return [line[3:] for line in text.partition("\n\n")[0].splitlines()]
 
 
-def steps_text(pipeline: str, *earlier: str) -> str:
-    """Returns every step of a pipeline: the head comment of its script, and its gain.
-
-    Args:
-        pipeline: its steps are listed in order; a step that an earlier document describes is a link to that.
-        earlier: pipelines of the same document; steps that only they have follow the step that they follow there.
-    """
-    gains = _gains()
-    chapters = list(CHAPTERS)
-    first = {step: other for other in reversed(chapters[: chapters.index(pipeline)]) for step in _names(other)}
-    known = {step: other for step, other in first.items() if CHAPTERS[other] != CHAPTERS[pipeline]}
-    described = {step.name: step for chapter in (*earlier, pipeline) for step in _loaded(chapter)}
+def _listed(pipeline: str) -> tuple[list[str], dict[str, str]]:
+    """Returns the steps of a page in order, and for those that only an earlier pipeline has, that pipeline; such a step
+    follows the one that it follows there."""
     steps, alone = _names(pipeline), {}
-    for other in earlier:
+    for other in EARLIER.get(pipeline, ()):
         others = _names(other)
         for step in others:
             if step not in steps:
                 steps.insert(steps.index(others[others.index(step) - 1]) + 1, step)
                 alone[step] = other
+    return steps, alone
+
+
+def _known(pipeline: str) -> dict[str, tuple[str, str]]:
+    """Returns the steps that an earlier page describes: the pipeline of that page, and a link to the step there."""
+    found: dict[str, tuple[str, str]] = {}
+    for other in list(PAGES)[: list(PAGES).index(pipeline)]:
+        if PAGES[other] != PAGES[pipeline]:
+            for number, step in enumerate(_listed(other)[0], start=1):
+                found.setdefault(step, (other, f"{PAGES[other]}#{number}-{step}"))
+    return found
+
+
+def index_text(pipeline: str) -> str:
+    """Returns a table of the steps of a page, with the first sentence of each.
+
+    Args:
+        pipeline: whose steps are listed in order, with those that only earlier pipelines of the page have.
+    """
+    steps, _ = _listed(pipeline)
+    known = _known(pipeline)
+    described = {step.name: step for chapter in (*EARLIER.get(pipeline, ()), pipeline) for step in _loaded(chapter)}
+    rows = []
+    for number, name in enumerate(steps, start=1):
+        link = known[name][1] if name in known else f"{PAGES[pipeline]}#{number}-{name}"
+        step = described[name]
+        cells = {"": str(number), "step": f"[{name}]({link})", "optional": "yes" if step.optimization else ""}
+        rows.append({**cells, "what it does": step.summary()})
+    return table(rows)
+
+
+def steps_text(pipeline: str) -> str:
+    """Returns every step of a page: the head comment of its script, and its gain.
+
+    Args:
+        pipeline: its steps are listed in order; a step that an earlier page describes is a link to that.
+    """
+    gains, known = _gains(), _known(pipeline)
+    steps, alone = _listed(pipeline)
+    described = {step.name: step for chapter in (*EARLIER.get(pipeline, ()), pipeline) for step in _loaded(chapter)}
     parts = []
     for number, name in enumerate(steps, start=1):
         gain = f"; gain {gains[name]}" if name in gains else ""
-        title = f"### {number}. {name}\n\n"
+        title = f"## {number}. {name}\n\n"
         if name in known:
-            other = known[name]
-            parts.append(f"{title}As in [{other}]({CHAPTERS[other]}#the-steps){gain}.\n")
+            other, link = known[name]
+            parts.append(f"{title}As in [{other}]({link}){gain}.\n")
             continue
         step = described[name]
         kind = "optimization" if step.optimization else "lowering"
@@ -106,7 +139,7 @@ def steps_text(pipeline: str, *earlier: str) -> str:
 
 
 REGIONS: dict[str, Callable[[], str]] = {
-    "steps wmma": partial(steps_text, "wmma"),
-    "steps mma_sync": partial(steps_text, "mma_sync"),
-    "steps wgmma": partial(steps_text, "wgmma", "wgmma_multistage"),
+    f"{region} {pipeline}": partial(text, pipeline)
+    for pipeline in ("wmma", "mma_sync", "wgmma")
+    for region, text in (("steps", steps_text), ("index of steps", index_text))
 }

@@ -15,19 +15,19 @@ from __future__ import annotations
 import argparse
 import functools
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import drawn_forms
 import duel
 import stepladder
-from common import halves_parser, parse_halves, run, write_result
+from common import run, write_result
 from drawn_forms import BURST, LARGEST_DIFFERENCE, payload
 from figures import FIGURES
 from form_libraries import libraries
 from forms import Form, draw
 from fused_epilogues import PIPELINE, TARGET
+from halves import halves_parser, main_of_halves
 from stepladder.measure.timing import Contestant
 from stepladder.runtime.device import Device
 from stepladder.runtime.errors import StepladderError
@@ -88,7 +88,7 @@ def build(folder: Path) -> None:
     (folder / _PLAN).write_text(json.dumps(plan) + "\n")
 
 
-def measure(device: Device, folder: Path, form: Form, planned: dict[str, int]) -> dict[str, Any]:
+def measure_form(device: Device, folder: Path, form: Form, planned: dict[str, int]) -> dict[str, Any]:
     """Checks and times the kernels of a problem.
 
     Args:
@@ -131,28 +131,28 @@ def measure(device: Device, folder: Path, form: Form, planned: dict[str, int]) -
     return {"form": form.name, "baseline": baseline, "ratios": ratios}
 
 
+def measure(folder: Path, out: Path) -> None:
+    """Measures all problems, and writes the result after each.
+
+    Args:
+        folder: of the bundles.
+        out: file of the result.
+    """
+    plan = json.loads((folder / _PLAN).read_text())
+    with Device() as device:
+        result = {**duel.header(device), "seed": SEED, "settings": []}
+        for number, form in enumerate(forms()):
+            result["settings"].append(measure_form(device, folder, form, plan[str(number)]))
+            print(result["settings"][-1], flush=True)
+            write_result(out, result)
+
+
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
     return halves_parser(__doc__ or "")
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Builds the kernels, or measures them and writes the result after each problem.
-
-    Args:
-        arguments: of the command line; those of the process unless told.
-    """
-    args = parse_halves(make_parser(), arguments)
-    if args.what == "build":
-        build(args.folder)
-        return
-    plan = json.loads((args.folder / _PLAN).read_text())
-    with Device() as device:
-        result = {**duel.header(device), "seed": SEED, "settings": []}
-        for number, form in enumerate(forms()):
-            result["settings"].append(measure(device, args.folder, form, plan[str(number)]))
-            print(result["settings"][-1], flush=True)
-            write_result(args.out, result)
+main = main_of_halves(make_parser, build, measure)
 
 
 if __name__ == "__main__":

@@ -84,3 +84,29 @@ func.func private @alone_matmul_1(%a: tensor<2x4x16xf16>, %b: tensor<2x16x16xf16
     -> tensor<2x4x16xf16>
   return %2 : tensor<2x4x16xf16>
 }
+
+// -----
+
+// Nor is a contraction whose kernel has no matrix units.
+//
+// CHECK-LABEL: func.func private @sums_matmul_0(
+// CHECK-NOT: group
+func.func @sums(%x: tensor<4x16xf16>, %w: tensor<16x16xf16>) -> (tensor<4x16xf16>, tensor<4x16xf16>) {
+  %h = call @sums_matmul_0(%x, %w) : (tensor<4x16xf16>, tensor<16x16xf16>) -> tensor<4x16xf16>
+  %g = call @sums_elementwise_0(%x, %w) : (tensor<4x16xf16>, tensor<16x16xf16>) -> tensor<4x16xf16>
+  return %h, %g : tensor<4x16xf16>, tensor<4x16xf16>
+}
+func.func private @sums_matmul_0(%a: tensor<4x16xf16>, %b: tensor<16x16xf16>) -> tensor<4x16xf16> {
+  %zero = arith.constant 0.0 : f16
+  %0 = tensor.empty() : tensor<4x16xf16>
+  %1 = linalg.fill ins(%zero : f16) outs(%0 : tensor<4x16xf16>) -> tensor<4x16xf16>
+  %2 = linalg.matmul ins(%a, %b : tensor<4x16xf16>, tensor<16x16xf16>) outs(%1 : tensor<4x16xf16>) -> tensor<4x16xf16>
+  return %2 : tensor<4x16xf16>
+}
+func.func private @sums_elementwise_0(%a: tensor<4x16xf16>, %b: tensor<16x16xf16>) -> tensor<4x16xf16> {
+  %zero = arith.constant 0.0 : f16
+  %0 = tensor.empty() : tensor<4x16xf16>
+  %1 = linalg.fill ins(%zero : f16) outs(%0 : tensor<4x16xf16>) -> tensor<4x16xf16>
+  %2 = linalg.matmul ins(%a, %b : tensor<4x16xf16>, tensor<16x16xf16>) outs(%1 : tensor<4x16xf16>) -> tensor<4x16xf16>
+  return %2 : tensor<4x16xf16>
+}

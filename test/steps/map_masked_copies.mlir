@@ -118,3 +118,32 @@ func.func @small_tile(%A: memref<17x16xf16>) attributes {size_m = 17, size_n = 3
   }
   return
 }
+
+
+// -----
+
+// A row of a tile is more than the threads copy at once, and the second one is outside: its mask is no constant, which
+// `convert_to_cp_async` would not take.
+#space = #gpu.address_space<workgroup>
+#a = affine_map<(i, j, k) -> (i, k)>
+#b = affine_map<(i, j, k) -> (k, j)>
+#c = affine_map<(i, j, k) -> (i, j)>
+// CHECK-LABEL: func.func @long_rows(
+func.func @long_rows(%A: memref<1x512xf16>, %b: memref<512x8xf16, #space>, %C: memref<2x8xf32>)
+    attributes {size_m = 1, size_n = 8, size_k = 512, operand_bits = 16, a_layout = "row", b_layout = "row"} {
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f16
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %a = memref.alloc() {operand_a} : memref<2x512xf16, #space>
+    linalg.fill ins(%zero : f16) outs(%a : memref<2x512xf16, #space>)
+    %to_a = memref.subview %a[0, 0] [1, 512] [1, 1] : memref<2x512xf16, #space> to memref<1x512xf16, strided<[512, 1]>, #space>
+    // CHECK-COUNT-2: vector.create_mask
+    linalg.copy {operand_a} ins(%A : memref<1x512xf16>) outs(%to_a : memref<1x512xf16, strided<[512, 1]>, #space>)
+    // CHECK: gpu.barrier
+    linalg.matmul indexing_maps = [#a, #b, #c] ins(%a, %b : memref<2x512xf16, #space>, memref<512x8xf16, #space>)
+                  outs(%C : memref<2x8xf32>)
+    gpu.terminator
+  }
+  return
+}

@@ -186,5 +186,14 @@ def test_refusals_have_the_messages_of_the_command_line() -> None:
         stepladder.compile(stepladder.MatmulSpec(64, 64, 64), target="sm_91")
     with pytest.raises(stepladder.StepladderError, match=r"no linalg\.matmul in the payload"):
         stepladder.compile("func.func @f() {\n  return\n}\n", target="sm_80")
+    # What all of them refuse alike is said once.
+    for knobs, message in (
+        ({"block_q": 1}, "none of the pipelines has the knob 'block_q'"),
+        ({"stages": 99}, "knob 'stages' cannot be 99"),
+        ({"block_m": "wide"}, "knob 'block_m' takes a number, not 'wide'"),
+    ):
+        with pytest.raises(stepladder.StepladderError) as caught:
+            stepladder.compile(stepladder.MatmulSpec(64, 64, 64), target="sm_90a", **knobs)
+        assert caught.value.render().splitlines()[0].startswith(f"error: {message}")
     with pytest.raises(stepladder.StepladderError, match="no knob 'block_q'"):
         stepladder.compile(stepladder.MatmulSpec(64, 64, 64), pipeline="wgmma", target="sm_90a", block_q=3)

@@ -57,7 +57,7 @@ def test_warps(case: tuple[str, tuple[str, str, str], tuple[str, str], bool], br
     pipeline, types, layouts, accumulate = case
     # 8-bit fragments are 32 deep, and a tile holds two.
     depth = {"block_k": 64} if types[0] == "i8" else {}
-    settings, sizes = WARPS | depth, (3, 128, 64, 128 if depth else 96)
+    settings, sizes = WARPS | depth, (2, 128, 64, 128 if depth else 96)
     if pipeline == "wmma_upstream":
         settings, sizes = {}, (2, 128, 128, 64)
     _check(pipeline, settings, sizes, types, layouts, accumulate=accumulate, broadcast=broadcast)
@@ -86,7 +86,7 @@ HOPPER_CASES = [
 @pytest.mark.parametrize("case, broadcast", combinations(HOPPER_CASES, ("", "a", "b")))
 def test_warpgroups(case: tuple[tuple[str, str, str], tuple[str, str], bool], broadcast: str) -> None:
     types, layouts, accumulate = case
-    _check("wgmma", PERSISTENT, (3, 64, 128, 96), types, layouts, accumulate=accumulate, broadcast=broadcast)
+    _check("wgmma", PERSISTENT, (2, 64, 128, 96), types, layouts, accumulate=accumulate, broadcast=broadcast)
 
 
 EDGES = itertools.product(("tma", "registers"), LAYOUTS)
@@ -98,11 +98,11 @@ def test_edges(case: tuple[str, tuple[str, str]], accumulate: bool, broadcast: s
     epilogue, layouts = case
     settings = {**PERSISTENT, "epilogue": epilogue}
     types = ("f16", "f32", "f32") if accumulate else ("bf16", "f32", "bf16")
-    _check("wgmma", settings, (3, 136, 72, 104), types, layouts, accumulate=accumulate, broadcast=broadcast)
+    _check("wgmma", settings, (2, 72, 88, 104), types, layouts, accumulate=accumulate, broadcast=broadcast)
 
 
 @pytest.mark.parametrize("pipeline", ["wgmma_single_stage", "wgmma_multistage"])
-@pytest.mark.parametrize("sizes", [(2, 64, 64, 64), (3, 136, 72, 104)])
+@pytest.mark.parametrize("sizes", [(2, 64, 64, 64), (3, 72, 88, 104)])
 @pytest.mark.parametrize("accumulate", [True, False])
 def test_without_specialized_warps(pipeline: str, sizes: tuple[int, int, int, int], accumulate: bool) -> None:
     _check(pipeline, TILES, sizes, ("f16", "f32", "f32"), ("row", "row"), accumulate=accumulate)
@@ -140,7 +140,9 @@ SCHEDULES = {
 @pytest.mark.parametrize("schedule, accumulate, broadcast", combinations(SCHEDULES, (True, False), ("", "b")))
 def test_schedules(schedule: str, accumulate: bool, broadcast: str) -> None:
     settings = {**PERSISTENT, **SCHEDULES[schedule]}
-    sizes = (2, 136, 136, 104)
+    # Three tiles where two make a cluster or a group.
+    rows = 136 if settings.keys() & {"cluster_m", "raster_group"} else 72
+    sizes = (2, rows, 136 if "cluster_n" in settings else 72, 104)
     _check(
         "wgmma", settings, sizes, ("f16", "f32", "f32"), ("row", "column"), accumulate=accumulate, broadcast=broadcast
     )

@@ -1,6 +1,7 @@
 """Candidates that the cost model ranks, and the pipelines' own requirements on them."""
 
 import dataclasses
+import itertools
 import time
 
 import numpy as np
@@ -92,12 +93,18 @@ def test_what_is_ranked_is_what_the_engine_accepts(name: str) -> None:
     }
     free = sorted({"block_m", "block_n", "consumer_warpgroups", "warp_m", "stages"} & set(knobs.options))
     expected: dict[tuple, int] = {}
-    for values in np.array(np.meshgrid(*(knobs.options[option] for option in free))).T.reshape(-1, len(free)).tolist():
-        scope = Scope({**facts, **fixed, **dict(zip(free, values))}, knobs.derived)
-        if all(_meets(rule, scope) for rule in knobs.rules):
-            rest = tuple(value for option, value in zip(free, values) if option != "stages")
-            stages = dict(zip(free, values)).get("stages", 0)
-            expected[rest] = max(expected.get(rest, 0), stages)
+    rules = list(knobs.rules)
+    for values in itertools.product(*(sorted(knobs.options[option], reverse=True) for option in free)):
+        setting = dict(zip(free, values))
+        rest = tuple(value for option, value in setting.items() if option != "stages")
+        if rest in expected:  # with more stages
+            continue
+        scope = Scope({**facts, **fixed, **setting}, knobs.derived)
+        broken = next((place for place, rule in enumerate(rules) if not _meets(rule, scope)), None)
+        if broken is None:
+            expected[rest] = setting.get("stages", 0)
+        else:  # which the next setting breaks most likely too
+            rules.insert(0, rules.pop(broken))
     without_stages = {tuple(value for option, value in zip(free, one) if option != "stages") for one in accepted}
     assert without_stages == set(expected) and len(expected) > 3
     if "stages" in free:

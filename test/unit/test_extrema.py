@@ -74,6 +74,19 @@ def test_the_first_of_equal_ones(body: dict[str, str]) -> None:
     assert np.array_equal(function(x, w), wanted)
 
 
+@pytest.mark.usefixtures("needs_ptxas")
+def test_extrema_that_a_body_selects() -> None:
+    """As TOSA's argmax is lowered. From NaN, a selection stays there, and no extremum does."""
+    text = text_of(5, 40, 8, LARGEST).replace("    %more = arith.maximumf %a, %most : f16\n", "")
+    text = text.replace("%new = ", "%more = arith.select %is, %a, %most : f16\n    %new = ")
+    rng = np.random.default_rng(0)
+    x, w = rng.integers(-1, 2, (5, 8)).astype(np.float16), rng.integers(-1, 2, (8, 40)).astype(np.float16)
+    value, index = stepladder.compile(text, device="emulator", target="sm_80")(x, w)
+    assert np.array_equal(value, (x @ w).max(-1)) and np.array_equal(index, (x @ w).argmax(-1))
+    with pytest.raises(StepladderError):
+        stepladder.compile(text.replace("0xFC00", "0x7E00"), device="emulator", target="sm_80")
+
+
 OF_SUMS = """func.func @f(%x: tensor<6x16xf16>, %w: tensor<16x97xf16>, %d: tensor<6x97xf32>)
     -> (tensor<6xf32>, tensor<6xi64>) {
   %zero = arith.constant 0.0 : f32

@@ -299,6 +299,16 @@ def test_refusals(text: str, location: str, message: str) -> None:
     assert "raised" not in caught.value.message
 
 
+@pytest.mark.parametrize("knobs, message", [({"block_m": 48}, "'block_m'"), ({}, "multiples of 16 bytes")])
+def test_what_the_pipeline_of_a_kernel_refuses_is_located_in_the_payload(knobs: dict[str, int], message: str) -> None:
+    text = HEAD.format(more="", result=ONE) + f"  return %y : {ONE}\n}}\n"
+    text = text.replace("x32x", "x60x").replace("<32x", "<60x")
+    with mlir_context(), pytest.raises(StepladderError, match=message) as caught:
+        build_any(text, "f.mlir", Request("wgmma_multistage", {"target": "sm_90a", **knobs}))
+    assert caught.value.location == "f.mlir:5:8"
+    assert any("the refused kernel is @f_matmul_0" in note for note in caught.value.notes)
+
+
 def test_the_benchmark_runs_dry(tmp_path: Path) -> None:
     root = INPUTS.parents[2]
     if not (root / "benchmarks").is_dir():

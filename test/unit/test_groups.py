@@ -1,5 +1,6 @@
 """Groups of matmuls that are one launch: compiled, and executed as IR and as PTX."""
 
+import functools
 import json
 import os
 import random
@@ -35,6 +36,7 @@ WHERE = (("auto", "sm_90a"), ("auto", "sm_80"), ("wmma", "sm_80"), ("wgmma_multi
 pytestmark = pytest.mark.usefixtures("needs_ptxas")
 
 
+@functools.cache
 def built(text: str, pipeline: str = "auto", target: str = "sm_90a", **settings: object) -> FunctionBundle:
     knobs = {"groups": True, **settings, "target": target}
     with mlir_context():

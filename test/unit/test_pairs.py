@@ -164,6 +164,14 @@ def test_pair_that_wgmma_refuses_is_two_of_its_kernels() -> None:
     assert [made.bundle.matmul(launch).manifest.pipeline for launch in launches] == ["wgmma", "wgmma"]
 
 
+@pytest.mark.parametrize("pairs, count", [("false", 2), ("true", 1)])
+def test_set_pairs(pairs: str, count: int) -> None:
+    request = Request("wgmma", {"target": "sm_90a", "pairs": pairs}, tuned=True)
+    with mlir_context():
+        made = build_any(PairPayload().text(), "pair.mlir", request)
+    assert isinstance(made, FunctionBuild) and len(made.bundle.manifest.launches) == count
+
+
 def test_few_tiles_of_a_long_reduction_are_two_kernels() -> None:
     request = Request("wgmma", {"target": "sm_90a"}, tuned=True)
     with mlir_context():

@@ -120,8 +120,9 @@ def test_parts_that_are_not_aligned_and_a_number() -> None:
     ("line", "message"),
     [
         ("linalg.transpose ins(%t : memref<8x8xf32>) outs(%t : memref<8x8xf32>) permutation = [1, 0]", "at other"),
-        ("%v = memref.load %t[%i, %i] : memref<8x8xf32>", "'memref.load' in a function on buffers"),
-        ("memref.store %s, %t[%i, %i] : memref<8x8xf32>", "'memref.store' in a function on buffers"),
+        ("memref.prefetch %t[%i, %i], read, locality<3>, data : memref<8x8xf32>", "'memref.prefetch' in a function on"),
+        ("%n = arith.constant 65 : index\n  %k = arith.constant 1 : index\n  scf.for %j = %i to %n step %k {\n"
+         "    linalg.fill ins(%s : f32) outs(%t : memref<8x8xf32>)\n  }", "of more than 64 iterations, in a function"),
         ("func.call @other() : () -> ()", "'func.call' in a function on buffers"),
         ("%v = arith.mulf %s, %s : f32", "'arith.mulf' of a number that is an argument"),
         ("%v = memref.subview %t[%i, 0] [4, 8] [1, 1] : memref<8x8xf32> to "

@@ -21,6 +21,8 @@ LOOPS = {
     "for": f"scf.for %i = %c0 to %c16 step %c8 {{\n    {TILE}\n  }}",
     "affine": f"affine.for %i = 0 to 16 step 8 {{\n    {TILE}\n  }}",
     "forall": f"scf.forall (%i) = (0) to (16) step (8) {{\n    {TILE}\n  }}",
+    "forall of blocks": f"scf.forall (%i) = (0) to (16) step (8) {{\n    {TILE}\n  }} {{mapping = [#gpu.block<x>]}}",
+    "affine parallel": f"affine.parallel (%i) = (0) to (16) step (8) {{\n    {TILE}\n  }}",
     "parallel": f"scf.parallel (%i) = (%c0) to (%c16) step (%c8) {{\n    {TILE}\n  }}",
     "twice": f"scf.for %i = %c0 to %c16 step %c8 {{\n    {PRODUCT}\n  }}",
 }
@@ -49,6 +51,68 @@ def test_loops_around_parts_of_buffers(name: str) -> None:
   return
 }}"""
     np.testing.assert_array_equal(compiled(text)(X, Y, Z), (2 if name == "twice" else 1) * XY + Z)
+
+
+SCALED = f"""func.func @f(%a: {A}, %b: {B}, %v: memref<32xf32>, %c: {C}) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  {PRODUCT}
+  linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}}
+      outs(%c : {C}) {{
+  ^bb0(%x: f32):
+    %j = linalg.index 1 : index
+    %bias = memref.load %v[%j] : memref<32xf32>
+    %y = arith.addf %x, %bias : f32
+    linalg.yield %y : f32
+  }}
+  scf.for %i = %c0 to %c2 step %c1 {{
+    %x = memref.load %c[%i, %c1] : {C}
+    %y = memref.load %v[%i] : memref<32xf32>
+    %z = arith.mulf %x, %y : f32
+    memref.store %z, %c[%c0, %i] : {C}
+  }}
+  return
+}}"""
+
+
+def test_elements_of_buffers() -> None:
+    """In the bodies of linalg ops, and between them."""
+    v = small(32, dtype=np.float32)
+    wanted = XY + Z + v
+    for number in range(2):
+        wanted[0, number] = wanted[number, 1] * v[number]
+    np.testing.assert_array_equal(compiled(SCALED)(X, Y, v, Z), wanted)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("%bias = memref.load %v[%j] : memref<32xf32>", "%bias = memref.load %c[%j, %j] : " + C, "that it writes"),
+        ("%y = arith.addf", "memref.store %x, %v[%j] : memref<32xf32>\n    %y = arith.addf", "'memref.store' of a"),
+    ],
+)
+def test_elements_that_linalg_ops_change_are_refused(old: str, new: str, message: str) -> None:
+    with pytest.raises(StepladderError) as caught:
+        compiled(SCALED.replace(old, new))
+    assert any(message in note for note in caught.value.notes)
+
+
+def test_nests_of_many_iterations_are_not_written_out() -> None:
+    """Each of 64^3 would be an op."""
+    nest = "%k = arith.addi %i, %c1 : index"
+    for name in "ihg":
+        nest = f"scf.for %{name} = %c0 to %c64 step %c1 {{\n    {nest}\n  }}"
+    text = f"""func.func @f(%a: {A}, %b: {B}, %c: {C}) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  {nest}
+  {PRODUCT}
+  return
+}}"""
+    with pytest.raises(StepladderError, match=r"'scf\.for' beside linalg\.matmul"):
+        compiled(text)
 
 
 def test_constants_of_the_module() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -243,12 +244,22 @@ def counted(condition: str, *, forwarded: str = "%i, %x", first: str = "%c0") ->
 }}"""
 
 
+def counted_by_integers() -> str:
+    """Returns such a function whose counter is of i32, as front ends write them."""
+    text = re.sub(r"(%c[013]) = arith.constant (.) : index", r"\1 = arith.constant \2 : i32", counted("slt, %i, %c3"))
+    text = text.replace("(index, tensor", "(i32, tensor").replace("%c3 : index", "%c3 : i32")
+    text = text.replace("%i: index", "%i: i32").replace("%c1 : index", "%c1 : i32").replace("%p : index", "%p : i32")
+    text = text.replace("(index, ", "(i32, ").replace("%i, %x : index", "%i, %x : i32")
+    return text.replace("%part =", "%k = arith.index_cast %i : i32 to index\n    %part =").replace("%b[%i,", "%b[%k,")
+
+
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
         (counted("slt, %i, %c3"), (0, 1, 2)),
         (counted("ugt, %c3, %i", forwarded="%x, %i", first="%c1"), (1, 2)),
         (counted("ne, %i, %c1"), (0,)),
+        (counted_by_integers(), (0, 1, 2)),
     ],
 )
 def test_loops_that_a_counter_ends(text: str, parts: tuple[int, ...]) -> None:

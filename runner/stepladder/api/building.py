@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 from collections.abc import Mapping
@@ -273,7 +272,7 @@ def _compile_any(job: Job) -> Built | BuiltFunction:
     except StepladderError as refusal:
         if refusal.status not in (BAD_INPUT, FAILED):
             raise
-        if (text := _on_tensors(job)) is None:
+        if (text := _on_tensors(job, refusal)) is None:
             return _build_function(job, refusal)
         try:
             return _compile_any(replace(job, text=text, function=None))
@@ -281,14 +280,18 @@ def _compile_any(job: Job) -> Built | BuiltFunction:
             raise with_reason(refusal, error) from None
 
 
-def _on_tensors(job: Job) -> str | None:
-    """Returns a payload on buffers and numbers as one on tensors; None for one that is not raised."""
+def _on_tensors(job: Job, refusal: StepladderError) -> str | None:
+    """Returns a refused payload on buffers and numbers as one on tensors; None for one that is not raised, where a
+    reason is a note of the refusal."""
     from stepladder.pipeline import functions
     from stepladder.pipeline.context import mlir_context
 
-    with exclusive, mlir_context(), contextlib.suppress(StepladderError):
-        return functions.raised_text(job.text, job.name, job.function)
-    return None
+    with exclusive, mlir_context():
+        try:
+            return functions.raised_text(job.text, job.name, job.function)
+        except StepladderError as error:
+            with_reason(refusal, error)
+            return None
 
 
 def with_dumps(function: BuiltFunction) -> BuiltFunction:

@@ -35,6 +35,16 @@ def name_payload(name: str) -> None:
     _payload_name.set(name)
 
 
+@contextlib.contextmanager
+def keeping_payload_name() -> Iterator[None]:
+    """Returns a context that parses other payloads; behind it, locations are of the file that they were of before."""
+    name = _payload_name.get()
+    try:
+        yield
+    finally:
+        _payload_name.set(name)
+
+
 @dataclass
 class Diagnostic:
     """One error or warning: `location` is `file:line:column`, or empty where MLIR knows none."""

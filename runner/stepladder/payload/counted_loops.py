@@ -34,7 +34,7 @@ class _Count(NamedTuple):
 
 
 def make_bounded(function: ir.Operation) -> None:
-    """Replaces each `scf.while` that a counter of type `index` ends by a `scf.for`.
+    """Replaces each `scf.while` that a counter ends, an `index` or an integer, by a `scf.for`.
 
     The counter begins at a constant, and each iteration adds a positive constant. The condition compares it with a
     constant, and nothing else is computed before it. Other loops stay.
@@ -50,8 +50,9 @@ def make_bounded(function: ir.Operation) -> None:
 
 def _number(value: ir.Value) -> int | None:
     op = producer(value)
-    is_index = op is not None and op.name == "arith.constant" and isinstance(value.type, ir.IndexType)
-    return ir.IntegerAttr(op.attributes["value"]).value if op is not None and is_index else None
+    is_number = isinstance(value.type, (ir.IndexType, ir.IntegerType))
+    is_constant = op is not None and op.name == "arith.constant" and is_number
+    return ir.IntegerAttr(op.attributes["value"]).value if op is not None and is_constant else None
 
 
 def _count(loop: ir.Operation) -> _Count | None:
@@ -82,7 +83,7 @@ def _count(loop: ir.Operation) -> _Count | None:
     number, iterations = first, 0
     while compare(*((number, bound) if counter == left else (bound, number))):
         number, iterations = number + step, iterations + 1
-        if iterations > _MOST:
+        if iterations > _MOST or (isinstance(counter.type, ir.IntegerType) and number >> counter.type.width - 1):
             return None
     return _Count(place, first, step, iterations)
 
@@ -118,6 +119,15 @@ def _replace(loop: ir.Operation, count: _Count) -> None:
         bounded = ir.Operation.create("scf.for", results=types, operands=[*bounds, *initial], regions=1)
         body = bounded.regions[0].blocks.append(index, *types, arg_locs=[loop.location] * (1 + len(types)))
     counter, *inner = body.arguments
+    type_ = before.arguments[count.place].type
+    end_number = bounds[1]
+    if type_ != index:
+        with ir.InsertionPoint(body), loop.location:
+            counter = ir.Operation.create("arith.index_cast", results=[type_], operands=[counter]).results[0]
+        with ir.InsertionPoint(loop), loop.location:
+            end_number = ir.Operation.create(
+                "arith.constant", results=[type_], attributes={"value": ir.IntegerAttr.get(type_, last)}
+            ).results[0]
     values = dict(zip(carried, inner)) | {count.place: counter}
     known = clone_ops(ops, dict(zip(after.arguments, (values[place] for place in places))), ir.InsertionPoint(body))
     with ir.InsertionPoint(body), loop.location:
@@ -126,7 +136,10 @@ def _replace(loop: ir.Operation, count: _Count) -> None:
     increment = producer(known[end.operands[count.place]])
     if increment is not None and not list(increment.results[0].uses):
         increment.erase()
-    results = dict(zip(carried, bounded.results)) | {count.place: bounds[1]}
+    source = producer(counter)
+    if source is not None and source.name == "arith.index_cast" and not list(counter.uses):
+        source.erase()
+    results = dict(zip(carried, bounded.results)) | {count.place: end_number}
     for result, place in zip(loop.results, places):
         result.replace_all_uses_with(results[place])
     loop.erase()

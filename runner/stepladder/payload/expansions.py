@@ -16,6 +16,7 @@ from stepladder.payload import (
     parallel_loops,
     placed_numbers,
     returned_buffers,
+    selected_extrema,
     shape_folding,
     sliding_windows,
     subtracted_products,
@@ -47,10 +48,10 @@ def expand(function: ir.Operation) -> None:
     (`payload.unrolled_loops`). Insertions of numbers and paddings by computed ones become linalg ops
     (`payload.placed_numbers`), numbers are computed where they are read (`payload.sunk_numbers`), packings and
     convolutions become views and contractions (`payload.lowered_ops`, `payload.sliding_windows`), and gathers linalg
-    ops (`payload.gathers`). Contractions that subtract become sums that an elementwise op subtracts
-    (`payload.subtracted_products`), and products of truth values those of integers (`payload.boolean_products`).
-    Buffers of the caller that a function writes are not returned (`payload.returned_buffers`), and constants of the
-    module are those of the function (`payload.global_constants`).
+    ops (`payload.gathers`). Selections of the larger number are extrema (`payload.selected_extrema`). Contractions that
+    subtract become sums that an elementwise op subtracts (`payload.subtracted_products`), and products of truth values
+    those of integers (`payload.boolean_products`). Buffers of the caller that a function writes are not returned
+    (`payload.returned_buffers`), and constants of the module are those of the function (`payload.global_constants`).
 
     Args:
         function: a function; it is changed where there are such ops.
@@ -58,7 +59,7 @@ def expand(function: ir.Operation) -> None:
     global_constants.inline(function)
     if walk(function, *(f"math.{name}" for name in _BY_UPSTREAM)):
         passmanager.PassManager.parse(f"{function.name}(math-expand-ops{{ops={','.join(_BY_UPSTREAM)}}})").run(function)
-    if walk(function, "affine.for"):
+    if walk(function, "affine.for", "affine.parallel"):
         passmanager.PassManager.parse(f"{function.name}(lower-affine)").run(function)
     if walk(function, "scf.execute_region", "scf.index_switch"):  # by constants
         passmanager.PassManager.parse(f"{function.name}(canonicalize)").run(function)
@@ -76,6 +77,7 @@ def expand(function: ir.Operation) -> None:
     sliding_windows.gather(function)
     subtracted_products.separate(function)
     boolean_products.count(function)
+    selected_extrema.fold(function)
     bit_counts.lower(function)
     for op in walk(function, "math.trunc"):
         _expand_truncation(op)

@@ -12,7 +12,7 @@ _BOUNDS = ("LowerBound", "UpperBound", "Step")
 
 
 def make_sequential(function: ir.Operation) -> None:
-    """Replaces each `scf.forall` with constant bounds by a nest of `scf.for`; not one that is mapped to a GPU. So do
+    """Replaces each `scf.forall` with constant bounds by a nest of `scf.for`, whatever it is mapped to. So do
     upstream's patterns with each `scf.parallel`.
 
     What iterations insert goes into a tensor that the loops carry. All else that they read of the shared result is what
@@ -29,7 +29,7 @@ def make_sequential(function: ir.Operation) -> None:
         is_constant = all(bound != _DYNAMIC for kind in bounds for bound in kind)
         inserts = walk(loop, "tensor.parallel_insert_slice")
         is_plain = is_constant and len(outputs) == len(loop.results) == len(inserts)
-        if is_plain and "mapping" not in loop.attributes:
+        if is_plain:
             _replace(loop, list(zip(*bounds)), outputs)
 
 

@@ -20,11 +20,13 @@ from stepladder.payload.signature import set_signature
 
 _ACCEPTED = (
     "accepted: linalg ops, memref.alloc, memref.copy, reshapes, casts, transposes and static memref.subview of "
-    "buffers, bufferization.to_tensor, bufferization.to_buffer, bufferization.materialize_in_destination, ops on "
-    "tensors, constants"
+    "buffers, memref.load, memref.store, bufferization.to_tensor, bufferization.to_buffer, "
+    "bufferization.materialize_in_destination, ops on tensors, constants"
 )
 _ALLOCATIONS = ("memref.alloc", "memref.alloca")
 _NOTHING = ("memref.dealloc",)
+# Those that `payload.unrolled_loops` writes out are gone.
+_LOOPS = ("scf.for", "scf.forall", "scf.parallel", "scf.while")
 # Numbers of generic and of global memory in NVVM.
 _GLOBAL_SPACES = (0, 1)
 _OF_NUMBERS = "accepted: linalg.fill, and the bodies of linalg.generic and linalg.map"
@@ -152,6 +154,14 @@ class _Raising:
             return
         elif op.name == "memref.copy":
             self._write(op.operands[1], self._read(op.operands[0], op), op)
+        elif op.name == "memref.load":
+            indices = [self._scalar(value) for value in list(op.operands)[1:]]
+            self.known[op.results[0]] = _element(self._read(op.operands[0], op), indices)
+        elif op.name == "memref.store":
+            value, buffer, *indices = op.operands
+            operands = [self._scalar(value), self._read(buffer, op), *map(self._scalar, indices)]
+            made = ir.Operation.create("tensor.insert", results=[operands[1].type], operands=operands)
+            self._write(buffer, made.results[0], op)
         elif op.name == "bufferization.to_tensor":
             self.known[op.results[0]] = self._read(op.operands[0], op)
         elif op.name == "bufferization.to_buffer":
@@ -165,7 +175,8 @@ class _Raising:
         elif op.name.startswith("linalg.") and any(_is_memory(value) or value in self.numbers for value in nested):
             self._raise_linalg(op, [value for value in dict.fromkeys(nested) if value in self.numbers])
         elif any(_is_memory(value) for value in (*nested, *op.results)) or any(map(_names_a_symbol, walk(op))):
-            raise refuse(op, f"'{op.name}' in a function on buffers that is no single kernel", _ACCEPTED)
+            limits = " whose bounds are not constant, or of more than 64 iterations," if op.name in _LOOPS else ""
+            raise refuse(op, f"'{op.name}'{limits} in a function on buffers that is no single kernel", _ACCEPTED)
         elif any(value in self.numbers for value in nested):
             raise refuse(
                 op, f"'{op.name}' of a number that is an argument, in a function of several kernels", _OF_NUMBERS
@@ -215,6 +226,7 @@ class _Raising:
         """Creates a linalg op on tensors, and stores what it writes to buffers; numbers become its first operands."""
         outputs = [number for number in range(len(op.operands)) if _is_output(op, number)]
         self._check_aliases(op, outputs)
+        loads = self._loads(op, outputs)
         operands = list(op.operands)
         values = [self._operand(op, number, number in outputs) for number in range(len(operands))]
         if numbers:
@@ -235,11 +247,36 @@ class _Raising:
         else:
             inner = op.regions[0].blocks[0]
             known = {**self.known, **dict(zip([*numbers, *inner.arguments], block.arguments))}
-            clone_ops([item.operation for item in inner.operations], known, ir.InsertionPoint(block))
+            for item in (item.operation for item in inner.operations):
+                if item in loads:
+                    with ir.InsertionPoint(block), item.location:
+                        indices = [known[value] for value in list(item.operands)[1:]]
+                        known[item.results[0]] = _element(loads[item], indices)
+                else:
+                    known |= clone_ops([item], known, ir.InsertionPoint(block))
         for number, result in zip(outputs, new.results):
             if _is_memory(operands[number]):
                 self._write(operands[number], result, op)
         self.known |= dict(zip(op.results, new.results))
+
+    def _loads(self, op: ir.Operation, outputs: Sequence[int]) -> dict[ir.Operation, ir.Value]:
+        """Returns the loads in the body of a linalg op, each with the tensor that it reads."""
+        written = [origin(op.operands[number], VIEWS) for number in outputs]
+        found = {}
+        for inner in walk(op):
+            buffers = [value for value in inner.operands if _is_memory(value)] if inner != op else []
+            if not buffers:
+                continue
+            if inner.name != "memref.load" or inner.parent is None or inner.parent.operation != op:
+                raise refuse(inner, f"'{inner.name}' of a buffer inside {op.name}", _ACCEPTED)
+            if origin(buffers[0], VIEWS) in written:
+                raise refuse(inner, f"{op.name} loads elements of the buffer that it writes", _ACCEPTED)
+            found[inner] = self._read(buffers[0], op)
+        return found
+
+    def _scalar(self, value: ir.Value) -> ir.Value:
+        """Returns a number outside of linalg ops; one that is an argument is the element of a tensor."""
+        return _element(self.numbers[value], []) if value in self.numbers else self.known[value]
 
     def _operand(self, op: ir.Operation, number: int, is_output: bool) -> ir.Value:
         """Returns the tensor, or the number, for an operand of a linalg op; an empty one if it only writes it."""
@@ -297,6 +334,12 @@ class _Raising:
         self._read(buffer, user)
         self.held[buffer] = value
         self.written.add(buffer)
+
+
+def _element(tensor: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
+    """Creates the op that takes an element of a tensor."""
+    type_ = ir.RankedTensorType(tensor.type).element_type
+    return ir.Operation.create("tensor.extract", results=[type_], operands=[tensor, *indices]).results[0]
 
 
 def _decides(op: ir.Operation) -> bool:

@@ -12,6 +12,8 @@ from stepladder.payload import shape_folding
 
 # Iterations of a loop; each of them launches kernels.
 _AT_MOST = 64
+# Iterations of all loops in a loop together, such as those of a nest that computes one element each.
+_AT_MOST_IN_ALL = 1024
 _BOUNDS = 3
 
 
@@ -39,8 +41,18 @@ def _loops(function: ir.Operation) -> list[ir.Operation]:
 
 def _is_unrolled(loop: ir.Operation) -> bool:
     """Tells whether a loop of few iterations has ops on buffers, or index arithmetic outside of linalg ops."""
-    is_short = 0 < len(_iterations(loop)) <= _AT_MOST
+    is_short = 0 < len(_iterations(loop)) <= _AT_MOST and _in_all(loop) <= _AT_MOST_IN_ALL
+    if is_short and len(walk(loop, "scf.for")) == 1 and walk(loop, "memref.load", "memref.store"):
+        return True
     return is_short and any(_is_place(op) or _is_of_buffers(op) for op in walk(loop))
+
+
+def _in_all(loop: ir.Operation) -> int:
+    """Returns how often the body of a loop, or of the deepest nest in it, runs; loops without constant bounds count as
+    one iteration."""
+    inner = [item.operation for block in loop.regions[0].blocks for item in block.operations]
+    nested = [_in_all(op) for op in inner if op.name == "scf.for"]
+    return max(1, len(_iterations(loop))) * max(nested, default=1)
 
 
 def _is_of_buffers(op: ir.Operation) -> bool:

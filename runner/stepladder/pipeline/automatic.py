@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from stepladder.pipeline.definition import RequirementError, UnknownKnobError
+from stepladder.pipeline.definition import KnobError, RequirementError, UnknownKnobError
 from stepladder.runtime.errors import BAD_INPUT, FAILED, StepladderError
 
 AUTO = "auto"
@@ -46,7 +46,7 @@ def first_of(pipelines: tuple[str, ...], compile_by: Callable[[str], _T]) -> _T:
 
     Raises:
         StepladderError: none accepts the payload: the one reason, or that of each in a note, but for those without a
-            knob that is set.
+            knob that is set; a knob that all refuse alike is said once.
     """
     refusals: list[tuple[str, StepladderError]] = []
     for pipeline in pipelines:
@@ -61,6 +61,10 @@ def first_of(pipelines: tuple[str, ...], compile_by: Callable[[str], _T]) -> _T:
     first = refusals[0][1]
     if len({(error.message, error.location) for _, error in refusals}) == 1:
         raise first
+    errors = [error for _, error in refusals]
+    if isinstance(first, KnobError) and all(isinstance(item, KnobError) and item.knob == first.knob for item in errors):
+        shared = [note for note in first.notes if all(note in item.notes for item in errors)]
+        raise KnobError(first.common, first.common, first.knob, notes=shared)
     is_required = all(isinstance(error, RequirementError) for _, error in refusals)
     raise (RequirementError if is_required else StepladderError)(
         "no pipeline compiles this payload",

@@ -66,7 +66,31 @@ class Knob:
         return ", ".join(value_text(option) for option in self.options)
 
 
-class UnknownKnobError(StepladderError):
+class KnobError(StepladderError):
+    """A knob is set that a pipeline does not have, or to a value that it cannot have.
+
+    Args:
+        message: with the name of the pipeline.
+        common: the message without it, for several pipelines that refuse the setting.
+        knob: its name.
+        location, notes: as of other errors.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        common: str,
+        knob: str,
+        *,
+        location: str | None = None,
+        notes: tuple[str, ...] | list[str] = (),
+    ) -> None:
+        super().__init__(message, location=location, notes=notes)
+        self.common = common
+        self.knob = knob
+
+
+class UnknownKnobError(KnobError):
     """A pipeline does not have a knob that is set."""
 
 

@@ -39,7 +39,7 @@ from stepladder.runtime import bundle, targets
 from stepladder.runtime.errors import BAD_INPUT, FAILED, StepladderError
 
 # Knobs that are set of the division of a function; the others are of its matmuls.
-_OWN = ("attention", "dequantizing", "groups", "merge_elementwise", "rows")
+_OWN = ("attention", "dequantizing", "groups", "merge_elementwise", "pairs", "rows")
 
 
 @dataclass(frozen=True)
@@ -182,9 +182,9 @@ def _build_any(text: str, name: str, request: Request, *, use_cache: bool) -> bu
                 ),
             )
         except StepladderError as error:
-            # A pair of products that no pipeline compiles is two matmuls, unless the one for pairs refuses its knobs;
-            # of two element types, one is cast by a kernel of its own.
-            is_chosen = request.pipeline != AUTO and _takes_pairs(pipelines)
+            # A pair that no pipeline compiles is two matmuls, unless the one for pairs refuses its knobs; of two
+            # element types, one is cast by a kernel of its own.
+            is_chosen = request.pipeline != AUTO and _takes_pairs(pipelines) and "pairs" not in request.settings
             is_pair = len(_products(text, name, request.function)) > 1
             if (is_pair and is_chosen) or not is_divisible(text, name, request.function):
                 raise
@@ -289,6 +289,8 @@ def build_function(text: str, name: str, request: Request, *, use_cache: bool = 
         StepladderError: a function that is not on tensors of static shapes, an op that no kernel computes, or what the
             pipelines of its kernels refuse.
     """
+    if "pairs" in request.settings:
+        return _build_function(text, name, request, use_cache=use_cache, pairs=False)
     if _takes_pairs(pipelines_for(request.pipeline, _target_of(request))):
         try:
             return _build_function(text, name, request, use_cache=use_cache, pairs=True)
@@ -309,14 +311,14 @@ def _has_step(pipelines: Iterable[str], name: str) -> bool:
 
 
 def _build_function(text: str, name: str, request: Request, *, use_cache: bool, pairs: bool) -> FunctionBuild:
-    """Compiles a function, with pairs of matmuls in one kernel or not; other arguments as for `build_function`.
+    """Compiles a function, with pairs of matmuls in one kernel where the cost model has no objection, or as the request
+    sets it; other arguments as for `build_function`.
 
     Raises:
         StepladderError: as `build_function`.
     """
     find_tool("ptxas")
-    target = _target_of(request)
-    selection = _selected(text, name, request.function)
+    target, selection = _target_of(request), _selected(text, name, request.function)
     if not _is_on_tensors(selection):
         raise StepladderError(
             "a function with several matmuls has another signature than tensors of static shapes",
@@ -355,6 +357,7 @@ def _build_function(text: str, name: str, request: Request, *, use_cache: bool, 
         by = pipelines_for(request.pipeline, target)[0]
         if has_faster_group(grouped, _of_matmuls(request, by, target)):
             run, texts = grouped, stage_texts(grouped)
+    diagnostics.name_payload(name)  # what was parsed since has other names
     compiler = Compiler(target, request, use_cache, texts, groups_faster=is_chosen)
     plan = Plan(run, selection, arguments)
     launches = list(plan.launches(compiler))

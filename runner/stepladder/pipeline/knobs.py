@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from stepladder.pipeline.definition import Knob, Knobs, KnobValue, Pipeline, Step, UnknownKnobError, value_text
+from stepladder.pipeline.definition import (
+    Knob,
+    KnobError,
+    Knobs,
+    KnobValue,
+    Pipeline,
+    Step,
+    UnknownKnobError,
+    value_text,
+)
 from stepladder.pipeline.expressions import Scope, Value, evaluate
 from stepladder.pipeline.request import Request
 from stepladder.runtime import targets
@@ -32,6 +41,8 @@ def choose_knobs(pipeline: Pipeline, request: Request) -> Knobs:
         if name not in pipeline.knobs:
             raise UnknownKnobError(
                 f"pipeline '{pipeline.name}' has no knob '{name}'{suggest(name, list(pipeline.knobs))}",
+                f"none of the pipelines has the knob '{name}'{suggest(name, list(pipeline.knobs))}",
+                name,
                 notes=[f"its knobs are: {', '.join(pipeline.knobs)}"],
             )
         values[name] = _knob_value(pipeline.knobs[name], given, pipeline)
@@ -136,12 +147,13 @@ def _knob_value(knob: Knob, given: KnobValue, pipeline: Pipeline) -> KnobValue:
         try:
             value = int(given, 0)
         except ValueError:
-            raise StepladderError(
-                f"knob '{knob.name}' takes a number, not '{given}'", notes=[f"its options are: {knob.options_text()}"]
-            ) from None
+            message = f"knob '{knob.name}' takes a number, not '{given}'"
+            raise KnobError(message, message, knob.name, notes=[f"its options are: {knob.options_text()}"]) from None
     if not knob.accepts(value):
-        raise StepladderError(
+        raise KnobError(
             f"knob '{knob.name}' of pipeline '{pipeline.name}' cannot be {value_text(value)}",
+            f"knob '{knob.name}' cannot be {value_text(value)}",
+            knob.name,
             location=knob.location,
             notes=[f"its options are: {knob.options_text()}"],
         )

@@ -139,6 +139,7 @@ class Compiler:
         self._groups: dict[tuple[tuple[str, ...], bool], str | None] = {}
         self.notes: list[str] = []
 
+    @diagnostics.keeping_payload_name()
     def stage(self, name: str, loads_early: bool = False) -> tuple[str, Stage]:
         """Returns the folder of a stage and the stage, compiled.
 
@@ -159,6 +160,7 @@ class Compiler:
         folder = self._folders[key]
         return folder, self.stages[folder]
 
+    @diagnostics.keeping_payload_name()
     def group(self, names: Sequence[str], loads_early: bool) -> tuple[str, Stage] | None:
         """Returns the folder of a group of matmuls or of elementwise ops, and the group, compiled to one kernel; None
         where no pipeline of matmuls does, or, with `groups_faster`, where one launch is not predicted to be faster.

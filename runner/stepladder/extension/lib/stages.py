@@ -10,7 +10,7 @@ from stepladder.extension.lib.functions import create_private_function
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.linalg_ops import indexing_maps
-from stepladder.mlir.traverse import producer, walk
+from stepladder.mlir.traverse import producer, symbol_of, walk
 
 # Ops that a stage has copies of: what they make takes no memory.
 STARTS = ("arith.constant", "tensor.empty", "linalg.fill")
@@ -30,6 +30,15 @@ def is_private(function: ir.Operation) -> bool:
 
 # The number of the group of matmuls that a stage belongs to: those of one group are one launch.
 _GROUP = "group"
+
+
+def kind_of(function: ir.Operation) -> str:
+    """Returns what a stage is, by the name that `outline` gave it: the word before its number.
+
+    Args:
+        function: with a name such as `layers_matmul_3`.
+    """
+    return symbol_of(function).rpartition("_")[0].rpartition("_")[2]
 
 
 def group_of(function: ir.Operation) -> int | None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
-from stepladder.extension.lib.stages import as_payload, is_private, one_function, set_group
+from stepladder.extension.lib.stages import as_payload, is_private, kind_of, one_function, set_group
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import producer, symbol_of, walk
 from stepladder.payload.matmul import find_matmul
@@ -70,6 +70,8 @@ def _levels(ops: Sequence[ir.Operation], kinds: dict[str, _Kind]) -> dict[ir.Ope
 
 def _kind(function: ir.Operation) -> _Kind | None:
     """Returns what other matmuls of a group have as well; None for a function that is no matmul, or is in no group."""
+    if kind_of(function) != "matmul":  # A contraction without matrix units is an elementwise stage.
+        return None
     try:
         problem = find_matmul(as_payload(function)).problem
     except StepladderError:

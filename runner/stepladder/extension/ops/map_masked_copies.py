@@ -87,7 +87,13 @@ def _distribute(found: _Copy, block: int, width: int) -> None:
             row = apply(lambda t, first=first: ir.AffineExpr.get_floor_div(t, across) + first, thread)
             column = apply(lambda t: ir.AffineExpr.get_mod(t, across) * width, thread)
         else:
-            row = index(number // (across // block))
+            # As an expression of the thread, which is 0, where rows have an edge: `cp.async` takes no mask that folds.
+            first = number // (across // block)
+            row = (
+                index(first)
+                if row_extent is None
+                else apply(lambda t, first=first: ir.AffineExpr.get_floor_div(t, across) + first, thread)
+            )
             first = number % (across // block) * block * width
             column = apply(lambda t, first=first: t * width + first, thread)
         inside = _and(_below(row, row_extent), _below(column, column_extent))

@@ -1,0 +1,58 @@
+"""Command lines of scripts in two halves: `build` needs MLIR and ptxas, `measure` a GPU and what `build` wrote."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from common import new_parser
+
+
+def halves_parser(description: str) -> argparse.ArgumentParser:
+    """Returns a parser of a script that builds kernels on one machine and measures them on another one.
+
+    Args:
+        description: as for `new_parser`.
+    """
+    parser = new_parser(description)
+    parser.add_argument("what", choices=["build", "measure"], help="which half to run")
+    parser.add_argument("folder", type=Path, help="of the kernels")
+    parser.add_argument("out", type=Path, nargs="?", help="file of the result, for measure")
+    return parser
+
+
+def parse_halves(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Returns the arguments of such a script; ends it where the file of the result is missing.
+
+    Args:
+        parser: of `halves_parser`, with further options.
+        arguments: of the command line; those of the process if None.
+    """
+    args = parser.parse_args(arguments)
+    if args.what == "measure" and args.out is None:
+        parser.error("measure needs the file of the result")
+    return args
+
+
+def main_of_halves(
+    make_parser: Callable[[], argparse.ArgumentParser],
+    build: Callable[[Path], None],
+    measure: Callable[[Path, Path], None],
+) -> Callable[..., None]:
+    """Returns the main function of a script whose halves have no options of their own.
+
+    Args:
+        make_parser: returns the parser of the command line (`halves_parser`).
+        build: writes the kernels to a folder.
+        measure: reads them from there, and writes the result to a file.
+    """
+
+    def main(arguments: Sequence[str] | None = None) -> None:
+        args = parse_halves(make_parser(), arguments)
+        if args.what == "build":
+            build(args.folder)
+        else:
+            measure(args.folder, args.out)
+
+    return main
