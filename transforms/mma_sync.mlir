@@ -33,6 +33,9 @@ module attributes {transform.with_named_sequence} {
         b_rows = "1 if map_copies_cyclically or has_edges else block_k * block_n / (threads * run)",
         a_width = "block_k if a_layout == 'row' else block_m",
         b_width = "block_n if b_layout == 'row' else block_k",
+        // Rows of a pass of the copies: eight at least, so that a thread has one swizzle phase.
+        a_pass = "threads * run / a_width if threads * run >= 8 * a_width else 8",
+        b_pass = "threads * run / b_width if threads * run >= 8 * b_width else 8",
         // At the edges a vector is the widest that divides the rows of a matrix, of a_length or b_length elements.
         a_length = "k if a_layout == 'row' else m", b_length = "n if b_layout == 'row' else k",
         a_halves = "1 if a_length % run == 0 else 2 if a_length % (run // 2) == 0 else a_quarters",
@@ -178,12 +181,7 @@ module attributes {transform.with_named_sequence} {
       transform.include @convert_to_cp_async failures(propagate) (%module) : (!transform.any_op) -> ()
     }, {
     }
-    // With masked copies of whole vectors and the largest warp tiles, registers do not hold the swizzled addresses.
-    transform.tune.alternatives<"swizzle"> selected_region = 1
-        attributes {knobs = {selected_region_attr = "whole_tiles or is_narrow or products * warp_m * warp_n < 4096"}} {
-    }, {
-      transform.include @swizzle_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
-    }
+    transform.include @swizzle_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
 
     // The kernel function.
     transform.include @pack_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()

@@ -28,6 +28,7 @@ module attributes {transform.with_named_sequence} {
         b_rows = "1 if cyclic or has_edges else block_k * block_n / (threads * run)",
         run = "128 / a_bits", a_width = "block_k if a_layout == 'row' else block_m",
         b_width = "block_n if b_layout == 'row' else block_k",
+        a_pass = "threads * run / a_width", b_pass = "threads * run / b_width",
         // At the edges a vector is the widest that divides the rows of a matrix, of a_length or b_length elements.
         a_length = "k if a_layout == 'row' else m", b_length = "n if b_layout == 'row' else k",
         a_halves = "1 if a_length % run == 0 else 2 if a_length % (run // 2) == 0 else a_quarters",

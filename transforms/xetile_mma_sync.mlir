@@ -38,6 +38,9 @@ module attributes {transform.with_named_sequence} {
         b_rows = "1 if map_copies_cyclically or has_edges else block_k * block_n / (threads * run)",
         a_width = "block_k if a_layout == 'row' else block_m",
         b_width = "block_n if b_layout == 'row' else block_k",
+        // Rows of a pass of the copies: eight at least, so that a thread has one swizzle phase.
+        a_pass = "threads * run / a_width if threads * run >= 8 * a_width else 8",
+        b_pass = "threads * run / b_width if threads * run >= 8 * b_width else 8",
         a_run = "run", b_run = "run", is_narrow = "0", through_registers = "0",
         // n and k of one tensor-core instruction; m is 16.
         fragment_n = "8", fragment_k = "256 / a_bits",

@@ -42,12 +42,15 @@
 // CHECK-NOT: {{linalg.copy|gpu.barrier}}
 // CHECK: // -----
 
-// 32 threads: A's tile in four passes of eight rows, B's in eight passes of four.
+// 32 threads: A's tile in four passes of eight rows, B's in four times two, of half of the columns each.
 // ONE-WARP: gpu.launch blocks({{.*}}) threads({{.*}}) in (%{{.*}} = %c32, %{{.*}} = %c1, %{{.*}} = %c1)
 // ONE-WARP: memref.subview %{{.*}}[24, 0] [8, 32] [1, 1]
 // ONE-WARP: linalg.copy {operand_a}
 // ONE-WARP-NOT: linalg.copy {operand_a}
-// ONE-WARP-COUNT-8: linalg.copy {operand_b}
+// ONE-WARP: memref.subview %{{.*}}[0, 0] [8, 32] [1, 1] : memref<8x64xf16
+// ONE-WARP: linalg.copy {operand_b}
+// ONE-WARP: memref.subview %{{.*}}[0, 32] [8, 32] [1, 1] : memref<8x64xf16
+// ONE-WARP-COUNT-7: linalg.copy {operand_b}
 // ONE-WARP-NEXT: gpu.barrier
 #space = #gpu.address_space<workgroup>
 func.func @matmul(%A: memref<32x32xf16>, %B: memref<32x64xf16>, %C: memref<32x64xf32>) {

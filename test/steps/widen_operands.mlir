@@ -11,6 +11,7 @@
 // CHECK: %[[E:.+]] = tensor.empty() : tensor<8x16xf32>
 // CHECK: %[[W:.+]] = linalg.generic {{.*}} ins(%a : tensor<8x16xf16>) outs(%[[E]] : tensor<8x16xf32>)
 // CHECK: arith.extf %{{.*}} : f16 to f32
+// CHECK-NOT: fits_tf32
 // CHECK: %[[P:.+]] = linalg.generic {{.*}} ins(%[[W]], %b : tensor<8x16xf32>, tensor<16x32xf32>) outs(%zeros
 // CHECK-NEXT: ^bb0([[X:%.+]]: f32, [[Y:%.+]]: f32, [[S:%.+]]: f32):
 // CHECK-NEXT: [[XY:%.+]] = arith.mulf [[X]], [[Y]] : f32
@@ -24,15 +25,48 @@ func.func @to_the_wider(%a: tensor<8x16xf16>, %b: tensor<16x32xf32>, %zeros: ten
 
 // -----
 
-// Neither f16 nor bf16 has the numbers of the other: both become f32.
+// Neither f16 nor bf16 has the numbers of the other: both become f32, of which tf32 keeps all their bits.
 //
 // CHECK-LABEL: func.func @to_another(
 // CHECK: arith.extf %{{.*}} : f16 to f32
 // CHECK: arith.extf %{{.*}} : bf16 to f32
-// CHECK: ins(%{{.*}}, %{{.*}} : tensor<8x16xf32>, tensor<16x32xf32>)
+// CHECK: ins(%{{.*}}, %{{.*}} : tensor<8x16xf32>, tensor<16x32xf32>) outs(%zeros : tensor<8x32xf32>) attrs = {fits_tf32}
 func.func @to_another(%a: tensor<8x16xf16>, %b: tensor<16x32xbf16>, %zeros: tensor<8x32xf32>) -> tensor<8x32xf32> {
   %r = linalg.matmul ins(%a, %b : tensor<8x16xf16>, tensor<16x32xbf16>) outs(%zeros : tensor<8x32xf32>) -> tensor<8x32xf32>
   return %r : tensor<8x32xf32>
+}
+
+// -----
+
+#map = affine_map<(d0, d1) -> (d0, d1)>
+
+// What the payload extends fits too, through layouts; numbers that are computed in f32 may not.
+//
+// CHECK-LABEL: func.func @extended_before(
+// CHECK: linalg.matmul {fits_tf32} ins(%{{.+}}, %{{.+}} : tensor<8x16xf32>, tensor<16x32xf32>)
+// CHECK: linalg.matmul ins(%{{.+}}, %{{.+}} : tensor<8x16xf32>, tensor<16x32xf32>)
+func.func @extended_before(%a: tensor<8x16xf16>, %b: tensor<32x16xbf16>, %zeros: tensor<8x32xf32>)
+    -> (tensor<8x32xf32>, tensor<8x32xf32>) {
+  %e = tensor.empty() : tensor<8x16xf32>
+  %f = tensor.empty() : tensor<32x16xf32>
+  %t = tensor.empty() : tensor<16x32xf32>
+  %x = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]}
+    ins(%a : tensor<8x16xf16>) outs(%e : tensor<8x16xf32>) {
+  ^bb0(%in: f16, %out: f32):
+    %0 = arith.extf %in : f16 to f32
+    linalg.yield %0 : f32
+  } -> tensor<8x16xf32>
+  %w = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]}
+    ins(%b : tensor<32x16xbf16>) outs(%f : tensor<32x16xf32>) {
+  ^bb0(%in: bf16, %out: f32):
+    %0 = arith.extf %in : bf16 to f32
+    linalg.yield %0 : f32
+  } -> tensor<32x16xf32>
+  %y = linalg.transpose ins(%w : tensor<32x16xf32>) outs(%t : tensor<16x32xf32>) permutation = [1, 0]
+  %r = linalg.matmul ins(%x, %y : tensor<8x16xf32>, tensor<16x32xf32>) outs(%zeros : tensor<8x32xf32>) -> tensor<8x32xf32>
+  %z = linalg.add ins(%x, %x : tensor<8x16xf32>, tensor<8x16xf32>) outs(%e : tensor<8x16xf32>) -> tensor<8x16xf32>
+  %s = linalg.matmul ins(%z, %y : tensor<8x16xf32>, tensor<16x32xf32>) outs(%zeros : tensor<8x32xf32>) -> tensor<8x32xf32>
+  return %r, %s : tensor<8x32xf32>, tensor<8x32xf32>
 }
 
 // -----

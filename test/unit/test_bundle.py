@@ -163,8 +163,9 @@ def test_wrong_descriptor_of_an_argument(tma_bundle: Path, index: int | str, mes
     assert f"field 'arguments[0].descriptor' {message}" in refusal(tma_bundle)
 
 
-def test_layouts_and_products(tmp_path: Path) -> None:
-    problem = make_problem(2, 3, 5, inputs="f32", a_layout="column", b_layout="column", compute_type="tf32")
+@pytest.mark.parametrize("products", [{"compute_type": "tf32"}, {"fits_tf32": True}])
+def test_layouts_and_products(tmp_path: Path, products: dict[str, str | bool]) -> None:
+    problem = make_problem(2, 3, 5, inputs="f32", a_layout="column", b_layout="column", **products)
     write_bundle(tmp_path / "bundle", make_manifest(problem), b"", "", {})
     read = read_bundle(tmp_path / "bundle").manifest
     assert read.problem == problem
@@ -187,6 +188,10 @@ def test_bundles_without_layouts_are_row_major(bundle: Path) -> None:
         (
             {"inputs": "i8", "acc_type": "i32", "c_type": "i32", "accumulate": False, "b_layout": "column"},
             "C = AB, 64 x 64 x 64, i8 x i8 -> i32 (i32 accumulation), B column-major",
+        ),
+        (
+            {"inputs": "f32", "fits_tf32": True},
+            "C = AB + C, 64 x 64 x 64, f32 x f32 -> f32 (exact tf32 products, f32 accumulation)",
         ),
         (
             {"inputs": "f32", "compute_type": "tf32", "a_layout": "column", "b_layout": "column"},

@@ -323,6 +323,19 @@ def test_warp_kernels_take_longer_through_registers_and_for_larger_problems(inst
     assert (large > 4 * small).all() and small[1] > small[0]
 
 
+def test_few_warps_leave_matrix_units_idle() -> None:
+    """Measured in one wave: four warps of 64 x 32 are faster than two of 64 x 64 for f16, and than eight of 32 x 32 for
+    f32, by three products of tf32."""
+    knobs = columns(WARP_TILE, block_m=[128, 128], block_n=[64, 64], warp_m=[64, 64], warp_n=[32, 64])
+    halves = warp.predict(knobs, size(1000, 1000, 1000), H200, "mma_sync")["total"]
+    assert halves[1] > 1.1 * halves[0]
+    knobs = columns(
+        WARP_TILE, block_m=[128, 128], block_n=[64, 64], warp_m=[64, 32], warp_n=[32, 32], allow_tf32=[0, 0]
+    )
+    words = warp.predict(knobs, replace(size(1000, 1000, 1000), in_bytes=4), H200, "mma_sync")["total"]
+    assert words[1] > words[0]
+
+
 def test_a_faster_card_is_predicted_to_be_faster() -> None:
     faster = replace(H200, multiprocessors=264, hbm_bytes_per_us=2 * H200.hbm_bytes_per_us)
     problem = size(8192, 8192, 8192)

@@ -10,6 +10,7 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
 from stepladder.mlir.printed import keyword
 from stepladder.mlir.traverse import walk
+from stepladder.mlir.types import FITS_TF32
 from stepladder.payload import front, pairs, zero_points
 from stepladder.payload.facts import MATMULS, problem_facts
 from stepladder.payload.prepared import with_producers
@@ -60,6 +61,14 @@ def find_matmul(module: ir.Module) -> PayloadMatmul:
         StepladderError: as `find_written`, as `front.recognize`, and as `producers.separate`.
     """
     module = select(module).module
+    found = _find(module)
+    marks = sum(FITS_TF32 in op.attributes for op in walk(module))
+    fits_tf32 = found.problem.a_type == "f32" and marks == found.problem.products
+    return replace(found, problem=replace(found.problem, fits_tf32=fits_tf32))
+
+
+def _find(module: ir.Module) -> PayloadMatmul:
+    """Returns the one matmul, or pair of products, of a module with one function."""
     divisions = pairs.divisions(module)
     if not divisions:
         return _find_one(module)

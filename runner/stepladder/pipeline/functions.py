@@ -397,5 +397,4 @@ def _of_matmuls(request: Request, pipeline: str, target: str) -> Request:
 
 
 def _location(selection: Selection) -> str:
-    functions = walk(selection.module, "func.func")
-    return diagnostics.location_text(functions[0].location) if functions else ""
+    return next((diagnostics.location_text(op.location) for op in walk(selection.module, "func.func")), "")

@@ -96,13 +96,16 @@ def _changed(step: Step, scope: Scope) -> dict[str, Value]:
 
 
 def with_products(problem: Problem, knobs: Mapping[str, KnobValue]) -> Problem:
-    """Returns a payload's problem as a pipeline computes it: products of f32 are of tf32 where `allow_tf32` is true.
+    """Returns a payload's problem as a pipeline computes it: products of f32 are of tf32 where `allow_tf32` is true,
+    and lose bits but where the operands fit in it.
 
     Args:
         problem: of the payload.
         knobs: the value of every knob.
     """
-    if problem.a_type == "f32" and knobs.get("allow_tf32"):
+    if not knobs.get("allow_tf32"):
+        return replace(problem, fits_tf32=False)
+    if problem.a_type == "f32" and not problem.fits_tf32:
         return replace(problem, compute_type="tf32")
     return problem
 

@@ -126,6 +126,7 @@ class Problem:
             among `epilogue_operands`.
         a_source, b_source: the buffer that A, or B, is prepared from; None where it is the operand itself.
         a_window, b_window, c_window: the part of a buffer that A, B or C is; None where it is all of one.
+        fits_tf32: whether A and B of f32 have only numbers of tf32, and their products are of tf32, which is exact.
     """
 
     m: int
@@ -154,6 +155,7 @@ class Problem:
     a_window: Window | None = None
     b_window: Window | None = None
     c_window: Window | None = None
+    fits_tf32: bool = False
 
     def __post_init__(self) -> None:
         if self.compute_type is None:
@@ -286,6 +288,7 @@ class Problem:
             products = "AB" if self.second_b is None else f"AB, A{epilogue_role(self.second_b).upper()}"
             formula = f"C = f({products}, C)" if self.accumulate else f"C = f({products})"
         products = "" if self.compute_type == self.a_type else f"{self.compute_type} products, "
+        products = "exact tf32 products, " if self.fits_tf32 else products
         columns = [name for name, layout in (("A", self.a_layout), ("B", self.b_layout)) if layout == "column"]
         layouts = f", {' and '.join(columns)} column-major" if columns else ""
         broadcast = [name for name, is_one in (("A", self.a_broadcast), ("B", self.b_broadcast)) if is_one]

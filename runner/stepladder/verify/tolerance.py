@@ -122,7 +122,7 @@ class Tolerance:
         if problem.acc_type == "f64":
             rounding = 2.0**-52 * math.sqrt(problem.k)
             return cls(15 * rounding, rounding, stored, 3 * rounding)
-        if problem.compute_type == "f32":
+        if problem.compute_type == "f32" and not problem.fits_tf32:
             rounding = 2.0**-24 * math.sqrt(problem.k)
             return cls(2.0**-17 + 15 * rounding, 2.0**-21 + rounding / math.sqrt(2) + stored, stored, 3 * rounding)
         if problem.compute_type in FP8_TYPES and problem.acc_type == "f32":

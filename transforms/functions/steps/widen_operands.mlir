@@ -5,6 +5,9 @@
 // `outline_matmuls` hands to the kernel of the matmul where that makes operands itself. `wgmma` multiplies one kind of
 // fp8 by the other; for other pipelines (`mixed_fp8` is false) both become f16.
 //
+// Numbers of f16, bf16 and fp8 fit in tf32. Where A and B of f32 are both extended from these types, by the step or by
+// the payload, the product is marked `fits_tf32`: its kernel computes one exact product of tf32 in place of three.
+//
 // Before:
 //   %c = linalg.matmul ins(%a, %b : tensor<8x16xf16>, tensor<16x32xf32>) outs(%zeros : tensor<8x32xf32>)
 // After:

@@ -7,8 +7,12 @@
 // consecutive rows at a time: rows shorter than the 128 bytes of all banks fall into different banks, unlike those that
 // threads with several consecutive rows write.
 //
+// With fewer than eight rows in a pass, each vector of a thread would need an address of its own. Passes of swizzled
+// tiles then have eight rows, of a part of the columns.
+//
 // Without this step `map_copies_to_threads` runs in its place. A thread copies vectors of `run` elements, 16 bytes; a
-// row of a stored tile has `a_width` or `b_width` elements in either layout of the operand.
+// row of a stored tile has `a_width` or `b_width` elements in either layout of the operand, and a pass `a_pass` or
+// `b_pass` rows.
 //
 // The passes are unrolled before threads are mapped. Upstream inserts a barrier after every mapped loop or after none;
 // `tc.insert_barrier` adds the one that the copies need, after the last pass and before the matmul.
@@ -37,35 +41,45 @@ module attributes {transform.with_named_sequence} {
         {condition = "block_k * block_n % (threads * run) == 0",
          message = "B's tile, block_k x block_n, must be a multiple of the threads * run elements of a copy"}
       ]} {
-    // A: one pass of the block covers threads * run / a_width rows; the passes are unrolled.
+    // A: one pass of the block covers a_pass rows of a part of the columns, which may be all; the passes are unrolled.
     %a = transform.structured.match ops{["linalg.copy"]} attributes {operand_a} in %module
       : (!transform.any_op) -> !transform.any_op
     %a_pass, %a_passes = transform.structured.tile_using_for %a tile_sizes [32, 0]
-      {knobs = {static_sizes = "[threads * run / a_width, 0]"}}
+      {knobs = {static_sizes = "[a_pass, 0]"}}
       : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
-    transform.loop.unroll %a_passes {factor = 4 : i64, knobs = {factor = "block_m * block_k / (threads * run)"}}
-      : !transform.any_op
+    %a_part, %a_parts = transform.structured.tile_using_for %a_pass tile_sizes [0, 32]
+      {knobs = {static_sizes = "[0, threads * run / a_pass]"}}
+      : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
+    transform.loop.unroll %a_parts
+      {factor = 1 : i64, knobs = {factor = "a_pass * a_width / (threads * run)"}} : !transform.any_op
+    transform.loop.unroll %a_passes
+      {factor = 4 : i64, knobs = {factor = "block_m * block_k / (a_pass * a_width)"}} : !transform.any_op
     // Within a pass every thread copies one vector.
     %a_rows = transform.structured.match ops{["linalg.copy"]} attributes {operand_a} in %module
       : (!transform.any_op) -> !transform.any_op
     %a_slice, %a_threads = transform.structured.tile_using_forall %a_rows num_threads [32, 4]
       (mapping = [#gpu.thread<linear_dim_1>, #gpu.thread<linear_dim_0>])
-      {knobs = {static_num_threads = "[threads * run / a_width, a_width / run]"}}
+      {knobs = {static_num_threads = "[a_pass, threads / a_pass]"}}
       : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
 
     // B likewise.
     %b = transform.structured.match ops{["linalg.copy"]} attributes {operand_b} in %module
       : (!transform.any_op) -> !transform.any_op
     %b_pass, %b_passes = transform.structured.tile_using_for %b tile_sizes [8, 0]
-      {knobs = {static_sizes = "[threads * run / b_width, 0]"}}
+      {knobs = {static_sizes = "[b_pass, 0]"}}
       : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
-    transform.loop.unroll %b_passes {factor = 4 : i64, knobs = {factor = "block_k * block_n / (threads * run)"}}
-      : !transform.any_op
+    %b_part, %b_parts = transform.structured.tile_using_for %b_pass tile_sizes [0, 32]
+      {knobs = {static_sizes = "[0, threads * run / b_pass]"}}
+      : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
+    transform.loop.unroll %b_parts
+      {factor = 1 : i64, knobs = {factor = "b_pass * b_width / (threads * run)"}} : !transform.any_op
+    transform.loop.unroll %b_passes
+      {factor = 4 : i64, knobs = {factor = "block_k * block_n / (b_pass * b_width)"}} : !transform.any_op
     %b_rows = transform.structured.match ops{["linalg.copy"]} attributes {operand_b} in %module
       : (!transform.any_op) -> !transform.any_op
     %b_slice, %b_threads = transform.structured.tile_using_forall %b_rows num_threads [8, 16]
       (mapping = [#gpu.thread<linear_dim_1>, #gpu.thread<linear_dim_0>])
-      {knobs = {static_num_threads = "[threads * run / b_width, b_width / run]"}}
+      {knobs = {static_num_threads = "[b_pass, threads / b_pass]"}}
       : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
 
     %launch = transform.structured.match ops{["gpu.launch"]} in %module : (!transform.any_op) -> !transform.any_op

@@ -141,15 +141,19 @@ def layout_sources(op: ir.Operation, values: Sequence[ir.Value]) -> list[ir.Oper
     pending = list(values)
     while pending:
         source = producer(pending.pop())
-        if source is None or source.block != op.block or source in found or not _is_layout(source):
+        if source is None or source.block != op.block or source in found or not is_layout(source):
             continue
         found.append(source)
         pending.append(source.operands[0])
     return found
 
 
-def _is_layout(op: ir.Operation) -> bool:
-    """Tells whether an op gives the elements of its first operand another shape, other axes, or a wider type."""
+def is_layout(op: ir.Operation) -> bool:
+    """Tells whether an op gives the elements of its first operand another shape, other axes, or a wider type.
+
+    Args:
+        op: any op of the function.
+    """
     if op.name in VIEWS or op.name in ("linalg.transpose", "linalg.broadcast", "linalg.copy"):
         return True
     is_copy = is_elementwise(op) and len(op.operands) == 2
@@ -171,14 +175,14 @@ def dequantizing_ops(value: ir.Value) -> list[ir.Operation]:
         if source is None:
             arguments.add(each)
         elif not is_start(source) and source not in found:
-            if not (_is_layout(source) or is_elementwise(source)):
+            if not (is_layout(source) or is_elementwise(source)):
                 return []
             found.append(source)
             pending += list(source.operands)
     tensors = [each for each in arguments if isinstance(each.type, ir.RankedTensorType)]
     is_narrower = max(map(_bits, tensors), default=0) < _bits(value)
     is_read_once = all(user in found for op in found for user in users_of(op.results[0]) if op.results[0] != value)
-    makes = any(not _is_layout(op) for op in found)
+    makes = any(not is_layout(op) for op in found)
     return found if makes and is_narrower and is_read_once and len(list(value.uses)) == 1 else []
 
 
@@ -194,12 +198,12 @@ def widens_operand(op: ir.Operation) -> bool:
     Args:
         op: any op of the function.
     """
-    if not is_elementwise(op) or not _is_layout(op) or not set(inner_ops(op)) & set(_WIDER):
+    if not is_elementwise(op) or not is_layout(op) or not set(inner_ops(op)) & set(_WIDER):
         return False
     pending, readers = [op], []
     while pending:
         for user in users_of(pending.pop().results[0]):
-            (pending if _is_layout(user) else readers).append(user)
+            (pending if is_layout(user) else readers).append(user)
     return all(is_product(user) and not is_batch_of_vectors(user) for user in readers)
 
 
@@ -234,7 +238,7 @@ def _origin(value: ir.Value, ops: Sequence[ir.Operation], *, extends_fp8: bool =
         extends_fp8: whether casts of fp8 are left out: kernels extend it to the type of the other operand.
     """
     source = producer(value)
-    while source is not None and source in ops and _is_layout(source):
+    while source is not None and source in ops and is_layout(source):
         if extends_fp8 and _element(source.operands[0]) != _element(value) and _is_fp8(_element(source.operands[0])):
             break
         value = source.operands[0]

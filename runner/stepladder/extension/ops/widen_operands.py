@@ -2,12 +2,12 @@
 
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
-from stepladder.extension.lib.products import is_product
+from stepladder.extension.lib.products import is_layout, is_product
 from stepladder.extension.lib.stages import is_structured, one_function
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.linalg_ops import create_generic, indexing_maps
-from stepladder.mlir.traverse import attributes_of
-from stepladder.mlir.types import bit_width
+from stepladder.mlir.traverse import attributes_of, producer
+from stepladder.mlir.types import FITS_TF32, bit_width
 
 _EXTENSION = "arith.extf"
 _HALF_BITS = 16  # f16 and bf16 have all numbers of both kinds of fp8
@@ -19,6 +19,9 @@ class WidenOperands(Tc.Operation, name="widen_operands"):
     Both operands get the narrowest type that has the numbers of either: that of the wider operand, f32 of f16 and bf16,
     f16 of both kinds of fp8. The product becomes a `linalg.generic`. It computes the same numbers, as an extension is
     exact and its body extended the elements before it multiplied them.
+
+    A product of f32 whose operands are both extended from narrower numbers, here or in the payload, is marked
+    `fits_tf32`: tf32 has the 11 bits of an f16 significand and the exponents of bf16, and so has all their numbers.
 
     Operands: a handle to a module with one public function on tensors.
     Attributes: fp8, whether both kinds of fp8 are extended too, which `wgmma` multiplies as they are.
@@ -79,6 +82,24 @@ def _is_extended(product: ir.Operation, element: ir.Type) -> bool:
     )
 
 
+def _is_extended_from_halves(value: ir.Value) -> bool:
+    """Tells whether all numbers of a tensor of f32 are of f16, bf16 or fp8."""
+    while bit_width(ir.ShapedType(value.type).element_type) > _HALF_BITS:
+        source = producer(value)
+        if source is None or not is_layout(source):
+            return False
+        value = source.operands[0]
+    return True
+
+
+def _mark(product: ir.Operation) -> None:
+    """Marks a product of f32 whose operands fit in tf32."""
+    factors = list(product.operands)[:2]
+    types = {ir.ShapedType(value.type).element_type for value in factors}
+    if types == {ir.F32Type.get()} and all(map(_is_extended_from_halves, factors)):
+        product.attributes[FITS_TF32] = ir.UnitAttr.get()
+
+
 @transform_op(WidenOperands)
 def widen_operands(payload: ir.Operation, op: WidenOperands, rewriter: Rewriter) -> None:
     """Rewrites the products of the function below `payload`; see the op."""
@@ -89,9 +110,11 @@ def widen_operands(payload: ir.Operation, op: WidenOperands, rewriter: Rewriter)
         types = [ir.RankedTensorType(value.type).element_type for value in (a, b)]
         element = _common(types[0], types[1], bool(op.fp8.value))
         if element is None or not _is_extended(product, element):
+            _mark(product)
             continue
         with ir.InsertionPoint(product), product.location:
             factors = [_extended(value, element) for value in (a, b)]
             generic, body = create_generic(factors, [sums], indexing_maps(product))
             _clone_body(product, body)
+            _mark(generic)
         rewriter.replace_op(product, list(generic.results))

@@ -101,10 +101,16 @@ _USEFUL_WARP = (
     f"not is_narrow or ({_SUMS_AND_FRAGMENTS} + {_VECTORS}) * threads <= 60000",
     # The conditions of a pair's vectors beside two accumulators: a warp of 64 x 32 by itself spills.
     f"products == 1 or not has_edges or {_SUMS_AND_FRAGMENTS} + {_VECTORS} <= 255",
+    # Addresses and two sets of fragments of long warp tiles do not fit beside 128 sums; WMMA loads one set.
+    f"fragment_n > 8 or acc_bits != 32 or {_SUMS} + (warp_m + products * warp_n) // 2 <= 192",
     "block_k * a_bits >= 256",
+    # Longer k steps of masked copies take 8 to 20% longer, at 1000^3 to 2056^3 of f16 on an H200.
+    "fragment_n > 8 or not has_edges or through_registers or block_k * a_bits <= 1024",
     # 3xTF32 splits the fragments of each k sub-step: a thread spills with more than four of them. More stages than
-    # three are slower by 4%, as measured on an H200.
-    "a_bits != 32 or allow_tf32 or block_k <= 32 and stages <= 3",
+    # three are slower by 4% with more than four warps, and faster by 2 to 7% with four. Blocks of fewer warps, and the
+    # smallest warp tiles, which split fragments for few products, were never the fastest. Measured on an H200.
+    "a_bits != 32 or allow_tf32 or block_k <= 32 and stages <= (3 if threads > 128 else 4)",
+    "a_bits != 32 or allow_tf32 or threads >= 128 and warp_m * warp_n >= 512",
     "prefetch == 'registers' or stages > 1",
     "prefetch == 'cp_async' or stages <= 2",
 )

@@ -39,7 +39,7 @@ def threads_of(knobs: Columns) -> Array:
 def blocks_a_multiprocessor(knobs: Columns, size: Size, gpu: Gpu) -> Array:
     """Returns how many blocks share a multiprocessor, 1 at least. Source: CUDA C++ Programming Guide, occupancy; the
     registers of a thread are estimated: its accumulators, two sets of fragments, and what else it needs. 3xTF32 sums
-    its products in as many registers as the accumulators have.
+    its products in as many registers as the accumulators have, splits fragments into two, and takes 24 more.
 
     Args:
         knobs: with the tiles, and `shared_bytes`.
@@ -49,25 +49,40 @@ def blocks_a_multiprocessor(knobs: Columns, size: Size, gpu: Gpu) -> Array:
     threads = threads_of(knobs)
     columns = size.products * knobs.floats("warp_n")
     accumulators = knobs.floats("warp_m") * columns / 32 * (0.5 if size.acc_type == "f16" else 1.0)
-    accumulators = accumulators * np.where(_splits(knobs, size), 2.0, 1.0)
     fragments = (knobs.floats("warp_m") + columns) * 16 * 2 / 4 / 32 * 2
-    registers = np.minimum(np.ceil((accumulators + fragments + _OTHER_REGISTERS) / 8) * 8, _MOST_REGISTERS)
+    parts, others = np.where(_splits(knobs, size), [[2.0], [_F32_REGISTERS]], [[1.0], [0.0]])
+    needed = (accumulators + fragments) * parts + others + _OTHER_REGISTERS
+    registers = np.minimum(np.ceil(needed / 8) * 8, _MOST_REGISTERS)
     by_registers = np.floor(gpu.registers / (registers * threads))
     by_memory = np.floor(gpu.shared_bytes / (knobs.floats("shared_bytes", 0) + _RESERVED_BYTES))
     by_threads = np.floor(gpu.threads / threads)
     return np.maximum(1.0, np.minimum(np.minimum(by_registers, by_memory), by_threads))
 
 
+# Matrix units of a multiprocessor: with fewer warps, some have nothing to do.
+_MATRIX_UNITS = 4.0
 # Products of tf32 that one product of f32 takes; `multiply_as_3xtf32`. They depend on each other, and so many warps of
-# a multiprocessor hide that: four reach 224 GFLOP/s, eight 470 (H200).
+# a multiprocessor hide that, of tiles of 32 x 32; of larger ones, which have more products side by side, half as many
+# do. At 1000^3, in one wave, four warps of 64 x 32 reach 48.5 TFLOP/s, eight of 32 x 32 41.4 (H200).
 _F32_PRODUCTS = 3.0
-_F32_WARPS = 8.0
+_F32_WARPS, _F32_TILE = 8.0, 2048.0
+_F32_REGISTERS = 24.0
 _F32_BYTES = 4
 
 
 def _splits(knobs: Columns, size: Size) -> Array:
     """Returns which settings multiply f32 by three products of tf32."""
     return np.asarray(size.in_bytes == _F32_BYTES) & ~np.asarray(knobs.column("allow_tf32", 1), bool)
+
+
+def _issued(knobs: Columns) -> Array:
+    """Returns the instructions of a product by 3xTF32, over those in a warp tile of 64 x 32: a lane of m16n8k8 has four
+    sums to add for three products, and three instructions split an element of a fragment. They bound the kernel."""
+
+    def instructions(rows: Array | float, columns: Array | float) -> Array | float:
+        return 3 / 128 + 4 / 128 + 3 / 4 * (1 / rows + 1 / columns)
+
+    return instructions(knobs.floats("warp_m"), knobs.floats("warp_n")) / instructions(64.0, 32.0)
 
 
 def matrix_step(knobs: Columns, size: Size, gpu: Gpu, factor: float) -> Array:
@@ -84,7 +99,7 @@ def matrix_step(knobs: Columns, size: Size, gpu: Gpu, factor: float) -> Array:
         Microseconds.
     """
     rate = gpu.multiply_adds(WARP, size.acc_type) * 2.0 / size.in_bytes
-    rate = rate / np.where(_splits(knobs, size), _F32_PRODUCTS, 1.0)
+    rate = rate / np.where(_splits(knobs, size), _F32_PRODUCTS * _issued(knobs), 1.0)
     columns = size.products * knobs.floats("block_n")
     return gpu.microseconds(knobs.floats("block_m") * columns * knobs.floats("block_k") / rate) * factor
 
@@ -154,11 +169,13 @@ def predict(knobs: Columns, size: Size, gpu: Gpu, instruction: str) -> dict[str,
     slower = np.where(registers, constants["through_registers"], 1.0)
     exposed = np.where(registers & (knobs.floats("stages", 2) < 2), constants["step"], 0.0)
 
-    busy_warps = np.where(_splits(knobs, size), _F32_WARPS, 0.0)
+    is_large = knobs.floats("warp_m") * knobs.floats("warp_n") >= _F32_TILE
+    busy_warps = np.where(_splits(knobs, size), np.where(is_large, 0.5, 1.0) * _F32_WARPS, 0.0)
 
     def wave(blocks: Array) -> dict[str, Array]:
         all_warps = np.maximum(blocks, 1.0) * warps
-        few = np.maximum((all_warps + constants["few_warps"]) / all_warps, busy_warps / all_warps)
+        few = (np.maximum(all_warps, _MATRIX_UNITS) + constants["few_warps"]) / all_warps
+        few = np.maximum(few, busy_warps / all_warps)
         limits = {
             "matrix unit": blocks * matrix * few,
             "shared memory": blocks * shared,

@@ -60,6 +60,8 @@ def problem_json(problem: Problem) -> dict[str, Any]:
     for name in ("consumers", "epilogue_operands", "results", "producers", "a_source", "b_source"):
         if not data[name]:
             del data[name]
+    if not data["fits_tf32"]:
+        del data["fits_tf32"]
     if data["second_b"] is None:
         del data["second_b"]
     for name in ("a_window", "b_window", "c_window"):

@@ -47,6 +47,7 @@ def parse_problem(fields: Fields) -> Problem:
         a_window=_parse_window(fields, "a_window"),
         b_window=_parse_window(fields, "b_window"),
         c_window=_parse_window(fields, "c_window"),
+        fits_tf32=fields.boolean("fits_tf32", default=False),
     )
 
 
