@@ -82,7 +82,7 @@ def _issued(knobs: Columns) -> Array:
     def instructions(rows: Array | float, columns: Array | float) -> Array | float:
         return 3 / 128 + 4 / 128 + 3 / 4 * (1 / rows + 1 / columns)
 
-    return instructions(knobs.floats("warp_m"), knobs.floats("warp_n")) / instructions(64.0, 32.0)
+    return np.asarray(instructions(knobs.floats("warp_m"), knobs.floats("warp_n")) / instructions(64.0, 32.0))
 
 
 def matrix_step(knobs: Columns, size: Size, gpu: Gpu, factor: float) -> Array:
