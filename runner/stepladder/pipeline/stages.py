@@ -205,14 +205,8 @@ class Compiler:
     def _request(self, pipeline: str, loads_early: bool = False) -> Request:
         """Returns the request of a matmul's pipeline."""
         settings = {**self.request.settings, "target": self.target}
-        return dataclasses.replace(
-            self.request,
-            pipeline=pipeline,
-            settings=settings,
-            function=None,
-            constant_weights=loads_early,
-            in_function=True,
-        )
+        own = dataclasses.replace(self.request, pipeline=pipeline, settings=settings, function=None)
+        return dataclasses.replace(own, constant_weights=loads_early, in_function=True)
 
     def _matmul(self, text: str, name: str, loads_early: bool) -> Stage:
         def by(pipeline: str) -> builds.Build:
