@@ -281,6 +281,7 @@ def test_dependent_launches_begin_sooner_where_half_of_the_multiprocessors_are_i
     launches = []
     for block_n in (64, 32):
         fixed = {"block_m": 64, "block_n": block_n, "split_k": 1, "cluster_m": 1, "cluster_n": 1}
+        fixed["launch_trigger"] = "early"
         _, first = _orientations(1280, 136, 328, swap_operands=False, **fixed)
         launches.append(first[0].times["launch"])
     assert launches[1] - launches[0] == pytest.approx(0.2)

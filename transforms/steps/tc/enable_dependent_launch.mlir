@@ -10,9 +10,9 @@
 // precedes the function.
 //
 // With `launch_trigger = exit`, no instruction allows it, and the next kernel launches when all blocks of this one have
-// exited. A kernel of few blocks that runs again and again is faster so. Multiprocessors without a block would take those
-// of the next launch earlier: blocks then change their multiprocessors from launch to launch, and, as it seems, lose the
-// half of the L2 cache that holds their tiles.
+// exited. A kernel of few blocks that runs again and again is faster so. Multiprocessors without a block would take
+// those of the next launch earlier: blocks then change their multiprocessors from launch to launch, and, as it seems,
+// lose the half of the L2 cache that holds their tiles.
 //
 // Before:
 //   gpu.barrier
