@@ -61,6 +61,13 @@ REFITTED_WIDE = {
     ("default_thirteenth", "bf16-bf16"): "a thirteenth draw",
     ("default_tail_second", "bf16-bf16"): "kinds that lose most often, again",
 }
+REFITTED_DISPUTED = {
+    ("default_fourteenth", "bf16-bf16"): "a fourteenth draw",
+    ("default_tail_third", "bf16-bf16"): "kinds that lose most often",
+    ("default_thin_second", "bf16-bf16"): "thin products",
+    ("default_fifteenth", "bf16-bf16"): "a fifteenth draw",
+    ("default_thin_third", "bf16-bf16"): "thin products, again",
+}
 CHOICES = {"default": (-1,), "best of four": range(4)}
 
 
@@ -359,6 +366,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     "tenth draw": lambda: refitted_table(REFITTED_TENTH, KINDS),
     "eleventh draw": lambda: refitted_table(REORDERED),
     "wide products": lambda: refitted_table(REFITTED_WIDE),
+    "disputed choices": lambda: refitted_table(REFITTED_DISPUTED),
     "changed orders": changed_orders_table,
     "decode": decode_table,
     "decode before": lambda: decode_table("_before"),

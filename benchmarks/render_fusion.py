@@ -272,5 +272,6 @@ REGIONS: dict[str, Callable[[], str]] = {
     "drawn forms changed": lambda: drawn_forms_table("drawn_forms_changed"),
     "form launches": form_launches_table,
     "drawn forms suspects": lambda: drawn_forms_table("drawn_forms_suspects"),
+    "drawn forms third": lambda: drawn_forms_table("drawn_forms_third"),
     "drawn forms suspects changed": lambda: drawn_forms_table("drawn_forms_suspects_changed"),
 }

@@ -54,6 +54,8 @@ _IDLE_START, _FEW_ROWS = 0.2, 64
 # larger ones. Its blocks return to the multiprocessors before the half of L2 that holds their matrices. Source:
 # docs/results/forms_launches.json.
 _BATCH_IN_L2, _SAVED_IN_PLACE, _SAVED_BY_TWO, _SAVED_BY_MORE = (0.25, 0.8), 0.25, 0.2, 0.05
+# Of the peak rate of shared memory that products of split operands reach. Source: docs/results/f32_tiles.json.
+_SPLIT_SHARED = 1.0
 # Of an element of a partial accumulator in global memory.
 _PARTIAL_BYTES = 4
 # What HBM traffic costs where it is hidden: a little, since it takes power. It decides between orders of tiles.
@@ -101,7 +103,8 @@ def shared_step(
     rows = block_m / INSTRUCTION_ROWS * products_of(split)
     read = rows * (INSTRUCTION_ROWS * size.a_bytes + block_n * size.in_bytes)
     written = 0.5 * (block_m * size.a_bytes + block_n * size.in_bytes) * split
-    return gpu.microseconds((read + written) * block_k / (gpu.shared_bytes_per_clock * fraction))
+    of_peak = np.where(np.asarray(split) > 1, _SPLIT_SHARED, fraction)
+    return gpu.microseconds((read + written) * block_k / (gpu.shared_bytes_per_clock * of_peak))
 
 
 def waves_of(tiles: Tiles, knobs: Columns, gpu: Gpu) -> tuple[Array, Array, Array]:
