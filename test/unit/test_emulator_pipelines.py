@@ -139,8 +139,8 @@ FORMS = {
         (136, 72, 104),
     ),
     "stores from registers": ("wgmma", {**PERSISTENT, "epilogue": "registers"}, (65, 9 * 8, 104)),
-    "shared last tiles": ("wgmma", {**TILES, "persistent_blocks": 3, "tile_scheduler": "stream_k"}, (128, 128, 192)),
-    "shared last tiles in clusters": (
+    "stream-K tail": ("wgmma", {**TILES, "persistent_blocks": 3, "tile_scheduler": "stream_k"}, (128, 128, 192)),
+    "stream-K tail in clusters": (
         "wgmma",
         {**TILES, "persistent_blocks": 4, "cluster_m": 2, "tile_scheduler": "stream_k"},
         (384, 64, 192),
