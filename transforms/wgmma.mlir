@@ -177,7 +177,7 @@ module attributes {transform.with_named_sequence} {
       {description = "programmatic dependent launch: the prologue overlaps the end of the previous kernel"}
       -> !transform.any_param
     %launch_trigger = transform.tune.knob<"launch_trigger"> = "early" from options = ["early", "exit"]
-      {description = "when blocks let the next kernel launch: early, or at their exit, which keeps the places of blocks"}
+      {description = "when blocks let the next kernel launch: early, or at their exit, which keeps blocks in place"}
       -> !transform.any_param
     %prefetch_steps = transform.tune.knob<"prefetch_steps"> = 0 from options = [0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32]
       {description = "k steps whose tiles of the larger operand are prefetched to L2 before the previous kernel ends"}
