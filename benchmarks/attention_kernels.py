@@ -25,7 +25,7 @@ from attention_functions import Attention
 from common import run
 from model_functions import Model
 from stepladder.verify.function_check import norm_tolerance
-from torch_rounds import bundles_parser, captured, in_turn, main_of_bundles
+from torch_rounds import bundles_parser, graphs_in_turn, main_of_bundles
 
 WAYS = {"one kernel": True, "kernels": False}
 
@@ -115,8 +115,7 @@ def measure(folder: Path, case: Case) -> dict[str, Any]:
         tolerances[way] = norm_tolerance(function.bundle)
         calls[way] = lambda function=function: function(*tensors, out=out)
     del wanted
-    graphs = {name: graph for name, call in calls.items() if (graph := captured(torch, call)) is not None}
-    times = in_turn(torch, graphs)
+    times = graphs_in_turn(torch, calls)
     print({name: round(median(own), 1) for name, own in times.items()}, file=sys.stderr, flush=True)
     return {
         **case._asdict(),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 ROUNDS, SECONDS = 4, 0.004
 # Largest difference of C from that of cuBLAS, as a fraction of its largest element: the order of additions differs.
 TOLERANCE = {"bf16": 2e-2, "f32": 1e-3}
-BYTES = {"bf16": 2, "f16": 2, "f32": 4}
 
 
 class Candidate(Protocol):
@@ -42,24 +41,19 @@ class Candidate(Protocol):
 _Built = TypeVar("_Built", bound=Candidate)
 
 
-def bytes_of(problem: Problem) -> int:
-    """Returns the bytes of A, B and C.
+@dataclass(frozen=True)
+class Copies:
+    """Copies of the operands of a problem, with random numbers; a member for each.
 
-    Args:
-        problem: its sizes and types.
+    Attributes:
+        buffers: of A, B and C.
+        libraries: what enqueues cuBLAS.
+        expected: C of cuBLAS, as f32.
     """
-    m, n, k = problem.m, problem.n, problem.k
-    return (m * k + k * n) * BYTES[problem.a_type] + m * n * BYTES[problem.c_type]
 
-
-def in_turn(calls: Sequence[Callable[[], None]]) -> Callable[[], None]:
-    """Returns a function that calls the next of several functions each time.
-
-    Args:
-        calls: the functions.
-    """
-    following = itertools.cycle(calls)
-    return lambda: next(following)()
+    buffers: Sequence[MatmulBuffers]
+    libraries: Sequence[Callable[[], None]]
+    expected: Sequence[torch.Tensor]
 
 
 class Gpu:
@@ -107,21 +101,13 @@ class Gpu:
         tensor = self.torch.as_tensor(SimpleNamespace(__cuda_array_interface__=interface), device="cuda")
         return tensor if viewed is None else tensor.view(viewed)
 
-    def result(self, buffers: MatmulBuffers) -> torch.Tensor:
-        """Returns a copy of C, as f32.
-
-        Args:
-            buffers: of the problem.
-        """
+    def _result(self, buffers: MatmulBuffers) -> torch.Tensor:
+        """Returns a copy of C, as f32."""
         problem = buffers.problem
         return self._view(buffers.c, (problem.m, problem.n), problem.c_type).to(self.torch.float32, copy=True)
 
-    def fill(self, buffers: MatmulBuffers) -> None:
-        """Fills A and B with normally distributed numbers.
-
-        Args:
-            buffers: of the problem.
-        """
+    def _fill(self, buffers: MatmulBuffers) -> None:
+        """Fills A and B with normally distributed numbers."""
         problem = buffers.problem
         for buffer, shape, element in (
             (buffers.a, problem.a_shape, problem.a_type),
@@ -141,38 +127,20 @@ class Gpu:
         Args:
             built: kernels of one problem.
         """
-        from stepladder.measure.baselines import cublas
+        from stepladder.measure.rotation import in_turn
         from stepladder.measure.timing import Contestant, Mode, Runner
         from stepladder.runtime.bundle import read_bundle
         from stepladder.runtime.errors import StepladderError
-        from stepladder.runtime.launch import MatmulBuffers
 
         problem = read_bundle(built[0].path).manifest.problem
         mode = Mode(SECONDS, 0.0)
         with ExitStack() as stack:
-            count = max(1, math.ceil(self.rotated_bytes / bytes_of(problem)))
-            copies = [stack.enter_context(MatmulBuffers(self.device, problem)) for _ in range(count)]
-            libraries, expected = [], []
-            for buffers in copies:
-                self.fill(buffers)
-                libraries.append(cublas(buffers).enqueue)
-                libraries[-1]()
-                self.device.synchronize()
-                expected.append(self.result(buffers))
-            reference = Runner(self.device, Contestant("cublas", problem.flops, in_turn(libraries), cycle=count))
+            copies = self.copies(stack, problem, self.rotated_bytes)
+            count = len(copies.buffers)
+            reference = Runner(self.device, Contestant("cublas", problem.flops, in_turn(copies.libraries), cycle=count))
             for one in built:
                 try:
-                    bundle = read_bundle(one.path)
-                    kernel = self.device.load(bundle)
-                    launches = [buffers.launcher(kernel, bundle, keeps_early=self.keeps_early) for buffers in copies]
-                    wrong = [
-                        message
-                        for buffers, launch, wanted in zip(copies, launches, expected)
-                        if (message := self.error(buffers, launch, wanted))
-                    ]
-                    if wrong:
-                        print(f"{one.title}: WRONG by {wrong[0]}", flush=True)
-                        continue
+                    launches = self.checked(copies, one)
                     own = Runner(self.device, Contestant("own", problem.flops, in_turn(launches), cycle=count))
                     yield one, *self._times(own, reference, mode)
                     own.free()
@@ -180,19 +148,57 @@ class Gpu:
                     print(f"{one.title}: {error.message}", flush=True)
             reference.free()
 
-    def error(self, buffers: MatmulBuffers, launch: Callable[[], None], expected: torch.Tensor) -> str:
-        """Runs a kernel once; returns by how much its result is wrong, or an empty string.
+    def copies(self, stack: ExitStack, problem: Problem, rotated_bytes: float) -> Copies:
+        """Returns copies of the operands, of which cuBLAS has computed C.
 
         Args:
-            buffers: of the problem.
-            launch: enqueues the kernel.
-            expected: C of cuBLAS.
+            stack: that frees the buffers.
+            problem: of a matmul.
+            rotated_bytes: how many bytes they hold at least, in one copy or more.
         """
+        from stepladder.measure.baselines import cublas
+        from stepladder.measure.rotation import operand_bytes
+        from stepladder.runtime.launch import MatmulBuffers
+
+        count = max(1, math.ceil(rotated_bytes / operand_bytes(problem)))
+        buffers = [stack.enter_context(MatmulBuffers(self.device, problem)) for _ in range(count)]
+        libraries, expected = [], []
+        for one in buffers:
+            self._fill(one)
+            libraries.append(cublas(one).enqueue)
+            libraries[-1]()
+            self.device.synchronize()
+            expected.append(self._result(one))
+        return Copies(buffers, libraries, expected)
+
+    def checked(self, copies: Copies, built: Candidate) -> list[Callable[[], None]]:
+        """Returns what enqueues a kernel, for each copy of the operands, after a check of each result.
+
+        Args:
+            copies: of the operands.
+            built: the kernel.
+
+        Raises:
+            StepladderError: a result is wrong, or the kernel cannot be launched.
+        """
+        from stepladder.runtime.bundle import read_bundle
+        from stepladder.runtime.errors import StepladderError
+
+        bundle = read_bundle(built.path)
+        kernel = self.device.load(bundle)
+        launches = [one.launcher(kernel, bundle, keeps_early=self.keeps_early) for one in copies.buffers]
+        for buffers, launch, expected in zip(copies.buffers, launches, copies.expected):
+            if error := self._error(buffers, launch, expected):
+                raise StepladderError(f"WRONG by {error}")
+        return launches
+
+    def _error(self, buffers: MatmulBuffers, launch: Callable[[], None], expected: torch.Tensor) -> str:
+        """Runs a kernel once; returns by how much its result is wrong, or an empty string."""
         limit = TOLERANCE[buffers.problem.c_type] * expected.abs().max().item()
         self._poison(buffers.c)
         launch()
         self.device.synchronize()
-        error = (self.result(buffers) - expected).abs().max().item()
+        error = (self._result(buffers) - expected).abs().max().item()
         return "" if error <= limit else f"{error:.3g} of {limit:.3g}"
 
     @staticmethod

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-Array = np.ndarray
+from box import Array, Box
+
 # Of the range of a constant: by how much it differs for a derivative.
 _DIFFERENCE = 0.01
 # Steps of a descent: their number, the first one as a part of how far a linearization is trusted, and how the means of
@@ -19,8 +20,7 @@ _GROWTH, _FALL, _LEAST_TRUST, _MOST_TRUST = 1.2, 0.4, 0.003, 0.3
 def descend(
     logarithms: Callable[[Array], Array],
     judge: Callable[[Array], tuple[float, Array]],
-    least: Array,
-    most: Array,
+    box: Box,
     start: Array,
     rounds: int,
     trust: float = 0.2,
@@ -34,21 +34,20 @@ def descend(
     Args:
         logarithms: of predicted times, by constants.
         judge: the value of logarithms, which is minimized, and its derivatives by them.
-        least, most: bounds of every constant.
+        box: bounds of the constants.
         start: where the search begins.
         rounds: number of linearizations.
         trust: how far a constant moves in the first round at most, as a part of its range.
         pull: what it costs to move a constant from the start through its whole range; in parts of the range, squared.
     """
-    extent = most - least
-    origin = (start - least) / extent
+    origin = box.place(start)
     best, predicted = origin, logarithms(start)
     lowest = judge(predicted)[0]
     slopes: Array | None = None
     for _ in range(rounds):
-        slopes = _slopes(logarithms, predicted, least, most, best) if slopes is None else slopes
+        slopes = _slopes(logarithms, predicted, box, best) if slopes is None else slopes
         found = _descent(judge, predicted, slopes, best, trust, origin, pull)
-        moved = logarithms(least + extent * found)
+        moved = logarithms(box.numbers(found))
         value = judge(moved)[0] + pull * float(((found - origin) ** 2).sum())
         if value < lowest:
             best, predicted, lowest, slopes = found, moved, value, None
@@ -57,16 +56,16 @@ def descend(
             trust *= _FALL
         if trust < _LEAST_TRUST:
             break
-    return least + extent * best
+    return box.numbers(best)
 
 
-def _slopes(logarithms: Callable[[Array], Array], predicted: Array, least: Array, most: Array, point: Array) -> Array:
+def _slopes(logarithms: Callable[[Array], Array], predicted: Array, box: Box, point: Array) -> Array:
     """Returns the derivatives of the logarithms by every constant, as a part of its range, a column each."""
     found = np.empty((len(predicted), len(point)))
     for number, part in enumerate(point):
         other = point.copy()
         other[number] += _DIFFERENCE if part + _DIFFERENCE <= 1 else -_DIFFERENCE
-        found[:, number] = (logarithms(least + (most - least) * other) - predicted) / (other[number] - part)
+        found[:, number] = (logarithms(box.numbers(other)) - predicted) / (other[number] - part)
     return found
 
 

@@ -179,8 +179,7 @@ def draw_fresh(count: int = FRESH_COUNT, seed: int = FRESH_SEED) -> list[Drawn]:
     chosen by them, and all count as held out.
 
     Args:
-        count: of problems.
-        seed: the same seed gives the same problems; a longer list begins with the shorter one.
+        count, seed: as for `draw`.
     """
     known = {problem.size for problem in draw()}
     drawn = [problem for problem in draw(count + len(known), seed) if problem.size not in known]
@@ -192,8 +191,7 @@ def draw_thin(count: int = THIN_COUNT, seed: int = THIN_SEED) -> list[Drawn]:
     (`THIN_FORMS`) alternate.
 
     Args:
-        count: of problems.
-        seed: the same seed gives the same problems; a longer list begins with the shorter one.
+        count, seed: as for `draw`.
     """
     return _others("thin", count, seed, lambda rng, place: _thin(rng, place % len(THIN_FORMS)))
 
@@ -203,8 +201,7 @@ def draw_tail(count: int = TAIL_COUNT, seed: int = TAIL_SEED) -> list[Drawn]:
     the forms alternate: few rows of a layer, few ragged rows, both sides a few hundred, and a few waves of tiles.
 
     Args:
-        count: of problems.
-        seed: the same seed gives the same problems; a longer list begins with the shorter one.
+        count, seed: as for `draw`.
     """
     return _others("tail", count, seed, lambda rng, place: _tail(rng, place % 4))
 
@@ -214,8 +211,7 @@ def draw_edge(count: int = EDGE_COUNT, seed: int = EDGE_SEED) -> list[Drawn]:
     in `draw()`: two of three have few rows.
 
     Args:
-        count: of problems.
-        seed: the same seed gives the same problems; a longer list begins with the shorter one.
+        count, seed: as for `draw`.
     """
     return _others("edge", count, seed, _edge)
 
@@ -224,8 +220,7 @@ def draw_long(count: int = LONG_COUNT, seed: int = LONG_SEED) -> list[Drawn]:
     """Returns `count` different problems of few tiles and a long reduction, none of them in `draw()`.
 
     Args:
-        count: of problems.
-        seed: the same seed gives the same problems; a longer list begins with the shorter one.
+        count, seed: as for `draw`.
     """
     return _others("long", count, seed, lambda rng, place: _long(rng))
 
@@ -244,8 +239,7 @@ def draw_streamed(count: int = STREAMED_COUNT, seed: int = STREAMED_SEED) -> lis
     them in `draw()`.
 
     Args:
-        count: of problems.
-        seed: the same seed gives the same problems; a longer list begins with the shorter one.
+        count, seed: as for `draw`.
     """
     return _others("streamed", count, seed, _streamed)
 
@@ -255,8 +249,7 @@ def draw_wide(count: int = WIDE_COUNT, seed: int = WIDE_SEED) -> list[Drawn]:
     them in `draw()`.
 
     Args:
-        count: of problems.
-        seed: the same seed gives the same problems; a longer list begins with the shorter one.
+        count, seed: as for `draw`.
     """
     return _others("wide", count, seed, _wide)
 

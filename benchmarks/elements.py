@@ -22,7 +22,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 import stepladder
 from common import run
-from torch_rounds import bundles_parser, captured, in_turn, main_of_bundles
+from stepladder.measure.rotation import repeated
+from torch_rounds import bundles_parser, graphs_in_turn, main_of_bundles
 
 SHAPES = ((64, 1024), (512, 4096), (4096, 4096))
 CASES = tuple((kind, *shape) for shape in SHAPES for kind in ("sum", "factors", "cast", "heads"))
@@ -125,22 +126,10 @@ def measure(folder: Path, case: Case) -> dict[str, Any]:
         "eager": eager,
     }
     passed = bool(torch.equal(out, wanted))
-    graphs = {
-        name: graph
-        for name, call in calls.items()
-        if (graph := captured(torch, _repeated(call, _LAUNCHES))) is not None
-    }
-    times = {name: [time / _LAUNCHES for time in own] for name, own in in_turn(torch, graphs).items()}
+    launches = {name: repeated(call, _LAUNCHES) for name, call in calls.items()}
+    times = {name: [time / _LAUNCHES for time in own] for name, own in graphs_in_turn(torch, launches).items()}
     print(case, {name: round(median(own), 2) for name, own in times.items()}, file=sys.stderr, flush=True)
     return {"kind": kind, "rows": m, "columns": n, "passed": passed, "us": times}
-
-
-def _repeated(call: Callable[[], object], count: int) -> Callable[[], None]:
-    def calls() -> None:
-        for _ in range(count):
-            call()
-
-    return calls
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-Array = np.ndarray
+from box import Array, Box
+
 # The covariance changes slowly: it is divided into its axes once in so many generations.
 _DECOMPOSE_EVERY = 5
 
 
 def evolve(
     objective: Callable[[Array], float],
-    least: Array,
-    most: Array,
+    box: Box,
     start: Array,
     seed: int,
     generations: int,
@@ -28,7 +28,7 @@ def evolve(
 
     Args:
         objective: what is minimized.
-        least, most: bounds of every number.
+        box: bounds of the numbers.
         start: where the search begins.
         seed: of the random numbers.
         generations: number of them.
@@ -36,7 +36,7 @@ def evolve(
         width: standard deviation of the first generation, as a part of the bounds.
     """
     rng = np.random.default_rng(seed)
-    size, parents = len(least), population // 2
+    size, parents = len(start), population // 2
     weights = np.log(parents + 0.5) - np.log(np.arange(1, parents + 1))
     weights /= weights.sum()
     mass = 1 / (weights**2).sum()
@@ -46,7 +46,7 @@ def evolve(
     rank_parents = min(1 - rank_one, 2 * (mass - 2 + 1 / mass) / ((size + 2) ** 2 + mass))
     damping = 1 + 2 * max(0.0, np.sqrt((mass - 1) / (size + 1)) - 1) + width_rate
     expected = np.sqrt(size) * (1 - 1 / (4 * size) + 1 / (21 * size**2))  # length of a normal vector
-    mean = np.clip((start - least) / (most - least), 0.0, 1.0)
+    mean = np.clip(box.place(start), 0.0, 1.0)
     path, width_path, covariance = np.zeros(size), np.zeros(size), np.eye(size)
     lengths, axes = np.ones(size), np.eye(size)
     best, lowest = np.array(start, float), objective(start)
@@ -57,9 +57,9 @@ def evolve(
         steps = rng.standard_normal((population, size)) * lengths @ axes.T
         points = mean + width * steps
         inside = np.clip(points, 0.0, 1.0)
-        scores = np.array([objective(least + (most - least) * point) for point in inside])
+        scores = np.array([objective(box.numbers(point)) for point in inside])
         if scores.min() < lowest:
-            lowest, best = scores.min(), least + (most - least) * inside[scores.argmin()]
+            lowest, best = scores.min(), box.numbers(inside[scores.argmin()])
         chosen = steps[np.argsort(scores + ((points - inside) ** 2).sum(1))[:parents]]
         step = weights @ chosen
         mean = np.clip(mean + width * step, -0.05, 1.05)

@@ -28,6 +28,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
+from box import Box
 from common import new_parser, run
 from descent import descend
 from draw import draw
@@ -90,8 +91,7 @@ def fit(data: Data, gpu: gpus.Gpu, family: str, rounds: int, only: Sequence[str]
     some = descend(
         lambda some: np.log(data.predict(with_constants(gpu, family, filled(some)))),
         data.objective,
-        least[fitted],
-        most[fitted],
+        Box(least[fitted], most[fitted]),
         values[fitted],
         rounds,
         **({"trust": NEAR, "pull": pull} if only else {}),

@@ -23,6 +23,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
+from box import Box
 from common import new_parser, run
 from evolution import evolve
 from fit_cost_model import FOLDS, SEED, fold_of
@@ -192,9 +193,8 @@ def fit(settings: Settings, start: Sets, generations: int) -> dict[str, dict[str
         start: where the search begins.
         generations: of the evolution, for each width.
     """
-    least, most = (
-        np.tile(np.array([getattr(one, end) for one in FITTED.values()]), len(start)) for end in ("least", "most")
-    )
+    ends = (np.tile([getattr(one, end) for one in FITTED.values()], len(start)) for end in ("least", "most"))
+    box = Box(*ends)
     values = np.array([some[name] for some in start.values() for name in FITTED])
 
     def constants(numbers: Array) -> dict[str, dict[str, float]]:
@@ -202,9 +202,7 @@ def fit(settings: Settings, start: Sets, generations: int) -> dict[str, dict[str
         return {key: {**some, **dict(zip(FITTED, map(float, part)))} for (key, some), part in zip(start.items(), parts)}
 
     for width in WIDTHS:
-        values = evolve(
-            lambda some: settings.objective(constants(some)), least, most, values, SEED, generations, width=width
-        )
+        values = evolve(lambda some: settings.objective(constants(some)), box, values, SEED, generations, width=width)
     return constants(values)
 
 

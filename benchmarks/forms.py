@@ -101,8 +101,7 @@ def draw(count: int = COUNT, seed: int = SEED) -> list[Form]:
     """Returns `count` problems; the kinds alternate.
 
     Args:
-        count: of problems.
-        seed: the same seed gives the same problems; a longer list begins with the shorter one.
+        count, seed: as for `draw.draw`.
     """
     rng = random.Random(seed)
     found: list[Form] = []

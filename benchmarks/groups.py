@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 import stepladder
 from common import run
-from torch_rounds import captured, in_turn, measure_cases, rounds_parser
+from torch_rounds import graphs_in_turn, measure_cases, rounds_parser
 
 
 @dataclass(frozen=True)
@@ -126,8 +126,7 @@ def measure(case: Case) -> dict[str, Any]:
     }
     if hasattr(torch, "_grouped_mm"):
         calls["torch"] = lambda: torch._grouped_mm(x, w, offs=ends)
-    graphs = {name: graph for name, call in calls.items() if (graph := captured(torch, call)) is not None}
-    result["us"] = in_turn(torch, graphs)
+    result["us"] = graphs_in_turn(torch, calls)
     flops = 2 * sum(case.rows) * case.n * case.k
     result["tflops"] = {name: flops / statistics.median(times) / 1e6 for name, times in result["us"].items()}
     return result

@@ -22,6 +22,29 @@ def halves_parser(description: str) -> argparse.ArgumentParser:
     return parser
 
 
+def add_halves(
+    parts: argparse._SubParsersAction,
+    build: Callable[[argparse.Namespace], None],
+    measure: Callable[[argparse.Namespace], None],
+    rounds: int,
+) -> None:
+    """Adds the parts `build` and `measure` to a script that has such parts (`common.main_of_parts`).
+
+    Args:
+        parts: `add_subparsers` of its parser.
+        build, measure: run a part.
+        rounds: of timings, unless `--rounds` gives another number.
+    """
+    building = parts.add_parser("build", help="compile the kernels, where MLIR is")
+    building.add_argument("folder", metavar="FOLDER", help="folder of bundles; those that are there stay")
+    building.set_defaults(run=build)
+    measuring = parts.add_parser("measure", help="check and time them beside cuBLAS, where a GPU is")
+    measuring.add_argument("folder", metavar="FOLDER", help="what `build` wrote")
+    measuring.add_argument("result", metavar="RESULT.json", help="file to write")
+    measuring.add_argument("--rounds", type=int, default=rounds, metavar="N", help=f"of timings (default: {rounds})")
+    measuring.set_defaults(run=measure)
+
+
 def parse_halves(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> argparse.Namespace:
     """Returns the arguments of such a script; ends it where the file of the result is missing.
 

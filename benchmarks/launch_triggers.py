@@ -24,7 +24,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from choice_plan import TYPES, Job, candidates
-from choice_timing import Gpu, bytes_of, in_turn
+from choice_timing import Gpu
 from common import run
 from draw import Drawn, log_uniform, named
 from halves import halves_parser, parse_halves
@@ -109,76 +109,45 @@ def _first(problem: Drawn, folder: Path, given: dict[str, int | str]) -> dict[st
     return _knobs(build_one(replace(candidates(problem, _TYPES, False, folder, given)[0], place=_SCRATCH)))
 
 
-class _Bench:
-    """Kernels of one or several problems on the GPU, each with buffers of its own.
+def _launches(
+    gpu: Gpu, stack: ExitStack, group: Sequence[Built], copies: float
+) -> tuple[list[list[Callable[[], None]]], Sequence[Callable[[], None]]]:
+    """Returns what enqueues each kernel of a problem, after a check of its results, and cuBLAS, for each copy."""
+    from stepladder.runtime.bundle import read_bundle
+    from stepladder.runtime.errors import StepladderError
 
-    Args:
-        gpu: that runs them.
-        stack: that frees them.
-        copies: bytes of operands to go through; 0 for one copy.
-    """
+    made = gpu.copies(stack, read_bundle(group[0].path).manifest.problem, copies)
+    found = []
+    for one in group:
+        try:
+            found.append(gpu.checked(made, one))
+        except StepladderError as error:
+            raise StepladderError(f"{one.title}: {error.message}") from None
+    return found, made.libraries
 
-    def __init__(self, gpu: Gpu, stack: ExitStack, copies: float) -> None:
-        self.gpu, self.stack, self.copies = gpu, stack, copies
 
-    def launches(self, group: Sequence[Built]) -> tuple[list[list[Callable[[], None]]], list[Callable[[], None]]]:
-        """Returns what enqueues each kernel of a problem, and cuBLAS, for each copy of the operands.
+def _times(gpu: Gpu, contestants: Sequence[Sequence[Callable[[], None]]]) -> list[float]:
+    """Returns the median time of a cycle of each contestant's launches, in us, measured in turn."""
+    from stepladder.measure.rotation import in_turn
+    from stepladder.measure.timing import Contestant, Mode, Runner
 
-        Args:
-            group: kernels of one problem, of which each is checked.
-        """
-        from stepladder.measure.baselines import cublas
-        from stepladder.runtime.bundle import read_bundle
-        from stepladder.runtime.launch import MatmulBuffers
-
-        gpu = self.gpu
-        problem = read_bundle(group[0].path).manifest.problem
-        count = max(1, math.ceil(self.copies / bytes_of(problem)))
-        buffers = [self.stack.enter_context(MatmulBuffers(gpu.device, problem)) for _ in range(count)]
-        libraries, expected = [], []
-        for one in buffers:
-            gpu.fill(one)
-            libraries.append(cublas(one).enqueue)
-            libraries[-1]()
-            gpu.device.synchronize()
-            expected.append(gpu.result(one))
-        found = []
-        for kernel in group:
-            bundle = read_bundle(kernel.path)
-            loaded = gpu.device.load(bundle)
-            launches = [one.launcher(loaded, bundle, keeps_early=True) for one in buffers]
-            for one, launch, wanted in zip(buffers, launches, expected):
-                if error := gpu.error(one, launch, wanted):
-                    raise SystemExit(f"{kernel.title}: WRONG by {error}")
-            found.append(launches)
-        return found, libraries
-
-    def times(self, contestants: Sequence[list[Callable[[], None]]]) -> list[float]:
-        """Returns the median time of a cycle of each contestant's launches, in us, measured in turn.
-
-        Args:
-            contestants: what each enqueues, in order.
-        """
-        from stepladder.measure.timing import Contestant, Mode, Runner
-
-        mode = Mode(_SECONDS, 0.0)
-        runners = [Runner(self.gpu.device, Contestant("own", 1, in_turn(one), cycle=len(one))) for one in contestants]
-        rounds = [[runner.measure(mode, lambda seconds: None) for runner in runners] for _ in range(_ROUNDS)]
-        for runner in runners:
-            runner.free()
-        return [
-            statistics.median(one["milliseconds"] / one["launches"] * 1e3 for one in of_runner) * len(contestant)
-            for of_runner, contestant in zip(zip(*rounds[1:]), contestants)
-        ]
+    mode = Mode(_SECONDS, 0.0)
+    runners = [Runner(gpu.device, Contestant("own", 1, in_turn(one), cycle=len(one))) for one in contestants]
+    rounds = [[runner.measure(mode, lambda seconds: None) for runner in runners] for _ in range(_ROUNDS)]
+    for runner in runners:
+        runner.free()
+    return [
+        statistics.median(one["milliseconds"] / one["launches"] * 1e3 for one in of_runner) * len(contestant)
+        for of_runner, contestant in zip(zip(*rounds[1:]), contestants)
+    ]
 
 
 def _each(gpu: Gpu, groups: Sequence[_Group], copies: float) -> Iterator[tuple[Built, str, float, float]]:
     """Yields the kernels of each problem, which choices they are, their time and that of cuBLAS."""
     for group in groups:
         with ExitStack() as stack:
-            bench = _Bench(gpu, stack, copies)
-            own, libraries = bench.launches([one for one, _ in group])
-            *times, library = (time / len(libraries) for time in bench.times([*own, libraries]))
+            own, libraries = _launches(gpu, stack, [one for one, _ in group], copies)
+            *times, library = (time / len(libraries) for time in _times(gpu, [*own, libraries]))
             yield from ((*one, time, library) for one, time in zip(group, times))
 
 
@@ -198,10 +167,9 @@ def _sequences(gpu: Gpu, groups: Sequence[_Group]) -> Iterator[dict[str, object]
     for start in range(0, len(groups) - _OF_A_SEQUENCE + 1, _OF_A_SEQUENCE):
         some = [_arms(group) for group in groups[start : start + _OF_A_SEQUENCE]]
         with ExitStack() as stack:
-            bench = _Bench(gpu, stack, 0.0)
-            launches = [bench.launches(list(arms.values())) for arms in some]
+            launches = [_launches(gpu, stack, list(arms.values()), 0.0) for arms in some]
             orders = [[own[place][0] for own, _ in launches] for place in range(len(some[0]))]
-            *times, library = bench.times([*orders, [libraries[0] for _, libraries in launches]])
+            *times, library = _times(gpu, [*orders, [libraries[0] for _, libraries in launches]])
         yield {
             "layers": [arms[WITH].job.problem.name for arms in some],
             "microseconds": {name: round(time, 3) for name, time in zip(some[0], times)},

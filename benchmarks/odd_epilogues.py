@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 import duel
 from common import main_of_parts, new_parser, run
+from halves import add_halves
 from stepladder.measure.timing import Mode
 from stepladder.runtime.bundle import read_bundle
 from stepladder.runtime.device import Device
@@ -164,15 +165,8 @@ def measure(args: argparse.Namespace) -> None:
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
     parser = new_parser(__doc__)
-    commands = parser.add_subparsers(required=True, metavar="PART")
-    building = commands.add_parser("build", help="compile the kernels, where MLIR is")
-    building.add_argument("folder", metavar="FOLDER", help="folder of bundles; those that are there stay")
-    building.set_defaults(run=build)
-    measuring = commands.add_parser("measure", help="check and time them beside cuBLAS, where a GPU is")
-    measuring.add_argument("folder", metavar="FOLDER", help="what `build` wrote")
-    measuring.add_argument("result", metavar="RESULT.json", help="file to write")
-    measuring.add_argument("--rounds", type=int, default=ROUNDS, metavar="N", help=f"of timings (default: {ROUNDS})")
-    measuring.set_defaults(run=measure)
+    parts = parser.add_subparsers(required=True, metavar="PART")
+    add_halves(parts, build, measure, ROUNDS)
     return parser
 
 

@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 import duel
 from common import main_of_parts, new_parser, run
+from halves import add_halves
 from stepladder.measure.timing import Mode
 from stepladder.runtime.bundle import read_bundle
 from stepladder.runtime.device import Device
@@ -202,16 +203,9 @@ def report(args: argparse.Namespace) -> None:
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
     parser = new_parser(__doc__)
-    commands = parser.add_subparsers(required=True, metavar="PART")
-    building = commands.add_parser("build", help="compile the kernels, where MLIR is")
-    building.add_argument("folder", metavar="FOLDER", help="folder of bundles; those that are there stay")
-    building.set_defaults(run=build)
-    measuring = commands.add_parser("measure", help="check and time them beside cuBLAS, where a GPU is")
-    measuring.add_argument("folder", metavar="FOLDER", help="what `build` wrote")
-    measuring.add_argument("result", metavar="RESULT.json", help="file to write")
-    measuring.add_argument("--rounds", type=int, default=ROUNDS, metavar="N", help=f"of timings (default: {ROUNDS})")
-    measuring.set_defaults(run=measure)
-    reporting = commands.add_parser("report", help="print a result")
+    parts = parser.add_subparsers(required=True, metavar="PART")
+    add_halves(parts, build, measure, ROUNDS)
+    reporting = parts.add_parser("report", help="print a result")
     reporting.add_argument("result", metavar="RESULT.json", help="what `measure` wrote")
     reporting.set_defaults(run=report)
     return parser

@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 import stepladder
 from common import run
-from torch_rounds import captured, in_turn, measure_cases, rounds_parser
+from torch_rounds import graphs_in_turn, measure_cases, rounds_parser
 
 SIZES = ((2048, 14336, 4096), (8, 14336, 4096))  # m, n and k
 SMALL = ((128, 128, 128),)
@@ -111,8 +111,7 @@ def measure(size: tuple[int, int, int]) -> dict[str, Any]:
     result["passed"] = max(errors.values()) < TOLERANCE
     if not result["passed"]:
         return result
-    graphs = {name: graph for name, call in calls.items() if (graph := captured(torch, call)) is not None}
-    result["us"] = in_turn(torch, graphs)
+    result["us"] = graphs_in_turn(torch, calls)
     result["median"] = {name: statistics.median(times) for name, times in result["us"].items()}
     return result
 

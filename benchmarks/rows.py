@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 import stepladder
 from common import run
 from stepladder.verify.function_check import norm_tolerance
-from torch_rounds import bundles_parser, captured, in_turn, main_of_bundles
+from torch_rounds import bundles_parser, graphs_in_turn, main_of_bundles
 
 CASES = (("rms_norm", 8, 4096), ("rms_norm", 2048, 4096), ("softmax", 8192, 2048))
 WAYS = {"one kernel": True, "a kernel each": False}
@@ -129,8 +129,7 @@ def measure(folder: Path, case: Case) -> dict[str, Any]:
         tolerances[way] = norm_tolerance(function.bundle)
         launches[way] = len(function.manifest.launches)
         calls[way] = lambda function=function: function(*tensors, out=out)
-    graphs = {name: graph for name, call in calls.items() if (graph := captured(torch, call)) is not None}
-    times = in_turn(torch, graphs)
+    times = graphs_in_turn(torch, calls)
     print({name: round(median(own), 1) for name, own in times.items()}, file=sys.stderr, flush=True)
     passed = all(error <= tolerances[way] for way, error in errors.items())
     return {

@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 import stepladder
 from common import run
-from torch_rounds import bundles_parser, captured, in_turn, main_of_bundles
+from torch_rounds import bundles_parser, graphs_in_turn, main_of_bundles
 
 N, K = 14336, 4096
 GROUPS = {8: K, 4: 128}  # steps of k with one scale and one zero point, by bits
@@ -174,8 +174,7 @@ def measure(folder: Path, case: Case) -> dict[str, Any]:
     result["passed"] = all(error < TOLERANCE for error in errors.values())
     if not result["passed"]:
         return result
-    graphs = {name: graph for name, call in calls.items() if (graph := captured(torch, call)) is not None}
-    result["us"] = in_turn(torch, graphs)
+    result["us"] = graphs_in_turn(torch, calls)
     result["median"] = {name: statistics.median(times) for name, times in result["us"].items()}
     return result
 

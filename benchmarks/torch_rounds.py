@@ -79,6 +79,17 @@ def in_turn(torch: Any, calls: dict[str, Callable[[], object]]) -> dict[str, lis
     return times
 
 
+def graphs_in_turn(torch: Any, calls: dict[str, Callable[[], object]]) -> dict[str, list[float]]:  # noqa: ANN401
+    """Returns the microseconds of a CUDA graph of each contestant, in every round; those without a graph are left out.
+
+    Args:
+        torch: the module.
+        calls: of the contestants, by name.
+    """
+    graphs = {name: graph for name, call in calls.items() if (graph := captured(torch, call)) is not None}
+    return in_turn(torch, graphs)
+
+
 def rounds_parser(description: str) -> argparse.ArgumentParser:
     """Returns the parser of a script that measures cases in turn, and can compile small ones without a GPU.
 

@@ -80,14 +80,15 @@ def test_varied_settings_are_of_both_orientations_and_launched_both_ways(tmp_pat
 
 
 def test_a_search_keeps_the_best_that_it_began_with() -> None:
+    from box import Box
     from evolution import evolve
 
     def distance(point: np.ndarray) -> float:
         return float(np.abs(point - 0.5).sum())
 
-    least, most, start = np.zeros(3), np.ones(3), np.full(3, 0.5)
-    assert np.array_equal(evolve(distance, least, most, start, 1, 2), start)
-    wide, narrow = (evolve(distance, least, most, start + 0.1, 1, 20, width=width) for width in (0.25, 0.02))
+    box, start = Box(np.zeros(3), np.ones(3)), np.full(3, 0.5)
+    assert np.array_equal(evolve(distance, box, start, 1, 2), start)
+    wide, narrow = (evolve(distance, box, start + 0.1, 1, 20, width=width) for width in (0.25, 0.02))
     assert max(distance(wide), distance(narrow)) < 0.3 and not np.array_equal(wide, narrow)
 
 
@@ -306,13 +307,3 @@ def test_decode_reports_ratios_and_fractions_of_the_rate_of_memory(
     assert "B column-major, NVIDIA H200" in first and "4.80 TB/s by the data sheet, 4.20 in a copy" in first
     assert "m =  8, default              :  1 layers, of cuBLAS 1.200" in default and "of HBM 0.702" in default
     assert "of cuBLAS 1.500" in best and "of HBM 0.877" in best
-
-
-def test_launches_go_through_copies_in_turn() -> None:
-    from choice_timing import in_turn
-
-    called = []
-    launch = in_turn([lambda number=number: called.append(number) for number in range(3)])
-    for _ in range(7):
-        launch()
-    assert called == [0, 1, 2, 0, 1, 2, 0]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.constant_numbers import repeated_number
 from stepladder.mlir.traverse import producer, walk
 
 # By the numbers of the predicates of arith.cmpf: ogt, olt.
@@ -49,14 +50,5 @@ def _selected_by(value: ir.Value, so_far: ir.Value) -> str | None:
 
 
 def _starts_from_a_number(tensor: ir.Value) -> bool:
-    source = producer(tensor)
-    if source is not None and source.name == "linalg.fill":
-        source = producer(source.operands[0])
-    if source is None or source.name != "arith.constant":
-        return False
-    attribute = source.attributes["value"]
-    if isinstance(attribute, ir.DenseElementsAttr):
-        if not attribute.is_splat:
-            return False
-        attribute = attribute.get_splat_value()
-    return isinstance(attribute, ir.FloatAttr) and not math.isnan(attribute.value)
+    number = repeated_number(tensor)
+    return isinstance(number, ir.FloatAttr) and not math.isnan(number.value)

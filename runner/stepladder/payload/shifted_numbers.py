@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.constant_numbers import constant_number
 from stepladder.mlir.traverse import producer
 from stepladder.payload.front import bodies
 from stepladder.runtime.errors import StepladderError
@@ -181,15 +182,8 @@ def _copies(value: ir.Value) -> int | None:
 
 def _constant(value: ir.Value) -> int | None:
     """Returns the integer of a constant, a number or a tensor of copies of it; None for another value."""
-    op = producer(value)
-    if op is None or op.name != "arith.constant":
-        return None
-    attribute = op.attributes["value"]
-    if isinstance(attribute, ir.DenseElementsAttr):
-        if not attribute.is_splat:
-            return None
-        attribute = attribute.get_splat_value()
-    return attribute.value if isinstance(attribute, ir.IntegerAttr) else None
+    number = constant_number(value)
+    return number.value if isinstance(number, ir.IntegerAttr) else None
 
 
 def _scalar(value: ir.Value, known: Mapping[ir.Value, Known]) -> Known:

@@ -176,8 +176,8 @@ def _of_form(entries: list[dict], problem: Problem) -> list[dict]:
 # How far k of a problem may be from that of a measured one whose knobs it takes: a part of it.
 _NEAR = 0.02
 # The part of a measured problem's rows and columns that a problem must exceed: a tile of 128 rows is not for 32 rows,
-# though both are one tile. That of 128 x 8192 x 8192 took 2% to 6% longer for 1 to 64 rows than what the cost model
-# chooses there (docs/results/decode_row.json).
+# though both are one tile. That of 128 x 8192 x 8192 took longer for 1 to 64 rows than what the cost model chooses
+# there (docs/results/decode_row.json).
 _FILLED = 0.5
 
 

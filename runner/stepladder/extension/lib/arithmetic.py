@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from stepladder.mlir.bindings import affine, arith, ir
+from stepladder.mlir.constant_numbers import Number, constant_number
 from stepladder.mlir.traverse import producer
 
 
@@ -98,17 +99,13 @@ def zero_of(type_: ir.VectorType) -> ir.Attribute:
     return ir.DenseElementsAttr.get_splat(type_, zero)
 
 
-def splat_of(value: ir.Value) -> ir.Attribute | None:
+def splat_of(value: ir.Value) -> Number | None:
     """Returns the number that all elements of a constant vector or tensor are; None for another value.
 
     Args:
         value: of any type.
     """
-    op = producer(value)
-    if op is None or op.name != "arith.constant" or not isinstance(value.type, ir.VectorType | ir.RankedTensorType):
-        return None
-    attribute = op.attributes["value"]
-    return attribute.get_splat_value() if attribute.is_splat else None
+    return constant_number(value) if isinstance(value.type, ir.VectorType | ir.RankedTensorType) else None
 
 
 def add(left: ir.Value, right: ir.Value) -> ir.Value:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 
 from stepladder.mlir.bindings import arith, ir, vector
+from stepladder.mlir.constant_numbers import number_in
 from stepladder.mlir.rounding import rounds_to_nearest
 from stepladder.mlir.traverse import producer
 
@@ -199,9 +200,7 @@ def _is_below(value: ir.Value, limit: float, sign: int) -> bool:
         return False
     kind = op.name.removeprefix("arith.")
     if kind == "constant":
-        number = op.attributes["value"]
-        if isinstance(number, ir.DenseElementsAttr):
-            number = number.get_splat_value() if number.is_splat else None
+        number = number_in(op.attributes["value"])
         return isinstance(number, ir.FloatAttr) and number.value * sign <= limit
     if kind in ("extf", "truncf", "vector.broadcast"):
         return _is_below(op.operands[0], limit, sign)

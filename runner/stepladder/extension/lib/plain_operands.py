@@ -6,6 +6,7 @@ from stepladder.extension.lib.dialect import Rewriter
 from stepladder.extension.lib.stages import is_elementwise, is_start
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
+from stepladder.mlir.constant_numbers import repeated_number
 from stepladder.mlir.linalg_ops import create_generic, create_named_op, indexing_maps
 from stepladder.mlir.traverse import producer, walk
 from stepladder.payload.consumers import reads_output
@@ -47,22 +48,9 @@ def _begin_from_empty(op: ir.Operation) -> None:
             op.operands[last] = ir.Operation.create("tensor.empty", results=[op.results[0].type]).results[0]
 
 
-def _number_of(value: ir.Value) -> ir.Attribute | None:
-    """Returns the number that all elements of a constant tensor are; None for another value."""
-    source = producer(value)
-    if source is not None and source.name == "linalg.fill":
-        source = producer(source.operands[0])
-    if source is None or source.name != "arith.constant":
-        return None
-    found = source.attributes["value"]
-    if isinstance(found, ir.DenseElementsAttr):
-        return found.get_splat_value() if found.is_splat else None
-    return found if isinstance(found, (ir.FloatAttr, ir.IntegerAttr)) else None
-
-
 def _inline_numbers(op: ir.Operation, rewriter: Rewriter) -> None:
     *inputs, output = op.operands
-    numbers = [_number_of(value) for value in inputs]
+    numbers = [repeated_number(value) for value in inputs]
     kept = [place for place, number in enumerate(numbers) if number is None]
     if len(kept) == len(inputs):
         return

@@ -14,6 +14,7 @@ from stepladder.extension.lib.folds import Fold, fold_of
 from stepladder.extension.lib.partial_results import lane_id, over_lanes
 from stepladder.mlir import types
 from stepladder.mlir.bindings import affine, gpu, ir, memref, scf
+from stepladder.mlir.constant_numbers import number_in
 from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.traverse import defining_op, origin, producer, walk
 from stepladder.payload.front.rewrite import reshaped
@@ -255,11 +256,9 @@ class ElementsKernel:
         number = number_of(maker) if maker is not None else None
         if number is None or number.name != "arith.constant":
             raise Refusal(generic.op, "the body takes a value from outside that is no constant")
-        attribute = number.attributes["value"]
-        if isinstance(attribute, ir.DenseElementsAttr):
-            if not attribute.is_splat:
-                raise Refusal(generic.op, "the body takes a constant of several numbers")
-            attribute = attribute.get_splat_value()
+        attribute = number_in(number.attributes["value"])
+        if attribute is None:
+            raise Refusal(generic.op, "the body takes a constant of several numbers")
         type_ = ir.ShapedType(value.type).element_type if isinstance(value.type, ir.RankedTensorType) else value.type
         return ir.Operation.create("arith.constant", results=[type_], attributes={"value": attribute}).results[0]
 

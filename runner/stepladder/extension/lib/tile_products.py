@@ -12,6 +12,7 @@ from stepladder.extension.lib.launches import GRID, launch_sizes
 from stepladder.extension.lib.tile_epilogues import Epilogue
 from stepladder.extension.lib.tile_matrices import Operand, Start, matrix_of
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.constant_numbers import number_in
 from stepladder.mlir.traverse import producer, walk
 from stepladder.mlir.xetile.tile_type import read_tile
 
@@ -283,6 +284,5 @@ class TileProduct:
 
 def _is_zero(value: ir.Attribute) -> bool:
     """Tells whether a number, or each element of a vector, is 0."""
-    if isinstance(value, ir.DenseElementsAttr):
-        return value.is_splat and _is_zero(value.get_splat_value())
-    return isinstance(value, (ir.FloatAttr, ir.IntegerAttr)) and not value.value
+    number = number_in(value)
+    return number is not None and not number.value

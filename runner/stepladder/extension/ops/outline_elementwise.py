@@ -2,7 +2,7 @@
 
 import itertools
 
-from stepladder.extension.lib.arithmetic import constant
+from stepladder.extension.lib.arithmetic import constant, splat_of
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.stages import STARTS, VIEWS, is_structured, one_function, outline, with_producers
@@ -147,9 +147,5 @@ def _number(value: ir.Value) -> ir.Value | None:
     source = producer(value)
     if source is not None and source.name == "linalg.fill":
         return source.operands[0]
-    if source is None or source.name != "arith.constant":
-        return None
-    elements = source.attributes["value"]
-    if not isinstance(elements, ir.DenseElementsAttr) or not elements.is_splat:
-        return None
-    return constant(ir.RankedTensorType(value.type).element_type, elements.get_splat_value())
+    number = splat_of(value)
+    return None if number is None else constant(ir.RankedTensorType(value.type).element_type, number.value)

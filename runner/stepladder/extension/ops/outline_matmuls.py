@@ -27,6 +27,7 @@ from stepladder.extension.lib.stages import (
     with_producers,
 )
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.constant_numbers import repeated_number
 from stepladder.mlir.linalg_ops import create_named_op
 from stepladder.mlir.traverse import producer, users_of
 from stepladder.payload import zero_points
@@ -124,12 +125,8 @@ def _store_constants(product: ir.Operation) -> None:
 
 def _is_other_number(start: ir.Operation) -> bool:
     """Tells whether what a matmul starts from is copies of a constant number other than 0."""
-    source = producer(start.operands[0]) if start.name == "linalg.fill" else start
-    if source is None or source.name != "arith.constant":
-        return False
-    value = source.attributes["value"]
-    number = value.get_splat_value() if isinstance(value, ir.DenseElementsAttr) and value.is_splat else value
-    return getattr(number, "value", 0) != 0
+    number = repeated_number(start.results[0])
+    return number is not None and number.value != 0
 
 
 def _from_zeros(product: ir.Operation) -> ir.Operation:

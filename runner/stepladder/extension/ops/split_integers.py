@@ -4,12 +4,12 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from stepladder.extension.lib.arithmetic import splat_of
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.products import is_product, layout_sources
 from stepladder.extension.lib.stages import is_structured, one_function
 from stepladder.mlir.bindings import arith, ir
+from stepladder.mlir.constant_numbers import repeated_number
 from stepladder.mlir.linalg_ops import create_generic, create_named_op, indexing_maps
 from stepladder.mlir.traverse import producer
 from stepladder.payload import zero_points
@@ -238,9 +238,5 @@ def _added(wide: ir.Type, total: ir.Value | None, sums: ir.Value, shift: int) ->
 
 def _is_zero(initial: ir.Value) -> bool:
     """Tells whether sums start from zeros."""
-    number = splat_of(initial)
-    source = producer(initial)
-    if number is None and source is not None and source.name == "linalg.fill":
-        constant = producer(source.operands[0])
-        number = constant.attributes["value"] if constant is not None and constant.name == "arith.constant" else None
-    return number is not None and ir.IntegerAttr(number).value == 0
+    number = repeated_number(initial)
+    return number is not None and number.value == 0

@@ -1,10 +1,10 @@
 """The choice of `kept_weights`: which part of the larger operand the L2 cache keeps from launch to launch.
 
 Of operands that do not fit in the cache, it keeps as much as fits where the lines of the rest have the hint
-`evict_first`. Measured in docs/results/kept_weights.json: a launch that reads the same weights as the one before takes
-0.7 to 1.0 of the time, with 0.42 of the cache or some sixteenths of the operand less or more. Kernels that read weights
-ahead of their wait have the hint on all lines otherwise, and take up to 7% longer with a part of them kept where each
-launch reads other weights: they do not get the knob. Nor do those of more rows, which gain and lose.
+`evict_first`. A launch of few rows that reads the same weights as the one before takes less time, with `_ROOM` of the
+cache or some sixteenths of the operand less or more (docs/results/kept_weights.json; docs/cost_model.md has a table).
+Kernels that read weights ahead of their wait have the hint on all lines otherwise, and take longer with a part of them
+kept where each launch reads other weights: they do not get the knob. Nor do those of more rows, which gain and lose.
 """
 
 from __future__ import annotations

@@ -15,8 +15,7 @@ KNOB = "raster_group"
 # The knobs that the bytes from memory and from L2 depend on beside it.
 _TRAFFIC = ("block_m", "block_n", "cluster_m", "cluster_n", "split_k")
 # By how much fewer bytes an order has to move that leaves the last group fewer rows: with it, kernels of 256 x 1536 x
-# 3072 and 704 x 928 x 2208 in clusters took up to 1.4 times as long, 70 to 80 ns a k step more
-# (docs/results/orders_of_tiles.json).
+# 3072 and 704 x 928 x 2208 in clusters took longer, by as much for each k step (docs/results/orders_of_tiles.json).
 _UNEVEN_GROUPS = 0.02
 # Blocks that begin one after another, and by how much less different tiles they have to load in an order that is
 # further from the script's. Measured, docs/results/orders_of_tiles.json.

@@ -51,20 +51,19 @@ _EDGES = 0.1
 # columns at most. With this, first choices are nearer to the fastest measured setting of
 # docs/results/decode_settings.json, and of drawn problems with few rows.
 _FEW_ROWS, _UNEVEN_ROWS, _UNEVEN = 64, 192, 0.08
-# As _CAUTION, for splits in global memory that take more than one wave: blocks wait for splits that have not begun. Of
-# 32 problems with such settings in docs/results/model_*.json, none had one as the fastest; they took up to 1.8 times as
-# long as predicted.
+# As _CAUTION, for splits in global memory that take more than one wave: blocks wait for splits that have not begun. No
+# problem of docs/results/model_*.json has such a setting as the fastest one.
 _LATER_SPLITS = 0.3
-# As _CAUTION, for each split but two of kernels that load weights early: 3584 rows of 18944 took 6% longer in four
-# splits of tiles of 128 rows than in two of 56 (docs/results/functions_prefetch.json).
+# As _CAUTION, for each split but two of kernels that load weights early: in docs/results/functions_prefetch.json, four
+# splits of tiles of 128 rows took longer than two of 56.
 _EARLY_SPLITS = 0.02
 # As _CAUTION, for two blocks on a multiprocessor of a product that is no batch.
 _TWO_BLOCKS = 0.12
-# As _CAUTION, for tiles of so many elements with two k steps at most, whose epilogue no other tile hides: in
-# docs/results/forms_seen.json, they took 1.23 times as long as predicted on the average, and up to 1.79 times.
+# As _CAUTION, for tiles of so many elements with so few k steps, whose epilogue no other tile hides: they took longer
+# than predicted in docs/results/forms_seen.json.
 _WIDE, _WIDE_TILE, _FEW_STEPS = 0.1, 128 * 160, 2
-# As _CAUTION, for splits that a cluster reduces, of products with so many rows and columns at least: of 76 such first
-# choices, the times were 6% longer than predicted on the average; those of other first choices 3%.
+# As _CAUTION, for splits that a cluster reduces, of products with so many rows and columns at least: such first choices
+# took longer, beside what was predicted, than others did.
 _CLUSTER_SPLITS, _SPLIT_SIDE = 0.04, 256
 # What may bound a main loop, by the names of the predicted times.
 LIMITS = ("matrix unit", "shared memory", "TMA", "L2", "latency", "HBM", "writes")

@@ -45,8 +45,7 @@ _USEFUL_WARPGROUP = (
         "or results > 1 and (block_n * result_bits % 256 or n * result_bits % 128)"
     ),
     # A pair of few rows, or a product with elementwise ops: boxes of A are as high as it in blocks by themselves; the
-    # slices of a cluster have zeros to fill. Tiles of 16 columns of both B took half as long again as predicted.
-    # Measured on an H200.
+    # slices of a cluster have zeros to fill. Tiles of fewer columns of both B took longer than predicted. Measured.
     "products == 1 and not has_elementwise or cluster_n == 1 or m >= block_m",
     "products == 1 or block_n >= 32 or m >= block_m or tiles <= persistent_blocks",
     # Fragments of A in registers, and what they are made from, beside the sums.
@@ -69,8 +68,8 @@ _USEFUL_WARPGROUP = (
 # Rows that one wgmma multiplies: tiles of others have rows in shared memory that no load fills.
 _WHOLE = f"block_m % {INSTRUCTION_ROWS} == 0"
 # Two blocks on a multiprocessor, for the small matmuls of a batch: each hides what the other waits for, so that neither
-# loops over tiles. With less than four stages, those that split k among them, they took 1.4 to 1.6 times as long as
-# predicted (docs/results/two_blocks.json).
+# loops over tiles. With less than four stages, those that split k among them, they took longer than predicted
+# (docs/results/two_blocks.json).
 _TWO_BLOCKS_OF_BATCHES = ("batch > 1", "stages >= 4 and split_k == 1")
 # And for few rows, where one block loads weights while the other begins and ends; measured in forms of these kinds
 # (docs/results/early_weights_grid.json).
@@ -104,11 +103,11 @@ _USEFUL_WARP = (
     # Addresses and two sets of fragments of long warp tiles do not fit beside 128 sums; WMMA loads one set.
     f"fragment_n > 8 or acc_bits != 32 or {_SUMS} + (warp_m + products * warp_n) // 2 <= 192",
     "block_k * a_bits >= 256",
-    # Longer k steps of masked copies take 8 to 20% longer, at 1000^3 to 2056^3 of f16 on an H200.
+    # Longer k steps of masked copies took longer. Measured on an H200.
     "fragment_n > 8 or not has_edges or through_registers or block_k * a_bits <= 1024",
     # 3xTF32 splits the fragments of each k sub-step: a thread spills with more than four of them. More stages than
-    # three are slower by 4% with more than four warps, and faster by 2 to 7% with four. Blocks of fewer warps, and the
-    # smallest warp tiles, which split fragments for few products, were never the fastest. Measured on an H200.
+    # three are slower with more than four warps, and faster with four. Blocks of fewer warps, and the smallest warp
+    # tiles, which split fragments for few products, were never the fastest. Measured on an H200.
     "a_bits != 32 or allow_tf32 or block_k <= 32 and stages <= (3 if threads > 128 else 4)",
     "a_bits != 32 or allow_tf32 or threads >= 128 and warp_m * warp_n >= 512",
     "prefetch == 'registers' or stages > 1",

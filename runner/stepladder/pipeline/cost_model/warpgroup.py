@@ -142,6 +142,9 @@ def repacking_time(size: Size, gpu: Gpu, constants: dict[str, float], split: Arr
     parts: each element is read once and written once for each part, at the rate of HBM, and a kernel takes a launch and
     a prologue. Source: counting.
 
+    Copies to transposes (`transpose_operands`) are left out: the layouts are those of the copies. All settings of a
+    problem have the same ones, so that their order is the same without.
+
     Args:
         size: of the problem.
         gpu: with the rate of its memory.
@@ -189,8 +192,8 @@ def _saved_in_place(cluster: Array, splits: Array, size: Size, gpu: Gpu) -> Arra
 
 def is_kept_in_place(size: Size, gpu: Gpu) -> bool:
     """Tells whether the L2 cache keeps half of a problem's operands at least where launches are not dependent. Where it
-    keeps less, a dependent launch is faster: 16 x 5120 x 5120 reaches 0.97 of cuBLAS, by itself 0.93. Source: measured,
-    docs/results/decode_limits.json and decode_settings.json; batches (`_BATCH_IN_L2`), forms_launches.json.
+    keeps less, a dependent launch is faster. Source: measured, docs/results/decode_limits.json and
+    decode_settings.json; batches (`_BATCH_IN_L2`), forms_launches.json.
 
     Args:
         size: of the problem.
