@@ -22,7 +22,15 @@ from stepladder.pipeline.cost_model.constants import (
 from stepladder.pipeline.cost_model.gpu import Gpu
 from stepladder.pipeline.cost_model.launch_triggers import KNOB as TRIGGER
 from stepladder.pipeline.cost_model.launch_triggers import is_at_exit, with_trigger
-from stepladder.pipeline.cost_model.terms import Size, blocks_that_fit, ceil_divide, cut, uncached
+from stepladder.pipeline.cost_model.loading import has_odd_rows
+from stepladder.pipeline.cost_model.terms import (
+    BOX_BYTES,
+    Size,
+    blocks_that_fit,
+    ceil_divide,
+    cut,
+    uncached,
+)
 from stepladder.pipeline.request import EARLY_WEIGHTS
 
 KNOB, PREFETCH, _PERSISTENT, _BLOCKS = EARLY_WEIGHTS, "prefetch_steps", "persistent_blocks", "min_blocks_per_sm"
@@ -34,8 +42,13 @@ _ROWS, _WARPGROUP_ROWS, _LEAST_K = 64, 192, 640
 _STAGES, _STEP_BYTES, _EPILOGUE_STAGES, _KIB = 6, 256, 2, 1024
 
 # What part of its predicted time a kernel takes that loads weights early, where L2 would keep them for others: 0.79 to
-# 0.90 for 16 x 15816 x 928, 24 x 6096 x 2608 and 32 x 21504 x 768.
-_PARTLY_KEPT = 0.8
+# 0.90 for 16 x 15816 x 928, 24 x 6096 x 2608 and 32 x 21504 x 768. With 0.72 to 0.79, choices for the problems of
+# docs/results/launch_triggers.json are the same.
+_PARTLY_KEPT = 0.78
+# By what part loads take longer of weights whose rows begin within sectors of the L2 cache, for tiles of _ROWS rows: of
+# weights that lie along k, which two boxes of one row share a sector of, in steps of a box; and of others. Fitted to
+# docs/results/odd_pitch_weights.json.
+_ODD_ALONG_K, _ODD = 0.2, 0.2
 # Rows up to which a product has the constants of few rows, the least rows of a block whose kernel waits, and the least
 # columns of each B of a pair: the fastest tiles of those measured (pairs_early.json and functions_tiles.json).
 FEW_ROWS, _LEAST_ROWS, _LEAST_COLUMNS = 32, 40, 48
@@ -138,12 +151,10 @@ def choose(knobs: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> tup
         times: predicted times of kernels that wait before they load, by name.
         size, gpu: as for `accepted`.
     """
-    c = gpu.early_weights[WAITING]
-    more = "_more" if np.minimum(size.m, size.n) > FEW_ROWS else ""
     accepts, at_exit = accepted(knobs, size, gpu), is_at_exit(knobs)
+    longer, gap = _of_waiting(size, gpu)
     # HBM is not idle before kernels whose weights L2 keeps, but it keeps a part of those of the others too.
-    between = np.where(at_exit, 0.0, c["gap" + more])
-    late = times["total"] * (1 + c["late" + more]) / np.where(at_exit, _PARTLY_KEPT, 1.0) + between
+    late = times["total"] * longer / np.where(at_exit, _PARTLY_KEPT, 1.0) + np.where(at_exit, 0.0, gap)
     given = np.asarray(knobs.column(_PERSISTENT, 0))
     persistent = np.where(accepts, _persistent_blocks(knobs, size, gpu), given)
     own = predict(Columns({**knobs.values, _PERSISTENT: persistent}, knobs.derived, knobs.count), size, gpu)
@@ -153,6 +164,25 @@ def choose(knobs: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> tup
     if TRIGGER in knobs.values:
         chosen = with_trigger(chosen, at_exit & ~early)
     return chosen, {**times, "total": np.where(early, own, late)}
+
+
+def from_launch_to_launch(microseconds: float, size: Size, gpu: Gpu) -> float:
+    """Returns the time from launch to launch of a kernel of few rows that waits before it loads weights, which other
+    kernels have displaced from L2 since its last launch.
+
+    Args:
+        microseconds: predicted time by the terms of all kernels, which lack the time between launches.
+        size, gpu: as for `accepted`.
+    """
+    longer, gap = _of_waiting(size, gpu)
+    return microseconds * longer + gap
+
+
+def _of_waiting(size: Size, gpu: Gpu) -> tuple[float, float]:
+    """Returns how many times as long kernels that wait take as by the terms of all kernels, and the us between two."""
+    c = gpu.early_weights[WAITING]
+    more = "_more" if np.minimum(size.m, size.n) > FEW_ROWS else ""
+    return 1 + c["late" + more], c["gap" + more]
 
 
 def wait(knobs: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> dict[str, Array]:
@@ -228,6 +258,24 @@ def predict(knobs: Columns, size: Size, gpu: Gpu, constants: Mapping[str, Mappin
     return np.where(is_shared, _predict(knobs, size, gpu, two), times) if np.any(is_shared) else times
 
 
+def _odd_rows(knobs: Columns, size: Size) -> Array | float:
+    """Returns by what part loads take longer because rows of the weights begin within sectors of the L2 cache.
+
+    Blocks load the boxes of a row one after the other. The longer loading a box takes, the more often the sector that
+    the next one shares with it has arrived: less time is lost with more rows, and with more splits, which load more
+    rows at once.
+    """
+    along_k = size.a_layout == "row"
+    is_odd = has_odd_rows(size.k if along_k else size.m, size.in_bytes)
+    if size.products > 1 or not np.any(is_odd):  # pairs were not measured
+        return 0.0
+    tile = knobs.floats("block_m") / _ROWS
+    if along_k:
+        boxes = np.maximum(1.0, knobs.floats("block_k") * size.in_bytes / BOX_BYTES)
+        return is_odd * _ODD_ALONG_K * boxes / np.sqrt(tile * knobs.floats("split_k", 1))
+    return is_odd * _ODD / tile
+
+
 def _predict(knobs: Columns, size: Size, gpu: Gpu, c: Mapping[str, float]) -> Array:
     """Returns the predicted times by one set of constants."""
     is_pair = size.products > 1
@@ -261,6 +309,7 @@ def _predict(knobs: Columns, size: Size, gpu: Gpu, c: Mapping[str, float]) -> Ar
     slower = c["slow"] + c["tall"] * (block_m > _ROWS) + c["tallest"] * (block_m > _WARPGROUP_ROWS)
     slower = slower + c["shallow"] * np.maximum(0.0, _STAGES - stages * shared)
     slower = slower + c["short"] * (block_k * size.in_bytes < _STEP_BYTES)
+    slower = slower + _odd_rows(knobs, size)
     if is_pair:
         slower = slower + c["narrow"] * (knobs.floats("block_n") < _LEAST_COLUMNS)
     slower = slower + c["low"] * np.maximum(0.0, 1 - stages * shared * weights / (c["held"] * _KIB))
