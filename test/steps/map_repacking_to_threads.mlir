@@ -159,6 +159,63 @@ func.func @transposed_batch(%A: memref<3x64x5xf32>) {
 
 // -----
 
+// Copies that follow one another are one launch, five blocks of which copy A, and four B; a descriptor reads no
+// elements.
+// CHECK-LABEL: func.func @two(
+// CHECK: [[W1:%.+]] = memref.alloc() {workspace}
+// CHECK: [[W2:%.+]] = memref.alloc() {workspace}
+// CHECK: gpu.launch blocks({{.*}}) in ({{.*}} = %c9,
+// CHECK-SAME: module(@two_repack_0) function(@two_repack_0)
+// CHECK: [[BLOCK:%.+]] = gpu.block_id x
+// CHECK: [[FIVE:%.+]] = arith.constant 5
+// CHECK: [[IS_FIRST:%.+]] = arith.cmpi ult, [[BLOCK]], [[FIVE]]
+// CHECK: scf.if [[IS_FIRST]]
+// CHECK: memref.load %A
+// CHECK: memref.store {{.*}}, [[W1]]
+// CHECK: } else {
+// CHECK: affine.apply {{.*}}[[BLOCK]]
+// CHECK: vector.load %B
+// CHECK: vector.store {{.*}}, [[W2]]
+// CHECK-NOT: memref.copy
+// CHECK-NOT: gpu.launch
+!map = !nvgpu.tensormap.descriptor<tensor = memref<32x32xbf16, 3>, swizzle = none, l2promo = none, oob = zero,
+  interleave = none>
+func.func @two(%A: memref<67x29xbf16>, %B: memref<16x60xbf16>) {
+  %w1 = memref.alloc() {workspace} : memref<67x64xbf16>
+  %v1 = memref.subview %w1[0, 0] [67, 29] [1, 1] : memref<67x64xbf16> to memref<67x29xbf16, strided<[64, 1]>>
+  memref.copy %A, %v1 {workspace} : memref<67x29xbf16> to memref<67x29xbf16, strided<[64, 1]>>
+  %c32 = arith.constant 32 : index
+  %any = memref.cast %v1 : memref<67x29xbf16, strided<[64, 1]>> to memref<*xbf16>
+  %map = nvgpu.tma.create.descriptor %any box[%c32, %c32] : memref<*xbf16> -> !map
+  %w2 = memref.alloc() {workspace} : memref<16x64xbf16>
+  %v2 = memref.subview %w2[0, 0] [16, 60] [1, 1] : memref<16x64xbf16> to memref<16x60xbf16, strided<[64, 1]>>
+  memref.copy %B, %v2 {workspace} : memref<16x60xbf16> to memref<16x60xbf16, strided<[64, 1]>>
+  return
+}
+
+// -----
+
+// What is called in between may read what the first one writes, and write what the second one reads.
+// CHECK-LABEL: func.func @not_together(
+// CHECK: gpu.launch
+// CHECK-SAME: function(@not_together_repack_0)
+// CHECK: call @other
+// CHECK: gpu.launch
+// CHECK-SAME: function(@not_together_repack_1)
+func.func private @other()
+func.func @not_together(%A: memref<67x29xbf16>, %B: memref<16x60xbf16>) {
+  %w1 = memref.alloc() {workspace} : memref<67x64xbf16>
+  %v1 = memref.subview %w1[0, 0] [67, 29] [1, 1] : memref<67x64xbf16> to memref<67x29xbf16, strided<[64, 1]>>
+  memref.copy %A, %v1 {workspace} : memref<67x29xbf16> to memref<67x29xbf16, strided<[64, 1]>>
+  func.call @other() : () -> ()
+  %w2 = memref.alloc() {workspace} : memref<16x64xbf16>
+  %v2 = memref.subview %w2[0, 0] [16, 60] [1, 1] : memref<16x64xbf16> to memref<16x60xbf16, strided<[64, 1]>>
+  memref.copy %B, %v2 {workspace} : memref<16x60xbf16> to memref<16x60xbf16, strided<[64, 1]>>
+  return
+}
+
+// -----
+
 // Other copies stay.
 // CHECK-LABEL: func.func @others(
 // CHECK: memref.copy %A, %B : memref<8xf16> to memref<8xf16>

@@ -6,7 +6,7 @@
 // matmul reads it many times. The matmul takes a view of the copy with the extents of the matrix: TMA fills elements
 // beyond them with zeros, and the padding is never written.
 //
-// `map_repacking_to_threads` makes a kernel of each copy. Operands whose rows TMA takes are not copied, and neither is
+// `map_repacking_to_threads` makes a kernel of the copies. Operands whose rows TMA takes are not copied, and neither is
 // C: for an odd pitch of C, `tma_store_epilogue` does not apply, and `row_store_epilogue` stores whole rows.
 //
 // Source: padding of leading dimensions before a matmul, as in BLAS libraries.

@@ -5,7 +5,7 @@
 // element once, while the matmul reads it many times. Rows of the copy are multiples of 128 bytes, as in
 // `repack_operands`, so that TMA takes them for every k.
 //
-// `map_repacking_to_threads` makes a kernel of each copy. From here on, the facts of the payload are those of the
+// `map_repacking_to_threads` makes a kernel of the copies. From here on, the facts of the payload are those of the
 // copies.
 //
 // Source: PTX ISA, wgmma.mma_async: "imm-trans" is for 16-bit types.

@@ -4,7 +4,7 @@ import math
 
 from stepladder.extension.lib import memory, threads
 from stepladder.extension.lib.arithmetic import apply, index, less_than, times
-from stepladder.extension.lib.control_flow import create_if_below
+from stepladder.extension.lib.control_flow import create_if_below, operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.elementwise import compute_body
 from stepladder.extension.lib.workspaces import COPY, ELEMENTWISE, WORKSPACE, is_matrix_of_workspace
@@ -14,10 +14,11 @@ from stepladder.mlir.traverse import defining_op, producer, walk
 
 
 class MapRepackingToThreads(Tc.Operation, name="map_repacking_to_threads"):
-    """Converts each op that fills workspaces to a `gpu.launch` of its own, in front of the launch that reads them.
+    """Converts ops that fill workspaces to launches, in front of the launch that reads them.
 
     Such an op is a `memref.copy` to one workspace, or a `linalg.generic` that computes elements of several workspaces
-    of the element at the same place of a buffer.
+    of the element at the same place of a buffer. Those of a function that follow one another become one `gpu.launch`,
+    whose first blocks do what the first op does, and so on; but none reads there what another one writes.
 
     A thread copies `bytes` bytes: a vector of each of several rows. The vector is the widest that divides the rows of
     the source, of up to 16 bytes, so that all its addresses are aligned; adjacent threads have adjacent vectors. All
@@ -44,6 +45,9 @@ _TURNED = 4  # bytes of a load whose elements go to different rows
 # Groups of a warp's threads that load rows below one another: of f32, 3.3 TB/s are read and written with 2, 4 or 8 of
 # them, 1.1 TB/s with one, whose stores have 16 bytes in each of 32 rows. Measured on an H200.
 _GROUPS, _WARP = 4, 32
+_VIEWS = ("memref.subview", "memref.transpose", "memref.collapse_shape")
+# Ops between copies of one launch: they access no elements.
+_WITHOUT_ACCESS = (*_VIEWS, "memref.alloc", "memref.cast", "nvgpu.tma.create.descriptor", "arith.constant")
 
 
 def _matrix(buffer: ir.Value) -> ir.Value:
@@ -69,6 +73,12 @@ def _check(copy: ir.Operation, source: ir.Value) -> None:
     type_ = ir.MemRefType(source.type)
     if type_.get_strides_and_offset()[0] != [math.prod(type_.shape[axis:]) for axis in range(1, type_.rank + 1)]:
         raise Refusal(copy, "expected a copy of a contiguous buffer")
+
+
+def _is_turned(copy: ir.Operation) -> bool:
+    """Tells whether an op copies the transpose of a buffer."""
+    source = producer(copy.operands[0])
+    return source is not None and source.name == "memref.transpose"
 
 
 def _targets(copy: ir.Operation) -> list[ir.Value]:
@@ -101,12 +111,12 @@ class _Copy:
         self.across = -(-self.columns // (block * self.vector))
         self.blocks = self.across * -(-self.rows // self.unroll)
 
-    def emit(self) -> None:
-        """Creates the body of the launch, at the insertion point."""
-        self._emit_within(gpu.block_id(gpu.Dimension.x))
+    def emit(self, block: ir.Value) -> None:
+        """Creates the copy of what a block copies, at the insertion point.
 
-    def _emit_within(self, block: ir.Value) -> None:
-        """Creates the copy of what a block of a matrix copies."""
+        Args:
+            block: its number, among `blocks`.
+        """
         row = apply(lambda b: ir.AffineExpr.get_floor_div(b, self.across) * self.unroll, block)
         column = apply(
             lambda b, t: ir.AffineExpr.get_mod(b, self.across) * (self.block * self.vector) + t * self.vector,
@@ -189,9 +199,12 @@ class _TransposedCopy(_Copy):
         self.matrices = math.prod(batch)
         self.blocks = self.across * self.down * self.matrices
 
-    def emit(self) -> None:
-        """Creates the body of the launch, at the insertion point."""
-        block = gpu.block_id(gpu.Dimension.x)
+    def emit(self, block: ir.Value) -> None:
+        """Creates the copy of what a block copies, at the insertion point.
+
+        Args:
+            block: its number, among `blocks`.
+        """
         if self.matrices == 1:
             self.first_row = self.first_target = None
             within = block
@@ -289,19 +302,64 @@ def _function_of(copy: ir.Operation) -> str:
     return ir.StringAttr(function.attributes["sym_name"]).value
 
 
+def _buffer(value: ir.Value) -> ir.Value:
+    """Returns what a buffer is a view of, or the buffer."""
+    source = producer(value)
+    return _buffer(source.operands[0]) if source is not None and source.name in _VIEWS else value
+
+
+def _groups(payload: ir.Operation) -> list[list[ir.Operation]]:
+    """Returns the ops below `payload` that fill workspaces, those that one launch does together."""
+    groups: list[list[ir.Operation]] = []
+    written: list[ir.Value] = []
+    for copy in [copy for copy in walk(payload, COPY, ELEMENTWISE) if WORKSPACE in copy.attributes]:
+        if not groups or _buffer(copy.operands[0]) in written or not _follows(copy, groups[-1][-1]):
+            groups.append([])
+            written = []
+        groups[-1].append(copy)
+        written += [_buffer(target) for target in list(copy.operands)[1:]]
+    return groups
+
+
+def _follows(copy: ir.Operation, other: ir.Operation) -> bool:
+    """Tells whether an op comes after another one in a function, with no access to memory in between."""
+    if copy.parent != other.parent:
+        return False
+    ops = operations_of(other.block)
+    between = ops[ops.index(other) + 1 : ops.index(copy)]
+    return all(op.name in _WITHOUT_ACCESS for op in between)
+
+
+def _emit(copies: list[_Copy], block: ir.Value) -> None:
+    """Creates the body of a launch, at the insertion point.
+
+    Args:
+        copies: whose blocks follow one another.
+        block: number of the block among those of the first copy and the next ones.
+    """
+    first, *others = copies
+    if not others:
+        first.emit(block)
+        return
+    branch = scf.IfOp(less_than(block, index(first.blocks)), has_else=True)
+    with ir.InsertionPoint(branch.then_block):
+        first.emit(block)
+        scf.yield_([])
+    with ir.InsertionPoint(branch.else_block):
+        _emit(others, _plus(block, -first.blocks))
+        scf.yield_([])
+
+
 @transform_op(MapRepackingToThreads)
 def map_repacking_to_threads(payload: ir.Operation, op: MapRepackingToThreads, rewriter: Rewriter) -> None:
     """Rewrites the copies below `payload`; see the op."""
     block = op.threads.value
-    copies = [copy for copy in walk(payload, COPY, ELEMENTWISE) if WORKSPACE in copy.attributes]
-    for number, copy in enumerate(copies):
+    for number, group in enumerate(_groups(payload)):
         # The kernel of the matmul keeps its name: outlining gives launches without one that of the function.
-        name = ir.FlatSymbolRefAttr.get(f"{_function_of(copy)}_repack_{number}")
-        with ir.InsertionPoint(copy), copy.location:
-            source = producer(copy.operands[0])
-            is_turned = source is not None and source.name == "memref.transpose"
-            found = (_TransposedCopy if is_turned else _Copy)(copy, block, op.bytes.value)
-            sizes = [index(size) for size in (found.blocks, 1, 1, block, 1, 1)]
+        name = ir.FlatSymbolRefAttr.get(f"{_function_of(group[0])}_repack_{number}")
+        with ir.InsertionPoint(group[-1]), group[-1].location:
+            copies = [(_TransposedCopy if _is_turned(copy) else _Copy)(copy, block, op.bytes.value) for copy in group]
+            sizes = [index(size) for size in (sum(copy.blocks for copy in copies), 1, 1, block, 1, 1)]
             launch = ir.Operation.create(
                 "gpu.launch",
                 operands=sizes,
@@ -313,10 +371,12 @@ def map_repacking_to_threads(payload: ir.Operation, op: MapRepackingToThreads, r
                 regions=1,
             )
             ids = [ir.IndexType.get()] * 12
-            body = launch.regions[0].blocks.append(*ids, arg_locs=[copy.location] * len(ids))
+            body = launch.regions[0].blocks.append(*ids, arg_locs=[group[-1].location] * len(ids))
             with ir.InsertionPoint(body):
-                found.emit()
+                _emit(copies, gpu.block_id(gpu.Dimension.x))
                 gpu.terminator()
-        rewriter.erase_op(copy)
-        if source is not None and is_turned and not list(source.results[0].uses):
-            rewriter.erase_op(source)
+        for copy in group:
+            source = defining_op(copy.operands[0]) if _is_turned(copy) else None
+            rewriter.erase_op(copy)
+            if source is not None and not list(source.results[0].uses):
+                rewriter.erase_op(source)

@@ -9,8 +9,9 @@ import numpy as np
 from stepladder.pipeline.cost_model.columns import Array, Columns
 from stepladder.pipeline.cost_model.constants import WARPGROUP
 from stepladder.pipeline.cost_model.gpu import Gpu
-from stepladder.pipeline.cost_model.space import Search
+from stepladder.pipeline.cost_model.space import Proposal, Search
 from stepladder.pipeline.cost_model.terms import INSTRUCTION_ROWS, Size, blocks_that_fit, ceil_divide, cut
+from stepladder.pipeline.cost_model.warp import splits_f32
 
 # Tiles whose rows are no multiples of those of an instruction: rows come in multiples of so many, up to those of a box
 # of TMA, and so many are of one warpgroup; splits of k, and waves of blocks.
@@ -161,6 +162,18 @@ def _persistent_blocks(size: Size, gpu: Gpu) -> Callable[[Columns], list[Array]]
     return propose
 
 
+def _min_blocks_per_sm(size: Size) -> Proposal:
+    """Returns what to try for the blocks that must fit on a multiprocessor: one for products of f32 by three of tf32.
+    Where ptxas aims at two, it takes the three products of a sum one after the other, and each waits for the last: at
+    1024^3, 97% of the products follow less than four others behind the one that they wait for, else none.
+    """
+
+    def propose(columns: Columns) -> list[Array]:
+        return [np.broadcast_to(splits_f32(columns, size), (columns.count,)).astype(np.int64)]
+
+    return propose
+
+
 def search_of(family: str, size: Size, gpu: Gpu, is_early: bool, waits: bool = False) -> Search:
     """Returns what is searched for a problem.
 
@@ -194,4 +207,5 @@ def search_of(family: str, size: Size, gpu: Gpu, is_early: bool, waits: bool = F
             _useful(size, gpu, is_early, waits),
         )
     useful = (*_USEFUL_WARP, *(_USEFUL_WARP_ADDING if size.accumulate else ()))
-    return Search(("block_m", "block_n", "warp_m", "warp_n", "block_k", "prefetch", "stages"), "", {}, useful)
+    order = ("block_m", "block_n", "warp_m", "warp_n", "block_k", "prefetch", "stages", "min_blocks_per_sm")
+    return Search(order, "", {"min_blocks_per_sm": _min_blocks_per_sm(size)}, useful)

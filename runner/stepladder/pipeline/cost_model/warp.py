@@ -50,7 +50,7 @@ def blocks_a_multiprocessor(knobs: Columns, size: Size, gpu: Gpu) -> Array:
     columns = size.products * knobs.floats("warp_n")
     accumulators = knobs.floats("warp_m") * columns / 32 * (0.5 if size.acc_type == "f16" else 1.0)
     fragments = (knobs.floats("warp_m") + columns) * 16 * 2 / 4 / 32 * 2
-    parts, others = np.where(_splits(knobs, size), [[2.0], [_F32_REGISTERS]], [[1.0], [0.0]])
+    parts, others = np.where(splits_f32(knobs, size), [[2.0], [_F32_REGISTERS]], [[1.0], [0.0]])
     needed = (accumulators + fragments) * parts + others + _OTHER_REGISTERS
     registers = np.minimum(np.ceil(needed / 8) * 8, _MOST_REGISTERS)
     by_registers = np.floor(gpu.registers / (registers * threads))
@@ -70,8 +70,13 @@ _F32_REGISTERS = 24.0
 _F32_BYTES = 4
 
 
-def _splits(knobs: Columns, size: Size) -> Array:
-    """Returns which settings multiply f32 by three products of tf32."""
+def splits_f32(knobs: Columns, size: Size) -> Array:
+    """Returns which settings multiply f32 by three products of tf32.
+
+    Args:
+        knobs: with `allow_tf32`, where the pipeline has it.
+        size: of the product.
+    """
     return np.asarray(size.in_bytes == _F32_BYTES) & ~np.asarray(knobs.column("allow_tf32", 1), bool)
 
 
@@ -99,7 +104,7 @@ def matrix_step(knobs: Columns, size: Size, gpu: Gpu, factor: float) -> Array:
         Microseconds.
     """
     rate = gpu.multiply_adds(WARP, size.acc_type) * 2.0 / size.in_bytes
-    rate = rate / np.where(_splits(knobs, size), _F32_PRODUCTS * _issued(knobs), 1.0)
+    rate = rate / np.where(splits_f32(knobs, size), _F32_PRODUCTS * _issued(knobs), 1.0)
     columns = size.products * knobs.floats("block_n")
     return gpu.microseconds(knobs.floats("block_m") * columns * knobs.floats("block_k") / rate) * factor
 
@@ -170,7 +175,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu, instruction: str) -> dict[str,
     exposed = np.where(registers & (knobs.floats("stages", 2) < 2), constants["step"], 0.0)
 
     is_large = knobs.floats("warp_m") * knobs.floats("warp_n") >= _F32_TILE
-    busy_warps = np.where(_splits(knobs, size), np.where(is_large, 0.5, 1.0) * _F32_WARPS, 0.0)
+    busy_warps = np.where(splits_f32(knobs, size), np.where(is_large, 0.5, 1.0) * _F32_WARPS, 0.0)
 
     def wave(blocks: Array) -> dict[str, Array]:
         all_warps = np.maximum(blocks, 1.0) * warps

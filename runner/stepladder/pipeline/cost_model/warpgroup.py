@@ -138,9 +138,9 @@ def waves_of(tiles: Tiles, knobs: Columns, gpu: Gpu) -> tuple[Array, Array, Arra
 
 
 def repacking_time(size: Size, gpu: Gpu, constants: dict[str, float], split: Array | float = 1.0) -> Number:
-    """Returns the time of the kernels that copy operands whose rows are no multiple of 16 bytes, or split operands into
-    parts: each element is read once and written once for each part, at the rate of HBM, and a kernel takes a launch and
-    a prologue. Source: counting.
+    """Returns the time of the kernel that copies operands whose rows are no multiple of 16 bytes, or splits operands
+    into parts: each element is read once and written once for each part, at the rate of HBM, and the kernel takes a
+    launch and a prologue. Source: counting.
 
     Copies to transposes (`transpose_operands`) are left out: the layouts are those of the copies. All settings of a
     problem have the same ones, so that their order is the same without.
@@ -152,6 +152,7 @@ def repacking_time(size: Size, gpu: Gpu, constants: dict[str, float], split: Arr
         split: parts of an operand; see `products_of`.
     """
     total: Number = 0.0
+    is_launched: Number = 0.0
     operands = (
         (size.k if size.a_layout == "row" else size.m, size.a_matrices * size.m, 1.0),
         (size.n if size.b_layout == "row" else size.k, size.b_matrices * size.n, size.products),
@@ -159,8 +160,9 @@ def repacking_time(size: Size, gpu: Gpu, constants: dict[str, float], split: Arr
     for columns, extent, count in operands:
         traffic = (1 + split) * extent * size.k * size.in_bytes / (gpu.hbm_bytes_per_us * constants["hbm"])
         is_copied = (np.asarray(columns * size.in_bytes % PITCH_BYTES) > 0) | (np.asarray(split) > 1)
-        total = total + np.where(is_copied, traffic + constants["launch"] + constants["prologue"], 0.0) * count
-    return total
+        total = total + np.where(is_copied, traffic, 0.0) * count
+        is_launched = np.maximum(is_launched, is_copied)
+    return total + is_launched * (constants["launch"] + constants["prologue"])
 
 
 def launches_differ(size: Size, gpu: Gpu) -> bool:
