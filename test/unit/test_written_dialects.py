@@ -1,4 +1,5 @@
-"""Payloads in TOSA, integers that are multiplied in floating point, and parts of one buffer."""
+"""Payloads in TOSA and with globals, of integers that are multiplied, folded or cast in ways that few are, and of parts
+of one buffer."""
 
 from __future__ import annotations
 
@@ -8,10 +9,12 @@ import numpy as np
 import pytest
 
 import stepladder
+from stepladder.emulator.functions import EmulatedFunction
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.overlaps import are_apart
 from stepladder.pipeline.context import mlir_context
 from stepladder.runtime.errors import StepladderError
+from stepladder.verify.function_check import check_function
 
 
 def small(*shape: int, seed: int = 0, dtype: type = np.float16) -> np.ndarray:
@@ -206,3 +209,93 @@ def test_a_product_of_one_half_of_a_buffer_in_the_other() -> None:
     with pytest.raises(StepladderError) as caught:
         compiled(text.replace("%a[0, 32]", "%a[0, 8]").replace("offset: 32", "offset: 8"))
     assert any("reads the buffer that it writes, at other elements" in note for note in caught.value.notes)
+
+
+I8 = ("tensor<16x24xi8>", "tensor<24x32xi8>", "tensor<16x32xi32>")
+I8_PRODUCT = f"""  %z = arith.constant dense<0> : {I8[2]}
+  %p = linalg.matmul ins(%a, %b : {I8[0]}, {I8[1]}) outs(%z : {I8[2]}) -> {I8[2]}"""
+
+
+@pytest.mark.usefixtures("needs_ptxas")
+@pytest.mark.parametrize("fold", ["andi", "ori", "xori", "maxui", "minui"])
+def test_integers_folded_by_their_bits(fold: str) -> None:
+    text = f"""func.func @f(%a: {I8[0]}, %b: {I8[1]}, %c: tensor<16xi32>) -> tensor<16xi32> {{
+{I8_PRODUCT}
+  %r = linalg.reduce {{arith.{fold}}} ins(%p : {I8[2]}) outs(%c : tensor<16xi32>) dimensions = [1]
+  return %r : tensor<16xi32>
+}}
+"""
+    a, b, c = small(16, 24, dtype=np.int8), small(24, 32, dtype=np.int8), small(16, dtype=np.int32)
+    function = compiled(text)
+    assert isinstance(function, stepladder.Function)
+    folds = {"andi": np.bitwise_and, "ori": np.bitwise_or, "xori": np.bitwise_xor, "maxui": np.fmax, "minui": np.fmin}
+    sums = np.concatenate([c[:, None], a.astype(np.int32) @ b.astype(np.int32)], axis=1)
+    wanted = folds[fold].reduce(sums.view(np.uint32), axis=1).view(np.int32)
+    np.testing.assert_array_equal(function(a, b, c), wanted)
+    emulated = EmulatedFunction(function.bundle)
+    assert [item.describe() for item in check_function(function.bundle, emulated, 0) if not item.passed] == []
+
+
+@pytest.mark.usefixtures("needs_ptxas")
+def test_sums_of_integers_in_fp8() -> None:
+    """Canonicalization makes one conversion of those to f32 and to fp8."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    result = "tensor<16x32xf8E4M3FN>"
+    text = f"""func.func @f(%a: {I8[0]}, %b: {I8[1]}) -> {result} {{
+{I8_PRODUCT}
+  %e = tensor.empty() : {result}
+  %r = linalg.map ins(%p : {I8[2]}) outs(%e : {result}) (%in: i32, %out: f8E4M3FN) {{
+    %w = arith.sitofp %in : i32 to f32
+    %q = arith.truncf %w : f32 to f8E4M3FN
+    linalg.yield %q : f8E4M3FN
+  }}
+  return %r : {result}
+}}
+"""
+    a, b = 9 * small(16, 24, dtype=np.int8), small(24, 32, dtype=np.int8)
+    wanted = (a.astype(np.int32) @ b.astype(np.int32)).astype(np.float32).astype(ml_dtypes.float8_e4m3fn)
+    assert np.isnan(wanted.astype(np.float32)).any()
+    np.testing.assert_array_equal(compiled(text)(a, b).view(np.uint8), wanted.view(np.uint8))
+
+
+GLOBAL = """ml_program.global private @w(dense<1.5> : tensor<24x32xf16>) : tensor<24x32xf16>
+func.func @f(%a: tensor<16x24xf16>) -> tensor<16x32xf32> {
+  %z = arith.constant dense<0.0> : tensor<16x32xf32>
+  %b = ml_program.global_load @w : tensor<24x32xf16>
+  %p = linalg.matmul ins(%a, %b : tensor<16x24xf16>, tensor<24x32xf16>) outs(%z : tensor<16x32xf32>)
+    -> tensor<16x32xf32>
+  return %p : tensor<16x32xf32>
+}
+"""
+
+
+@pytest.mark.usefixtures("needs_ptxas")
+@pytest.mark.parametrize("load", ["global_load", "global_load_const"])
+def test_weights_that_are_globals_of_a_program(load: str) -> None:
+    a = small(16, 24)
+    wanted = a.astype(np.float32) @ np.full((24, 32), 1.5, np.float32)
+    np.testing.assert_array_equal(compiled(GLOBAL.replace("global_load", load))(a), wanted)
+
+
+def test_a_global_that_changes_is_refused() -> None:
+    with pytest.raises(StepladderError, match="whose numbers are not constant") as caught:
+        compiled(GLOBAL.replace("private", "private mutable"))
+    assert caught.value.location and caught.value.location.endswith(":4:8")
+
+
+@pytest.mark.usefixtures("needs_ptxas")
+def test_a_part_of_a_buffer_at_a_computed_place() -> None:
+    part = "memref<16x24xf16, strided<[24, 1], offset: ?>>"
+    text = f"""func.func @f(%a: memref<64x24xf16>, %b: memref<24x32xf16>, %c: memref<16x32xf32>) {{
+  %two = arith.constant 2 : index
+  %o = affine.apply affine_map<(d) -> (d * 16)>(%two)
+  %s = memref.subview %a[%o, 0] [16, 24] [1, 1] : memref<64x24xf16> to {part}
+  linalg.matmul ins(%s, %b : {part}, memref<24x32xf16>) outs(%c : memref<16x32xf32>)
+  return
+}}
+"""
+    kernel = compiled(text)
+    assert isinstance(kernel, stepladder.Kernel)
+    a, b, c = small(64, 24), small(24, 32), small(16, 32, dtype=np.float32)
+    wanted = a[32:48].astype(np.float32) @ b.astype(np.float32) + c
+    np.testing.assert_array_equal(kernel(a, b, out=c.copy()), wanted)
