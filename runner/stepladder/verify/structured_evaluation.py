@@ -285,8 +285,8 @@ class StructuredOp:
         """Returns an array folded along an axis by an op of two operands that does so in any order."""
         xp = self.arrays.xp
         array = xp.moveaxis(array, axis, 0)
-        while len(array) > 1:
-            half = len(array) // 2
+        while array.shape[0] > 1:
+            half = array.shape[0] // 2
             folded = ARITHMETIC[name](self.arrays, array[:half], array[half : 2 * half])
             array = xp.concatenate([folded, array[2 * half :]])
         return array[0]
