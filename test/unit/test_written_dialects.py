@@ -75,6 +75,30 @@ def test_a_quantized_product_in_tosa() -> None:
     np.testing.assert_array_equal(compiled(text)(a, b), wanted)
 
 
+@pytest.mark.usefixtures("needs_ptxas")
+def test_the_places_of_extrema_in_tosa() -> None:
+    """The first NaN is the largest number; one that exceeds no finite number has the place 0."""
+    text = """func.func @f(%x: tensor<1x7x32xf32>, %i: tensor<1x7x32xi8>) -> (tensor<1x7xi32>, tensor<1x7xi32>) {
+  %r = tosa.argmax %x {axis = 2 : i32} : (tensor<1x7x32xf32>) -> tensor<1x7xi32>
+  %s = tosa.argmax %i {axis = 2 : i32} : (tensor<1x7x32xi8>) -> tensor<1x7xi32>
+  return %r, %s : tensor<1x7xi32>, tensor<1x7xi32>
+}
+"""
+    x, i = small(1, 7, 32, dtype=np.float32), small(1, 7, 32, dtype=np.int8)
+    x[0, 0, [5, 9]] = np.nan
+    x[0, 1] = -np.inf
+    x[0, 2, 3] = np.inf
+    x[0, 3, 0] = np.nan
+    x[0, 4, :4], x[0, 4, 4:] = -np.inf, np.finfo(np.float32).min
+    x[0, 5, :4], x[0, 5, 4:] = -0.0, 0.0
+    wanted = np.argmax(x, -1).astype(np.int32)
+    assert wanted[0, 4] == 4
+    wanted[0, 4] = 0  # upstream begins with the least finite number at 0
+    got = compiled(text)(x, i)
+    np.testing.assert_array_equal(got[0], wanted)
+    np.testing.assert_array_equal(got[1], np.argmax(i, -1))
+
+
 def test_ops_of_tosa_that_upstream_does_not_lower_are_refused_where_they_stand() -> None:
     text = LINEAR.replace(
         "  return %c",

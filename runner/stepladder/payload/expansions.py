@@ -16,6 +16,7 @@ from stepladder.payload import (
     lowered_ops,
     parallel_loops,
     placed_numbers,
+    propagated_extrema,
     returned_buffers,
     selected_extrema,
     shape_folding,
@@ -43,21 +44,21 @@ def expand(function: ir.Operation) -> None:
     """Replaces functions by others.
 
     Ops of TOSA become linalg ops (`payload.tosa`). Powers with constant integers become multiplications, clamps
-    extrema, tests for numbers that are not finite comparisons, a sine and cosine two ops, roundings towards zero
-    those down and up, and magnitudes of integers of other than 32 bits the larger of a number and its negative, and
-    counts of bits sums (`payload.bit_counts`). A sum of products by `math.fma` becomes one of products and sums,
-    and `tensor.splat` a `linalg.fill`. Loops of `affine` become those of `scf`, parallel ones sequential
+    extrema, tests for numbers that are not finite comparisons, a sine and cosine two ops, roundings towards zero those
+    down and up, and magnitudes of integers of other than 32 bits the larger of a number and its negative, and counts of
+    bits sums (`payload.bit_counts`). A sum of products by `math.fma` becomes one of products and sums, and
+    `tensor.splat` a `linalg.fill`. Loops of `affine` become those of `scf`, parallel ones sequential
     (`payload.parallel_loops`), those with a counter bounded (`payload.counted_loops`), and regions that run anyway,
-    also by conditions on extents, go. Results of branches are chosen by others (`payload.branches`). Loops around
-    parts at computed places become their iterations (`payload.unrolled_loops`). Insertions of numbers and paddings
-    by computed ones become linalg ops (`payload.placed_numbers`), numbers are computed where they are read
+    also by conditions on extents, go. Results of branches are chosen by others (`payload.branches`). Loops around parts
+    at computed places become their iterations (`payload.unrolled_loops`). Insertions of numbers and paddings by
+    computed ones become linalg ops (`payload.placed_numbers`), numbers are computed where they are read
     (`payload.sunk_numbers`), packings and convolutions become views and contractions (`payload.lowered_ops`,
-    `payload.sliding_windows`), and gathers linalg ops (`payload.gathers`). Selections of the larger number are
-    extrema (`payload.selected_extrema`). Contractions that subtract become sums that an elementwise op subtracts
-    (`payload.subtracted_products`), and products of truth values those of integers (`payload.boolean_products`),
-    and integers that contractions multiply in floating point are converted before (`payload.integer_factors`).
-    Buffers of the caller that a function writes are not returned (`payload.returned_buffers`), and constants of the
-    module are those of the function (`payload.global_constants`).
+    `payload.sliding_windows`), and gathers linalg ops (`payload.gathers`). Selections of the larger number are extrema
+    (`payload.selected_extrema`, `payload.propagated_extrema`). Contractions that subtract become sums that an
+    elementwise op subtracts (`payload.subtracted_products`), and products of truth values those of integers
+    (`payload.boolean_products`), and integers that contractions multiply in floating point are converted before
+    (`payload.integer_factors`). Buffers of the caller that a function writes are not returned
+    (`payload.returned_buffers`), and constants of the module are those of the function (`payload.global_constants`).
 
     Args:
         function: a function; it is changed where there are such ops.
@@ -86,6 +87,7 @@ def expand(function: ir.Operation) -> None:
     boolean_products.count(function)
     integer_factors.convert(function)
     selected_extrema.fold(function)
+    propagated_extrema.separate(function)
     bit_counts.lower(function)
     for op in walk(function, "math.trunc"):
         _expand_truncation(op)
