@@ -323,3 +323,31 @@ def test_a_part_of_a_buffer_at_a_computed_place() -> None:
     a, b, c = small(64, 24), small(24, 32), small(16, 32, dtype=np.float32)
     wanted = a[32:48].astype(np.float32) @ b.astype(np.float32) + c
     np.testing.assert_array_equal(kernel(a, b, out=c.copy()), wanted)
+
+
+@pytest.mark.usefixtures("needs_ptxas")
+def test_a_loop_that_computes_with_its_counter() -> None:
+    square = "tensor<16x16xf32>"
+    text = f"""func.func @f(%a: tensor<16x16xf16>, %b: tensor<16x16xf16>, %c: {square}) -> {square} {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %e = tensor.empty() : {square}
+  %r = scf.for %i = %c0 to %c3 step %c1 iter_args(%s = %c) -> {square} {{
+    %p = linalg.matmul ins(%a, %b : tensor<16x16xf16>, tensor<16x16xf16>) outs(%s : {square}) -> {square}
+    %j = arith.index_cast %i : index to i32
+    %x = arith.sitofp %j : i32 to f32
+    %q = linalg.map ins(%p : {square}) outs(%e : {square}) (%in: f32, %out: f32) {{
+      %v = arith.mulf %in, %x : f32
+      linalg.yield %v : f32
+    }}
+    scf.yield %q : {square}
+  }}
+  return %r : {square}
+}}
+"""
+    a, b, c = small(16, 16), small(16, 16, seed=1), small(16, 16, dtype=np.float32)
+    product, wanted = a.astype(np.float32) @ b.astype(np.float32), c
+    for number in range(3):
+        wanted = (wanted + product) * number
+    np.testing.assert_array_equal(compiled(text)(a, b, c), wanted)
