@@ -111,6 +111,16 @@ def test_ops_of_tosa_that_upstream_does_not_lower_are_refused_where_they_stand()
     assert "tosa-to-linalg" in caught.value.notes[0]
 
 
+def test_unsigned_elements_in_tosa_are_refused() -> None:
+    text = """func.func @f(%a: tensor<1x16x24xui8>) -> tensor<1x16x24xi8> {
+  %r = tosa.cast %a : (tensor<1x16x24xui8>) -> tensor<1x16x24xi8>
+  return %r : tensor<1x16x24xi8>
+}
+"""
+    with pytest.raises(StepladderError, match=r"'tosa.cast' of tensor<1x16x24xui8>, whose elements have no sign"):
+        compiled(text)
+
+
 @pytest.mark.parametrize(
     ("line", "message", "accepted"),
     [

@@ -25,6 +25,7 @@ _ACCEPTED = (
     "accepted: ops of TOSA that upstream lowers: mlir-opt --tosa-to-linalg-named --tosa-to-linalg --tosa-to-arith "
     "--tosa-to-tensor --tosa-to-scf"
 )
+_SIGNLESS = "accepted: i8 and so on, as by mlir-opt --tosa-convert-integer-type-to-signless"
 
 
 def lower(function: ir.Operation) -> None:
@@ -34,8 +35,12 @@ def lower(function: ir.Operation) -> None:
         function: a function; it is changed where there are such ops.
 
     Raises:
-        StepladderError: an op that upstream does not lower.
+        StepladderError: an op that upstream does not lower, or of unsigned integers.
     """
+    for op in _ops(function):
+        for value in (*op.operands, *op.results):
+            if isinstance(value.type, ir.ShapedType) and _is_unsigned(ir.ShapedType(value.type).element_type):
+                raise refuse(op, f"'{op.name}' of {value.type}, whose elements have no sign", _SIGNLESS)
     if not _ops(function):
         return
     try:
@@ -48,6 +53,10 @@ def lower(function: ir.Operation) -> None:
         raise refusal from None
     for op in _ops(function):
         raise refuse(op, f"'{op.name}' is not lowered to linalg", _ACCEPTED)
+
+
+def _is_unsigned(type_: ir.Type) -> bool:
+    return isinstance(type_, ir.IntegerType) and type_.is_unsigned
 
 
 def _ops(function: ir.Operation) -> list[ir.Operation]:
