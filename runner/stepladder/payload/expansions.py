@@ -29,9 +29,9 @@ from stepladder.payload import (
 
 _BY_UPSTREAM = ("fpowi", "clampf")
 # Ops that depend on the extents of tensors, and conditions that may.
-_FOLDED = ("scf.if", "tensor.dim", "tensor.reshape", "affine.apply", "affine.min", "affine.max")
-# Views, whose operands beside what they are of are places and sizes.
-_PARTS = ("memref.subview", "tensor.extract_slice")
+_FOLDED = ("scf.if", "tensor.dim", "tensor.reshape")
+# Whose operands beside the buffer are places and sizes.
+_PART = "memref.subview"
 # Bits of the integers of which kernels have a function that computes magnitudes.
 _MAGNITUDE_BITS = 32
 # Predicates of arith.cmpf.
@@ -113,7 +113,7 @@ def _depends_on_extents(function: ir.Operation) -> bool:
     types = [argument.type for argument in block.arguments]
     is_static = all(not isinstance(type_, ir.ShapedType) or type_.has_static_shape for type_ in types)
     ops = [op.operation for op in block.operations]
-    return is_static and any(op.name in _FOLDED or (op.name in _PARTS and len(op.operands) > 1) for op in ops)
+    return is_static and any(op.name in _FOLDED or (op.name == _PART and len(op.operands) > 1) for op in ops)
 
 
 def _element(type_: ir.Type) -> ir.Type:
