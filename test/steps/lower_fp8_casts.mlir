@@ -89,3 +89,18 @@ func.func @others(%x: vector<3xf32>, %y: f8E4M3FN, %z: f32) -> (vector<3xf8E5M2>
   %h = arith.truncf %z : f32 to f16
   return %q, %w, %h : vector<3xf8E5M2>, f32, f16
 }
+
+// -----
+
+// CHECK-LABEL: func.func @integers(
+// CHECK: arith.sitofp %x : vector<2xi32> to vector<2xf32>
+// CHECK: nvvm.convert.f32x2.to.f8x2
+// CHECK: arith.uitofp %y : i8 to f32
+// CHECK-NOT: f8E5M2 to
+// BITS-LABEL: func.func @integers(
+// BITS: arith.sitofp %x : vector<2xi32> to vector<2xf32>
+func.func @integers(%x: vector<2xi32>, %y: i8) -> (vector<2xf8E4M3FN>, f8E5M2) {
+  %q = arith.sitofp %x : vector<2xi32> to vector<2xf8E4M3FN>
+  %w = arith.uitofp %y : i8 to f8E5M2
+  return %q, %w : vector<2xf8E4M3FN>, f8E5M2
+}

@@ -12,21 +12,26 @@ from stepladder.payload import (
     counted_loops,
     gathers,
     global_constants,
+    integer_factors,
     lowered_ops,
     parallel_loops,
     placed_numbers,
+    propagated_extrema,
     returned_buffers,
     selected_extrema,
     shape_folding,
     sliding_windows,
     subtracted_products,
     sunk_numbers,
+    tosa,
     unrolled_loops,
 )
 
 _BY_UPSTREAM = ("fpowi", "clampf")
 # Ops that depend on the extents of tensors, and conditions that may.
 _FOLDED = ("scf.if", "tensor.dim", "tensor.reshape")
+# Whose operands beside the buffer are places and sizes.
+_PART = "memref.subview"
 # Bits of the integers of which kernels have a function that computes magnitudes.
 _MAGNITUDE_BITS = 32
 # Predicates of arith.cmpf.
@@ -38,24 +43,27 @@ _NORMAL = {"f16": 2.0**-14, "bf16": 2.0**-126, "f32": 2.0**-126, "f64": 2.0**-10
 def expand(function: ir.Operation) -> None:
     """Replaces functions by others.
 
-    Powers with constant integers become multiplications, clamps extrema, tests for numbers that are not finite
-    comparisons, a sine and cosine two ops, roundings towards zero those down and up, and magnitudes of integers of
-    other than 32 bits the larger of a number and its negative, and counts of bits sums (`payload.bit_counts`). A sum of
-    products by `math.fma` becomes one of products and sums, and `tensor.splat` a `linalg.fill`. Loops of `affine`
-    become those of `scf`, parallel ones sequential (`payload.parallel_loops`), those with a counter bounded
-    (`payload.counted_loops`), and regions that run anyway, also by conditions on extents, go. Results of branches are
-    chosen by others (`payload.branches`). Loops around parts at computed places become their iterations
-    (`payload.unrolled_loops`). Insertions of numbers and paddings by computed ones become linalg ops
-    (`payload.placed_numbers`), numbers are computed where they are read (`payload.sunk_numbers`), packings and
-    convolutions become views and contractions (`payload.lowered_ops`, `payload.sliding_windows`), and gathers linalg
-    ops (`payload.gathers`). Selections of the larger number are extrema (`payload.selected_extrema`). Contractions that
-    subtract become sums that an elementwise op subtracts (`payload.subtracted_products`), and products of truth values
-    those of integers (`payload.boolean_products`). Buffers of the caller that a function writes are not returned
+    Ops of TOSA become linalg ops (`payload.tosa`). Powers with constant integers become multiplications, clamps
+    extrema, tests for numbers that are not finite comparisons, a sine and cosine two ops, roundings towards zero those
+    down and up, and magnitudes of integers of other than 32 bits the larger of a number and its negative, and counts of
+    bits sums (`payload.bit_counts`). A sum of products by `math.fma` becomes one of products and sums, and
+    `tensor.splat` a `linalg.fill`. Loops of `affine` become those of `scf`, parallel ones sequential
+    (`payload.parallel_loops`), those with a counter bounded (`payload.counted_loops`), and regions that run anyway,
+    also by conditions on extents, go. Results of branches are chosen by others (`payload.branches`). Loops around parts
+    at computed places become their iterations (`payload.unrolled_loops`). Insertions of numbers and paddings by
+    computed ones become linalg ops (`payload.placed_numbers`), numbers are computed where they are read
+    (`payload.sunk_numbers`), packings and convolutions become views and contractions (`payload.lowered_ops`,
+    `payload.sliding_windows`), and gathers linalg ops (`payload.gathers`). Selections of the larger number are extrema
+    (`payload.selected_extrema`, `payload.propagated_extrema`). Contractions that subtract become sums that an
+    elementwise op subtracts (`payload.subtracted_products`), and products of truth values those of integers
+    (`payload.boolean_products`), and integers that contractions multiply in floating point are converted before
+    (`payload.integer_factors`). Buffers of the caller that a function writes are not returned
     (`payload.returned_buffers`), and constants of the module are those of the function (`payload.global_constants`).
 
     Args:
         function: a function; it is changed where there are such ops.
     """
+    tosa.lower(function)
     global_constants.inline(function)
     if walk(function, *(f"math.{name}" for name in _BY_UPSTREAM)):
         passmanager.PassManager.parse(f"{function.name}(math-expand-ops{{ops={','.join(_BY_UPSTREAM)}}})").run(function)
@@ -77,7 +85,9 @@ def expand(function: ir.Operation) -> None:
     sliding_windows.gather(function)
     subtracted_products.separate(function)
     boolean_products.count(function)
+    integer_factors.convert(function)
     selected_extrema.fold(function)
+    propagated_extrema.separate(function)
     bit_counts.lower(function)
     for op in walk(function, "math.trunc"):
         _expand_truncation(op)
@@ -102,7 +112,8 @@ def _depends_on_extents(function: ir.Operation) -> bool:
     block = function.regions[0].blocks[0]
     types = [argument.type for argument in block.arguments]
     is_static = all(not isinstance(type_, ir.ShapedType) or type_.has_static_shape for type_ in types)
-    return is_static and any(op.operation.name in _FOLDED for op in block.operations)
+    ops = [op.operation for op in block.operations]
+    return is_static and any(op.name in _FOLDED or (op.name == _PART and len(op.operands) > 1) for op in ops)
 
 
 def _element(type_: ir.Type) -> ir.Type:

@@ -12,6 +12,7 @@ from stepladder.mlir.printed import keyword
 from stepladder.mlir.traverse import walk
 from stepladder.mlir.types import FITS_TF32
 from stepladder.payload import front, pairs, zero_points
+from stepladder.payload.absence import no_matmul
 from stepladder.payload.facts import MATMULS, problem_facts
 from stepladder.payload.prepared import with_producers
 from stepladder.payload.producers import Producer, separate
@@ -194,17 +195,7 @@ def find_written(module: ir.Module | ir.Operation | ir.OpView) -> PayloadMatmul:
     """
     matmuls = walk(module, *MATMULS)
     if not matmuls:
-        others = _linalg_names(module)
-        tiles = any(op.name == "xetile.tile_mma" for op in walk(module))
-        raise StepladderError(
-            "no linalg.matmul in the payload",
-            notes=[
-                f"found {', '.join(others)}" if others else "found no linalg op at all",
-                "a XeTile program is compiled with --pipeline xetile_wgmma, xetile_mma_sync or xetile"
-                if tiles
-                else "write one with: stepladder payload matmul --m M --n N --k K",
-            ],
-        )
+        raise no_matmul(module)
     if len(matmuls) > 1:
         for matmul in matmuls:
             check_unconditional(matmul)
@@ -287,12 +278,6 @@ def check_sizes(m: int, n: int, k: int, location: str | None = None, batch: int 
             f"a matmul of {sizes} has nothing to compute: {', '.join(empty)}, and sizes must be at least 1",
             location=location,
         )
-
-
-def _linalg_names(module: ir.Module | ir.Operation | ir.OpView) -> list[str]:
-    """Returns the names of the linalg ops in a module that compute, each once."""
-    found = (op.name for op in walk(module) if op.name.startswith("linalg."))
-    return [name for name in dict.fromkeys(found) if name not in ("linalg.yield", "linalg.fill")]
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.linalg_ops import create_generic, indexing_maps
+from stepladder.mlir.overlaps import are_apart
 from stepladder.mlir.traverse import attributes_of, origin, producer, walk
 from stepladder.mlir.types import is_number
 from stepladder.payload import branches
@@ -304,7 +305,8 @@ class _Raising:
         )
 
     def _check_aliases(self, op: ir.Operation, outputs: Sequence[int]) -> None:
-        """Refuses an op that reads a buffer that it writes, but for each element where it is written."""
+        """Refuses an op that reads a buffer that it writes, but for each element where it is written, and for parts of
+        the buffer that share no element with what it writes."""
         maps = indexing_maps(op)
         for number, value in enumerate(op.operands):
             for output in outputs:
@@ -312,7 +314,7 @@ class _Raising:
                 is_alike = number == output or (value, maps[number]) == (target, maps[output])
                 if not _is_memory(value) or not _is_memory(target) or is_alike:
                     continue
-                if origin(value, VIEWS) == origin(target, VIEWS):
+                if origin(value, VIEWS) == origin(target, VIEWS) and not are_apart(value.type, target.type):
                     raise refuse(op, f"{op.name} reads the buffer that it writes, at other elements", _ACCEPTED)
 
     def _read(self, buffer: ir.Value, user: ir.Operation) -> ir.Value:

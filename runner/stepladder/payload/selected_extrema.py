@@ -1,4 +1,4 @@
-"""Reductions that select the larger or smaller number by a comparison, as by `arith.maxnumf` or `arith.minnumf`.
+"""Reductions that select the larger or smaller number by a comparison, as by `arith.maxnumf` or `arith.maxsi`.
 
 TOSA's argmax is written so, beside the index that the same comparison selects.
 """
@@ -11,14 +11,18 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.constant_numbers import repeated_number
 from stepladder.mlir.traverse import producer, walk
 
-# By the numbers of the predicates of arith.cmpf: ogt, olt.
-_FOLDS = {2: "arith.maxnumf", 4: "arith.minnumf"}
+# By the numbers of the predicates: ogt, olt; sgt, slt.
+_FOLDS = {
+    "arith.cmpf": {2: "arith.maxnumf", 4: "arith.minnumf"},
+    "arith.cmpi": {4: "arith.maxsi", 2: "arith.minsi"},
+}
 
 
 def fold(function: ir.Operation) -> None:
     """Replaces each selection of a value of a reduction where it exceeds the one so far.
 
-    The first one so far is a constant and no NaN: then none is, and a NaN among the values is left out by both.
+    The first one so far is an integer, or a constant and no NaN: then none is, and a NaN among the values is left out
+    by both.
 
     Args:
         function: a function; it is changed where there are such ops.
@@ -31,7 +35,8 @@ def fold(function: ir.Operation) -> None:
             so_far = arguments[len(arguments) - outputs + number]
             choice, name = producer(value), _selected_by(value, so_far)
             first = generic.operands[len(generic.operands) - outputs + number]
-            if choice is not None and name is not None and _starts_from_a_number(first):
+            is_integer = isinstance(value.type, ir.IntegerType)
+            if choice is not None and name is not None and (is_integer or starts_from_a_number(first)):
                 with ir.InsertionPoint(choice), choice.location:
                     new = ir.Operation.create(name, results=[value.type], operands=list(choice.operands)[1:])
                 value.replace_all_uses_with(new.results[0])
@@ -44,11 +49,16 @@ def _selected_by(value: ir.Value, so_far: ir.Value) -> str | None:
     if choice is None or choice.name != "arith.select" or choice.operands[2] != so_far:
         return None
     condition = producer(choice.operands[0])
-    if condition is None or condition.name != "arith.cmpf" or list(condition.operands) != list(choice.operands)[1:]:
+    if condition is None or condition.name not in _FOLDS or list(condition.operands) != list(choice.operands)[1:]:
         return None
-    return _FOLDS.get(ir.IntegerAttr(condition.attributes["predicate"]).value)
+    return _FOLDS[condition.name].get(ir.IntegerAttr(condition.attributes["predicate"]).value)
 
 
-def _starts_from_a_number(tensor: ir.Value) -> bool:
+def starts_from_a_number(tensor: ir.Value) -> bool:
+    """Tells whether a tensor repeats one constant of floating point that is no NaN.
+
+    Args:
+        tensor: that a reduction starts from.
+    """
     number = repeated_number(tensor)
     return isinstance(number, ir.FloatAttr) and not math.isnan(number.value)

@@ -17,7 +17,9 @@ from stepladder.runtime.errors import StepladderError
 
 # Names that PTX takes for an entry point, to which "_kernel" is added.
 _ENTRY = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
-_PRODUCT = re.compile(r"linalg\.(\w*matmul\w*|\w*matvec|\w*vecmat|contract|\w*mmt4d|dot|conv_\w+)")
+_PRODUCT = re.compile(
+    r"linalg\.(\w*matmul\w*|\w*matvec|\w*vecmat|contract|\w*mmt4d|dot|conv_\w+)|tosa\.(matmul|\w*conv2d)"
+)
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,8 @@ def _is_of_buffers(op: ir.Operation) -> bool:
 def _is_place(op: ir.Operation) -> bool:
     if op.name in ("affine.apply", "affine.min", "affine.max"):
         return True
-    is_index = len(op.results) == 1 and isinstance(op.results[0].type, ir.IndexType)
+    types = [value.type for value in (*op.operands, *op.results)]
+    is_index = len(op.results) == 1 and any(isinstance(type_, ir.IndexType) for type_ in types)
     is_inside = op.parent is not None and op.parent.name.startswith(("linalg.", "tensor."))
     return op.name.startswith("arith.") and op.name != "arith.constant" and is_index and not is_inside
 

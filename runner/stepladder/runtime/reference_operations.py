@@ -60,15 +60,20 @@ FOLDS = {
 }
 # The same of truth values alone (i1).
 _FOLDS_OF_TRUTH = {"arith.ori": "amax", "arith.andi": "amin"}
+# Ops of integers that fold values in any order, and that arrays have no function for.
+_IN_ANY_ORDER = tuple(f"arith.{name}" for name in ("andi", "ori", "xori", "maxui", "minui"))
 
 
 def fold_of(op: Operation) -> str | None:
-    """Returns the function of an array that folds values as a scalar op does; None for an op that no reduction ends in.
+    """Returns the function of an array that folds values as a scalar op does, or the name of an op that folds two at a
+    time; None for an op that no reduction ends in.
 
     Args:
         op: the last one of a reduction.
     """
-    return FOLDS.get(op.name) or (_FOLDS_OF_TRUTH.get(op.name) if op.type == "i1" else None)
+    if op.type == "i1" and op.name in _FOLDS_OF_TRUTH:
+        return _FOLDS_OF_TRUTH[op.name]
+    return FOLDS.get(op.name) or (op.name if op.name in _IN_ANY_ORDER else None)
 
 
 def is_float(type_: str) -> bool:

@@ -273,9 +273,23 @@ class StructuredOp:
             array, [self.size_of(loop) if loop in reductions else size for loop, size in zip(loops, array.shape)]
         )
         for loop in sorted(reductions, reverse=True):
-            array = getattr(self.arrays.xp, fold)(array, loops.index(loop))
+            axis = loops.index(loop)
+            if fold in ARITHMETIC:
+                array = self._by_halves(array, axis, fold)
+            else:
+                array = getattr(self.arrays.xp, fold)(array, axis)
             loops = tuple(other for other in loops if other != loop)
         return Labelled(array, loops)
+
+    def _by_halves(self, array: Array, axis: int, name: str) -> Array:
+        """Returns an array folded along an axis by an op of two operands that does so in any order."""
+        xp = self.arrays.xp
+        array = xp.moveaxis(array, axis, 0)
+        while array.shape[0] > 1:
+            half = array.shape[0] // 2
+            folded = ARITHMETIC[name](self.arrays, array[:half], array[half : 2 * half])
+            array = xp.concatenate([folded, array[2 * half :]])
+        return array[0]
 
     def _contracted(self, number: int, reductions: list[int]) -> Labelled | None:
         """Returns the sum of products of two arrays as a matrix product, or None where it is no such sum."""

@@ -86,6 +86,18 @@ def rounds(op: ir.Operation) -> bool:
     return rounds_to_nearest(op) and isinstance(_element(op.operands[0].type), _SOURCES)
 
 
+def converted_by_f32(cast: ir.Operation) -> ir.Value:
+    """Returns integers in fp8, by way of f32, at the insertion point: f32 holds all that fp8 does not round beyond its
+    largest number.
+
+    Args:
+        cast: an `arith.sitofp` or `arith.uitofp` to fp8.
+    """
+    type_ = cast.results[0].type
+    wide = ir.Operation.create(cast.name, results=[_like(type_, ir.F32Type.get())], operands=list(cast.operands))
+    return arith.truncf(type_, wide.results[0])
+
+
 def rounded(value: ir.Value, type_: ir.Type) -> ir.Value:
     """Returns numbers rounded to fp8, to nearest, by arithmetic on their bits, at the insertion point.
 

@@ -1,0 +1,46 @@
+"""Refusals of payloads without a matmul of linalg: which op may be the product, and what would be accepted for it."""
+
+from __future__ import annotations
+
+from stepladder.mlir import diagnostics
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.traverse import walk
+from stepladder.runtime.errors import StepladderError
+
+_TILES = "a XeTile program is compiled with --pipeline xetile_wgmma, xetile_mma_sync or xetile"
+_WRITTEN = "write one with: stepladder payload matmul --m M --n N --k K"
+# By the beginning of an op's name: what is compiled instead. The first one that a payload has is named.
+_OTHERS = {
+    "vector.contract": "accepted: linalg.matmul, linalg.contract or linalg.generic of tensors or buffers, as before a "
+    "vectorization, which the pipelines do themselves",
+    "vector.": "accepted: linalg ops of tensors or buffers, as before a vectorization, which the pipelines do "
+    "themselves",
+    "torch.": "accepted: linalg ops, of torch-mlir's pipeline torch-backend-to-linalg-on-tensors-backend-pipeline; "
+    "stepladder.compile takes a torch.nn.Module",
+    "gpu.launch": "accepted: linalg ops, of which the pipelines make the launch; stepladder emulate runs kernels",
+    "scf.for": "accepted: a linalg.matmul or linalg.generic in the place of loops over elements",
+    "scf.parallel": "accepted: a linalg.matmul or linalg.generic in the place of loops over elements",
+}
+
+
+def no_matmul(module: ir.Module | ir.Operation | ir.OpView) -> StepladderError:
+    """Returns the refusal of a payload without a matmul of linalg, at the op that most looks like one.
+
+    Args:
+        module: the payload.
+    """
+    linalg = [op.name for op in walk(module) if op.name.startswith("linalg.")]
+    names = [name for name in dict.fromkeys(linalg) if name not in ("linalg.yield", "linalg.fill")]
+    tiles = any(op.name == "xetile.tile_mma" for op in walk(module))
+    for beginning, accepted in _OTHERS.items():
+        found = next((op for op in walk(module) if op.name.startswith(beginning)), None)
+        if found is not None and not names and not tiles:
+            return StepladderError(
+                f"no linalg.matmul in the payload, but '{found.name}'",
+                location=diagnostics.location_text(found.location),
+                notes=[accepted],
+            )
+    return StepladderError(
+        "no linalg.matmul in the payload",
+        notes=[f"found {', '.join(names)}" if names else "found no linalg op at all", _TILES if tiles else _WRITTEN],
+    )
