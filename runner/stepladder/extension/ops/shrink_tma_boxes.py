@@ -6,6 +6,7 @@ from stepladder.extension.lib import launches, memory, pipeline, threads, tma
 from stepladder.extension.lib.arithmetic import apply, constant_value, index, zero_of
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
+from stepladder.extension.lib.source_tiles import OTHER_ROWS
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, ir, nvgpu, nvvm, scf
 from stepladder.mlir.traverse import defining_op, walk
@@ -21,7 +22,8 @@ class ShrinkTmaBoxes(Tc.Operation, name="shrink_tma_boxes"):
     A tile that blocks of a cluster load for each other, by multicast, does not change.
 
     Operands: a handle to any op with one `gpu.launch` below.
-    Attributes: unused_rows, of A's tile, behind those of the tile of C.
+    Attributes: unused_rows, of A's tile, behind those of the tile of C. Tiles of what A is made from in registers may
+        have other rows, and keep them.
     """
 
     target: Handle
@@ -105,7 +107,7 @@ def shrink_tma_boxes(payload: ir.Operation, op: ShrinkTmaBoxes, rewriter: Rewrit
         rows = matrix.shape[matrix.rank - 2]
         *_, box_rows, columns = ir.MemRefType(group[0].operands[0].type).shape
         buffer = memory.shared_tile_of(group[0], group[0].operands[0])
-        if "operand_a" in buffer.attributes:
+        if "operand_a" in buffer.attributes and OTHER_ROWS not in buffer.attributes:
             rows = min(rows, box_rows - op.unused_rows.value)
         if rows >= box_rows or any(tma.is_multicast(load) for load in group):
             continue
