@@ -4,13 +4,14 @@ import math
 
 from stepladder.extension.lib import narrow_floats
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
-from stepladder.mlir.bindings import ir
+from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.traverse import walk
 
 
 class LowerFp8Casts(Tc.Operation, name="lower_fp8_casts"):
     """Replaces `arith.extf` of fp8, and `arith.truncf` to it of f16, bf16 and f32, on numbers and on vectors.
 
+    Casts between fp8 and integers, which upstream's canonicalizer makes of two casts, are by way of f32 again.
     Extensions become integer arithmetic. Numbers are rounded to nearest by `nvvm.convert.f32x2.to.f8x2`, or by integer
     arithmetic; what is too large becomes NaN of f8E4M3FN, and infinity of f8E5M2, as `arith.truncf` has it.
 
@@ -21,9 +22,32 @@ class LowerFp8Casts(Tc.Operation, name="lower_fp8_casts"):
     instruction: ir.IntegerAttr
 
 
+_OF_INTEGERS, _TO_INTEGERS = ("arith.sitofp", "arith.uitofp"), ("arith.fptosi", "arith.fptoui")
+
+
+def _by_f32(cast: ir.Operation, rewriter: Rewriter) -> None:
+    """Replaces a cast between fp8 and integers by one of f32 and one between f32 and fp8; leaves another alone."""
+    value, result = cast.operands[0], cast.results[0]
+    narrow = result if cast.name in _OF_INTEGERS else value
+    if not narrow_floats.is_fp8(narrow):
+        return
+    f32 = ir.F32Type.get()
+    wide = ir.VectorType.get(narrow.type.shape, f32) if isinstance(narrow.type, ir.VectorType) else f32
+    with ir.InsertionPoint(cast), cast.location:
+        if narrow == value:
+            made = ir.Operation.create(cast.name, results=[result.type], operands=[arith.extf(wide, value)]).results[0]
+        else:
+            made = arith.truncf(
+                result.type, ir.Operation.create(cast.name, results=[wide], operands=[value]).results[0]
+            )
+    rewriter.replace_op(cast, [made])
+
+
 @transform_op(LowerFp8Casts)
 def lower_fp8_casts(payload: ir.Operation, op: LowerFp8Casts, rewriter: Rewriter) -> None:
     """Rewrites the casts below `payload`; see the op."""
+    for cast in walk(payload, *_OF_INTEGERS, *_TO_INTEGERS):
+        _by_f32(cast, rewriter)
     for cast in walk(payload, "arith.extf", "arith.truncf"):
         value, type_ = cast.operands[0], cast.results[0].type
         with ir.InsertionPoint(cast), cast.location:
