@@ -257,7 +257,7 @@ def test_two_blocks_share_a_multiprocessor_in_a_batch_only() -> None:
     assert first[0].knobs["min_blocks_per_sm"] == 2 and first[0].knobs["persistent_blocks"] == 0
     _, alone = _orientations(64, 64, 128, batch=200, min_blocks_per_sm=1)
     assert first[0].cautious < alone[0].microseconds
-    _, longer = _orientations(64, 64, 768, batch=200)
+    _, longer = _orientations(64, 64, 512, batch=200)
     assert longer[0].knobs["min_blocks_per_sm"] == 1
     _, single = _orientations(576, 576, 1048)
     assert all(candidate.knobs["min_blocks_per_sm"] == 1 for candidate in single)

@@ -10,7 +10,7 @@ from stepladder.mlir.bindings import ir
 from stepladder.payload.matmul import PayloadMatmul, find_matmul
 from stepladder.pipeline import knob_choice, library
 from stepladder.pipeline.context import parse_payload
-from stepladder.pipeline.cost_model import early_weights
+from stepladder.pipeline.cost_model import early_weights, ranking
 from stepladder.pipeline.cost_model.ranking import Candidate
 from stepladder.pipeline.definition import Knobs, KnobValue, Pipeline
 from stepladder.pipeline.knob_query import accepted_choice, accepts, make_query, read_payload
@@ -71,8 +71,8 @@ def has_few_rows(text: str) -> bool:
 def is_faster(texts: Sequence[str], request: Request) -> bool:
     """Tells whether matmuls of few rows are predicted to take less time in one launch than in one each.
 
-    Where kernels may load weights early, predicted times are from launch to launch. They are compared if those of all
-    matmuls are, else the times of kernels that wait: without a promise, the first launch alone waits, either way.
+    Times are compared from launch to launch, with weights that are not in L2 and that all kernels may load early:
+    without a promise, the first launch alone waits, either way.
 
     Args:
         texts: payloads of the matmuls.
@@ -85,20 +85,22 @@ def is_faster(texts: Sequence[str], request: Request) -> bool:
     read = _read(pipeline, texts, request)
     if not all(map(has_few_rows, read)):
         return False
-    for is_early in (True, False):
-        asked = dataclasses.replace(request, constant_weights=is_early)
-        whole, _ = _query(pipeline, [read[text] for text in texts], _of_whole_tiles(pipeline, asked))
-        together = _best(whole)
-        alone = {text: _best(make_query(pipeline, asked, *found)) for text, found in read.items()}
-        if not is_early or all(map(_is_between_launches, (together, *alone.values()))):
-            times = [math.inf if item is None else item.microseconds for item in (together, *map(alone.get, texts))]
-            return times[0] < sum(times[1:])
-    return False
+    asked = dataclasses.replace(request, constant_weights=True)
+    whole, _ = _query(pipeline, [read[text] for text in texts], _of_whole_tiles(pipeline, asked))
+    alone = {text: _from_launch_to_launch(make_query(pipeline, asked, *found)) for text, found in read.items()}
+    return _from_launch_to_launch(whole) < sum(alone[text] for text in texts)
 
 
-def _is_between_launches(candidate: Candidate | None) -> bool:
-    """Tells whether a setting was chosen among such that load weights early and others."""
-    return candidate is not None and candidate.knobs.get(early_weights.KNOB) is not None
+def _from_launch_to_launch(query: knob_choice.Query) -> float:
+    """Returns the predicted time, in us, of the fastest setting; infinity where there is none."""
+    candidate = _best(query)
+    if candidate is None:
+        return math.inf
+    # Where the knob was searched, predicted times are from launch to launch.
+    if early_weights.KNOB in candidate.knobs or early_weights.KNOB not in query.pipeline.knobs:
+        return candidate.microseconds
+    size = ranking.size_of(query.facts, query.problem.accumulate)
+    return early_weights.from_launch_to_launch(candidate.microseconds, size, query.found_gpu().gpu)
 
 
 def _best(query: knob_choice.Query) -> Candidate | None:
