@@ -187,8 +187,12 @@ class BoxStore:
         """Returns what creates the row and the column of the tile at which box `number` begins."""
         return self.found.first_row, lambda: index(number * self.width)
 
-    def _source(self, fragment: AccumulatorFragment) -> AccumulatorFragment | ComputedFragment:
-        """Returns the fragment that is stored: of the accumulator, or of what an elementwise op makes of it."""
+    def stored_fragment(self, fragment: AccumulatorFragment) -> AccumulatorFragment | ComputedFragment:
+        """Returns the fragment that is stored: of the accumulator, or of what an elementwise op makes of it.
+
+        Args:
+            fragment: of the accumulator.
+        """
         if self.found.elementwise is None:
             return fragment
         return ComputedFragment(fragment, self.found, self.result, self.operand and self.operand.load)
@@ -297,7 +301,7 @@ class BoxStore:
     ) -> None:
         """Writes the elements of box `number` to its buffer."""
         matrices = self.width // MATRIX
-        source = self._source(fragment)
+        source = self.stored_fragment(fragment)
         blocks = range(self.rows // MMA_ROWS)
         parts = self._own_parts() if self.group == WARP else blocks
         for block, part in zip(blocks, parts):

@@ -100,7 +100,7 @@ class TransposedBoxStore(BoxStore):
         coordinates: list[tuple[ir.Value, ir.Value]],
     ) -> None:
         """Writes 64 rows of the tile to the buffer of box `number`, transposed."""
-        matrices, source = self.columns // MATRIX, self._source(fragment)
+        matrices, source = self.columns // MATRIX, self.stored_fragment(fragment)
         if self.bytes == 2:
             ((row, column),) = coordinates
             for first in range(0, matrices, 2):
