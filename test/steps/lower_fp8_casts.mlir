@@ -29,6 +29,20 @@ func.func @pair(%x: vector<2xf32>) -> vector<2xf8E4M3FN> {
 
 // -----
 
+// Casts between integers and fp8 are by way of f32.
+// CHECK-LABEL: func.func @integers(
+// CHECK: [[W:%.+]] = arith.uitofp %x : i1 to f32
+// CHECK: nvvm.convert.f32x2.to.f8x2 [[W]], [[W]]
+// CHECK: [[E:%.+]] = arith.extf {{.*}} : vector<2xf16> to vector<2xf32>
+// CHECK: arith.fptosi [[E]] : vector<2xf32> to vector<2xi32>
+func.func @integers(%x: i1, %y: vector<2xf8E5M2>) -> (f8E4M3FN, vector<2xi32>) {
+  %q = arith.uitofp %x : i1 to f8E4M3FN
+  %i = arith.fptosi %y : vector<2xf8E5M2> to vector<2xi32>
+  return %q, %i : f8E4M3FN, vector<2xi32>
+}
+
+// -----
+
 // f8E5M2 has infinity, and halfway to it is rounded up.
 // CHECK-LABEL: func.func @number(
 // CHECK: [[W:%.+]] = arith.extf %x : bf16 to f32

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import examples
-from emulator_ops import COMPARE, FORMATS, bits, everywhere, same
+from emulator_ops import COMPARE, FORMATS, bits, everywhere, run, same
 from stepladder.runtime.errors import StepladderError
 
 # Floating-point numbers.
@@ -124,6 +124,16 @@ def test_least_and_greatest_of_special_numbers(name: str) -> None:
             else:
                 wanted = of_two(a, b, key=lambda number: (number, math.copysign(1, number)))
                 assert got == wanted and (ignores or math.copysign(1, got) == math.copysign(1, wanted))
+
+
+def test_a_clamp_whose_bounds_are_exchanged_is_the_lower_one() -> None:
+    """As upstream expands it."""
+    text = """func.func @f(%x: f32, %low: f32, %high: f32) -> f32 {
+      %r = math.clampf %x to [%low, %high] : f32
+      return %r : f32
+    }"""
+    assert [run(text, *map(np.float32, (x, 3, 2)))[0] for x in (1, 2.5, 4)] == [3, 3, 3]
+    assert [run(text, *map(np.float32, (x, 2, 3)))[0] for x in (1, 2.5, 4)] == [2, 2.5, 3]
 
 
 @pytest.mark.parametrize(

@@ -172,3 +172,14 @@ def test_constants_of_fp8_are_selected_and_numbers_are_extended_again(pipeline: 
     rounded = b.astype(ml_dtypes.float8_e4m3fn).astype(np.float32)
     got = kernel(np.eye(M, K).astype(np.float16), b)
     np.testing.assert_array_equal(got.astype(np.float32), np.where(rounded < 0, np.float32(1.5), rounded))
+
+
+def test_masks_become_numbers_of_fp8() -> None:
+    """Upstream's canonicalizer makes one cast of i1 to fp8 of two."""
+    text = quantized_product("f16", "f32", "f8E4M3FN", clamps=False)
+    mask = "%is = arith.cmpf olt, %x, %zero : f32\n    %number = arith.uitofp %is : i1 to f32"
+    text = text.replace("%q = arith.truncf %x", f"{mask}\n    %q = arith.truncf %number")
+    kernel = stepladder.compile(text, pipeline="wgmma", target="sm_90a", device="emulator")
+    b = np.random.default_rng(0).integers(-40, 41, (K, N)).astype(np.float16)
+    got = kernel(np.eye(M, K).astype(np.float16), b)
+    np.testing.assert_array_equal(got.astype(np.float32), (b < 0).astype(np.float32))

@@ -79,6 +79,12 @@ def test_right_on_every_pipeline(kind: PairPayload, setting: tuple[str, dict[str
     check(kind.text(), pipeline, knobs, levels="last")
 
 
+def test_zeros_below_a_b_leave_the_other_alone() -> None:
+    """Both have fewer rows than their tiles, and are loaded while threads write the zeros."""
+    knobs = {**TILES, "block_n": 32, "early_weights": True, "epilogue": "registers"}
+    check(PairPayload(m=8, n=24, layout="transposed").text(), "wgmma", knobs, levels="last")
+
+
 @pytest.mark.parametrize("number", range(COUNT))
 def test_random_pairs(number: int) -> None:
     generator = random.Random(f"{SEED} {number}")

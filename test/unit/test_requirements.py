@@ -46,4 +46,7 @@ def test_a_refusal_says_what_must_hold_and_what_does() -> None:
 
 def test_values_are_those_that_a_user_can_set() -> None:
     error = refusal("wgmma", {"schedule": "pingpong", "tile_scheduler": "stream_k", "block_n": 128})
-    assert error.message == "step 'stream_k_tail': schedule must be cooperative, but schedule = pingpong"
+    assert (
+        error.message
+        == "step 'stream_k_tail': with tile_scheduler = stream_k, schedule must be cooperative, but schedule = pingpong"
+    )

@@ -47,3 +47,9 @@ OTHERS = (
 @pytest.mark.parametrize("text", sample(OTHERS, 1))
 def test_right_after_the_product(text: str) -> None:
     check(text, "wgmma", WARPS, levels="last")
+
+
+def test_a_warp_beyond_c_reads_no_c() -> None:
+    """C is read where it is stored: a warp whose rows lie beyond C would read the last one, which another stores."""
+    text = matmul_text(32, 136, 80, c_type="f16", a_layout="column")
+    check(text, "wgmma", {**WARPS, "block_m": 128, "block_n": 64}, levels="last")

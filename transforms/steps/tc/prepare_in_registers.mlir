@@ -44,7 +44,7 @@ module attributes {transform.with_named_sequence} {
       attributes {needs = ["outline_producer"], requires = [
         {condition = "cluster_m * cluster_n == 1", message = "an operand in registers must have clusters of one block"}
       ]} {
-    "tc.prepare_in_registers"(%module) : (!transform.any_op) -> ()
+    "tc.prepare_in_registers"(%module) {first = 64 : i64, knobs = {first = "block_m"}} : (!transform.any_op) -> ()
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()

@@ -31,13 +31,14 @@ module attributes {transform.with_named_sequence} {
 
   transform.named_sequence @stream_k_tail(%module: !transform.any_op {transform.readonly})
       attributes {optimization, needs = ["make_persistent"], left_out = {tile_scheduler = "data_parallel"}, requires = [
-        {condition = "c_type == acc_type", message = "C must have the element type of the accumulators (acc_type)"},
+        {condition = "c_type == acc_type",
+         message = "with tile_scheduler = stream_k, C must have the element type of the accumulators (acc_type)"},
         {condition = "not has_consumer",
-         message = "elementwise ops on the product must be left out, since each slice of a tile would apply them"},
+         message = "with tile_scheduler = stream_k, no elementwise ops must follow: each slice of a tile applies them"},
         {condition = "persistent_blocks > 0",
-         message = "persistent_blocks must be above 0, so that each block takes several tiles"},
-        {condition = "epilogue == 'tma'", message = "epilogue must be tma"},
-        {condition = "not is_pingpong", message = "schedule must be cooperative"}
+         message = "with tile_scheduler = stream_k, persistent_blocks must be above 0: blocks take several tiles"},
+        {condition = "epilogue == 'tma'", message = "with tile_scheduler = stream_k, epilogue must be tma"},
+        {condition = "not is_pingpong", message = "with tile_scheduler = stream_k, schedule must be cooperative"}
       ]} {
     "tc.stream_k_tail"(%module) : (!transform.any_op) -> ()
 

@@ -80,7 +80,7 @@ for _name, _numpy in {
     "trunc": np.trunc,
     "rsqrt": lambda value: 1 / np.sqrt(value),
     "fpowi": np.power,
-    "clampf": lambda value, low, high: np.minimum(np.maximum(value, low), high),
+    "clampf": lambda value, low, high: np.maximum(np.minimum(value, high), low),  # as upstream expands it
 }.items():
     executes(f"math.{_name}")(_function(_numpy))
 

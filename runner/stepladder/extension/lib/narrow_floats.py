@@ -18,6 +18,8 @@ _NAN = 0x7E00  # of f16
 _LAYOUTS = {"f8E5M2": (2, 0), "f8E4M3FN": (3, 8)}
 
 TYPES = tuple(_LAYOUTS)
+# Casts between integers and floating point, which upstream's canonicalizer makes of two casts.
+INTEGER_CASTS = ("arith.sitofp", "arith.uitofp", "arith.fptosi", "arith.fptoui")
 
 # Of f32: bits of the mantissa, the bias of the exponent, the bits of a magnitude, and of that of infinity.
 _F32_MANTISSA, _F32_BIAS, _F32_MAGNITUDE, _F32_INFINITY = 23, 127, 0x7FFFFFFF, 0x7F800000
@@ -87,15 +89,18 @@ def rounds(op: ir.Operation) -> bool:
 
 
 def converted_by_f32(cast: ir.Operation) -> ir.Value:
-    """Returns integers in fp8, by way of f32, at the insertion point: f32 holds all that fp8 does not round beyond its
-    largest number.
+    """Returns integers in fp8, or fp8 in integers, by way of f32, at the insertion point: f32 holds all that fp8 does
+    not round beyond its largest number.
 
     Args:
-        cast: an `arith.sitofp` or `arith.uitofp` to fp8.
+        cast: of one of INTEGER_CASTS, with fp8 on one side.
     """
-    type_ = cast.results[0].type
-    wide = ir.Operation.create(cast.name, results=[_like(type_, ir.F32Type.get())], operands=list(cast.operands))
-    return arith.truncf(type_, wide.results[0])
+    value, type_ = cast.operands[0], cast.results[0].type
+    if is_fp8(value):
+        wide = arith.extf(_like(value.type, ir.F32Type.get()), value)
+        return ir.Operation.create(cast.name, results=[type_], operands=[wide]).results[0]
+    wide = ir.Operation.create(cast.name, results=[_like(type_, ir.F32Type.get())], operands=[value]).results[0]
+    return arith.truncf(type_, wide)
 
 
 def rounded(value: ir.Value, type_: ir.Type) -> ir.Value:

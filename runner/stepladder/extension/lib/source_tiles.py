@@ -14,8 +14,11 @@ from stepladder.mlir.bindings import arith, ir, memref, nvgpu
 from stepladder.mlir.traverse import defining_op
 from stepladder.payload.front.rewrite import reshaped
 
+# Of the tiles of a source: their rows are not those of the operand, but steps of k, or what several of them share.
+OTHER_ROWS = "other_rows"
 _UNIT = 16  # bytes: the unit that the swizzle permutes
 _WAVEFRONT = 128  # bytes: rows in them have one permutation
+_PERIOD = 8  # rows, after which the permutation of any swizzle begins anew
 
 
 def together(numbers: Sequence[ir.Value]) -> ir.Value:
@@ -103,6 +106,7 @@ class SourceTile:
     Args:
         source: what is loaded.
         tile: rows and k of the operand's tile.
+        first: at whose multiples the rows of the operand's tiles begin.
         stages: of the pipeline.
         alloc: of the tiles of the operand, which these replace.
 
@@ -110,11 +114,17 @@ class SourceTile:
         Refusal: rows that TMA does not swizzle, or parts of numbers.
     """
 
-    def __init__(self, source: Source, tile: tuple[int, int], stages: int, alloc: ir.Operation) -> None:
+    def __init__(self, source: Source, tile: tuple[int, int], first: int, stages: int, alloc: ir.Operation) -> None:
         self.source = source
         rows, steps = tile[0] // source.rows, tile[1] // source.steps
         self.rows, columns = (rows, steps) if source.along_k else (steps, rows)
         swizzle = tma.row_swizzle(columns * source.bytes)
+        if first % source.rows:
+            raise Refusal(
+                source.op,
+                f"block_m must be a multiple of {source.rows}: so many rows of an operand in registers share a number, "
+                f"but block_m = {first}",
+            )
         if tile[1] % source.steps or tile[0] % source.rows or swizzle is None:
             raise Refusal(
                 source.op,
@@ -127,9 +137,13 @@ class SourceTile:
         self.bytes = self.rows * columns * source.bytes
         space = ir.MemRefType(alloc.results[0].type).memory_space
         with ir.InsertionPoint(alloc), alloc.location:
-            shape = [stages, self.boxes, self.rows, self.columns]
+            # The permutation depends on the address: boxes begin where it does, at multiples of its period.
+            shape = [stages, self.boxes, -(-self.rows // _PERIOD) * _PERIOD, self.columns]
             self.buffer: ir.Value = memref.alloc(ir.MemRefType.get(shape, source.type, memory_space=space), [], [])
-            defining_op(self.buffer).attributes["operand_a"] = ir.UnitAttr.get()
+            marks = defining_op(self.buffer).attributes
+            marks["operand_a"] = ir.UnitAttr.get()
+            if not source.along_k or source.rows > 1:
+                marks[OTHER_ROWS] = ir.UnitAttr.get()
 
     def describe(self) -> ir.Value:
         """Returns the TMA descriptor, created at the insertion point on the host."""

@@ -11,9 +11,9 @@ from stepladder.mlir.traverse import walk
 class LowerFp8Casts(Tc.Operation, name="lower_fp8_casts"):
     """Replaces `arith.extf` of fp8, and `arith.truncf` to it of f16, bf16 and f32, on numbers and on vectors.
 
+    Casts between fp8 and integers, which upstream's canonicalizer makes of two casts, are by way of f32 again.
     Extensions become integer arithmetic. Numbers are rounded to nearest by `nvvm.convert.f32x2.to.f8x2`, or by integer
-    arithmetic; what is too large becomes NaN of f8E4M3FN, and infinity of f8E5M2, as `arith.truncf` has it. Conversions
-    of integers, which canonicalization makes of those by way of f32, are by way of f32 again.
+    arithmetic; what is too large becomes NaN of f8E4M3FN, and infinity of f8E5M2, as `arith.truncf` has it.
 
     Operands: a handle to any op. Attributes: `instruction`, whether the GPU has the conversion.
     """
@@ -25,8 +25,8 @@ class LowerFp8Casts(Tc.Operation, name="lower_fp8_casts"):
 @transform_op(LowerFp8Casts)
 def lower_fp8_casts(payload: ir.Operation, op: LowerFp8Casts, rewriter: Rewriter) -> None:
     """Rewrites the casts below `payload`; see the op."""
-    for cast in walk(payload, "arith.sitofp", "arith.uitofp"):
-        if narrow_floats.is_fp8(cast.results[0]):
+    for cast in walk(payload, *narrow_floats.INTEGER_CASTS):
+        if narrow_floats.is_fp8(cast.operands[0]) or narrow_floats.is_fp8(cast.results[0]):
             with ir.InsertionPoint(cast), cast.location:
                 made = narrow_floats.converted_by_f32(cast)
             rewriter.replace_op(cast, [made])

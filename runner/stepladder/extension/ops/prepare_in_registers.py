@@ -22,11 +22,13 @@ class PrepareInRegisters(Tc.Operation, name="prepare_in_registers"):
     All threads read a stage, so that a thread of each warp releases it.
 
     Operands: a handle to any op with one `gpu.launch` below, and the function of the ops that make A.
+    Attributes: first, at whose multiples the rows of tiles begin.
     Refuses: an A that no such function makes; numbers in an order that is neither that of rows nor of columns of A, or
-        whose rows TMA does not take; more than one MMA.
+        whose rows TMA does not take; rows of tiles that begin within those that share a number; more than one MMA.
     """
 
     target: Handle
+    first: ir.IntegerAttr
 
 
 def _replace_loads(operand: Operand, tile: SourceTile, rewriter: Rewriter) -> None:
@@ -120,7 +122,7 @@ def prepare_in_registers(payload: ir.Operation, op: PrepareInRegisters, rewriter
     (mma,) = mmas
     operand = Operand(launch, mma, payload)
     number, source = source_of(operand)
-    tile = SourceTile(source, (operand.tile_m, operand.tile_k), operand.stages, operand.alloc)
+    tile = SourceTile(source, (operand.tile_m, operand.tile_k), op.first.value, operand.stages, operand.alloc)
     fragments = Fragments(operand, number, launch, loop)
     loop = fragments.load(loop, rewriter)
     _replace_loads(operand, tile, rewriter)

@@ -6,6 +6,7 @@ from stepladder.extension.lib import launches, memory, pipeline, threads, tma
 from stepladder.extension.lib.arithmetic import apply, constant_value, index, zero_of
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
+from stepladder.extension.lib.source_tiles import OTHER_ROWS
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, ir, nvgpu, nvvm, scf
 from stepladder.mlir.traverse import defining_op, walk
@@ -21,7 +22,8 @@ class ShrinkTmaBoxes(Tc.Operation, name="shrink_tma_boxes"):
     A tile that blocks of a cluster load for each other, by multicast, does not change.
 
     Operands: a handle to any op with one `gpu.launch` below.
-    Attributes: unused_rows, of A's tile, behind those of the tile of C.
+    Attributes: unused_rows, of A's tile, behind those of the tile of C. Tiles of what A is made from in registers may
+        have other rows, and keep them.
     """
 
     target: Handle
@@ -52,19 +54,29 @@ def _expect_less(block: ir.Block, barrier: ir.Value, bytes_: int) -> None:
                 expect.operands[1] = index(expected - bytes_)
 
 
-def _zero_rest(launch: ir.Operation, buffer: ir.Value, rows: int) -> None:
-    """Writes zeros to the rows from `rows` on of all stages of a pipeline buffer, at the insertion point."""
+def _first_row(tile: ir.Value) -> int:
+    """Returns the row of a pipeline buffer at which a tile begins: of a pair of products, one B is below the other."""
+    view, first = defining_op(tile), 0
+    while view.name != "memref.alloc":
+        if view.name == "memref.subview":
+            first += list(ir.DenseI64ArrayAttr(view.attributes["static_offsets"]))[-2]
+        view = defining_op(view.operands[0])
+    return first
+
+
+def _zero_rest(launch: ir.Operation, buffer: ir.Value, rows: range) -> None:
+    """Writes zeros to some rows of all stages of a pipeline buffer, at the insertion point."""
     type_ = ir.MemRefType(buffer.type)
-    stages, boxes, all_rows, columns = type_.shape
+    stages, boxes, _, columns = type_.shape
     width = _ACCESS_BYTES // types.byte_width(type_.element_type)
-    per_row, rest = columns // width, all_rows - rows
+    per_row, rest = columns // width, len(rows)
     thread_count = launches.launch_sizes(launch, launches.BLOCK)[0]
     zero_type = ir.VectorType.get([width], type_.element_type)
     zeros = arith.constant(zero_type, zero_of(zero_type))
     units = scf.ForOp(threads.thread_id(), index(rest * per_row), index(thread_count))
     with ir.InsertionPoint(units.body):
         unit = units.induction_variable
-        row = apply(lambda n: ir.AffineExpr.get_floor_div(n, per_row) + rows, unit)
+        row = apply(lambda n: ir.AffineExpr.get_floor_div(n, per_row) + rows.start, unit)
         column = apply(lambda n: ir.AffineExpr.get_mod(n, per_row) * width, unit)
         # The stores of a thread to all boxes are at constant distances: loops over them would take a microsecond, in
         # which nothing is loaded that a block waits for.
@@ -74,12 +86,12 @@ def _zero_rest(launch: ir.Operation, buffer: ir.Value, rows: int) -> None:
         scf.yield_([])
 
 
-def _zero_in_prologue(launch: ir.Operation, buffers: Sequence[tuple[ir.Value, int]]) -> None:
+def _zero_in_prologue(launch: ir.Operation, buffers: Sequence[tuple[ir.Value, range]]) -> None:
     """Writes zeros to the rows of pipeline buffers that no load fills, in the prologue.
 
     Args:
         launch: the `gpu.launch`.
-        buffers: each with the number of rows that loads fill.
+        buffers: each with the rows of a tile that no load fills.
     """
     barrier = pipeline.prologue_barrier(launch)
     operations = operations_of(barrier.block)
@@ -99,18 +111,19 @@ def shrink_tma_boxes(payload: ir.Operation, op: ShrinkTmaBoxes, rewriter: Rewrit
     loads: dict[ir.Operation, list[ir.Operation]] = {}
     for load in walk(launch, tma.LOAD):
         loads.setdefault(defining_op(load.operands[2]), []).append(load)
-    short: list[tuple[ir.Value, int]] = []
+    short: list[tuple[ir.Value, range]] = []
     for create, group in loads.items():
         matrix = ir.MemRefType(defining_op(create.operands[0]).operands[0].type)
         rows = matrix.shape[matrix.rank - 2]
         *_, box_rows, columns = ir.MemRefType(group[0].operands[0].type).shape
         buffer = memory.shared_tile_of(group[0], group[0].operands[0])
-        if "operand_a" in buffer.attributes:
+        if "operand_a" in buffer.attributes and OTHER_ROWS not in buffer.attributes:
             rows = min(rows, box_rows - op.unused_rows.value)
         if rows >= box_rows or any(tma.is_multicast(load) for load in group):
             continue
         swizzle = types.tensor_map_swizzle(create.results[0].type)
         type_ = types.tensor_map(rows, columns, matrix.element_type, swizzle, rank=matrix.rank)
+        begins = sorted({_first_row(load.operands[0]) for load in group})
         with ir.InsertionPoint(create), create.location:
             descriptor = nvgpu.tma_create_descriptor(
                 type_, create.operands[0], tma.box_sizes(matrix.rank, rows, columns)
@@ -119,6 +132,6 @@ def shrink_tma_boxes(payload: ir.Operation, op: ShrinkTmaBoxes, rewriter: Rewrit
             _expect_less(load.block, load.operands[1], _shrink(load, descriptor, rows))
             rewriter.erase_op(load)
         rewriter.replace_op(create, [descriptor])
-        short.append((buffer.results[0], rows))
+        short += [(buffer.results[0], range(first + rows, first + box_rows)) for first in begins]
     if short:
         _zero_in_prologue(launch, short)
