@@ -4,6 +4,7 @@ Where both MLIR and a GPU are, with PyTorch:
 
     python benchmarks/decode.py measure RESULT.json [--layout column] [--rows 1 8 64] [--limit 540]
     python benchmarks/decode.py measure RESULT.json --settings 24 --rows 1 16 64
+    python benchmarks/decode.py measure RESULT.json --sizes 16x9000x4096 9000x16x4104
     python benchmarks/decode.py report RESULT.json ...
 
 Such a product reads every weight once, so that the rate of HBM bounds it. Launches go through copies of the operands of
@@ -28,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 from choice_plan import SWAPPED
 from common import main_of_parts, new_parser, run
-from draw import Drawn
+from draw import Drawn, named
 from model_choice import Series, add_series_options, measure_series
 from model_report import DEFAULT, FIRST, geometric_mean
 from stepladder.pipeline.cost_model import gpu as gpus
@@ -82,7 +83,7 @@ def measure(args: argparse.Namespace) -> None:
     types = ("bf16", "f32", "bf16", "row", args.layout)
     series = Series(
         Path(args.result),
-        problems(args.rows, args.others),
+        named(args.sizes) if args.sizes else problems(args.rows, args.others),
         types,
         what=f"{WHAT}{WRITTEN if args.written_weights else ''}",
         rotated_bytes=ROTATED_BYTES,
@@ -152,6 +153,7 @@ def make_parser() -> argparse.ArgumentParser:
     own.add_argument("result", metavar="RESULT.json", help="file to write, or to continue")
     own.add_argument("--layout", choices=("row", "column"), default="row", help="of B, the weights (default: row)")
     own.add_argument("--rows", type=int, nargs="+", default=ROWS, metavar="M", help="rows of A (default: 1 to 64)")
+    own.add_argument("--sizes", nargs="+", metavar="MxNxK", help="these products, in place of layers of models")
     own.add_argument("--others", action="store_true", help="layers of other models, which no constant is fitted to")
     own.add_argument("--plain", action="store_true", help="measure no settings of exchanged operands")
     own.add_argument("--default", action="store_true", help="measure only what `stepladder compile` takes")

@@ -334,6 +334,23 @@ def test_few_rows_take_short_blocks_in_several_waves(rows: int, outputs: int, k:
     assert (knobs["block_m"] == 128) == (knobs["min_blocks_per_sm"] == 2) == (splits == 5)
 
 
+@pytest.mark.parametrize(("m", "n", "k", "layout", "row"), [(4816, 48, 4984, "row", 2), (4808, 48, 4992, "column", 1)])
+def test_early_weights_whose_rows_begin_within_sectors_take_longer(
+    m: int, n: int, k: int, layout: str, row: int
+) -> None:
+    """Rows of 4984 or 4808 elements are 16 bytes longer than whole sectors; tall tiles and splits lose less by that."""
+    names = ("block_m", "block_n", "block_k", "stages", "split_k")
+    settings = [(40, 48, 128, 7, 1), (128, 48, 64, 8, 3)]
+    knobs = Columns({name: np.array(values, float) for name, values in zip(names, zip(*settings))}, {}, 2)
+    longer = [8 if at == row else 0 for at in range(3)]  # m, n and k of rows that are whole sectors
+    layouts = (layout, "row")
+    odd, even = (
+        early_weights.predict(knobs, size(m + more * longer[1], n, k + more * longer[2], layouts=layouts), H200)
+        for more in (0, 1)
+    )
+    assert odd[0] / even[0] > 1.2 and 1.0 < odd[1] / even[1] < 0.9 * odd[0] / even[0]
+
+
 @pytest.mark.parametrize(("rows", "outputs", "k", "blocks"), [(24, 18432, 1024, 2), (64, 8192, 4096, 1)])
 def test_few_rows_load_weights_early_by_one_or_two_blocks(rows: int, outputs: int, k: int, blocks: int) -> None:
     """Two short blocks on a multiprocessor begin and end in turn; where one wave of blocks is enough, it has one."""

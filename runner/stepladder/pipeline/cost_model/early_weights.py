@@ -23,7 +23,15 @@ from stepladder.pipeline.cost_model.constants import (
 from stepladder.pipeline.cost_model.gpu import Gpu
 from stepladder.pipeline.cost_model.launch_triggers import KNOB as TRIGGER
 from stepladder.pipeline.cost_model.launch_triggers import is_at_exit, with_trigger
-from stepladder.pipeline.cost_model.terms import Size, blocks_that_fit, ceil_divide, cut, uncached
+from stepladder.pipeline.cost_model.loading import has_odd_rows
+from stepladder.pipeline.cost_model.terms import (
+    BOX_BYTES,
+    Size,
+    blocks_that_fit,
+    ceil_divide,
+    cut,
+    uncached,
+)
 from stepladder.pipeline.request import EARLY_WEIGHTS
 
 KNOB, PREFETCH, _PERSISTENT, _BLOCKS = EARLY_WEIGHTS, "prefetch_steps", "persistent_blocks", "min_blocks_per_sm"
@@ -38,6 +46,10 @@ _STAGES, _STEP_BYTES, _EPILOGUE_STAGES, _KIB = 6, 256, 2, 1024
 # 0.90 for 16 x 15816 x 928, 24 x 6096 x 2608 and 32 x 21504 x 768. With 0.72 to 0.79, choices for the problems of
 # docs/results/launch_triggers.json are the same.
 _PARTLY_KEPT = 0.78
+# By what part loads take longer of weights whose rows begin within sectors of the L2 cache, for tiles of _ROWS rows: of
+# weights that lie along k, which two boxes of one row share a sector of, in steps of a box; and of others. Fitted to
+# docs/results/odd_pitch_weights.json.
+_ODD_ALONG_K, _ODD = 0.2, 0.2
 # Rows up to which a product has the constants of few rows, the least rows of a block whose kernel waits, and the least
 # columns of each B of a pair: the fastest tiles of those measured (pairs_early.json and functions_tiles.json).
 FEW_ROWS, _LEAST_ROWS, _LEAST_COLUMNS = 32, 40, 48
@@ -251,9 +263,8 @@ def predict(knobs: Columns, size: Size, gpu: Gpu, constants: Mapping[str, Mappin
     times = np.where(is_shared, _predict(knobs, size, gpu, two), times) if np.any(is_shared) else times
     if EARLY_FEW_SPLITS not in sets:
         return times
-    return np.where(
-        has_short_blocks(knobs, size, gpu), _of_short_blocks(knobs, size, gpu, sets[EARLY_FEW_SPLITS]), times
-    )
+    short = _of_short_blocks(knobs, size, gpu, sets[EARLY_FEW_SPLITS])
+    return np.where(has_short_blocks(knobs, size, gpu), short, times)
 
 
 def has_short_blocks(knobs: Columns, size: Size, gpu: Gpu) -> Array:
@@ -270,8 +281,9 @@ def has_short_blocks(knobs: Columns, size: Size, gpu: Gpu) -> Array:
         & (knobs.floats("block_k") * size.in_bytes == _SHORT_BYTES)
         & (knobs.floats("split_k", 1) == _SHORT_SPLITS)
         & (knobs.floats(_BLOCKS, 1) == _SHORT_BLOCKS)
-        # Loads of weights that lie along k are as long as a k step.
+        # Loads of weights that lie along k are as long as a k step; rows that begin within sectors were not measured.
         & (size.a_layout == "column")
+        & ~has_odd_rows(size.m, size.in_bytes)
         & (size.products == 1)
         & (np.minimum(size.m, size.n) <= _SHORT_MOST)
         & (_short_waves(knobs, size, gpu) >= _SHORT_WAVES)
@@ -287,6 +299,24 @@ def _of_short_blocks(knobs: Columns, size: Size, gpu: Gpu, c: Mapping[str, float
     waves = _short_waves(knobs, size, gpu)
     loading = size.m * size.k * size.in_bytes / gpu.hbm_bytes_per_us
     return loading / c["hbm"] + c["end"] * loading / waves + c["wave_column"] * knobs.floats("block_n") * waves
+
+
+def _odd_rows(knobs: Columns, size: Size) -> Array | float:
+    """Returns by what part loads take longer because rows of the weights begin within sectors of the L2 cache.
+
+    Blocks load the boxes of a row one after the other. The longer loading a box takes, the more often the sector that
+    the next one shares with it has arrived: less time is lost with more rows, and with more splits, which load more
+    rows at once.
+    """
+    along_k = size.a_layout == "row"
+    is_odd = has_odd_rows(size.k if along_k else size.m, size.in_bytes)
+    if size.products > 1 or not np.any(is_odd):  # pairs were not measured
+        return 0.0
+    tile = knobs.floats("block_m") / _ROWS
+    if along_k:
+        boxes = np.maximum(1.0, knobs.floats("block_k") * size.in_bytes / BOX_BYTES)
+        return is_odd * _ODD_ALONG_K * boxes / np.sqrt(tile * knobs.floats("split_k", 1))
+    return is_odd * _ODD / tile
 
 
 def _predict(knobs: Columns, size: Size, gpu: Gpu, c: Mapping[str, float]) -> Array:
@@ -322,6 +352,7 @@ def _predict(knobs: Columns, size: Size, gpu: Gpu, c: Mapping[str, float]) -> Ar
     slower = c["slow"] + c["tall"] * (block_m > _ROWS) + c["tallest"] * (block_m > _WARPGROUP_ROWS)
     slower = slower + c["shallow"] * np.maximum(0.0, _STAGES - stages * shared)
     slower = slower + c["short"] * (block_k * size.in_bytes < _STEP_BYTES)
+    slower = slower + _odd_rows(knobs, size)
     if is_pair:
         slower = slower + c["narrow"] * (knobs.floats("block_n") < _LEAST_COLUMNS)
     slower = slower + c["low"] * np.maximum(0.0, 1 - stages * shared * weights / (c["held"] * _KIB))

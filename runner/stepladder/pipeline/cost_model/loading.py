@@ -66,9 +66,7 @@ def loads(
         size: of the problem.
     """
     in_bytes = size.in_bytes
-    # Rows that TMA does not take are copied to aligned ones.
-    pitch = np.asarray((size.k if along_k else extent) * in_bytes)
-    is_odd = (pitch % _SECTOR_BYTES > 0) & (pitch % PITCH_BYTES == 0)
+    is_odd = has_odd_rows(size.k if along_k else extent, in_bytes)
     if along_k:
         boxes = np.maximum(1.0, block_k * in_bytes / BOX_BYTES)
         fitted = (extent < tile) & (shared == 1)
@@ -83,6 +81,18 @@ def loads(
     bits = LINE_BYTES | row_bytes.astype(int) | np.where(extent > tile, tile * in_bytes, 0).astype(int)
     in_two_lines = np.maximum(0.0, row_bytes - (bits & -bits)) / LINE_BYTES
     return Loads(mean * part / width * block_k, row_bytes, outside * block_k / shared, is_odd, in_two_lines)
+
+
+def has_odd_rows(row: Number, in_bytes: Number) -> Array:
+    """Tells whether rows of an operand begin within sectors of the L2 cache.
+
+    Args:
+        row: elements of a row.
+        in_bytes: of an element.
+    """
+    pitch = np.asarray(row * in_bytes)
+    # Rows that TMA does not take are copied to aligned ones.
+    return (pitch % _SECTOR_BYTES > 0) & (pitch % PITCH_BYTES == 0)
 
 
 def fill_step(parts: list[Loads], shared: list[Array], gpu: Gpu, constants: dict[str, float]) -> Array:
