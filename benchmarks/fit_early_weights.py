@@ -1,13 +1,14 @@
 """Fits the model of kernels that load weights early to measured ones, and reports how well it chooses.
 
-    python benchmarks/fit_early_weights.py [RESULT.json ...] [--generations 500] [--keep]
+    python benchmarks/fit_early_weights.py [RESULT.json ...] [--generations 500] [--keep] [--splits]
 
 Results are those of `decode.py measure` (those in docs/results if none are given). It writes four sets of constants to
 the file of the H200: for products of up to 32 rows and of more, those of kernels with one block on a multiprocessor,
 and with two. The objective is the time that the first choice loses to the best measured setting of a problem, softened
 so that settings with nearly equal predictions share it, and the error of the logarithm of times, in which the fastest
 settings of a problem weigh most. With --keep, the constants of the model are judged. The fit is cross-validated as in
-fit_cost_model.py: the problems of a size are held out together.
+fit_cost_model.py: the problems of a size are held out together. The set of short blocks in many splits of k is fitted
+by itself, by least squares; with --splits, the others are kept.
 """
 
 from __future__ import annotations
@@ -31,7 +32,14 @@ from fit_data import exchanged
 from measured_kernels import RESULTS, Kernel, kernels_of
 from stepladder.pipeline.cost_model import gpu as gpus
 from stepladder.pipeline.cost_model.columns import Array, Columns
-from stepladder.pipeline.cost_model.constants import EARLY, EARLY_FEW, EARLY_FEW_TWO, EARLY_MORE, EARLY_MORE_TWO
+from stepladder.pipeline.cost_model.constants import (
+    EARLY,
+    EARLY_FEW,
+    EARLY_FEW_SPLITS,
+    EARLY_FEW_TWO,
+    EARLY_MORE,
+    EARLY_MORE_TWO,
+)
 from stepladder.pipeline.cost_model.early_weights import FEW_ROWS, predict
 from stepladder.pipeline.cost_model.terms import Size
 
@@ -206,12 +214,42 @@ def fit(settings: Settings, start: Sets, generations: int) -> dict[str, dict[str
     return constants(values)
 
 
+def fit_splits(settings: Settings, others: Sets) -> dict[str, float]:
+    """Returns the constants of short blocks in many splits of k, by least squares of relative errors.
+
+    Times are compared with those that other settings are predicted to take, and these are a few percent too short for
+    the fastest ones: the times that are fitted are shorter by what the median of such predictions lacks.
+
+    Args:
+        settings: the measured ones.
+        others: the other sets of constants.
+    """
+    without = settings.predict(others)
+    loading, end, columns = (
+        settings.predict({**others, EARLY_FEW_SPLITS: {"hbm": 1.0, "end": end, "wave_column": column}})
+        for end, column in ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0))
+    )
+    short = np.flatnonzero(columns > loading)
+    first = []
+    for members in map(np.array, settings.problems.values()):
+        if np.isin(members, short).any():
+            rest = np.setdiff1d(members, short)
+            first += [rest[np.argmin(without[rest])]] if len(rest) else []
+    lacking = np.median(without[first] / settings.times[first])
+    terms = np.stack([loading, end - loading, columns - loading], 1)[short] / settings.times[short, None]
+    found, *_ = np.linalg.lstsq(terms, np.full(len(short), lacking))
+    error = np.std(terms @ found / lacking)
+    print(f"{EARLY_FEW_SPLITS}: {len(short)} kernels, error {error:.3f}; first choices / predicted {1 / lacking:.3f}")
+    return {"hbm": 1 / found[0], "wave_column": found[2], "end": found[1]}
+
+
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
     parser = new_parser(__doc__)
     parser.add_argument("results", type=Path, nargs="*", metavar="RESULT.json", help="of measured settings")
     parser.add_argument("--generations", type=int, default=500, help="of the evolution, for each width")
     parser.add_argument("--keep", action="store_true", help="judge the constants of the model")
+    parser.add_argument("--splits", action="store_true", help="fit those of short blocks in many splits of k alone")
     return parser
 
 
@@ -232,6 +270,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         start = {name: written["early_weights"][name] for name in names}
         if own:
             written["early_weights"].update(_constants(own, start, args))
+        if own and is_few:
+            others, settings = {name: written["early_weights"][name] for name in names}, Settings(own)
+            if not args.keep:
+                splits = fit_splits(settings, others)
+                written["early_weights"][EARLY_FEW_SPLITS] = {name: float(f"{splits[name]:.4g}") for name in splits}
+            every = {**others, EARLY_FEW_SPLITS: written["early_weights"][EARLY_FEW_SPLITS]}
+            print(f"with {EARLY_FEW_SPLITS}: {settings.judge(settings.predict(every))}")
     if not args.keep:
         path.write_text(json.dumps(written, indent=2) + "\n")
 
@@ -240,7 +285,7 @@ def _constants(kernels: list[Kernel], start: Sets, args: argparse.Namespace) -> 
     """Returns sets of constants, fitted unless they are kept, and prints how well they choose."""
     settings = Settings(kernels)
     print(f"{', '.join(start)}: {len(settings.problems)} problems")
-    if args.keep:
+    if args.keep or args.splits:
         print(settings.judge(settings.predict(start)))
         return start
     fitted = fit(settings, start, args.generations)

@@ -15,10 +15,12 @@ from stepladder.pipeline.cost_model.constants import (
     CONSTANTS,
     EARLY,
     EARLY_FEW,
+    EARLY_FEW_SPLITS,
     EARLY_FEW_TWO,
     EARLY_MORE,
     EARLY_MORE_TWO,
     EARLY_PAIRS,
+    SPLITS_CONSTANTS,
     WAITING,
     WAITING_CONSTANTS,
     WARPGROUP,
@@ -353,8 +355,9 @@ def test_files_of_gpus_have_every_constant_within_its_range() -> None:
             assert set(card.constants[family]) == set(CONSTANTS[family])
             for name, value in card.constants[family].items():
                 assert CONSTANTS[family][name].least <= value <= CONSTANTS[family][name].most, (key, name)
-        for group in (EARLY_FEW, EARLY_FEW_TWO, EARLY_MORE, EARLY_MORE_TWO, EARLY_PAIRS, WAITING):
-            known = WAITING_CONSTANTS if group == WAITING else EARLY
+        special = {WAITING: WAITING_CONSTANTS, EARLY_FEW_SPLITS: SPLITS_CONSTANTS}
+        for group in (EARLY_FEW, EARLY_FEW_TWO, EARLY_MORE, EARLY_MORE_TWO, EARLY_PAIRS, *special):
+            known = special.get(group, EARLY)
             assert set(card.early_weights[group]) == set(known)
             for name, value in card.early_weights[group].items():
                 assert known[name].least <= value <= known[name].most, (key, group, name)

@@ -13,6 +13,7 @@ import numpy as np
 from stepladder.pipeline.cost_model.columns import Array, Columns
 from stepladder.pipeline.cost_model.constants import (
     EARLY_FEW,
+    EARLY_FEW_SPLITS,
     EARLY_FEW_TWO,
     EARLY_MORE,
     EARLY_MORE_TWO,
@@ -52,6 +53,9 @@ _ODD_ALONG_K, _ODD = 0.2, 0.2
 # Rows up to which a product has the constants of few rows, the least rows of a block whose kernel waits, and the least
 # columns of each B of a pair: the fastest tiles of those measured (pairs_early.json and functions_tiles.json).
 FEW_ROWS, _LEAST_ROWS, _LEAST_COLUMNS = 32, 40, 48
+# Blocks so short that their waves run into each other (`has_short_blocks`): rows and bytes of a k step, splits of k,
+# least waves, and most rows of a product. Others were not measured, or the terms of all predict them.
+_SHORT_ROWS, _SHORT_BYTES, _SHORT_SPLITS, _SHORT_BLOCKS, _SHORT_WAVES, _SHORT_MOST = 128, 128, 5, 2, 1.9, 16
 
 
 def sets_of(size: Size) -> tuple[str, str]:
@@ -252,10 +256,49 @@ def predict(knobs: Columns, size: Size, gpu: Gpu, constants: Mapping[str, Mappin
         gpu: what runs it.
         constants: of the model, by set; none for those of the GPU.
     """
-    alone, two = ((constants or gpu.early_weights)[name] for name in sets_of(size))
+    sets = constants or gpu.early_weights
+    alone, two = (sets[name] for name in sets_of(size))
     is_shared = knobs.floats(_BLOCKS, 1) > 1
     times = _predict(knobs, size, gpu, alone)
-    return np.where(is_shared, _predict(knobs, size, gpu, two), times) if np.any(is_shared) else times
+    times = np.where(is_shared, _predict(knobs, size, gpu, two), times) if np.any(is_shared) else times
+    if EARLY_FEW_SPLITS not in sets:
+        return times
+    short = _of_short_blocks(knobs, size, gpu, sets[EARLY_FEW_SPLITS])
+    return np.where(has_short_blocks(knobs, size, gpu), short, times)
+
+
+def has_short_blocks(knobs: Columns, size: Size, gpu: Gpu) -> Array:
+    """Returns which settings have blocks so short, two on each multiprocessor, that their waves run into each other: a
+    part of a wave that is left over takes no longer than its part of the weights.
+
+    Args:
+        knobs: columns of settings that load weights early.
+        size: of the product.
+        gpu: what runs it.
+    """
+    return (
+        (knobs.floats("block_m") == _SHORT_ROWS)
+        & (knobs.floats("block_k") * size.in_bytes == _SHORT_BYTES)
+        & (knobs.floats("split_k", 1) == _SHORT_SPLITS)
+        & (knobs.floats(_BLOCKS, 1) == _SHORT_BLOCKS)
+        # Loads of weights that lie along k are as long as a k step; rows that begin within sectors were not measured.
+        & (size.a_layout == "column")
+        & ~has_odd_rows(size.m, size.in_bytes)
+        & (size.products == 1)
+        & (np.minimum(size.m, size.n) <= _SHORT_MOST)
+        & (_short_waves(knobs, size, gpu) >= _SHORT_WAVES)
+    )
+
+
+def _short_waves(knobs: Columns, size: Size, gpu: Gpu) -> Array:
+    return cut(size, knobs).count * _SHORT_SPLITS / (gpu.multiprocessors * _SHORT_BLOCKS)
+
+
+def _of_short_blocks(knobs: Columns, size: Size, gpu: Gpu, c: Mapping[str, float]) -> Array:
+    """Returns the predicted times of kernels with such blocks, in us."""
+    waves = _short_waves(knobs, size, gpu)
+    loading = size.m * size.k * size.in_bytes / gpu.hbm_bytes_per_us
+    return loading / c["hbm"] + c["end"] * loading / waves + c["wave_column"] * knobs.floats("block_n") * waves
 
 
 def _odd_rows(knobs: Columns, size: Size) -> Array | float:

@@ -290,7 +290,8 @@ def caution(family: str, columns: Columns, waves: Array, size: Size, gpu: Gpu) -
     wide = wide & ~columns.equals("schedule", "pingpong", "cooperative")
     later = in_memory & (split > 1) & (waves > 1)
     in_cluster = (split > 1) & ~in_memory & (np.minimum(size.m, size.n) >= _SPLIT_SIDE) & is_warpgroup
-    early_splits = np.maximum(0.0, split - 2) * is_early
+    # Kernels whose own constants are of so many splits are as certain as others.
+    early_splits = np.maximum(0.0, split - 2) * (is_early & ~early_weights.has_short_blocks(columns, size, gpu))
     splits = _LATER_SPLITS * later + _CLUSTER_SPLITS * in_cluster + _EARLY_SPLITS * early_splits
     return 1.0 + widths + edges + _UNEVEN * uneven + splits + _TWO_BLOCKS * twice + _WIDE * wide
 
