@@ -117,7 +117,7 @@ def test_unsigned_elements_in_tosa_are_refused() -> None:
   return %r : tensor<1x16x24xi8>
 }
 """
-    with pytest.raises(StepladderError, match=r"'tosa.cast' of tensor<1x16x24xui8>, whose elements have no sign"):
+    with pytest.raises(StepladderError, match=r"'tosa.cast' of tensor<1x16x24xui8>, whose elements are unsigned"):
         compiled(text)
 
 

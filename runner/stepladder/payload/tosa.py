@@ -40,7 +40,7 @@ def lower(function: ir.Operation) -> None:
     for op in _ops(function):
         for value in (*op.operands, *op.results):
             if isinstance(value.type, ir.ShapedType) and _is_unsigned(ir.ShapedType(value.type).element_type):
-                raise refuse(op, f"'{op.name}' of {value.type}, whose elements have no sign", _SIGNLESS)
+                raise refuse(op, f"'{op.name}' of {value.type}, whose elements are unsigned", _SIGNLESS)
     if not _ops(function):
         return
     try:
