@@ -1,8 +1,9 @@
 // Converts copies to workspaces to a launch, before the launch of the matmul.
 //
-// One launch copies both operands, its first blocks one and the others the other: a small product takes no longer than
-// a launch. The launch waits for what comes before it. Measured with programmatic dependent launch, which starts its
-// blocks while the kernel before it ends, 512^3 of f32 took 12.1 us instead of 7.9 (docs/results/f32_front.json).
+// One launch copies both operands, its first blocks one and the others the other: of a small product, each launch is a
+// large part of the time. The launch waits for what comes before it. Measured with programmatic dependent launch, which
+// starts its blocks while the kernel before it ends, 512^3 of f32 took 12.1 us instead of 7.9
+// (docs/results/f32_front.json).
 //
 // A copy is bound by memory if enough bytes are in flight: 4.8 TB/s times about 0.7 us, over 132 multiprocessors, are
 // 25 KB on each. Rows of odd length begin at any address, so that a load may cover one element only, 2 bytes. Each

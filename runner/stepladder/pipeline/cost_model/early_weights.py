@@ -291,6 +291,7 @@ def has_short_blocks(knobs: Columns, size: Size, gpu: Gpu) -> Array:
 
 
 def _short_waves(knobs: Columns, size: Size, gpu: Gpu) -> Array:
+    """Returns how many waves such blocks have, the last one counted by what it has to do."""
     return cut(size, knobs).count * _SHORT_SPLITS / (gpu.multiprocessors * _SHORT_BLOCKS)
 
 

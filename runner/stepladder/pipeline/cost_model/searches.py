@@ -164,8 +164,8 @@ def _persistent_blocks(size: Size, gpu: Gpu) -> Callable[[Columns], list[Array]]
 
 def _min_blocks_per_sm(size: Size) -> Proposal:
     """Returns what to try for the blocks that must fit on a multiprocessor: one for products of f32 by three of tf32.
-    Where ptxas aims at two, it takes the three products of a sum one after the other, and each waits for the last: at
-    1024^3, 97% of the products follow less than four others behind the one that they wait for, else none.
+    Where ptxas aims at two, it takes the three products of a sum one after the other, and each waits for the last
+    (docs/results/f32_front.json).
     """
 
     def propose(columns: Columns) -> list[Array]:
