@@ -7,8 +7,8 @@ the file of the H200: for products of up to 32 rows and of more, those of kernel
 and with two. The objective is the time that the first choice loses to the best measured setting of a problem, softened
 so that settings with nearly equal predictions share it, and the error of the logarithm of times, in which the fastest
 settings of a problem weigh most. With --keep, the constants of the model are judged. The fit is cross-validated as in
-fit_cost_model.py: the problems of a size are held out together. The set of short blocks in many splits of k is fitted
-by itself, by least squares; with --splits, the others are kept.
+fit_cost_model.py: the problems of a size are held out together. The sets of short blocks in splits of k are fitted by
+themselves, by least squares; with --splits, the others are kept.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from stepladder.pipeline.cost_model.constants import (
     EARLY,
     EARLY_FEW,
     EARLY_FEW_SPLITS,
+    EARLY_FEW_THIRDS,
     EARLY_FEW_TWO,
     EARLY_MORE,
     EARLY_MORE_TWO,
@@ -53,6 +54,8 @@ WIDTHS = (0.25, 0.05)
 # settings within such factors of the best have such weights, and the others the last; larger errors count as the last.
 _SOFT, _LOST = 0.015, 8.0
 _WEIGHTS, _OTHER, _MOST_ERROR = ((1.1, 3.0), (1.35, 1.0)), 0.15, 0.3
+# Waves by which kernels differ at least for a term of the last one.
+_FEW_WAVES = 0.5
 _NUMBERS = ("block_m", "block_n", "block_k", "split_k", "stages", "persistent_blocks", "min_blocks_per_sm")
 _DEFAULTS = {"min_blocks_per_sm": 1}
 # For the shared memory of a block: rows of an instruction; bytes of an element of A and B, and of a sum; elements that
@@ -214,19 +217,20 @@ def fit(settings: Settings, start: Sets, generations: int) -> dict[str, dict[str
     return constants(values)
 
 
-def fit_splits(settings: Settings, others: Sets) -> dict[str, float]:
-    """Returns the constants of short blocks in many splits of k, by least squares of relative errors.
+def fit_splits(settings: Settings, others: Sets, name: str) -> dict[str, float]:
+    """Returns a set of constants of short blocks in splits of k, by least squares of relative errors.
 
     Times are compared with those that other settings are predicted to take, and these are a few percent too short for
     the fastest ones: the times that are fitted are shorter by what the median of such predictions lacks.
 
     Args:
         settings: the measured ones.
-        others: the other sets of constants.
+        others: the sets of constants of other blocks.
+        name: of the set.
     """
     without = settings.predict(others)
     loading, end, columns = (
-        settings.predict({**others, EARLY_FEW_SPLITS: {"hbm": 1.0, "end": end, "wave_column": column}})
+        settings.predict({**others, name: {"hbm": 1.0, "end": end, "wave_column": column}})
         for end, column in ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0))
     )
     short = np.flatnonzero(columns > loading)
@@ -237,9 +241,13 @@ def fit_splits(settings: Settings, others: Sets) -> dict[str, float]:
             first += [rest[np.argmin(without[rest])]] if len(rest) else []
     lacking = np.median(without[first] / settings.times[first])
     terms = np.stack([loading, end - loading, columns - loading], 1)[short] / settings.times[short, None]
-    found, *_ = np.linalg.lstsq(terms, np.full(len(short), lacking))
+    # Where all kernels have about as many waves, the time of the last blocks is a part of that of all.
+    waves = loading[short] / (end - loading)[short]
+    taken = [0, 1, 2] if np.ptp(waves) > _FEW_WAVES else [0, 2]
+    found = np.zeros(3)
+    found[taken], *_ = np.linalg.lstsq(terms[:, taken], np.full(len(short), lacking))
     error = np.std(terms @ found / lacking)
-    print(f"{EARLY_FEW_SPLITS}: {len(short)} kernels, error {error:.3f}; first choices / predicted {1 / lacking:.3f}")
+    print(f"{name}: {len(short)} kernels, error {error:.3f}; first choices / predicted {1 / lacking:.3f}")
     return {"hbm": 1 / found[0], "wave_column": found[2], "end": found[1]}
 
 
@@ -272,11 +280,13 @@ def main(argv: Sequence[str] | None = None) -> None:
             written["early_weights"].update(_constants(own, start, args))
         if own and is_few:
             others, settings = {name: written["early_weights"][name] for name in names}, Settings(own)
-            if not args.keep:
-                splits = fit_splits(settings, others)
-                written["early_weights"][EARLY_FEW_SPLITS] = {name: float(f"{splits[name]:.4g}") for name in splits}
-            every = {**others, EARLY_FEW_SPLITS: written["early_weights"][EARLY_FEW_SPLITS]}
-            print(f"with {EARLY_FEW_SPLITS}: {settings.judge(settings.predict(every))}")
+            every = dict(others)
+            for name in (EARLY_FEW_SPLITS, EARLY_FEW_THIRDS):
+                if not args.keep:
+                    splits = fit_splits(settings, others, name)
+                    written["early_weights"][name] = {key: float(f"{splits[key]:.4g}") for key in splits}
+                every[name] = written["early_weights"][name]
+                print(f"with {name}: {settings.judge(settings.predict(every))}")
     if not args.keep:
         path.write_text(json.dumps(written, indent=2) + "\n")
 

@@ -8,7 +8,8 @@ WARPGROUP, WARP = "warpgroup", "warp"
 # Sets of constants of kernels that load weights early: of products of few and of more rows, those with two blocks on a
 # multiprocessor, of pairs of products, and of kernels for such products that wait.
 EARLY_FEW, EARLY_MORE, EARLY_PAIRS, WAITING = "few", "more", "pairs", "waiting"
-EARLY_FEW_TWO, EARLY_MORE_TWO, EARLY_FEW_SPLITS = "few_two", "more_two", "few_splits"
+EARLY_FEW_TWO, EARLY_MORE_TWO = "few_two", "more_two"
+EARLY_FEW_SPLITS, EARLY_FEW_THIRDS = "few_splits", "few_thirds"
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ CONSTANTS: dict[str, dict[str, Constant]] = {
         "launch": Constant(0.5, 3.5, "us from one launch to the next, of an empty kernel"),
     },
 }
-# Of all sets but WAITING and EARLY_FEW_SPLITS. How much longer a block takes is a part of the time that it loads.
+# Of all sets but WAITING, EARLY_FEW_SPLITS and EARLY_FEW_THIRDS. How much longer a block takes is a part of the time that it loads.
 EARLY: dict[str, Constant] = {
     "hbm": Constant(0.85, 1.05, "part of HBM's rate at which weights are read"),
     "port": Constant(15.0, 80.0, "bytes a clock that a multiprocessor loads while the other of its pair has no block"),
@@ -170,7 +171,7 @@ EARLY: dict[str, Constant] = {
         0.0, 1.0, "part of the last one of several waves that is a wave of its own, since not all blocks end at once"
     ),
 }
-# Of EARLY_FEW_SPLITS.
+# Of EARLY_FEW_SPLITS and EARLY_FEW_THIRDS.
 SPLITS_CONSTANTS: dict[str, Constant] = {
     "hbm": Constant(0.85, 1.05, "part of HBM's rate at which weights are read"),
     "wave_column": Constant(0.0, 0.2, "us that each column of the other operand adds to each wave, for the reduction"),
