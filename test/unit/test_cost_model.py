@@ -16,6 +16,7 @@ from stepladder.pipeline.cost_model.constants import (
     EARLY,
     EARLY_FEW,
     EARLY_FEW_SPLITS,
+    EARLY_FEW_THIRDS,
     EARLY_FEW_TWO,
     EARLY_MORE,
     EARLY_MORE_TWO,
@@ -355,7 +356,8 @@ def test_files_of_gpus_have_every_constant_within_its_range() -> None:
             assert set(card.constants[family]) == set(CONSTANTS[family])
             for name, value in card.constants[family].items():
                 assert CONSTANTS[family][name].least <= value <= CONSTANTS[family][name].most, (key, name)
-        special = {WAITING: WAITING_CONSTANTS, EARLY_FEW_SPLITS: SPLITS_CONSTANTS}
+        special = dict.fromkeys((EARLY_FEW_SPLITS, EARLY_FEW_THIRDS), SPLITS_CONSTANTS)
+        special[WAITING] = WAITING_CONSTANTS
         for group in (EARLY_FEW, EARLY_FEW_TWO, EARLY_MORE, EARLY_MORE_TWO, EARLY_PAIRS, *special):
             known = special.get(group, EARLY)
             assert set(card.early_weights[group]) == set(known)

@@ -320,20 +320,6 @@ def test_weights_are_loaded_faster_by_one_block_of_a_pair_of_multiprocessors() -
     assert paired > 1.2 * alone
 
 
-@pytest.mark.parametrize(
-    ("rows", "outputs", "k", "splits"), [(1, 27648, 5120, 5), (16, 18432, 6144, 5), (1, 12288, 4096, 2)]
-)
-def test_few_rows_take_short_blocks_in_several_waves(rows: int, outputs: int, k: int, splits: int) -> None:
-    """Waves of short blocks run into each other; where blocks of two splits fill one wave, they are faster:
-    docs/results/early_weights_splits_held_out.json."""
-    exchanged = {**facts_of("wgmma", outputs, rows, k, c_type="f16"), "a_layout": "column", "c_layout": "column"}
-    ranked = ranking.rank(pipeline_space("wgmma"), exchanged, False, H200, {"swap_operands": True})
-    assert ranked is not None
-    knobs = ranked.first(1)[0].knobs
-    assert (knobs["early_weights"], knobs["split_k"]) == (True, splits)
-    assert (knobs["block_m"] == 128) == (knobs["min_blocks_per_sm"] == 2) == (splits == 5)
-
-
 @pytest.mark.parametrize(("m", "n", "k", "layout", "row"), [(4816, 48, 4984, "row", 2), (4808, 48, 4992, "column", 1)])
 def test_early_weights_whose_rows_begin_within_sectors_take_longer(
     m: int, n: int, k: int, layout: str, row: int

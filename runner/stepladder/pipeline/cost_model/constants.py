@@ -141,7 +141,8 @@ CONSTANTS: dict[str, dict[str, Constant]] = {
         "launch": Constant(0.5, 3.5, "us from one launch to the next, of an empty kernel"),
     },
 }
-# Of all sets but WAITING, EARLY_FEW_SPLITS and EARLY_FEW_THIRDS. How much longer a block takes is a part of the time that it loads.
+# Of all sets but WAITING, EARLY_FEW_SPLITS and EARLY_FEW_THIRDS. How much longer a block takes is a part of the time
+# that it loads.
 EARLY: dict[str, Constant] = {
     "hbm": Constant(0.85, 1.05, "part of HBM's rate at which weights are read"),
     "port": Constant(15.0, 80.0, "bytes a clock that a multiprocessor loads while the other of its pair has no block"),

@@ -7,15 +7,12 @@ slowest multiprocessor in the last wave, and what the overlap does not hide of s
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from stepladder.pipeline.cost_model.columns import Array, Columns
 from stepladder.pipeline.cost_model.constants import (
     EARLY_FEW,
-    EARLY_FEW_SPLITS,
-    EARLY_FEW_THIRDS,
     EARLY_FEW_TWO,
     EARLY_MORE,
     EARLY_MORE_TWO,
@@ -26,6 +23,7 @@ from stepladder.pipeline.cost_model.gpu import Gpu
 from stepladder.pipeline.cost_model.launch_triggers import KNOB as TRIGGER
 from stepladder.pipeline.cost_model.launch_triggers import is_at_exit, with_trigger
 from stepladder.pipeline.cost_model.loading import has_odd_rows
+from stepladder.pipeline.cost_model.short_blocks import SHORT_BLOCKS, have_short_blocks, time_of_short_blocks
 from stepladder.pipeline.cost_model.terms import (
     BOX_BYTES,
     Size,
@@ -55,35 +53,7 @@ _ODD_ALONG_K, _ODD = 0.2, 0.2
 # Rows up to which a product has the constants of few rows, the least rows of a block whose kernel waits, and the least
 # columns of each B of a pair: the fastest tiles of those measured (pairs_early.json and functions_tiles.json).
 FEW_ROWS, _LEAST_ROWS, _LEAST_COLUMNS = 32, 40, 48
-@dataclass(frozen=True)
-class _Short:
-    """Forms of blocks so short that their waves run into each other (`has_short_blocks`). Others were not measured, or
-    the terms of all predict them.
 
-    Attributes:
-        splits: of k.
-        least, most: waves.
-        rows: of a product, fewest and most.
-        tiles: rows of a tile and bytes of a k step.
-    """
-
-    splits: int
-    least: float
-    most: float
-    rows: tuple[int, int]
-    tiles: tuple[tuple[int, int], ...]
-
-
-# By their set of constants. With more than 16 rows, three splits are faster than five where they have a bit more than
-# half of a second wave, and lose with less and with more; with fewer rows, five splits of higher tiles are as fast.
-_SHORT_BLOCKS = 2
-_SHORT = {
-    EARLY_FEW_SPLITS: (_Short(5, 1.9, np.inf, (1, 16), ((128, 128),)),),
-    EARLY_FEW_THIRDS: (
-        _Short(3, 1.55, 1.75, (17, 32), ((128, 128), (64, 256))),
-        _Short(3, 1.7, 1.85, (1, 16), ((64, 256),)),
-    ),
-}
 
 def sets_of(size: Size) -> tuple[str, str]:
     """Returns which constants (`Gpu.early_weights`) a product has with one block on a multiprocessor, and with two.
@@ -288,58 +258,11 @@ def predict(knobs: Columns, size: Size, gpu: Gpu, constants: Mapping[str, Mappin
     is_shared = knobs.floats(_BLOCKS, 1) > 1
     times = _predict(knobs, size, gpu, alone)
     times = np.where(is_shared, _predict(knobs, size, gpu, two), times) if np.any(is_shared) else times
-    for name in [name for name in _SHORT if name in sets]:
-        forms = _have_short_blocks(name, knobs, size, gpu)
-        if np.any(forms):
-            times = np.where(forms, _of_short_blocks(knobs, size, gpu, sets[name]), times)
+    for name in [name for name in SHORT_BLOCKS if name in sets]:
+        short = have_short_blocks(knobs, size, gpu, name)
+        if np.any(short):
+            times = np.where(short, time_of_short_blocks(knobs, size, gpu, sets[name]), times)
     return times
-
-
-def has_short_blocks(knobs: Columns, size: Size, gpu: Gpu) -> Array:
-    """Returns which settings have blocks so short, two on each multiprocessor, that their waves run into each other: a
-    part of a wave that is left over takes no longer than its part of the weights.
-
-    Args:
-        knobs: columns of settings that load weights early.
-        size: of the product.
-        gpu: what runs it.
-    """
-    found = np.zeros(knobs.count, bool)
-    for name in _SHORT:
-        found = found | _have_short_blocks(name, knobs, size, gpu)
-    return found
-
-
-def _have_short_blocks(name: str, knobs: Columns, size: Size, gpu: Gpu) -> Array:
-    """Returns which settings have the constants of a set of short blocks."""
-    waves, few = _short_waves(knobs, size, gpu), np.minimum(size.m, size.n)
-    height, step = knobs.floats("block_m"), knobs.floats("block_k") * size.in_bytes
-    found = np.zeros(knobs.count, bool)
-    for form in _SHORT[name]:
-        fits = (knobs.floats("split_k", 1) == form.splits) & (form.least <= waves) & (waves <= form.most)
-        fits = fits & (form.rows[0] <= few) & (few <= form.rows[1])
-        for rows, bytes_ in form.tiles:
-            found = found | fits & (height == rows) & (step == bytes_)
-    return (
-        found
-        & (knobs.floats(_BLOCKS, 1) == _SHORT_BLOCKS)
-        # Loads of weights that lie along k are as long as a k step; rows that begin within sectors were not measured.
-        & (size.a_layout == "column")
-        & ~has_odd_rows(size.m, size.in_bytes)
-        & (size.products == 1)
-    )
-
-
-def _short_waves(knobs: Columns, size: Size, gpu: Gpu) -> Array:
-    """Returns how many waves short blocks have, the last one counted by what it has to do."""
-    return cut(size, knobs).count * knobs.floats("split_k", 1) / (gpu.multiprocessors * _SHORT_BLOCKS)
-
-
-def _of_short_blocks(knobs: Columns, size: Size, gpu: Gpu, c: Mapping[str, float]) -> Array:
-    """Returns the predicted times of kernels with such blocks, in us."""
-    waves = _short_waves(knobs, size, gpu)
-    loading = size.m * size.k * size.in_bytes / gpu.hbm_bytes_per_us
-    return loading / c["hbm"] + c["end"] * loading / waves + c["wave_column"] * knobs.floats("block_n") * waves
 
 
 def _odd_rows(knobs: Columns, size: Size) -> Array | float:

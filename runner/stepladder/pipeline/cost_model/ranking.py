@@ -20,6 +20,7 @@ from stepladder.pipeline.cost_model.columns import Array, Columns
 from stepladder.pipeline.cost_model.constants import WARP, WARPGROUP
 from stepladder.pipeline.cost_model.gpu import Gpu
 from stepladder.pipeline.cost_model.searches import search_of
+from stepladder.pipeline.cost_model.short_blocks import has_short_blocks
 from stepladder.pipeline.cost_model.space import Space, feasible
 from stepladder.pipeline.cost_model.terms import Size, ceil_divide
 from stepladder.pipeline.expressions import Value
@@ -291,7 +292,7 @@ def caution(family: str, columns: Columns, waves: Array, size: Size, gpu: Gpu) -
     later = in_memory & (split > 1) & (waves > 1)
     in_cluster = (split > 1) & ~in_memory & (np.minimum(size.m, size.n) >= _SPLIT_SIDE) & is_warpgroup
     # Kernels whose own constants are of so many splits are as certain as others.
-    early_splits = np.maximum(0.0, split - 2) * (is_early & ~early_weights.has_short_blocks(columns, size, gpu))
+    early_splits = np.maximum(0.0, split - 2) * (is_early & ~has_short_blocks(columns, size, gpu))
     splits = _LATER_SPLITS * later + _CLUSTER_SPLITS * in_cluster + _EARLY_SPLITS * early_splits
     return 1.0 + widths + edges + _UNEVEN * uneven + splits + _TWO_BLOCKS * twice + _WIDE * wide
 
