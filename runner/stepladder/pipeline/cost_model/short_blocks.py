@@ -25,6 +25,7 @@ class Short:
         least, most: waves.
         rows: of a product, fewest and most.
         tiles: rows of a tile and bytes of a k step.
+        least_k: the smallest k that was measured.
     """
 
     splits: int
@@ -32,6 +33,7 @@ class Short:
     most: float
     rows: tuple[int, int]
     tiles: tuple[tuple[int, int], ...]
+    least_k: int
 
 
 _ON_ONE = 2  # blocks on a multiprocessor
@@ -39,10 +41,10 @@ _ON_ONE = 2  # blocks on a multiprocessor
 # than half of a second wave, and lose with less and with more; with fewer rows, five splits of tiles of 128 rows are as
 # fast.
 SHORT_BLOCKS: Mapping[str, tuple[Short, ...]] = {
-    EARLY_FEW_SPLITS: (Short(5, 1.9, np.inf, (1, 16), ((128, 128),)),),
+    EARLY_FEW_SPLITS: (Short(5, 1.9, np.inf, (1, 16), ((128, 128),), 0),),
     EARLY_FEW_THIRDS: (
-        Short(3, 1.55, 1.75, (17, 32), ((128, 128), (64, 256))),
-        Short(3, 1.7, 1.85, (1, 16), ((64, 256),)),
+        Short(3, 1.55, 1.75, (17, 32), ((128, 128), (64, 256)), 5120),
+        Short(3, 1.7, 1.85, (1, 16), ((64, 256),), 5120),
     ),
 }
 
@@ -70,7 +72,7 @@ def have_short_blocks(knobs: Columns, size: Size, gpu: Gpu, name: str) -> Array:
     found = np.zeros(knobs.count, bool)
     for form in SHORT_BLOCKS[name]:
         fits = (knobs.floats("split_k", 1) == form.splits) & (form.least <= waves) & (waves <= form.most)
-        fits = fits & (form.rows[0] <= few) & (few <= form.rows[1])
+        fits = fits & (form.rows[0] <= few) & (few <= form.rows[1]) & (form.least_k <= size.k)
         for rows, step_bytes in form.tiles:
             found = found | (fits & (height == rows) & (step == step_bytes))
     return (
