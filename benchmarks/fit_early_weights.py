@@ -66,7 +66,8 @@ _ROWS, _ELEMENT_BYTES, _SUM_BYTES, _PADDING, _PAIRS, _RESERVED = 64, 2, 4, 4, 25
 
 @dataclass(frozen=True)
 class Group:
-    """The settings of all problems with weights in one layout, in columns."""
+    """The settings of all problems whose operands have the same layouts, and the same one of which is the weights, in
+    columns."""
 
     size: Size
     knobs: Columns
@@ -90,6 +91,11 @@ def _speeds(kernels: Sequence[Kernel]) -> Array:
     return np.array([speeds[kernel.source] for kernel in kernels])
 
 
+def _form_of(kernel: Kernel) -> tuple[str, bool]:
+    """Returns the layouts of a kernel's operands, and whether it computes C^T: weights are its operand A."""
+    return kernel.layouts, kernel.size[0] < kernel.size[1]
+
+
 class Settings:
     """Measured settings, grouped for prediction, and by problem for judgement.
 
@@ -109,19 +115,19 @@ class Settings:
         self.weights = np.full(len(kernels), _OTHER)
         for factor, weight in reversed(_WEIGHTS):
             self.weights[self.times < factor * best] = weight
-        self.groups = [self._group(layouts) for layouts in sorted({kernel.layouts for kernel in kernels})]
+        self.groups = [self._group(*form) for form in sorted({_form_of(kernel) for kernel in kernels})]
         self.gpu = gpus.load(CARD)
 
-    def _group(self, layouts: str) -> Group:
-        at = [at for at, kernel in enumerate(self.kernels) if kernel.layouts == layouts]
+    def _group(self, layouts: str, is_exchanged: bool) -> Group:
+        at = [at for at, kernel in enumerate(self.kernels) if _form_of(kernel) == (layouts, is_exchanged)]
         m, n, k = (np.array(values, float) for values in zip(*(self.kernels[one].size for one in at)))
         a_layout, b_layout = layouts.split("-")
         values = {
             name: np.array([float(self.kernels[one].knobs.get(name, _DEFAULTS.get(name, 0))) for one in at])
             for name in _NUMBERS
         }
-        size = exchanged(Size(m, n, k, 2, 2, "f32", False, a_layout, b_layout))
-        return Group(size, Columns(values, {}, len(at)), at)
+        size = Size(m, n, k, 2, 2, "f32", False, a_layout, b_layout)
+        return Group(exchanged(size) if is_exchanged else size, Columns(values, {}, len(at)), at)
 
     def predict(self, constants: Sets) -> Array:
         """Returns the predicted time of each kernel, in us.

@@ -320,21 +320,35 @@ def test_weights_are_loaded_faster_by_one_block_of_a_pair_of_multiprocessors() -
     assert paired > 1.2 * alone
 
 
-@pytest.mark.parametrize(("m", "n", "k", "layout", "row"), [(4816, 48, 4984, "row", 2), (4808, 48, 4992, "column", 1)])
-def test_early_weights_whose_rows_begin_within_sectors_take_longer(
-    m: int, n: int, k: int, layout: str, row: int
-) -> None:
-    """Rows of 4984 or 4808 elements are 16 bytes longer than whole sectors; tall tiles and splits lose less by that."""
+def _of_early_tiles(*settings: tuple[int, int, int, int, int]) -> Columns:
     names = ("block_m", "block_n", "block_k", "stages", "split_k")
-    settings = [(40, 48, 128, 7, 1), (128, 48, 64, 8, 3)]
-    knobs = Columns({name: np.array(values, float) for name, values in zip(names, zip(*settings))}, {}, 2)
-    longer = [8 if at == row else 0 for at in range(3)]  # m, n and k of rows that are whole sectors
-    layouts = (layout, "row")
+    return Columns({name: np.array(values, float) for name, values in zip(names, zip(*settings))}, {}, len(settings))
+
+
+def test_early_weights_whose_rows_begin_within_sectors_take_longer() -> None:
+    """Rows of 4808 elements are 16 bytes longer than whole sectors; tall tiles lose less by that."""
+    knobs = _of_early_tiles((40, 48, 128, 7, 1), (128, 48, 64, 8, 3))
     odd, even = (
-        early_weights.predict(knobs, size(m + more * longer[1], n, k + more * longer[2], layouts=layouts), H200)
-        for more in (0, 1)
+        early_weights.predict(knobs, size(rows, 48, 4992, layouts=("column", "column")), H200) for rows in (4808, 4816)
     )
     assert odd[0] / even[0] > 1.2 and 1.0 < odd[1] / even[1] < 0.9 * odd[0] / even[0]
+
+
+def test_activations_across_k_take_a_row_of_a_box_for_each_of_their_elements() -> None:
+    """B has 8 columns: blocks of 40 rows load it twice as often as those of 80, and three splits of 256 rows least."""
+    knobs = _of_early_tiles((40, 8, 128, 11, 1), (80, 8, 128, 6, 1), (256, 8, 64, 6, 3))
+    across, along = (
+        early_weights.predict(knobs, size(9816, 8, 2368, layouts=("row", layout)), H200) for layout in ("row", "column")
+    )
+    assert across[0] > 1.1 * across[1] > 1.1 * 1.05 * across[2]
+    assert along[1] < along[2]
+
+
+def test_clusters_share_pairs_of_multiprocessors_before_half_of_them_are_busy() -> None:
+    """64 blocks in clusters of four take longer for the same weights than 96 in clusters of six."""
+    knobs = _of_early_tiles((64, 32, 128, 9, 4), (64, 32, 128, 8, 6))
+    four, six = early_weights.predict(knobs, size(1024, 32, 22016, layouts=("column", "column")), H200)
+    assert four > 1.1 * six
 
 
 @pytest.mark.parametrize(("rows", "outputs", "k", "blocks"), [(24, 18432, 1024, 2), (64, 8192, 4096, 1)])

@@ -26,6 +26,7 @@ from stepladder.pipeline.cost_model.loading import has_odd_rows
 from stepladder.pipeline.cost_model.short_blocks import SHORT_BLOCKS, have_short_blocks, time_of_short_blocks
 from stepladder.pipeline.cost_model.terms import (
     BOX_BYTES,
+    Number,
     Size,
     blocks_that_fit,
     ceil_divide,
@@ -46,10 +47,15 @@ _STAGES, _STEP_BYTES, _EPILOGUE_STAGES, _KIB = 6, 256, 2, 1024
 # 0.90 for 16 x 15816 x 928, 24 x 6096 x 2608 and 32 x 21504 x 768. With 0.72 to 0.79, choices for the problems of
 # docs/results/launch_triggers.json are the same.
 _PARTLY_KEPT = 0.78
-# By what part loads take longer of weights whose rows begin within sectors of the L2 cache, for tiles of _ROWS rows: of
-# weights that lie along k, which two boxes of one row share a sector of, in steps of a box; and of others. Fitted to
-# docs/results/odd_pitch_weights.json.
-_ODD_ALONG_K, _ODD = 0.2, 0.2
+# By what part loads take longer of weights that lie across k, whose rows begin within sectors of the L2 cache, for
+# tiles of _ROWS rows. Fitted to docs/results/odd_pitch_weights.json.
+_ODD = 0.2
+# Of the time of a full row of a box, what a row of activations takes that is shorter: where they lie across k, a k step
+# has a row for each element of it. Fitted to docs/results/early_weights_pitches_column.json.
+_SHORT_ROW = 0.85
+# Above such a part of the multiprocessors, clusters of so many blocks or more share pairs of them: some take the port
+# of a pair. Kernels with half a wave of such clusters took 19% longer than without this.
+_PAIRED_FROM, _PAIRED_CLUSTER = 0.375, 3
 # Rows up to which a product has the constants of few rows, the least rows of a block whose kernel waits, and the least
 # columns of each B of a pair: the fastest tiles of those measured (pairs_early.json and functions_tiles.json).
 FEW_ROWS, _LEAST_ROWS, _LEAST_COLUMNS = 32, 40, 48
@@ -266,21 +272,20 @@ def predict(knobs: Columns, size: Size, gpu: Gpu, constants: Mapping[str, Mappin
 
 
 def _odd_rows(knobs: Columns, size: Size) -> Array | float:
-    """Returns by what part loads take longer because rows of the weights begin within sectors of the L2 cache.
-
-    Blocks load the boxes of a row one after the other. The longer loading a box takes, the more often the sector that
-    the next one shares with it has arrived: less time is lost with more rows, and with more splits, which load more
-    rows at once.
-    """
-    along_k = size.a_layout == "row"
-    is_odd = has_odd_rows(size.k if along_k else size.m, size.in_bytes)
+    """Returns by what part loads take longer because rows of the weights begin within sectors of the L2 cache; such
+    weights that lie along k are loaded as fast as others."""
+    is_odd = (size.a_layout != "row") & has_odd_rows(size.m, size.in_bytes)
     if size.products > 1 or not np.any(is_odd):  # pairs were not measured
         return 0.0
-    tile = knobs.floats("block_m") / _ROWS
-    if along_k:
-        boxes = np.maximum(1.0, knobs.floats("block_k") * size.in_bytes / BOX_BYTES)
-        return is_odd * _ODD_ALONG_K * boxes / np.sqrt(tile * knobs.floats("split_k", 1))
-    return is_odd * _ODD / tile
+    return is_odd * _ODD * _ROWS / knobs.floats("block_m")
+
+
+def _short_rows(block_k: Array, block_n: Array | Number, size: Size) -> Array | float:
+    """Returns the bytes of weights that TMA loads in the time of a k step's rows of activations, where these lie across
+    k: TMA takes about as long for a row of a few elements as for one of a whole box."""
+    if size.products > 1 or size.b_layout != "row":
+        return 0.0
+    return _SHORT_ROW * block_k * np.maximum(1.0, block_n * size.in_bytes / BOX_BYTES) * BOX_BYTES
 
 
 def _predict(knobs: Columns, size: Size, gpu: Gpu, c: Mapping[str, float]) -> Array:
@@ -299,15 +304,17 @@ def _predict(knobs: Columns, size: Size, gpu: Gpu, c: Mapping[str, float]) -> Ar
     at_once = np.where(persistent > 0, np.minimum(persistent, room), at_once)
     steps = ceil_divide(ceil_divide(size.k, block_k), split)
     weights = block_k * block_m * size.in_bytes
-    stage = weights + c["activations"] * block_k * block_n * size.in_bytes
+    stage = weights + c["activations"] * block_k * block_n * size.in_bytes + _short_rows(block_k, block_n, size)
     loaded_late = np.maximum(0.0, steps - c["ahead"] * np.minimum(stages, steps))
     rate = gpu.hbm_bytes_per_us * c["hbm"]
     whole = np.floor(blocks / at_once)
     rest = blocks - whole * at_once
 
     def wave(count: Array) -> Array:
-        # Blocks begin on multiprocessors of different pairs, as long as there are any.
-        port = np.where(count > gpu.multiprocessors / 2, c["paired_port"], c["port"])
+        # Blocks begin on multiprocessors of different pairs, as long as there are any; some of larger clusters do not.
+        some = (split >= _PAIRED_CLUSTER) & (count > _PAIRED_FROM * gpu.multiprocessors)
+        alone = np.where(some, np.sqrt(c["port"] * c["paired_port"]), c["port"])
+        port = np.where(count > gpu.multiprocessors / 2, c["paired_port"], alone)
         own = ceil_divide(count, room) * loaded_late * stage / (port * gpu.clock_mhz)
         return np.where(
             count > 0, ((count * steps * weights / rate) ** c["norm"] + own ** c["norm"]) ** (1 / c["norm"]), 0.0
