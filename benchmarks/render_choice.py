@@ -67,7 +67,9 @@ REFITTED_DISPUTED = {
     ("default_thin_second", "bf16-bf16"): "thin products",
     ("default_fifteenth", "bf16-bf16"): "a fifteenth draw",
     ("default_thin_third", "bf16-bf16"): "thin products, again",
+    ("default_sixteenth", "bf16-bf16"): "a sixteenth draw",
 }
+SEVENTEENTH = {"default_seventeenth_bf16-bf16": "a seventeenth draw"}
 CHOICES = {"default": (-1,), "best of four": range(4)}
 
 
@@ -366,6 +368,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     "tenth draw": lambda: refitted_table(REFITTED_TENTH, KINDS),
     "eleventh draw": lambda: refitted_table(REORDERED),
     "wide products": lambda: refitted_table(REFITTED_WIDE),
+    "seventeenth draw": lambda: defaults_table(SEVENTEENTH),
     "disputed choices": lambda: refitted_table(REFITTED_DISPUTED),
     "changed orders": changed_orders_table,
     "decode": decode_table,

@@ -273,5 +273,6 @@ REGIONS: dict[str, Callable[[], str]] = {
     "form launches": form_launches_table,
     "drawn forms suspects": lambda: drawn_forms_table("drawn_forms_suspects"),
     "drawn forms third": lambda: drawn_forms_table("drawn_forms_third"),
+    "drawn forms fourth": lambda: drawn_forms_table("drawn_forms_fourth"),
     "drawn forms suspects changed": lambda: drawn_forms_table("drawn_forms_suspects_changed"),
 }
