@@ -86,8 +86,9 @@ def test_machine_code_keeps_to_c(n: int) -> None:
     assert not runs.findings, runs.findings[0].render()
 
 
-def test_batches() -> None:
-    assert check_batch("wgmma", ROWS, (3, 72, 45, 40), accumulate=False)
+@pytest.mark.parametrize("sizes", [(3, 72, 45, 40), (1, 97, 97, 40)])
+def test_batches(sizes: tuple[int, int, int, int]) -> None:
+    assert check_batch("wgmma", ROWS, sizes, accumulate=False)
 
 
 @pytest.mark.parametrize(

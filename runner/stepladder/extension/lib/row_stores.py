@@ -50,10 +50,12 @@ class _Output:
         self.width = min(MATRIX, _UNIT // types.byte_width(self.type))
         with ir.InsertionPoint(found.consumer), found.consumer.location:
             origin = tma.global_tile(found.consumer, tile)
-        (*outer, self._pitch, step), self._offset = ir.MemRefType(origin.buffer.type).get_strides_and_offset()
+        buffer = ir.MemRefType(origin.buffer.type)
+        (*outer, self._pitch, step), self._offset = buffer.get_strides_and_offset()
         if step != 1 or any(divisor_of(place) % self.width for place in (origin.row, origin.column)):
             raise Refusal(found.consumer, f"tiles of C begin at other than multiples of {self.width} rows and columns")
-        if any(stride % self.width for stride in outer):
+        # The only matrix of a batch of 1 begins where the buffer does.
+        if any(stride % self.width for stride, extent in zip(outer, buffer.shape) if extent != 1):
             raise Refusal(
                 found.consumer,
                 f"matrices of a batch are {outer[-1]} elements apart, and rows are stored in units of {self.width}",
