@@ -39,12 +39,33 @@ def convert(function: ir.Operation) -> None:
     """Replaces operands of integers that the body of a contraction converts to floating point by converted ones.
 
     Args:
-        function: a function on static tensors; it is changed where there are such contractions, named or generic.
+        function: a function on static tensors; it is changed where there are such contractions, named or generic, that
+            matrix units may compute.
     """
     for op in [op for op in walk(function) if op.name.startswith("linalg.") and len(op.operands) == 3]:
         factors = _factors(op)
-        if any(factor.conversion is not None for factor in factors):
+        if any(factor.conversion is not None for factor in factors) and _may_be_matmul(op):
             _replace(op, factors)
+
+
+def _may_be_matmul(op: ir.Operation) -> bool:
+    """Tells whether matrix units may compute a contraction.
+
+    Others, such as batches of products of a matrix and a vector, are one kernel with their conversions
+    (`tc.distribute_elements`), whose function this module sees again.
+    """
+    extents: dict[int, int] = {}
+    loops = []
+    for value, map_ in zip(op.operands, indexing_maps(op)):
+        if not map_.is_projected_permutation:
+            return False
+        positions = [ir.AffineDimExpr(result).position for result in map_.results]
+        extents |= dict(zip(positions, ir.RankedTensorType(value.type).shape))
+        loops.append(set(positions))
+    a, b, c = ({loop for loop in found if extents[loop] > 1} for found in loops)
+    if (a ^ b) - c:  # a loop of one operand alone
+        return False
+    return not a & b & c or all(((a & c) - b, (b & c) - a, (a & b) - c))
 
 
 def _factors(op: ir.Operation) -> list[_Factor]:
