@@ -1,6 +1,6 @@
 """`tc.lower_warpgroup_mma`: lowers warpgroup MMA ops to `wgmma` instructions, and accumulators to registers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from stepladder.extension.lib.arithmetic import index, integer
 from stepladder.extension.lib.control_flow import body_of
@@ -11,6 +11,7 @@ from stepladder.extension.lib.warpgroup_ops import (
     MMA_ROWS,
     MMAS,
     WarpgroupMma3xtf32,
+    WarpgroupMma3xtf32Registers,
     WarpgroupMmaRegisters,
     in_flight,
     swizzle_of,
@@ -209,53 +210,122 @@ def _lower_split_mma(mma: ir.Operation) -> None:
     mma.results[0].replace_all_uses_with(result)
 
 
-def _inline_product(registers: ir.Type, columns: int, element: str, *, transposed: bool) -> str:
-    """Returns the PTX of a product with A in registers: NVVM's op takes both operands from shared memory.
+class _RegisterProduct:
+    """Products of 64 rows with A in registers, as inline PTX: NVVM's op takes both operands from shared memory.
 
     Source: PTX ISA, wgmma.mma_async: the first operand may be a vector of four registers.
+
+    Args:
+        mma: the op; its first operand is a vector of elements of A.
+        element: PTX's name of the type of A and B.
     """
-    count = str(registers).count(",") + 1
-    sums = "f16" if "i32" in str(registers) else "f32"
-    names = [f"${number}" for number in range(count)]
-    a = [f"${2 * count + number}" for number in range(_A_REGISTERS)]
-    return (
-        f"wgmma.mma_async.sync.aligned.m{MMA_ROWS}n{columns}k{STEP_BYTES // 2}.{sums}.{element}.{element} "
-        f"{{{', '.join(names)}}}, {{{', '.join(a)}}}, ${2 * count + _A_REGISTERS}, 1, 1, 1, {int(transposed)};"
-    )
+
+    def __init__(self, mma: ir.Operation, element: str) -> None:
+        _, self.registers = registers_type(mma.results[0].type)
+        _, columns = types.accumulator_vector(mma.results[0].type).shape
+        is_packed = "i32" in str(self.registers)
+        self.count = columns // 4 if is_packed else columns // 2
+        self.held = ir.IntegerType.get_signless(32) if is_packed else ir.F32Type.get()
+        self.register = "r" if is_packed else "f"
+        step_k = STEP_BYTES // types.byte_width(ir.VectorType(mma.operands[0].type).element_type)
+        sums = "f16" if is_packed else "f32"
+        self.text = f"wgmma.mma_async.sync.aligned.m{MMA_ROWS}n{columns}k{step_k}.{sums}.{element}.{element} "
+
+    def members(self, struct: ir.Value, position: Sequence[int]) -> list[ir.Value]:
+        """Returns the registers of 64 rows, at the current insertion point.
+
+        Args:
+            struct: with the registers.
+            position: of those of the rows.
+        """
+        return [llvm.extractvalue(self.held, struct, [*position, number]) for number in range(self.count)]
+
+    def add_to(
+        self, sums: Sequence[ir.Value] | None, a: Sequence[ir.Value], b: ir.Value, transposed: bool | None = None
+    ) -> ir.Value:
+        """Returns the registers of 64 rows after a step of k, at the current insertion point.
+
+        Args:
+            sums: the registers before; None where the product replaces what they hold.
+            a: four registers of 32 bits.
+            b: matrix descriptor of the step.
+            transposed: whether B is contiguous along n; None of types that are contiguous along k.
+        """
+        outputs = [f"={self.register}"] * self.count
+        inputs = [] if sums is None else list(map(str, range(self.count)))
+        names = [f"${number}" for number in range(self.count)]
+        first = self.count + len(inputs)
+        of_a = [f"${first + number}" for number in range(_A_REGISTERS)]
+        ending = "" if transposed is None else f", {int(transposed)}"
+        keeps = int(sums is not None)
+        operands = f"{{{', '.join(names)}}}, {{{', '.join(of_a)}}}, ${first + _A_REGISTERS}, {keeps}, 1, 1{ending};"
+        return llvm.inline_asm(
+            self.registers,
+            [*(sums or ()), *a, b],
+            self.text + operands,
+            ",".join([*outputs, *inputs, *["r"] * _A_REGISTERS, "l"]),
+            has_side_effects=True,
+            asm_dialect=ir.Attribute.parse("0 : i64"),
+        )
 
 
 def _lower_register_mma(mma: ir.Operation) -> None:
     """Lowers an MMA with A in registers, which are fenced: other instructions have written them."""
     b = _Operand(mma.operands[1], "transposeB" in mma.attributes)
     step = ir.IntegerAttr(mma.attributes["step"]).value
-    struct, registers = registers_type(mma.results[0].type)
+    struct, _ = registers_type(mma.results[0].type)
     fragment = ir.VectorType(mma.operands[0].type)
-    _, columns = types.accumulator_vector(mma.results[0].type).shape
     element = (
         _TYPES[types.name_of(fragment.element_type)] if not isinstance(fragment.element_type, ir.BF16Type) else "bf16"
     )
-    text = _inline_product(registers, columns, element, transposed=not b.along_k)
-    register = "r" if "i32" in str(registers) else "f"
-    count = columns // 4 if register == "r" else columns // 2
-    held = ir.IntegerType.get_signless(32) if register == "r" else ir.F32Type.get()
-    constraints = [f"={register}"] * count + [str(number) for number in range(count)] + ["r"] * _A_REGISTERS + ["l"]
+    product = _RegisterProduct(mma, element)
     pair, i32 = ir.VectorType.get([2], fragment.element_type), ir.IntegerType.get_signless(32)
     with ir.InsertionPoint(mma), mma.location:
         nvvm.wgmma_fence_aligned()
         result = llvm.mlir_undef(struct)
         for block in range(fragment.shape[0]):
-            sums = [llvm.extractvalue(held, mma.operands[2], [block, number]) for number in range(count)]
+            sums = product.members(mma.operands[2], [block])
             a = [llvm.bitcast(i32, extract(mma.operands[0], [block, number], pair)) for number in range(_A_REGISTERS)]
-            member = llvm.inline_asm(
-                registers,
-                [*sums, *a, b.at(0, step)],
-                text,
-                ",".join(constraints),
-                has_side_effects=True,
-                asm_dialect=ir.Attribute.parse("0 : i64"),
-            )
+            member = product.add_to(sums, a, b.at(0, step), not b.along_k)
             result = llvm.insertvalue(result, member, [block])
         nvvm.wgmma_commit_group_sync_aligned()
+    mma.results[0].replace_all_uses_with(result)
+
+
+def _lower_split_register_mma(mma: ir.Operation) -> None:
+    """Lowers an MMA of split operands, A in registers, in the order of `_lower_split_mma`."""
+    large_b, small_b = (_Operand(mma.operands[number], transposed=False) for number in (1, 4))
+    struct, _ = registers_type(mma.results[0].type)
+    blocks, steps, _ = ir.VectorType(mma.operands[0].type).shape
+    product = _RegisterProduct(mma, "tf32")
+    f32, i32 = ir.F32Type.get(), ir.IntegerType.get_signless(32)
+
+    def held(part: ir.Value, block: int, step: int) -> list[ir.Value]:
+        return [llvm.bitcast(i32, extract(part, [block, step, number], f32)) for number in range(_A_REGISTERS)]
+
+    with ir.InsertionPoint(mma), mma.location:
+        # The registers are written in front of the fence.
+        large, small = (
+            [[held(mma.operands[number], block, step) for step in range(steps)] for block in range(blocks)]
+            for number in (0, 3)
+        )
+        nvvm.wgmma_fence_aligned()
+        totals = []
+        for block in range(blocks):
+            member = None
+            for a, b in ((small, large_b), (large, small_b), (large, large_b)):
+                for step in range(steps):
+                    sums = None if member is None else product.members(member, [])
+                    member = product.add_to(sums, a[block][step], b.at(0, step))
+            assert member is not None, "a tile has a step of k at least"
+            totals.append(member)
+        nvvm.wgmma_commit_group_sync_aligned()
+        nvvm.wgmma_wait_group_sync_aligned(0)
+        result = llvm.mlir_undef(struct)
+        for block, member in enumerate(totals):
+            pairs = zip(product.members(mma.operands[2], [block]), product.members(member, []))
+            for number, (before, sums) in enumerate(pairs):
+                result = llvm.insertvalue(result, arith.addf(before, sums), [block, number])
     mma.results[0].replace_all_uses_with(result)
 
 
@@ -302,6 +372,7 @@ def _lower_elements(cast: ir.Operation, rewriter: Rewriter) -> None:
 # What lowers an op, and the numbers of its operands that are matrix descriptors.
 _LOWERINGS: dict[str, tuple[Callable[[ir.Operation], None], tuple[int, ...]]] = {
     WarpgroupMma3xtf32.OPERATION_NAME: (_lower_split_mma, (0, 1, 3, 4)),
+    WarpgroupMma3xtf32Registers.OPERATION_NAME: (_lower_split_register_mma, (1, 4)),
     WarpgroupMmaRegisters.OPERATION_NAME: (_lower_register_mma, (1,)),
 }
 
