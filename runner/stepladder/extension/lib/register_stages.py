@@ -10,12 +10,13 @@ from stepladder.extension.lib.arithmetic import apply, constant_value, index, in
 from stepladder.extension.lib.control_flow import body_of
 from stepladder.extension.lib.dialect import Rewriter
 from stepladder.extension.lib.source_tiles import SourceTile
-from stepladder.extension.lib.warpgroup_ops import MMA_ROWS
+from stepladder.extension.lib.warpgroup_ops import DESCRIPTORS, MMA_ROWS
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, ir, nvvm
 from stepladder.mlir.traverse import defining_op, producer, users_of, walk
 
 LANE = "lane"  # name, in indices, of a thread's number among the four that have rows together
+PREFETCH = "nvgpu.tma.prefetch.descriptor"
 MATRIX = 8  # rows, or elements of 16 bits along k, between the two halves of a thread's elements
 
 
@@ -106,7 +107,7 @@ def rows_of(operand: StagedOperand, launch: ir.Operation) -> tuple[list[Row], ir
 
 
 def replace_loads(operand: StagedOperand, tile: SourceTile, rewriter: Rewriter) -> None:
-    """Loads tiles of the source in place of those of A.
+    """Loads tiles of the source in place of those of A. A TMA descriptor that B has too stays.
 
     Args:
         operand: A.
@@ -115,8 +116,13 @@ def replace_loads(operand: StagedOperand, tile: SourceTile, rewriter: Rewriter) 
     """
     with ir.InsertionPoint(operand.create), operand.create.location:
         descriptor = tile.describe()
-    for user in users_of(operand.create.results[0]):
-        if user.name == "nvgpu.tma.prefetch.descriptor":
+    users = users_of(operand.create.results[0])
+    is_shared = any(user.name in DESCRIPTORS and user != operand.generate for user in users)
+    for user in users:
+        if user.name == PREFETCH and is_shared:
+            with ir.InsertionPoint(user), user.location:
+                ir.Operation.create(PREFETCH, operands=[descriptor])
+        elif user.name == PREFETCH:
             user.operands[0] = descriptor
     first = operand.loads[0]
     issue = first.parent

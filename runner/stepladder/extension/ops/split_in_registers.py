@@ -31,8 +31,8 @@ class SplitInRegisters(Tc.Operation, name="split_in_registers"):
     All threads read a stage, so that a thread of each warp releases it.
 
     Operands: a handle to any op with one `gpu.launch` below.
-    Refuses: a launch without one MMA of tf32; A and B with one TMA descriptor; batches; rows of tiles of A that TMA
-        does not swizzle.
+    Refuses: a launch without one MMA of tf32; batches; a copy that is both A and B; rows of tiles of A that TMA does
+        not swizzle.
     """
 
     target: Handle
@@ -112,8 +112,7 @@ def split_in_registers(payload: ir.Operation, op: SplitInRegisters, rewriter: Re
     operand = StagedOperand(launch, mma)
     generate_b = defining_op(mma.operands[1])
     b = Matrix(defining_op(generate_b.operands[1]))
-    if b.create == operand.create:
-        raise Refusal(mma, "expected A and B with TMA descriptors of their own: an operand in registers is not split")
+    is_shared = b.create == operand.create
     if ir.MemRefType(operand.cast.operands[0].type).rank != 2:
         raise Refusal(mma, "expected one matmul, not a batch")
     a_buffer, b_buffer = operand.cast.operands[0], b.buffer
@@ -136,7 +135,9 @@ def split_in_registers(payload: ir.Operation, op: SplitInRegisters, rewriter: Re
     rewriter.replace_op(mma, [total])
     release_by_warps(launch, rewriter)
     erase_unused(operand.generate, rewriter)
-    for unused in (operand.create, operand.cast, b.cast):
-        rewriter.erase_op(unused)
+    if not is_shared:
+        rewriter.erase_op(operand.create)
+    for cast in dict.fromkeys((operand.cast, b.cast)):
+        rewriter.erase_op(cast)
     for buffer in dict.fromkeys((a_buffer, b_buffer)):
         erase_unread(buffer, rewriter)
