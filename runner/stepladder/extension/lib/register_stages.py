@@ -147,6 +147,8 @@ def release_by_warps(launch: ir.Operation, rewriter: Rewriter) -> None:
         rewriter: of the transform op.
     """
     releases = pipeline.releases_below(launch)
+    if not releases:  # stages that are loaded once
+        return
     empty = body_of(releases[0]).operations[0].operation.operands[0]
     for release in releases:
         compare = defining_op(release.operands[0])
