@@ -205,7 +205,7 @@ module attributes {transform.with_named_sequence} {
       {description = "multiply f32 as tf32, which keeps 10 of 23 bits of the fraction; else by three products of tf32"}
       -> !transform.any_param
     %split_f32 = transform.tune.knob<"split_f32"> = "kernels" from options = ["kernels", "registers"]
-      {description = "where A of f32 (of exchanged operands, B) is split into parts of tf32: before the matmul, or in it"}
+      {description = "where A of f32 (of exchanged operands, B) is split into parts of tf32"}
       -> !transform.any_param
     %producers = transform.tune.knob<"producers"> = "kernels" from options = ["kernels", "registers"]
       {description = "where elementwise ops that make A (of exchanged operands, B) are computed"}
