@@ -1,6 +1,6 @@
 """`tc.lower_warpgroup_mma`: lowers warpgroup MMA ops to `wgmma` instructions, and accumulators to registers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from stepladder.extension.lib.arithmetic import index, integer
 from stepladder.extension.lib.control_flow import body_of
@@ -16,6 +16,7 @@ from stepladder.extension.lib.warpgroup_ops import (
     in_flight,
     swizzle_of,
 )
+from stepladder.extension.lib.warpgroup_registers import A_REGISTERS, STEP_BYTES, RegisterProduct, registers_type
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, ir, llvm, memref, nvvm, vector
 from stepladder.mlir.traverse import defining_op, walk
@@ -33,33 +34,19 @@ class LowerWarpgroupMma(Tc.Operation, name="lower_warpgroup_mma"):
     An MMA of split operands has three times as many instructions, on registers of their own that the first one writes
     without reading them, a wait for all of them, and `arith.addf` for each register.
 
+    Instructions with A in registers are inline PTX, behind a fence that follows the ops which make A.
+
     Operands: a handle to the module of an outlined kernel.
     """
 
     target: Handle
 
 
-_A_REGISTERS = 4  # of a thread, for 64 rows of A in registers
-STEP_BYTES = 32  # of one instruction along k, for every element type
 _ADDRESS_MASK = 0x3FFFF  # of a shared address in a matrix descriptor
 _UNIT = 16  # bytes: descriptors count addresses and offsets in them
 _SWIZZLE_MODES = {128: 1, 64: 2, 32: 3}
 _SWIZZLE_BIT = 62
 _TYPES = {"f16": "f16", "bf16": "bf16", "tf32": "tf32", "f8E4M3FN": "e4m3", "f8E5M2": "e5m2", "i8": "s8", "i32": "s32"}
-
-
-def registers_type(accumulator: ir.Type) -> tuple[ir.Type, ir.Type]:
-    """Returns the struct of registers that holds an accumulator, and its member for each 64 rows.
-
-    A register holds one element of f32 or i32, or two adjacent f16 elements of a row.
-    """
-    type_ = types.accumulator_vector(accumulator)
-    rows, columns = type_.shape
-    element = types.name_of(type_.element_type)
-    registers, register = (columns // 4, "i32") if element == "f16" else (columns // 2, element)
-    block = f"!llvm.struct<({', '.join([register] * registers)})>"
-    inner = block.removeprefix("!llvm.")
-    return ir.Type.parse(f"!llvm.struct<({', '.join([inner] * (rows // MMA_ROWS))})>"), ir.Type.parse(block)
 
 
 class _Operand:
@@ -210,65 +197,6 @@ def _lower_split_mma(mma: ir.Operation) -> None:
     mma.results[0].replace_all_uses_with(result)
 
 
-class _RegisterProduct:
-    """Products of 64 rows with A in registers, as inline PTX: NVVM's op takes both operands from shared memory.
-
-    Source: PTX ISA, wgmma.mma_async: the first operand may be a vector of four registers.
-
-    Args:
-        mma: the op; its first operand is a vector of elements of A.
-        element: PTX's name of the type of A and B.
-    """
-
-    def __init__(self, mma: ir.Operation, element: str) -> None:
-        _, self.registers = registers_type(mma.results[0].type)
-        _, columns = types.accumulator_vector(mma.results[0].type).shape
-        is_packed = "i32" in str(self.registers)
-        self.count = columns // 4 if is_packed else columns // 2
-        self.held = ir.IntegerType.get_signless(32) if is_packed else ir.F32Type.get()
-        self.register = "r" if is_packed else "f"
-        step_k = STEP_BYTES // types.byte_width(ir.VectorType(mma.operands[0].type).element_type)
-        sums = "f16" if is_packed else "f32"
-        self.text = f"wgmma.mma_async.sync.aligned.m{MMA_ROWS}n{columns}k{step_k}.{sums}.{element}.{element} "
-
-    def members(self, struct: ir.Value, position: Sequence[int]) -> list[ir.Value]:
-        """Returns the registers of 64 rows, at the current insertion point.
-
-        Args:
-            struct: with the registers.
-            position: of those of the rows.
-        """
-        return [llvm.extractvalue(self.held, struct, [*position, number]) for number in range(self.count)]
-
-    def add_to(
-        self, sums: Sequence[ir.Value] | None, a: Sequence[ir.Value], b: ir.Value, transposed: bool | None = None
-    ) -> ir.Value:
-        """Returns the registers of 64 rows after a step of k, at the current insertion point.
-
-        Args:
-            sums: the registers before; None where the product replaces what they hold.
-            a: four registers of 32 bits.
-            b: matrix descriptor of the step.
-            transposed: whether B is contiguous along n; None of types that are contiguous along k.
-        """
-        outputs = [f"={self.register}"] * self.count
-        inputs = [] if sums is None else list(map(str, range(self.count)))
-        names = [f"${number}" for number in range(self.count)]
-        first = self.count + len(inputs)
-        of_a = [f"${first + number}" for number in range(_A_REGISTERS)]
-        ending = "" if transposed is None else f", {int(transposed)}"
-        keeps = int(sums is not None)
-        operands = f"{{{', '.join(names)}}}, {{{', '.join(of_a)}}}, ${first + _A_REGISTERS}, {keeps}, 1, 1{ending};"
-        return llvm.inline_asm(
-            self.registers,
-            [*(sums or ()), *a, b],
-            self.text + operands,
-            ",".join([*outputs, *inputs, *["r"] * _A_REGISTERS, "l"]),
-            has_side_effects=True,
-            asm_dialect=ir.Attribute.parse("0 : i64"),
-        )
-
-
 def _lower_register_mma(mma: ir.Operation) -> None:
     """Lowers an MMA with A in registers, which are fenced: other instructions have written them."""
     b = _Operand(mma.operands[1], "transposeB" in mma.attributes)
@@ -278,14 +206,14 @@ def _lower_register_mma(mma: ir.Operation) -> None:
     element = (
         _TYPES[types.name_of(fragment.element_type)] if not isinstance(fragment.element_type, ir.BF16Type) else "bf16"
     )
-    product = _RegisterProduct(mma, element)
+    product = RegisterProduct(mma, element)
     pair, i32 = ir.VectorType.get([2], fragment.element_type), ir.IntegerType.get_signless(32)
     with ir.InsertionPoint(mma), mma.location:
         nvvm.wgmma_fence_aligned()
         result = llvm.mlir_undef(struct)
         for block in range(fragment.shape[0]):
             sums = product.members(mma.operands[2], [block])
-            a = [llvm.bitcast(i32, extract(mma.operands[0], [block, number], pair)) for number in range(_A_REGISTERS)]
+            a = [llvm.bitcast(i32, extract(mma.operands[0], [block, number], pair)) for number in range(A_REGISTERS)]
             member = product.add_to(sums, a, b.at(0, step), not b.along_k)
             result = llvm.insertvalue(result, member, [block])
         nvvm.wgmma_commit_group_sync_aligned()
@@ -297,11 +225,11 @@ def _lower_split_register_mma(mma: ir.Operation) -> None:
     large_b, small_b = (_Operand(mma.operands[number], transposed=False) for number in (1, 4))
     struct, _ = registers_type(mma.results[0].type)
     blocks, steps, _ = ir.VectorType(mma.operands[0].type).shape
-    product = _RegisterProduct(mma, "tf32")
+    product = RegisterProduct(mma, "tf32")
     f32, i32 = ir.F32Type.get(), ir.IntegerType.get_signless(32)
 
     def held(part: ir.Value, block: int, step: int) -> list[ir.Value]:
-        return [llvm.bitcast(i32, extract(part, [block, step, number], f32)) for number in range(_A_REGISTERS)]
+        return [llvm.bitcast(i32, extract(part, [block, step, number], f32)) for number in range(A_REGISTERS)]
 
     with ir.InsertionPoint(mma), mma.location:
         # The registers are written in front of the fence.
