@@ -25,7 +25,7 @@ module attributes {transform.with_named_sequence} {
         load_n =
           "block_n if b_layout == 'column' else (block_n * a_bits + load_bits - 1) // load_bits * load_bits // a_bits",
         // Each stage has the large and the small parts of tiles of f32; see `split_into_tf32`. Of A, which threads may
-        // split (`split_in_registers`), it then has the tile, and a thread has both parts.
+        // split (`split_a_into_tf32`), it then has the tile, and a thread has both parts.
         splits_f32 = "1", parts = "2 if is_f32 and not allow_tf32 else 1",
         splits_in_registers = "parts == 2 and split_f32 == 'registers'",
         a_parts = "1 if splits_in_registers else parts",
@@ -274,7 +274,7 @@ module attributes {transform.with_named_sequence} {
     }, {
       transform.include @split_into_tf32 failures(propagate) (%module) : (!transform.any_op) -> ()
     }, {
-      transform.include @split_in_registers failures(propagate) (%module) : (!transform.any_op) -> ()
+      transform.include @split_a_into_tf32 failures(propagate) (%module) : (!transform.any_op) -> ()
     }
     transform.tune.alternatives<"register_operand"> selected_region = 0
         attributes {knobs = {selected_region_attr = "producers == 'registers'"}} {

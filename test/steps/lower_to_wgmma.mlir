@@ -242,7 +242,7 @@ gpu.module @kernels {
 // -----
 
 // Both parts of A in registers: their ops stand in front of the fence, and the first product replaces its registers.
-// CHECK-LABEL: gpu.func @split_in_registers(
+// CHECK-LABEL: gpu.func @split_a_into_tf32(
 // CHECK: [[zero:%.+]] = llvm.mlir.zero
 // CHECK-COUNT-8: llvm.bitcast %{{.+}} : f32 to i32
 // CHECK-NEXT: nvvm.wgmma.fence.aligned
@@ -264,7 +264,7 @@ gpu.module @kernels {
 !sums = !nvgpu.warpgroup.accumulator<fragmented = vector<64x8xf32>>
 !b_tile = memref<1x8x8xf32, #space>
 gpu.module @kernels {
-  gpu.func @split_in_registers(%a1: !a, %a2: !a, %map: !map, %b1_tile: !b_tile, %b2_tile: !b_tile, %C: memref<64x8xf32>)
+  gpu.func @split_a_into_tf32(%a1: !a, %a2: !a, %map: !map, %b1_tile: !b_tile, %b2_tile: !b_tile, %C: memref<64x8xf32>)
       kernel {
     %c0 = arith.constant 0 : index
     %zero = nvgpu.warpgroup.mma.init.accumulator -> !sums

@@ -61,7 +61,7 @@ def right_steps(text: str, knobs: dict) -> list[StepReport]:
 def test_every_step_is_right(shape: tuple[int, int, int], knobs: dict, form: dict) -> None:
     text = matmul_text(*shape, **{**F32, **form})
     steps = {report.step for report in right_steps(text, {**KNOBS, **knobs})}
-    assert "split_in_registers" in steps and "split_into_tf32" not in steps
+    assert "split_a_into_tf32" in steps and "split_into_tf32" not in steps
     assert check_numbers(text, Request("wgmma", {**KNOBS, **knobs})).compute_type == "f32"
 
 
@@ -80,7 +80,7 @@ def _host(text: str, knobs: dict) -> str:
     """Returns what is in front of the launch behind the step."""
     with mlir_context():
         run = run_pipeline(text, "payload.mlir", Request("wgmma", {**KNOBS, **knobs}))
-    step = next(step.text for step in run.steps if step.name == "split_in_registers")
+    step = next(step.text for step in run.steps if step.name == "split_a_into_tf32")
     return step[: step.index("gpu.launch")]
 
 

@@ -279,7 +279,7 @@ CASES = {
         {**TF32, "block_k": 16},
         (),
     ),
-    "split_in_registers": ("wgmma", (520, 64, 264), {"a_type": "f32", "b_type": "f32"}, IN_REGISTERS, ()),
+    "split_a_into_tf32": ("wgmma", (520, 64, 264), {"a_type": "f32", "b_type": "f32"}, IN_REGISTERS, ()),
     "split_along_m": (
         "wgmma",
         (520, 64, 264),

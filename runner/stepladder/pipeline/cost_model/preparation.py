@@ -15,8 +15,9 @@ _FRONT = 4.5
 _FROM_PARTS = 380.0
 # Nanoseconds in which a warpgroup makes an element of A, and for each unit of what its ops cost.
 _MADE, _MADE_BY_COST = 0.037, 0.0105
-# And in which it reads an element of A of f32 and splits it in two: TODO.
-_SPLIT = 0.1
+# Instructions that read an element of A of f32 from shared memory and split it, of which the lanes of a multiprocessor
+# execute as many in a cycle. Source: counting in PTX.
+_SPLIT, _LANES = 11, 128
 # By how much that is longer for each warpgroup beyond two; and which part of its own products a warpgroup that has the
 # multiprocessor to itself waits for.
 _MANY, _ALONE = 0.65, 0.35
@@ -46,18 +47,19 @@ def preparing_time(size: Size, gpu: Gpu, constants: dict[str, float]) -> float:
     return total
 
 
-def split_step(knobs: Columns, matrix: Array) -> Array:
+def split_step(knobs: Columns, matrix: Array, gpu: Gpu) -> Array:
     """Returns the time of a k step in which a warpgroup splits its elements of A of f32, and then multiplies them, as
     `register_step` does.
 
     Args:
         knobs: with the tile and its warpgroups.
         matrix: time of the matrix unit for the three products of a k step of all warpgroups.
+        gpu: with its clock.
 
     Returns:
         Microseconds.
     """
-    return _made_and_multiplied(knobs, matrix, _SPLIT)
+    return _made_and_multiplied(knobs, matrix, 1e3 * gpu.microseconds(_SPLIT / _LANES))
 
 
 def register_step(knobs: Columns, size: Size, matrix: Array) -> Array:

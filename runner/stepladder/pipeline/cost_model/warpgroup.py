@@ -98,7 +98,7 @@ def shared_step(
     """Returns the time of shared memory for a k step: every 64 rows of A are read with all of B's tile, and TMA writes
     both. Source: PTX ISA, wgmma.mma_async: both operands from shared memory.
 
-    What A is made from in registers is read once; so is A of f32 that threads split (`split_in_registers`).
+    What A is made from in registers is read once; so is A of f32 that threads split (`split_a_into_tf32`).
 
     Args:
         block_m, block_n, block_k: of the tile and the step.
@@ -309,7 +309,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     if size.in_registers:
         computed = register_step(knobs, size, matrix)
     else:
-        computed = np.where(split > a_split, split_step(knobs, matrix), 0.0)
+        computed = np.where(split > a_split, split_step(knobs, matrix, gpu), 0.0)
 
     # The loads of the first stages are issued at once: the prologue waits for them.
     stages = knobs.floats("stages", 1)

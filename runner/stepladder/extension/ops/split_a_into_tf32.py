@@ -1,4 +1,4 @@
-"""`tc.split_in_registers`: multiplies tiles of f32 by warpgroup MMAs of two parts of tf32, those of A in registers."""
+"""`tc.split_a_into_tf32`: multiplies tiles of f32 by warpgroup MMAs of two parts of tf32, those of A in registers."""
 
 from stepladder.extension.lib import launches, memory, tma, warpgroup_ops
 from stepladder.extension.lib.arithmetic import constant_value, index
@@ -21,7 +21,7 @@ from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.traverse import defining_op, walk
 
 
-class SplitInRegisters(Tc.Operation, name="split_in_registers"):
+class SplitAIntoTf32(Tc.Operation, name="split_a_into_tf32"):
     """Splits B into large and small parts in workspaces, and A in the registers of the threads that multiply it.
 
     TMA loads tiles of A as it is, also where its rows lie along m and A was to be copied to a transpose. Each thread
@@ -104,8 +104,8 @@ def _expect(launch: ir.Operation, more: int) -> None:
             expect.operands[1] = index(expected + more)
 
 
-@transform_op(SplitInRegisters)
-def split_in_registers(payload: ir.Operation, op: SplitInRegisters, rewriter: Rewriter) -> None:
+@transform_op(SplitAIntoTf32)
+def split_a_into_tf32(payload: ir.Operation, op: SplitAIntoTf32, rewriter: Rewriter) -> None:
     """Rewrites the MMA in the one launch below `payload`; see the op."""
     launch = launches.find_launch(payload)
     mma = the_mma(launch)

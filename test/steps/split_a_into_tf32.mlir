@@ -1,6 +1,6 @@
 // Tiles of A are loaded as they are, and each thread splits its elements in registers; a kernel in front splits B alone.
 //
-// RUN: %stepladder-opt %s --pipeline wgmma --step split_in_registers --set block_m=64 --set block_n=64 --set block_k=32 \
+// RUN: %stepladder-opt %s --pipeline wgmma --step split_a_into_tf32 --set block_m=64 --set block_n=64 --set block_k=32 \
 // RUN:   --set consumer_warpgroups=1 --set split_f32=registers --split-input-file --verify-diagnostics | FileCheck %s
 
 // The rows of a thread: lane / 4 of the 16 rows of its warp, and eight below.
@@ -224,7 +224,7 @@ func.func @other_type(%a: !nvgpu.warpgroup.descriptor<tensor = memref<64x16xf16,
   %c128 = arith.constant 128 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1) threads(%tx, %ty, %tz) in (%nx = %c128, %ny = %c1, %nz = %c1) {
     %zero = nvgpu.warpgroup.mma.init.accumulator -> <fragmented = vector<64x64xf32>>
-    // expected-error@+1 {{tc.split_in_registers: expected operands of tf32, not of f16}}
+    // expected-error@+1 {{tc.split_a_into_tf32: expected operands of tf32, not of f16}}
     %d = nvgpu.warpgroup.mma %a, %b, %zero : <tensor = memref<64x16xf16, #gpu.address_space<workgroup>>>, <tensor = memref<16x64xf16, #gpu.address_space<workgroup>>>, <fragmented = vector<64x64xf32>> -> <fragmented = vector<64x64xf32>>
     gpu.terminator
   }
@@ -236,7 +236,7 @@ func.func @other_type(%a: !nvgpu.warpgroup.descriptor<tensor = memref<64x16xf16,
 // A matmul that `convert_to_wgmma` has not converted.
 func.func @no_product(%a: memref<64x32xf32>, %b: memref<32x64xf32>, %c: memref<64x64xf32>) {
   %c1 = arith.constant 1 : index
-  // expected-error@+1 {{tc.split_in_registers: expected one warpgroup MMA, found 0}}
+  // expected-error@+1 {{tc.split_a_into_tf32: expected one warpgroup MMA, found 0}}
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1) threads(%tx, %ty, %tz) in (%nx = %c1, %ny = %c1, %nz = %c1) {
     linalg.matmul ins(%a, %b : memref<64x32xf32>, memref<32x64xf32>) outs(%c : memref<64x64xf32>)
     gpu.terminator

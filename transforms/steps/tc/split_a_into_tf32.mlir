@@ -34,7 +34,7 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
 
-  transform.named_sequence @split_in_registers(%module: !transform.any_op {transform.readonly})
+  transform.named_sequence @split_a_into_tf32(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
         {condition = "products == 1",
          message = "a pair of products of f32 must have allow_tf32; each alone keeps the accuracy of f32"},
@@ -47,7 +47,7 @@ module attributes {transform.with_named_sequence} {
         {condition = "accumulator_registers * 2 + fragment_registers + 40 <= consumer_registers",
          message = "two sets of accumulators, A (fragment_registers) and 40 registers must fit in consumer_registers"}
       ]} {
-    "tc.split_in_registers"(%module) : (!transform.any_op) -> ()
+    "tc.split_a_into_tf32"(%module) : (!transform.any_op) -> ()
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()
