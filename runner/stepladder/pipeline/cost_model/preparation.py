@@ -59,7 +59,7 @@ def split_step(knobs: Columns, matrix: Array, gpu: Gpu) -> Array:
     Returns:
         Microseconds.
     """
-    return _made_and_multiplied(knobs, matrix, 1e3 * gpu.microseconds(_SPLIT / _LANES))
+    return _made_and_multiplied(knobs, matrix, float(1e3 * gpu.microseconds(_SPLIT / _LANES)))
 
 
 def register_step(knobs: Columns, size: Size, matrix: Array) -> Array:
