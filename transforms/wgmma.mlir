@@ -24,13 +24,17 @@ module attributes {transform.with_named_sequence} {
         load_bits = "256 if block_n * a_bits <= 256 else 512",
         load_n =
           "block_n if b_layout == 'column' else (block_n * a_bits + load_bits - 1) // load_bits * load_bits // a_bits",
-        // Each stage has the large and the small parts of tiles of f32; see `split_into_tf32`.
+        // Each stage has the large and the small parts of tiles of f32; see `split_into_tf32`. Of A, which threads may
+        // split (`split_a_into_tf32`), it then has the tile, and a thread has both parts.
         splits_f32 = "1", parts = "2 if is_f32 and not allow_tf32 else 1",
+        splits_in_registers = "parts == 2 and split_f32 == 'registers'",
+        a_parts = "1 if splits_in_registers else parts",
+        fragment_registers = "staged_m / tile_warpgroups * block_k / 64",
         // Bits in shared memory for an element of A: where A is in registers, of what elementwise ops make it from.
         held_bits = "register_source_bits if register_source_bits > 0 else a_bits",
         // Rows of a tile in shared memory and in registers: wgmma multiplies 64 at a time.
         staged_m = "(block_m + 63) // 64 * 64",
-        stages_bytes = "stages * parts * (staged_m * held_bits + load_n * products * a_bits) * block_k / 8",
+        stages_bytes = "stages * (a_parts * staged_m * held_bits + parts * load_n * products * a_bits) * block_k / 8",
         k_steps = "(k + block_k - 1) // block_k",
 
         // Whether a kernel is one of few rows, which reads weights ahead of its wait, and each of them once.
@@ -200,6 +204,9 @@ module attributes {transform.with_named_sequence} {
     %allow_tf32 = transform.tune.knob<"allow_tf32"> = false from options = [false, true]
       {description = "multiply f32 as tf32, which keeps 10 of 23 bits of the fraction; else by three products of tf32"}
       -> !transform.any_param
+    %split_f32 = transform.tune.knob<"split_f32"> = "kernels" from options = ["kernels", "registers"]
+      {description = "where A of f32 (of exchanged operands, B) is split into parts of tf32"}
+      -> !transform.any_param
     %producers = transform.tune.knob<"producers"> = "kernels" from options = ["kernels", "registers"]
       {description = "where elementwise ops that make A (of exchanged operands, B) are computed"}
       -> !transform.any_param
@@ -262,10 +269,12 @@ module attributes {transform.with_named_sequence} {
     // TMA loads and wgmma, split between producer and consumer warpgroups.
     transform.include @convert_to_wgmma failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.tune.alternatives<"products"> selected_region = 0
-        attributes {knobs = {selected_region_attr = "parts == 2"}} {
+        attributes {knobs = {selected_region_attr = "0 if parts == 1 else 2 if splits_in_registers else 1"}} {
       transform.include @pipeline_wgmma failures(propagate) (%module) : (!transform.any_op) -> ()
     }, {
       transform.include @split_into_tf32 failures(propagate) (%module) : (!transform.any_op) -> ()
+    }, {
+      transform.include @split_a_into_tf32 failures(propagate) (%module) : (!transform.any_op) -> ()
     }
     transform.tune.alternatives<"register_operand"> selected_region = 0
         attributes {knobs = {selected_region_attr = "producers == 'registers'"}} {

@@ -241,6 +241,45 @@ gpu.module @kernels {
 
 // -----
 
+// Both parts of A in registers: their ops stand in front of the fence, and the first product replaces its registers.
+// CHECK-LABEL: gpu.func @split_a_into_tf32(
+// CHECK: [[zero:%.+]] = llvm.mlir.zero
+// CHECK-COUNT-8: llvm.bitcast %{{.+}} : f32 to i32
+// CHECK-NEXT: nvvm.wgmma.fence.aligned
+// CHECK: [[p0:%.+]] = llvm.inline_asm has_side_effects asm_dialect = att "wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 {$0, $1, $2, $3}, {$4, $5, $6, $7}, $8, 0, 1, 1;", "=f,=f,=f,=f,r,r,r,r,l" [[small:%.+]], %{{.+}}, %{{.+}}, %{{.+}}, [[b1:%.+]] :
+// CHECK: [[s0:%.+]] = llvm.extractvalue [[p0]][0]
+// CHECK: [[p1:%.+]] = llvm.inline_asm has_side_effects asm_dialect = att "wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 {$0, $1, $2, $3}, {$8, $9, $10, $11}, $12, 1, 1, 1;", "=f,=f,=f,=f,0,1,2,3,r,r,r,r,l" [[s0]], %{{.+}}, %{{.+}}, %{{.+}}, [[large:%.+]], %{{.+}}, %{{.+}}, %{{.+}}, [[b2:%.+]] :
+// CHECK: [[p2:%.+]] = llvm.inline_asm {{.*}} %{{.+}}, %{{.+}}, %{{.+}}, %{{.+}}, [[large]], %{{.+}}, %{{.+}}, %{{.+}}, [[b1]] :
+// CHECK-NOT: llvm.inline_asm
+// CHECK: nvvm.wgmma.commit.group.sync.aligned
+// CHECK-NEXT: nvvm.wgmma.wait.group.sync.aligned 0
+// CHECK: llvm.extractvalue [[p2]][0]
+// CHECK: arith.addf
+// CHECK: // -----
+#space = #gpu.address_space<workgroup>
+!map = !nvgpu.tensormap.descriptor<tensor = memref<64x8xf32, 3>, swizzle = swizzle_32b, l2promo = none, oob = zero,
+                                   interleave = none>
+!a = vector<1x1x4xf32>
+!b = !nvgpu.warpgroup.descriptor<tensor = memref<8x8xtf32, #space>>
+!sums = !nvgpu.warpgroup.accumulator<fragmented = vector<64x8xf32>>
+!b_tile = memref<1x8x8xf32, #space>
+gpu.module @kernels {
+  gpu.func @split_a_into_tf32(%a1: !a, %a2: !a, %map: !map, %b1_tile: !b_tile, %b2_tile: !b_tile, %C: memref<64x8xf32>)
+      kernel {
+    %c0 = arith.constant 0 : index
+    %zero = nvgpu.warpgroup.mma.init.accumulator -> !sums
+    %b1 = "tc.warpgroup_generate_descriptor"(%b1_tile, %map) : (!b_tile, !map) -> !b
+    %b2 = "tc.warpgroup_generate_descriptor"(%b2_tile, %map) : (!b_tile, !map) -> !b
+    %d = "tc.warpgroup_mma_3xtf32_registers"(%a1, %b1, %zero, %a2, %b2) : (!a, !b, !sums, !a, !b) -> !sums
+    %held = builtin.unrealized_conversion_cast %d : !sums to vector<1x1x2x2xf32>
+    %pair = vector.extract %held[0, 0, 0] : vector<2xf32> from vector<1x1x2x2xf32>
+    vector.store %pair, %C[%c0, %c0] : memref<64x8xf32>, vector<2xf32>
+    gpu.return
+  }
+}
+
+// -----
+
 // A kernel without products gets the bound on its registers, and stays.
 // CHECK-LABEL: gpu.func @no_products(
 // CHECK-SAME: nvvm.minctasm = 1 : i32

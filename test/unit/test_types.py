@@ -54,7 +54,10 @@ def norm_error(got: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:
 WARPGROUP = {"block_m": 64, "block_n": 32, "block_k": 32, "consumer_warpgroups": 1, "stages": 2}
 
 
-@pytest.mark.parametrize("pipeline, tile", [("mma_sync", WARPS), ("wgmma", WARPGROUP)])
+IN_REGISTERS = {**WARPGROUP, "split_f32": "registers"}
+
+
+@pytest.mark.parametrize("pipeline, tile", [("mma_sync", WARPS), ("wgmma", WARPGROUP), ("wgmma", IN_REGISTERS)])
 @pytest.mark.parametrize("distribution", ["standard_normal", "random"])
 def test_f32_has_the_accuracy_of_f32(distribution: str, pipeline: str, tile: dict[str, int]) -> None:
     """At most twice as far off as NumPy's product in f32, and with allow_tf32 a thousand times as far."""
@@ -86,7 +89,10 @@ def test_f32_arrays() -> None:
     assert norm_error(stepladder.matmul(a, b, device="emulator", **WARPS), a, b) < 2.0**-20
 
 
-@pytest.mark.parametrize("pipeline, tile", [("mma_sync", WARPS), ("wgmma", WARPGROUP)])
+IN_REGISTERS = {**WARPGROUP, "split_f32": "registers"}
+
+
+@pytest.mark.parametrize("pipeline, tile", [("mma_sync", WARPS), ("wgmma", WARPGROUP), ("wgmma", IN_REGISTERS)])
 def test_f32_of_all_magnitudes(pipeline: str, tile: dict[str, int]) -> None:
     """Numbers whose small parts are subnormal, or zero, and sums that cancel."""
     rng = np.random.default_rng(SEED)

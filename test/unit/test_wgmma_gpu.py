@@ -28,6 +28,7 @@ COLUMNS = {"a_layout": "column", "b_layout": "column"}
 ROUNDED = {"accumulate": False}
 ODD = ROUNDED | {"c_type": "f16"}
 TF32 = {"block_k": 32, "allow_tf32": True}
+IN_REGISTERS = {"block_k": 32, "block_n": 64, "split_f32": "registers"}
 EXCHANGED = {"swap_operands": True, "block_m": 64, "consumer_warpgroups": 1}
 SPLIT_IN_MEMORY = {"split_k_workspace": "memory", "persistent_blocks": 0, "epilogue": "registers", "block_n": 128}
 
@@ -276,6 +277,14 @@ CASES = {
         (200, 136, 68),
         {"a_type": "f32", "b_type": "f32", "b_layout": "column"},
         {**TF32, "block_k": 16},
+        (),
+    ),
+    "split_a_into_tf32": ("wgmma", (520, 64, 264), {"a_type": "f32", "b_type": "f32"}, IN_REGISTERS, ()),
+    "split_along_m": (
+        "wgmma",
+        (520, 64, 264),
+        {"a_type": "f32", "b_type": "f32", "a_layout": "column"},
+        {**IN_REGISTERS, "schedule": "pingpong", "block_m": 64, "consumer_warpgroups": 1},
         (),
     ),
     "e4m3": ("wgmma", (520, 512, 528), fp8("f8E4M3FN"), {"block_k": 128}, ()),

@@ -106,6 +106,7 @@ from stepladder.extension.ops import (
     set_min_blocks_per_sm,
     shrink_tma_boxes,
     specialize_warps,
+    split_a_into_tf32,
     split_integers,
     split_into_tf32,
     split_k,

@@ -24,7 +24,12 @@ Facts = dict[str, int | str | list]
 # The ops that a payload's product may be; `linalg.contract` where an operand is both broadcast and column-major.
 MATMULS = ("linalg.matmul", "linalg.batch_matmul", "linalg.contract")
 
-_WARPGROUP_MMAS = ("nvgpu.warpgroup.mma", "tc.warpgroup_mma_3xtf32")
+# Products of warpgroups, with the number of an operand that is a matrix descriptor.
+_WARPGROUP_MMAS = {
+    "nvgpu.warpgroup.mma": 0,
+    "tc.warpgroup_mma_3xtf32": 0,
+    "tc.warpgroup_mma_3xtf32_registers": 1,
+}
 
 FACTS = (
     "form",
@@ -255,7 +260,9 @@ def _is_of_matrices(op: ir.Operation) -> bool:
 def _operand_types(module: ir.Module) -> set[str]:
     """Returns the types of A in a dump: of a matmul, of its tiles and fragments, or of tiles of warpgroups."""
     operands = [op.operands[0] for op in walk(module, *MATMULS, *_TILE_PRODUCTS)]
-    tiles = [matrix_descriptor_tile(op.operands[0].type) for op in walk(module, *_WARPGROUP_MMAS)]
+    tiles = [
+        matrix_descriptor_tile(op.operands[_WARPGROUP_MMAS[op.name]].type) for op in walk(module, *_WARPGROUP_MMAS)
+    ]
     types = [*(ir.ShapedType(operand.type) for operand in operands), *tiles]
     return {str(type_.element_type) for type_ in types}
 

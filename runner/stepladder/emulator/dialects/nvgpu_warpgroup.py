@@ -182,6 +182,44 @@ def warpgroup_mma_3xtf32(
     return AccumulatorRegisters(sums.read(fiber, op) + step_sums.read(fiber, op))
 
 
+@executes("tc.warpgroup_mma_3xtf32_registers")
+def warpgroup_mma_3xtf32_registers(
+    fiber: Fiber,
+    op: Instruction,
+    a: np.ndarray,
+    b: Value,
+    sums: AccumulatorRegisters,
+    small_a: np.ndarray,
+    small_b: Value,
+) -> Value:
+    """Sums the products of split operands as `warpgroup_mma_3xtf32`, with both parts of A in registers."""
+    columns = warpgroup_tile(op.operand_types[1].text)[1]
+    a, small_a = (np.broadcast_to(part, (fiber.count, *part.shape[-3:])) for part in (a, small_a))
+    step_sums = AccumulatorRegisters(np.zeros_like(sums.array))
+    groups = asynchronous.warpgroups(fiber, op)
+    warpgroups.fence(groups)
+    for warpgroup in groups:
+        lane = warpgroup.lanes.start
+        for block in range(a.shape[1]):
+            for left, right in ((small_a, b), (a, small_b), (a, b)):
+                for step in range(a.shape[2]):
+                    held = np.ascontiguousarray(left[warpgroup.lanes, block, step], np.float32)
+                    warpgroups.multiply(
+                        warpgroup,
+                        op,
+                        fiber,
+                        step_sums,
+                        columns,
+                        Operand(None, b.type, True, values=warpgroups.matrix_of(held.view(np.int32), b.type)),
+                        right.at(lane, along_k=True, block=0, step=step),
+                        dtype=sums.dtype,
+                        number=block,
+                    )
+        warpgroup.commit()
+        warpgroup.wait(0)
+    return AccumulatorRegisters(sums.read(fiber, op) + step_sums.read(fiber, op))
+
+
 @executes("nvgpu.warpgroup.mma.store")
 def warpgroup_mma_store(fiber: Fiber, op: Instruction, sums: AccumulatorRegisters, view: MemRef) -> None:
     """Stores the accumulator, each thread the elements that it holds.

@@ -3,44 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
 
-from stepladder.extension.lib import launches, memory, threads, tma
+from stepladder.extension.lib import memory
 from stepladder.extension.lib.arithmetic import apply, index
 from stepladder.extension.lib.control_flow import add_iter_args, body_of, extend_yield
 from stepladder.extension.lib.dialect import Refusal, Rewriter
 from stepladder.extension.lib.mixed_radix import Index, digits, linear
 from stepladder.extension.lib.outlined_producers import Numbers, Producer, producer_of
+from stepladder.extension.lib.register_stages import LANE, MATRIX, Row, StagedOperand, rows_of
 from stepladder.extension.lib.source_tiles import Source, SourceTile, together
-from stepladder.extension.lib.warpgroup_ops import MMA_ROWS
-from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, ir, memref
-from stepladder.mlir.traverse import defining_op, producer, walk
+from stepladder.mlir.traverse import producer
 
 STEP = 16  # of k, that an MMA takes, of 16-bit types
 _HALVES = 2  # rows of a thread in 64, and of columns in a step: eight apart
-_MATRIX = 8
-_LANE, _K = "lane", "k"
+_K = "k"
 
 
-@dataclass(frozen=True)
-class Row:
-    """A row of A's tile of which a thread has elements.
-
-    Attributes:
-        name: of its number in the matrix, in indices.
-        in_tile: its number in the tile.
-        in_matrix: in the matrix; the last one for rows beyond it.
-    """
-
-    name: str
-    in_tile: ir.Value
-    in_matrix: ir.Value
-
-
-class Operand:
-    """A of one MMA op: the tile, where it begins, and what makes it.
+class Operand(StagedOperand):
+    """A of one MMA op, which elementwise ops make.
 
     Args:
         launch: with the MMA.
@@ -48,50 +29,21 @@ class Operand:
         module: around the launch.
 
     Attributes:
-        generate: the op that makes the matrix descriptor of the tile.
-        alloc: of the stages of tiles.
-        create: the op that makes the TMA descriptor; `cast`, its operand.
         call, function: of the producer.
-        m, k: of A; `tile_m`, `tile_k`: of the tile.
-        row, first_k: where the tile begins.
-        blocks: of 64 rows of a warpgroup.
     """
 
     def __init__(self, launch: ir.Operation, mma: ir.Operation, module: ir.Operation) -> None:
-        self.mma = mma
-        self.generate = defining_op(mma.operands[0])
-        self.alloc = memory.shared_tile_of(self.generate, self.generate.operands[0])
-        self.create = defining_op(self.generate.operands[1])
-        self.cast = defining_op(self.create.operands[0])
+        super().__init__(launch, mma)
         workspace = self.cast.operands[0]
         while (view := producer(workspace)) is not None and view.name != "memref.alloc":
             workspace = view.operands[0]
         self.call, self.function = producer_of(module, workspace)
         self.producer = Producer(self.function)
-        extents = ir.MemRefType(self.cast.operands[0].type).shape
-        self.m, self.k = self._by_row(extents)
-        tiles = ir.MemRefType(self.alloc.results[0].type)
-        self.stages, boxes, rows, columns = tiles.shape
-        self.tile_m, self.tile_k = self._by_row([rows, boxes * columns])
-        self.bytes = self.tile_m * self.tile_k * types.byte_width(tiles.element_type)
-        self.loads = [load for load in walk(launch, tma.LOAD) if memory.alloc_of(load.operands[0]) == self.alloc]
-        column, row = list(self.loads[0].operands)[3:5]
-        self.row, self.first_k = self._by_row([row, column])
-        self.slice = types.matrix_descriptor_tile(mma.operands[0].type).shape[0]
-        self.blocks = self.slice // MMA_ROWS
-
-    @property
-    def is_transposed(self) -> bool:
-        """Whether the matrix is stored as k x m."""
-        return "transposeA" in self.mma.attributes
 
     @property
     def steps(self) -> int:
         """How many MMAs a tile takes along k."""
         return self.tile_k // STEP
-
-    def _by_row(self, pair: Sequence) -> tuple:
-        return (pair[1], pair[0]) if self.is_transposed else (pair[0], pair[1])
 
     def k_of(self, step: int, half: int) -> Index:
         """Returns the k of a thread's first element in half of a step.
@@ -123,7 +75,7 @@ def in_tile(step: int, half: int) -> Index:
         step: of 16 of k.
         half: of the step.
     """
-    return Index.of(_LANE, 4) * 2 + (step * STEP + half * _MATRIX)
+    return Index.of(LANE, 4) * 2 + (step * STEP + half * MATRIX)
 
 
 def source_of(operand: Operand) -> tuple[int, Source]:
@@ -161,8 +113,8 @@ class Fragments:
     def __init__(self, operand: Operand, source: int, launch: ir.Operation, loop: ir.Operation | None) -> None:
         self.operand, self.source = operand, source
         with ir.InsertionPoint(loop or operand.mma), operand.mma.location:
-            self.rows, lane = _rows(operand, launch)
-        self.bases = {_LANE: lane, **{row.name: row.in_matrix for row in self.rows}}
+            self.rows, lane = rows_of(operand, launch)
+        self.bases = {LANE: lane, **{row.name: row.in_matrix for row in self.rows}}
         self.bases |= {f"{row.name} in tile": row.in_tile for row in self.rows}
         self._loaded: dict[tuple[int, Index], ir.Value] = {}
         self._read: dict[tuple[int, int, int], ir.Value] = {}
@@ -251,25 +203,3 @@ class Fragments:
             block, below = divmod(number, _HALVES)
             fragment = memory.insert(pair, fragment, [block, _HALVES * half + below])
         return fragment
-
-
-def _rows(operand: Operand, launch: ir.Operation) -> tuple[list[Row], ir.Value]:
-    """Returns the rows of a thread, and which of four threads with them it is, at the insertion point."""
-    floor, mod = ir.AffineExpr.get_floor_div, ir.AffineExpr.get_mod
-    warpgroups = launches.launch_sizes(launch, launches.BLOCK)[0] // threads.WARPGROUP
-    thread = threads.thread_id()
-
-    def first(number: ir.AffineExpr) -> ir.AffineExpr:
-        inside = mod(number, threads.WARPGROUP)
-        row = floor(inside, threads.WARP) * (MMA_ROWS // 4) + floor(mod(inside, threads.WARP), 4)
-        return row + floor(number, threads.WARPGROUP) * operand.slice if warpgroups > 1 else row
-
-    rows = []
-    for block in range(operand.blocks):
-        for half in range(_HALVES):
-            in_tile_ = apply(lambda x, below=block * MMA_ROWS + half * _MATRIX: first(x) + below, thread)
-            in_matrix = arith.addi(operand.row, in_tile_)
-            if operand.m % operand.tile_m:
-                in_matrix = arith.minsi(in_matrix, index(operand.m - 1))
-            rows.append(Row(f"row {len(rows)}", in_tile_, in_matrix))
-    return rows, apply(lambda x: mod(x, 4), thread)

@@ -187,6 +187,17 @@ class SourceTile:
             return memory.load_vector(type_, self.buffer, *self._place(stage, row, first, bases))
         return together([memref.load(self.buffer, self._place(stage, row, each, bases)) for each in (first, *others)])
 
+    def element(self, stage: ir.Value, row: Index, step: Index, bases: Mapping[str, ir.Value]) -> ir.Value:
+        """Returns the number that one element is, at the insertion point, of a source whose numbers none share.
+
+        Args:
+            stage: of the pipeline.
+            row: in the tile.
+            step: of k, in the tile.
+            bases: what the row and the step depend on.
+        """
+        return memref.load(self.buffer, self._place(stage, row, step, bases))
+
     def _place(self, stage: ir.Value, row: Index, step: Index, bases: Mapping[str, ir.Value]) -> list[ir.Value]:
         """Returns the indices of a number in the stages: TMA permutes the units of 16 bytes within a row of a box."""
         row, column = (row, step) if self.source.along_k else (step, row)

@@ -2,7 +2,7 @@
 
 nvgpu verifies more than `wgmma` requires: matrix descriptors with 128-byte swizzles only, no product of a column-major
 A with a column-major B, no accumulators of i32, stores of f32 accumulators only. `tc` has four payload ops without
-these restrictions, with the same operands, attributes and semantics, and one for operands of f32 that are split into
+these restrictions, with the same operands, attributes and semantics, and two for operands of f32 that are split into
 two of tf32. One more describes tiles that threads have written, without TMA. `tc.lower_warpgroup_mma` lowers all.
 """
 
@@ -45,6 +45,20 @@ class WarpgroupMma3xtf32(Tc.Operation, name="warpgroup_mma_3xtf32"):
     """
 
     descriptor_a: ext.Operand[typing.Any]
+    descriptor_b: ext.Operand[typing.Any]
+    matrix_c: ext.Operand[typing.Any]
+    small_a: ext.Operand[typing.Any]
+    small_b: ext.Operand[typing.Any]
+    matrix_d: ext.Result[typing.Any]
+
+
+class WarpgroupMma3xtf32Registers(Tc.Operation, name="warpgroup_mma_3xtf32_registers"):
+    """`tc.warpgroup_mma_3xtf32` with both parts of A in registers.
+
+    A part of A is a vector of 64 rows x steps of 8 of k x 4 elements of f32, as `wgmma` takes them.
+    """
+
+    large_a: ext.Operand[typing.Any]
     descriptor_b: ext.Operand[typing.Any]
     matrix_c: ext.Operand[typing.Any]
     small_a: ext.Operand[typing.Any]
@@ -103,6 +117,7 @@ MMAS = (
     "nvgpu.warpgroup.mma",
     WarpgroupMma.OPERATION_NAME,
     WarpgroupMma3xtf32.OPERATION_NAME,
+    WarpgroupMma3xtf32Registers.OPERATION_NAME,
     WarpgroupMmaRegisters.OPERATION_NAME,
 )
 STORES = ("nvgpu.warpgroup.mma.store", WarpgroupMmaStore.OPERATION_NAME)
@@ -229,12 +244,14 @@ def multiply_split(large: Sequence[ir.Value], small: Sequence[ir.Value], accumul
     """Returns an accumulator plus the product of two tiles of f32, each the sum of two of tf32.
 
     Args:
-        large: matrix descriptors of A's and B's large parts.
+        large: matrix descriptors of A's and B's large parts; A may be a vector of registers.
         small: of their small parts.
         accumulator: of the warpgroup.
     """
+    in_registers = isinstance(large[0].type, ir.VectorType)
+    op = WarpgroupMma3xtf32Registers if in_registers else WarpgroupMma3xtf32
     return ir.Operation.create(
-        WarpgroupMma3xtf32.OPERATION_NAME, results=[accumulator.type], operands=[*large, accumulator, *small]
+        op.OPERATION_NAME, results=[accumulator.type], operands=[*large, accumulator, *small]
     ).results[0]
 
 

@@ -11,10 +11,12 @@ from stepladder.extension.lib.warpgroup_ops import (
     MMA_ROWS,
     MMAS,
     WarpgroupMma3xtf32,
+    WarpgroupMma3xtf32Registers,
     WarpgroupMmaRegisters,
     in_flight,
     swizzle_of,
 )
+from stepladder.extension.lib.warpgroup_registers import A_REGISTERS, STEP_BYTES, RegisterProduct, registers_type
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, ir, llvm, memref, nvvm, vector
 from stepladder.mlir.traverse import defining_op, walk
@@ -32,33 +34,19 @@ class LowerWarpgroupMma(Tc.Operation, name="lower_warpgroup_mma"):
     An MMA of split operands has three times as many instructions, on registers of their own that the first one writes
     without reading them, a wait for all of them, and `arith.addf` for each register.
 
+    Instructions with A in registers are inline PTX, behind a fence that follows the ops which make A.
+
     Operands: a handle to the module of an outlined kernel.
     """
 
     target: Handle
 
 
-_A_REGISTERS = 4  # of a thread, for 64 rows of A in registers
-STEP_BYTES = 32  # of one instruction along k, for every element type
 _ADDRESS_MASK = 0x3FFFF  # of a shared address in a matrix descriptor
 _UNIT = 16  # bytes: descriptors count addresses and offsets in them
 _SWIZZLE_MODES = {128: 1, 64: 2, 32: 3}
 _SWIZZLE_BIT = 62
 _TYPES = {"f16": "f16", "bf16": "bf16", "tf32": "tf32", "f8E4M3FN": "e4m3", "f8E5M2": "e5m2", "i8": "s8", "i32": "s32"}
-
-
-def registers_type(accumulator: ir.Type) -> tuple[ir.Type, ir.Type]:
-    """Returns the struct of registers that holds an accumulator, and its member for each 64 rows.
-
-    A register holds one element of f32 or i32, or two adjacent f16 elements of a row.
-    """
-    type_ = types.accumulator_vector(accumulator)
-    rows, columns = type_.shape
-    element = types.name_of(type_.element_type)
-    registers, register = (columns // 4, "i32") if element == "f16" else (columns // 2, element)
-    block = f"!llvm.struct<({', '.join([register] * registers)})>"
-    inner = block.removeprefix("!llvm.")
-    return ir.Type.parse(f"!llvm.struct<({', '.join([inner] * (rows // MMA_ROWS))})>"), ir.Type.parse(block)
 
 
 class _Operand:
@@ -209,53 +197,63 @@ def _lower_split_mma(mma: ir.Operation) -> None:
     mma.results[0].replace_all_uses_with(result)
 
 
-def _inline_product(registers: ir.Type, columns: int, element: str, *, transposed: bool) -> str:
-    """Returns the PTX of a product with A in registers: NVVM's op takes both operands from shared memory.
-
-    Source: PTX ISA, wgmma.mma_async: the first operand may be a vector of four registers.
-    """
-    count = str(registers).count(",") + 1
-    sums = "f16" if "i32" in str(registers) else "f32"
-    names = [f"${number}" for number in range(count)]
-    a = [f"${2 * count + number}" for number in range(_A_REGISTERS)]
-    return (
-        f"wgmma.mma_async.sync.aligned.m{MMA_ROWS}n{columns}k{STEP_BYTES // 2}.{sums}.{element}.{element} "
-        f"{{{', '.join(names)}}}, {{{', '.join(a)}}}, ${2 * count + _A_REGISTERS}, 1, 1, 1, {int(transposed)};"
-    )
-
-
 def _lower_register_mma(mma: ir.Operation) -> None:
     """Lowers an MMA with A in registers, which are fenced: other instructions have written them."""
     b = _Operand(mma.operands[1], "transposeB" in mma.attributes)
     step = ir.IntegerAttr(mma.attributes["step"]).value
-    struct, registers = registers_type(mma.results[0].type)
+    struct, _ = registers_type(mma.results[0].type)
     fragment = ir.VectorType(mma.operands[0].type)
-    _, columns = types.accumulator_vector(mma.results[0].type).shape
     element = (
         _TYPES[types.name_of(fragment.element_type)] if not isinstance(fragment.element_type, ir.BF16Type) else "bf16"
     )
-    text = _inline_product(registers, columns, element, transposed=not b.along_k)
-    register = "r" if "i32" in str(registers) else "f"
-    count = columns // 4 if register == "r" else columns // 2
-    held = ir.IntegerType.get_signless(32) if register == "r" else ir.F32Type.get()
-    constraints = [f"={register}"] * count + [str(number) for number in range(count)] + ["r"] * _A_REGISTERS + ["l"]
+    product = RegisterProduct(mma, element)
     pair, i32 = ir.VectorType.get([2], fragment.element_type), ir.IntegerType.get_signless(32)
     with ir.InsertionPoint(mma), mma.location:
         nvvm.wgmma_fence_aligned()
         result = llvm.mlir_undef(struct)
         for block in range(fragment.shape[0]):
-            sums = [llvm.extractvalue(held, mma.operands[2], [block, number]) for number in range(count)]
-            a = [llvm.bitcast(i32, extract(mma.operands[0], [block, number], pair)) for number in range(_A_REGISTERS)]
-            member = llvm.inline_asm(
-                registers,
-                [*sums, *a, b.at(0, step)],
-                text,
-                ",".join(constraints),
-                has_side_effects=True,
-                asm_dialect=ir.Attribute.parse("0 : i64"),
-            )
+            sums = product.members(mma.operands[2], [block])
+            a = [llvm.bitcast(i32, extract(mma.operands[0], [block, number], pair)) for number in range(A_REGISTERS)]
+            member = product.add_to(sums, a, b.at(0, step), not b.along_k)
             result = llvm.insertvalue(result, member, [block])
         nvvm.wgmma_commit_group_sync_aligned()
+    mma.results[0].replace_all_uses_with(result)
+
+
+def _lower_split_register_mma(mma: ir.Operation) -> None:
+    """Lowers an MMA of split operands, A in registers, in the order of `_lower_split_mma`."""
+    large_b, small_b = (_Operand(mma.operands[number], transposed=False) for number in (1, 4))
+    struct, _ = registers_type(mma.results[0].type)
+    blocks, steps, _ = ir.VectorType(mma.operands[0].type).shape
+    product = RegisterProduct(mma, "tf32")
+    f32, i32 = ir.F32Type.get(), ir.IntegerType.get_signless(32)
+
+    def held(part: ir.Value, block: int, step: int) -> list[ir.Value]:
+        return [llvm.bitcast(i32, extract(part, [block, step, number], f32)) for number in range(A_REGISTERS)]
+
+    with ir.InsertionPoint(mma), mma.location:
+        # The registers are written in front of the fence.
+        large, small = (
+            [[held(mma.operands[number], block, step) for step in range(steps)] for block in range(blocks)]
+            for number in (0, 3)
+        )
+        nvvm.wgmma_fence_aligned()
+        totals = []
+        for block in range(blocks):
+            member = None
+            for a, b in ((small, large_b), (large, small_b), (large, large_b)):
+                for step in range(steps):
+                    sums = None if member is None else product.members(member, [])
+                    member = product.add_to(sums, a[block][step], b.at(0, step))
+            assert member is not None, "a tile has a step of k at least"
+            totals.append(member)
+        nvvm.wgmma_commit_group_sync_aligned()
+        nvvm.wgmma_wait_group_sync_aligned(0)
+        result = llvm.mlir_undef(struct)
+        for block, member in enumerate(totals):
+            pairs = zip(product.members(mma.operands[2], [block]), product.members(member, []))
+            for number, (before, sums) in enumerate(pairs):
+                result = llvm.insertvalue(result, arith.addf(before, sums), [block, number])
     mma.results[0].replace_all_uses_with(result)
 
 
@@ -302,6 +300,7 @@ def _lower_elements(cast: ir.Operation, rewriter: Rewriter) -> None:
 # What lowers an op, and the numbers of its operands that are matrix descriptors.
 _LOWERINGS: dict[str, tuple[Callable[[ir.Operation], None], tuple[int, ...]]] = {
     WarpgroupMma3xtf32.OPERATION_NAME: (_lower_split_mma, (0, 1, 3, 4)),
+    WarpgroupMma3xtf32Registers.OPERATION_NAME: (_lower_split_register_mma, (1, 4)),
     WarpgroupMmaRegisters.OPERATION_NAME: (_lower_register_mma, (1,)),
 }
 

@@ -1,13 +1,11 @@
 """`tc.prepare_in_registers`: computes elementwise ops that make A in the registers that `wgmma` reads it from."""
 
-from stepladder.extension.lib import launches, memory, pipeline, threads, tma, warpgroup_ops
-from stepladder.extension.lib.arithmetic import apply, constant_value, index, integer, less_than
-from stepladder.extension.lib.control_flow import body_of
+from stepladder.extension.lib import launches, pipeline, warpgroup_ops
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.register_operands import Fragments, Operand, source_of
+from stepladder.extension.lib.register_stages import erase_unused, release_by_warps, replace_loads, stage_of
 from stepladder.extension.lib.source_tiles import SourceTile
 from stepladder.mlir.bindings import ir, nvvm
-from stepladder.mlir.traverse import defining_op, producer, users_of, walk
 
 
 class PrepareInRegisters(Tc.Operation, name="prepare_in_registers"):
@@ -31,64 +29,13 @@ class PrepareInRegisters(Tc.Operation, name="prepare_in_registers"):
     first: ir.IntegerAttr
 
 
-def _replace_loads(operand: Operand, tile: SourceTile, rewriter: Rewriter) -> None:
-    """Loads tiles of the source in place of those of A."""
-    with ir.InsertionPoint(operand.create), operand.create.location:
-        descriptor = tile.describe()
-    for user in users_of(operand.create.results[0]):
-        if user.name == "nvgpu.tma.prefetch.descriptor":
-            user.operands[0] = descriptor
-    first = operand.loads[0]
-    issue = first.parent
-    assert issue is not None  # an scf.if
-    tile.load(first, descriptor, operand.row, operand.first_k)
-    for expect in walk(issue.operation, tma.EXPECT):
-        expected = constant_value(expect.operands[1])
-        assert expected is not None, "tc.load_by_tma creates constant byte counts"
-        with ir.InsertionPoint(expect), expect.location:
-            expect.operands[1] = index(expected - operand.bytes + tile.bytes)
-    for load in operand.loads:
-        view = defining_op(load.operands[0])
-        rewriter.erase_op(load)
-        rewriter.erase_op(view)
-
-
-def _release_by_warps(launch: ir.Operation, rewriter: Rewriter) -> None:
-    """Makes a thread of each warp release a stage, behind the reads of its warp."""
-    releases = pipeline.releases_below(launch)
-    empty = body_of(releases[0]).operations[0].operation.operands[0]
-    for release in releases:
-        compare = defining_op(release.operands[0])
-        if compare.name == "arith.andi":
-            compare = defining_op(compare.operands[0])
-        with ir.InsertionPoint(compare), compare.location:
-            lane = apply(lambda x: ir.AffineExpr.get_mod(x, threads.WARP), threads.thread_id())
-            rewriter.replace_op(compare, [less_than(lane, index(1))])
-        with ir.InsertionPoint(release), release.location:
-            nvvm.bar_warp_sync(integer(-1, 32))
-    for init in users_of(empty):
-        if init.name == "nvgpu.mbarrier.init":
-            count = constant_value(init.operands[1])
-            assert count is not None, "tc.load_by_tma initializes mbarriers with constants"
-            with ir.InsertionPoint(init), init.location:
-                init.operands[1] = index(count * threads.WARPGROUP // threads.WARP)
-
-
-def _stage_of(operand: Operand) -> ir.Value:
-    """Returns the stage whose tiles the MMA reads."""
-    view = defining_op(operand.generate.operands[0])
-    while defining_op(view.operands[0]) != operand.alloc:
-        view = defining_op(view.operands[0])
-    return memory.offsets_of(view)[0]
-
-
 def _multiply(operand: Operand, tile: SourceTile, fragments: Fragments, *, pipelined: bool) -> ir.Value:
     """Returns the accumulator behind all steps of a tile, at the insertion point.
 
     What the tile holds is read before the first product, which later reads would wait for. With the products of the
     step before in flight, the registers of a product are written once the one that read them has ended.
     """
-    stage, b, accumulator = _stage_of(operand), operand.mma.operands[1], operand.mma.operands[2]
+    stage, b, accumulator = stage_of(operand), operand.mma.operands[1], operand.mma.operands[2]
     for step in range(operand.steps):
         fragments.read(tile, stage, step)
     for step in range(operand.steps):
@@ -99,16 +46,6 @@ def _multiply(operand: Operand, tile: SourceTile, fragments: Fragments, *, pipel
         )
     nvvm.wgmma_wait_group_sync_aligned(operand.steps if pipelined else 0)
     return accumulator
-
-
-def _erase_unused(op: ir.Operation, rewriter: Rewriter) -> None:
-    """Erases an op that nothing uses, and the views and the buffer behind its first operand."""
-    if any(list(result.uses) for result in op.results):
-        return
-    source = producer(op.operands[0]) if len(op.operands) else None
-    rewriter.erase_op(op)
-    if source is not None:
-        _erase_unused(source, rewriter)
 
 
 @transform_op(PrepareInRegisters)
@@ -125,12 +62,12 @@ def prepare_in_registers(payload: ir.Operation, op: PrepareInRegisters, rewriter
     tile = SourceTile(source, (operand.tile_m, operand.tile_k), op.first.value, operand.stages, operand.alloc)
     fragments = Fragments(operand, number, launch, loop)
     loop = fragments.load(loop, rewriter)
-    _replace_loads(operand, tile, rewriter)
+    replace_loads(operand, tile, rewriter)
     with ir.InsertionPoint(mma), mma.location:
         pipelined = loop is not None and warpgroup_ops.in_flight(mma) > 0
         total = _multiply(operand, tile, fragments, pipelined=pipelined)
     rewriter.replace_op(mma, [total])
-    _release_by_warps(launch, rewriter)
-    _erase_unused(operand.generate, rewriter)
+    release_by_warps(launch, rewriter)
+    erase_unused(operand.generate, rewriter)
     for unused in (operand.create, operand.cast, operand.call, operand.function):
         rewriter.erase_op(unused)

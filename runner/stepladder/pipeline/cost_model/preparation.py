@@ -15,6 +15,9 @@ _FRONT = 4.5
 _FROM_PARTS = 380.0
 # Nanoseconds in which a warpgroup makes an element of A, and for each unit of what its ops cost.
 _MADE, _MADE_BY_COST = 0.037, 0.0105
+# Instructions that read an element of A of f32 from shared memory and split it, of which the lanes of a multiprocessor
+# execute as many in a cycle. Source: counting in PTX.
+_SPLIT, _LANES = 11, 128
 # By how much that is longer for each warpgroup beyond two; and which part of its own products a warpgroup that has the
 # multiprocessor to itself waits for.
 _MANY, _ALONE = 0.65, 0.35
@@ -44,6 +47,21 @@ def preparing_time(size: Size, gpu: Gpu, constants: dict[str, float]) -> float:
     return total
 
 
+def split_step(knobs: Columns, matrix: Array, gpu: Gpu) -> Array:
+    """Returns the time of a k step in which a warpgroup splits its elements of A of f32, and then multiplies them, as
+    `register_step` does.
+
+    Args:
+        knobs: with the tile and its warpgroups.
+        matrix: time of the matrix unit for the three products of a k step of all warpgroups.
+        gpu: with its clock.
+
+    Returns:
+        Microseconds.
+    """
+    return _made_and_multiplied(knobs, matrix, float(1e3 * gpu.microseconds(_SPLIT / _LANES)))
+
+
 def register_step(knobs: Columns, size: Size, matrix: Array) -> Array:
     """Returns the time of a k step in which a warpgroup makes its elements of A and then multiplies them, which it does
     one after the other: another warpgroup multiplies meanwhile.
@@ -56,9 +74,14 @@ def register_step(knobs: Columns, size: Size, matrix: Array) -> Array:
     Returns:
         Microseconds.
     """
+    return _made_and_multiplied(knobs, matrix, _MADE + _MADE_BY_COST * size.a_cost)
+
+
+def _made_and_multiplied(knobs: Columns, matrix: Array, made_by_element: float) -> Array:
+    """Returns the time of a k step of a warpgroup, given the nanoseconds in which it makes an element."""
     pingpong = knobs.equals("schedule", "pingpong", "cooperative")
     warpgroups = np.where(pingpong, 1.0, knobs.floats("consumer_warpgroups", 1))
     elements = knobs.floats("block_m") * knobs.floats("block_k") / warpgroups
-    made = elements * (_MADE + _MADE_BY_COST * size.a_cost) * 1e-3
+    made = elements * made_by_element * 1e-3
     waits = np.where((warpgroups < _TWO) & ~pingpong, _ALONE, 1.0)
     return made * (1 + _MANY * np.maximum(0.0, warpgroups - _TWO)) + waits * matrix / warpgroups

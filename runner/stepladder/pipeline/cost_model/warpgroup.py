@@ -16,7 +16,7 @@ from stepladder.pipeline.cost_model.epilogues import elementwise_time, epilogue_
 from stepladder.pipeline.cost_model.gpu import Gpu
 from stepladder.pipeline.cost_model.launch_triggers import is_at_exit
 from stepladder.pipeline.cost_model.loading import PITCH_BYTES, are_neighbours, fill_step, l2_step, loads
-from stepladder.pipeline.cost_model.preparation import preparing_time, register_step
+from stepladder.pipeline.cost_model.preparation import preparing_time, register_step, split_step
 from stepladder.pipeline.cost_model.terms import (
     BOX_BYTES,
     INSTRUCTION_ROWS,
@@ -86,23 +86,32 @@ def products_of(split: Array | float) -> Array | float:
 
 
 def shared_step(
-    block_m: Array, block_n: Array, block_k: Array, size: Size, gpu: Gpu, fraction: float, split: Array | float = 1.0
+    block_m: Array,
+    block_n: Array,
+    block_k: Array,
+    size: Size,
+    gpu: Gpu,
+    fraction: float,
+    split: Array | float = 1.0,
+    a_split: Array | float = 1.0,
 ) -> Array:
     """Returns the time of shared memory for a k step: every 64 rows of A are read with all of B's tile, and TMA writes
     both. Source: PTX ISA, wgmma.mma_async: both operands from shared memory.
 
-    What A is made from in registers is read once.
+    What A is made from in registers is read once; so is A of f32 that threads split (`split_a_into_tf32`).
 
     Args:
         block_m, block_n, block_k: of the tile and the step.
         size: of the problem.
         gpu: with the peak rate of shared memory.
         fraction: of that rate, fitted.
-        split: parts of an operand, 2 of one that is split; see `products_of`.
+        split: parts of B, 2 of one that is split; see `products_of`.
+        a_split: parts of A in shared memory.
     """
-    rows = block_m / INSTRUCTION_ROWS * products_of(split)
-    read = rows * (INSTRUCTION_ROWS * size.a_bytes + block_n * size.in_bytes)
-    written = 0.5 * (block_m * size.a_bytes + block_n * size.in_bytes) * split
+    rows = block_m / INSTRUCTION_ROWS
+    read_a = INSTRUCTION_ROWS * size.a_bytes * products_of(a_split)
+    read = rows * (read_a + block_n * size.in_bytes * products_of(split))
+    written = 0.5 * (block_m * size.a_bytes * a_split + block_n * size.in_bytes * split)
     of_peak = np.where(np.asarray(split) > 1, _SPLIT_SHARED, fraction)
     return gpu.microseconds((read + written) * block_k / (gpu.shared_bytes_per_clock * of_peak))
 
@@ -137,7 +146,13 @@ def waves_of(tiles: Tiles, knobs: Columns, gpu: Gpu) -> tuple[Array, Array, Arra
     return waves, np.minimum(np.minimum(blocks, width), room), np.where(shared, stream_k, waves)
 
 
-def repacking_time(size: Size, gpu: Gpu, constants: dict[str, float], split: Array | float = 1.0) -> Number:
+def repacking_time(
+    size: Size,
+    gpu: Gpu,
+    constants: dict[str, float],
+    split: Array | float = 1.0,
+    a_split: Array | float = 1.0,
+) -> Number:
     """Returns the time of the kernel that copies operands whose rows are no multiple of 16 bytes, or splits operands
     into parts: each element is read once and written once for each part, at the rate of HBM, and the kernel takes a
     launch and a prologue. Source: counting.
@@ -149,17 +164,18 @@ def repacking_time(size: Size, gpu: Gpu, constants: dict[str, float], split: Arr
         size: of the problem.
         gpu: with the rate of its memory.
         constants: fitted, of kernels on wgmma.
-        split: parts of an operand; see `products_of`.
+        split: parts of B; see `products_of`.
+        a_split: parts of A that the kernel makes.
     """
     total: Number = 0.0
     is_launched: Number = 0.0
     operands = (
-        (size.k if size.a_layout == "row" else size.m, size.a_matrices * size.m, 1.0),
-        (size.n if size.b_layout == "row" else size.k, size.b_matrices * size.n, size.products),
+        (size.k if size.a_layout == "row" else size.m, size.a_matrices * size.m, 1.0, a_split),
+        (size.n if size.b_layout == "row" else size.k, size.b_matrices * size.n, size.products, split),
     )
-    for columns, extent, count in operands:
-        traffic = (1 + split) * extent * size.k * size.in_bytes / (gpu.hbm_bytes_per_us * constants["hbm"])
-        is_copied = (np.asarray(columns * size.in_bytes % PITCH_BYTES) > 0) | (np.asarray(split) > 1)
+    for columns, extent, count, own in operands:
+        traffic = (1 + own) * extent * size.k * size.in_bytes / (gpu.hbm_bytes_per_us * constants["hbm"])
+        is_copied = (np.asarray(columns * size.in_bytes % PITCH_BYTES) > 0) | (np.asarray(own) > 1)
         total = total + np.where(is_copied, traffic, 0.0) * count
         is_launched = np.maximum(is_launched, is_copied)
     return total + is_launched * (constants["launch"] + constants["prologue"])
@@ -229,7 +245,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     waves, at_once, rounds = waves_of(tiles, knobs, gpu)
     splits = knobs.floats("split_k", 1)
     steps = ceil_divide(ceil_divide(size.k, block_k), splits)
-    split = knobs.floats("parts", 1)
+    split, a_split = knobs.floats("parts", 1), knobs.floats("a_parts", 1)
 
     loaded = replace(size, in_bytes=size.a_bytes)
     # A pair of products multiplies tiles of A by tiles of both B side by side.
@@ -248,15 +264,15 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
         ),
     ]
     parts = [
-        replace(part, rows=part.rows * split * count, zero_rows=part.zero_rows * split * count)
-        for part, count in zip(parts, (1.0, size.products))
+        replace(part, rows=part.rows * count, zero_rows=part.zero_rows * count)
+        for part, count in zip(parts, (a_split, split * size.products))
     ]
     # Source: measured, where rows of B lie along n: those of a tile begin within a sector of the L2 cache.
     odd = np.where((np.asarray(block_n) % 16 == 8) & (size.b_layout == "row"), constants["odd_eights"], 1.0)
     # Blocks on one multiprocessor share what a step takes of it, but not its latency.
     sharing = np.maximum(1.0, at_once / gpu.multiprocessors)
     matrix = matrix_step(block_m, columns, block_k, size, gpu, constants["matrix"]) * odd * products_of(split) * sharing
-    shared = shared_step(block_m, columns, block_k, size, gpu, constants["shared"], split) * odd * sharing
+    shared = shared_step(block_m, columns, block_k, size, gpu, constants["shared"], split, a_split) * odd * sharing
     # The multiprocessors share the memory system that TMA loads from: loads are faster where some of them are idle.
     idle = np.maximum(0.0, 1 - at_once / gpu.multiprocessors)
     fill = fill_step(parts, [cluster_n, cluster_m], gpu, constants) * (1 - constants["fill_idle"] * idle) * sharing
@@ -290,7 +306,10 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     )
 
     boxes = np.maximum(1.0, block_k * size.in_bytes / BOX_BYTES)
-    computed = register_step(knobs, size, matrix) if size.in_registers else 0.0
+    if size.in_registers:
+        computed = register_step(knobs, size, matrix)
+    else:
+        computed = np.where(split > a_split, split_step(knobs, matrix, gpu), 0.0)
 
     # The loads of the first stages are issued at once: the prologue waits for them.
     stages = knobs.floats("stages", 1)
@@ -356,7 +375,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     by_elements = np.where(writes_elements(knobs, size), constants["column_write"], 1.0)
     written = size.result_bytes / (constants["write"] * 1e6) * by_elements
     total = join(kernel, from_memory, written + constants["prologue"]) + _HIDDEN_TRAFFIC * hbm + launch
-    repacking = repacking_time(size, gpu, constants, split)
+    repacking = repacking_time(size, gpu, constants, split, a_split)
     preparing = preparing_time(size, gpu, constants)
     total = total + repacking + preparing
     times = {

@@ -100,7 +100,11 @@ def multiply(site: Site) -> None:
 
     def execute(fiber: Fiber, op: Instruction, right: Value, keeps: Value, *others: Value) -> Value:
         held, left = others[: len(slots)], others[len(slots) :]
-        result = begin(fiber, op, right, keeps, _sums(fiber, op, held, _SUMS[sums_type]), left)
+        dtype = _SUMS[sums_type]
+        # Registers that nothing has written may be replaced, as those of outputs of inline PTX alone.
+        is_new = keeps is False and all(value is None for value in held)
+        sums = AccumulatorRegisters(np.zeros((fiber.count, len(held)), dtype)) if is_new else None
+        result = begin(fiber, op, right, keeps, sums or _sums(fiber, op, held, dtype), left)
         return [Held(result, place) for place in range(len(held))]
 
     def whole(fiber: Fiber, op: Instruction, right: Value, keeps: Value, struct: Value, *left: Value) -> Value:

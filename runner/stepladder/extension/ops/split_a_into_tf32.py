@@ -1,0 +1,143 @@
+"""`tc.split_a_into_tf32`: multiplies tiles of f32 by warpgroup MMAs of two parts of tf32, those of A in registers."""
+
+from stepladder.extension.lib import launches, memory, tma, warpgroup_ops
+from stepladder.extension.lib.arithmetic import constant_value, index
+from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+from stepladder.extension.lib.mixed_radix import Index
+from stepladder.extension.lib.register_stages import (
+    LANE,
+    StagedOperand,
+    erase_unused,
+    release_by_warps,
+    replace_loads,
+    rows_of,
+    stage_of,
+)
+from stepladder.extension.lib.source_tiles import Source, SourceTile, together
+from stepladder.extension.lib.tf32_operands import Matrix, add_small_tile, copy_to, erase_unread, parts_of, the_mma
+from stepladder.extension.lib.tf32_parts import split
+from stepladder.mlir import types
+from stepladder.mlir.bindings import arith, ir
+from stepladder.mlir.traverse import defining_op, walk
+
+
+class SplitAIntoTf32(Tc.Operation, name="split_a_into_tf32"):
+    """Splits B into large and small parts in workspaces, and A in the registers of the threads that multiply it.
+
+    TMA loads tiles of A as it is, also where its rows lie along m and A was to be copied to a transpose. Each thread
+    reads its elements of a tile, and splits them as `tc.split_into_tf32` does. `tc.warpgroup_mma_3xtf32_registers`
+    multiplies the parts.
+
+    All threads read a stage, so that a thread of each warp releases it.
+
+    Operands: a handle to any op with one `gpu.launch` below.
+    Refuses: a launch without one MMA of tf32; batches; a copy that is both A and B; rows of tiles of A that TMA does
+        not swizzle.
+    """
+
+    target: Handle
+
+
+_STEP, _HALF = 8, 4  # of k, that an instruction takes, and between the two elements of a row that a thread has
+
+
+def _source_of(operand: StagedOperand) -> Source:
+    """Returns what TMA loads tiles of A from: the source of the transposing copy that A is, or A."""
+    buffer, along_k = operand.cast.operands[0], True
+    copy = copy_to(buffer)
+    if copy is not None:
+        # The views of a copy are created in front of it.
+        with ir.InsertionPoint(copy), copy.location:
+            original = memory.source_of_transpose(copy.operands[0])
+        if original is not None and _is_loadable(copy, original):
+            buffer, along_k = original, False
+    source = Source(operand.create, buffer, (operand.m, operand.k))
+    source.along_k = along_k
+    return source
+
+
+def _is_loadable(op: ir.Operation, buffer: ir.Value) -> bool:
+    """Tells whether TMA can load tiles of a buffer."""
+    try:
+        tma.check_buffer(op, buffer, "A")
+    except Refusal:
+        return False
+    return True
+
+
+def _split(operand: StagedOperand, tile: SourceTile, launch: ir.Operation) -> list[ir.Value]:
+    """Returns the large and the small part of a thread's elements of a tile, at the insertion point: 64 rows x steps of
+    k x 4 elements."""
+    rows, lane = rows_of(operand, launch)
+    bases = {LANE: lane, **{row.name: row.in_tile for row in rows}}
+    stage, steps = stage_of(operand), operand.tile_k // _STEP
+    f32 = ir.F32Type.get()
+    type_ = ir.VectorType.get([operand.blocks, steps, 4], f32)
+    parts = [arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, ir.FloatAttr.get(f32, 0.0)))] * 2
+    read = {}
+    # All reads come before the first of the ops that split what was read: each takes as long as many of these.
+    for block in range(operand.blocks):
+        for step in range(steps):
+            elements = [
+                tile.element(
+                    stage,
+                    Index.of(row.name, operand.tile_m),
+                    Index.of(LANE, _HALF) + (step * _STEP + half * _HALF),
+                    bases,
+                )
+                for half in range(2)
+                for row in rows[2 * block : 2 * block + 2]
+            ]
+            read[block, step] = elements
+    for place, elements in read.items():
+        both = split(together(elements), keeps_infinities=True)
+        parts = [memory.insert(part, vector, list(place)) for part, vector in zip(both, parts)]
+    return parts
+
+
+def _expect(launch: ir.Operation, more: int) -> None:
+    """Adds to the bytes that a stage expects."""
+    for expect in walk(launch, tma.EXPECT):
+        expected = constant_value(expect.operands[1])
+        assert expected is not None, "tc.load_by_tma creates constant byte counts"
+        with ir.InsertionPoint(expect), expect.location:
+            expect.operands[1] = index(expected + more)
+
+
+@transform_op(SplitAIntoTf32)
+def split_a_into_tf32(payload: ir.Operation, op: SplitAIntoTf32, rewriter: Rewriter) -> None:
+    """Rewrites the MMA in the one launch below `payload`; see the op."""
+    launch = launches.find_launch(payload)
+    mma = the_mma(launch)
+    operand = StagedOperand(launch, mma)
+    generate_b = defining_op(mma.operands[1])
+    b = Matrix(defining_op(generate_b.operands[1]))
+    is_shared = b.create == operand.create
+    if ir.MemRefType(operand.cast.operands[0].type).rank != 2:
+        raise Refusal(mma, "expected one matmul, not a batch")
+    a_buffer, b_buffer = operand.cast.operands[0], b.buffer
+    source = _source_of(operand)
+    if source.buffer == b_buffer and copy_to(b_buffer) is not None:
+        raise Refusal(mma, "expected A and B in buffers of their own: the copy that B is goes where B is split")
+    tile = SourceTile(source, (operand.tile_m, operand.tile_k), 1, operand.stages, operand.alloc)
+    replace_loads(operand, tile, rewriter)
+
+    with ir.InsertionPoint(b.cast), b.cast.location:
+        descriptor = b.split(*parts_of(b_buffer, rewriter))
+    small = add_small_tile(generate_b, descriptor)
+    tile_b = types.matrix_descriptor_tile(generate_b.results[0].type)
+    rows, columns = tile_b.shape
+    _expect(launch, rows * columns * types.byte_width(ir.F32Type.get()))
+
+    with ir.InsertionPoint(mma), mma.location:
+        large_a, small_a = _split(operand, tile, launch)
+        total = warpgroup_ops.multiply_split([large_a, mma.operands[1]], [small_a, small], mma.operands[2])
+    rewriter.replace_op(mma, [total])
+    release_by_warps(launch, rewriter)
+    erase_unused(operand.generate, rewriter)
+    if not is_shared:
+        rewriter.erase_op(operand.create)
+    for cast in dict.fromkeys((operand.cast, b.cast)):
+        rewriter.erase_op(cast)
+    for buffer in dict.fromkeys((a_buffer, b_buffer)):
+        erase_unread(buffer, rewriter)

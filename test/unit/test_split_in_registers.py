@@ -1,0 +1,152 @@
+"""Products of f32 with A split in registers: right at every step, as accurate as the other form, in PTX and cubin."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stepladder
+from combinations import sample
+from stepladder.emulator.matmul import StepReport, check_steps
+from stepladder.payload.writing import matmul_text
+from stepladder.pipeline.build import build
+from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import run_pipeline
+from stepladder.runtime.bundle import read_bundle
+from stepladder.runtime.errors import StepladderError
+from test_not_finite import operands
+from test_types import check_numbers
+
+KNOBS = {
+    "split_f32": "registers",
+    "block_m": 64,
+    "block_n": 32,
+    "block_k": 32,
+    "consumer_warpgroups": 1,
+    "persistent_blocks": 2,
+    "stages": 2,
+}
+ALONE = {"persistent_blocks": 0, "epilogue": "registers"}
+F32 = {"a_type": "f32", "b_type": "f32", "accumulate": False}
+SMALLER, TURNED = {"swap_operands": True}, {"a_layout": "column"}
+# Extents, knobs and form: A by rows and columns of its own, splits of k, both schedules, edges along all sides.
+FORMS = [
+    ((130, 40, 72), {}, {}),
+    ((132, 40, 77), {}, TURNED),
+    ((32, 132, 96), {**SMALLER, "block_m": 128, "consumer_warpgroups": 2}, {}),
+    ((24, 100, 64), {**SMALLER, "block_k": 64}, {"b_layout": "column"}),
+    ((192, 32, 96), {"schedule": "pingpong"}, {}),
+    ((64, 64, 160), {**ALONE, "split_k": 2}, {"b_layout": "column"}),
+    ((128, 32, 256), {**ALONE, "split_k": 4, "split_k_workspace": "memory", "block_m": 128}, TURNED),
+    ((64, 32, 32), {**ALONE, "stages": 1}, {"accumulate": True}),
+]
+# Rows of A, and of its transpose, that TMA does not take: a kernel in front copies A.
+ODD = [((66, 32, 33), ALONE, {}), ((67, 32, 32), ALONE, TURNED), ((16, 65, 32), {**ALONE, **SMALLER}, {})]
+
+
+def right_steps(text: str, knobs: dict) -> list[StepReport]:
+    """Checks that every step is right, and returns the reports."""
+    reports: list[StepReport] = []
+    with mlir_context():
+        check_steps(text, "payload.mlir", Request("wgmma", knobs), reports.append)
+    assert [report.step for report in reports if report.passed is not True or report.findings] == []
+    return reports
+
+
+@pytest.mark.parametrize("shape, knobs, form", [*sample(FORMS, 3), *sample(ODD, 1)])
+def test_every_step_is_right(shape: tuple[int, int, int], knobs: dict, form: dict) -> None:
+    text = matmul_text(*shape, **{**F32, **form})
+    steps = {report.step for report in right_steps(text, {**KNOBS, **knobs})}
+    assert "split_a_into_tf32" in steps and "split_into_tf32" not in steps
+    assert check_numbers(text, Request("wgmma", {**KNOBS, **knobs})).compute_type == "f32"
+
+
+def test_numbers_that_are_not_finite() -> None:
+    """Infinite and NaN where sums in f32 are."""
+    a, b = operands()
+    knobs = {**KNOBS}
+    c = stepladder.matmul(a, b, pipeline="wgmma", target="sm_90a", device="emulator", **knobs)
+    other = {**knobs, "split_f32": "kernels"}
+    expected = stepladder.matmul(a, b, pipeline="wgmma", target="sm_90a", device="emulator", **other)
+    assert np.isnan(expected).any() and np.isinf(expected).any()
+    np.testing.assert_array_equal(c, expected)
+
+
+def _host(text: str, knobs: dict) -> str:
+    """Returns what is in front of the launch behind the step."""
+    with mlir_context():
+        run = run_pipeline(text, "payload.mlir", Request("wgmma", {**KNOBS, **knobs}))
+    step = next(step.text for step in run.steps if step.name == "split_a_into_tf32")
+    return step[: step.index("gpu.launch")]
+
+
+def test_only_b_is_in_workspaces() -> None:
+    """A is loaded as it is in both orders; one whose rows TMA does not take from a copy."""
+    for form in ({}, TURNED):
+        host = _host(matmul_text(64, 32, 64, **{**F32, **form}), {})
+        assert host.count("memref.alloc() {workspace}") == 2 and "memref.copy" not in host
+        assert re.search(r"memref.cast %A : .* to memref<\*xf32>", host)
+    odd = _host(matmul_text(66, 32, 33, **{**F32, **TURNED}), {})
+    assert odd.count("memref.copy") == 1
+
+
+@pytest.mark.parametrize(
+    "layouts, block_n", [(("row", "column"), 64), (("row", "column"), 32), (("column", "row"), 64)]
+)
+def test_one_buffer_is_a_and_b(layouts: tuple[str, str], block_n: int) -> None:
+    """A product of a matrix by its transpose, of which TMA has one descriptor or two."""
+    text = matmul_text(64, 64, 64, **{**F32, "a_layout": layouts[0], "b_layout": layouts[1]})
+    text = text.replace(", %B: memref<64x64xf32>", "").replace("%B", "%A")
+    right_steps(text, {**KNOBS, "block_n": block_n, "epilogue": "registers"})
+
+
+@pytest.mark.parametrize(
+    "knobs, form, message",
+    [
+        ({"cluster_n": 2}, {}, "clusters of one block"),
+        ({"tile_scheduler": "stream_k", "epilogue": "tma"}, {}, "data_parallel"),
+        ({"block_m": 48}, {}, "multiple of 64"),
+        ({"block_m": 256, "block_n": 64}, {}, "fragment_registers"),
+        ({}, {"batch": 2}, "a batch must have split_f32 = kernels"),
+    ],
+)
+def test_refused_settings(knobs: dict, form: dict, message: str) -> None:
+    with mlir_context(), pytest.raises(StepladderError, match=message):
+        run_pipeline(matmul_text(256, 64, 96, **{**F32, **form}), "f.mlir", Request("wgmma", {**KNOBS, **knobs}))
+
+
+def test_the_knob_changes_nothing_without_parts() -> None:
+    """Operands of 16 bits, and f32 that is multiplied as tf32, have no parts."""
+    for form, knobs in (({"a_type": "f16", "b_type": "f16"}, {}), (F32, {"allow_tf32": True})):
+        text = matmul_text(64, 32, 64, **form)
+        ends = []
+        for where in ("kernels", "registers"):
+            with mlir_context():
+                run = run_pipeline(text, "f.mlir", Request("wgmma", {**KNOBS, **knobs, "split_f32": where}))
+            ends.append(run.steps[-1].text)
+        assert ends[0] == ends[1]
+
+
+@pytest.mark.usefixtures("needs_ptxas")
+@pytest.mark.parametrize("form", [{}, TURNED])
+def test_the_kernel_multiplies_without_waits_between(form: dict, tmp_path: Path) -> None:
+    """Twelve products a step of k, and nothing but their instructions from the fence to the wait; no spills."""
+    knobs = {**KNOBS, "block_m": 128, "consumer_warpgroups": 2, "block_n": 64}
+    with mlir_context():
+        text = matmul_text(1024, 64, 1024, **{**F32, **form})
+        build(text, "f.mlir", Request("wgmma", knobs)).write(tmp_path / "f")
+    manifest = read_bundle(tmp_path / "f").manifest
+    assert set(manifest.spills.values()) == {0}
+    assert len(manifest.workspaces) == 2
+    ptx = (tmp_path / "f" / "kernel.ptx").read_text()
+    between = ptx[ptx.index("wgmma.fence") : ptx.index("wgmma.wait_group")]
+    products = re.findall(
+        r"wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 {.*}, {(.*)}, %rd\d+, (\d), 1, 1;", between
+    )
+    assert [keeps for _, keeps in products] == ["0", *["1"] * 11]
+    assert len({registers for registers, _ in products}) == 8
+    assert not re.search(r"\t(add|sub|and|selp|mov|ld)\.[a-z]*32", between)

@@ -1,0 +1,56 @@
+// Multiplies f32 by three products of tf32 each on wgmma, and splits A in registers.
+//
+// `split_into_tf32` writes both parts of A and B to workspaces. Where one operand is much larger than the other, that
+// takes longer than the product: it is read once and written twice. This step leaves it as it is. TMA loads tiles of A,
+// and each thread splits its elements of a tile in registers, from which wgmma takes A. Only B is split in front of the
+// matmul. Where the larger operand is B, the matmul computes C^T = B^T A^T (`swap_operands`).
+//
+// wgmma reads f32 from shared memory along k only. Threads read A in any order: a matrix whose rows lie along m is
+// loaded as it is too, and the copy to its transpose goes.
+//
+// The parts, the order of the products and the sum are those of `split_into_tf32`.
+//
+// Source: as `multiply_as_3xtf32`. PTX ISA, wgmma.mma_async: A may be in registers, B may not.
+//
+// Before:
+//   %a_map = nvgpu.tma.create.descriptor %A
+//   gpu.launch {
+//     nvgpu.mbarrier.arrive.expect_tx %full[%stage], 32768
+//     nvgpu.tma.async.load %a_map[%k, %i], %full[%stage] to %shared_a[%stage]
+//     ... the same for B ...
+//     %next = nvgpu.warpgroup.mma %a, %b, %acc
+// After:
+//   linalg.generic {workspace} ins(%B) outs(%B1, %B2) ...
+//   gpu.launch {
+//     nvgpu.mbarrier.arrive.expect_tx %full[%stage], 49152
+//     nvgpu.tma.async.load %a_map[%k, %i], %full[%stage] to %shared_a[%stage]
+//     nvgpu.tma.async.load %b1_map[%k, %j], %full[%stage] to %shared_b1[%stage]
+//     nvgpu.tma.async.load %b2_map[%k, %j], %full[%stage] to %shared_b2[%stage]
+//     %a = memref.load %shared_a[%stage, %row, %column] ... for each element of the thread ...
+//     %a1 = arith.bitcast (arith.andi (arith.addi %bits, %half), %kept)
+//     %a2 = arith.subf %a, %a1
+//     %next = tc.warpgroup_mma_3xtf32_registers %a1, %b1, %acc, %a2, %b2
+
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
+
+  transform.named_sequence @split_a_into_tf32(%module: !transform.any_op {transform.readonly})
+      attributes {requires = [
+        {condition = "products == 1",
+         message = "a pair of products of f32 must have allow_tf32; each alone keeps the accuracy of f32"},
+        {condition = "not batched", message = "a batch must have split_f32 = kernels"},
+        {condition = "windows == 0", message = "with split_f32 = registers, A, B and C must be whole buffers"},
+        {condition = "cluster_m * cluster_n == 1", message = "an operand in registers must have clusters of one block"},
+        {condition = "tile_scheduler == 'data_parallel'",
+         message = "an operand in registers must have tile_scheduler = data_parallel"},
+        {condition = "block_m % 64 == 0", message = "with split_f32 = registers, block_m must be a multiple of 64"},
+        {condition = "accumulator_registers * 2 + fragment_registers + 40 <= consumer_registers",
+         message = "two sets of accumulators, A (fragment_registers) and 40 registers must fit in consumer_registers"}
+      ]} {
+    "tc.split_a_into_tf32"(%module) : (!transform.any_op) -> ()
+
+    %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()
+    transform.yield
+  }
+}
