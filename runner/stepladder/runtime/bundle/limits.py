@@ -107,10 +107,19 @@ def check_problem(manifest: Manifest, fields: Fields) -> None:
         if all(argument.role != role or argument.access != "read" for argument in manifest.arguments):
             raise fields.error("read_early", f"must be of arguments that the kernel reads only, got {show(role)}")
     for item, descriptor in zip(fields.objects("tma_descriptors"), manifest.tma_descriptors):
-        wanted = manifest.operand(descriptor.role).element_type
-        if descriptor.element_type != wanted:
+        operand = manifest.operand(descriptor.role)
+        if descriptor.element_type != operand.element_type:
             raise item.error(
-                "element_type", f"must be {show(wanted)}, as 'problem' has it, got {show(descriptor.element_type)}"
+                "element_type",
+                f"must be {show(operand.element_type)}, as 'problem' has it, got {show(descriptor.element_type)}",
+            )
+        size = math.prod(operand.shape) * element_type(operand.element_type).bytes
+        if descriptor.end > size:
+            raise item.error(
+                "shape",
+                f"must be that of a tensor within the {size} bytes of '{descriptor.role}': it ends at byte "
+                f"{show(descriptor.end)} with shape {show(list(descriptor.shape))}, strides "
+                f"{show(list(descriptor.strides))} and offset {show(descriptor.offset)}",
             )
 
 
