@@ -2,15 +2,16 @@
 // combines them takes two vectors of one place: of accumulators, or of both products in shared memory.
 //
 // DEFINE: %{sizes} = --set block_m=64 --set block_n=64 --set warp_m=32 --set warp_n=32
-// DEFINE: %{mma} = %stepladder-opt %payloads/gated.mlir --pipeline mma_sync %{sizes}
-// DEFINE: %{wmma} = %stepladder-opt %payloads/gated.mlir --pipeline wmma %{sizes}
+// DEFINE: %{opt} = %stepladder-opt %payloads/gated.mlir
+// DEFINE: %{mma} = %{opt} --pipeline mma_sync %{sizes}
+// DEFINE: %{wmma} = %{opt} --pipeline wmma %{sizes}
 // RUN: %{mma} --through map_matmul_to_warps | FileCheck %s --check-prefix=WARPS
 // RUN: %{mma} --without map_copies_cyclically --through map_matmul_to_warps | FileCheck %s --check-prefix=WARPS
-// RUN: %{mma} --set block_m=256 --set warp_m=64 --through map_matmul_to_warps | FileCheck %s --check-prefix=WARPS
+// RUN: %{opt} --pipeline mma_sync --set block_m=256 --set block_n=64 --set warp_m=64 --set warp_n=32 --through map_matmul_to_warps | FileCheck %s --check-prefix=WARPS
 // RUN: %{mma} --through convert_to_mma_sync | FileCheck %s --check-prefix=FRAGMENTS
 // RUN: %{wmma} --through map_consumer_to_lanes | FileCheck %s --check-prefix=LANES
 // RUN: %refused 2 %stepladder-opt %payloads/gated.mlir --pipeline mma_sync | FileCheck %s --check-prefix=REGISTERS
-// RUN: %refused 2 %{wmma} --set block_m=128 --set block_n=256 --set warp_n=64 | FileCheck %s --check-prefix=MEMORY
+// RUN: %refused 2 %{opt} --pipeline wmma --set block_m=128 --set block_n=256 --set warp_m=32 --set warp_n=64 | FileCheck %s --check-prefix=MEMORY
 // RUN: %stepladder-opt %s --pipeline mma_sync --step convert_to_mma_sync --split-input-file --verify-diagnostics -o %t
 
 // WARPS-COUNT-3: memref.alloc() {operand_{{[ab]}}}

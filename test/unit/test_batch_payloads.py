@@ -245,6 +245,15 @@ def test_cost_model_counts_all_matmuls() -> None:
     assert int(knobs.get("split_k", 1)) == 1
 
 
+@pytest.mark.parametrize("value", ["wide", 0, -1])
+def test_knobs_that_no_pipeline_has_make_no_smaller_problem(value: int | str) -> None:
+    problem, knobs = make_problem(4096, 4096, 4096), {"block_m": 128, "block_n": 256, "block_k": 64}
+    assert small_problem(problem, {**knobs, "block_n": value}) == problem
+    usual = small_problem(problem, knobs)
+    for name in ("stages", "split_k", "cluster_m"):
+        assert small_problem(problem, {**knobs, name: value}) == usual
+
+
 def test_small_batch() -> None:
     problem = make_problem(4096, 4096, 4096, batch=64, b_broadcast=True)
     small = small_problem(problem, {"block_m": 128, "block_n": 256, "block_k": 64, "stages": 2})

@@ -109,10 +109,13 @@ def test_impossible_value(bundle: Path, path: str, value: bool | int | list[int]
             "bf16",
             "field 'tma_descriptors[0].element_type' must be \"f16\", as 'problem' has it, got \"bf16\"",
         ),
+        ("tma_descriptors.0.shape", [65, 64], "'tma_descriptors[0].shape' must be that of a tensor within the 8192"),
+        ("tma_descriptors.0.strides", [10**30], "must be that of a tensor within the 8192 bytes of 'a'"),
+        ("tma_descriptors.0.offset", 16, "it ends at byte 8208 with shape [64, 64], strides [128] and offset 16"),
         ("tma_descriptors.0.element_type", "q7", "field 'tma_descriptors[0].element_type' must be one of f16, bf16,"),
     ],
 )
-def test_impossible_value_on_hopper(tma_bundle: Path, path: str, value: list[int] | str, message: str) -> None:
+def test_impossible_value_on_hopper(tma_bundle: Path, path: str, value: int | list[int] | str, message: str) -> None:
     edit_manifest(tma_bundle, change(path, value))
     assert message in refusal(tma_bundle)
 

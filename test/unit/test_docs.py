@@ -1,5 +1,6 @@
 """The documents: their tables are what docs/results and the scripts give."""
 
+import json
 import re
 import subprocess
 import sys
@@ -22,6 +23,16 @@ LABEL = re.compile(r"^\[(\w+)\.mlir\]\(\.\./transforms/steps/\S+\):\s(\w+),\s(`t
 def test_documents_are_up_to_date() -> None:
     done = subprocess.run([sys.executable, str(RENDER), "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not RENDER.is_file(), reason="not a checkout")
+def test_commands_of_results_are_committed_or_say_that_they_are_not() -> None:
+    for path in sorted((DOCS / "results").glob("*.json")):
+        command = json.loads(path.read_text()).get("command", "stepladder")
+        text = " ".join(command) if isinstance(command, list) else command
+        first = text.split()[0]
+        known = first in ("stepladder", "python") or (DOCS.parent / first).is_file()
+        assert known or text.startswith("not a committed command: "), f"{path.name}: {text}"
 
 
 @pytest.mark.skipif(not RENDER.is_file(), reason="not a checkout")

@@ -73,6 +73,31 @@ def test_the_bundle_holds_the_module_and_how_it_is_launched(built: spirv_build.S
         read_spirv_bundle(tmp_path / "bundle")
 
 
+@pytest.mark.parametrize(
+    "path, value, message",
+    [
+        (("arguments",), [], "field 'arguments' must have one of each role a, b, c, got none"),
+        (("arguments", 0, "role"), "w0", r"field 'arguments\[0\].role' must be one of a, b, c"),
+        (("arguments", 1, "shape"), [1, 2], r"field 'arguments\[1\].shape' must be \[\d+, \d+\], as 'problem' has it"),
+        (("arguments", 2, "by_value"), True, r"field 'arguments\[2\].by_value' must be false"),
+        (("knobs", "block_n"), {}, "field 'knobs.block_n' must be the value of a knob"),
+    ],
+)
+def test_a_field_that_no_kernel_has_is_refused(
+    built: spirv_build.SpirvBuild, tmp_path: Path, path: tuple[int | str, ...], value: object, message: str
+) -> None:
+    built.write(tmp_path / "bundle")
+    file = tmp_path / "bundle" / "manifest.json"
+    data = json.loads(file.read_text())
+    place = data
+    for name in path[:-1]:
+        place = place[name]
+    place[path[-1]] = value
+    file.write_text(json.dumps(data))
+    with pytest.raises(StepladderError, match=message):
+        read_spirv_bundle(tmp_path / "bundle")
+
+
 def test_a_tile_program_becomes_a_bundle_without_a_problem(tmp_path: Path) -> None:
     with mlir_context():
         text = (transforms_dir().parent / "test" / "inputs" / "xetile" / "gemm.mlir").read_text()

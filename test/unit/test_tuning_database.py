@@ -132,7 +132,7 @@ def test_compiling_takes_tuned_knobs_before_all_others(
     assert "other versions of the tools" in capsys.readouterr().err
     Database(path).add(own)
     found = run()
-    assert found.knob_source.kind == knob_choice.TUNED and "tuned on NVIDIA H200" in found.knob_source.text
+    assert found.knob_source.kind == knob_choice.TUNED and "tuning on NVIDIA H200" in found.knob_source.text
     assert (found.knobs["block_n"], found.knobs["persistent_blocks"], found.knobs["block_m"]) == (96, 12, 128)
     request = replace(request, settings={"target": "sm_90a", "block_n": 64})
     assert run().knobs["block_n"] == 64  # what is set is kept

@@ -14,7 +14,7 @@ from stepladder.api.memory import Memory
 from stepladder.pipeline.automatic import AUTO, WITHOUT_GPU, first_of, pipelines_for, with_reason
 from stepladder.runtime import targets
 from stepladder.runtime.bundle import Bundle, FunctionBundle
-from stepladder.runtime.errors import BAD_INPUT, FAILED, NOT_EXECUTED, StepladderError
+from stepladder.runtime.errors import BAD_INPUT, FAILED, NOT_EXECUTED, StepladderError, suggest
 from stepladder.runtime.files import read_text
 
 if TYPE_CHECKING:
@@ -292,6 +292,26 @@ def _on_tensors(job: Job, refusal: StepladderError) -> str | None:
         except StepladderError as error:
             with_reason(refusal, error)
             return None
+
+
+def after_step(dumps: Mapping[str, str], step: str | None) -> str:
+    """Returns the IR after a step.
+
+    Args:
+        dumps: the IR after each step by file name, such as `00-input.mlir`.
+        step: its name; `input` for the payload; None for the last one.
+
+    Raises:
+        ArgumentError: no such step.
+    """
+    by_step = {name.partition("-")[2].removesuffix(".mlir"): text for name, text in sorted(dumps.items())}
+    if step is None:
+        return list(by_step.values())[-1]
+    if step not in by_step:
+        raise ArgumentError(
+            f"no step '{step}' ran{suggest(step, list(by_step))}", notes=[f"steps: {', '.join(by_step)}"]
+        )
+    return by_step[step]
 
 
 def with_dumps(function: BuiltFunction) -> BuiltFunction:

@@ -18,7 +18,7 @@ from stepladder.api.signature import Parameter, Signature
 from stepladder.api.tensors import KnownTensors
 from stepladder.api.views import View, check_on_host, row_major, view_of
 from stepladder.runtime.bundle import FunctionBuffer, FunctionBundle, FunctionManifest
-from stepladder.runtime.errors import FAILED, StepladderError, suggest
+from stepladder.runtime.errors import FAILED, StepladderError
 
 if TYPE_CHECKING:
     from stepladder.api.gpu_functions import PreparedFunction
@@ -106,12 +106,7 @@ class Function:
         dumps = self._built.dumps
         if dumps is None:
             dumps = {file.name: file.read_text() for file in sorted((self._bundle.path / "ir").glob("*.mlir"))}
-        by_step = {name.partition("-")[2].removesuffix(".mlir"): text for name, text in sorted(dumps.items())}
-        if step is not None and step not in by_step:
-            raise ArgumentError(
-                f"no step '{step}' ran{suggest(step, list(by_step))}", notes=[f"steps: {', '.join(by_step)}"]
-            )
-        return by_step[step] if step is not None else list(by_step.values())[-1]
+        return building.after_step(dumps, step)
 
     def __reduce__(self) -> NoReturn:
         not_copied(self)

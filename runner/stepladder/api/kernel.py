@@ -19,7 +19,7 @@ from stepladder.api.signature import Signature
 from stepladder.api.tensors import KnownTensors
 from stepladder.api.views import View, check_on_host, view_of
 from stepladder.runtime.bundle import Manifest
-from stepladder.runtime.errors import FAILED, StepladderError, suggest
+from stepladder.runtime.errors import FAILED, StepladderError
 
 if TYPE_CHECKING:
     from stepladder.api.gpu import LoadedKernel
@@ -107,15 +107,7 @@ class Kernel:
         Raises:
             ArgumentError: no such step.
         """
-        dumps = self.dumps()
-        by_step = {name.partition("-")[2].removesuffix(".mlir"): text for name, text in sorted(dumps.items())}
-        if step is None:
-            return list(by_step.values())[-1]
-        if step not in by_step:
-            raise ArgumentError(
-                f"no step '{step}' ran{suggest(step, list(by_step))}", notes=[f"steps: {', '.join(by_step)}"]
-            )
-        return by_step[step]
+        return building.after_step(self.dumps(), step)
 
     def __reduce__(self) -> NoReturn:
         not_copied(self)

@@ -123,8 +123,8 @@ def seed(text: str) -> int:
     return int(text)
 
 
-class _Sizes(argparse.Action):
-    """Appends the size of a dimension to those given before; two sizes of one dimension are refused."""
+class _Named(argparse.Action):
+    """Appends a name and its value to those given before; two values of one name are refused."""
 
     def __call__(
         self,
@@ -133,12 +133,12 @@ class _Sizes(argparse.Action):
         values: object,
         option_string: str | None = None,
     ) -> None:
-        assert isinstance(values, tuple)  # by its type, `binding`
+        assert isinstance(values, tuple)  # by their types, `setting` and `binding`
         before = getattr(namespace, self.dest)
-        name, size = values
-        known = dict(before).get(name, size)
-        if known != size:
-            raise argparse.ArgumentError(self, f"{name} is given twice, as {known} and as {size}")
+        name, value = values
+        known = dict(before).get(name, value)
+        if known != value:
+            raise argparse.ArgumentError(self, f"{name} is given twice, as {known} and as {value}")
         setattr(namespace, self.dest, [*before, values])
 
 
@@ -162,10 +162,10 @@ def add_pipeline_options(parser: argparse.ArgumentParser, *, required: bool, def
         "--set",
         metavar="KNOB=VALUE",
         dest="settings",
-        action="append",
+        action=_Named,
         type=setting,
         default=[],
-        help="give a knob a value (stepladder list knobs); may be repeated",
+        help="give a knob a value (stepladder list knobs); may be repeated, once for each knob",
     )
     parser.add_argument(
         "--without",
@@ -184,7 +184,7 @@ def add_pipeline_options(parser: argparse.ArgumentParser, *, required: bool, def
         "--bind",
         metavar="NAME=SIZE",
         dest="sizes",
-        action=_Sizes,
+        action=_Named,
         type=binding,
         default=[],
         help="give a dynamic dimension of the payload a size: M, N, K or BATCH of its matmul, or argN.D, dimension D "

@@ -271,8 +271,8 @@ def small_problem(found: Problem, knobs: Mapping[str, int | str]) -> Problem:
 
     Args:
         found: the problem of a payload.
-        knobs: of the pipeline that is to be run; without numbers `block_m`, `block_n` and `block_k` nothing changes.
-            With `swap_operands`, tiles of C have block_n rows.
+        knobs: of the pipeline that is to be run; without positive `block_m`, `block_n` and `block_k` nothing
+            changes. With `swap_operands`, tiles of C have block_n rows.
     """
     if found.has_epilogue or found.is_prepared:
         return found
@@ -281,13 +281,17 @@ def small_problem(found: Problem, knobs: Mapping[str, int | str]) -> Problem:
         rest = size % tile
         return min(size, tile * tiles + rest if rest == 0 else tile * (tiles - 1) + rest)
 
+    def number(name: str, default: int = 0) -> int:
+        value = knobs.get(name, default)  # a bundle of another version may have any value
+        return value if isinstance(value, int) and value > 0 else default
+
     rows_and_columns = "nm" if knobs.get("swap_operands") else "mn"
-    tiles = [tile for axis in f"{rows_and_columns}k" if isinstance(tile := knobs.get(f"block_{axis}"), int)]
+    tiles = [tile for axis in f"{rows_and_columns}k" if (tile := number(f"block_{axis}"))]
     if found.b_is_a or len(tiles) < 3:
         return found
-    rows, columns = (int(knobs.get(f"cluster_{axis}", 1)) for axis in rows_and_columns)
-    parts = int(knobs.get("split_k", 1))
-    deep = int(knobs.get("stages", 2)) + 2
+    rows, columns = (number(f"cluster_{axis}", 1) for axis in rows_and_columns)
+    parts = number("split_k", 1)
+    deep = number("stages", 2) + 2
     m, n, k = (
         small(size, tile, count)
         for size, tile, count in zip(

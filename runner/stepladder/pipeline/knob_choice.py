@@ -161,12 +161,12 @@ def choices(query: Query, database: Path | None) -> Iterator[Choice]:
     source = None if query.changes_facts or _is_of_another_form(query) else query.measured.source
     for entry in measured_knobs.near(source, query.problem) if source else []:
         if entry.measured_on == found.gpu.name:
-            yield Choice(entry.knobs, Source(MEASURED, f"measured on {entry.measured_on} at {entry.describe()}"))
+            yield Choice(entry.knobs, Source(MEASURED, f"a measurement on {entry.measured_on} at {entry.describe()}"))
     ranked = rank(query)
     if ranked is None:
         alike = measured_knobs.candidates(source, query.problem) if source else []
         for knobs in alike:
-            yield Choice(knobs, Source(MEASURED, "measured for the problem most like this one"))
+            yield Choice(knobs, Source(MEASURED, "a measurement of the problem most like this one"))
         return
     note = f" ({found.note})" if found.note else ""
     for candidate in ranked.first(_TRIED):
@@ -217,7 +217,7 @@ def _tuned(query: Query, database: Path) -> Iterator[Choice]:
             file=sys.stderr,
         )
     else:
-        yield Choice(entry.knobs, Source(TUNED, f"tuned on {entry.gpu}, {entry.date} ({database})"))
+        yield Choice(entry.knobs, Source(TUNED, f"tuning on {entry.gpu}, {entry.date} ({database})"))
 
 
 def _versions(versions: Mapping[str, str]) -> str:

@@ -171,12 +171,6 @@ def check(descriptor: TmaDescriptor, address: int, size: int) -> None:
                 f"the innermost extent of box {list(descriptor.box)} is {row} bytes, more than the "
                 f"{SWIZZLE_BYTES[descriptor.swizzle]} of swizzle {descriptor.swizzle}"
             )
-    end = (
-        sum(
-            (extent - 1) * stride
-            for extent, stride in zip(descriptor.shape, (*descriptor.strides, element_bytes), strict=True)
-        )
-        + element_bytes
-    )
+    end = descriptor.end - descriptor.offset
     if end > size:
         raise refuse(f"its tensor ends at byte {end}, and the buffer has {size}")

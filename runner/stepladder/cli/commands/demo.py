@@ -182,8 +182,11 @@ def main(args: argparse.Namespace) -> int:
     from stepladder.pipeline.request import Request
     from stepladder.pipeline.run import StepResult
     from stepladder.runtime import targets
+    from stepladder.runtime.bundle import check_output
 
     path = _payload(args.layer)
+    if args.output:
+        check_output(args.output)
     own, gpu = _gpu_target()
     target = targets.find(args.target).name if args.target else own or "sm_80"
     text = path.read_text()

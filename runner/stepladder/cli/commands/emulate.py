@@ -150,6 +150,7 @@ def main(args: argparse.Namespace) -> int:
         from stepladder.extension import plugins
         from stepladder.pipeline.context import mlir_context, parse_payload
     from stepladder.runtime.bundle import MANIFEST, PTX, is_function, read_function
+    from stepladder.runtime.bundle.spirv import is_spirv_bundle
     from stepladder.runtime.files import check_writable, read_text
 
     for path in filter(None, (args.json, args.sarif, args.trace)):
@@ -157,6 +158,8 @@ def main(args: argparse.Namespace) -> int:
     if is_function(args.input):
         return function_bundle.emulate(args, read_function(args.input))
     if (Path(args.input) / MANIFEST).is_file():  # of one kernel
+        if is_spirv_bundle(args.input):
+            raise StepladderError(f"'{args.input}' has SPIR-V, which the emulator does not run: give a file of its ir/")
         args.input = str(Path(args.input) / PTX)
     text, name = read_text(args.input)
     if emulate_kernel.is_ptx(text, name):

@@ -12,6 +12,7 @@ from stepladder.cli.options import (
     add_model_options,
     add_pipeline_options,
     flat,
+    knob_settings,
     positive,
     text_for_people,
 )
@@ -68,14 +69,11 @@ def main(args: argparse.Namespace) -> int:
     from stepladder.pipeline import explanation
     from stepladder.pipeline.context import bound_text, mlir_context
     from stepladder.pipeline.request import Request
-    from stepladder.runtime import targets
     from stepladder.runtime.files import check_writable, read_text, write_json
 
     if args.json:
         check_writable(args.json)
-    settings = dict(args.settings)
-    if args.target is not None:
-        settings["target"] = targets.find(args.target).name
+    settings = knob_settings(args)
     text, name = read_text(args.input)
     request = Request(
         args.pipeline,

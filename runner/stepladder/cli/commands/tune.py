@@ -13,6 +13,7 @@ from stepladder.cli.options import (
     add_pipeline_options,
     database_of,
     flat,
+    knob_settings,
     positive,
 )
 from stepladder.runtime.errors import OK, StepladderError
@@ -121,17 +122,13 @@ def _build(args: argparse.Namespace, payloads: list[str], folder: Path | None, *
     from stepladder.pipeline.codegen.toolchain import find_tool
     from stepladder.pipeline.context import bound_text, mlir_context
     from stepladder.pipeline.request import Request
-    from stepladder.runtime import targets
     from stepladder.runtime.files import read_text
     from stepladder.runtime.resources import cache_dir
 
     find_tool("ptxas")
-    settings = dict(args.settings)
-    if args.target is not None:
-        settings["target"] = targets.find(args.target).name
     request = Request(
         args.pipeline,
-        settings,
+        knob_settings(args),
         without=flat(args.without),
         gpu=args.gpu,
         function=args.function,

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from stepladder.runtime import targets
 from stepladder.runtime.bundle.fields import Fields, show
-from stepladder.runtime.bundle.manifest import SCHEMA_VERSION_VALUES, WORKSPACE_ROLES, Manifest
+from stepladder.runtime.bundle.manifest import SCHEMA_VERSION_VALUES, WORKSPACE_ROLES, Argument, Manifest
 from stepladder.runtime.element_types import (
     ELEMENT_TYPES,
     INTEGER_SUMS,
     OPERAND_TYPES,
     element_type,
 )
-from stepladder.runtime.problem import epilogue_role
+from stepladder.runtime.problem import Operand, Problem, epilogue_role
 
 
 def check_limits(manifest: Manifest, fields: Fields) -> None:
@@ -101,20 +102,54 @@ def check_problem(manifest: Manifest, fields: Fields) -> None:
     """
     _check_types(manifest, fields)
     _check_windows(manifest, fields)
-    problem = manifest.problem
+    check_arguments(manifest.all_arguments, manifest.problem, manifest.operand, fields)
+    for role in manifest.read_early:
+        if all(argument.role != role or argument.access != "read" for argument in manifest.arguments):
+            raise fields.error("read_early", f"must be of arguments that the kernel reads only, got {show(role)}")
+    for item, descriptor in zip(fields.objects("tma_descriptors"), manifest.tma_descriptors):
+        operand = manifest.operand(descriptor.role)
+        if descriptor.element_type != operand.element_type:
+            raise item.error(
+                "element_type",
+                f"must be {show(operand.element_type)}, as 'problem' has it, got {show(descriptor.element_type)}",
+            )
+        size = math.prod(operand.shape) * element_type(operand.element_type).bytes
+        if descriptor.end > size:
+            raise item.error(
+                "shape",
+                f"must be that of a tensor within the {size} bytes of '{descriptor.role}': it ends at byte "
+                f"{show(descriptor.end)} with shape {show(list(descriptor.shape))}, strides "
+                f"{show(list(descriptor.strides))} and offset {show(descriptor.offset)}",
+            )
+
+
+def check_arguments(
+    arguments: tuple[Argument, ...], problem: Problem, operand_of: Callable[[str], Operand], fields: Fields
+) -> None:
+    """Checks that arguments are the operands of a problem.
+
+    Args:
+        arguments: of all kernels; those of the matmul, which `fields` lists, are the last.
+        problem: what the kernels compute.
+        operand_of: gives the operand of a role of `arguments`.
+        fields: of the manifest.
+
+    Raises:
+        StepladderError: the first field that disagrees with the problem, with the value that would agree.
+    """
     shared = {"b"} if problem.b_is_a else set()  # a kernel may take the one buffer once
     second_b = set() if problem.second_b is None else {epilogue_role(problem.second_b)}
     # An operand that makes no difference to a result, such as one that is multiplied by 0, is no parameter.
     optional = shared | (set(problem.epilogue_roles) - second_b)
     roles = problem.roles
     # What a kernel before that of the matmul copies to a workspace is read by that one, and not by this.
-    arguments = manifest.all_arguments
     found = {argument.role for argument in arguments if argument.role not in WORKSPACE_ROLES}
     if not set(roles) - optional <= found <= set(roles):
         got = ", ".join(argument.role for argument in arguments) or "none"
         raise fields.error("arguments", f"must have one of each role {', '.join(roles)}, got {got}")
-    for item, argument in zip(fields.objects("arguments"), manifest.arguments):
-        operand = manifest.operand(argument.role)
+    items = fields.objects("arguments")
+    for item, argument in zip(items, arguments[len(arguments) - len(items) :]):
+        operand = operand_of(argument.role)
         for name, wanted, got in (
             ("element_type", operand.element_type, argument.element_type),
             ("shape", list(operand.shape), list(argument.shape)),
@@ -123,15 +158,6 @@ def check_problem(manifest: Manifest, fields: Fields) -> None:
         ):
             if wanted != got:
                 raise item.error(name, f"must be {show(wanted)}, as 'problem' has it, got {show(got)}")
-    for role in manifest.read_early:
-        if all(argument.role != role or argument.access != "read" for argument in manifest.arguments):
-            raise fields.error("read_early", f"must be of arguments that the kernel reads only, got {show(role)}")
-    for item, descriptor in zip(fields.objects("tma_descriptors"), manifest.tma_descriptors):
-        wanted = manifest.operand(descriptor.role).element_type
-        if descriptor.element_type != wanted:
-            raise item.error(
-                "element_type", f"must be {show(wanted)}, as 'problem' has it, got {show(descriptor.element_type)}"
-            )
 
 
 def _check_windows(manifest: Manifest, fields: Fields) -> None:

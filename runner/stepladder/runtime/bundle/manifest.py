@@ -140,6 +140,13 @@ class TmaDescriptor:
     oob_fill: str = "zero"
     offset: int = 0
 
+    @property
+    def end(self) -> int:
+        """Bytes from the beginning of the buffer to the end of the tensor."""
+        element = element_type(self.element_type).bytes
+        strides = (*self.strides, element)
+        return self.offset + sum((extent - 1) * stride for extent, stride in zip(self.shape, strides)) + element
+
 
 @dataclass(frozen=True)
 class Workspace:

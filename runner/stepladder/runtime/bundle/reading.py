@@ -264,7 +264,7 @@ def _parse_manifest(fields: Fields) -> Manifest:
         pipeline=fields.string("pipeline"),
         steps=fields.strings("steps"),
         without=fields.strings("without"),
-        knobs=fields.object("knobs").data,
+        knobs=fields.knobs("knobs"),
         tool_versions=fields.string_map("tool_versions"),
         files=listed_files(fields),
         front=parse_front(fields, lambda item: parse_argument(item, ())),

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from stepladder.runtime.bundle.fields import Fields
+from stepladder.runtime.bundle.limits import check_arguments
 from stepladder.runtime.bundle.manifest import ACCESSES, MANIFEST, SPIRV, SPIRV_FORMAT, Argument, problem_json
 from stepladder.runtime.bundle.reading import listed_files, parse_argument, parse_problem, read_contents, read_fields
 from stepladder.runtime.bundle.writing import write_contents
@@ -200,11 +201,15 @@ def read_spirv_bundle(path: str | os.PathLike[str]) -> SpirvBundle:
         pipeline=fields.string("pipeline"),
         steps=fields.strings("steps"),
         without=fields.strings("without"),
-        knobs=fields.object("knobs").data,
+        knobs=fields.knobs("knobs"),
         tool_versions=fields.string_map("tool_versions"),
         function=fields.string("function"),
         other_functions=fields.strings("other_functions"),
     )
+    if manifest.problem is not None:
+        for item in fields.objects("arguments"):
+            item.string("role", manifest.problem.roles)  # no workspaces
+        check_arguments(manifest.arguments, manifest.problem, manifest.problem.operand, fields)
     contents = read_contents(fields, path)
     for argument in manifest.arguments:
         if argument.data is not None and argument.data not in contents:
