@@ -55,6 +55,8 @@ _USEFUL_WARPGROUP = (
         "<= (120 if schedule == 'cooperative' and consumer_warpgroups > 2 else 192) "
         "* (1 if schedule == 'pingpong' else consumer_warpgroups)"
     ),
+    # Of f32, A is split in registers where it is the larger operand.
+    "split_f32 == 'kernels' or is_f32 and not allow_tf32 and m >= 4 * n and n <= 512",
     # Rows of C that TMA does not take are stored as whole rows, where these can begin anywhere.
     "epilogue != 'rows' or n * result_bits % 128",
     (
@@ -191,6 +193,7 @@ def search_of(family: str, size: Size, gpu: Gpu, is_early: bool, waits: bool = F
                 "block_n",
                 "consumer_warpgroups",
                 "schedule",
+                "split_f32",
                 "block_k",
                 "cluster_m",
                 "cluster_n",
