@@ -122,3 +122,43 @@ func.func @kept(%arg0: tensor<8xf32>, %arg1: tensor<2xf32>) -> (tensor<8xf32>, t
   } -> tensor<8xf32>
   return %y, %read : tensor<8xf32>, tensor<8xf32>
 }
+
+// -----
+
+// Ops that extract what other extracting ops make are one op, which computes the element at the composed place.
+// CHECK-LABEL: func.func @chain(
+// CHECK-SAME: [[values:%.+]]: tensor<8x8xf32>
+// CHECK: linalg.generic
+// CHECK: [[value:%.+]] = tensor.extract [[values]][
+// CHECK: math.exp [[value]]
+// CHECK-NOT: tensor.extract
+// CHECK-NOT: linalg.generic
+// CHECK: return
+func.func @chain(%values: tensor<8x8xf32>) -> tensor<4x4xf32> attributes {has_stages} {
+  %made = tensor.empty() : tensor<8x8xf32>
+  %exps = linalg.exp ins(%values : tensor<8x8xf32>) outs(%made : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %empty = tensor.empty() : tensor<4x4xf32>
+  %rows = linalg.generic {
+    indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]
+  } outs(%empty : tensor<4x4xf32>) {
+  ^bb0(%out: f32):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %c7 = arith.constant 7 : index
+    %last = arith.subi %c7, %i : index
+    %element = tensor.extract %exps[%last, %j] : tensor<8x8xf32>
+    linalg.yield %element : f32
+  } -> tensor<4x4xf32>
+  %again = linalg.generic {
+    indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]
+  } outs(%empty : tensor<4x4xf32>) {
+  ^bb0(%out: f32):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %c3 = arith.constant 3 : index
+    %last = arith.subi %c3, %j : index
+    %element = tensor.extract %rows[%i, %last] : tensor<4x4xf32>
+    linalg.yield %element : f32
+  } -> tensor<4x4xf32>
+  return %again : tensor<4x4xf32>
+}

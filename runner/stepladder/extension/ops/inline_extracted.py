@@ -34,14 +34,17 @@ class InlineExtracted(Tc.Operation, name="inline_extracted"):
 @transform_op(InlineExtracted)
 def inline_extracted(payload: ir.Operation, op: InlineExtracted, rewriter: Rewriter) -> None:
     """Rewrites the ops below `payload`; see the op."""
-    extractions = [item for generic in walk(payload, _GENERIC) for item in walk(generic, _EXTRACT)]
-    for extraction in extractions:  # grows in the loop
+    pending = [item for generic in walk(payload, _GENERIC) for item in walk(generic, _EXTRACT)]
+    while pending:
+        extraction = pending.pop(0)
         source = producer(extraction.operands[0])
         if source is None or source.name != _GENERIC or not _is_inlined(extraction, source, op.at_most.value):
             continue
         with extraction.location:
             value, new = _element(source, list(extraction.operands)[1:], ir.InsertionPoint(extraction))
-        extractions += new
+        # The copies stand for the extractions in the body, which is erased with its op.
+        erased = list(walk(source, _EXTRACT))
+        pending = [item for item in pending if item not in erased] + new
         rewriter.replace_op(extraction, [value])
         rewriter.erase_op(source)
 
