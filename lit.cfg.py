@@ -27,6 +27,8 @@ config.environment["PYTHONPATH"] = os.path.join(here, "runner")
 config.environment["STEPLADDER_CACHE_DIR"] = os.path.join(config.test_exec_root, "cache")
 # No test reads or writes the user's tuning database.
 config.environment["STEPLADDER_TUNING_DATABASE"] = os.path.join(config.test_exec_root, "no-such-tuning.json")
+# Knobs are chosen alike on all machines.
+config.environment["STEPLADDER_GPU"] = "h200"
 # Tables keep their width and carry no colours, whatever terminal runs the tests.
 config.environment["NO_COLOR"] = "1"
 # Tests run side by side, a process a core: NumPy's threads would only be in each other's way.

@@ -33,6 +33,9 @@ _PLAIN_GAIN = 1.015
 _OWN = "of the matmul"
 # How much faster other knobs than the cost model's first choice have to be for a batch.
 _BATCH_GAIN = 1.01
+# How much faster the cost model's first choice has to be on another GPU of the same target than knobs of the table, so
+# that these count on neither, and how much slower, so that they count on both. They are older than the cost model.
+_MODEL_GAIN, _TABLE_GAIN = 1.02, 1.03
 # What a kernel has whose result is older than these knobs.
 _OLDER = {"split_k": 1, "split_k_workspace": "cluster"}
 
@@ -190,6 +193,58 @@ def batch_entries(measured: dict) -> list[dict]:
     return entries
 
 
+def gains_of_the_model(folder: Path) -> dict[tuple, float]:
+    """Returns how many times as fast as knobs of the table the cost model's first choice is on another GPU, by the
+    sizes and types of an entry.
+
+    Args:
+        folder: of the results on that GPU: `model_sizes_TYPES.json` has the model's choice of every size in the table,
+            `default_sizes_TYPES.json` what `compile` takes for the GPU of the table.
+    """
+    found = {}
+    for path in sorted(folder.glob("default_sizes_*.json")):
+        rates = []
+        for name in (path.name.replace("default_", "model_"), path.name):
+            data = json.loads((folder / name).read_text())
+            bits = tuple(_BITS[data["problem"][kind]] for kind in ("a_type", "c_type"))
+            rows = [dict(zip(data["columns"], row)) for row in data["rows"]]
+            wanted = [row for row in rows if row["place"] < 0 and row["source"] in ("model", "measured")]
+            rates.append(
+                {
+                    (row["m"], row["n"], row["k"], *bits): (
+                        row["source"],
+                        row["cublas_microseconds"] / row["microseconds"],
+                    )
+                    for row in wanted
+                }
+            )
+        of_model, of_table = rates
+        for place, (source, rate) in of_table.items():
+            if source == "measured" and place in of_model:
+                found[place] = of_model[place][1] / rate
+    return found
+
+
+def on_another_gpu(entries: list[dict], folder: Path) -> list[dict]:
+    """Returns the entries of the table that count after measurements on another GPU, with those that count there.
+
+    Args:
+        entries: of the pipeline that was measured there.
+        folder: as for `gains_of_the_model`.
+    """
+    gains = gains_of_the_model(folder)
+    cards = {json.loads(path.read_text())["card"]["name"] for path in folder.glob("default_sizes_*.json")}
+    kept, first = [], set()
+    for entry in entries:
+        gain = None if "operands" in entry or "batch" in entry else gains.get(_place(entry))
+        if gain is None or gain < _MODEL_GAIN:
+            kept.append(entry)
+        if gain is not None and gain * _TABLE_GAIN <= 1 and _place(entry) not in first:
+            kept += [{**entry, "measured_on": card} for card in cards]
+        first.add(_place(entry))
+    return kept
+
+
 def _is_in_clusters(kernel: dict) -> bool:
     """Tells whether the blocks of a kernel form clusters, which do not divide every grid."""
     return any(kernel["knobs"].get(name, 1) > 1 for name in ("cluster_m", "cluster_n"))
@@ -240,6 +295,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         for entry in batch_entries(json.loads(path.read_text())):
             batches[entry["batch"], entry["m"], entry["n"], entry["k"]] = entry
     pipelines["wgmma"] += batches.values()
+    pipelines["wgmma"] = on_another_gpu(pipelines["wgmma"], results / "h100")
     for pipeline, problems in pipelines.items():
         target = ROOT / "transforms" / "defaults" / f"{pipeline}.json"
         target.parent.mkdir(exist_ok=True)

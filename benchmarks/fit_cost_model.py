@@ -118,6 +118,7 @@ def fit_family(
     keep: bool = False,
     only: Sequence[str] = (),
     known: dict | None = None,
+    borrows: bool = False,
 ) -> tuple[gpus.Gpu, dict, dict]:
     """Fits the constants of a family and judges them by cross-validation.
 
@@ -129,6 +130,8 @@ def fit_family(
         keep: judge the constants of `gpu` and do not replace them.
         only: names of the constants that are replaced; none for all.
         known: what an earlier fit said of held-out problems, in place of cross-validation; None to cross-validate.
+        borrows: whether the constants of `gpu` are those of another GPU, which know none of the kernels: each search
+            of the cross-validation begins with them, too.
 
     Returns:
         The GPU with the constants, the description of the fit, and what it says of each result: `all`, and `held_out`
@@ -137,7 +140,7 @@ def fit_family(
     data = Data(kernels, gpu)
     judged, sources = {"held_out": known}, {}
     if known is None:
-        held_out = _held_out(data, gpu, family, rounds)
+        held_out = _held_out(data, gpu, family, rounds, only if borrows else ())
         judged, sources = {"held_out": data.judge(held_out)}, {"held_out": data.judge_sources(held_out)}
     fitted = gpu if keep else fit(data, gpu, family, rounds, only)
     predicted = data.predict(fitted)
@@ -146,12 +149,12 @@ def fit_family(
     return fitted, {"kernels": len(kernels), "problems": data.problems, **judged}, sources
 
 
-def _held_out(data: Data, gpu: gpus.Gpu, family: str, rounds: int) -> Array:
+def _held_out(data: Data, gpu: gpus.Gpu, family: str, rounds: int, only: Sequence[str]) -> Array:
     """Returns the times that constants predict for the fold that they are not fitted to."""
     fold, held_out = fold_of(data.kernels), np.zeros(len(data.kernels))
     for number in range(FOLDS):
         others = Data([kernel for kernel, own in zip(data.kernels, fold) if own != number], gpu)
-        predicted = data.predict(fit(others, gpu, family, rounds))
+        predicted = data.predict(fit(others, gpu, family, rounds, only))
         held_out[fold == number] = predicted[fold == number]
     return held_out
 
@@ -184,10 +187,21 @@ def usable(kernels: Sequence[Kernel]) -> list[Kernel]:
     )
 
 
+def results_on(key: str) -> Path:
+    """Returns the folder of the results that were measured on a GPU: `docs/results/KEY`, where there is one, else
+    `docs/results`.
+
+    Args:
+        key: name of the GPU's file.
+    """
+    own = RESULTS / key
+    return own if own.is_dir() else RESULTS
+
+
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
     parser = new_parser(__doc__)
-    parser.add_argument("--data", nargs="+", type=Path, metavar="FILE", help="results (default: those in docs/results)")
+    parser.add_argument("--data", nargs="+", type=Path, metavar="FILE", help="results (default: those of the GPU)")
     parser.add_argument("--gpu", default="h200", help="the GPU that they were measured on (default: h200)")
     parser.add_argument("--rounds", type=int, default=12, metavar="N", help="of the search (default: 12)")
     parser.add_argument("--keep", action="store_true", help="keep the constants, and cross-validate")
@@ -212,27 +226,31 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     if args.refine and not args.family:
         parser.error("--refine: --family is missing")
+    path, gpu = gpus.path_of(args.gpu), gpus.load(args.gpu)
+    written = json.loads(path.read_text())
+    known_fits, borrows = written.get("fitted", {}), "fitted_from" in written and not args.keep
+    if borrows:
+        gpu = replace(gpu, constants=gpus.load(written["fitted_from"]).constants)
     only = args.only or (list(CONSTANTS[args.family]) if args.refine else [])
     unknown = sorted(set(args.only) - set(CONSTANTS.get(args.family, ())))
     if unknown:
         parser.error(f"--only: {', '.join(unknown)}: no constants of --family {args.family}")
-    paths = args.data or sorted({path for pattern in PATTERNS for path in RESULTS.glob(pattern)})
+    paths = args.data or sorted({path for pattern in PATTERNS for path in results_on(args.gpu).glob(pattern)})
     kernels = usable([kernel for path in paths for kernel in kernels_of(path)])
-    path = gpus.path_of(args.gpu)
-    written = json.loads(path.read_text())
-    written.setdefault("constants", {family: {} for family in CONSTANTS})
-    path.write_text(json.dumps(written, indent=2) + "\n") if not args.dry_run else None
-    gpu = gpus.load(args.gpu)
     heads = [json.loads(path.read_text()) for path in paths]
     dates = sorted(date for head in heads for date in _values(head, "date"))
     drivers = sorted({driver for head in heads for driver in _values(head, "driver_version")})
     judged: dict[str, dict] = {}
-    fits = {family: written["fitted"][family] for family in CONSTANTS if args.family not in (None, family)}
+    fits = {
+        family: known_fits[family] for family in CONSTANTS if args.family not in (None, family) and family in known_fits
+    }
     for family in CONSTANTS:
         own = [kernel for kernel in kernels if FAMILIES[kernel.pipeline] == family]
-        if own and family not in fits:
-            known = written["fitted"][family]["held_out"] if args.no_folds else None
-            gpu, fits[family], judged[family] = fit_family(own, gpu, family, args.rounds, args.keep, only, known)
+        if own and args.family in (None, family):
+            known = known_fits[family]["held_out"] if args.no_folds else None
+            gpu, fits[family], judged[family] = fit_family(
+                own, gpu, family, args.rounds, args.keep, only, known, borrows
+            )
     if args.judged:
         args.judged.write_text(json.dumps(_result(argv, heads, judged), indent=1) + "\n")
     for family, values in gpu.constants.items():
@@ -254,7 +272,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     widths = {int(kernel.knobs["block_n"]) for kernel in kernels if FAMILIES[kernel.pipeline] == WARPGROUP}
     written["measured_widths"] = {WARPGROUP: sorted(widths)}
     written["constants"] = {
-        family: {name: round(value, 4) for name, value in values.items()} for family, values in gpu.constants.items()
+        family: {name: round(value, 4) for name, value in values.items()}
+        for family, values in gpu.constants.items()
+        if family in fits or not borrows
     }
     path.write_text(json.dumps(written, indent=2) + "\n")
 

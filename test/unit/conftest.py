@@ -24,6 +24,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # No test reads or writes the user's tuning database.
 os.environ["STEPLADDER_TUNING_DATABASE"] = os.path.join(tempfile.gettempdir(), "stepladder-none", "tuning.json")
 
+# Knobs are chosen alike on all machines.
+os.environ["STEPLADDER_GPU"] = "h200"
+
 # A shell without job control starts what runs in the background with SIGINT ignored, and tests interrupt processes.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -63,6 +63,24 @@ def test_what_fills_a_tile_by_half_has_knobs_of_its_own(pipeline: Callable[..., 
     assert [len(measured_knobs.near(path, problem(128, 8192, k))) for k in (8192, 8000)] == [1, 0]
 
 
+def test_rows_that_begin_within_sectors_have_knobs_of_their_own(pipeline: Callable[..., object]) -> None:
+    """4008 elements of 16 bits are an odd multiple of 16 bytes; 4001 are none, and such rows are repacked."""
+    path = pipeline(entry(4096, 4096, 4096, block_m=128, block_n=256))
+    sizes = [(4000, 4096, 4096), (4096, 4008, 4096), (4096, 4096, 4088), (4096, 4001, 4096), (4008, 4096, 4096)]
+    assert [len(measured_knobs.near(path, problem(*size))) for size in sizes] == [1, 0, 0, 1, 1]
+    column = replace(problem(4096, 4008, 4096), b_layout="column")
+    assert len(measured_knobs.near(path, column)) == 1
+    assert measured_knobs.near(path, replace(problem(4008, 4096, 4096), a_layout="column")) == []
+
+
+def test_an_entry_may_be_of_another_gpu_than_the_file(pipeline: Callable[..., object]) -> None:
+    path = pipeline(entry(64, 64, 64, block_m=64, block_n=64))
+    data = {"measured_on": "one", "problems": [entry(64, 64, 64, block_m=64, block_n=64)]}
+    data["problems"] += [{**data["problems"][0], "measured_on": "two"}]
+    (path.parent / "defaults" / "mine.json").write_text(json.dumps(data))
+    assert [found.measured_on for found in measured_knobs.near(path, problem(64, 64, 64))] == ["one", "two"]
+
+
 def test_knobs_of_a_batch_are_for_as_many_matmuls(pipeline: Callable[..., object]) -> None:
     knobs = {"block_m": 128, "block_n": 128, "persistent_blocks": 132}
     path = pipeline(entry(512, 512, 512, **knobs, stages=4), {**entry(512, 512, 512, **knobs, stages=6), "batch": 64})

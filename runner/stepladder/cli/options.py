@@ -257,8 +257,8 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--gpu",
         metavar="NAME",
-        help="the GPU of the cost model to choose knobs for, such as h200 or "
-        "a100 (default: the one that it has for the target)",
+        help="the GPU of the cost model to choose knobs for, such as h200 or a100 (default: STEPLADDER_GPU; "
+        "else that of this machine if it was measured; else the one that the model has for the target)",
     )
     parser.add_argument(
         "--database", metavar="FILE", help="the tuning database (default: the user's, or STEPLADDER_TUNING_DATABASE)"

@@ -30,7 +30,7 @@ def is_slower(texts: Mapping[str, str], request: Request, target: str) -> bool:
         request: of its matmuls.
         target: GPU architecture of the kernels.
     """
-    on = gpu.load(request.gpu) if request.gpu else gpu.for_target(target).gpu
+    on = gpu.find(request.gpu, target).gpu
     one = several = 0.0
     skips = request.settings.get("math") != "libdevice"
     for name, text in texts.items():

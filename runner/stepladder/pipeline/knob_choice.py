@@ -61,7 +61,7 @@ class Query:
         facts: of problem, target and steps, by the names that expressions use.
         target: the kernel's.
         measured: the measured knobs that apply to the pipeline.
-        gpu: key of the GPU to choose for; None for the one that the model has for the target.
+        gpu: key of the GPU to choose for; None for the one that `cost_model.gpu.find` finds.
         location: of the payload's matmul, for messages.
         changes_facts: whether a step that the given knobs run changes facts of the payload: knobs that were measured
             without that step do not apply.
@@ -88,7 +88,7 @@ class Query:
         """
         from stepladder.pipeline.cost_model import gpu
 
-        return gpu.Found(gpu.load(self.gpu)) if self.gpu else gpu.for_target(self.target)
+        return gpu.find(self.gpu, self.target)
 
 
 def space_of(pipeline: Pipeline, without: tuple[str, ...]) -> Space:
@@ -196,14 +196,11 @@ _TRIED = 4
 
 
 def _tuned(query: Query, database: Path) -> Iterator[Choice]:
-    from stepladder.pipeline.cost_model import gpu
-
+    name = query.found_gpu().gpu.name
     entries = Database(database).find(
-        problem_key(query.problem),
-        digest(query.pipeline),
-        query.target,
-        gpu.load(query.gpu).name if query.gpu else None,
+        problem_key(query.problem), digest(query.pipeline), query.target, name if query.gpu else None
     )
+    entries.sort(key=lambda entry: entry.gpu != name)
     if not entries:
         return
     from stepladder.pipeline.codegen import toolchain  # slow to import, and only a problem in the database needs it

@@ -181,10 +181,20 @@ _NEAR = 0.02
 _FILLED = 0.5
 
 
+# Rows that begin within a sector of the L2 cache take longer to load; rows of no multiple of 16 bytes are repacked.
+_SECTOR_BITS, _PITCH_BITS = 256, 128
+
+
+def _begin_within_sectors(rows: tuple[int, int], bits: int) -> tuple[bool, ...]:
+    """Tells of A and B whether their rows, of so many elements, begin within sectors."""
+    return tuple(row * bits % _SECTOR_BITS > 0 and row * bits % _PITCH_BITS == 0 for row in rows)
+
+
 def near(pipeline: Path, problem: Problem) -> list[Entry]:
     """Returns the measured problems that are as good as this one: of the same types' widths, with as many tiles along
-    both sides of C, which it fills more than half as much, and almost the same k; the most alike first, and before all
-    those whose epilogue has an operand where that of the problem has one. Those of a batch are of as many matmuls.
+    both sides of C, which it fills more than half as much, almost the same k, and rows of A and B that begin within
+    sectors as those here do; the most alike first, and before all those whose epilogue has an operand where that of the
+    problem has one. Those of a batch are of as many matmuls.
 
     Args:
         pipeline: the pipeline's file, as for `candidates`.
@@ -194,6 +204,10 @@ def near(pipeline: Path, problem: Problem) -> list[Entry]:
     if not path.is_file():
         return []
     facts = problem_facts(problem)
+    rows = (
+        problem.k if problem.a_layout == "row" else problem.m,
+        problem.n if problem.b_layout == "row" else problem.k,
+    )
     data = json.loads(path.read_text())
     found = []
     for entry in _of_form(data["problems"], problem):
@@ -209,11 +223,14 @@ def near(pipeline: Path, problem: Problem) -> list[Entry]:
             and problem.m > _FILLED * entry["m"]
             and problem.n > _FILLED * entry["n"]
             and abs(entry["k"] / problem.k - 1) <= _NEAR
+            and _begin_within_sectors((entry["k"], entry["n"]), entry["a_bits"])
+            == _begin_within_sectors(rows, entry["a_bits"])
         ):
             found.append(entry)
     found.sort(key=lambda entry: (not entry.get("operands", 0), _distance(entry, problem)))
+    card = data.get("measured_on", "")
     return [
-        Entry(entry["m"], entry["n"], entry["k"], data.get("measured_on", ""), entry["knobs"], entry.get("batch"))
+        Entry(entry["m"], entry["n"], entry["k"], entry.get("measured_on", card), entry["knobs"], entry.get("batch"))
         for entry in found
     ]
 

@@ -32,7 +32,7 @@ class Request:
         database: a tuning database to choose from first; None for none.
         function: name of the function of the payload to compile; None for the only one, or the only one with a
             contraction.
-        gpu: key of the GPU in the cost model to choose for; None for the model's GPU of the target.
+        gpu: key of the GPU in the cost model to choose for; None for the one that `cost_model.gpu.find` finds.
         constant_weights: whether the kernel is launched behind kernels that do not write its weights, so that it may be
             chosen to load them early (knob `early_weights`).
         in_function: whether launches of other kernels lie between two of the kernel: it may not be chosen to keep its

@@ -253,6 +253,9 @@ def streams(knobs: Columns) -> Array:
 def predict(knobs: Columns, size: Size, gpu: Gpu, constants: Mapping[str, Mapping[str, float]] | None = None) -> Array:
     """Returns the predicted time of a launch that follows another one, in us.
 
+    Memory bounds these kernels: on a GPU that the constants are not fitted to, all take as much longer or shorter as
+    its memory is slower or faster.
+
     Args:
         knobs: columns of settings that load weights early.
         size: of the product.
@@ -268,7 +271,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu, constants: Mapping[str, Mappin
         short = have_short_blocks(knobs, size, gpu, name)
         if np.any(short):
             times = np.where(short, time_of_short_blocks(knobs, size, gpu, sets[name]), times)
-    return times
+    return times * (gpu.early_hbm_bytes_per_us / gpu.hbm_bytes_per_us)
 
 
 def _odd_rows(knobs: Columns, size: Size) -> Array | float:
@@ -306,7 +309,7 @@ def _predict(knobs: Columns, size: Size, gpu: Gpu, c: Mapping[str, float]) -> Ar
     weights = block_k * block_m * size.in_bytes
     stage = weights + c["activations"] * block_k * block_n * size.in_bytes + _short_rows(block_k, block_n, size)
     loaded_late = np.maximum(0.0, steps - c["ahead"] * np.minimum(stages, steps))
-    rate = gpu.hbm_bytes_per_us * c["hbm"]
+    rate = gpu.early_hbm_bytes_per_us * c["hbm"]
     whole = np.floor(blocks / at_once)
     rest = blocks - whole * at_once
 

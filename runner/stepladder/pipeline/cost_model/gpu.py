@@ -2,20 +2,23 @@
 
 `gpus/` has one JSON file a GPU. Fitted constants are times, or fractions of a peak, so that they apply to a GPU on
 which nothing was measured: its file names in `fitted_from` the GPU whose constants it takes, and its `source` is "data
-sheet" instead of "measured".
+sheet" instead of "measured". A file may have constants of some families of kernels and take the others from there.
 """
 
 from __future__ import annotations
 
 import functools
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from stepladder.runtime.errors import StepladderError, suggest
+from stepladder.runtime.installed import installed_gpu
 
+VARIABLE = "STEPLADDER_GPU"
 _FOLDER = Path(__file__).with_name("gpus")
 
 MEASURED, DATA_SHEET = "measured", "data sheet"
@@ -44,6 +47,7 @@ class Gpu:
         clusters: blocks of a cluster -> clusters that run at once where a block has a multiprocessor to itself.
         constants: by family of kernels, the fitted constants (`cost_model.constants`).
         early_weights: by set, the constants of kernels that load weights early.
+        early_hbm_bytes_per_us: peak rate of the memory of the GPU that they are fitted to.
         attention: microseconds of an attention in one kernel, of a tile of keys by the elements of a head (`tile_64`,
             `tile_128`) and of a block beside its tiles (`block`); and in several, of the kernels beside their memory
             traffic (`kernels`), and of a million scores that are written, read, and multiplied as weights (`score`).
@@ -68,6 +72,7 @@ class Gpu:
     clusters: dict[int, int]
     constants: dict[str, dict[str, float]]
     early_weights: dict[str, dict[str, float]]
+    early_hbm_bytes_per_us: float
     attention: dict[str, float]
     measured_widths: dict[str, tuple[int, ...]]
 
@@ -115,10 +120,11 @@ def path_of(key: str) -> Path:
 
 
 def keys() -> list[str]:
-    """Returns the names of the GPUs that the model knows, those that were measured first."""
+    """Returns the names of the GPUs that the model knows: those that were measured first, and of these the ones that
+    take no constants from another."""
 
-    def order(key: str) -> tuple[bool, str]:
-        return _read(key)["source"] != MEASURED, key
+    def order(key: str) -> tuple[bool, bool, str]:
+        return _read(key)["source"] != MEASURED, "fitted_from" in _read(key), key
 
     return sorted((path.stem for path in _FOLDER.glob("*.json")), key=order)
 
@@ -147,7 +153,9 @@ def load(key: str) -> Gpu:
             f"the cost model has no GPU '{key}'{suggest(key, keys())}", notes=[f"it has: {', '.join(keys())}"]
         )
     data = _read(key)
-    fitted = data if "constants" in data else _read(data["fitted_from"])
+    fitted = _read(data["fitted_from"]) if "fitted_from" in data else {}
+    early = data if "early_weights" in data else fitted
+    widths = fitted.get("measured_widths", {}) | data.get("measured_widths", {})
     return Gpu(
         key,
         data["name"],
@@ -164,10 +172,11 @@ def load(key: str) -> Gpu:
         data["registers"],
         data["threads"],
         {int(size): count for size, count in data.get("clusters", {}).items()},
-        fitted["constants"],
-        fitted["early_weights"],
-        fitted["attention"],
-        {family: tuple(values) for family, values in fitted.get("measured_widths", {}).items()},
+        fitted.get("constants", {}) | data.get("constants", {}),
+        early["early_weights"],
+        early["hbm_bytes_per_us"],
+        fitted.get("attention", {}) | data.get("attention", {}),
+        {family: tuple(values) for family, values in widths.items()},
     )
 
 
@@ -197,6 +206,28 @@ def for_target(target: str) -> Found:
             return Found(gpu)
     nearest = min(gpus, key=lambda gpu: min(abs(_generation(own) - _generation(target)) for own in gpu.targets))
     return Found(nearest, f"the cost model has no GPU of target {target}; it takes the constants of {nearest.name}")
+
+
+def find(key: str | None, target: str) -> Found:
+    """Returns the GPU that kernels for a target are chosen for: the one of this name, else of those with the target the
+    one that the variable `STEPLADDER_GPU` names, else that of this machine if its constants were measured, else that of
+    `for_target`.
+
+    Args:
+        key: of `--gpu`; None where it is not given.
+        target: name of a target, such as "sm_90a".
+
+    Raises:
+        StepladderError: an unknown name.
+    """
+    if key:
+        return Found(load(key))
+    named = os.environ.get(VARIABLE)
+    installed = None if named else installed_gpu()
+    for gpu in [load(named)] if named else map(load, keys()):
+        if target in gpu.targets and (named or (gpu.name == installed and gpu.source == MEASURED)):
+            return Found(gpu)
+    return for_target(target)
 
 
 def for_device(name: str, target: str) -> Found:

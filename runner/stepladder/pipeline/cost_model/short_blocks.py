@@ -93,7 +93,7 @@ def time_of_short_blocks(knobs: Columns, size: Size, gpu: Gpu, constants: Mappin
         constants: a set.
     """
     waves, c = _waves(knobs, size, gpu), constants
-    loading = size.m * size.k * size.in_bytes / gpu.hbm_bytes_per_us
+    loading = size.m * size.k * size.in_bytes / gpu.early_hbm_bytes_per_us
     return loading / c["hbm"] + c["end"] * loading / waves + c["wave_column"] * knobs.floats("block_n") * waves
 
 
