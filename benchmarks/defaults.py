@@ -33,9 +33,11 @@ _PLAIN_GAIN = 1.015
 _OWN = "of the matmul"
 # How much faster other knobs than the cost model's first choice have to be for a batch.
 _BATCH_GAIN = 1.01
-# How much faster the cost model's first choice has to be on another GPU of the same target than knobs of the table, so
-# that these count on neither, and how much slower, so that they count on both. They are older than the cost model.
-_MODEL_GAIN, _TABLE_GAIN = 1.02, 1.03
+# A GPU with the same multiprocessors as the one of the results, where the entries count too.
+_ALIKE = "NVIDIA H100 80GB HBM3"
+# How much faster the cost model's first choice has to be there than knobs of an entry, so that it is dropped: entries
+# are older than the cost model.
+_MODEL_GAIN = 1.02
 # What a kernel has whose result is older than these knobs.
 _OLDER = {"split_k": 1, "split_k_workspace": "cluster"}
 
@@ -203,46 +205,39 @@ def gains_of_the_model(folder: Path) -> dict[tuple, float]:
     """
     found = {}
     for path in sorted(folder.glob("default_sizes_*.json")):
-        rates = []
-        for name in (path.name.replace("default_", "model_"), path.name):
-            data = json.loads((folder / name).read_text())
-            bits = tuple(_BITS[data["problem"][kind]] for kind in ("a_type", "c_type"))
-            rows = [dict(zip(data["columns"], row)) for row in data["rows"]]
-            wanted = [row for row in rows if row["place"] < 0 and row["source"] in ("model", "measured")]
-            rates.append(
-                {
-                    (row["m"], row["n"], row["k"], *bits): (
-                        row["source"],
-                        row["cublas_microseconds"] / row["microseconds"],
-                    )
-                    for row in wanted
-                }
-            )
-        of_model, of_table = rates
-        for place, (source, rate) in of_table.items():
-            if source == "measured" and place in of_model:
-                found[place] = of_model[place][1] / rate
+        of_model, of_table = (
+            _rates(folder / path.name.replace("default_", prefix), source)
+            for prefix, source in (("model_", "model"), ("default_", "measured"))
+        )
+        found |= {place: of_model[place] / rate for place, rate in of_table.items() if place in of_model}
     return found
 
 
-def on_another_gpu(entries: list[dict], folder: Path) -> list[dict]:
-    """Returns the entries of the table that count after measurements on another GPU, with those that count there.
+def _rates(path: Path, source: str) -> dict[tuple, float]:
+    """Returns the ratios to cuBLAS of what `compile` takes from a source of knobs, by sizes and types."""
+    data = json.loads(path.read_text())
+    bits = tuple(_BITS[data["problem"][name]] for name in ("a_type", "c_type"))
+    rows = [dict(zip(data["columns"], row)) for row in data["rows"]]
+    return {
+        (row["m"], row["n"], row["k"], *bits): row["cublas_microseconds"] / row["microseconds"]
+        for row in rows
+        if row["place"] < 0 and row["source"] == source
+    }
+
+
+def not_surpassed(entries: list[dict], folder: Path) -> list[dict]:
+    """Returns the entries but those that the cost model's first choice surpassed on another GPU.
 
     Args:
         entries: of the pipeline that was measured there.
         folder: as for `gains_of_the_model`.
     """
     gains = gains_of_the_model(folder)
-    cards = {json.loads(path.read_text())["card"]["name"] for path in folder.glob("default_sizes_*.json")}
-    kept, first = [], set()
-    for entry in entries:
-        gain = None if "operands" in entry or "batch" in entry else gains.get(_place(entry))
-        if gain is None or gain < _MODEL_GAIN:
-            kept.append(entry)
-        if gain is not None and gain * _TABLE_GAIN <= 1 and _place(entry) not in first:
-            kept += [{**entry, "measured_on": card} for card in cards]
-        first.add(_place(entry))
-    return kept
+
+    def counts(entry: dict) -> bool:
+        return "operands" in entry or "batch" in entry or gains.get(_place(entry), 1.0) < _MODEL_GAIN
+
+    return [entry for entry in entries if counts(entry)]
 
 
 def _is_in_clusters(kernel: dict) -> bool:
@@ -295,14 +290,14 @@ def main(argv: Sequence[str] | None = None) -> None:
         for entry in batch_entries(json.loads(path.read_text())):
             batches[entry["batch"], entry["m"], entry["n"], entry["k"]] = entry
     pipelines["wgmma"] += batches.values()
-    pipelines["wgmma"] = on_another_gpu(pipelines["wgmma"], results / "h100")
+    pipelines["wgmma"] = not_surpassed(pipelines["wgmma"], results / "h100")
     for pipeline, problems in pipelines.items():
         target = ROOT / "transforms" / "defaults" / f"{pipeline}.json"
         target.parent.mkdir(exist_ok=True)
         lines = ",\n".join("    " + json.dumps(problem) for problem in problems)
         target.write_text(
-            f'{{\n  "measured_on": "{card}",\n  "made_by": "python benchmarks/defaults.py",\n'
-            f'  "problems": [\n{lines}\n  ]\n}}\n'
+            f'{{\n  "measured_on": "{card}",\n  "also_for": ["{_ALIKE}"],\n'
+            f'  "made_by": "python benchmarks/defaults.py",\n  "problems": [\n{lines}\n  ]\n}}\n'
         )
 
 

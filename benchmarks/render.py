@@ -23,6 +23,7 @@ import render_elected
 import render_emulator
 import render_fit
 import render_fusion
+import render_h100
 import render_hopper
 import render_hopper_checks
 import render_kept_weights
@@ -39,7 +40,7 @@ from render_warp import measured_variants
 
 PAGES = (
     *("wmma.md", "wmma_steps.md", "mma_sync.md", "mma_sync_steps.md", "hopper.md", "hopper_steps.md"),
-    *("fusion.md", "cost_model.md", "payload.md", "python.md", "emulator.md", "xetile.md"),
+    *("h100.md", "fusion.md", "cost_model.md", "payload.md", "python.md", "emulator.md", "xetile.md"),
 )
 DOCUMENTS = (ROOT / "README.md", *(DOCS / page for page in PAGES))
 
@@ -84,6 +85,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     **render_orders.REGIONS,
     **render_emulator.REGIONS,
     **render_fusion.REGIONS,
+    **render_h100.REGIONS,
     **render_producers.REGIONS,
     **render_steps.REGIONS,
     **render_sums.REGIONS,

@@ -180,9 +180,13 @@ def changed_orders_table() -> str:
     return table(rows) + f"\nHot bursts, in turn with cuBLAS. {where(data)}.\n"
 
 
-def odd_pitches_table() -> str:
-    """Returns the products whose rows are no multiple of 16 bytes, beside cuBLAS and the aligned neighbours."""
-    data = result("odd_pitches")
+def odd_pitches_table(name: str = "odd_pitches") -> str:
+    """Returns the products whose rows are no multiple of 16 bytes, beside cuBLAS and the aligned neighbours.
+
+    Args:
+        name: of the result.
+    """
+    data = result(name)
     return (
         table(
             [
@@ -223,30 +227,29 @@ def odd_epilogues_table() -> str:
     return table(cells) + f"\nTFLOP/s, bf16 -> bf16; the kernels with * spilled. {where(data)}.\n"
 
 
-def decode_table(suffix: str = "") -> str:
+def decode_table(suffix: str = "", folder: str = "") -> str:
     """Returns how default choices for few rows compare with cuBLAS and with the rate of HBM, by the number of rows.
 
     Args:
         suffix: of the results.
+        folder: of the results, with a slash at its end; empty for docs/results.
     """
     rows = []
     for layout in ("row", "column"):
-        data = result(f"decode_{layout}{suffix}")
-        rows += _decode_rows(layout, [dict(zip(data["columns"], row)) for row in data["rows"]])
+        data = result(f"{folder}decode_{layout}{suffix}")
+        rate = gpu.for_device(data["card"]["name"], data["knobs"]["target"]).gpu.hbm_bytes_per_us
+        rows += _decode_rows(layout, [dict(zip(data["columns"], row)) for row in data["rows"]], rate)
     return table(rows) + f"\nDefault choices, bf16 -> bf16; geometric means. {where(data)}.\n"
 
 
-def _decode_rows(layout: str, cells: list[dict[str, Any]]) -> list[dict[str, str]]:
-    """Returns the rows of the table for weights in a layout."""
+def _decode_rows(layout: str, cells: list[dict[str, Any]], rate: float) -> list[dict[str, str]]:
+    """Returns the rows of the table for weights in a layout; `rate` is HBM's by the data sheet, in bytes per us."""
     rows = []
     for m in sorted({cell["m"] for cell in cells}):
         own = [cell for cell in cells if cell["m"] == m and cell["place"] in CHOICES["default"]]
         ratios = sorted(cell["cublas_microseconds"] / cell["microseconds"] for cell in own)
         rates = sorted(
-            (m * cell["k"] + cell["k"] * cell["n"] + m * cell["n"])
-            * _DECODE_BYTES
-            / cell["microseconds"]
-            / gpu.load("h200").hbm_bytes_per_us
+            (m * cell["k"] + cell["k"] * cell["n"] + m * cell["n"]) * _DECODE_BYTES / cell["microseconds"] / rate
             for cell in own
         )
         rows.append(

@@ -9,11 +9,16 @@ from common import result, table, where
 from stepladder.pipeline.cost_model import gpu
 
 
-def fit_table() -> str:
-    """Returns how well fitted constants choose among measured settings."""
-    fitted = json.loads(gpu.path_of("h200").read_text())["fitted"]
+def fit_table(key: str = "h200") -> str:
+    """Returns how well fitted constants choose among measured settings.
+
+    Args:
+        key: name of the GPU's file.
+    """
+    fitted = json.loads(gpu.path_of(key).read_text())["fitted"]
     rows = []
-    for family, name in (("warpgroup", "`wgmma`"), ("warp", "`mma_sync` and `wmma`")):
+    families = {"warpgroup": "`wgmma`", "warp": "`mma_sync` and `wmma`"}
+    for family, name in ((family, name) for family, name in families.items() if family in fitted):
         for part, title in (("held_out", "held out"), ("all", "fitted to all")):
             judged = fitted[family][part]
             rows.append(

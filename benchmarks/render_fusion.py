@@ -19,9 +19,13 @@ CONTESTANTS = {
 }
 
 
-def fused_table() -> str:
-    """Returns the throughput of each fused matmul and its alternatives, as ratios to cuBLAS' matmul alone."""
-    measured = result("fused_epilogues")
+def fused_table(name: str = "fused_epilogues") -> str:
+    """Returns the throughput of each fused matmul and its alternatives, as ratios to cuBLAS' matmul alone.
+
+    Args:
+        name: of the result.
+    """
+    measured = result(name)
     problems = measured["problems"]
     present = {key for problem in problems for key in problem["measured"]["kernels"]}
     rows = []
@@ -164,9 +168,13 @@ def drawn_forms_table(name: str = "drawn_forms") -> str:
     )
 
 
-def figures_table() -> str:
-    """Returns the speed of BERT's matmuls and of contractions, as ratios to the fastest library call of each."""
-    measured = result("figures")
+def figures_table(name: str = "figures") -> str:
+    """Returns the speed of BERT's matmuls and of contractions, as ratios to the fastest library call of each.
+
+    Args:
+        name: of the result.
+    """
+    measured = result(name)
     rows = []
     for problem in measured["problems"]:
         sizes = problem["sizes"]

@@ -234,25 +234,21 @@ def test_every_target_has_the_fastest_kernel_that_it_can_have() -> None:
     assert [entry["knobs"]["block_m"] for entry in defaults.fastest_entries(measured)] == [0, 2, 3]
 
 
-def test_a_measurement_on_another_gpu_drops_knobs_or_gives_them_to_it(tmp_path: Path) -> None:
-    """The model's choice 5% ahead drops an entry, 5% behind makes the entry count on that GPU too."""
+def test_entries_that_the_cost_model_surpasses_on_another_gpu_are_dropped(tmp_path: Path) -> None:
     import defaults
 
     def write(name: str, source: str, times: dict[int, float]) -> None:
-        rows = [[m, 8, 8, -1, source, time, 10.0] for m, time in times.items()]
         data = {
-            "card": {"name": "other"},
             "problem": {"a_type": "f16", "c_type": "f32"},
             "columns": ["m", "n", "k", "place", "source", "microseconds", "cublas_microseconds"],
-            "rows": rows,
+            "rows": [[m, 8, 8, -1, source, time, 10.0] for m, time in times.items()],
         }
         (tmp_path / name).write_text(json.dumps(data))
 
     write("default_sizes_f16-f32.json", "measured", {8: 10.5, 16: 10.0, 24: 10.0})
-    write("model_sizes_f16-f32.json", "model", {8: 10.0, 16: 10.5, 24: 10.0})
+    write("model_sizes_f16-f32.json", "model", {8: 10.0, 16: 10.5, 24: 9.9})
     sizes = {"n": 8, "k": 8, "a_bits": 16, "c_bits": 32}
-    plain = [{"m": m, **sizes, "knobs": {}} for m in (8, 16, 24, 32)]
+    entries = [{"m": m, **sizes, "knobs": {}} for m in (8, 16, 24, 32)]
     batch = {"m": 8, **sizes, "knobs": {}, "batch": 2}
-    kept = defaults.on_another_gpu([*plain, batch], tmp_path)
-    assert kept == [plain[1], {**plain[1], "measured_on": "other"}, plain[2], plain[3], batch]
-    assert defaults.on_another_gpu(plain, tmp_path / "none") == plain
+    assert defaults.not_surpassed([*entries, batch], tmp_path) == [*entries[1:], batch]
+    assert defaults.not_surpassed(entries, tmp_path / "none") == entries

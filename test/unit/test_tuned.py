@@ -73,12 +73,12 @@ def test_rows_that_begin_within_sectors_have_knobs_of_their_own(pipeline: Callab
     assert measured_knobs.near(path, replace(problem(4008, 4096, 4096), a_layout="column")) == []
 
 
-def test_an_entry_may_be_of_another_gpu_than_the_file(pipeline: Callable[..., object]) -> None:
-    path = pipeline(entry(64, 64, 64, block_m=64, block_n=64))
-    data = {"measured_on": "one", "problems": [entry(64, 64, 64, block_m=64, block_n=64)]}
-    data["problems"] += [{**data["problems"][0], "measured_on": "two"}]
+def test_measured_knobs_may_be_for_further_gpus(pipeline: Callable[..., object]) -> None:
+    path = pipeline()
+    data = {"measured_on": "one", "also_for": ["two"], "problems": [entry(64, 64, 64, block_m=64, block_n=64)]}
     (path.parent / "defaults" / "mine.json").write_text(json.dumps(data))
-    assert [found.measured_on for found in measured_knobs.near(path, problem(64, 64, 64))] == ["one", "two"]
+    (found,) = measured_knobs.near(path, problem(64, 64, 64))
+    assert [found.is_for(name) for name in ("one", "two", "three")] == [True, True, False]
 
 
 def test_knobs_of_a_batch_are_for_as_many_matmuls(pipeline: Callable[..., object]) -> None:

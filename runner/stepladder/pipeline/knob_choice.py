@@ -160,7 +160,7 @@ def choices(query: Query, database: Path | None) -> Iterator[Choice]:
     found = query.found_gpu()
     source = None if query.changes_facts or _is_of_another_form(query) else query.measured.source
     for entry in measured_knobs.near(source, query.problem) if source else []:
-        if entry.measured_on == found.gpu.name:
+        if entry.is_for(found.gpu.name):
             yield Choice(entry.knobs, Source(MEASURED, f"a measurement on {entry.measured_on} at {entry.describe()}"))
     ranked = rank(query)
     if ranked is None:

@@ -145,7 +145,7 @@ def _distance(entry: dict, problem: Problem) -> float:
 
 @dataclass(frozen=True)
 class Entry:
-    """A measured problem: its sizes, the GPU, and the knobs that won."""
+    """A measured problem: its sizes, the GPU, the knobs that won, and names of further GPUs that they are for."""
 
     m: int
     n: int
@@ -153,6 +153,15 @@ class Entry:
     measured_on: str
     knobs: Knobs
     batch: int | None = None
+    also_for: tuple[str, ...] = ()
+
+    def is_for(self, gpu: str) -> bool:
+        """Tells whether the knobs are for a GPU.
+
+        Args:
+            gpu: its name, by the driver.
+        """
+        return gpu == self.measured_on or gpu in self.also_for
 
     def describe(self) -> str:
         """Returns the sizes as a message shows them."""
@@ -228,10 +237,9 @@ def near(pipeline: Path, problem: Problem) -> list[Entry]:
         ):
             found.append(entry)
     found.sort(key=lambda entry: (not entry.get("operands", 0), _distance(entry, problem)))
-    card = data.get("measured_on", "")
+    card, others = data.get("measured_on", ""), tuple(data.get("also_for", ()))
     return [
-        Entry(entry["m"], entry["n"], entry["k"], entry.get("measured_on", card), entry["knobs"], entry.get("batch"))
-        for entry in found
+        Entry(entry["m"], entry["n"], entry["k"], card, entry["knobs"], entry.get("batch"), others) for entry in found
     ]
 
 

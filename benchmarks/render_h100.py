@@ -1,0 +1,28 @@
+"""The tables of the page about the H100, from `docs/results/h100`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from render_choice import decode_table, defaults_table, odd_pitches_table
+from render_fit import fit_table
+from render_fusion import drawn_forms_table, figures_table, fused_table
+
+FOLDER = "h100/"
+# Two choices for the problems of one draw, in one process, and the choice of now for another draw.
+_CHOICES = {
+    f"{FOLDER}choices_for_h200_bf16-bf16": "knobs for the H200",
+    f"{FOLDER}choices_by_data_sheet_bf16-bf16": "for the H100, by data sheet",
+}
+_FRESH = {f"{FOLDER}choices_fresh_bf16-bf16": "for the H100, fitted"}
+
+REGIONS: dict[str, Callable[[], str]] = {
+    "h100 choices": lambda: defaults_table(_CHOICES),
+    "h100 fresh": lambda: defaults_table(_FRESH),
+    "h100 fit": lambda: fit_table("h100"),
+    "h100 decode": lambda: decode_table(folder=FOLDER),
+    "h100 odd pitches": lambda: odd_pitches_table(f"{FOLDER}odd_pitches"),
+    "h100 forms": lambda: drawn_forms_table(f"{FOLDER}drawn_forms"),
+    "h100 figures": lambda: figures_table(f"{FOLDER}figures"),
+    "h100 fused": lambda: fused_table(f"{FOLDER}fused_epilogues"),
+}
