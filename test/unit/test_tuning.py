@@ -1,5 +1,7 @@
 """Tuning: successive halving, building and measuring."""
 
+import functools
+import json
 import os
 import signal
 import subprocess
@@ -12,13 +14,17 @@ from pathlib import Path
 
 import pytest
 
+from stepladder.cli.main import main as stepladder_main
 from stepladder.measure.tuning import halving, measuring
 from stepladder.measure.tuning.database import (
     Database,
 )
 from stepladder.measure.tuning.plan import Plan, Problem, Setting, read_plan, write_plan
 from stepladder.payload.writing import matmul_text
+from stepladder.pipeline import knob_choice, library
 from stepladder.pipeline import tuning_build as building
+from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.knob_query import read_query
 from stepladder.pipeline.request import Request
 from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
 from tuning_files import TOOLS
@@ -76,6 +82,22 @@ def test_a_plan_has_the_best_settings_of_every_payload(tmp_path: Path) -> None:
     assert read_plan(tmp_path / "plan") == plan
     with pytest.raises(StepladderError, match="the plan of another tuning"):
         write_plan(tmp_path / "plan", replace(plan, target="sm_86"))
+
+
+def test_a_plan_begins_with_what_compile_takes() -> None:
+    """Measured knobs come before those of the cost model, and once."""
+    text = matmul_text(4096, 4096, 4096, c_type="f16", accumulate=False)
+    request = Request("wgmma", {"target": "sm_90a"})
+    with mlir_context():
+        query = read_query(library.load("wgmma"), request, text, "large.mlir")
+        measured = knob_choice.measured_choice(query)
+    assert measured is not None and measured.source.kind == knob_choice.MEASURED
+    (problem,) = building.make_plan([building.Payload(text, "large.mlir")], request, 3).problems
+    assert len(problem.settings) == 3 and problem.settings[0].microseconds > 0
+    alike = [measured.knobs.items() <= setting.knobs.items() for setting in problem.settings]
+    assert alike == [True, False, False]
+    (alone,) = building.make_plan([building.Payload(text, "large.mlir")], request, 1).problems
+    assert alone.settings[0].knobs == problem.settings[0].knobs
 
 
 def test_equal_layers_of_a_model_are_one_problem() -> None:
@@ -164,10 +186,28 @@ def measure(planned: Path, tmp_path: Path, body: str, **options: bool | float) -
 def test_winners_are_stored_one_by_one_and_not_measured_again(planned: Path, tmp_path: Path) -> None:
     entries, lines, database = measure(planned, tmp_path, "say(candidate='000/00'); win(f'{int(number):03d}/01')")
     assert [one.knobs for one in entries] == [{"block_m": 64}] * 2 and database.entries() == entries
-    assert "2.0 us, 1.100 of cuBLAS: block_m=64, 1.50 x the model's first choice" in lines[0]
+    assert "2.0 us, 1.100 of cuBLAS: block_m=64, 1.50 x the default knobs" in lines[0]
     assert "measured before" in measure(planned, tmp_path, "say(error='no', status=1)")[1][1]
     with pytest.raises(StepladderError, match="no"):
         measure(planned, tmp_path, "say(error='no', status=1)", again=True)
+
+
+def test_the_command_prints_a_table_and_writes_json(
+    planned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    worker = fake_worker(tmp_path, "win(f'{int(number):03d}/01')")
+    monkeypatch.setattr(measuring, "measure_plan", functools.partial(measuring.measure_plan, worker=worker))
+    words = ["tune", "measure", "--folder", str(planned), "--database", str(tmp_path / "tuning.json"), "--json"]
+    assert stepladder_main([*words, str(tmp_path / "tuned.json")]) == 0
+    printed = capsys.readouterr().out
+    assert "The fastest settings on NVIDIA H200" in printed and "geometric mean 1.100, least 1.100" in printed
+    tuned = json.loads((tmp_path / "tuned.json").read_text())
+    assert [(one["payload"], one["knobs"], one["of_cublas"]) for one in tuned] == [
+        ("0.mlir", {"block_m": 64}, 1.1),
+        ("1.mlir", {"block_m": 64}, 1.1),
+    ]
+    assert stepladder_main([*words, str(tmp_path / "no folder" / "tuned.json")]) == 2
+    assert stepladder_main(["tune", "build", "0.mlir", "--pipeline", "wgmma", "--folder", "f", "--json", "-"]) == 2
 
 
 @pytest.mark.parametrize(

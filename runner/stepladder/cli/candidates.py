@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,6 +20,15 @@ _NEUTRAL: dict[str, int | str] = {
 }
 
 
+def knobs_text(knobs: Mapping[str, int | str]) -> str:
+    """Returns the knobs of a setting but those of features that its kernel does not use.
+
+    Args:
+        knobs: of the setting.
+    """
+    return " ".join(_short(name, value) for name, value in knobs.items() if not _neutral(name, value))
+
+
 def candidate_row(number: int, candidate: Candidate) -> dict[str, object]:
     """Returns a row with the knobs of a setting, and its predicted time term by term, in us.
 
@@ -31,7 +41,7 @@ def candidate_row(number: int, candidate: Candidate) -> dict[str, object]:
     times = {name: f"{candidate.times[name]:.1f}" for name in (*PARTS, *LIMITS) if name in candidate.times}
     return {
         "": number,
-        "knobs": " ".join(_short(name, value) for name, value in candidate.knobs.items() if not _neutral(name, value)),
+        "knobs": knobs_text(candidate.knobs),
         "total": f"{candidate.microseconds:.1f}",
         "waves": f"{candidate.waves:.2f}",
         **times,

@@ -174,6 +174,17 @@ def choices(query: Query, database: Path | None) -> Iterator[Choice]:
         yield Choice(candidate.knobs, Source(MODEL, text))
 
 
+def measured_choice(query: Query) -> Choice | None:
+    """Returns the measured knobs that a problem takes where no tuning database has it, in place of the cost model's;
+    None where it takes the model's.
+
+    Args:
+        query: what they are for.
+    """
+    first = next(choices(query, None), None)
+    return first if first is not None and first.source.kind == MEASURED else None
+
+
 def _is_of_another_form(query: Query) -> bool:
     """Tells whether the model's first setting is of a form of kernels that no measured knobs are of: with an operand
     that is made in registers, or with weights that are loaded early. What was measured does not count then."""

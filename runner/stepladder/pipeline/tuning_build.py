@@ -16,6 +16,7 @@ from stepladder.measure.tuning.plan import Plan, Problem, Setting, write_plan
 from stepladder.pipeline import knob_choice, library
 from stepladder.pipeline.codegen.toolchain import tool_versions
 from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.definition import Knobs
 from stepladder.pipeline.knob_query import read_query
 from stepladder.pipeline.request import Request
 from stepladder.runtime import bundle
@@ -43,7 +44,8 @@ class _Job:
 def make_plan(
     payloads: Sequence[Payload], request: Request, top: int, progress: Callable[[str], None] = lambda line: None
 ) -> Plan:
-    """Returns what to build for payloads: the first `top` settings of each problem, by the cost model.
+    """Returns what to build for payloads: `top` settings of each problem, first what `compile` takes without a
+    database, then the best by the cost model.
 
     Args:
         payloads: of one matmul each; of those of one problem, such as equal layers of a model, the first is built.
@@ -70,17 +72,32 @@ def make_plan(
                 )
             key, digest, target = problem_key(query.problem), knob_choice.digest(pipeline), query.target
             fixed = {name: value for name, value in query.fixed.items() if name != "target"}
+            candidates = [(candidate.knobs, candidate.microseconds) for candidate in ranked.first(top)]
+            measured = knob_choice.measured_choice(query)
+            if measured is not None:
+                candidates = _with_default(candidates, measured.knobs, query)[:top]
         if key in seen:
             progress(f"{payload.name} is the same problem as {seen[key]}, which is measured for both")
             continue
         seen[key] = payload.name
         number = len(problems)
         settings = [
-            Setting({**fixed, **candidate.knobs}, round(candidate.microseconds, 3), f"{number:03d}/{place:02d}")
-            for place, candidate in enumerate(ranked.first(top))
+            Setting({**fixed, **knobs}, round(microseconds, 3), f"{number:03d}/{place:02d}")
+            for place, (knobs, microseconds) in enumerate(candidates)
         ]
         problems.append(Problem(payload.name, key, tuple(settings)))
     return Plan(request.pipeline, digest, target, tool_versions(), tuple(problems))
+
+
+def _with_default(
+    candidates: Sequence[tuple[Knobs, float]], knobs: Knobs, query: knob_choice.Query
+) -> list[tuple[Knobs, float]]:
+    """Returns candidates, knobs and predicted us, with the default knobs in front, and once."""
+    own = next((one for one in candidates if knobs.items() <= one[0].items()), None)
+    if own is None:
+        ranked = knob_choice.rank(replace(query, fixed={**query.fixed, **knobs}))
+        own = knobs, ranked.first(1)[0].microseconds if ranked is not None and len(ranked) else 0.0
+    return [own, *(one for one in candidates if one is not own)]
 
 
 def plan_digest(plan: Plan) -> str:

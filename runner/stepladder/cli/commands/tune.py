@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import argparse
 import os
+import statistics
 import sys
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stepladder.cli.options import (
     Formatter,
+    add_json_option,
     add_model_options,
     add_pipeline_options,
     database_of,
     flat,
     knob_settings,
     positive,
+    text_for_people,
 )
 from stepladder.runtime.errors import OK, StepladderError
+
+if TYPE_CHECKING:
+    from stepladder.measure.tuning.database import Entry
 
 _EPILOG = """\
 `tune PAYLOAD...` builds and measures on one machine. In two halves, `tune build` needs no GPU, and `tune measure` no
@@ -27,7 +35,7 @@ exit status: 0 measured, or built; 1 no kernel gives right numbers; 2 a payload,
 acceptable; 3 nothing was executed (no GPU or driver, or a GPU that the kernels are not for).
 
 examples:
-  stepladder tune matmul.mlir --pipeline wgmma --top 4
+  stepladder tune matmul.mlir --pipeline wgmma --top 4 --json tuned.json
   stepladder tune build matmul.mlir --pipeline wgmma --top 4 --folder plan
   stepladder tune measure --folder plan --database tuning.json
 """
@@ -72,6 +80,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         metavar="N",
         help="kernels to build at once (default: one a core)",
     )
+    add_json_option(parser)
     parser.add_argument("--again", action="store_true", help="measure problems too that the database has")
 
 
@@ -94,6 +103,8 @@ def main(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace, half: str, payloads: list[str]) -> None:
     """Raises StepladderError for options that do not go together."""
+    if half == "build" and args.json:
+        raise StepladderError("tune build measures nothing that --json could write: `tune measure` takes it")
     if half and not args.folder:
         raise StepladderError(f"tune {half} needs --folder, the folder that both halves share")
     if half == "measure" and payloads:
@@ -149,7 +160,37 @@ def _build(args: argparse.Namespace, payloads: list[str], folder: Path | None, *
 def _measure(args: argparse.Namespace, folder: Path) -> None:
     from stepladder.measure.tuning.database import Database
     from stepladder.measure.tuning.measuring import measure_plan
+    from stepladder.measure.tuning.plan import read_plan
+    from stepladder.runtime.files import check_writable, write_json
 
+    if args.json:
+        check_writable(args.json)
     path = database_of(args)
     entries = measure_plan(folder, Database(path), again=args.again, progress=_say)
-    print(f"{path}: {len(entries)} problems tuned")
+    names = [problem.name for problem in read_plan(folder).problems]
+    with text_for_people(args.json):
+        _print(names, entries)
+        print(f"{path}: {len(entries)} problems tuned")
+    if args.json:
+        write_json(args.json, [{"payload": name, **asdict(entry)} for name, entry in zip(names, entries)])
+
+
+def _print(names: list[str], entries: list[Entry]) -> None:
+    """Prints a row for each payload, and the mean of the ratios to cuBLAS."""
+    from stepladder.cli.candidates import knobs_text
+    from stepladder.cli.tables import print_table
+
+    rows = [
+        {
+            "payload": name,
+            "us": f"{entry.microseconds:.1f}",
+            "of cuBLAS": "" if entry.of_cublas is None else f"{entry.of_cublas:.3f}",
+            "settings": entry.measured,
+            "knobs": knobs_text(entry.knobs),
+        }
+        for name, entry in zip(names, entries)
+    ]
+    print_table(rows, title=f"The fastest settings on {', '.join(dict.fromkeys(entry.gpu for entry in entries))}")
+    ratios = [entry.of_cublas for entry in entries if entry.of_cublas]
+    if len(ratios) > 1:
+        print(f"of cuBLAS: geometric mean {statistics.geometric_mean(ratios):.3f}, least {min(ratios):.3f}")

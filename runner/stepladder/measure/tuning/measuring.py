@@ -155,7 +155,7 @@ def measure_plan(
         database.add(entry)
         entries.append(entry)
         first = measured.result["medians"].get(problem.settings[0].bundle)
-        beside = f", {first / entry.microseconds:.2f} x the model's first choice" if first else ""
+        beside = f", {first / entry.microseconds:.2f} x the default knobs" if first else ""
         progress(f"{place}: {_verdict(entry)}{beside}")
     return entries
 

@@ -38,7 +38,7 @@ class Problem:
     Args:
         name: of its payload's file.
         key: `database.problem_key` of it.
-        settings: the best by the cost model, the fastest first.
+        settings: what `compile` takes without a database, then the best by the cost model, the fastest first.
     """
 
     name: str
