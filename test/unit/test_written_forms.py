@@ -131,7 +131,8 @@ func.func @f(%x: tensor<1x8x8x16xf32>) -> {result} {{
   %e = tensor.empty() : {result}
   %window = tensor.empty() : {window}
   %z = linalg.fill ins(%least : f32) outs(%e : {result}) -> {result}
-  %r = linalg.pooling_nhwc_max {{dilations = dense<1> : tensor<2xi64>, strides = dense<[{rows}, {columns}]> : tensor<2xi64>}}
+  %r = linalg.pooling_nhwc_max {{dilations = dense<1> : tensor<2xi64>,
+      strides = dense<[{rows}, {columns}]> : tensor<2xi64>}}
     ins(%x, %window : tensor<1x8x8x16xf32>, {window}) outs(%z : {result}) -> {result}
   return %r : {result}
 }}
