@@ -37,7 +37,8 @@ class SplitIntegers(Tc.Operation, name="split_integers"):
     of x + 0x8080..., less 128. Where it has fewer bits, it is extended: its highest digit has its sign, and the others
     are from 0 to 255, which the body extends without a sign. Digits of which the product is a multiple of what sums
     wrap at are left out. Narrower sums are computed in i32 and cut off. Sums of 64 bits add those of 32, which must not
-    wrap. Integers of less than 8 bits are extended.
+    wrap. Integers of less than 8 bits are extended. Where elementwise ops in front extend an operand, its digits are
+    those of the narrow numbers; views and transposes between are created again.
 
     Operands: a handle to a module with one public function on tensors. Refuses sums in i64 of so many products that
     those of digits may exceed i32.
