@@ -131,6 +131,31 @@ func.func @heads_behind(%w: tensor<2x6x4xf16>, %v: tensor<2x4x8xf16>) -> tensor<
 
 // -----
 
+// The window of a convolution of 1 x 1 has loops of one iteration, which the weight alone has; the rest is permuted.
+//
+// CHECK-LABEL: func.func @window_of_one(
+// CHECK: %[[W:.+]] = tensor.collapse_shape %w {{\[\[}}0, 1, 2], [3{{\]\]}} : tensor<24x1x1x16xf16> into tensor<24x16xf16>
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%{{.+}}, %[[W]] :
+#x = affine_map<(b, p, n, i, j, c) -> (b, c, p)>
+#w = affine_map<(b, p, n, i, j, c) -> (n, i, j, c)>
+#y = affine_map<(b, p, n, i, j, c) -> (b, p, n)>
+func.func @window_of_one(%x: tensor<2x16x30xf16>, %w: tensor<24x1x1x16xf16>, %zeros: tensor<2x30x24xf32>)
+    -> tensor<2x30x24xf32> {
+  %r = linalg.generic {indexing_maps = [#x, #w, #y],
+      iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
+      ins(%x, %w : tensor<2x16x30xf16>, tensor<24x1x1x16xf16>) outs(%zeros : tensor<2x30x24xf32>) {
+  ^bb0(%a: f16, %b: f16, %sum: f32):
+    %wide = arith.extf %a : f16 to f32
+    %other = arith.extf %b : f16 to f32
+    %product = arith.mulf %wide, %other : f32
+    %next = arith.addf %sum, %product : f32
+    linalg.yield %next : f32
+  } -> tensor<2x30x24xf32>
+  return %r : tensor<2x30x24xf32>
+}
+
+// -----
+
 // In place: the kernel of the matmul reads w, whose rows stay whole. The smaller x would be transposed by a kernel.
 //
 // IN-PLACE-LABEL: func.func @larger_operand(

@@ -77,3 +77,39 @@ func.func @stays(%a: tensor<8x16xi8>, %b: tensor<16x32xi8>, %c: tensor<8x32xi32>
   %r = linalg.matmul ins(%a, %b : tensor<8x16xi8>, tensor<16x32xi8>) outs(%c : tensor<8x32xi32>) -> tensor<8x32xi32>
   return %q, %r : tensor<8x32xi32>, tensor<8x32xi32>
 }
+
+// -----
+
+// Of what an op in front extends, the digits are those of the narrow numbers: here one. Transposes come again.
+//
+// CHECK-LABEL: func.func @extended_before(
+// CHECK: %[[B:.+]] = linalg.transpose ins(%b : tensor<32x16xi8>) outs(%{{.*}} : tensor<16x32xi8>) permutation = [1, 0]
+// CHECK: linalg.generic {{.*}} ins(%a, %[[B]] : tensor<8x16xi8>, tensor<16x32xi8>) outs(%{{.*}} : tensor<8x32xi32>)
+// CHECK: arith.extui
+// CHECK: arith.extsi
+// CHECK: arith.muli
+// CHECK-NOT: arith.muli
+// CHECK: arith.extsi %{{.*}} : i32 to i64
+#same = affine_map<(i, j) -> (i, j)>
+func.func @extended_before(%a: tensor<8x16xi8>, %b: tensor<32x16xi8>) -> tensor<8x32xi64> {
+  %ex = tensor.empty() : tensor<8x16xi32>
+  %x = linalg.generic {indexing_maps = [#same, #same], iterator_types = ["parallel", "parallel"]}
+      ins(%a : tensor<8x16xi8>) outs(%ex : tensor<8x16xi32>) {
+  ^bb0(%in: i8, %out: i32):
+    %0 = arith.extui %in : i8 to i32
+    linalg.yield %0 : i32
+  } -> tensor<8x16xi32>
+  %ey = tensor.empty() : tensor<32x16xi32>
+  %y = linalg.generic {indexing_maps = [#same, #same], iterator_types = ["parallel", "parallel"]}
+      ins(%b : tensor<32x16xi8>) outs(%ey : tensor<32x16xi32>) {
+  ^bb0(%in: i8, %out: i32):
+    %0 = arith.extsi %in : i8 to i32
+    linalg.yield %0 : i32
+  } -> tensor<32x16xi32>
+  %et = tensor.empty() : tensor<16x32xi32>
+  %t = linalg.transpose ins(%y : tensor<32x16xi32>) outs(%et : tensor<16x32xi32>) permutation = [1, 0]
+  %zeros = arith.constant dense<0> : tensor<8x32xi64>
+  %r = linalg.matmul ins(%x, %t : tensor<8x16xi32>, tensor<16x32xi32>) outs(%zeros : tensor<8x32xi64>)
+    -> tensor<8x32xi64>
+  return %r : tensor<8x32xi64>
+}

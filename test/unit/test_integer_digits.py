@@ -60,3 +60,51 @@ def test_sums_of_64_bits_that_digits_may_exceed_are_refused() -> None:
     with pytest.raises(StepladderError) as caught:
         stepladder.compile(payload("i16", "i16", "i64", depth=33026), target="sm_80", device="emulator")
     assert "sums in i64 of 33026 products; accepted: up to 33025" in caught.value.notes[-1]
+
+
+@pytest.mark.parametrize(
+    ("source", "before", "extends", "sums", "products"),
+    [
+        ("i8", "i32", "arith.extsi", "i64", 1),  # of torch-mlir, whose sums of integers are i64
+        ("i8", "i32", "arith.extui", "i64", 1),
+        ("i8", "i16", "arith.extsi", "i16", 1),
+        ("i16", "i32", "arith.extsi", "i32", 4),
+    ],
+)
+def test_what_an_op_in_front_extends_has_the_digits_of_the_narrow_numbers(
+    source: str, before: str, extends: str, sums: str, products: int
+) -> None:
+    """A is extended, transposed and reshaped in front of the product, and B is extended."""
+    narrow, wide = (f"tensor<3x3x{M}x{type_}>" for type_ in (source, before))
+    types = f"tensor<{M}x{K}x{before}>", f"tensor<{K}x{N}x{before}>", f"tensor<{M}x{N}x{sums}>"
+    same = "affine_map<(i, j) -> (i, j)>", "affine_map<(i, j, k) -> (i, j, k)>"
+
+    def extended(name: str, value: str, type_: str, wider: str, map_: str) -> str:
+        loops = ", ".join(['"parallel"'] * (type_.count("x") - type_.count("ext")))
+        return f"""%e{name} = tensor.empty() : {wider}
+  %{name} = linalg.generic {{indexing_maps = [{map_}, {map_}], iterator_types = [{loops}]}}
+      ins({value} : {type_}) outs(%e{name} : {wider}) {{
+  ^bb0(%in: {source}, %out: {before}):
+    %0 = {extends} %in : {source} to {before}
+    linalg.yield %0 : {before}
+  }} -> {wider}"""
+
+    text = f"""func.func @f(%a: {narrow}, %b: tensor<{K}x{N}x{source}>) -> {types[2]} {{
+  {extended("x", "%a", narrow, wide, same[1])}
+  {extended("y", "%b", f"tensor<{K}x{N}x{source}>", types[1], same[0])}
+  %et = tensor.empty() : tensor<{M}x3x3x{before}>
+  %t = linalg.transpose ins(%x : {wide}) outs(%et : tensor<{M}x3x3x{before}>) permutation = [2, 0, 1]
+  %v = tensor.collapse_shape %t [[0], [1, 2]] : tensor<{M}x3x3x{before}> into {types[0]}
+  %zero = arith.constant 0 : {sums}
+  %ez = tensor.empty() : {types[2]}
+  %z = linalg.fill ins(%zero : {sums}) outs(%ez : {types[2]}) -> {types[2]}
+  %p = linalg.matmul ins(%v, %y : {types[0]}, {types[1]}) outs(%z : {types[2]}) -> {types[2]}
+  return %p : {types[2]}
+}}"""
+    x, y = numbers(source, 3, 3, M), numbers(source, K, N)
+    function = stepladder.compile(text, target="sm_80", device="emulator", groups=False)
+    kernels = [launch.stage for launch in function.manifest.launches if "matmul" in launch.stage]
+    assert len(kernels) <= products  # two of them may be one kernel
+    left, right = (each.view(f"u{each.dtype}" if extends == "arith.extui" else each.dtype) for each in (x, y))
+    left = left.astype(sums.replace("i", "int")).transpose(2, 0, 1).reshape(M, K)
+    np.testing.assert_array_equal(function(x, y), left @ right.astype(left.dtype))

@@ -3,6 +3,7 @@
 import importlib.util
 from collections.abc import Callable
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -168,3 +169,69 @@ def test_a_refusal_begins_with_that_of_a_function() -> None:
     with pytest.raises(stepladder.StepladderError, match="is not compiled: no reference can be computed") as refused:
         stepladder.compile(text, target="sm_80", device="emulator")
     assert refused.value.notes[0].startswith("as one kernel: 'arith.bitcast' in linalg.generic")
+
+
+@pytest.mark.parametrize(
+    ("operand", "factors", "count", "result"),
+    [
+        ("bf16", "bf16", 1, "f32"),  # of jax.nn.dot_product_attention
+        ("f16", "f16", 1, "f16"),
+        ("f32", "bf16", 1, "f32"),  # rounds its factors
+        ("f32", "bf16", 3, "f32"),  # of three products, which are as exact as f32
+        ("f32", "tf32", 1, "f32"),
+    ],
+)
+def test_products_by_an_algorithm(operand: str, factors: str, count: int, result: str) -> None:
+    """Sums are of f32: those of f16 would be infinite here. Factors are rounded where the algorithm does."""
+    text = f"""func.func @main(%x: tensor<8x64x{operand}>, %w: tensor<64x16x{operand}>) -> tensor<8x16x{result}> {{
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0], precision = [DEFAULT, DEFAULT],
+    algorithm = <lhs_precision_type = {factors}, rhs_precision_type = {factors}, accumulation_type = f32,
+      lhs_component_count = 1, rhs_component_count = 1, num_primitive_operations = {count},
+      allow_imprecise_accumulation = false>
+    : (tensor<8x64x{operand}>, tensor<64x16x{operand}>) -> tensor<8x16x{result}>
+  return %0 : tensor<8x16x{result}>
+}}"""
+    rng = np.random.default_rng(0)
+    dtypes = {"bf16": ml_dtypes.bfloat16, "f16": np.float16, "f32": np.float32}
+    x = rng.standard_normal((8, 64)).astype(dtypes[operand])
+    w = rng.standard_normal((64, 16)).astype(dtypes[operand])
+    x[:, 0] = w[0] = x[:, 1] = 300
+    w[1] = -300  # the partial sum is 90000
+    is_rounded = (operand, factors, count) == ("f32", "bf16", 1)
+    left, right = (each.astype(ml_dtypes.bfloat16 if is_rounded else each.dtype).astype(float) for each in (x, w))
+    found = stepladder.compile(text, device="emulator", target="sm_80")(x, w).astype(float)
+    largest = np.abs(left @ right).max()
+    assert np.abs(found - left @ right).max() < largest * (1e-3 if result == "f16" else 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("types", "result"), [(("ui8", "ui8"), "i32"), (("ui8", "i8"), "i32"), (("ui16", "ui8"), "ui32")]
+)
+def test_products_of_integers_without_a_sign(types: tuple[str, str], result: str) -> None:
+    a, b = (f"tensor<{shape}x{type_}>" for shape, type_ in zip(("8x16", "16x24"), types))
+    text = f"""func.func @main(%a: {a}, %b: {b}) -> tensor<8x24x{result}> {{
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : ({a}, {b}) -> tensor<8x24x{result}>
+  return %0 : tensor<8x24x{result}>
+}}"""
+    rng = np.random.default_rng(0)
+    numpy = [type_.replace("i", "int") for type_ in types]
+    drawn = [rng.integers(*limits(type_), shape, endpoint=True) for type_, shape in zip(numpy, ((8, 16), (16, 24)))]
+    arrays = [array.astype(type_).view(type_.removeprefix("u")) for array, type_ in zip(drawn, numpy)]
+    found = stepladder.compile(text, device="emulator", target="sm_80")(*arrays)
+    np.testing.assert_array_equal(found, (drawn[0] @ drawn[1]).astype(np.int32))
+
+
+def limits(type_: str) -> tuple[int, int]:
+    return int(np.iinfo(type_).min), int(np.iinfo(type_).max)
+
+
+def test_a_refusal_names_the_line_of_the_op() -> None:
+    product = """func.func @main(%a: tensor<8x16xui64>, %b: tensor<16x8xui64>) -> tensor<8x8xui64> {
+
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+    : (tensor<8x16xui64>, tensor<16x8xui64>) -> tensor<8x8xui64>
+  return %0 : tensor<8x8xui64>
+}"""
+    with pytest.raises(stepladder.StepladderError, match="general' of integers without a sign") as refused:
+        stepladder.compile(product, device="emulator", target="sm_80")
+    assert refused.value.location and refused.value.location.endswith(":3:8")

@@ -53,6 +53,28 @@ def test_a_linear_layer_in_tosa_is_one_kernel() -> None:
 
 
 @pytest.mark.usefixtures("needs_ptxas")
+def test_a_convolution_of_one_pixel_in_tosa() -> None:
+    """torch-mlir writes NCHW as a transpose around NHWC; the loops of the window are loops of the weight alone."""
+    text = """func.func @f(%w: tensor<24x16x1x1xf16>, %bias: tensor<24xf16>, %x: tensor<2x16x5x6xf16>)
+    -> tensor<2x24x5x6xf16> {
+  %z = "tosa.const"() <{values = dense<0.0> : tensor<1xf16>}> : () -> tensor<1xf16>
+  %s = tosa.const_shape {values = dense<[24, 1, 1, 16]> : tensor<4xindex>} : () -> !tosa.shape<4>
+  %n = tosa.transpose %x {perms = array<i32: 0, 2, 3, 1>} : (tensor<2x16x5x6xf16>) -> tensor<2x5x6x16xf16>
+  %k = tosa.reshape %w, %s : (tensor<24x16x1x1xf16>, !tosa.shape<4>) -> tensor<24x1x1x16xf16>
+  %c = tosa.conv2d %n, %k, %bias, %z, %z {acc_type = f32, dilation = array<i64: 1, 1>, pad = array<i64: 0, 0, 0, 0>,
+      stride = array<i64: 1, 1>}
+    : (tensor<2x5x6x16xf16>, tensor<24x1x1x16xf16>, tensor<24xf16>, tensor<1xf16>, tensor<1xf16>)
+    -> tensor<2x5x6x24xf16>
+  %r = tosa.transpose %c {perms = array<i32: 0, 3, 1, 2>} : (tensor<2x5x6x24xf16>) -> tensor<2x24x5x6xf16>
+  return %r : tensor<2x24x5x6xf16>
+}
+"""
+    w, bias, x = small(24, 16, 1, 1), small(24), small(2, 16, 5, 6)
+    wanted = np.einsum("oc,nchw->nohw", w[:, :, 0, 0].astype(float), x.astype(float)) + bias[:, None, None]
+    np.testing.assert_array_equal(compiled(text)(w, bias, x), wanted)
+
+
+@pytest.mark.usefixtures("needs_ptxas")
 def test_a_quantized_product_in_tosa() -> None:
     text = """func.func @f(%a: tensor<1x16x24xi8>, %b: tensor<1x24x32xi8>) -> tensor<1x16x32xi8> {
   %az = "tosa.const"() <{values = dense<3> : tensor<1xi8>}> : () -> tensor<1xi8>

@@ -120,20 +120,26 @@ def test_a_quantized_convolution() -> None:
     check(text, convolved(x - np.int8(3), w + np.int8(2)), x, w, launches=4)
 
 
-def test_a_pooling() -> None:
-    text = """
-func.func @f(%x: tensor<1x8x8x16xf32>) -> tensor<1x4x4x16xf32> {
+@pytest.mark.parametrize(("rows", "columns"), [(2, 2), (1, 2), (1, 1)])
+def test_a_pooling(rows: int, columns: int) -> None:
+    """Of windows of one element along an axis too, as those of one dimension that torch-mlir pools in two."""
+    result = f"tensor<1x{8 // rows}x{8 // columns}x16xf32>"
+    window = f"tensor<{rows}x{columns}xf32>"
+    text = f"""
+func.func @f(%x: tensor<1x8x8x16xf32>) -> {result} {{
   %least = arith.constant 0xFF800000 : f32
-  %e = tensor.empty() : tensor<1x4x4x16xf32>
-  %window = tensor.empty() : tensor<2x2xf32>
-  %z = linalg.fill ins(%least : f32) outs(%e : tensor<1x4x4x16xf32>) -> tensor<1x4x4x16xf32>
-  %r = linalg.pooling_nhwc_max {dilations = dense<1> : tensor<2xi64>, strides = dense<2> : tensor<2xi64>}
-    ins(%x, %window : tensor<1x8x8x16xf32>, tensor<2x2xf32>) outs(%z : tensor<1x4x4x16xf32>) -> tensor<1x4x4x16xf32>
-  return %r : tensor<1x4x4x16xf32>
-}
+  %e = tensor.empty() : {result}
+  %window = tensor.empty() : {window}
+  %z = linalg.fill ins(%least : f32) outs(%e : {result}) -> {result}
+  %r = linalg.pooling_nhwc_max {{dilations = dense<1> : tensor<2xi64>,
+      strides = dense<[{rows}, {columns}]> : tensor<2xi64>}}
+    ins(%x, %window : tensor<1x8x8x16xf32>, {window}) outs(%z : {result}) -> {result}
+  return %r : {result}
+}}
 """
     x = small(1, 8, 8, 16, dtype=np.float32)
-    check(text, x.reshape(1, 4, 2, 4, 2, 16).max((2, 4)), x, launches=2)
+    launches = 1 if rows * columns == 1 else 2
+    check(text, x.reshape(1, 8 // rows, rows, 8 // columns, columns, 16).max((2, 4)), x, launches=launches)
 
 
 def test_parallel_tiles() -> None:

@@ -160,6 +160,11 @@ class Flow(Contents):
         self.values[op.results[0]] = Content(Kind.NUMBER if number.argument is None else Kind.DERIVED)
 
     def _multiply(self, op: ir.Operation) -> None:
+        element = ir.ShapedType(op.operands[0].type).element_type
+        if isinstance(element, ir.ComplexType):
+            raise refuse(
+                op, f"{op.name} of {element}, which no kernel multiplies", "accepted: products of real numbers"
+            )
         if not linalg_bodies.multiplies_and_adds(op):
             raise refuse(
                 op,

@@ -81,11 +81,22 @@ def _replace(op: ir.Operation, maps: Sequence[ir.AffineMap]) -> None:
             inputs.append(operand)
             read.append(plain)
             kept.append(argument)
-        generic, body = create_generic(inputs, [op.operands[count]], [*read, maps[-1]])
+        generic, body = create_generic(inputs, [op.operands[count]], _with_loops_of_operands([*read, maps[-1]]))
         known = dict(zip([*kept, arguments[count]], body.arguments))
         clone_ops([item.operation for item in op.regions[0].blocks[0].operations], known, ir.InsertionPoint(body))
     op.results[0].replace_all_uses_with(generic.results[0])
     op.erase()
+
+
+def _with_loops_of_operands(maps: Sequence[ir.AffineMap]) -> list[ir.AffineMap]:
+    """Returns maps of the loops that any of them has: one along a window of one element may have been in none."""
+    found = sorted({loop for map_ in maps for item in map_.results for loop in _loops(item)})
+    known = {loop: ir.AffineExpr.get_dim(place) for place, loop in enumerate(found)}
+    loops = [known.get(loop, ir.AffineExpr.get_constant(0)) for loop in range(maps[0].n_dims)]
+    return [
+        ir.AffineMap.get(len(found), 0, [item.compose(ir.AffineMap.get(len(found), 0, loops)) for item in map_.results])
+        for map_ in maps
+    ]
 
 
 def _sizes(op: ir.Operation, maps: Sequence[ir.AffineMap]) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator, Mapping
 
 from stepladder import extension
@@ -15,6 +16,8 @@ from stepladder.mlir.xetile import dialect as xetile
 from stepladder.payload import stablehlo
 from stepladder.payload.binding import bind, computes_shapes
 from stepladder.runtime.errors import StepladderError
+
+_SIGN_IN_TYPE = re.compile(r"but got '([su]i\d+)'")
 
 
 @contextlib.contextmanager
@@ -53,6 +56,16 @@ def parse_payload(text: str, name: str) -> ir.Module:
     except ir.MLIRError as error:
         found = diagnostics.from_error(error)
         first = found[0] if found else diagnostics.Diagnostic("", "not MLIR")
+        with_sign = _SIGN_IN_TYPE.search(first.message)
+        if with_sign is not None and not first.location:  # of the body that linalg.matmul has when none is written
+            raise StepladderError(
+                f"a linalg op of {with_sign[1]}: upstream's arithmetic is of integers without a sign in their type",
+                location=_place_of_type(text, with_sign[1], name),
+                notes=[
+                    "accepted: i8, i16, i32; a linalg.matmul with {cast = #linalg.type_fn<cast_unsigned>} multiplies "
+                    "numbers without a sign"
+                ],
+            ) from None
         raise StepladderError(
             first.message,
             location=first.location or name,
@@ -61,6 +74,15 @@ def parse_payload(text: str, name: str) -> ir.Module:
         ) from None
     ssa_names.restore(module, text)
     return module
+
+
+def _place_of_type(text: str, element: str, name: str) -> str:
+    """Returns the place of the first linalg op on an element type, or the file."""
+    found = re.search(rf"linalg\.\w+[^\n]*\dx{element}>", text)
+    if found is None:
+        return name
+    line = text.count("\n", 0, found.start()) + 1
+    return f"{name}:{line}:{found.start() - text.rfind(chr(10), 0, found.start())}"
 
 
 def linalg_text(text: str, name: str) -> str:

@@ -210,9 +210,18 @@ func.func @f(%A: tensor<32x96xi1>, %B: tensor<96x64xi1>) -> tensor<32x64xi32> {
 
 // matmul of complex numbers
 func.func @f(%A: tensor<32x96xcomplex<f32>>, %B: tensor<96x64xcomplex<f32>>, %C: tensor<32x64xcomplex<f32>>) -> tensor<32x64xcomplex<f32>> {
-  // refused: linalg.matmul has a body that is not a product and a sum
+  // refused: linalg.matmul of complex<f32>, which no kernel multiplies
   %p = linalg.matmul ins(%A, %B : tensor<32x96xcomplex<f32>>, tensor<96x64xcomplex<f32>>) outs(%C : tensor<32x64xcomplex<f32>>) -> tensor<32x64xcomplex<f32>>
   return %p : tensor<32x64xcomplex<f32>>
+}
+
+// -----
+
+// matmul of ui8, whose type has a sign
+func.func @f(%A: tensor<32x96xui8>, %B: tensor<96x64xui8>, %C: tensor<32x64xui8>) -> tensor<32x64xui8> {
+  // refused: a linalg op of ui8: upstream's arithmetic is of integers without a sign in their type
+  %p = linalg.matmul ins(%A, %B : tensor<32x96xui8>, tensor<96x64xui8>) outs(%C : tensor<32x64xui8>) -> tensor<32x64xui8>
+  return %p : tensor<32x64xui8>
 }
 
 // -----

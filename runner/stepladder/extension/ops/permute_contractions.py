@@ -13,6 +13,7 @@ from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.linalg_ops import create_generic, create_named_op, indexing_maps
 from stepladder.mlir.traverse import producer
+from stepladder.mlir.types import reassociation
 from stepladder.payload.producers import PREPARED
 
 _Order = tuple[int, ...]
@@ -31,7 +32,7 @@ class PermuteContractions(Tc.Operation, name="permute_contractions"):
     operands that are left as they are agree, the one is chosen that copies the fewest elements. A copy keeps the
     innermost dimension where an order of an operand of 16 bits has it innermost: threads copy vectors along it. Other
     elements are multiplied along k, which becomes the innermost. The contraction becomes a `linalg.generic`. One that
-    the front accepts stays as it is.
+    the front accepts stays as it is. Loops of one iteration that A or B alone has are dropped first.
 
     With `in_place` 1, a transpose of A or B whose boxes TMA can address in the buffer that it reads gets the attribute
     `prepared`: the payload of the matmul has it, and `tc.load_in_place` removes the copy.
@@ -49,7 +50,9 @@ def permute_contractions(payload: ir.Operation, op: PermuteContractions, rewrite
     """Rewrites the function below `payload`; see the op."""
     for item in operations_of(one_function(payload).regions[0].blocks[0]):
         if is_product(item) and not is_batch_of_vectors(item) and not _is_accepted(item):
-            _permute(item, rewriter, in_place=bool(op.in_place.value))
+            product = _without_lone_loops(item, rewriter)
+            if product == item or not _is_accepted(product):
+                _permute(product, rewriter, in_place=bool(op.in_place.value))
 
 
 def _is_accepted(product: ir.Operation) -> bool:
@@ -59,6 +62,56 @@ def _is_accepted(product: ir.Operation) -> bool:
     except Refusal:
         return False
     return True
+
+
+def _without_lone_loops(product: ir.Operation, rewriter: Rewriter) -> ir.Operation:
+    """Drops the loops of one iteration that A or B alone has, such as those of the window of a convolution of 1 x 1.
+
+    Args:
+        product: a contraction.
+        rewriter: of the transform op.
+
+    Returns:
+        The contraction without these loops, whose operands are views; the given one where there are none.
+    """
+    maps, sizes = indexing_maps(product), sizes_of(product)
+    given = [loops_of(map_) for map_ in maps]
+    lone = {loop for loop in {*given[0]} ^ {*given[1]} if sizes[loop] == 1} - {*given[2]}
+    if not lone or any(len(order) < len(map_.results) for order, map_ in zip(given, maps)):
+        return product
+    kept = {loop: place for place, loop in enumerate(loop for loop in range(maps[0].n_dims) if loop not in lone)}
+    with ir.InsertionPoint(product), product.location:
+        operands = [
+            _without_axes(value, [loop in lone for loop in order]) for value, order in zip(product.operands, given)
+        ]
+        axes = [[ir.AffineExpr.get_dim(kept[loop]) for loop in order if loop not in lone] for order in given]
+        new_maps = [ir.AffineMap.get(len(kept), 0, each) for each in axes]
+        generic, block = create_generic(operands[:2], operands[2:], new_maps)
+        body = product.regions[0].blocks[0]
+        clone_ops(operations_of(body), dict(zip(body.arguments, block.arguments)), ir.InsertionPoint(block))
+    rewriter.replace_op(product, list(generic.results))
+    return generic
+
+
+def _without_axes(value: ir.Value, is_dropped: Sequence[bool]) -> ir.Value:
+    """Returns a view of a tensor without some axes of one element, at the insertion point."""
+    if not any(is_dropped):
+        return value
+    groups: list[list[int]] = []
+    for axis, dropped in enumerate(is_dropped):
+        # An axis that is dropped is in the group before it, and the first ones are in that of the first that stays.
+        if groups and (dropped or all(is_dropped[:axis])):
+            groups[-1].append(axis)
+        else:
+            groups.append([axis])
+    type_ = ir.RankedTensorType(value.type)
+    shape = [extent for extent, dropped in zip(type_.shape, is_dropped) if not dropped]
+    return ir.Operation.create(
+        "tensor.collapse_shape",
+        results=[ir.RankedTensorType.get(shape, type_.element_type)],
+        operands=[value],
+        attributes={"reassociation": reassociation(groups)},
+    ).results[0]
 
 
 def _permute(product: ir.Operation, rewriter: Rewriter, *, in_place: bool) -> None:

@@ -7,20 +7,22 @@ from typing import NamedTuple
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.products import is_product, layout_sources
-from stepladder.extension.lib.stages import is_structured, one_function
+from stepladder.extension.lib.stages import inner_ops, is_elementwise, is_structured, one_function
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.constant_numbers import repeated_number
 from stepladder.mlir.linalg_ops import create_generic, create_named_op, indexing_maps
-from stepladder.mlir.traverse import producer
+from stepladder.mlir.traverse import attributes_of, producer
 from stepladder.payload import zero_points
 from stepladder.payload.front import bodies
+from stepladder.payload.shifted_numbers import RESHAPES
 from stepladder.runtime.errors import StepladderError
 
 _DIGIT_BITS = 8
 _SIGN = -128  # of a digit with a sign
 _SUMS_BITS = 32  # in which matrix units sum products of digits
 _WIDEST_BITS, _WIDEST_SUMS_BITS = 32, 64
-_CASTS = ("arith.extsi", "arith.extui", "arith.trunci")
+_SIGNED, _UNSIGNED = "arith.extsi", "arith.extui"
+_CASTS = (_SIGNED, _UNSIGNED, "arith.trunci")
 
 
 class SplitIntegers(Tc.Operation, name="split_integers"):
@@ -35,7 +37,8 @@ class SplitIntegers(Tc.Operation, name="split_integers"):
     of x + 0x8080..., less 128. Where it has fewer bits, it is extended: its highest digit has its sign, and the others
     are from 0 to 255, which the body extends without a sign. Digits of which the product is a multiple of what sums
     wrap at are left out. Narrower sums are computed in i32 and cut off. Sums of 64 bits add those of 32, which must not
-    wrap. Integers of less than 8 bits are extended.
+    wrap. Integers of less than 8 bits are extended. Where elementwise ops in front extend an operand, its digits are
+    those of the narrow numbers; views and transposes between are created again.
 
     Operands: a handle to a module with one public function on tensors. Refuses sums in i64 of so many products that
     those of digits may exceed i32.
@@ -68,7 +71,7 @@ def split_integers(payload: ir.Operation, op: SplitIntegers, rewriter: Rewriter)
         if factors is None:
             continue
         with ir.InsertionPoint(product), product.location:
-            result = _split(product, factors)
+            result = _split(product, [_narrowed(factor) for factor in factors])
         rewriter.replace_op(product, [result])
 
 
@@ -102,16 +105,64 @@ def _factors_of(product: ir.Operation) -> tuple[_Factor, _Factor] | None:
         if len(set(names)) > 1 or value != item.block.arguments[place] or bits is None or bits > _WIDEST_BITS:
             return None
         casts += len(names)
-        found.append(_Factor(item.inputs[place], bits, "arith.extui" not in names))
+        found.append(_Factor(item.inputs[place], bits, _UNSIGNED not in names))
     sums = _bits(item.yields[0])
     is_known = len(item.body) == casts + 2 and sums is not None and sums <= _WIDEST_SUMS_BITS
-    return (found[0], found[1]) if is_known and not _is_extended_before(product) else None
+    is_multiplied = sums == _SUMS_BITS and _is_extended_before(product)
+    return (found[0], found[1]) if is_known and not is_multiplied else None
 
 
 def _is_extended_before(product: ir.Operation) -> bool:
     """Tells whether ops in front of a product extend both operands from i8, as kernels of matmuls do."""
     sources = (layout_sources(product, [value]) for value in list(product.operands)[:2])
     return all(ops and _bits(ops[-1].operands[0]) == _DIGIT_BITS for ops in sources)
+
+
+def _narrowed(factor: _Factor) -> _Factor:
+    """Returns a factor of what elementwise ops in front of the product extend, which has fewer digits.
+
+    Views and transposes between are created again, of the narrow numbers, at the insertion point.
+    """
+    views: list[ir.Operation] = []
+    found, value = factor, factor.value
+    while (op := producer(value)) is not None:
+        value = op.operands[0]
+        if op.name == "linalg.transpose" or op.name in RESHAPES:
+            views.append(op)
+            continue
+        extension, bits = _extension(op), _bits(value)
+        # A number with a sign that is extended without one later is another number.
+        if bits is None or extension is None or (extension == _SIGNED and not found.is_signed):
+            break
+        found = _Factor(_viewed(value, views), bits, extension == _SIGNED)
+    return found
+
+
+def _viewed(value: ir.Value, views: Sequence[ir.Operation]) -> ir.Value:
+    """Creates views and transposes of a tensor, at the insertion point; returns the last.
+
+    Args:
+        value: the tensor.
+        views: the ops of a tensor of another element type to create again, the last one first.
+    """
+    element = ir.RankedTensorType(value.type).element_type
+    for view in reversed(views):
+        type_ = ir.RankedTensorType.get(ir.RankedTensorType(view.results[0].type).shape, element)
+        attributes = attributes_of(view)
+        if view.name in RESHAPES:
+            value = ir.Operation.create(view.name, results=[type_], operands=[value], attributes=attributes).results[0]
+        else:
+            empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
+            value = create_named_op(view.name, [value], empty, {"permutation": attributes["permutation"]}).results[0]
+    return value
+
+
+def _extension(op: ir.Operation) -> str | None:
+    """Returns the name of the op by which an elementwise op extends integers, element by element; else None."""
+    if not is_elementwise(op) or len(op.operands) != 2 or len({*indexing_maps(op)}) > 1:
+        return None
+    name, *end = inner_ops(op)
+    return name if name in (_SIGNED, _UNSIGNED) and end == ["linalg.yield"] else None
 
 
 def _elementwise(type_: ir.Type, inputs: Sequence[ir.Value], compute: Callable[..., ir.Value]) -> ir.Value:
@@ -166,7 +217,7 @@ def _extended(x: ir.Value, byte: ir.Type, factor: _Factor) -> ir.Value:
     return arith.shrsi(arith.shli(x, _number(byte, distance)), _number(byte, distance)) if factor.is_signed else x
 
 
-def _split(product: ir.Operation, factors: tuple[_Factor, _Factor]) -> ir.Value:
+def _split(product: ir.Operation, factors: Sequence[_Factor]) -> ir.Value:
     """Creates the products of digits and their sum, at the insertion point; returns it."""
     sums_type = ir.RankedTensorType(product.results[0].type).element_type
     bits = sums_type.width

@@ -10,10 +10,19 @@ import importlib
 import re
 
 from stepladder.mlir.bindings import PREFIX, ir, passmanager
-from stepladder.mlir.diagnostics import from_error
+from stepladder.mlir.diagnostics import from_error, location_text, name_payload
 from stepladder.mlir.traverse import walk
 from stepladder.payload.arguments import ALIAS
-from stepladder.payload.stablehlo import control_flow, functions, orders, reductions, scatters, slices, unsigned
+from stepladder.payload.stablehlo import (
+    algorithms,
+    control_flow,
+    functions,
+    orders,
+    reductions,
+    scatters,
+    slices,
+    unsigned,
+)
 from stepladder.runtime.errors import StepladderError
 
 _OP = re.compile(r"^\s*(?:%\S+(?:, %\S+)* = )?\"?stablehlo\.", re.MULTILINE)
@@ -63,39 +72,44 @@ def lowered(text: str, name: str) -> str:
     with ir.Context() as context, ir.Location.unknown():
         context.allow_unregistered_dialects = True
         torch.register_dialect(context)
+        name_payload(name)
         try:
             passmanager.PassManager.parse(_LOADS).run(ir.Module.create().operation)
             module = ir.Module.parse(text)
             passmanager.PassManager.parse(_INLINES).run(module.operation)
-            control_flow.unroll(module, name)
+            control_flow.unroll(module)
             for op in walk(module, "stablehlo.optimization_barrier"):
                 for result, operand in zip(op.results, op.operands):
                     result.replace_all_uses_with(operand)
                 op.erase()
             _drop_empty(module)
-            unsigned.rewrite(module, name)
+            algorithms.rewrite(module)
+            unsigned.rewrite(module)
             functions.rewrite(module)
-            orders.rewrite(module, name)
-            scatters.rewrite(module, name)
+            orders.rewrite(module)
+            scatters.rewrite(module)
             slices.rewrite(module)
             reductions.rewrite(module)
             for op in walk(module, "stablehlo.select_and_scatter"):  # lowered to a form that nothing computes
-                raise StepladderError(f"'{op.name}', the gradient of a max pooling, is not computed", location=name)
+                raise StepladderError(
+                    f"'{op.name}', the gradient of a max pooling, is not computed", location=location_text(op.location)
+                )
             _concatenate(module)
             _broadcast(module)
             passmanager.PassManager.parse(_LOWERS).run(module.operation)
         except ir.MLIRError as error:
             found = from_error(error)
             message = found[0].message if found else str(error)
-            raise StepladderError(f"StableHLO is not lowered to linalg: {message}", location=name) from None
-        left = [op.name for op in walk(module) if op.name.startswith("stablehlo.")]
+            location = found[0].location if found else ""
+            raise StepladderError(f"StableHLO is not lowered to linalg: {message}", location=location or name) from None
+        left = [op for op in walk(module) if op.name.startswith("stablehlo.")]
         if left:
-            first = min(left, key=lambda op: op == "stablehlo.return")  # other ops before the ends of their functions
-            raise StepladderError(f"'{first}' is not lowered to linalg", location=name)
+            first = min(left, key=lambda op: op.name == "stablehlo.return")  # others before the ends of their functions
+            raise StepladderError(f"'{first.name}' is not lowered to linalg", location=location_text(first.location))
         for op in walk(module, "builtin.unrealized_conversion_cast"):  # of arguments and results
             raise StepladderError(
                 f"StableHLO is not lowered to linalg: a cast of {op.operands[0].type} to {op.results[0].type} is left",
-                location=name,
+                location=location_text(op.location),
                 notes=["accepted: elements of floating point, and integers such as i8 and i32, not ui8"],
             )
         for op in [module.operation, *walk(module, "func.func")]:
@@ -105,7 +119,7 @@ def lowered(text: str, name: str) -> str:
                     del op.attributes[attribute]
             if kept is not None:
                 op.attributes["arg_attrs"] = kept
-        return str(module)
+        return module.operation.get_asm(enable_debug_info=True)
 
 
 def _donated(op: ir.Operation) -> ir.ArrayAttr | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
+from stepladder.mlir.diagnostics import location_text
 from stepladder.mlir.traverse import walk
 from stepladder.payload.stablehlo.builder import Tensor, where
 from stepladder.payload.stablehlo.constants import Known
@@ -16,12 +17,11 @@ _MOST_OPS = 20_000
 _NAMES = ("stablehlo.while", "stablehlo.case", "stablehlo.if")
 
 
-def unroll(module: ir.Module, name: str) -> None:
+def unroll(module: ir.Module) -> None:
     """Replaces loops by their iterations and branches by selects of what each of them computes.
 
     Args:
         module: with functions of StableHLO, without calls.
-        name: its file, for messages.
 
     Raises:
         StepladderError: a loop that depends on data, or of too many iterations.
@@ -30,20 +30,21 @@ def unroll(module: ir.Module, name: str) -> None:
     while found := walk(module, *_NAMES):
         op = found[0]  # the outermost one
         with ir.InsertionPoint(op), op.location:
-            values, count = _iterated(op, name) if op.name == "stablehlo.while" else _selected(op)
+            values, count = _iterated(op) if op.name == "stablehlo.while" else _selected(op)
         for result, value in zip(op.results, values):
             result.replace_all_uses_with(value)
+        location = location_text(op.location)
         op.erase()
         made += count
         if made > _MOST_OPS:
             raise StepladderError(
                 f"loops that become more than {_MOST_OPS} ops",
-                location=name,
+                location=location,
                 notes=["accepted: loops that launch a few kernels in each iteration"],
             )
 
 
-def _iterated(op: ir.Operation, name: str) -> tuple[list[ir.Value], int]:
+def _iterated(op: ir.Operation) -> tuple[list[ir.Value], int]:
     """Copies the body of a loop before it, once for each iteration; returns the results, and how many ops are made."""
     condition, body = (region.blocks[0] for region in op.regions)
     values, known, made = list(op.operands), Known(), 0
@@ -53,7 +54,7 @@ def _iterated(op: ir.Operation, name: str) -> tuple[list[ir.Value], int]:
         if is_next is None:
             raise StepladderError(
                 "'stablehlo.while' is a loop whose number of iterations depends on data",
-                location=name,
+                location=location_text(op.location),
                 notes=["accepted: loops that count, as those of jax.lax.scan and of fori_loop with constant bounds"],
             )
         made += count
@@ -63,7 +64,7 @@ def _iterated(op: ir.Operation, name: str) -> tuple[list[ir.Value], int]:
         made += count
     raise StepladderError(
         f"'stablehlo.while' has more than {MOST_ITERATIONS} iterations, of which each launches kernels",
-        location=name,
+        location=location_text(op.location),
         notes=["accepted: the caller runs the loop around a compiled iteration"],
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.diagnostics import location_text
 from stepladder.mlir.traverse import attributes_of, walk
 from stepladder.payload.stablehlo.builder import Tensor, constant, created, gather, iota, where
 from stepladder.runtime.errors import StepladderError
@@ -19,19 +20,18 @@ _ELEMENTWISE = frozenset(
 )
 
 
-def rewrite(module: ir.Module, name: str) -> None:
+def rewrite(module: ir.Module) -> None:
     """Replaces sorts, the largest elements, and comparisons by the total order of floating-point numbers.
 
     Args:
         module: with functions of StableHLO, and `made.top_k` of `functions`.
-        name: its file, for messages.
 
     Raises:
         StepladderError: a sort of too many elements, or by a function that is not elementwise.
     """
     for op in walk(module, "stablehlo.sort", "made.top_k"):
         with ir.InsertionPoint(op), op.location:
-            values = _sorted(op, name) if op.name == "stablehlo.sort" else _largest(op, name)
+            values = _sorted(op) if op.name == "stablehlo.sort" else _largest(op)
         for result, value in zip(op.results, values):
             result.replace_all_uses_with(value.value)
         op.erase()
@@ -43,21 +43,21 @@ def rewrite(module: ir.Module, name: str) -> None:
             op.erase()
 
 
-def _check(extent: int, name: str) -> None:
+def _check(op: ir.Operation, extent: int) -> None:
     if extent > LONGEST:
         raise StepladderError(
             f"a sort of {extent} numbers",
-            location=name,
+            location=location_text(op.location),
             notes=[f"accepted: up to {LONGEST}, which are compared with each other"],
         )
 
 
-def _sorted(op: ir.Operation, name: str) -> list[Tensor]:
+def _sorted(op: ir.Operation) -> list[Tensor]:
     """Returns the tensors that a sort orders by its body."""
     axis = ir.IntegerAttr(op.attributes["dimension"]).value
     tensors = [Tensor(operand) for operand in op.operands]
     axis %= len(tensors[0].shape)
-    _check(tensors[0].shape[axis], name)
+    _check(op, tensors[0].shape[axis])
     order = [item for item in range(len(tensors[0].shape)) if item != axis] + [axis]
     back = [order.index(item) for item in range(len(order))]
     moved = [tensor.transpose(order) for tensor in tensors]
@@ -72,7 +72,7 @@ def _sorted(op: ir.Operation, name: str) -> list[Tensor]:
         others = tensor.expand(wide, [*range(rank - 1), rank])
         operands += [where(is_behind, mine, others), where(is_behind, others, mine)]
     # Of two elements, the one behind is asked whether it is before the other one.
-    is_swapped = _elementwise(op.regions[0].blocks[0], operands, wide, name)
+    is_swapped = _elementwise(op.regions[0].blocks[0], operands, wide)
     places = _counted(is_swapped ^ is_behind)
     return [result.transpose(back) for result in _at(moved, places, shape[-1])]
 
@@ -117,13 +117,13 @@ def _taken(x: Tensor, indices: Tensor) -> Tensor:
     return found.reshape([*batch, count])
 
 
-def _elementwise(block: ir.Block, operands: list[Tensor], shape: list[int], name: str) -> Tensor:
+def _elementwise(block: ir.Block, operands: list[Tensor], shape: list[int]) -> Tensor:
     """Returns what a body of single elements computes, of many."""
     known: dict[ir.Value, Tensor] = dict(zip(block.arguments, operands))
     *ops, end = [item.operation for item in block.operations]
     for op in ops:
         if op.name not in _ELEMENTWISE:
-            raise StepladderError(f"a sort by a function with '{op.name}'", location=name)
+            raise StepladderError(f"a sort by a function with '{op.name}'", location=location_text(op.location))
         type_ = ir.RankedTensorType.get(shape, ir.RankedTensorType(op.results[0].type).element_type)
         attributes = attributes_of(op)
         given = [known[operand].value if operand in known else operand for operand in op.operands]
@@ -136,11 +136,11 @@ def _elementwise(block: ir.Block, operands: list[Tensor], shape: list[int], name
     return known[result] if result in known else Tensor(result).expand(shape, [])
 
 
-def _largest(op: ir.Operation, name: str) -> list[Tensor]:
+def _largest(op: ir.Operation) -> list[Tensor]:
     """Returns the largest elements along the last axis and their numbers; NaN is largest, and equal ones keep their
     order."""
     x = Tensor(op.operands[0])
-    _check(x.shape[-1], name)
+    _check(op, x.shape[-1])
     wide, rank = [*x.shape, x.shape[-1]], len(x.shape)
     mine, others = x.expand(wide, range(rank)), x.expand(wide, [*range(rank - 1), rank])
     is_before = _less(mine, others)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.diagnostics import location_text
 from stepladder.mlir.traverse import walk
 from stepladder.payload.stablehlo.builder import Tensor, constant, gather, iota, where
 from stepladder.runtime.errors import StepladderError
@@ -20,12 +21,11 @@ _LISTS = (
 _NARROW = ("f16", "bf16")
 
 
-def rewrite(module: ir.Module, name: str) -> None:
+def rewrite(module: ir.Module) -> None:
     """Replaces scatters by comparisons and reductions.
 
     Args:
         module: with functions of StableHLO.
-        name: its file, for messages.
 
     Raises:
         StepladderError: a scatter of several tensors, or whose body is not one op.
@@ -35,7 +35,7 @@ def rewrite(module: ir.Module, name: str) -> None:
         if len(op.results) != 1 or fold is None:
             raise StepladderError(
                 "a scatter of several tensors, or by a function of its own",
-                location=name,
+                location=location_text(op.location),
                 notes=["accepted: those of one tensor that set, add, multiply, or take the larger or smaller number"],
             )
         with ir.InsertionPoint(op), op.location:

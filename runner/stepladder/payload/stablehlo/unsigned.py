@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from stepladder.mlir.bindings import ir, passmanager
-from stepladder.mlir.traverse import walk
+from stepladder.mlir.diagnostics import location_text
+from stepladder.mlir.traverse import attributes_of, walk
 from stepladder.payload.stablehlo.builder import Tensor, constant, created, where
 from stepladder.runtime.errors import StepladderError
 
@@ -16,17 +17,16 @@ _PASS = "builtin.module(stablehlo-convert-to-signless)"
 _WIDE = 64
 
 
-def rewrite(module: ir.Module, name: str) -> None:
+def rewrite(module: ir.Module) -> None:
     """Replaces ops on integers without a sign, and their types.
 
     Args:
         module: with functions of StableHLO.
-        name: its file, for messages.
 
     Raises:
         StepladderError: an op on such integers of 64 bits that needs more.
     """
-    _widen_indices(module, name)
+    _widen_indices(module)
     is_found = False
     for op in walk(module, *(f"stablehlo.{each}" for each in _REPLACED)):
         types = [_integer(value) for value in (*op.operands, *op.results)]
@@ -38,7 +38,7 @@ def rewrite(module: ir.Module, name: str) -> None:
         if made is None:
             raise StepladderError(
                 f"'{op.name}' of integers without a sign, of {op.operands[0].type}",
-                location=name,
+                location=location_text(op.location),
                 notes=["accepted: such integers of up to 32 bits; of longer ones sums, products and ops on bits"],
             )
         op.results[0].replace_all_uses_with(made.value)
@@ -50,26 +50,28 @@ def rewrite(module: ir.Module, name: str) -> None:
             if op.name.startswith("stablehlo.") and op.name.removeprefix("stablehlo.") not in _OF_BITS:
                 raise StepladderError(
                     f"'{op.name}' of integers without a sign",
-                    location=name,
+                    location=location_text(op.location),
                     notes=["accepted: x.astype(jnp.int32) or x.astype(jnp.float32) in front of it"],
                 )
     if is_found:
         passmanager.PassManager.parse(_PASS).run(module.operation)
 
 
-def _widen_indices(module: ir.Module, name: str) -> None:
+def _widen_indices(module: ir.Module) -> None:
     """Gives ops that read or write at places without a sign places of 64 bits."""
     for op in walk(module, *(f"stablehlo.{each}" for each in _FIRST_INDICES)):
         first, count = _FIRST_INDICES[op.name.removeprefix("stablehlo.")]
-        for place in range(first, len(op.operands) if count is None else first + count):
-            type_ = _integer(op.operands[place])
+        for number in range(first, len(op.operands) if count is None else first + count):
+            type_ = _integer(op.operands[number])
             if type_ is None or not type_.is_unsigned:
                 continue
             with ir.InsertionPoint(op), op.location:
-                wide = _widened(Tensor(op.operands[place]))
+                wide = _widened(Tensor(op.operands[number]))
             if wide is None:
-                raise StepladderError(f"'{op.name}' at places of {op.operands[place].type}", location=name)
-            op.operands[place] = wide.value
+                raise StepladderError(
+                    f"'{op.name}' at places of {op.operands[number].type}", location=location_text(op.location)
+                )
+            op.operands[number] = wide.value
 
 
 def _integer(value: ir.Value) -> ir.IntegerType | None:
@@ -149,6 +151,38 @@ def _clamped(op: ir.Operation) -> Tensor:
     return where(_flipped(x) > _flipped(high), high, x)
 
 
+def _multiplied(op: ir.Operation) -> Tensor | None:
+    """Returns a product of integers, of which one or both have no sign; None for those of 64 bits."""
+    result = Tensor(op.results[0])
+    type_ = result.element
+    sums = ir.IntegerType.get_signless(type_.width) if isinstance(type_, ir.IntegerType) else type_
+    factors = [_factor(Tensor(operand), sums) for operand in op.operands]
+    values = [factor.value for factor in factors if factor is not None]
+    if len(values) < len(factors):
+        return None
+    wide = ir.RankedTensorType.get(result.shape, sums)
+    return Tensor(created(op.name, wide, *values, **attributes_of(op))).convert(type_)
+
+
+def _factor(x: Tensor, sums: ir.Type) -> Tensor | None:
+    """Returns the numbers of a factor in the type of the sums; None for those of 64 bits.
+
+    Sums of integers wrap. Numbers of fewer bits than these are numbers with a sign and a zero point: matrix units
+    multiply those of i8.
+    """
+    type_ = ir.IntegerType(x.element)
+    if type_.width >= _WIDE:
+        return None
+    if not type_.is_unsigned:
+        return x.convert(sums)
+    if not isinstance(sums, ir.IntegerType):
+        wide = _widened(x)
+        return None if wide is None else wide.convert(sums)
+    if type_.width >= sums.width:
+        return _signed(x).convert(sums)
+    return _flipped(x).convert(sums) + (1 << (type_.width - 1))
+
+
 _REPLACED: dict[str, Callable[[ir.Operation], Tensor | None]] = {
     "compare": _compared,
     "convert": _converted,
@@ -157,6 +191,7 @@ _REPLACED: dict[str, Callable[[ir.Operation], Tensor | None]] = {
     "maximum": _extremum(True),
     "minimum": _extremum(False),
     "clamp": _clamped,
+    "dot_general": _multiplied,
 }
 # The first operand that has places, and how many there are; None for all that follow.
 _FIRST_INDICES: dict[str, tuple[int, int | None]] = {
