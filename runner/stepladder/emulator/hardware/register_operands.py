@@ -1,4 +1,4 @@
-"""Registers that hold A of wgmma: writes of them between products, in kernels in PTX.
+"""Registers that hold A of wgmma: writes of them between products.
 
 A product reads its registers until the wait for its group, and reads what was written to them before the last
 `wgmma.fence`. Source: PTX ISA, "wgmma.fence" and "wgmma.wait_group".
@@ -6,7 +6,7 @@ A product reads its registers until the wait for its group, and reads what was w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,20 +20,54 @@ if TYPE_CHECKING:
     from stepladder.emulator.core.values import Value
 
 SLOTS = "registers of A"  # attribute of a product with A in registers: their slots
-_MOVE = "mov."  # renames a register, as ptxas removes it
+# Ops that rename registers: ptxas removes moves, and casts of the same bits become none. Inline PTX has an op of its
+# own name in front of it and behind it, which moves values to its registers and back.
+_RENAMES = ("llvm.bitcast", "llvm.inline_asm", "nvvm.inline_ptx", "builtin.unrealized_conversion_cast")
+_MOVE = "mov."
 
 
 def watch(code: Sequence[Instruction]) -> None:
     """Lets the instructions that write registers of A of some product check each write.
 
     Args:
-        code: the instructions of a kernel; `execute` of those changes.
+        code: the instructions of a kernel or of a module; `execute` of those changes, and SLOTS of products.
     """
-    watched = {slot for op in code for slot in op.attributes.get(SLOTS, ())}
-    for op in code if watched else ():
-        written = frozenset(watched.intersection(op.results))
-        if written and not op.name.startswith(_MOVE):
+    products = [op for op in code if SLOTS in op.attributes]
+    if not products:
+        return
+    origins = _origins(code)
+    for op in products:
+        op.attributes[SLOTS] = _known_as(op.attributes[SLOTS], origins)
+    watched = frozenset().union(*(op.attributes[SLOTS] for op in products))
+    for op in code:
+        written = watched.intersection(op.results)
+        if written and not _renames(op):
             op.execute = _watched(op.execute, written)
+
+
+def _renames(op: Instruction) -> bool:
+    return op.name in _RENAMES or op.name.startswith(_MOVE)
+
+
+def _origins(code: Sequence[Instruction]) -> dict[int, set[int]]:
+    """Returns the slots that ops which rename registers read, by the slot that they write."""
+    origins: dict[int, set[int]] = {}
+    for op in code:
+        if not _renames(op):
+            continue
+        is_each = len(op.operands) == len(op.results)
+        for number, slot in enumerate(op.results):
+            origins.setdefault(slot, set()).update(op.operands[number : number + 1] if is_each else op.operands)
+    return origins
+
+
+def _known_as(slots: Iterable[int], origins: Mapping[int, set[int]]) -> frozenset[int]:
+    """Returns registers with all that they are renamed from."""
+    found, new = set(slots), set(slots)
+    while new:
+        new = set().union(*(origins.get(slot, ()) for slot in new)) - found
+        found |= new
+    return frozenset(found)
 
 
 def _watched(execute: Callable, written: frozenset[int]) -> Callable:
