@@ -58,6 +58,8 @@ module attributes {transform.with_named_sequence} {
         //   24 + 2 x 104 = 232 < 3 x 80
         //   24 + 3 x 72 = 240 < 4 x 64
         threads = "(consumers + 1) * 128",
+        // What ptxas compiles each wgmma with: its sums, and 26 more, are in registers of one thread at once.
+        starting_registers = "65536 // (threads * min_blocks_per_sm) // 8 * 8",
         is_alone = "min_blocks_per_sm < 2",
         consumers_of_one = "160 if consumers > 2 else 240 if accumulator_registers > 160 else 232",
         producer_of_one = "32 if consumers > 2 else 24 if accumulator_registers > 160 else 40",

@@ -38,6 +38,7 @@ module attributes {transform.with_named_sequence} {
         accumulator_registers = "block_m / tile_warpgroups * block_n / 128",
         consumer_registers = "160 if consumers > 2 else 240 if accumulator_registers > 160 else 232",
         producer_registers = "32 if consumers > 2 else 24 if accumulator_registers > 160 else 40",
+        starting_registers = "65536 // ((consumers + 1) * 128) // 8 * 8",
 
         // The boxes of a tile, each as wide as the widest swizzle that divides a row, and their rows.
         a_rows = "block_m if a_layout == 'row' else block_k",

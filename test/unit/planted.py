@@ -73,6 +73,7 @@ EXPECTED = {
     "bulk.ptx": lambda x, y: x + 1,
     "flag.ptx": lambda x, t, f, y: 2 * x + 1,
     "wgmma.ptx": lambda a, b, d: a.astype(np.float32) @ b.astype(np.float32).T,
+    "wgmma_registers.ptx": lambda a, b, d: a.astype(np.float32) @ b.astype(np.float32).T,
     "multicast.ptx": lambda x, y: np.stack([x, x + 1]),
     "named.ptx": lambda x, y: x[:, ::-1],
     "tickets.mlir": lambda x, count, y: 3 * x,

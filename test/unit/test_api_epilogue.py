@@ -137,6 +137,19 @@ def test_results_that_are_no_array_are_refused() -> None:
     assert "returns a condition" in refused(lambda x: x > 0).message
 
 
+@pytest.mark.parametrize("number", [2**31, -(2**31) - 1, 2**40])
+def test_integers_beyond_the_sums_are_refused(number: int) -> None:
+    """They would wrap: the least of a sum and 2^31 would be -2^31."""
+    for function in (F.minimum, F.maximum, lambda x, n: x + n, lambda x, n: F.where(x > 0, x, n)):
+        error = refused(lambda x: function(x, number), sums="i32")
+        assert error.message.endswith("an integer beyond the numbers of i32") and "-2147483648" in error.notes[0]
+
+
+@pytest.mark.parametrize("number, bits", [(1e300, "0x7f800000"), (-1e39, "0xff800000")])
+def test_a_number_beyond_f32_is_infinite(number: float, bits: str) -> None:
+    assert bits in [op.text for op in of(lambda x: x + number)[0].ops]
+
+
 def test_products_of_f64_have_no_epilogue() -> None:
     assert refused(lambda x: x + 1, sums="f64").message == "products of f64 have no epilogue"
 

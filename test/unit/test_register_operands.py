@@ -15,14 +15,16 @@ import pytest
 from combinations import SEED, combinations
 from conftest import PROFILE
 from emulator_ops import run
+from fault_edits import Edit, drop, mark
 from producer_payloads import ProducerPayload
+from stepladder.emulator.core.emulation import Emulation
 from stepladder.emulator.matmul import check_steps
 from stepladder.extension.lib import narrow_integers
 from stepladder.extension.lib.mixed_radix import Index, NoDigits, digits, linear
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
 from stepladder.pipeline.build import build
-from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
 from stepladder.runtime.bundle import read_bundle
@@ -86,6 +88,33 @@ TURNED = """func.func @f(%X: tensor<64x96xf16>, %B: tensor<32x64xf16>) -> tensor
 def test_tiles_of_48_rows_that_are_loaded_along_them() -> None:
     """The rows of the tile that TMA loads are steps of k: all of them are needed."""
     check(TURNED + PRODUCT, "wgmma", {**KNOBS, "block_m": 48, "block_k": 32, "epilogue": "registers"}, levels="last")
+
+
+_FENCE, _WAIT = "nvvm.wgmma.fence.aligned", "nvvm.wgmma.wait.group.sync.aligned"
+
+
+@pytest.mark.parametrize(
+    "edit, kind, says",
+    [
+        (drop(_FENCE, 1), "order", "what wrote its registers of A"),
+        (drop(_WAIT, 0), "in-flight", "writes a register that holds A"),
+        (mark(_WAIT, 0, "group", "2 : i64"), "in-flight", "writes a register that holds A"),
+    ],
+)
+def test_registers_that_are_written_again_are_checked(edit: Edit, kind: str, says: str) -> None:
+    with mlir_context():
+        request = Request("wgmma", {**KNOBS, "block_k": 32, "epilogue": "registers"})
+        text = run_pipeline(TURNED + PRODUCT, "f.mlir", request).steps[-1].text
+    assert _findings(text) == []
+    found = [finding for finding in _findings(edit(text)) if finding.kind == kind]
+    assert any(says in finding.message for finding in found)
+
+
+def _findings(text: str) -> list:
+    with mlir_context():
+        emulation = Emulation(parse_payload(text, "f.mlir"))
+        given = [np.ones(type_.static_shape, type_.element.dtype) for type_ in emulation.function.argument_types]  # pyright: ignore
+        return emulation.run(given, count=False).findings
 
 
 # Rows of A share their numbers by sixteen, which each multiplies by its place among them.

@@ -19,6 +19,7 @@ _PREDICATES = {
     "ne": ("une", "ne"),
 }
 _EXPONENTS = 127  # the largest of f32
+_I32 = np.iinfo(np.int32)
 _BINARY = {
     "add": ("arith.addf", "arith.addi"),
     "sub": ("arith.subf", "arith.subi"),
@@ -55,6 +56,8 @@ def lifted(values: Sequence[object]) -> list[Value]:
         type_ = "f32"
     if type_ in INTEGERS and numbers:
         type_ = "i32"
+        if any(not _I32.min <= number <= _I32.max for number in numbers):
+            refuse("an integer beyond the numbers of i32", f"accepted: from {_I32.min} to {_I32.max}, or a float")
     return [
         cast(value, type_) if isinstance(value, Value) else recording.constant(_number(value), type_) for value in read
     ]

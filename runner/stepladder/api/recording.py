@@ -256,7 +256,10 @@ def literal(value: float, type_: str) -> str:
     """
     if type_ in INTEGERS:
         return str(operator.index(int(value)))
-    if math.isfinite(value) and not math.isinf(float(np.float32(value))):
+    # NumPy warns of a number that becomes infinite, and a warning has side effects.
+    with np.errstate(over="ignore"):
+        is_finite = bool(np.isfinite(np.float32(value)))
+    if is_finite:
         return f"{float(value):.17e}"
     bits = {"f32": (0x7FC00000, 0x7F800000), "f16": (0x7E00, 0x7C00), "bf16": (0x7FC0, 0x7F80)}[type_]
     sign = 0 if math.isnan(value) or value > 0 else 1 << (31 if type_ == "f32" else 15)

@@ -15,6 +15,7 @@ from stepladder.emulator.core import elements, types
 from stepladder.emulator.core.granularity import Granularity, granularity_of
 from stepladder.emulator.core.machine import Machine
 from stepladder.emulator.core.program import Function, Program, build
+from stepladder.emulator.hardware import register_operands
 from stepladder.emulator.hardware.counters import Counters
 from stepladder.emulator.memory import memory
 from stepladder.emulator.memory.findings import Finding
@@ -152,6 +153,7 @@ class Emulation(Runnable):
     def __init__(self, module: ir.Module, function: str | None = None, *, name: str = "") -> None:
         types.forget()
         self.program: Program = build(module)
+        register_operands.watch(self.program.instructions)
         self.granularity = granularity_of(self.program)
         self.function = _entry(self.program, function, name)
 

@@ -19,7 +19,7 @@ from stepladder.emulator.core.granularity import granularity_of
 from stepladder.emulator.core.launched import BoundKernel, Launch
 from stepladder.emulator.core.program import Function, Instruction, build
 from stepladder.emulator.dialects.gpu import asked_of, lay_out
-from stepladder.emulator.hardware import tma
+from stepladder.emulator.hardware import register_operands, tma
 from stepladder.emulator.hardware.launch_limits import check_launch, cluster_of, divides
 from stepladder.emulator.memory import pointers
 from stepladder.emulator.memory.memory import contiguous
@@ -58,6 +58,7 @@ class ModuleKernel:
     def __init__(self, module: ir.Module, name: str | None, file: str) -> None:
         types.forget()
         self.program = build(module)
+        register_operands.watch(self.program.instructions)
         self.function = _kernel(self.program.functions, name, file)
         self.name = self.function.name
         self.location = self.function.location

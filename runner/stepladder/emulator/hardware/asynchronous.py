@@ -234,6 +234,7 @@ class Warpgroup:
         block: that it belongs to.
         agent: the actor that its products are.
         is_fenced: whether its registers were fenced for wgmma since its last commit.
+        unfenced: slots of registers with A that were written since the last fence (`register_operands`).
     """
 
     def __init__(self, group: Group, number: int) -> None:
@@ -245,6 +246,11 @@ class Warpgroup:
         self.open: list[Product] = []
         self.groups: list[list[Product]] = []
         self.is_fenced = False
+        self.unfenced: frozenset[int] = frozenset()
+
+    def products(self) -> list[Product]:
+        """Returns the products in flight, the oldest first."""
+        return [product for products in (*self.groups, self.open) for product in products]
 
     def begin(self, op: Instruction, touches: Sequence[Touch | None]) -> Product:
         """Returns a product that has begun, which reads as `agent`.
@@ -298,9 +304,18 @@ class _Warpgroups:
         for warpgroup in self.of_number.values():
             _report_unwaited(
                 self.group,
-                [product.op for products in [*warpgroup.groups, warpgroup.open] for product in products],
+                [product.op for product in warpgroup.products()],
                 "multiplies, and nothing has waited for it",
             )
+
+
+def known_warpgroups(group: Group) -> dict[int, Warpgroup]:
+    """Returns the warpgroups that multiply, or that have come to an op of warpgroups, by number.
+
+    Args:
+        group: of blocks.
+    """
+    return kept_by(group, "warpgroups", _Warpgroups).of_number
 
 
 def warpgroups(fiber: Fiber, op: Instruction) -> list[Warpgroup]:
@@ -313,7 +328,7 @@ def warpgroups(fiber: Fiber, op: Instruction) -> list[Warpgroup]:
     if fiber.warpgroups is not None:
         return fiber.warpgroups
     group = fiber.group
-    known = kept_by(group, "warpgroups", _Warpgroups).of_number
+    known = known_warpgroups(group)
     found = []
     numbers, sizes = np.unique(fiber.lanes // WARPGROUP, return_counts=True)
     for number, size in zip(numbers.tolist(), sizes):

@@ -11,7 +11,7 @@ import numpy as np
 
 from stepladder.emulator.core.fibers import Fiber
 from stepladder.emulator.core.program import Instruction
-from stepladder.emulator.hardware import fragments, shared_memory_layouts
+from stepladder.emulator.hardware import fragments, register_operands, shared_memory_layouts
 from stepladder.emulator.hardware.accumulators import AccumulatorRegisters
 from stepladder.emulator.hardware.asynchronous import Warpgroup, bytes_touched, granules_of
 from stepladder.emulator.hardware.shared_memory_layouts import MatrixDescriptor
@@ -110,6 +110,7 @@ def fence(warpgroups: list[Warpgroup]) -> None:
     """
     for warpgroup in warpgroups:
         warpgroup.is_fenced = True
+        warpgroup.unfenced = frozenset()
 
 
 def multiply(
@@ -148,6 +149,8 @@ def multiply(
     if not sums.products and not warpgroup.is_fenced:
         before = "what wrote its sums" if keeps else "what used the registers of its sums"
         group.sanitizer.report("order", f"no wgmma.fence is between it and {before}", op)
+    if not warpgroup.unfenced.isdisjoint(op.attributes.get(register_operands.SLOTS, ())):
+        group.sanitizer.report("order", "no wgmma.fence is between it and what wrote its registers of A", op)
     values, touches = [], []
     for operand, rows in ((a, ROWS), (b, columns)):
         if not operand.along_k and operand.type not in _TRANSPOSABLE:

@@ -12,7 +12,7 @@ from stepladder.emulator.core.granularity import Granularity
 from stepladder.emulator.core.groups import DYNAMIC, LAUNCHED
 from stepladder.emulator.core.launched import BoundKernel, Launch
 from stepladder.emulator.core.program import Builder, Function, Program, all_of
-from stepladder.emulator.hardware import registers
+from stepladder.emulator.hardware import register_operands, registers
 from stepladder.emulator.hardware.launch_limits import Asked, extents_text, problems
 from stepladder.emulator.ptx import instructions, syntax, types
 from stepladder.emulator.ptx.arguments import Argument
@@ -73,6 +73,7 @@ class Kernel:
         if builder.errors:
             raise all_of(builder.errors)
         code = builder.code
+        register_operands.watch(code)
         self.program = Program(
             {self.name: Function(self.name, (), (), code)}, builder.slot_types, builder.globals, builder.instructions
         )

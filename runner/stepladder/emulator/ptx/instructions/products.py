@@ -14,6 +14,7 @@ import numpy as np
 from stepladder.emulator.core import values
 from stepladder.emulator.dialects import nvvm_wgmma
 from stepladder.emulator.dialects.llvm import Held
+from stepladder.emulator.hardware import register_operands
 from stepladder.emulator.hardware.accumulators import AccumulatorRegisters
 from stepladder.emulator.ptx import syntax, whole_sums
 from stepladder.emulator.ptx.registry import instruction
@@ -136,6 +137,8 @@ def multiply(site: Site) -> None:
     if not nvvm_wgmma.is_known(forms[True]):
         raise site.error("of this shape and these types")
     attributes = {whole_sums.SUMS: len(slots), whole_sums.WHOLE: whole}
+    if held_a:
+        attributes[register_operands.SLOTS] = tuple(of_a)
     site.emit(execute, [site.read(2, _B64), keeps, *slots, *of_a], slots, attributes, holds=True)
 
 
