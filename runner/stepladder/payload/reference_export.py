@@ -317,12 +317,12 @@ class _Export:
             tuple(yields),
         )
         self._check_loops(op, generic, [*inputs, *outputs])
+        self.instructions.append(generic)
         for place, (output, number) in enumerate(zip(outputs, made)):
             if isinstance(output.type, ir.MemRefType):
                 self._store(op, output, number)
             else:
                 self.numbers[op.results[kept[place]]] = number
-        self.instructions.append(generic)
 
     def _operation(self, op: ir.Operation) -> Operation:
         """Returns a scalar op of a body."""

@@ -75,8 +75,9 @@ _LARGEST = {
     "f16": 65504.0,
     "bf16": 3.3895313892515355e38,
     "f32": 3.4028234663852886e38,
+    "f64": 1.7976931348623157e308,
 }
-_SMALLEST = {"f16": 2.0**-14, "bf16": 2.0**-126, "f32": 2.0**-126}
+_SMALLEST = {"f16": 2.0**-14, "bf16": 2.0**-126, "f32": 2.0**-126, "f64": 2.0**-1022}
 _UNIT = 2.0**-24
 _LIBRARY = 4 * _UNIT
 _LESS_EXACT = tuple(f"math.{name}" for name in ("acosh", "asinh", "atan2", "atanh", "erfc", "powf", "sinh", "tan"))
@@ -330,6 +331,7 @@ class BoundedOp(StructuredOp):
     def _combined(self, op: Operation, values: list[Array], errors: list[Array], result: Array) -> Array:
         """Returns how far the exact result for wrong operands can be from that for the reference's."""
         xp = self.arrays.xp
+        values, result = [self._as_number(value) for value in values], self._as_number(result)
         match op.name.split(".")[1], errors:
             case (("addf" | "addi" | "subf" | "subi"), (first, second)):
                 return first + second
@@ -342,7 +344,7 @@ class BoundedOp(StructuredOp):
                 quotient = (first + abs(result) * second) / xp.where(room > 0, room, xp.ones_like(room))
                 return xp.where(room > 0, quotient, xp.full_like(quotient, float("inf")))
             case "select", (condition, first, second):
-                chosen = xp.where(values[0], first, second)
+                chosen = xp.where(values[0] > 0, first, second)
                 either = abs(values[1] - values[2]) + xp.maximum(first, second)
                 return xp.where(condition > 0, either, chosen)
             case (("cmpf" | "cmpi"), (first, second)):
@@ -368,6 +370,10 @@ class BoundedOp(StructuredOp):
             case _, (first,) if op.name in ARITHMETIC:
                 return self._of_monotone(ARITHMETIC[op.name], values[0], first, result)
         return unbounded_where(self.arrays, sum(errors[1:], errors[0]) > 0, errors[0])
+
+    def _as_number(self, value: Array) -> Array:
+        """Returns truth values as integers, which have differences."""
+        return self.arrays.cast(value, "int64") if "bool" in str(value.dtype) else value
 
     def _of_integer(self, op: Operation, value: Array, error: Array, result: Array) -> Array:
         """Returns how far a number as an integer can be off; nothing is known of one that is out of range."""
