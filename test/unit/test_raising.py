@@ -116,13 +116,34 @@ def test_parts_that_are_not_aligned_and_a_number() -> None:
     assert (got[0] == c[0]).all() and (got[:, :3] == c[:, :3]).all()
 
 
+def test_a_softmax_on_buffers() -> None:
+    """In place along rows, and from one buffer to another along columns."""
+    text = """func.func @f(%a: memref<16x24xf16>, %b: memref<24x32xf16>, %c: memref<16x32xf32>) {
+  %z = arith.constant 0.0 : f32
+  %t = memref.alloc() : memref<16x32xf32>
+  linalg.fill ins(%z : f32) outs(%t : memref<16x32xf32>)
+  linalg.matmul ins(%a, %b : memref<16x24xf16>, memref<24x32xf16>) outs(%t : memref<16x32xf32>)
+  linalg.softmax dimension(1) ins(%t : memref<16x32xf32>) outs(%t : memref<16x32xf32>)
+  linalg.softmax dimension(0) ins(%t : memref<16x32xf32>) outs(%c : memref<16x32xf32>)
+  return
+}"""
+    rng = np.random.default_rng(3)
+    a, b = (rng.integers(-2, 3, shape).astype(np.float16) for shape in ((16, 24), (24, 32)))
+    wanted = a.astype(np.float64) @ b.astype(np.float64)
+    for axis in (1, 0):
+        powers = np.exp(wanted - wanted.max(axis, keepdims=True))
+        wanted = powers / powers.sum(axis, keepdims=True)
+    got = stepladder.compile(text, target="sm_80", device="emulator")(a, b)
+    np.testing.assert_allclose(got, wanted, rtol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
         ("linalg.transpose ins(%t : memref<8x8xf32>) outs(%t : memref<8x8xf32>) permutation = [1, 0]", "at other"),
         ("memref.prefetch %t[%i, %i], read, locality<3>, data : memref<8x8xf32>", "'memref.prefetch' in a function on"),
-        ("%n = arith.constant 65 : index\n  %k = arith.constant 1 : index\n  scf.for %j = %i to %n step %k {\n"
-         "    linalg.fill ins(%s : f32) outs(%t : memref<8x8xf32>)\n  }", "of more than 64 iterations, in a function"),
+        ("%n = arith.constant 257 : index\n  %k = arith.constant 1 : index\n  scf.for %j = %i to %n step %k {\n"
+         "    linalg.fill ins(%s : f32) outs(%t : memref<8x8xf32>)\n  }", "of more than 256 iterations, in a function"),
         ("func.call @other() : () -> ()", "'func.call' in a function on buffers"),
         ("%v = arith.mulf %s, %s : f32", "'arith.mulf' of a number that is an argument"),
     ],

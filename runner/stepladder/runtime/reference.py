@@ -3,7 +3,8 @@
 `reference.json` holds the payload's function as a list of instructions on whole arrays, exported from its linalg IR by
 `reference_export`, before any step and without regard to what a pipeline makes of it. `reference_evaluation` computes
 it in float64. Values are numbered; an instruction takes values that are made before it and makes new ones, and none is
-changed afterwards. A buffer that the function writes is an argument whose `after` is the value that it holds at the end.
+changed afterwards. A buffer that the function writes is an argument whose `after` is the value that it holds at the
+end.
 
     constant   a number, in `shape` copies
     empty      an array whose content nothing may depend on
