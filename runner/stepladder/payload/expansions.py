@@ -20,6 +20,7 @@ from stepladder.payload import (
     returned_buffers,
     selected_extrema,
     shape_folding,
+    sign_bits,
     sliding_windows,
     subtracted_products,
     sunk_numbers,
@@ -57,7 +58,8 @@ def expand(function: ir.Operation) -> None:
     (`payload.selected_extrema`, `payload.propagated_extrema`). Contractions that subtract become sums that an
     elementwise op subtracts (`payload.subtracted_products`), and products of truth values those of integers
     (`payload.boolean_products`), and integers that contractions multiply in floating point are converted before
-    (`payload.integer_factors`). Buffers of the caller that a function writes are not returned
+    (`payload.integer_factors`). Casts of bits that change signs become magnitudes and negatives (`payload.sign_bits`).
+    Buffers of the caller that a function writes are not returned
     (`payload.returned_buffers`), and constants of the module are those of the function (`payload.global_constants`).
 
     Args:
@@ -89,6 +91,7 @@ def expand(function: ir.Operation) -> None:
     selected_extrema.fold(function)
     propagated_extrema.separate(function)
     bit_counts.lower(function)
+    sign_bits.replace(function)
     for op in walk(function, "math.trunc"):
         _expand_truncation(op)
     for op in walk(function, "math.isfinite", "math.isinf", "math.isnan", "math.isnormal"):

@@ -40,9 +40,17 @@ def fold(function: ir.Operation) -> None:
     for op in walk(function, _GENERIC):
         if len(op.results) != len(op.regions[0].blocks[0].operations[-1].operands):
             continue  # on buffers
+        for inner in reversed(list(op.regions[0].blocks[0].operations)):
+            if inner.operation.results and _is_pure(inner.operation) and not any(_uses(inner.operation)):
+                inner.operation.erase()
         if any(inner.name in _FOLDING for inner in walk(op)):
             _fold_body(op)
         _leave_out_operands(op)
+
+
+def _uses(op: ir.Operation) -> Iterator[bool]:
+    """Yields for each result of an op whether something reads it."""
+    return (bool(list(result.uses)) for result in op.results)
 
 
 def _fold_body(op: ir.Operation) -> None:
