@@ -253,6 +253,10 @@ def test_forms(name: str) -> None:
             "'arith.fptosi'",
         ),
         (
+            "%p = tensor.insert_slice %A into %A[3, 0] [4, 5] [-1, 1] : tensor<4x5xf32> into tensor<4x5xf32>",
+            r"a slice with strides \[-1, 1\], of which one is below 1",
+        ),
+        (
             "%d = tensor.rank %A : tensor<4x5xf32> %p = scf.for %i = %d to %d step %d iter_args(%x = %A) "
             "-> (tensor<4x5xf32>) { scf.yield %x : tensor<4x5xf32> }",
             "'tensor.rank'",
@@ -271,14 +275,14 @@ def test_forms(name: str) -> None:
         (
             "%e = tensor.empty() : tensor<4xf32> %s = linalg.reduce ins(%A : tensor<4x5xf32>) outs(%e : tensor<4xf32>) "
             "dimensions = [1] (%x: f32, %o: f32) { %v = arith.divf %x, %o : f32 linalg.yield %v : f32 } "
-            "%p = arith.constant dense<0.0> : tensor<4x5xf32>",
+            "%p = linalg.broadcast ins(%s : tensor<4xf32>) outs(%A : tensor<4x5xf32>) dimensions = [1]",
             "a reduction whose last op does not fold",
         ),
         (
             "%e = tensor.empty() : tensor<4xf32> %s = linalg.reduce ins(%A : tensor<4x5xf32>) outs(%e : tensor<4xf32>) "
             "dimensions = [1] (%x: f32, %o: f32) { %u = arith.mulf %x, %o : f32 %v = arith.addf %u, %o : f32 "
             "linalg.yield %v "
-            ": f32 } %p = arith.constant dense<0.0> : tensor<4x5xf32>",
+            ": f32 } %p = linalg.broadcast ins(%s : tensor<4xf32>) outs(%A : tensor<4x5xf32>) dimensions = [1]",
             "a reduction that reads the result so far",
         ),
     ],

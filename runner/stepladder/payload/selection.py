@@ -50,8 +50,8 @@ def select(module: ir.Module, name: str | None = None) -> Selection:
     result depends on (`payload.unread`). The functions that it calls are part of it (`payload.inlining`).
 
     Args:
-        module: the payload, which stays as it is but for powers, i4, shifts and identities, unless it holds the
-            function alone.
+        module: the payload, which stays as it is but for powers, i4, shifts, identities and unread parts, unless it
+            holds the function alone.
         name: of the function; None for the only one with a body that no other one calls, or with a contraction in it.
 
     Raises:
