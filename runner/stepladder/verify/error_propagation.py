@@ -60,7 +60,7 @@ from stepladder.runtime.reference import (
 )
 from stepladder.runtime.reference_operations import is_float
 from stepladder.verify.arrays import Array, NumPyArrays
-from stepladder.verify.function_errors import FURTHER, unbounded_where
+from stepladder.verify.function_errors import FURTHER, as_number, range_of, unbounded_where
 from stepladder.verify.reference_evaluation import Evaluation
 from stepladder.verify.reference_products import prepared_values, product_of
 from stepladder.verify.scalar_operations import ARITHMETIC
@@ -331,7 +331,7 @@ class BoundedOp(StructuredOp):
     def _combined(self, op: Operation, values: list[Array], errors: list[Array], result: Array) -> Array:
         """Returns how far the exact result for wrong operands can be from that for the reference's."""
         xp = self.arrays.xp
-        values, result = [self._as_number(value) for value in values], self._as_number(result)
+        *values, result = (as_number(self.arrays, value) for value in (*values, result))
         match op.name.split(".")[1], errors:
             case (("addf" | "addi" | "subf" | "subi"), (first, second)):
                 return first + second
@@ -371,14 +371,10 @@ class BoundedOp(StructuredOp):
                 return self._of_monotone(ARITHMETIC[op.name], values[0], first, result)
         return unbounded_where(self.arrays, sum(errors[1:], errors[0]) > 0, errors[0])
 
-    def _as_number(self, value: Array) -> Array:
-        """Returns truth values as integers, which have differences."""
-        return self.arrays.cast(value, "int64") if "bool" in str(value.dtype) else value
-
     def _of_integer(self, op: Operation, value: Array, error: Array, result: Array) -> Array:
         """Returns how far a number as an integer can be off; nothing is known of one that is out of range."""
         xp = self.arrays.xp
-        least, end = _range_of(op.type, is_signed=op.name == "arith.fptosi")
+        least, end = range_of(op.type, is_signed=op.name == "arith.fptosi")
         above, below = (abs(self._typed(op, value + shift) - result) for shift in (error, -error))
         # Unsigned numbers of more than a unit apart may have others between them, whose bits are further off.
         inside = (value - error > least - 1) & (value + error < end) & ((error <= 1) | (least < 0))
@@ -387,7 +383,7 @@ class BoundedOp(StructuredOp):
     def _of_bits(self, op: Operation, value: Array, error: Array) -> Array:
         """Returns how far the low bits of an integer can be off: as far as it, where they are all of it."""
         xp = self.arrays.xp
-        least, end = _range_of(op.type, is_signed=True)
+        least, end = range_of(op.type, is_signed=True)
         inside = (error == 0) | ((value - error >= least) & (value + error < end))
         return xp.where(inside, error, xp.full_like(error, float("inf")))
 
@@ -397,9 +393,3 @@ class BoundedOp(StructuredOp):
         above, below = (abs(function(self.arrays, value + shift) - result) for shift in (error, -error))
         # Beyond the edge of the function's domain there is no number.
         return xp.maximum(above, below)
-
-
-def _range_of(type_: str, *, is_signed: bool) -> tuple[int, int]:
-    """Returns the least integer of a type, and the first one above its largest."""
-    count = 1 << int(type_[1:])
-    return (-count // 2, count // 2) if is_signed else (0, count)

@@ -36,7 +36,8 @@ from stepladder.runtime.bundle.reading import (
     read_fields,
     text_of,
 )
-from stepladder.runtime.bundle.reference_reading import check_function_reference, parse_reference
+from stepladder.runtime.bundle.reference_operands import check_function_reference
+from stepladder.runtime.bundle.reference_reading import parse_reference
 from stepladder.runtime.bundle.several import check_launch
 from stepladder.runtime.bundle.writing import bundle_files, write_contents
 from stepladder.runtime.element_types import BUFFER_TYPES

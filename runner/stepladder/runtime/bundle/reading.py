@@ -33,7 +33,8 @@ from stepladder.runtime.bundle.manifest import (
     TmaDescriptor,
 )
 from stepladder.runtime.bundle.problem_fields import parse_problem
-from stepladder.runtime.bundle.reference_reading import check_kernel_reference, parse_reference
+from stepladder.runtime.bundle.reference_operands import check_kernel_reference
+from stepladder.runtime.bundle.reference_reading import parse_reference
 from stepladder.runtime.bundle.several import check_several, parse_front, parse_workspaces
 from stepladder.runtime.element_types import ELEMENT_TYPES, element_type
 from stepladder.runtime.errors import StepladderError, reason
