@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from stepladder.extension.lib.dialect import Refusal
 from stepladder.extension.lib.stages import (
@@ -129,7 +129,8 @@ def refusal_of(ops: Sequence[ir.Operation], *results: ir.Value) -> StepladderErr
     trial = ir.Module.create(ops[0].location)
     write_stage(trial.body, "stage", ops, results)
     # The iterations of an unrolled loop are many groups of one text. Large constants are left out of it.
-    text = trial.operation.get_asm(large_elements_limit=_SHOWN, large_resource_limit=_SHOWN)
+    limits: dict[str, Any] = {"large_elements_limit": _SHOWN, "large_resource_limit": _SHOWN}  # bool to pyright
+    text = trial.operation.get_asm(**limits)
     if text in _accepted:
         return None
     try:
