@@ -61,6 +61,22 @@ func.func @never(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
+// CHECK-LABEL: func.func @longest(
+// CHECK-COUNT-256: linalg.exp
+// CHECK-NOT: linalg.exp
+func.func @longest(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %many = arith.constant 256 : index
+  %y = scf.for %i = %zero to %many step %one iter_args(%h = %x) -> (tensor<4xf32>) {
+    %e = linalg.exp ins(%h : tensor<4xf32>) outs(%x : tensor<4xf32>) -> tensor<4xf32>
+    scf.yield %e : tensor<4xf32>
+  }
+  return %y : tensor<4xf32>
+}
+
+// -----
+
 func.func @unknown(%x: tensor<4xf32>, %n: index) -> tensor<4xf32> {
   %zero = arith.constant 0 : index
   %one = arith.constant 1 : index
@@ -76,11 +92,28 @@ func.func @unknown(%x: tensor<4xf32>, %n: index) -> tensor<4xf32> {
 func.func @long(%x: tensor<4xf32>) -> tensor<4xf32> {
   %zero = arith.constant 0 : index
   %one = arith.constant 1 : index
-  %many = arith.constant 65 : index
-  // expected-error@+1 {{tc.unroll_loops: a loop of 65 iterations, of which each launches kernels; accepted: at most 64}}
+  %many = arith.constant 257 : index
+  // expected-error@+1 {{tc.unroll_loops: a loop of 257 iterations, of which each launches kernels; accepted: at most 256}}
   %y = scf.for %i = %zero to %many step %one iter_args(%h = %x) -> (tensor<4xf32>) {
     %e = linalg.exp ins(%h : tensor<4xf32>) outs(%x : tensor<4xf32>) -> tensor<4xf32>
     scf.yield %e : tensor<4xf32>
+  }
+  return %y : tensor<4xf32>
+}
+
+// -----
+
+func.func @nest(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %many = arith.constant 65 : index
+  %y = scf.for %i = %zero to %many step %one iter_args(%g = %x) -> (tensor<4xf32>) {
+    // expected-error@+1 {{loops of more than 4096 iterations in all, of which each launches kernels; accepted: at most 4096}}
+    %z = scf.for %j = %zero to %many step %one iter_args(%h = %g) -> (tensor<4xf32>) {
+      %e = linalg.exp ins(%h : tensor<4xf32>) outs(%x : tensor<4xf32>) -> tensor<4xf32>
+      scf.yield %e : tensor<4xf32>
+    }
+    scf.yield %z : tensor<4xf32>
   }
   return %y : tensor<4xf32>
 }

@@ -131,6 +131,8 @@ def test_refused(text: str, message: str) -> None:
     with pytest.raises(StepladderError, match=message) as caught:
         problem_of(text)
     assert caught.value.location or "no linalg.matmul" in message
+    names_command = any("`stepladder compile` takes other orders" in note for note in caught.value.notes)
+    assert names_command == ("in an order" in message)
 
 
 @pytest.mark.parametrize(

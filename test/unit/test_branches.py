@@ -85,6 +85,34 @@ def test_switch(given: int) -> None:
     np.testing.assert_array_equal(function(a, b, d, np.asarray(given, np.int32)), wanted[given])
 
 
+def test_branches_in_bodies() -> None:
+    """An epilogue chooses for each element."""
+    body = f"""%p = {FIRST}
+  %r = linalg.map ins(%p : {C}) outs(%e : {C}) (%x: f32, %o: f32) {{
+    %above = arith.cmpf ogt, %x, %zero : f32
+    %y = scf.if %above -> (f32) {{
+      %limit = arith.constant 9.0 : f32
+      %far = arith.cmpf ogt, %x, %limit : f32
+      %s = scf.if %far -> (f32) {{
+        scf.yield %limit : f32
+      }} else {{
+        %t = arith.mulf %x, %x : f32
+        scf.yield %t : f32
+      }}
+      scf.yield %s : f32
+    }} else {{
+      %n = arith.negf %x : f32
+      scf.yield %n : f32
+    }}
+    linalg.yield %y : f32
+  }}"""
+    a, b, d = drawn((16, 32), (32, 24), (32, 24))
+    wanted = product(a, b)
+    kernel = stepladder.compile(text_of(body, "%unused: i1"), target="sm_80", device="emulator")
+    wanted = np.where(wanted > 9, 9, np.where(wanted > 0, wanted * wanted, -wanted))
+    assert np.array_equal(kernel(a, b, d, np.asarray(False)), wanted)
+
+
 @pytest.mark.parametrize("taken", [False, True])
 def test_buffers(taken: bool) -> None:
     """The buffer keeps what it holds where nothing writes it."""
@@ -133,3 +161,27 @@ def test_what_may_fault_is_refused(name: str) -> None:
         stepladder.compile(text, target="sm_80", device="emulator")
     assert refused.value.message == f"{message} with a condition that is no constant"
     assert "both branches are computed" in refused.value.render()
+
+
+def test_what_may_fault_in_a_branch_of_a_body_is_refused() -> None:
+    text = """func.func @f(%x: tensor<16x24xi32>, %y: tensor<16x24xi32>) -> tensor<16x24xi32> {
+  %0 = tensor.empty() : tensor<16x24xi32>
+  %zero = arith.constant 0 : i32
+  %r = linalg.map ins(%x, %y : tensor<16x24xi32>, tensor<16x24xi32>) outs(%0 : tensor<16x24xi32>)
+      (%a: i32, %b: i32, %o: i32) {
+    %c = arith.cmpi ne, %b, %zero : i32
+    %q = scf.if %c -> (i32) {
+      %d = arith.divsi %a, %b : i32
+      scf.yield %d : i32
+    } else {
+      scf.yield %zero : i32
+    }
+    linalg.yield %q : i32
+  }
+  return %r : tensor<16x24xi32>
+}
+"""
+    with pytest.raises(StepladderError) as refused:
+        stepladder.compile(text, target="sm_80", device="emulator")
+    assert refused.value.message.startswith("arith.divsi by a number that is no constant inside 'scf.if'")
+    assert "threads compute both branches of an element" in refused.value.render()

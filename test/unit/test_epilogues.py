@@ -313,7 +313,11 @@ def _returned_mask() -> str:
 REFUSED = {
     "mask": (_returned_mask(), "element types may be"),
     "index": (
-        changed("%r = arith.addf %x0, %x1 : f32", "%i = linalg.index 0 : index\n %r = arith.addf %x0, %x1 : f32"),
+        changed(
+            "%r = arith.addf %x0, %x1 : f32",
+            "%i = linalg.index 0 : index\n %j = arith.index_cast %i : index to i32\n"
+            " %f = arith.sitofp %j : i32 to f32\n %r = arith.addf %x0, %f : f32",
+        ),
         "'linalg.index' in linalg.generic",
     ),
     "bits": (

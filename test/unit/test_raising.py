@@ -116,14 +116,81 @@ def test_parts_that_are_not_aligned_and_a_number() -> None:
     assert (got[0] == c[0]).all() and (got[:, :3] == c[:, :3]).all()
 
 
+def test_a_softmax_on_buffers() -> None:
+    """In place along rows, and from one buffer to another along columns."""
+    text = """func.func @f(%a: memref<16x24xf16>, %b: memref<24x32xf16>, %c: memref<16x32xf32>) {
+  %z = arith.constant 0.0 : f32
+  %t = memref.alloc() : memref<16x32xf32>
+  linalg.fill ins(%z : f32) outs(%t : memref<16x32xf32>)
+  linalg.matmul ins(%a, %b : memref<16x24xf16>, memref<24x32xf16>) outs(%t : memref<16x32xf32>)
+  linalg.softmax dimension(1) ins(%t : memref<16x32xf32>) outs(%t : memref<16x32xf32>)
+  linalg.softmax dimension(0) ins(%t : memref<16x32xf32>) outs(%c : memref<16x32xf32>)
+  return
+}"""
+    rng = np.random.default_rng(3)
+    a, b = (rng.integers(-2, 3, shape).astype(np.float16) for shape in ((16, 24), (24, 32)))
+    wanted = a.astype(np.float64) @ b.astype(np.float64)
+    for axis in (1, 0):
+        powers = np.exp(wanted - wanted.max(axis, keepdims=True))
+        wanted = powers / powers.sum(axis, keepdims=True)
+    got = stepladder.compile(text, target="sm_80", device="emulator")(a, b)
+    np.testing.assert_allclose(got, wanted, rtol=1e-5)
+
+
+# Offset, sizes and strides of A in a buffer of 500 numbers, or of all its elements.
+PLACES = {
+    "all elements": (384, 0, (16, 24), (24, 1)),
+    "columns first": (384, 0, (16, 24), (1, 16)),
+    "behind an odd offset": (500, 7, (16, 24), (24, 1)),
+    "a pitch": (500, 3, (16, 24), (30, 1)),
+    "rows that overlap": (500, 0, (16, 24), (5, 1)),
+    "one row again and again": (500, 1, (16, 24), (0, 1)),
+    "every other number": (800, 0, (16, 24), (48, 2)),
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_numbers_at_places_of_a_buffer(name: str) -> None:
+    """`memref.reinterpret_cast` of the argument, and of a buffer between two products, whose elements it transposes."""
+    count, offset, sizes, strides = PLACES[name]
+    layout = f"strided<[{strides[0]}, {strides[1]}], offset: {offset}>"
+    view = f"memref<16x24xf16, {layout}>"
+    text = f"""func.func @f(%a: memref<{count}xf16>, %b: memref<24x32xf16>, %c: memref<32x16xf32>) {{
+  %z = arith.constant 0.0 : f32
+  %v = memref.reinterpret_cast %a to offset: [{offset}], sizes: [16, 24], strides: [{strides[0]}, {strides[1]}]
+    : memref<{count}xf16> to {view}
+  %t = memref.alloc() : memref<32x16xf32>
+  %u = memref.reinterpret_cast %t to offset: [0], sizes: [16, 32], strides: [1, 16]
+    : memref<32x16xf32> to memref<16x32xf32, strided<[1, 16]>>
+  linalg.fill ins(%z : f32) outs(%u : memref<16x32xf32, strided<[1, 16]>>)
+  linalg.matmul ins(%v, %b : {view}, memref<24x32xf16>) outs(%u : memref<16x32xf32, strided<[1, 16]>>)
+  linalg.add ins(%t, %t : memref<32x16xf32>, memref<32x16xf32>) outs(%c : memref<32x16xf32>)
+  return
+}}"""
+    rng = np.random.default_rng(3)
+    a, b = (rng.integers(-3, 4, shape).astype(np.float16) for shape in ((count,), (24, 32)))
+    rows, columns = np.indices(sizes)
+    taken = a[offset + rows * strides[0] + columns * strides[1]].astype(np.float32)
+    got = stepladder.compile(text, target="sm_80", device="emulator")(a, b)
+    np.testing.assert_array_equal(got, 2 * (taken @ b.astype(np.float32)).T)
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
         ("linalg.transpose ins(%t : memref<8x8xf32>) outs(%t : memref<8x8xf32>) permutation = [1, 0]", "at other"),
         ("memref.prefetch %t[%i, %i], read, locality<3>, data : memref<8x8xf32>", "'memref.prefetch' in a function on"),
-        ("%n = arith.constant 65 : index\n  %k = arith.constant 1 : index\n  scf.for %j = %i to %n step %k {\n"
-         "    linalg.fill ins(%s : f32) outs(%t : memref<8x8xf32>)\n  }", "of more than 64 iterations, in a function"),
+        ("%n = arith.constant 257 : index\n  %k = arith.constant 1 : index\n  scf.for %j = %i to %n step %k {\n"
+         "    linalg.fill ins(%s : f32) outs(%t : memref<8x8xf32>)\n  }", "of more than 256 iterations, in a function"),
         ("func.call @other() : () -> ()", "'func.call' in a function on buffers"),
+        ("%p = memref.reinterpret_cast %t to offset: [1], sizes: [8, 8], strides: [8, 1] : memref<8x8xf32> to\n"
+         "    memref<8x8xf32, strided<[8, 1], offset: 1>>\n"
+         "  linalg.fill ins(%s : f32) outs(%p : memref<8x8xf32, strided<[8, 1], offset: 1>>)",
+         "of elements that its source does not have"),
+        ("%p = memref.reinterpret_cast %t to offset: [1], sizes: [8, 3], strides: [8, 1] : memref<8x8xf32> to\n"
+         "    memref<8x3xf32, strided<[8, 1], offset: 1>>\n"
+         "  linalg.fill ins(%s : f32) outs(%p : memref<8x3xf32, strided<[8, 1], offset: 1>>)",
+         "memref.reinterpret_cast of a part of a buffer, which is written"),
         ("%v = arith.mulf %s, %s : f32", "'arith.mulf' of a number that is an argument"),
     ],
 )  # fmt: skip

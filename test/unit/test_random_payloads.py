@@ -18,7 +18,7 @@ from stepladder.payload import reference_export
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import Run, run_pipeline
-from stepladder.runtime import reference
+from stepladder.runtime.bundle import parse_reference
 from stepladder.runtime.errors import BAD_INPUT, StepladderError
 from stepladder.verify import arrays
 from stepladder.verify.check import check_matmul
@@ -111,7 +111,7 @@ def test_reference_is_what_the_payload_computes(part: int) -> None:
                 outcome = emulation.run(inputs)
             except (StepladderError, Unsupported, ir.MLIRError):
                 continue
-        program = reference.from_text(exported.to_text(), "reference.json")
+        program = parse_reference(exported.to_text().encode(), "reference.json")
         evaluation = Evaluation(program, dict(enumerate(inputs)), arrays.NumPyArrays())
         pairs = [
             (argument.after, held)

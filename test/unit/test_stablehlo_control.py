@@ -83,7 +83,7 @@ def test_loops_of_many_iterations_are_refused() -> None:
     }
   return %0#1 : tensor<4xf32>
 }"""
-    with pytest.raises(stepladder.StepladderError, match="has more than 64 iterations"):
+    with pytest.raises(stepladder.StepladderError, match="has more than 256 iterations"):
         stablehlo.lowered(text, "text")
 
 

@@ -103,17 +103,18 @@ def test_a_part_that_no_pipeline_compiles_is_why_a_function_is_refused() -> None
 
 
 def test_sums_from_a_constant_are_not_what_is_wrong_with_a_payload() -> None:
-    text = f"""func.func @f(%a: {A}, %b: {B}, %d: tensor<99x32xf32>, %i: tensor<16x1xi32>) -> tensor<99x32xf32> {{
+    text = f"""func.func @f(%a: {A}, %b: {B}, %d: tensor<99x32xf32>) -> tensor<99x32xf32> {{
   {ZEROS}
   {PRODUCT}
   %q = tensor.expand_shape %p [[0, 1], [2]] output_shape [16, 1, 32] : {C} into tensor<16x1x32xf32>
+  %i = arith.constant dense<3> : tensor<16x1xindex>
   %r = tensor.scatter %q into %d[%i] scatter_dims([0]) unique
-    : (tensor<16x1x32xf32>, tensor<99x32xf32>, tensor<16x1xi32>) -> tensor<99x32xf32>
+    : (tensor<16x1x32xf32>, tensor<99x32xf32>, tensor<16x1xindex>) -> tensor<99x32xf32>
   return %r : tensor<99x32xf32>
 }}"""
     error = refusal(text)
     assert error.message == "'tensor.scatter' beside the contraction: a pipeline would lose it"
-    assert error.location and error.location.endswith(":5:8")
+    assert error.location and error.location.endswith(":6:8")
 
 
 @pytest.mark.parametrize(

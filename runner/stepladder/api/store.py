@@ -25,9 +25,9 @@ from stepladder.runtime.bundle import (
     check_function,
     parse_function_manifest,
     parse_manifest,
+    parse_reference,
 )
 from stepladder.runtime.errors import StepladderError
-from stepladder.runtime.reference import from_text
 from stepladder.runtime.resources import transforms_dir
 
 _PACKAGES = ("torch-mlir", "mlir-python-bindings", "llvmlite", "nvidia-cuda-nvcc", "nvidia-nvvm")
@@ -126,7 +126,7 @@ def load_function(key: str) -> FunctionBundle | None:
             path,
             parse_function_manifest(str(found["manifest"]), "the cache"),
             kernels,
-            from_text(str(found["reference"]), "the cache"),
+            parse_reference(str(found["reference"]).encode(), "the cache"),
             {name: _bytes(content) for name, content in json.loads(str(found["data"])).items()},
         )
         check_function(bundle)
@@ -190,7 +190,7 @@ def _bundle_of(texts: Mapping[str, str], path: Path) -> Bundle:
         manifest,
         _bytes(texts["cubin"]),
         texts["ptx"],
-        from_text(texts["reference"], "the cache"),
+        parse_reference(texts["reference"].encode(), "the cache"),
         data,
         tuple((data[item.cubin], data[item.ptx].decode()) for item in manifest.front),
     )

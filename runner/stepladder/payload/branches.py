@@ -2,7 +2,8 @@
 
 Kernels are launched whatever the numbers are, and the host reads none between launches. A branch on tensors changes
 nothing but its results, so that the function may compute those of all branches; the branches of `torch.cond` and of
-JAX's `cond` are taken so too. An op that may fault, or has no defined result, where its branch is not taken is refused.
+JAX's `cond` are taken so too, and those in the body of a linalg op for each element. An op that may fault, or has no
+defined result, where its branch is not taken is refused.
 """
 
 from __future__ import annotations
@@ -23,26 +24,38 @@ _ACCEPTED = (
     "arithmetic and views of tensors, without divisions of integers by numbers that are no constants, and without "
     "elements and slices at computed places"
 )
+_ACCEPTED_IN_BODIES = (
+    "threads compute both branches of an element; accepted: arithmetic, without divisions of integers by numbers that "
+    "are no constants, and without elements at computed places"
+)
 
 
 def select(function: ir.Operation) -> None:
     """Replaces each `scf.if` and `scf.index_switch` with results by the ops of its branches and choices of results.
 
     Args:
-        function: a function of one block; it is changed where there are such ops at its top level.
+        function: a function of one block; it is changed where there are such ops at its top level, or in bodies of
+            linalg ops.
 
     Raises:
         StepladderError: an op in a branch that must not be computed where the branch is not taken.
     """
     if len(function.regions[0].blocks) != 1:
         return
-    for op in [item.operation for item in function.regions[0].blocks[0].operations]:
-        if op.name in (_IF, _SWITCH) and len(op.results) and not _has_buffers(op):
+    branches = walk(function, _IF, _SWITCH)
+    # Those in bodies of ops in a branch first.
+    for op in reversed([item for item in branches if item.parent == function or _is_in_body(item)]):
+        if len(op.results) and not _has_buffers(op):
             for inner in walk(op):
                 check(inner, op)
             # The innermost ones first: what they choose is part of a branch around them.
             for branch in reversed(walk(op, _IF, _SWITCH)):
                 _replace(branch)
+
+
+def _is_in_body(branch: ir.Operation) -> bool:
+    """Tells whether a branch is decided for each element, in the body of a linalg op."""
+    return branch.parent is not None and branch.parent.name.startswith("linalg.")
 
 
 def _has_buffers(op: ir.Operation) -> bool:
@@ -73,7 +86,11 @@ def check(op: ir.Operation, branch: ir.Operation) -> None:
     elif _has_computed_places(op):
         reason = f"{op.name} at computed places"
     if reason is not None:
-        raise refuse(op, f"{reason} inside '{branch.name}' with a condition that is no constant", _ACCEPTED)
+        raise refuse(
+            op,
+            f"{reason} inside '{branch.name}' with a condition that is no constant",
+            _ACCEPTED_IN_BODIES if _is_in_body(branch) else _ACCEPTED,
+        )
 
 
 def _has_computed_places(op: ir.Operation) -> bool:

@@ -18,8 +18,10 @@ from stepladder.payload import (
     placed_numbers,
     propagated_extrema,
     returned_buffers,
+    scatters,
     selected_extrema,
     shape_folding,
+    sign_bits,
     sliding_windows,
     subtracted_products,
     sunk_numbers,
@@ -53,12 +55,13 @@ def expand(function: ir.Operation) -> None:
     at computed places become their iterations (`payload.unrolled_loops`). Insertions of numbers and paddings by
     computed ones become linalg ops (`payload.placed_numbers`), numbers are computed where they are read
     (`payload.sunk_numbers`), packings and convolutions become views and contractions (`payload.lowered_ops`,
-    `payload.sliding_windows`), and gathers linalg ops (`payload.gathers`). Selections of the larger number are extrema
-    (`payload.selected_extrema`, `payload.propagated_extrema`). Contractions that subtract become sums that an
-    elementwise op subtracts (`payload.subtracted_products`), and products of truth values those of integers
-    (`payload.boolean_products`), and integers that contractions multiply in floating point are converted before
-    (`payload.integer_factors`). Buffers of the caller that a function writes are not returned
-    (`payload.returned_buffers`), and constants of the module are those of the function (`payload.global_constants`).
+    `payload.sliding_windows`), and gathers and scatters linalg ops (`payload.gathers`, `payload.scatters`). Selections
+    of the larger number are extrema (`payload.selected_extrema`, `payload.propagated_extrema`). Contractions that
+    subtract become sums that an elementwise op subtracts (`payload.subtracted_products`), and products of truth values
+    those of integers (`payload.boolean_products`), and integers that contractions multiply in floating point are
+    converted before (`payload.integer_factors`). Casts of bits that change signs become magnitudes and negatives
+    (`payload.sign_bits`). Buffers of the caller that a function writes are not returned (`payload.returned_buffers`),
+    and constants of the module are those of the function (`payload.global_constants`).
 
     Args:
         function: a function; it is changed where there are such ops.
@@ -82,6 +85,7 @@ def expand(function: ir.Operation) -> None:
     sunk_numbers.sink(function)
     lowered_ops.lower(function)
     gathers.lower(function)
+    scatters.lower(function)
     sliding_windows.gather(function)
     subtracted_products.separate(function)
     boolean_products.count(function)
@@ -89,6 +93,7 @@ def expand(function: ir.Operation) -> None:
     selected_extrema.fold(function)
     propagated_extrema.separate(function)
     bit_counts.lower(function)
+    sign_bits.replace(function)
     for op in walk(function, "math.trunc"):
         _expand_truncation(op)
     for op in walk(function, "math.isfinite", "math.isinf", "math.isnan", "math.isnormal"):

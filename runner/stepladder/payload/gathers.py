@@ -39,7 +39,7 @@ def _gathered(op: ir.Operation) -> ir.Value:
     places = kept if result.rank == batch + len(kept) else range(rank)
     axes = {axis: batch + place for place, axis in enumerate(places)}
     loops = [ir.AffineExpr.get_dim(loop) for loop in range(batch)]
-    inputs = [_coordinates(indices, place) for place in range(len(gathered))]
+    inputs = [coordinates_of(indices, place) for place in range(len(gathered))]
     read = ir.AffineMap.get(result.rank, 0, [*loops, ir.AffineExpr.get_constant(0)])
     empty = ir.Operation.create("tensor.empty", results=[result]).results[0]
     identity = ir.AffineMap.get_identity(result.rank)
@@ -58,8 +58,13 @@ def _gathered(op: ir.Operation) -> ir.Value:
     return generic.results[0]
 
 
-def _coordinates(indices: ir.Value, place: int) -> ir.Value:
-    """Returns one coordinate of all places: a part of the indices, or all of them where places have one."""
+def coordinates_of(indices: ir.Value, place: int) -> ir.Value:
+    """Returns one coordinate of all places: a part of the indices, or all of them where places have one.
+
+    Args:
+        indices: of places, along the last axis the coordinates of each.
+        place: which coordinate.
+    """
     type_ = ir.RankedTensorType(indices.type)
     *shape, count = type_.shape
     if count == 1:

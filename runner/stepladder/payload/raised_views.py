@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from stepladder.mlir.bindings import ir
-from stepladder.mlir.linalg_ops import create_named_op
+from stepladder.mlir.bindings import arith, ir
+from stepladder.mlir.linalg_ops import create_generic, create_loop_index, create_named_op
 from stepladder.mlir.traverse import producer
+from stepladder.mlir.types import row_major_strides
+from stepladder.mlir.windows import place_of
 from stepladder.payload.refusal import refuse
 
-VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast", "memref.subview", "memref.transpose")
+_PLACED = "memref.reinterpret_cast"
+VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast", "memref.subview", "memref.transpose", _PLACED)
+_FIELDS = ("static_offsets", "static_sizes", "static_strides")
 _DYNAMIC = -(2**63)
 
 
@@ -31,7 +36,7 @@ def read_view(view: ir.Operation, source: ir.Value) -> ir.Value:
         source: the tensor that the buffer holds.
 
     Raises:
-        StepladderError: a slice that is not static.
+        StepladderError: a slice that is not static, or elements beside the buffer.
     """
     type_ = tensor_of(view.results[0].type)
     made = producer(source)
@@ -45,6 +50,8 @@ def read_view(view: ir.Operation, source: ir.Value) -> ir.Value:
             return _slice("tensor.extract_slice", view, [source], type_)
         case "memref.transpose":
             return _transposed(source, _permutation(view), type_)
+        case name if name == _PLACED:
+            return _read_placed(view, source, type_)
     return _reshaped(source, type_, view.attributes["reassociation"])
 
 
@@ -57,7 +64,7 @@ def write_view(view: ir.Operation, value: ir.Value, source: ir.Value) -> ir.Valu
         source: the tensor that the buffer holds before.
 
     Raises:
-        StepladderError: as `read_view`.
+        StepladderError: as `read_view`; also a `memref.reinterpret_cast` of other than all elements.
     """
     match view.name:
         case "memref.cast":
@@ -67,6 +74,8 @@ def write_view(view: ir.Operation, value: ir.Value, source: ir.Value) -> ir.Valu
         case "memref.transpose":
             order = _permutation(view)
             return _transposed(value, [order.index(axis) for axis in range(len(order))], source.type)
+        case name if name == _PLACED:
+            return _write_placed(view, value, ir.RankedTensorType(source.type))
     return _reshaped(value, source.type, view.attributes["reassociation"])
 
 
@@ -103,11 +112,93 @@ def _reshaped(value: ir.Value, type_: ir.Type, groups: ir.Attribute) -> ir.Value
     return ir.Operation.create(name, results=[type_], operands=[value], attributes=attributes).results[0]
 
 
+def _place(view: ir.Operation) -> tuple[int, list[int], list[int]]:
+    """Returns the offset, sizes and strides of a `memref.reinterpret_cast`, whose elements the buffer has."""
+    offsets, sizes, strides = (list(ir.DenseI64ArrayAttr(view.attributes[field])) for field in _FIELDS)
+    source = ir.MemRefType(view.operands[0].type)
+    last = offsets[0] + sum((size - 1) * stride for size, stride in zip(sizes, strides))
+    is_static = _DYNAMIC not in (*offsets, *sizes, *strides) and min((*offsets, *strides)) >= 0
+    is_plain = place_of(source) == (0, tuple(row_major_strides(source.shape)))
+    if not is_static or not is_plain or last >= math.prod(source.shape):
+        raise refuse(
+            view,
+            f"{_PLACED} at a place that is not static, or of elements that its source does not have",
+            "accepted: static offsets, sizes and strides of at least 0, within a row-major source",
+        )
+    return offsets[0], sizes, strides
+
+
+def _dense_order(view: ir.Operation) -> list[int] | None:
+    """Returns the axes of a `memref.reinterpret_cast` in the order of memory, where it has each element of the buffer
+    once; None where it does not."""
+    offset, sizes, strides = _place(view)
+    order = sorted(range(len(sizes)), key=lambda axis: (-strides[axis], axis))
+    shape = [sizes[axis] for axis in order]
+    is_whole = offset == 0 and math.prod(sizes) == math.prod(ir.MemRefType(view.operands[0].type).shape)
+    dense = row_major_strides(shape)
+    is_dense = all(size == 1 or strides[axis] == stride for axis, size, stride in zip(order, shape, dense))
+    return order if is_whole and is_dense else None
+
+
+def _read_placed(view: ir.Operation, source: ir.Value, type_: ir.RankedTensorType) -> ir.Value:
+    """Returns the elements that a `memref.reinterpret_cast` takes: in another order, or by computed places."""
+    offset, sizes, strides = _place(view)
+    order = _dense_order(view)
+    if order is not None:
+        value = _of_shape(source, [sizes[axis] for axis in order])
+        return (
+            value
+            if order == sorted(order)
+            else _transposed(value, [order.index(axis) for axis in range(len(order))], type_)
+        )
+    flat = _of_shape(source, [math.prod(ir.RankedTensorType(source.type).shape)])
+    empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
+    generic, body = create_generic([], [empty], [ir.AffineMap.get_identity(len(sizes))])
+    with ir.InsertionPoint(body):
+        place = arith.constant(ir.IndexType.get(), offset)
+        for loop, stride in enumerate(strides):
+            place = arith.addi(place, arith.muli(create_loop_index(loop), arith.constant(ir.IndexType.get(), stride)))
+        element = ir.Operation.create("tensor.extract", results=[type_.element_type], operands=[flat, place])
+        ir.Operation.create("linalg.yield", operands=list(element.results))
+    return generic.results[0]
+
+
+def _write_placed(view: ir.Operation, value: ir.Value, type_: ir.RankedTensorType) -> ir.Value:
+    """Returns the tensor of a buffer of which a `memref.reinterpret_cast` of all elements is written."""
+    order = _dense_order(view)
+    if order is None:
+        raise refuse(
+            view, f"{_PLACED} of a part of a buffer, which is written", "accepted: each element of the buffer once"
+        )
+    if order != sorted(order):
+        shape = [ir.RankedTensorType(value.type).shape[axis] for axis in order]
+        value = _transposed(value, order, ir.RankedTensorType.get(shape, type_.element_type))
+    return _of_shape(value, list(type_.shape))
+
+
+def _of_shape(value: ir.Value, shape: Sequence[int]) -> ir.Value:
+    """Returns a tensor's elements in row-major order in another shape."""
+    type_ = ir.RankedTensorType(value.type)
+    if list(type_.shape) == list(shape):
+        return value
+    flat = ir.RankedTensorType.get([math.prod(shape)], type_.element_type)
+    if type_.rank > 1:
+        value = _reshaped(value, flat, _one_group(type_.rank))
+    if len(shape) == 1:
+        return value
+    return _reshaped(value, ir.RankedTensorType.get(list(shape), type_.element_type), _one_group(len(shape)))
+
+
+def _one_group(rank: int) -> ir.ArrayAttr:
+    """Returns the groups of a reshape between as many dimensions and one."""
+    integer = ir.IntegerType.get_signless(64)
+    return ir.ArrayAttr.get([ir.ArrayAttr.get([ir.IntegerAttr.get(integer, axis) for axis in range(rank)])])
+
+
 def _slice(name: str, view: ir.Operation, operands: Sequence[ir.Value], type_: ir.Type) -> ir.Value:
     """Returns the slice of a tensor, or the tensor with a slice replaced, that a static `memref.subview` is."""
-    fields = ("static_offsets", "static_sizes", "static_strides")
-    if any(_DYNAMIC in list(ir.DenseI64ArrayAttr(view.attributes[field])) for field in fields):
+    if any(_DYNAMIC in list(ir.DenseI64ArrayAttr(view.attributes[field])) for field in _FIELDS):
         raise refuse(view, "a memref.subview whose offsets, sizes or strides are not static", "accepted: static ones")
-    attributes: dict[str, ir.Attribute] = {field: view.attributes[field] for field in fields}
+    attributes: dict[str, ir.Attribute] = {field: view.attributes[field] for field in _FIELDS}
     attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1] * len(operands) + [0, 0, 0])
     return ir.Operation.create(name, results=[type_], operands=list(operands), attributes=attributes).results[0]

@@ -18,7 +18,9 @@ from stepladder.payload import branches
 from stepladder.payload.raised_views import VIEWS, element_order, read_view, tensor_of, write_view
 from stepladder.payload.refusal import refuse
 from stepladder.payload.signature import set_signature
+from stepladder.payload.unrolled_loops import AT_MOST
 
+_SOFTMAX = "linalg.softmax"
 _ACCEPTED = (
     "accepted: linalg ops, memref.alloc, memref.copy, reshapes, casts, transposes and static memref.subview of "
     "buffers, memref.load, memref.store, bufferization.to_tensor, bufferization.to_buffer, "
@@ -176,7 +178,9 @@ class _Raising:
         elif op.name.startswith("linalg.") and any(_is_memory(value) or value in self.numbers for value in nested):
             self._raise_linalg(op, [value for value in dict.fromkeys(nested) if value in self.numbers])
         elif any(_is_memory(value) for value in (*nested, *op.results)) or any(map(_names_a_symbol, walk(op))):
-            limits = " whose bounds are not constant, or of more than 64 iterations," if op.name in _LOOPS else ""
+            limits = (
+                f" whose bounds are not constant, or of more than {AT_MOST} iterations," if op.name in _LOOPS else ""
+            )
             raise refuse(op, f"'{op.name}'{limits} in a function on buffers that is no single kernel", _ACCEPTED)
         elif any(value in self.numbers for value in nested):
             raise refuse(
@@ -225,6 +229,8 @@ class _Raising:
 
     def _raise_linalg(self, op: ir.Operation, numbers: Sequence[ir.Value]) -> None:
         """Creates a linalg op on tensors, and stores what it writes to buffers; numbers become its first operands."""
+        if not len(op.regions) and op.name != _SOFTMAX:
+            raise refuse(op, f"'{op.name}' on buffers", _ACCEPTED)
         outputs = [number for number in range(len(op.operands)) if _is_output(op, number)]
         self._check_aliases(op, outputs)
         loads = self._loads(op, outputs)
@@ -238,11 +244,13 @@ class _Raising:
                 results=[values[number].type for number in outputs],
                 operands=values,
                 attributes=attributes_of(op),
-                regions=1,
+                regions=len(op.regions),
             )
-            types = [argument.type for argument in op.regions[0].blocks[0].arguments]
-            block = new.regions[0].blocks.append(*types, arg_locs=[op.location] * len(types))
-        if op.name == "linalg.fill" and numbers:
+            types = [argument.type for region in op.regions for argument in region.blocks[0].arguments]
+            block = new.regions[0].blocks.append(*types, arg_locs=[op.location] * len(types)) if types else None
+        if block is None:  # a softmax
+            pass
+        elif op.name == "linalg.fill" and numbers:
             with ir.InsertionPoint(block):
                 ir.Operation.create("linalg.yield", operands=[block.arguments[0]])
         else:
@@ -307,7 +315,8 @@ class _Raising:
     def _check_aliases(self, op: ir.Operation, outputs: Sequence[int]) -> None:
         """Refuses an op that reads a buffer that it writes, but for each element where it is written, and for parts of
         the buffer that share no element with what it writes."""
-        maps = indexing_maps(op)
+        # A softmax has no maps: it writes each row where it reads it.
+        maps = [None] * len(op.operands) if op.name == _SOFTMAX else indexing_maps(op)
         for number, value in enumerate(op.operands):
             for output in outputs:
                 target = op.operands[output]
@@ -374,7 +383,7 @@ def _is_output(op: ir.Operation, number: int) -> bool:
 
 def _reads(op: ir.Operation, number: int) -> bool:
     """Tells whether a linalg op uses the elements of an operand, and not only its shape, as that of an output."""
-    elements = list(op.regions[0].blocks[0].arguments)
+    elements = [argument for region in op.regions for argument in region.blocks[0].arguments]
     return number < len(elements) and bool(list(elements[number].uses))
 
 

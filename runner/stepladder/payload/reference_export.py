@@ -246,7 +246,10 @@ class _Export:
         if None in given:
             raise _refusal(op, "a slice with offsets or sizes that are not constants")
         dynamic = iter([value for value in given if value is not None])
-        return [next(dynamic) if value == ir.ShapedType.get_dynamic_size() else value for value in static]
+        found = [next(dynamic) if value == ir.ShapedType.get_dynamic_size() else value for value in static]
+        if min(found, default=1) < (name != "offsets"):
+            raise _refusal(op, f"a slice with {name} {found}, of which one is below {int(name != 'offsets')}")
+        return found
 
     def _insert(self, op: ir.Operation) -> None:
         self.instructions.append(
@@ -317,12 +320,12 @@ class _Export:
             tuple(yields),
         )
         self._check_loops(op, generic, [*inputs, *outputs])
+        self.instructions.append(generic)
         for place, (output, number) in enumerate(zip(outputs, made)):
             if isinstance(output.type, ir.MemRefType):
                 self._store(op, output, number)
             else:
                 self.numbers[op.results[kept[place]]] = number
-        self.instructions.append(generic)
 
     def _operation(self, op: ir.Operation) -> Operation:
         """Returns a scalar op of a body."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
-from stepladder.payload import expansions, identities, nibbles, shift_distances
+from stepladder.payload import expansions, identities, nibbles, shift_distances, unread
 from stepladder.payload.constants import ConstantData, constants_of, lift
 from stepladder.payload.inlining import entries, inlined
 from stepladder.payload.refusal import refuse
@@ -46,12 +46,12 @@ def select(module: ir.Module, name: str | None = None) -> Selection:
     several numbers become arguments behind its own. Functions such as powers with constant integers become ops that all
     that follows computes (`payload.expansions`), buffers of i4 become buffers of i8 (`payload.nibbles`), constants that
     ops shift by arithmetic (`payload.shift_distances`), and buffers with gaps windows of buffers without
-    (`payload.windows`). Elementwise ops that change nothing are left out (`payload.identities`). The functions that it
-    calls are part of it (`payload.inlining`).
+    (`payload.windows`). Elementwise ops that change nothing are left out (`payload.identities`), as are ops that no
+    result depends on (`payload.unread`). The functions that it calls are part of it (`payload.inlining`).
 
     Args:
-        module: the payload, which stays as it is but for powers, i4, shifts and identities, unless it holds the
-            function alone.
+        module: the payload, which stays as it is but for powers, i4, shifts, identities and unread parts, unless it
+            holds the function alone.
         name: of the function; None for the only one with a body that no other one calls, or with a contraction in it.
 
     Raises:
@@ -87,10 +87,13 @@ def select(module: ir.Module, name: str | None = None) -> Selection:
     function = bodies[0]
     if walk(function, "gpu.launch_func"):  # with the kernels that it launches
         return Selection(module, _name_of(function))
+    unread.drop(function, _may_multiply)
     expansions.expand(function)
     nibbles.unpack(function)
     shift_distances.compute(function)
+    unread.fold(function)
     identities.forward(function)
+    unread.drop(function, _may_multiply)
     name = _name_of(function)
     others = tuple(_name_of(other) for other in functions if _name_of(other) != name)
     entry = name if _ENTRY.fullmatch(name) else _entry(name)
@@ -118,10 +121,13 @@ def _entry(name: str) -> str:
 
 def _has_product(function: ir.Operation) -> bool:
     """Tells whether a function has an op that may be a contraction: one by its name, or a reduction."""
-    return any(
-        _PRODUCT.fullmatch(op.name) or "linalg.iterator_type<reduction>" in str(op.attributes.get("iterator_types", ""))
-        for op in walk(function)
-    )
+    return any(map(_may_multiply, walk(function)))
+
+
+def _may_multiply(op: ir.Operation) -> bool:
+    """Tells whether an op may be a contraction, by its name, or as a reduction."""
+    is_reduction = "linalg.iterator_type<reduction>" in str(op.attributes.get("iterator_types", ""))
+    return _PRODUCT.fullmatch(op.name) is not None or is_reduction
 
 
 def _holds_nothing_else(module: ir.Module) -> bool:

@@ -11,7 +11,7 @@ from stepladder.mlir.traverse import producer, walk
 from stepladder.payload import shape_folding
 
 # Iterations of a loop; each of them launches kernels.
-_AT_MOST = 64
+AT_MOST = 256
 # Iterations of all loops in a loop together, such as those of a nest that computes one element each.
 _AT_MOST_IN_ALL = 1024
 _BOUNDS = 3
@@ -41,7 +41,7 @@ def _loops(function: ir.Operation) -> list[ir.Operation]:
 
 def _is_unrolled(loop: ir.Operation) -> bool:
     """Tells whether a loop of few iterations has ops on buffers, or index arithmetic outside of linalg ops."""
-    is_short = 0 < len(_iterations(loop)) <= _AT_MOST and _in_all(loop) <= _AT_MOST_IN_ALL
+    is_short = 0 < len(_iterations(loop)) <= AT_MOST and _in_all(loop) <= _AT_MOST_IN_ALL
     if is_short and len(walk(loop, "scf.for")) == 1 and walk(loop, "memref.load", "memref.store"):
         return True
     return is_short and any(_is_place(op) or _is_of_buffers(op) for op in walk(loop))

@@ -2,8 +2,9 @@
 
 `reference.json` holds the payload's function as a list of instructions on whole arrays, exported from its linalg IR by
 `reference_export`, before any step and without regard to what a pipeline makes of it. `reference_evaluation` computes
-it in float64. Values are numbered; an instruction takes values and makes new ones, and none is changed afterwards. A
-buffer that the function writes is an argument whose `after` is the value that it holds at the end.
+it in float64. Values are numbered; an instruction takes values that are made before it and makes new ones, and none is
+changed afterwards. A buffer that the function writes is an argument whose `after` is the value that it holds at the
+end.
 
     constant   a number, in `shape` copies
     empty      an array whose content nothing may depend on
@@ -19,17 +20,13 @@ The format has a version of its own, which changes when an older reader would mi
 from __future__ import annotations
 
 import dataclasses
-import functools
 import json
-import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar
 
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.problem import Problem
-
-_T = TypeVar("_T")
 
 VERSION = 1
 REFERENCE = "reference.json"
@@ -132,6 +129,11 @@ class Generic:
     body: tuple[Operation, ...]
     yields: tuple[int, ...]
 
+    @property
+    def reduces(self) -> bool:
+        """Whether a loop does not run along any axis of the last output: its values are folded."""
+        return len([loop for loop in self.maps[-1] if loop is not None]) < len(self.sizes)
+
 
 @dataclass(frozen=True)
 class Reshape:
@@ -176,7 +178,6 @@ class Insert:
 
 
 Instruction = Constant | Empty | Generic | Reshape | Slice | Insert
-_KINDS = {class_.kind: class_ for class_ in (Constant, Empty, Generic, Reshape, Slice, Insert)}
 
 
 def elements_of(instruction: Slice | Insert) -> tuple[slice, ...]:
@@ -248,73 +249,6 @@ class Program:
         return json.dumps(data, indent=1) + "\n"
 
 
-def from_text(text: str, location: str) -> Program:
-    """Returns the program in the text of a `reference.json`.
-
-    Args:
-        text: JSON.
-        location: path of the file, for the error.
-
-    Raises:
-        StepladderError: not JSON, of another version, or not a program; names `location`, the file.
-    """
-    try:
-        data = json.loads(text)
-        if data["version"] != VERSION:
-            raise StepladderError(
-                f"is of version {data['version']}, and this version of stepladder reads {VERSION}; "
-                "compile the bundle again",
-                location=location,
-            )
-        return Program(
-            tuple(_made(Argument, item) for item in data["arguments"]),
-            tuple(_instruction(item) for item in data["instructions"]),
-            tuple(_made(Result, item) for item in data["results"]),
-        )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise StepladderError(
-            "not a reference program; the bundle is truncated or was edited", location=location
-        ) from None
-
-
-def _made(class_: Callable[..., _T], data: Mapping[str, object]) -> _T:
-    """Returns an object with the fields in JSON data, of which lists become tuples; TypeError where one has another
-    type."""
-    fields = {name: _tuples(value) for name, value in data.items()}
-    hints = _hints(class_)
-    if not all(_is_of(value, hints[name]) for name, value in fields.items()):
-        raise TypeError(class_)
-    return class_(**fields)
-
-
-@functools.cache
-def _hints(class_: Callable[..., object]) -> dict[str, Any]:
-    return typing.get_type_hints(class_)
-
-
-def _is_of(value: object, hint: Any) -> bool:  # noqa: ANN401
-    """Tells whether a value has the type of a field."""
-    inner = typing.get_args(hint)
-    if typing.get_origin(hint) is tuple:
-        items = value if isinstance(value, tuple) else (None,)
-        return len(inner) > 1 and inner[1] is ... and all(_is_of(item, inner[0]) for item in items)
-    if inner:
-        return any(_is_of(value, item) for item in inner)
-    return isinstance(value, hint) and not isinstance(value, bool)
-
-
-def _tuples(value: object) -> object:
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
-
-
-def _instruction(data: Mapping[str, Any]) -> Instruction:
-    fields = dict(data)
-    class_ = _KINDS[fields.pop("kind")]
-    if class_ is Generic:
-        fields["body"] = tuple(_made(Operation, op) for op in fields["body"])
-    return _made(class_, fields)
-
-
 def matmul_program(problem: Problem) -> Program:
     """Returns the program of a manifest's problem: for bundles without a `reference.json`, and for tests.
 
@@ -335,8 +269,15 @@ def matmul_program(problem: Problem) -> Program:
         sizes = (problem.batch, *sizes)
         broadcast = (problem.a_broadcast, problem.b_broadcast, False)
         maps = tuple((*(() if one else (0,)), *(loop + 1 for loop in map_)) for map_, one in zip(maps, broadcast))
+    extension = "arith.extsi" if is_integer else "arith.extf"
+    factors, extensions = [10, 11], []
+    for place, type_ in enumerate((problem.a_type, problem.b_type)):
+        if type_ != problem.acc_type:
+            extensions.append(Operation(extension, (factors[place],), 15 + place, problem.acc_type, type_))
+            factors[place] = 15 + place
     body = (
-        Operation(f"arith.mul{letter}", (10, 11), 13, problem.acc_type, problem.acc_type),
+        *extensions,
+        Operation(f"arith.mul{letter}", tuple(factors), 13, problem.acc_type, problem.acc_type),
         Operation(f"arith.add{letter}", (12, 13), 14, problem.acc_type, problem.acc_type),
     )
     start = 2 if problem.accumulate else 3

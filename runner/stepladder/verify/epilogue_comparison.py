@@ -134,7 +134,8 @@ def compare_epilogue(
 
     def typical(product: int) -> Bound:
         def bound(region: Region) -> Array:
-            sums = bounded.part(product, region, keep=False)
+            # As float64 also where they are integers, whose squares could wrap.
+            sums = backend.cast(bounded.part(product, region, keep=False), "float64")
             mean = math.sqrt(float((sums**2).sum()) / math.prod(sums.shape))
             return abs(sums) * once + (0.0 if is_exact else tolerance.norm * mean) + of_factors(product, region)
 

@@ -60,7 +60,7 @@ from stepladder.runtime.reference import (
 )
 from stepladder.runtime.reference_operations import is_float
 from stepladder.verify.arrays import Array, NumPyArrays
-from stepladder.verify.function_errors import FURTHER, unbounded_where
+from stepladder.verify.function_errors import FURTHER, as_number, range_of, unbounded_where
 from stepladder.verify.reference_evaluation import Evaluation
 from stepladder.verify.reference_products import prepared_values, product_of
 from stepladder.verify.scalar_operations import ARITHMETIC
@@ -75,8 +75,9 @@ _LARGEST = {
     "f16": 65504.0,
     "bf16": 3.3895313892515355e38,
     "f32": 3.4028234663852886e38,
+    "f64": 1.7976931348623157e308,
 }
-_SMALLEST = {"f16": 2.0**-14, "bf16": 2.0**-126, "f32": 2.0**-126}
+_SMALLEST = {"f16": 2.0**-14, "bf16": 2.0**-126, "f32": 2.0**-126, "f64": 2.0**-1022}
 _UNIT = 2.0**-24
 _LIBRARY = 4 * _UNIT
 _LESS_EXACT = tuple(f"math.{name}" for name in ("acosh", "asinh", "atan2", "atanh", "erfc", "powf", "sinh", "tan"))
@@ -330,6 +331,7 @@ class BoundedOp(StructuredOp):
     def _combined(self, op: Operation, values: list[Array], errors: list[Array], result: Array) -> Array:
         """Returns how far the exact result for wrong operands can be from that for the reference's."""
         xp = self.arrays.xp
+        *values, result = (as_number(self.arrays, value) for value in (*values, result))
         match op.name.split(".")[1], errors:
             case (("addf" | "addi" | "subf" | "subi"), (first, second)):
                 return first + second
@@ -342,7 +344,7 @@ class BoundedOp(StructuredOp):
                 quotient = (first + abs(result) * second) / xp.where(room > 0, room, xp.ones_like(room))
                 return xp.where(room > 0, quotient, xp.full_like(quotient, float("inf")))
             case "select", (condition, first, second):
-                chosen = xp.where(values[0], first, second)
+                chosen = xp.where(values[0] > 0, first, second)
                 either = abs(values[1] - values[2]) + xp.maximum(first, second)
                 return xp.where(condition > 0, either, chosen)
             case (("cmpf" | "cmpi"), (first, second)):
@@ -372,7 +374,7 @@ class BoundedOp(StructuredOp):
     def _of_integer(self, op: Operation, value: Array, error: Array, result: Array) -> Array:
         """Returns how far a number as an integer can be off; nothing is known of one that is out of range."""
         xp = self.arrays.xp
-        least, end = _range_of(op.type, is_signed=op.name == "arith.fptosi")
+        least, end = range_of(op.type, is_signed=op.name == "arith.fptosi")
         above, below = (abs(self._typed(op, value + shift) - result) for shift in (error, -error))
         # Unsigned numbers of more than a unit apart may have others between them, whose bits are further off.
         inside = (value - error > least - 1) & (value + error < end) & ((error <= 1) | (least < 0))
@@ -381,7 +383,7 @@ class BoundedOp(StructuredOp):
     def _of_bits(self, op: Operation, value: Array, error: Array) -> Array:
         """Returns how far the low bits of an integer can be off: as far as it, where they are all of it."""
         xp = self.arrays.xp
-        least, end = _range_of(op.type, is_signed=True)
+        least, end = range_of(op.type, is_signed=True)
         inside = (error == 0) | ((value - error >= least) & (value + error < end))
         return xp.where(inside, error, xp.full_like(error, float("inf")))
 
@@ -391,9 +393,3 @@ class BoundedOp(StructuredOp):
         above, below = (abs(function(self.arrays, value + shift) - result) for shift in (error, -error))
         # Beyond the edge of the function's domain there is no number.
         return xp.maximum(above, below)
-
-
-def _range_of(type_: str, *, is_signed: bool) -> tuple[int, int]:
-    """Returns the least integer of a type, and the first one above its largest."""
-    count = 1 << int(type_[1:])
-    return (-count // 2, count // 2) if is_signed else (0, count)

@@ -27,6 +27,27 @@ def unbounded_where(arrays: NumPyArrays, condition: Array, bounds: Array) -> Arr
     return xp.where(condition, xp.full_like(filled, math.inf), filled)
 
 
+def as_number(arrays: NumPyArrays, value: Array) -> Array:
+    """Returns truth values as integers, which have differences; other values as they are.
+
+    Args:
+        arrays: what computes.
+        value: of any type.
+    """
+    return arrays.cast(value, "int64") if "bool" in str(value.dtype) else value
+
+
+def range_of(type_: str, *, is_signed: bool) -> tuple[int, int]:
+    """Returns the least integer of a type, and the first one above its largest.
+
+    Args:
+        type_: MLIR's name of an integer type.
+        is_signed: whether its numbers have a sign.
+    """
+    count = 1 << int(type_[1:])
+    return (-count // 2, count // 2) if is_signed else (0, count)
+
+
 def _tan(arrays: NumPyArrays, values: Sequence[Array], errors: Sequence[Array], result: Array) -> Array:
     xp = arrays.xp
     size = abs(xp.cos(values[0]))

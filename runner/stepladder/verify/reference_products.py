@@ -19,7 +19,7 @@ def products_of(program: Program, problem: Problem) -> list[Generic]:
         program: of a payload.
         problem: that it computes.
     """
-    reduced = [item for item in program.instructions if isinstance(item, Generic) and _reduces(item)]
+    reduced = [item for item in program.instructions if isinstance(item, Generic) and item.reduces]
     return reduced[: problem.products]
 
 
@@ -29,11 +29,7 @@ def product_of(program: Program) -> Generic:
     Args:
         program: of a payload.
     """
-    return next(item for item in program.instructions if isinstance(item, Generic) and _reduces(item))
-
-
-def _reduces(generic: Generic) -> bool:
-    return len([loop for loop in generic.maps[-1] if loop is not None]) < len(generic.sizes)
+    return next(item for item in program.instructions if isinstance(item, Generic) and item.reduces)
 
 
 def prepared_values(program: Program) -> set[int]:

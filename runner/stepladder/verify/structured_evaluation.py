@@ -18,6 +18,8 @@ from stepladder.verify.scalar_operations import ARITHMETIC, PREDICATES, UNSIGNED
 
 # Elements of the largest temporary array: an op that is no contraction of two arrays may need all its loops at once.
 LARGEST = 1 << 30
+# Ops that take truth values as such, and not as numbers of one bit with a sign.
+_ON_TRUTH = ("arith.andi", "arith.ori", "arith.xori", "arith.select", "arith.extui", "arith.uitofp")
 
 Region = tuple[slice, ...]
 
@@ -114,7 +116,8 @@ class StructuredOp:
             assert name is not None  # the export refuses other reductions
             folded = self._folded(term, reductions, name)
         start = self.ordered(self.value_of(sums))
-        return self._typed(fold, ARITHMETIC[fold.name](self.arrays, start, self.ordered(folded)))
+        operands = self._with_signs(fold, [start, self.ordered(folded)])
+        return self._typed(fold, ARITHMETIC[fold.name](self.arrays, *operands))
 
     def spread(self, value: int, loop: int) -> Array:
         """Returns a value of the body for all elements of the output, with the iterations of a loop as a last axis.
@@ -240,7 +243,15 @@ class StructuredOp:
                 location=self.op.location,
             )
 
+    def _with_signs(self, op: Operation, operands: list[Array]) -> list[Array]:
+        """Returns the operands of an op on truth values (i1) that takes them as integers, of which the larger one is
+        -1; of other ops, what they are."""
+        if op.operand_type != "i1" or op.name in _ON_TRUTH:
+            return operands
+        return [-self.arrays.cast(operand, "int64") for operand in operands]
+
     def _result(self, op: Operation, operands: list[Array]) -> Array:
+        operands = self._with_signs(op, operands)
         if op.name in UNSIGNED:
             return UNSIGNED[op.name](*(operand & (1 << int(op.type[1:])) - 1 for operand in operands))
         if op.name in ARITHMETIC:
@@ -250,14 +261,14 @@ class StructuredOp:
         (operand,) = operands
         if op.name in ("arith.extui", "arith.uitofp") and op.operand_type != "i1":
             return operand & (1 << int(op.operand_type[1:])) - 1
-        if op.name == "arith.extsi" and op.operand_type == "i1":
-            return -self.arrays.cast(operand, "int64")
         return operand
 
     def _typed(self, op: Operation, array: Array) -> Array:
         """Returns an op's result as its type holds it: floating point unrounded, but fp8 rounded, integers wrapped."""
         if op.type in FP8_TYPES:
             return self.arrays.rounded(array, op.type)
+        if op.type == "i1" and "bool" not in str(array.dtype):
+            array = self.arrays.cast(array, "int64") & 1
         if is_float(op.type) or op.type in ("i1", "i64", "index") or op.name == "arith.extsi":
             return self.arrays.cast(array, self.program.kind(op.type))
         half = 1 << int(op.type[1:]) - 1

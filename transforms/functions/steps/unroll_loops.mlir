@@ -17,7 +17,7 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @unroll_loops(%module: !transform.any_op {transform.consumed}) -> !transform.any_op {
-    "tc.unroll_loops"(%module) {at_most = 64} : (!transform.any_op) -> ()
+    "tc.unroll_loops"(%module) {at_most = 256, at_most_in_all = 4096} : (!transform.any_op) -> ()
     %clean = transform.apply_registered_pass "canonicalize" to %module : (!transform.any_op) -> !transform.any_op
     transform.yield %clean : !transform.any_op
   }

@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from stepladder.extension.lib.dialect import Refusal
 from stepladder.extension.lib.stages import (
@@ -30,6 +30,11 @@ _PRODUCTS = ("linalg.matmul", "linalg.batch_matmul", "linalg.contract", "linalg.
 _VECTORS = ("linalg.matvec", "linalg.vecmat", "linalg.batch_matvec", "linalg.batch_vecmat")
 _WIDER = ("arith.extf", "arith.extsi")
 _FP8_BITS = 8
+# Numbers of a constant that a text has; what MLIR writes in the place of more.
+_SHOWN, _ELIDED = 16, "__elided__"
+# Texts of the groups that were accepted last, at most as many.
+_accepted: dict[str, None] = {}
+_MOST_ACCEPTED = 256
 
 
 class Groups(NamedTuple):
@@ -123,10 +128,19 @@ def refusal_of(ops: Sequence[ir.Operation], *results: ir.Value) -> StepladderErr
     """
     trial = ir.Module.create(ops[0].location)
     write_stage(trial.body, "stage", ops, results)
+    # The iterations of an unrolled loop are many groups of one text. Large constants are left out of it.
+    limits: dict[str, Any] = {"large_elements_limit": _SHOWN, "large_resource_limit": _SHOWN}  # bool to pyright
+    text = trial.operation.get_asm(**limits)
+    if text in _accepted:
+        return None
     try:
         find_matmul(trial)
     except StepladderError as refusal:
         return refusal
+    if _ELIDED not in text:
+        _accepted[text] = None
+        if len(_accepted) > _MOST_ACCEPTED:
+            del _accepted[next(iter(_accepted))]
     return None
 
 

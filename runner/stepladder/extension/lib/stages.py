@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 
 from stepladder.extension.lib.control_flow import operations_of
@@ -178,8 +179,7 @@ def in_order(ops: Sequence[ir.Operation]) -> list[ir.Operation]:
     Args:
         ops: of one block, one at least.
     """
-    places = {op: place for place, op in enumerate(operations_of(ops[0].block))}
-    return sorted(ops, key=lambda op: places[op])
+    return sorted(ops, key=functools.cmp_to_key(lambda one, other: -1 if one.is_before_in_block(other) else 1))
 
 
 def write_stage(
@@ -226,7 +226,7 @@ def outline(ops: Sequence[ir.Operation], results: Sequence[ir.Value], kind: str,
     caller = last.parent
     assert caller is not None and caller.parent is not None  # a function in a module
     module = caller.parent.operation
-    taken = {ir.StringAttr(op.attributes["sym_name"]).value for op in walk(module, "func.func")}
+    taken = {symbol_of(op) for op in operations_of(module.regions[0].blocks[0]) if op.name == "func.func"}
     prefix = f"{ir.StringAttr(caller.attributes['sym_name']).value}_{kind}"
     name = next(f"{prefix}_{number}" for number in range(len(taken) + 1) if f"{prefix}_{number}" not in taken)
     function, inputs = write_stage(module.regions[0].blocks[0], name, ops, results)

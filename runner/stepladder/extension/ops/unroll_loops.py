@@ -6,6 +6,7 @@ from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, tran
 from stepladder.extension.lib.stages import one_function
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
+from stepladder.mlir.traverse import walk
 
 
 class UnrollLoops(Tc.Operation, name="unroll_loops"):
@@ -13,18 +14,21 @@ class UnrollLoops(Tc.Operation, name="unroll_loops"):
 
     Upstream's unrolling takes one factor for all loops, which here differ.
 
-    Operands: a handle to a module with one public function. Attributes: `at_most`, iterations of a loop. Refuses a loop
-    whose bounds and step are not constants, and one of more iterations.
+    Operands: a handle to a module with one public function. Attributes: `at_most`, iterations of a loop;
+    `at_most_in_all`, those of all loops without a loop inside, as many as each runs in the function. Refuses a loop
+    whose bounds and step are not constants, and more iterations.
     """
 
     target: Handle
     at_most: ir.IntegerAttr
+    at_most_in_all: ir.IntegerAttr
 
 
 @transform_op(UnrollLoops)
 def unroll_loops(payload: ir.Operation, op: UnrollLoops, rewriter: Rewriter) -> None:
     """Rewrites the function below `payload`; see the op."""
     body = one_function(payload).regions[0].blocks[0]
+    total = 0
     while True:
         loop = next((item for item in operations_of(body) if item.name == "scf.for"), None)
         if loop is None:
@@ -38,6 +42,13 @@ def unroll_loops(payload: ir.Operation, op: UnrollLoops, rewriter: Rewriter) -> 
                 loop,
                 f"a loop of {len(iterations)} iterations, of which each launches kernels; accepted: at most "
                 f"{op.at_most.value}",
+            )
+        total += len(iterations) if len(walk(loop, "scf.for")) == 1 else 0
+        if total > op.at_most_in_all.value:
+            raise Refusal(
+                loop,
+                f"loops of more than {op.at_most_in_all.value} iterations in all, of which each launches kernels; "
+                f"accepted: at most {op.at_most_in_all.value}",
             )
         rewriter.replace_op(loop, _unrolled(loop, iterations))
 

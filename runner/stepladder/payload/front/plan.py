@@ -359,5 +359,6 @@ def _interleaved(found: Contraction, name: str) -> Exception:
         found.op,
         f"{found.op.name}: the dimensions of {name} are in an order that is neither row- nor column-major",
         "accepted: an operand that holds all dimensions of m (or n) next to each other and all of k next to each "
-        "other, in the same order as the other operands",
+        "other, in the same order as the other operands; `stepladder compile` takes other orders as functions of "
+        "several kernels, which transpose operands",
     )

@@ -11,7 +11,7 @@ from stepladder.payload.stablehlo.constants import Known
 from stepladder.runtime.errors import StepladderError
 
 # Iterations of a loop, of which each launches kernels of its own.
-MOST_ITERATIONS = 64
+MOST_ITERATIONS = 256
 # Ops that all loops of a module become.
 _MOST_OPS = 20_000
 _NAMES = ("stablehlo.while", "stablehlo.case", "stablehlo.if")

@@ -48,6 +48,7 @@ from stepladder.runtime.bundle.manifest import (
     Workspace,
 )
 from stepladder.runtime.bundle.reading import parse_manifest, read_bundle, read_launch
+from stepladder.runtime.bundle.reference_reading import parse_reference
 from stepladder.runtime.bundle.writing import check_output, write_bundle
 from stepladder.runtime.problem import Problem
 
@@ -77,6 +78,7 @@ __all__ = [
     "is_function",
     "parse_function_manifest",
     "parse_manifest",
+    "parse_reference",
     "read_any",
     "read_bundle",
     "read_function",

@@ -137,6 +137,36 @@ class Fields:
             raise self.error(name, f"must be {wanted}, got {show(value)}")
         return tuple(value)
 
+    def integers(self, name: str, count: int | None = None) -> tuple[int, ...]:
+        """Returns a list of integers of at least 0, `count` of them if given.
+
+        Args:
+            name: of the field.
+            count: how many integers; None for any number of them.
+
+        Raises:
+            StepladderError: the field is missing, or another list.
+        """
+        value = self._get(name, list, "a list of integers of at least 0")
+        if any(type(item) is not int or item < 0 for item in value) or (count is not None and len(value) != count):
+            wanted = "a list of" if count is None else f"{count}"
+            raise self.error(name, f"must be {wanted} integers of at least 0, got {show(value)}")
+        return tuple(value)
+
+    def lists(self, name: str) -> list[list]:
+        """Returns a list of lists, whose entries are not looked at.
+
+        Args:
+            name: of the field.
+
+        Raises:
+            StepladderError: the field is missing, or has an entry that is no list.
+        """
+        value = self._get(name, list, "a list of lists")
+        if not all(isinstance(item, list) for item in value):
+            raise self.error(name, f"must be a list of lists, got {show(value)}")
+        return value
+
     def triple(self, name: str) -> tuple[int, int, int]:
         """Returns a list of three positive integers.
 

@@ -36,11 +36,13 @@ from stepladder.runtime.bundle.reading import (
     read_fields,
     text_of,
 )
+from stepladder.runtime.bundle.reference_operands import check_function_reference
+from stepladder.runtime.bundle.reference_reading import parse_reference
 from stepladder.runtime.bundle.several import check_launch
 from stepladder.runtime.bundle.writing import bundle_files, write_contents
 from stepladder.runtime.element_types import BUFFER_TYPES
 from stepladder.runtime.errors import StepladderError
-from stepladder.runtime.reference import REFERENCE, from_text
+from stepladder.runtime.reference import REFERENCE
 
 
 def is_function(path: str | os.PathLike[str]) -> bool:
@@ -120,11 +122,12 @@ def read_function(path: str | os.PathLike[str]) -> FunctionBundle:
             if f"{launch.folder}/{name}" not in contents:
                 raise item.error("folder", f"is '{launch.folder}', and 'files' does not list its {name}")
         begin = f"{launch.folder}/ir/"
-        ir = {name.removeprefix(begin): contents[name].decode() for name in contents if name.startswith(begin)}
+        ir = {name.removeprefix(begin): text_of(contents, name, path) for name in contents if name.startswith(begin)}
         kernels[launch.folder] = PlainCode(
             contents[f"{launch.folder}/{CUBIN}"], text_of(contents, f"{launch.folder}/{PTX}", path), ir
         )
-    reference = from_text(contents[REFERENCE].decode(errors="replace"), str(path / REFERENCE))
+    reference = parse_reference(contents[REFERENCE], str(path / REFERENCE))
+    check_function_reference(reference, manifest, str(path / REFERENCE))
     bundle = FunctionBundle(path, manifest, kernels, reference, data)
     check_function(bundle, fields)
     return bundle

@@ -33,10 +33,13 @@ from stepladder.runtime.bundle.manifest import (
     TmaDescriptor,
 )
 from stepladder.runtime.bundle.problem_fields import parse_problem
+from stepladder.runtime.bundle.reference_operands import check_kernel_reference
+from stepladder.runtime.bundle.reference_reading import parse_reference
 from stepladder.runtime.bundle.several import check_several, parse_front, parse_workspaces
 from stepladder.runtime.element_types import ELEMENT_TYPES, element_type
 from stepladder.runtime.errors import StepladderError, reason
-from stepladder.runtime.reference import REFERENCE, Program, from_text
+from stepladder.runtime.problem import Problem
+from stepladder.runtime.reference import REFERENCE, Program
 from stepladder.runtime.targets import TARGETS
 
 
@@ -65,7 +68,7 @@ def read_bundle(path: str | os.PathLike[str]) -> Bundle:
     front = tuple((contents[kernel.cubin], text_of(contents, kernel.ptx, path)) for kernel in manifest.front)
     reference = None
     if REFERENCE in contents:
-        reference = from_text(contents[REFERENCE].decode(errors="replace"), str(path / REFERENCE))
+        reference = read_reference(contents[REFERENCE], manifest.problem, path)
     data = {name: contents[name] for name in _data_files(manifest, contents, path)}
     return Bundle(path, manifest, contents[CUBIN], ptx, reference, data, front)
 
@@ -97,7 +100,7 @@ def read_contents(fields: Fields, path: Path) -> dict[str, bytes]:
 
 
 def text_of(contents: Mapping[str, bytes], name: str, path: Path) -> str:
-    """Returns the text of a file of PTX.
+    """Returns the text of a file.
 
     Args:
         contents: of a bundle's files, by name.
@@ -152,8 +155,24 @@ def read_launch(path: str | os.PathLike[str]) -> tuple[Manifest, Program | None]
     manifest = _parse_manifest(read_fields(path))
     if REFERENCE not in manifest.files:
         return manifest, None
-    text = _read_verified(path, REFERENCE, manifest.files[REFERENCE]).decode(errors="replace")
-    return manifest, from_text(text, str(path / REFERENCE))
+    return manifest, read_reference(_read_verified(path, REFERENCE, manifest.files[REFERENCE]), manifest.problem, path)
+
+
+def read_reference(content: bytes, problem: Problem, path: Path) -> Program:
+    """Returns the reference program of a kernel's bundle.
+
+    Args:
+        content: of its file.
+        problem: of the manifest.
+        path: of the bundle.
+
+    Raises:
+        StepladderError: no program that can be evaluated, or one of other operands than the problem's; names the field.
+    """
+    location = str(path / REFERENCE)
+    program = parse_reference(content, location)
+    check_kernel_reference(program, problem, location)
+    return program
 
 
 def read_fields(path: Path) -> Fields:

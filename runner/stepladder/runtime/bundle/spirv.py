@@ -23,12 +23,19 @@ import numpy as np
 from stepladder.runtime.bundle.fields import Fields
 from stepladder.runtime.bundle.limits import check_arguments
 from stepladder.runtime.bundle.manifest import ACCESSES, MANIFEST, SPIRV, SPIRV_FORMAT, Argument, problem_json
-from stepladder.runtime.bundle.reading import listed_files, parse_argument, parse_problem, read_contents, read_fields
+from stepladder.runtime.bundle.reading import (
+    listed_files,
+    parse_argument,
+    parse_problem,
+    read_contents,
+    read_fields,
+    read_reference,
+)
 from stepladder.runtime.bundle.writing import write_contents
 from stepladder.runtime.element_types import ELEMENT_TYPES, element_type
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.problem import Problem
-from stepladder.runtime.reference import REFERENCE, Program, from_text
+from stepladder.runtime.reference import REFERENCE, Program
 from stepladder.runtime.targets import XE_TARGETS
 
 SPIRV_SCHEMA_VERSION = 1
@@ -215,8 +222,8 @@ def read_spirv_bundle(path: str | os.PathLike[str]) -> SpirvBundle:
         if argument.data is not None and argument.data not in contents:
             raise fields.error("files", f"does not list '{argument.data}'")
     reference = None
-    if REFERENCE in contents:
-        reference = from_text(contents[REFERENCE].decode(errors="replace"), str(path / REFERENCE))
+    if REFERENCE in contents and manifest.problem is not None:
+        reference = read_reference(contents[REFERENCE], manifest.problem, path)
     return SpirvBundle(manifest, contents[SPIRV], reference, contents)
 
 

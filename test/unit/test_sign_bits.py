@@ -1,0 +1,95 @@
+"""Casts of bits that change the sign of a number alone are ops on numbers, in epilogues and in front of a product."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import stepladder
+
+pytestmark = pytest.mark.usefixtures("needs_ptxas")
+
+# Bodies on bits %b of a number and bits %d of another one, by what NumPy computes.
+BODIES = {
+    "magnitude": ("%n = arith.andi %b, %rest : TYPE", lambda x, y: np.abs(x)),
+    "negative": ("%n = arith.xori %sign, %b : TYPE", lambda x, y: -x),
+    "negative magnitude": ("%n = arith.ori %b, %sign : TYPE", lambda x, y: -np.abs(x)),
+    "with the sign of another": (
+        "%s = arith.andi %sign, %d : TYPE\n %m = arith.andi %b, %rest : TYPE\n %n = arith.ori %s, %m : TYPE",
+        lambda x, y: np.copysign(x, y),
+    ),
+    "twice": ("%m = arith.andi %b, %rest : TYPE\n %n = arith.xori %m, %sign : TYPE", lambda x, y: -np.abs(x)),
+}
+
+
+def given() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    generator = np.random.default_rng(2)
+    a, b = (generator.integers(-3, 4, shape).astype(np.float16) for shape in ((16, 24), (24, 32)))
+    return a, b, generator.integers(-3, 4, (16, 32)).astype(np.float32) + np.float32(0.5)
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_epilogues(name: str) -> None:
+    body, expected = BODIES[name]
+    identity, wide = "affine_map<(i, j) -> (i, j)>", "tensor<16x32xf32>"
+    text = f"""func.func @f(%a: tensor<16x24xf16>, %b: tensor<24x32xf16>, %e: {wide}) -> {wide} {{
+  %zero = arith.constant 0.0 : f32
+  %sign = arith.constant 0x80000000 : i32
+  %rest = arith.constant 0x7fffffff : i32
+  %o = tensor.empty() : {wide}
+  %z = linalg.fill ins(%zero : f32) outs(%o : {wide}) -> {wide}
+  %p = linalg.matmul ins(%a, %b : tensor<16x24xf16>, tensor<24x32xf16>) outs(%z : {wide}) -> {wide}
+  %q = linalg.generic {{indexing_maps = [{", ".join([identity] * 3)}], iterator_types = ["parallel", "parallel"]}}
+      ins(%p, %e : {wide}, {wide}) outs(%o : {wide}) {{
+  ^bb0(%x: f32, %y: f32, %out: f32):
+    %b = arith.bitcast %x : f32 to i32
+    %d = arith.bitcast %y : f32 to i32
+    {body.replace("TYPE", "i32")}
+    %r = arith.bitcast %n : i32 to f32
+    linalg.yield %r : f32
+  }} -> {wide}
+  return %q : {wide}
+}}
+""".replace("%b: tensor", "%B: tensor").replace("ins(%a, %b :", "ins(%a, %B :")
+    a, b, e = given()
+    kernel = stepladder.compile(text, target="sm_80", device="emulator")
+    assert isinstance(kernel, stepladder.Kernel)
+    wanted = expected(a.astype(np.float32) @ b.astype(np.float32), e)
+    assert np.array_equal(np.asarray(kernel(a, b, e)), wanted.astype(np.float32))
+
+
+def test_in_front_of_a_product_in_ops_of_their_own() -> None:
+    """Each cast and mask is an op on whole tensors, as a front end writes them."""
+    text = """func.func public @main(%a: tensor<16x24xf16>, %b: tensor<24x32xf16>) -> tensor<16x32xf32> {
+  %0 = stablehlo.bitcast_convert %a : (tensor<16x24xf16>) -> tensor<16x24xui16>
+  %c = stablehlo.constant dense<32767> : tensor<16x24xui16>
+  %1 = stablehlo.and %0, %c : tensor<16x24xui16>
+  %2 = stablehlo.bitcast_convert %1 : (tensor<16x24xui16>) -> tensor<16x24xf16>
+  %3 = stablehlo.dot_general %2, %b, contracting_dims = [1] x [0]
+    : (tensor<16x24xf16>, tensor<24x32xf16>) -> tensor<16x32xf32>
+  return %3 : tensor<16x32xf32>
+}
+"""
+    a, b, _ = given()
+    got = stepladder.compile(text, target="sm_80", device="emulator")(a, b)
+    assert np.array_equal(got, np.abs(a).astype(np.float32) @ b.astype(np.float32))
+
+
+@pytest.mark.parametrize("mask", ["0x7ffffffe", "0x3fffffff", "0xffffffff"])
+def test_other_bits_are_refused(mask: str) -> None:
+    wide = "tensor<16x32xf32>"
+    text = f"""func.func @f(%a: tensor<16x24xf16>, %b: tensor<24x32xf16>) -> {wide} {{
+  %z = arith.constant dense<0.0> : {wide}
+  %m = arith.constant {mask} : i32
+  %p = linalg.matmul ins(%a, %b : tensor<16x24xf16>, tensor<24x32xf16>) outs(%z : {wide}) -> {wide}
+  %q = linalg.map ins(%p : {wide}) outs(%z : {wide}) (%x: f32, %out: f32) {{
+    %0 = arith.bitcast %x : f32 to i32
+    %1 = arith.xori %0, %m : i32
+    %r = arith.bitcast %1 : i32 to f32
+    linalg.yield %r : f32
+  }}
+  return %q : {wide}
+}}
+"""
+    with pytest.raises(stepladder.StepladderError, match=r"'arith.bitcast' in linalg"):
+        stepladder.compile(text, target="sm_80", device="emulator")
