@@ -36,8 +36,12 @@ _BATCH_GAIN = 1.01
 # A GPU with the same multiprocessors as the one of the results, where the entries count too.
 _ALIKE = "NVIDIA H100 80GB HBM3"
 # How much faster the cost model's first choice has to be there than knobs of an entry, so that it is dropped: entries
-# are older than the cost model.
-_MODEL_GAIN = 1.02
+# are older than the cost model. Those that are slower than cuBLAS on the GPU of the results are dropped for less.
+_MODEL_GAIN, _SLOW_GAIN = 1.05, 1.02
+# The ratio to cuBLAS of a tuned entry, until the file is written.
+RATIO = "of_cublas"
+# The place of the model's first choice in results of `model_choice.py`; what `compile` takes is before it.
+FIRST_OF_MODEL = 0
 # What a kernel has whose result is older than these knobs.
 _OLDER = {"split_k": 1, "split_k_workspace": "cluster"}
 
@@ -125,7 +129,10 @@ def tuned_entries(results: list[dict]) -> list[dict]:
         means = {candidate: mean(ratios) for candidate, ratios in candidates.items() if len(ratios) == most}
         ordered = sorted(means, key=lambda candidate: -means[candidate])
         alone = [candidate for candidate in ordered if not _is_in_clusters(described[key, candidate][1])]
-        entries += [_entry(*described[key, candidate]) for candidate in dict.fromkeys([ordered[0], *alone[:1]])]
+        entries += [
+            {**_entry(*described[key, candidate]), RATIO: means[candidate]}
+            for candidate in dict.fromkeys([ordered[0], *alone[:1]])
+        ]
     return entries
 
 
@@ -201,32 +208,26 @@ def gains_of_the_model(folder: Path) -> dict[tuple, float]:
 
     Args:
         folder: of the results on that GPU: `model_sizes_TYPES.json` has the model's choice of every size in the table,
-            `default_sizes_TYPES.json` what `compile` takes for the GPU of the table.
+            and `default_sizes_TYPES.json` what `compile` takes for the GPU of the table; either may have both.
     """
-    found = {}
-    for path in sorted(folder.glob("default_sizes_*.json")):
-        of_model, of_table = (
-            _rates(folder / path.name.replace("default_", prefix), source)
-            for prefix, source in (("model_", "model"), ("default_", "measured"))
-        )
-        found |= {place: of_model[place] / rate for place, rate in of_table.items() if place in of_model}
-    return found
-
-
-def _rates(path: Path, source: str) -> dict[tuple, float]:
-    """Returns the ratios to cuBLAS of what `compile` takes from a source of knobs, by sizes and types."""
-    data = json.loads(path.read_text())
-    bits = tuple(_BITS[data["problem"][name]] for name in ("a_type", "c_type"))
-    rows = [dict(zip(data["columns"], row)) for row in data["rows"]]
+    rates: dict[tuple, dict[str, list[float]]] = {}
+    for path in sorted(folder.glob("*_sizes_*.json")):
+        data = json.loads(path.read_text())
+        bits = tuple(_BITS[data["problem"][name]] for name in ("a_type", "c_type"))
+        for row in (dict(zip(data["columns"], row)) for row in data["rows"]):
+            if row["place"] <= FIRST_OF_MODEL:
+                source = row["source"] if row["place"] < FIRST_OF_MODEL else "model"
+                found = rates.setdefault((row["m"], row["n"], row["k"], *bits), {})
+                found.setdefault(source, []).append(row["cublas_microseconds"] / row["microseconds"])
     return {
-        (row["m"], row["n"], row["k"], *bits): row["cublas_microseconds"] / row["microseconds"]
-        for row in rows
-        if row["place"] < 0 and row["source"] == source
+        place: mean(found["model"]) / mean(found["measured"])
+        for place, found in rates.items()
+        if {"model", "measured"} <= found.keys()
     }
 
 
 def not_surpassed(entries: list[dict], folder: Path) -> list[dict]:
-    """Returns the entries but those that the cost model's first choice surpassed on another GPU.
+    """Returns the entries but those that the cost model's first choice surpassed on another GPU, without their RATIO.
 
     Args:
         entries: of the pipeline that was measured there.
@@ -235,9 +236,10 @@ def not_surpassed(entries: list[dict], folder: Path) -> list[dict]:
     gains = gains_of_the_model(folder)
 
     def counts(entry: dict) -> bool:
-        return "operands" in entry or "batch" in entry or gains.get(_place(entry), 1.0) < _MODEL_GAIN
+        least = _SLOW_GAIN if entry.get(RATIO, 1.0) < 1 else _MODEL_GAIN
+        return "operands" in entry or "batch" in entry or gains.get(_place(entry), 1.0) < least
 
-    return [entry for entry in entries if counts(entry)]
+    return [{name: value for name, value in entry.items() if name != RATIO} for entry in entries if counts(entry)]
 
 
 def _is_in_clusters(kernel: dict) -> bool:

@@ -406,7 +406,7 @@ def test_the_driver_names_the_gpus_of_the_machine(tmp_path: Path) -> None:
 
 
 def test_a_gpu_may_take_some_constants_from_another() -> None:
-    """The H100 has constants of `wgmma` of its own; kernels that load weights early scale with its memory."""
+    """The H100 has constants of `wgmma` of its own, and those of the H200 for kernels that load weights early."""
     h100 = gpu.load("h100")
     assert h100.source == gpu.MEASURED and h100.constants[WARP] == H200.constants[WARP]
     assert h100.constants[WARPGROUP] != H200.constants[WARPGROUP]
@@ -414,7 +414,7 @@ def test_a_gpu_may_take_some_constants_from_another() -> None:
     knobs = columns(TILE, early_weights=True, swap_operands=True, min_blocks_per_sm=1)
     few = size(4096, 16, 4096)
     times = [early_weights.predict(knobs, few, card)[0] for card in (H200, h100)]
-    assert times[1] / times[0] == pytest.approx(H200.hbm_bytes_per_us / h100.hbm_bytes_per_us)
+    assert times[1] == times[0] and h100.hbm_bytes_per_us < H200.hbm_bytes_per_us
 
 
 def test_an_unknown_gpu_takes_the_nearest_and_says_which() -> None:

@@ -253,8 +253,7 @@ def streams(knobs: Columns) -> Array:
 def predict(knobs: Columns, size: Size, gpu: Gpu, constants: Mapping[str, Mapping[str, float]] | None = None) -> Array:
     """Returns the predicted time of a launch that follows another one, in us.
 
-    Memory bounds these kernels: on a GPU that the constants are not fitted to, all take as much longer or shorter as
-    its memory is slower or faster.
+    On a GPU that the constants are not fitted to, the time is that on the GPU that they are fitted to.
 
     Args:
         knobs: columns of settings that load weights early.
@@ -271,7 +270,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu, constants: Mapping[str, Mappin
         short = have_short_blocks(knobs, size, gpu, name)
         if np.any(short):
             times = np.where(short, time_of_short_blocks(knobs, size, gpu, sets[name]), times)
-    return times * (gpu.early_hbm_bytes_per_us / gpu.hbm_bytes_per_us)
+    return times
 
 
 def _odd_rows(knobs: Columns, size: Size) -> Array | float:
