@@ -356,9 +356,12 @@ def test_stablehlo_as_jax_writes_it() -> None:
     broken = JAX.replace("dot_general %4", "dot_generous %4")
     with pytest.raises(StepladderError, match="StableHLO is not lowered to linalg"):
         stepladder.compile(broken, device="emulator", target="sm_90a")
-    unsigned = JAX.replace("f16>", "ui8>").replace("0.000000e+00", "0")
-    with pytest.raises(StepladderError, match=r"'stablehlo\.dot_general' of integers without a sign"):
-        stepladder.compile(unsigned, device="emulator", target="sm_90a")
+    unsigned = stepladder.compile(
+        JAX.replace("f16>", "ui8>").replace("0.000000e+00", "0"), device="emulator", target="sm_90a"
+    )
+    arrays = [generator.integers(-128, 128, item.shape, dtype=np.int8) for item in unsigned.inputs]
+    x, w, bias, v = (array.view(np.uint8).astype(np.int64) for array in arrays)
+    assert np.array_equal(unsigned(*arrays).view(np.uint8), (x @ w + bias) % 256 @ v % 256)
     with pytest.raises(StepladderError, match=r"'chlo\.lgamma' is an op of CHLO") as caught:
         stepladder.compile(JAX.replace("stablehlo.maximum", "chlo.lgamma"), device="emulator", target="sm_90a")
     assert (caught.value.location or "").endswith(":18")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from stepladder.api.errors import ArgumentError, shape_text
 from stepladder.api.scalars import view_of_number
 from stepladder.api.spec import MatmulSpec
-from stepladder.api.views import View, row_major, same_strides, view_of
+from stepladder.api.views import View, is_array, row_major, same_strides, view_of
 from stepladder.runtime.bundle import Bundle
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import StepladderError
@@ -66,7 +66,11 @@ class Parameter:
             ArgumentError: as `view_of_number`, `view_of` and `check`.
         """
         if self.by_value:
-            return view_of_number(self.name, given, self.type)
+            try:
+                return view_of_number(self.name, given, self.type)
+            except ArgumentError:
+                if self.role is not None or not is_array(given):
+                    raise
         view = view_of(self.name, given, stream)
         self.check(view)
         return view
@@ -215,7 +219,9 @@ def of_bundle(bundle: Bundle) -> Signature:
         if item.role in constants:
             continue
         shape, strides = _layout_of(item, bundle.manifest.problem)
-        parameter = Parameter(f"argument {number}", item.role, item.type, shape, strides, item.role in numbers)
+        # Of what the kernel does not take, the bundle does not say whether it is a number or an array of one element.
+        by_value = item.role in numbers or (item.role is None and not shape)
+        parameter = Parameter(f"argument {number}", item.role, item.type, shape, strides, by_value)
         if item.role is not None and item.after is not None:
             results.append(item.role)
         if item.role in roles:
