@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.linalg_ops import create_generic, create_loop_index, create_named_op
 from stepladder.mlir.traverse import producer
-from stepladder.mlir.types import row_major_strides
+from stepladder.mlir.types import reassociation, row_major_strides
 from stepladder.mlir.windows import place_of
 from stepladder.payload.refusal import refuse
 
@@ -183,16 +183,12 @@ def _of_shape(value: ir.Value, shape: Sequence[int]) -> ir.Value:
         return value
     flat = ir.RankedTensorType.get([math.prod(shape)], type_.element_type)
     if type_.rank > 1:
-        value = _reshaped(value, flat, _one_group(type_.rank))
+        value = _reshaped(value, flat, reassociation([range(type_.rank)]))
     if len(shape) == 1:
         return value
-    return _reshaped(value, ir.RankedTensorType.get(list(shape), type_.element_type), _one_group(len(shape)))
-
-
-def _one_group(rank: int) -> ir.ArrayAttr:
-    """Returns the groups of a reshape between as many dimensions and one."""
-    integer = ir.IntegerType.get_signless(64)
-    return ir.ArrayAttr.get([ir.ArrayAttr.get([ir.IntegerAttr.get(integer, axis) for axis in range(rank)])])
+    return _reshaped(
+        value, ir.RankedTensorType.get(list(shape), type_.element_type), reassociation([range(len(shape))])
+    )
 
 
 def _slice(name: str, view: ir.Operation, operands: Sequence[ir.Value], type_: ir.Type) -> ir.Value:

@@ -7,6 +7,7 @@ import math
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.linalg_ops import create_generic, create_loop_index, create_named_op
 from stepladder.mlir.traverse import walk
+from stepladder.mlir.types import reassociation
 from stepladder.payload.gathers import coordinates_of
 
 
@@ -90,14 +91,10 @@ def _collapsed(value: ir.Value, count: int | None) -> ir.Value:
     if count == 1:
         return value
     shape = [math.prod(type_.shape[:count]), *type_.shape[count:]]
-    integer = ir.IntegerType.get_signless(64)
     groups = [range(count), *([axis] for axis in range(count, type_.rank))]
-    attribute = ir.ArrayAttr.get(
-        [ir.ArrayAttr.get([ir.IntegerAttr.get(integer, axis) for axis in group]) for group in groups]
-    )
     return ir.Operation.create(
         "tensor.collapse_shape",
         results=[ir.RankedTensorType.get(shape, type_.element_type)],
         operands=[value],
-        attributes={"reassociation": attribute},
+        attributes={"reassociation": reassociation(groups)},
     ).results[0]

@@ -131,11 +131,7 @@ class Fields:
         Raises:
             StepladderError: the field is missing, or another list.
         """
-        value = self._get(name, list, "a list of positive integers")
-        if any(type(item) is not int or item < 1 for item in value) or (count is not None and len(value) != count):
-            wanted = "a list of positive integers" if count is None else f"{count} positive integers"
-            raise self.error(name, f"must be {wanted}, got {show(value)}")
-        return tuple(value)
+        return self._integers(name, count, 1, "positive integers")
 
     def integers(self, name: str, count: int | None = None) -> tuple[int, ...]:
         """Returns a list of integers of at least 0, `count` of them if given.
@@ -147,10 +143,14 @@ class Fields:
         Raises:
             StepladderError: the field is missing, or another list.
         """
-        value = self._get(name, list, "a list of integers of at least 0")
-        if any(type(item) is not int or item < 0 for item in value) or (count is not None and len(value) != count):
-            wanted = "a list of" if count is None else f"{count}"
-            raise self.error(name, f"must be {wanted} integers of at least 0, got {show(value)}")
+        return self._integers(name, count, 0, "integers of at least 0")
+
+    def _integers(self, name: str, count: int | None, least: int, described: str) -> tuple[int, ...]:
+        """Returns a list of integers of at least `least`, which messages call `described`."""
+        value = self._get(name, list, f"a list of {described}")
+        if any(type(item) is not int or item < least for item in value) or (count is not None and len(value) != count):
+            wanted = f"a list of {described}" if count is None else f"{count} {described}"
+            raise self.error(name, f"must be {wanted}, got {show(value)}")
         return tuple(value)
 
     def lists(self, name: str) -> list[list]:
