@@ -84,11 +84,13 @@ module attributes {transform.with_named_sequence} {
         // The bytes of a row of a TMA store box: the widest swizzle (128, 64 or 32 bytes) that divides a row of the
         // tile.
         box_bytes = "128 if block_n * c_bits % 1024 == 0 else 64 if block_n * c_bits % 512 == 0 else 32",
-        // Each consumer warpgroup has epilogue_stages boxes, as high as its rows of the tile; for a transposed C, of 64
-        // rows. Results beside C have boxes of their own, of at most 128 bytes.
+        // Each consumer warpgroup has epilogue_stages boxes, as high as its rows of the tile; for a transposed C, boxes
+        // of 64 rows of the tile, and up to 64 of its columns. Results beside C have boxes of their own, of at most 128
+        // bytes.
+        box_columns = "(block_n // 8 + (block_n + 63) // 64 - 1) // ((block_n + 63) // 64) * 8",
         box_tile_bytes =
-          "block_n * 64 * c_bits // 8 if c_layout == 'column' else staged_m // tile_warpgroups * box_bytes",
-        result_box_bytes = "block_n * 64 * 4 if c_layout == 'column' else staged_m // tile_warpgroups * 128",
+          "box_columns * 64 * c_bits // 8 if c_layout == 'column' else staged_m // tile_warpgroups * box_bytes",
+        result_box_bytes = "box_columns * 64 * 4 if c_layout == 'column' else staged_m // tile_warpgroups * 128",
         result_tile_bytes = "box_tile_bytes + (results - 1) * result_box_bytes",
         // With epilogue = rows, each consumer warpgroup has 64 rows of columns_at_once columns, of the type of the sums
         // where elementwise ops follow, padded against bank conflicts.

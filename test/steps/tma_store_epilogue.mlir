@@ -422,6 +422,47 @@ func.func @transposed_f32(%C: memref<8x64xf32>) {
 
 // -----
 
+// A tile of 72 columns is stored by boxes of 40 and 32 rows of C, which have a descriptor each and take turns in the
+// buffers.
+// CHECK-LABEL: func.func @divided(
+// CHECK: [[map:%.+]] = nvgpu.tma.create.descriptor {{.*}} box[%c40, %c64] :
+// CHECK: [[rest:%.+]] = nvgpu.tma.create.descriptor {{.*}} box[%c32, %c64] :
+// CHECK: [[boxes:%.+]] = memref.alloc() {operand_c} : memref<2x2x40x64xf16,
+// CHECK: [[box:%.+]] = memref.subview [[boxes]][%{{.*}}, 0, 0, 0] [1, 1, 40, 64]
+// CHECK-COUNT-3: nvvm.stmatrix
+// CHECK-NOT: nvvm.stmatrix
+// CHECK: nvgpu.tma.async.store [[box]] to [[map]][%c0, %c0]
+// CHECK: memref.subview [[boxes]][%{{.*}}, 1, 0, 0] [1, 1, 40, 64]
+// CHECK-COUNT-2: nvvm.stmatrix
+// CHECK-NOT: nvvm.stmatrix
+// CHECK: [[part:%.+]] = memref.subview [[boxes]][%{{.*}}, 1, 0, 0] [1, 1, 32, 64]
+// CHECK-NEXT: nvgpu.tma.async.store [[part]] to [[rest]][%c0, %c40]
+// CHECK: // -----
+#space = #gpu.address_space<workgroup>
+#same = affine_map<(i, j) -> (i, j)>
+!sums = !nvgpu.warpgroup.accumulator<fragmented = vector<64x72xf32>>
+func.func @divided(%C: memref<72x64xf16>) {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  %turned = memref.transpose %C (i, j) -> (j, i) : memref<72x64xf16> to memref<64x72xf16, strided<[1, 64]>>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c128, %sy = %c1, %sz = %c1) {
+    %tile = memref.alloc() {operand_c} : memref<64x72xf32, #space>
+    %sums = nvgpu.warpgroup.mma.init.accumulator -> !sums
+    nvgpu.warpgroup.mma.store %sums, %tile : !sums to memref<64x72xf32, #space>
+    linalg.generic {indexing_maps = [#same, #same], iterator_types = ["parallel", "parallel"]}
+        ins(%tile : memref<64x72xf32, #space>) outs(%turned : memref<64x72xf16, strided<[1, 64]>>) {
+    ^bb0(%sum: f32, %old: f16):
+      %rounded = arith.truncf %sum : f32 to f16
+      linalg.yield %rounded : f16
+    }
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
 // An elementwise op is computed on the accumulators.
 // CHECK-LABEL: func.func @computed_transposed(
 // CHECK: [[boxes:%.+]] = memref.alloc() {operand_c} : memref<2x2x16x32xf32,

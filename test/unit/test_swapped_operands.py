@@ -24,7 +24,8 @@ DIRECT = {**KNOBS, "epilogue": "registers"}
 SPLIT = {**DIRECT, "persistent_blocks": 0, "split_k": 2}
 HALF = {"a_type": "bf16", "b_type": "bf16", "c_type": "bf16", "accumulate": False}
 
-# Edges in both directions; an odd number of matrices of eight columns; boxes that two warps share, of f32.
+# Edges in both directions; an odd number of matrices of eight columns; boxes that two warps share, of f32; tiles whose
+# columns are several boxes, of which the last is smaller or beyond C.
 CASES = [
     ((40, 136, 64), HALF, {**KNOBS, "block_n": 24}),
     ((40, 136, 64), {}, KNOBS),
@@ -32,6 +33,10 @@ CASES = [
     ((33, 264, 64), HALF, {**KNOBS, "block_m": 128, "block_n": 16, "schedule": "pingpong"}),
     ((33, 264, 64), {"b_layout": "column"}, {**KNOBS, "block_m": 128, "block_n": 40, "consumer_warpgroups": 2}),
     ((72, 264, 64), HALF, {**KNOBS, "cluster_m": 2, "cluster_n": 2, "persistent_blocks": 4}),
+    ((140, 72, 64), HALF, {**KNOBS, "block_n": 72}),
+    ((136, 136, 64), HALF, {**KNOBS, "block_m": 128, "block_n": 136, "consumer_warpgroups": 2, "epilogue_stages": 1}),
+    ((200, 136, 64), {}, {**KNOBS, "block_n": 104, "epilogue_stages": 1}),
+    ((168, 200, 64), HALF | {"accumulate": True}, {**KNOBS, "block_m": 128, "block_n": 88, "schedule": "pingpong"}),
     ((33, 66, 64), HALF, DIRECT),
     ((40, 136, 128), HALF, SPLIT),
     ((33, 132, 128), {"b_layout": "column"}, {**SPLIT, "split_k": 4, "block_n": 24}),
@@ -60,6 +65,7 @@ EPILOGUES = {
     "registers": DIRECT,
     "tma": {**KNOBS, "block_n": 24, "persistent_blocks": 2},
     "pingpong": {**KNOBS, "block_m": 128, "block_n": 40, "schedule": "pingpong"},
+    "boxes": {**KNOBS, "block_n": 72, "persistent_blocks": 1},
     "cluster": SPLIT,
     "memory": {**SPLIT, "split_k_workspace": "memory"},
 }

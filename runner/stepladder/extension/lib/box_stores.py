@@ -28,9 +28,10 @@ class BoxStore:
     """The stores of one epilogue.
 
     Attributes:
-        height, width: of a box, in elements; its rows have the bytes of `swizzle`.
+        height, width: of the highest box, in elements; its rows have the bytes of `swizzle`.
         boxes: that a warpgroup writes, one after the other.
         parts: boxes of TMA that one of these consists of, one above the other in the buffer.
+        descriptors: of C, by the height of their boxes.
         group: threads that store together: a warpgroup, or a warp.
         operand: a matrix that is in the first boxes before C is (`copy_operand`); None for none.
 
@@ -65,9 +66,9 @@ class BoxStore:
         with ir.InsertionPoint(found.consumer), found.consumer.location:
             self.origin = tma.global_tile(found.consumer, self._tile())
         tma.check_buffer(found.consumer, self.origin.buffer, "C" if result == 0 else "a result")
-        type_ = types.tensor_map(self.height, self.width, self.c_type, self.swizzle, rank=self.origin.rank)
+        heights = sorted({self._rows_of(number) for number in range(self.boxes)}, reverse=True)
         with ir.InsertionPoint(launch), launch.location:
-            self.descriptor = tma.create_descriptor(self.origin.buffer, type_, self.height, self.width)
+            self.descriptors = {height: self._create_descriptor(height) for height in heights}
         with ir.InsertionPoint.at_block_begin(body_of(launch)), launch.location:
             shape = [warpgroups, stages, self.parts * self.height, self.width]
             space = ir.MemRefType(found.accumulator_tile.results[0].type).memory_space
@@ -89,6 +90,15 @@ class BoxStore:
         """Returns the rows of a box, the boxes of a warpgroup, and the parts of each."""
         height = self.rows if self.group == WARPGROUP else WARP_ROWS
         return height, self.columns // self.width, self.rows // height
+
+    def _rows_of(self, number: int) -> int:
+        """Returns the rows of box `number`."""
+        return self.height
+
+    def _create_descriptor(self, height: int) -> ir.Value:
+        """Returns a descriptor of C with boxes of a height, created on the host."""
+        type_ = types.tensor_map(height, self.width, self.c_type, self.swizzle, rank=self.origin.rank)
+        return tma.create_descriptor(self.origin.buffer, type_, height, self.width)
 
     def _tile(self) -> ir.Value:
         """Returns the view of C that the block writes."""
@@ -132,11 +142,12 @@ class BoxStore:
             )
             meet()
             places = self._places(begin, number)
+            is_one = self.parts == 1 and self._rows_of(number) == self.height
             with create_if(is_leader):
                 with self._if_in_c(number):
                     for part, column, row in places:
                         with self._if_part_in_c(part):
-                            self._issue(box if self.parts == 1 else None, warpgroup, number, part, column, row)
+                            self._issue(box if is_one else None, warpgroup, number, part, column, row)
                 nvvm.cp_async_bulk_commit_group()
 
     def copy_operand(self) -> None:
@@ -153,7 +164,7 @@ class BoxStore:
         )
         self.operand = OperandBoxes(self.found, operand, boxes, min(self.stages, self.boxes))
         self.operand.create_copies(loop, _FIRST_BARRIER, self._is_leader)
-        self.operand.mark(defining_op(self.descriptor), self.origin.rank)
+        self.operand.mark(defining_op(self.descriptors[self.height]), self.origin.rank)
 
     @contextlib.contextmanager
     def _if_in_c(self, number: int) -> Iterator[None]:
@@ -229,17 +240,17 @@ class BoxStore:
     ) -> None:
         """Creates the TMA store of a part of box `number`, or the TMA reduction that adds it to C; `box` is a view of
         the part, None where there is none yet."""
-        coordinates = self.origin.coordinates(column, row)
+        coordinates, descriptor = self.origin.coordinates(column, row), self.descriptors[self._rows_of(number)]
         if self.found.accumulates:
-            reduce_add(self._box(warpgroup, number, 2, part) if box is None else box, self.descriptor, coordinates)
+            reduce_add(self._box(warpgroup, number, 2, part) if box is None else box, descriptor, coordinates)
             return
         if box is None or self.origin.rank > 2:
             box = self._box(warpgroup, number, self.origin.rank, part)
-        nvgpu.tma_async_store(box, self.descriptor, coordinates)
+        nvgpu.tma_async_store(box, descriptor, coordinates)
 
     def _box(self, warpgroup: ir.Value, number: int, rank: int, part: Part | None = None) -> ir.Value:
         """Returns the buffer of store `number`, or a part of it, as a view of a rank, whose outer dimensions are 1."""
-        height = self.height * (self.parts if part is None else 1)
+        height = self.height * self.parts if part is None else self._rows_of(number)
         row = times(part, self.height) if isinstance(part, ir.Value) else self.height * (part or 0)
         offsets = [warpgroup, number % self.stages, row, 0]
         return memory.subview(self.buffers, offsets, [1, 1, height, self.width], drop=4 - rank)

@@ -13,12 +13,17 @@ from stepladder.extension.lib.tma_stores import store_matrices
 from stepladder.extension.lib.warpgroup_ops import MMA_ROWS
 from stepladder.mlir.bindings import arith, ir
 
+# Rows of C in a box at most, as many as a warpgroup's boxes of a row-major C have: the higher the boxes, the fewer
+# stages of the main loop fit beside them.
+_BOX_ROWS = 64
+
 
 class TransposedBoxStore(BoxStore):
     """The stores of one epilogue to a transposed C: rows of C are columns of the tile.
 
-    A box has as many rows as the tile has columns, and 128 bytes of each. The 64 rows of the tile that an instruction
-    computes are a box of 16-bit elements, and two of 32-bit elements, of which each warp writes a part of one.
+    A box has up to 64 rows of C, and 128 bytes of each. The columns of the tile are divided evenly, but for multiples
+    of eight, which the last box has fewer of. The 64 rows of the tile that an instruction computes are a box of 16-bit
+    elements, and two of 32-bit elements, of which each warp writes a part of one.
     """
 
     def _swizzle(self) -> int:
@@ -31,14 +36,33 @@ class TransposedBoxStore(BoxStore):
 
     def _divide(self) -> tuple[int, int, int]:
         """Returns the rows of a box, the boxes of a warpgroup, and the parts of each."""
-        return self.columns, self.rows // MMA_ROWS, MMA_ROWS // self.width
+        height = -(-self.columns // MATRIX // self._pieces) * MATRIX
+        return height, self.rows // MMA_ROWS * self._pieces, MMA_ROWS // self.width
+
+    @property
+    def _pieces(self) -> int:
+        """How many boxes the columns of the tile are divided into."""
+        return -(-self.columns // _BOX_ROWS)
+
+    def _rows_of(self, number: int) -> int:
+        """Returns the rows of box `number`."""
+        return min(self.height, self.columns - self._first_column(number))
+
+    def _first_column(self, number: int) -> int:
+        """Returns the column of the tile at which box `number` begins."""
+        return number % self._pieces * self.height
+
+    def _first_row(self, number: int) -> int:
+        """Returns the row of the warpgroup's part of the tile at which box `number` begins."""
+        return number // self._pieces * MMA_ROWS
 
     def copy_operand(self) -> None:
         """Creates no copies: threads read operands in another order than they write transposed boxes."""
 
     def _starts(self, number: int) -> tuple[Callable[[], ir.Value], Callable[[], ir.Value]]:
         """Returns what creates the row and the column of the tile at which box `number` begins."""
-        return lambda: arith.addi(self.found.first_row(), index(MMA_ROWS * number)), lambda: index(0)
+        row, column = self._first_row(number), self._first_column(number)
+        return lambda: arith.addi(self.found.first_row(), index(row)), lambda: index(column)
 
     def _tile(self) -> ir.Value:
         """Returns the view of C that the block writes."""
@@ -52,9 +76,11 @@ class TransposedBoxStore(BoxStore):
 
     def _places(self, begin: ir.Value, number: int) -> list[tuple[Part, ir.Value, ir.Value]]:
         """Returns the parts of box `number` that a leader stores, with column and row of C at which each begins."""
-        distances = [MMA_ROWS * number + self.width * part for part in range(self.parts)]
+        distances = [self._first_row(number) + self.width * part for part in range(self.parts)]
         columns = [arith.addi(begin, index(distance)) if distance else begin for distance in distances]
-        return [(part, column, self.origin.row) for part, column in enumerate(columns)]
+        first = self._first_column(number)
+        row = arith.addi(self.origin.row, index(first)) if first else self.origin.row
+        return [(part, column, row) for part, column in enumerate(columns)]
 
     def _coordinates(self) -> list[tuple[ir.Value, ir.Value]]:
         """Returns the row and the column of a buffer that a thread accesses, in the first matrices.
@@ -99,18 +125,19 @@ class TransposedBoxStore(BoxStore):
         number: int,
         coordinates: list[tuple[ir.Value, ir.Value]],
     ) -> None:
-        """Writes 64 rows of the tile to the buffer of box `number`, transposed."""
-        matrices, source = self.columns // MATRIX, self.stored_fragment(fragment)
+        """Writes the part of 64 rows of the tile that box `number` has to its buffer, transposed."""
+        matrices, source = self._rows_of(number) // MATRIX, self.stored_fragment(fragment)
+        rows, before = number // self._pieces, self._first_column(number) // MATRIX
         if self.bytes == 2:
             ((row, column),) = coordinates
             for first in range(0, matrices, 2):
                 sides = range(first, min(first + 2, matrices))
-                pairs = [source.pair(number, matrix, half) for matrix in sides for half in (0, 1)]
+                pairs = [source.pair(rows, before + matrix, half) for matrix in sides for half in (0, 1)]
                 store_matrices(box, arith.addi(row, index(MATRIX * first)), column, pairs, transposed=True)
             return
         for matrix in range(matrices):
             for half in (0, 1):
-                pair = source.pair(number, matrix, half)
+                pair = source.pair(rows, before + matrix, half)
                 for side in range(PAIR):
                     row, column = coordinates[PAIR * half + side]
                     element = memory.extract(pair, [side], self.c_type)

@@ -20,7 +20,8 @@ class TmaStoreEpilogue(Tc.Operation, name="tma_store_epilogue"):
     the edges it reads its operands at the last row and column of C, so that no address leaves them; boxes without an
     element of C are left out.
     A tile of a transposed C (`memref.transpose`) is stored to C itself, whose rows are the columns of the tile: a
-    buffer holds 64 rows of the tile, transposed, as 16-bit elements by `stmatrix` with `.trans`.
+    buffer holds 64 rows and up to 64 columns of the tile, transposed, as 16-bit elements by `stmatrix` with `.trans`.
+    The columns are divided evenly in multiples of eight; the last box, if it is smaller, has a descriptor of its own.
     With a group of 32 threads, each warp stores its rows of a box by itself, 16 of each instruction's 64, so that the
     warps of a warpgroup do not wait for each other.
     Results that are reductions are folded in registers, as by `tc.direct_store_epilogue`.
