@@ -91,9 +91,10 @@ def compare_epilogue(
     """Compares one result with the reference in float64, within the errors that a right kernel can have.
 
     Sums of the exact check, and integers, have none; the product of the random check has those of `Tolerance`. A kernel
-    may start from zeros and add C, or another matrix, to the sums: that rounds once, as does a product in bf16. The ops after the product carry
-    these errors on and add their own (`error_propagation`). The norm of the error is compared with that of a second
-    bound, of which the product's errors are `Tolerance.norm` of its root mean square: what most elements have.
+    may start from zeros and add C, or another matrix, to the sums: that rounds once, as does a product in bf16. The ops
+    after the product carry these errors on and add their own (`error_propagation`). The norm of the error is compared
+    with that of a second bound, of which the product's errors are `Tolerance.norm` of its root mean square: what most
+    elements have.
 
     Args:
         check: `exact` or `random`.
@@ -144,7 +145,9 @@ def compare_epilogue(
             # As float64 also where they are integers, whose squares could wrap.
             sums = backend.cast(bounded.part(product, region, keep=False), "float64")
             mean = math.sqrt(float((sums**2).sum()) / math.prod(sums.shape))
-            return abs(sums) * once[product] + (0.0 if is_exact else tolerance.norm * mean) + of_factors(product, region)
+            return (
+                abs(sums) * once[product] + (0.0 if is_exact else tolerance.norm * mean) + of_factors(product, region)
+            )
 
         return bound
 
