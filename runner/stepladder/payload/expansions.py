@@ -9,6 +9,7 @@ from stepladder.payload import (
     bit_counts,
     boolean_products,
     branches,
+    computed_slices,
     counted_loops,
     gathers,
     global_constants,
@@ -32,8 +33,8 @@ from stepladder.payload import (
 _BY_UPSTREAM = ("fpowi", "clampf")
 # Ops that depend on the extents of tensors, and conditions that may.
 _FOLDED = ("scf.if", "tensor.dim", "tensor.reshape")
-# Whose operands beside the buffer are places and sizes.
-_PART = "memref.subview"
+# How many operands of parts of buffers and tensors are no places and sizes.
+_PARTS = {"memref.subview": 1, "tensor.extract_slice": 1, "tensor.insert_slice": 2}
 # Bits of the integers of which kernels have a function that computes magnitudes.
 _MAGNITUDE_BITS = 32
 # Predicates of arith.cmpf.
@@ -82,6 +83,7 @@ def expand(function: ir.Operation) -> None:
     branches.select(function)
     unrolled_loops.unroll(function)
     placed_numbers.lower(function)
+    computed_slices.lower(function)
     sunk_numbers.sink(function)
     lowered_ops.lower(function)
     gathers.lower(function)
@@ -118,7 +120,9 @@ def _depends_on_extents(function: ir.Operation) -> bool:
     types = [argument.type for argument in block.arguments]
     is_static = all(not isinstance(type_, ir.ShapedType) or type_.has_static_shape for type_ in types)
     ops = [op.operation for op in block.operations]
-    return is_static and any(op.name in _FOLDED or (op.name == _PART and len(op.operands) > 1) for op in ops)
+    return is_static and any(
+        op.name in _FOLDED or len(op.operands) > _PARTS.get(op.name, len(op.operands)) for op in ops
+    )
 
 
 def _element(type_: ir.Type) -> ir.Type:

@@ -28,15 +28,16 @@ def tensor_of(type_: ir.Type) -> ir.RankedTensorType:
     return ir.RankedTensorType.get(memref.shape, memref.element_type)
 
 
-def read_view(view: ir.Operation, source: ir.Value) -> ir.Value:
+def read_view(view: ir.Operation, source: ir.Value, places: Sequence[ir.Value]) -> ir.Value:
     """Returns the tensor that a view of a buffer holds, created at the insertion point.
 
     Args:
         view: one of VIEWS.
         source: the tensor that the buffer holds.
+        places: its other operands, as numbers of the function on tensors.
 
     Raises:
-        StepladderError: a slice that is not static, or elements beside the buffer.
+        StepladderError: a slice whose size is not static, or elements beside the buffer.
     """
     type_ = tensor_of(view.results[0].type)
     made = producer(source)
@@ -47,7 +48,7 @@ def read_view(view: ir.Operation, source: ir.Value) -> ir.Value:
         case "memref.cast":
             return source
         case "memref.subview":
-            return _slice("tensor.extract_slice", view, [source], type_)
+            return _slice("tensor.extract_slice", view, [source], places, type_)
         case "memref.transpose":
             return _transposed(source, _permutation(view), type_)
         case name if name == _PLACED:
@@ -55,13 +56,14 @@ def read_view(view: ir.Operation, source: ir.Value) -> ir.Value:
     return _reshaped(source, type_, view.attributes["reassociation"])
 
 
-def write_view(view: ir.Operation, value: ir.Value, source: ir.Value) -> ir.Value:
+def write_view(view: ir.Operation, value: ir.Value, source: ir.Value, places: Sequence[ir.Value]) -> ir.Value:
     """Returns the tensor that a buffer holds after a view of it is written, created at the insertion point.
 
     Args:
         view: one of VIEWS.
         value: the tensor that is written to the view.
         source: the tensor that the buffer holds before.
+        places: its other operands, as numbers of the function on tensors.
 
     Raises:
         StepladderError: as `read_view`; also a `memref.reinterpret_cast` of other than all elements.
@@ -70,7 +72,7 @@ def write_view(view: ir.Operation, value: ir.Value, source: ir.Value) -> ir.Valu
         case "memref.cast":
             return value
         case "memref.subview":
-            return _slice("tensor.insert_slice", view, [value, source], source.type)
+            return _slice("tensor.insert_slice", view, [value, source], places, source.type)
         case "memref.transpose":
             order = _permutation(view)
             return _transposed(value, [order.index(axis) for axis in range(len(order))], source.type)
@@ -191,10 +193,14 @@ def _of_shape(value: ir.Value, shape: Sequence[int]) -> ir.Value:
     )
 
 
-def _slice(name: str, view: ir.Operation, operands: Sequence[ir.Value], type_: ir.Type) -> ir.Value:
-    """Returns the slice of a tensor, or the tensor with a slice replaced, that a static `memref.subview` is."""
-    if any(_DYNAMIC in list(ir.DenseI64ArrayAttr(view.attributes[field])) for field in _FIELDS):
-        raise refuse(view, "a memref.subview whose offsets, sizes or strides are not static", "accepted: static ones")
+def _slice(
+    name: str, view: ir.Operation, operands: Sequence[ir.Value], places: Sequence[ir.Value], type_: ir.Type
+) -> ir.Value:
+    """Returns the slice of a tensor, or the tensor with a slice replaced, that a `memref.subview` of static size is."""
+    if any(_DYNAMIC in list(ir.DenseI64ArrayAttr(view.attributes[field])) for field in _FIELDS[1:]):
+        raise refuse(
+            view, "a memref.subview whose sizes or strides are not static", "accepted: static ones, at any place"
+        )
     attributes: dict[str, ir.Attribute] = {field: view.attributes[field] for field in _FIELDS}
-    attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1] * len(operands) + [0, 0, 0])
-    return ir.Operation.create(name, results=[type_], operands=list(operands), attributes=attributes).results[0]
+    attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1] * len(operands) + [len(places), 0, 0])
+    return ir.Operation.create(name, results=[type_], operands=[*operands, *places], attributes=attributes).results[0]
