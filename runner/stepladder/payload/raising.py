@@ -31,8 +31,8 @@ from stepladder.payload.unrolled_loops import AT_MOST
 
 _SOFTMAX = "linalg.softmax"
 _ACCEPTED = (
-    "accepted: linalg ops, memref.alloc, memref.copy, reshapes, casts, transposes and memref.subview of static sizes of "
-    "buffers, memref.load, memref.store, bufferization.to_tensor, bufferization.to_buffer, "
+    "accepted: linalg ops, memref.alloc, memref.copy, reshapes, casts, transposes and memref.subview of static sizes "
+    "of buffers, memref.load, memref.store, bufferization.to_tensor, bufferization.to_buffer, "
     "bufferization.materialize_in_destination, ops on tensors, constants"
 )
 _ALLOCATIONS = ("memref.alloc", "memref.alloca")

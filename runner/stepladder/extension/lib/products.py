@@ -64,8 +64,10 @@ def is_product(op: ir.Operation) -> bool:
     adds_floats = "arith.mulf" in names and "arith.addf" in names
     if not adds_floats and not ("arith.muli" in names and "arith.addi" in names):
         return False
-    groups = groups_of(op)
-    if not (groups.k and groups.m and groups.n and _shares_loops(op)):
+    groups, sizes = groups_of(op), sizes_of(op)
+    # Sums of one product each are elementwise where no name says otherwise.
+    is_sum = any(sizes[loop] > 1 for loop in groups.k)
+    if not (is_sum and groups.m and groups.n and _shares_loops(op)):
         return False
     # Zero points of integers become ops of their own later.
     return not adds_floats or factors(structured(op)) is not None
