@@ -227,6 +227,22 @@ def test_a_part_at_a_place_that_the_caller_passes(place: int, row: int) -> None:
     np.testing.assert_array_equal(whole, t)
 
 
+def test_rows_at_an_offset_that_the_caller_passes() -> None:
+    taken = "memref<4x3xf32, strided<[8, 2], offset: ?>>"
+    text = f"""func.func @f(%t: memref<8x8xf32>, %i: i32, %u: memref<4x3xf32>) {{
+  %n = arith.index_cast %i : i32 to index
+  %v = memref.reinterpret_cast %t to offset: [%n], sizes: [4, 3], strides: [8, 2] : memref<8x8xf32> to {taken}
+  linalg.copy ins(%v : {taken}) outs(%u : memref<4x3xf32>)
+  return
+}}
+"""
+    t = np.arange(64, dtype=np.float32).reshape(8, 8)
+    function = stepladder.compile(text, target="sm_80", device="emulator")
+    for place, first in ((11, 11), (99, 63 - 28)):
+        rows, columns = np.indices((4, 3))
+        np.testing.assert_array_equal(function(t, np.array(place, np.int32)), first + 8 * rows + 2 * columns)
+
+
 def test_a_part_whose_size_the_caller_passes_is_refused() -> None:
     part = "memref<?x8xf32, strided<[8, 1]>>"
     text = f"""func.func @f(%t: memref<8x8xf32>, %i: index, %s: f32) {{

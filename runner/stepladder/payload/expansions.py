@@ -13,6 +13,7 @@ from stepladder.payload import (
     counted_loops,
     gathers,
     global_constants,
+    index_tensors,
     integer_factors,
     lowered_ops,
     parallel_loops,
@@ -34,7 +35,7 @@ _BY_UPSTREAM = ("fpowi", "clampf")
 # Ops that depend on the extents of tensors, and conditions that may.
 _FOLDED = ("scf.if", "tensor.dim", "tensor.reshape")
 # How many operands of parts of buffers and tensors are no places and sizes.
-_PARTS = {"memref.subview": 1, "tensor.extract_slice": 1, "tensor.insert_slice": 2}
+_PARTS = {"memref.subview": 1, "memref.reinterpret_cast": 1, "tensor.extract_slice": 1, "tensor.insert_slice": 2}
 # Bits of the integers of which kernels have a function that computes magnitudes.
 _MAGNITUDE_BITS = 32
 # Predicates of arith.cmpf.
@@ -82,6 +83,7 @@ def expand(function: ir.Operation) -> None:
     parallel_loops.make_sequential(function)
     branches.select(function)
     unrolled_loops.unroll(function)
+    index_tensors.store(function)
     placed_numbers.lower(function)
     computed_slices.lower(function)
     sunk_numbers.sink(function)
