@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from combinations import SEED
-from stepladder.runtime.problem import Problem
+from stepladder.runtime.problem import EpilogueOperand, Problem
 from stepladder.verify import arrays
+from stepladder.verify.inputs import random_inputs
 from stepladder.verify.tolerance import Tolerance
 from test_epilogues import WARPS, check
 
@@ -96,3 +97,12 @@ MAGNITUDES_IN_BF16 = """func.func @matmul(%A: tensor<24x40xbf16>, %B: tensor<40x
 def test_a_product_in_bf16_is_rounded_before_the_ops_behind_it() -> None:
     """Sums of f32 are rounded to bf16 once, by no op of the reference."""
     check(MAGNITUDES_IN_BF16, "mma_sync", WARPS, levels="last")
+
+
+@pytest.mark.parametrize("k", [48, 8192])
+def test_sums_of_products_of_integers_in_f16_are_finite(k: int) -> None:
+    source = EpilogueOperand("i8", (64, 64))
+    problem = replace(PROBLEM, k=k, a_source=source, b_source=source, producers=("arith.sitofp",) * 2)
+    drawn = [array.astype(np.float64) for array in random_inputs(problem, 0)[:2]]
+    deviation = np.sqrt(k * np.prod([np.mean(array**2) for array in drawn]))
+    assert 6 * deviation < np.finfo(np.float16).max
