@@ -232,7 +232,7 @@ def test_forms(name: str) -> None:
     "body, message",
     [
         (
-            "%u = arith.constant dense<0> : tensor<4x5x2xindex> "
+            "%u = tensor.empty() : tensor<4x5x2xindex> "
             "%p = tensor.gather %A[%u] gather_dims([0, 1]) : (tensor<4x5xf32>, tensor<4x5x2xindex>) -> tensor<4x5xf32>",
             "'tensor.gather'",
         ),
@@ -244,7 +244,8 @@ def test_forms(name: str) -> None:
         ),
         (
             "%c = arith.fptosi %n : f32 to i32 %i = arith.index_cast %c : i32 to index "
-            "%p = tensor.insert_slice %A into %A[%i, 0] [4, 5] [1, 1] : tensor<4x5xf32> into tensor<4x5xf32>",
+            "%q = tensor.extract_slice %A[0, 0] [%i, 5] [1, 1] : tensor<4x5xf32> to tensor<?x5xf32> "
+            "%p = tensor.insert_slice %q into %A[0, 0] [%i, 5] [1, 1] : tensor<?x5xf32> into tensor<4x5xf32>",
             "'arith.fptosi'",
         ),
         (

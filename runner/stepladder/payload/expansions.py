@@ -7,6 +7,7 @@ from stepladder.mlir.linalg_ops import create_named_op
 from stepladder.mlir.traverse import walk
 from stepladder.payload import (
     bit_counts,
+    bit_views,
     boolean_products,
     branches,
     computed_slices,
@@ -62,8 +63,9 @@ def expand(function: ir.Operation) -> None:
     subtract become sums that an elementwise op subtracts (`payload.subtracted_products`), and products of truth values
     those of integers (`payload.boolean_products`), and integers that contractions multiply in floating point are
     converted before (`payload.integer_factors`). Casts of bits that change signs become magnitudes and negatives
-    (`payload.sign_bits`). Buffers of the caller that a function writes are not returned (`payload.returned_buffers`),
-    and constants of the module are those of the function (`payload.global_constants`).
+    (`payload.sign_bits`), and arguments whose bits others are have the type of these (`payload.bit_views`). Buffers of
+    the caller that a function writes are not returned (`payload.returned_buffers`), and constants of the module are
+    those of the function (`payload.global_constants`).
 
     Args:
         function: a function; it is changed where there are such ops.
@@ -98,6 +100,7 @@ def expand(function: ir.Operation) -> None:
     propagated_extrema.separate(function)
     bit_counts.lower(function)
     sign_bits.replace(function)
+    bit_views.retype(function)
     for op in walk(function, "math.trunc"):
         _expand_truncation(op)
     for op in walk(function, "math.isfinite", "math.isinf", "math.isnan", "math.isnormal"):
