@@ -245,8 +245,7 @@ def test_forms(name: str) -> None:
         (
             "%u = arith.constant 0 : index %v = tensor.extract %A[%u, %u] : tensor<4x5xf32> "
             "%c = arith.fptosi %v : f32 to i32 %i = arith.index_cast %c : i32 to index "
-            "%q = tensor.extract_slice %A[0, 0] [%i, 5] [1, 1] : tensor<4x5xf32> to tensor<?x5xf32> "
-            "%p = tensor.insert_slice %q into %A[0, 0] [%i, 5] [1, 1] : tensor<?x5xf32> into tensor<4x5xf32>",
+            "%p = tensor.insert_slice %A into %A[0, 0] [4, 5] [%i, 1] : tensor<4x5xf32> into tensor<4x5xf32>",
             "'tensor.extract'",
         ),
         (
