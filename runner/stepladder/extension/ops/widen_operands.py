@@ -44,6 +44,10 @@ def _element(value: ir.Value) -> ir.Type:
     return ir.RankedTensorType(value.type).element_type
 
 
+def _is_fp8(type_: ir.Type) -> bool:
+    return isinstance(type_, ir.FloatType) and type_.width == _FP8_BITS
+
+
 def _is_multiplied(a: ir.Type, b: ir.Type, sums: ir.Type, fp8: int) -> bool:
     """Tells whether kernels multiply two types of fp8."""
     return not isinstance(sums, ir.F16Type) and fp8 < (_ALL_FP8 if a == b else 1)
@@ -82,7 +86,7 @@ def _cast(value: ir.Value, element: ir.Type) -> ir.Value:
         name = _EXTENSION if bit_width(type_.element_type) < bit_width(element) else _ROUNDING
         cast = ir.Operation.create(name, results=[element], operands=[body.arguments[0]])
         ir.Operation.create("linalg.yield", operands=list(cast.results))
-    if bit_width(type_.element_type) == _FP8_BITS and bit_width(element) == _HALF_BITS:
+    if _is_fp8(type_.element_type) and bit_width(element) == _HALF_BITS:
         generic.attributes[PREPARED] = ir.UnitAttr.get()
     return generic.results[0]
 
@@ -138,7 +142,7 @@ def _mark(product: ir.Operation) -> None:
 def _extension_of_fp8(value: ir.Value) -> ir.Operation | None:
     """Returns the op that extends fp8 to what a tensor is a view or an extension of; None where none does."""
     while (source := producer(value)) is not None and is_layout(source):
-        if bit_width(_element(source.operands[0])) == _FP8_BITS < bit_width(_element(value)):
+        if _is_fp8(_element(source.operands[0])) and not _is_fp8(_element(value)):
             return source
         value = source.operands[0]
     return None
