@@ -105,3 +105,28 @@ func.func @partly_empty(%x: tensor<4x6xf32>) -> tensor<8x6xf32> {
   %z = tensor.insert_slice %x into %part[1, 0] [4, 6] [1, 1] : tensor<4x6xf32> into tensor<8x6xf32>
   return %z : tensor<8x6xf32>
 }
+
+// -----
+
+// A slice of what no insertion has changed is one of the tensor before, or of a filled one a smaller one; a slice of
+// what an insertion has changed in part stays.
+//
+// CHECK-LABEL: func.func @forwarded(
+// CHECK: %[[ZEROS:.+]] = linalg.fill ins(%{{.+}} : f32) outs(%{{.+}} : tensor<2x4xf32>)
+// CHECK: %[[LATER:.+]] = tensor.extract_slice %y[4, 0] [2, 4] [1, 1]
+// CHECK: %[[PART:.+]] = tensor.extract_slice %{{.+}}[1, 0] [2, 4] [1, 1]
+// CHECK: return %[[ZEROS]], %[[LATER]], %x, %[[PART]]
+func.func @forwarded(%x: tensor<2x4xf32>, %y: tensor<8x4xf32>)
+    -> (tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8x4xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<8x4xf32>) -> tensor<8x4xf32>
+  %a = tensor.insert_slice %x into %z[0, 0] [2, 4] [1, 1] : tensor<2x4xf32> into tensor<8x4xf32>
+  %b = tensor.insert_slice %x into %y[0, 0] [2, 4] [1, 1] : tensor<2x4xf32> into tensor<8x4xf32>
+  %c = tensor.insert_slice %x into %b[6, 0] [2, 4] [1, 1] : tensor<2x4xf32> into tensor<8x4xf32>
+  %1 = tensor.extract_slice %a[2, 0] [2, 4] [1, 1] : tensor<8x4xf32> to tensor<2x4xf32>
+  %2 = tensor.extract_slice %c[4, 0] [2, 4] [1, 1] : tensor<8x4xf32> to tensor<2x4xf32>
+  %3 = tensor.extract_slice %c[0, 0] [2, 4] [1, 1] : tensor<8x4xf32> to tensor<2x4xf32>
+  %4 = tensor.extract_slice %c[1, 0] [2, 4] [1, 1] : tensor<8x4xf32> to tensor<2x4xf32>
+  return %1, %2, %3, %4 : tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>
+}

@@ -4,6 +4,8 @@
 // RUN:   | FileCheck %s
 // RUN: %stepladder-opt %s --pipeline %transforms/functions/functions.mlir --step widen_operands --split-input-file \
 // RUN:   --set mixed_fp8=false | FileCheck %s --check-prefix=FP8
+// RUN: %stepladder-opt %s --pipeline %transforms/functions/functions.mlir --step widen_operands --split-input-file \
+// RUN:   --set multiplies_fp8=false | FileCheck %s --check-prefix=NO-FP8
 
 // The wider type is that of B: A is extended, and the body multiplies its elements as they are.
 //
@@ -102,17 +104,75 @@ func.func @both_kinds_of_fp8(%a: tensor<8x16xf8E4M3FN>, %b: tensor<16x32xf8E5M2>
 
 // -----
 
-// Products of one type, of integers, and those that round an operand, stay.
+// Without products of fp8, those of one kind become products of f16, which kernels in front make; also what the payload
+// has extended, which is extended further where it was to f32.
+//
+// CHECK-LABEL: func.func @one_kind_of_fp8(
+// CHECK-NEXT: linalg.matmul ins(%a, %b
+// CHECK-NOT: prepared
+// NO-FP8-LABEL: func.func @one_kind_of_fp8(
+// NO-FP8: %[[A:.+]] = linalg.generic {{.*}} ins(%a : tensor<8x16xf8E5M2>) {{.*}} attrs = {prepared}
+// NO-FP8: arith.extf %{{.*}} : f8E5M2 to f16
+// NO-FP8: %[[B:.+]] = linalg.generic {{.*}} ins(%b : tensor<16x32xf8E5M2>) {{.*}} attrs = {prepared}
+// NO-FP8: linalg.generic {{.*}} ins(%[[A]], %[[B]] : tensor<8x16xf16>, tensor<16x32xf16>)
+// NO-FP8: %[[H:.+]] = linalg.generic {{.*}} ins(%a : tensor<8x16xf8E5M2>) {{.*}} attrs = {prepared}
+// NO-FP8: %[[W:.+]] = linalg.generic {{.*}} ins(%[[H]] : tensor<8x16xf16>)
+// NO-FP8: arith.extf %{{.*}} : f16 to f32
+// NO-FP8: linalg.matmul {fits_tf32} ins(%[[W]],
+func.func @one_kind_of_fp8(%a: tensor<8x16xf8E5M2>, %b: tensor<16x32xf8E5M2>, %zeros: tensor<8x32xf32>)
+    -> (tensor<8x32xf32>, tensor<8x32xf32>) {
+  %r = linalg.matmul ins(%a, %b : tensor<8x16xf8E5M2>, tensor<16x32xf8E5M2>) outs(%zeros : tensor<8x32xf32>) -> tensor<8x32xf32>
+  %e = tensor.empty() : tensor<8x16xf32>
+  %f = tensor.empty() : tensor<16x32xf32>
+  %x = linalg.copy ins(%a : tensor<8x16xf8E5M2>) outs(%e : tensor<8x16xf32>) -> tensor<8x16xf32>
+  %y = linalg.copy ins(%b : tensor<16x32xf8E5M2>) outs(%f : tensor<16x32xf32>) -> tensor<16x32xf32>
+  %s = linalg.matmul ins(%x, %y : tensor<8x16xf32>, tensor<16x32xf32>) outs(%zeros : tensor<8x32xf32>) -> tensor<8x32xf32>
+  return %r, %s : tensor<8x32xf32>, tensor<8x32xf32>
+}
+
+// -----
+
+// Sums of f16 are none of products of fp8, and sums of f64 those of products of f64.
+//
+// CHECK-LABEL: func.func @by_sums(
+// CHECK: linalg.generic {{.*}} ins(%a : tensor<8x16xf8E5M2>) {{.*}} attrs = {prepared}
+// CHECK: linalg.generic {{.*}} ins(%b : tensor<16x32xf8E5M2>) {{.*}} attrs = {prepared}
+// CHECK: linalg.generic {{.*}} ins(%{{.+}}, %{{.+}} : tensor<8x16xf16>, tensor<16x32xf16>) outs(%halves
+// CHECK: arith.extf %{{.*}} : f16 to f64
+// CHECK: arith.extf %{{.*}} : f16 to f64
+// CHECK: linalg.generic {{.*}} ins(%{{.+}}, %{{.+}} : tensor<8x16xf64>, tensor<16x32xf64>) outs(%doubles
+func.func @by_sums(%a: tensor<8x16xf8E5M2>, %b: tensor<16x32xf8E5M2>, %x: tensor<8x16xf16>, %y: tensor<16x32xf16>,
+    %halves: tensor<8x32xf16>, %doubles: tensor<8x32xf64>) -> (tensor<8x32xf16>, tensor<8x32xf64>) {
+  %r = linalg.matmul ins(%a, %b : tensor<8x16xf8E5M2>, tensor<16x32xf8E5M2>) outs(%halves : tensor<8x32xf16>) -> tensor<8x32xf16>
+  %s = linalg.matmul ins(%x, %y : tensor<8x16xf16>, tensor<16x32xf16>) outs(%doubles : tensor<8x32xf64>) -> tensor<8x32xf64>
+  return %r, %s : tensor<8x32xf16>, tensor<8x32xf64>
+}
+
+// -----
+
+// An operand that the body rounds to the type of the sums is rounded before.
+//
+// CHECK-LABEL: func.func @to_the_sums(
+// CHECK: arith.truncf %{{.*}} : f32 to f16
+// CHECK: linalg.generic {{.*}} ins(%a, %{{.+}} : tensor<8x16xf16>, tensor<16x32xf16>) outs(%halves
+// CHECK-NEXT: ^bb0([[X:%.+]]: f16, [[Y:%.+]]: f16, {{%.+}}: f16):
+// CHECK-NEXT: arith.mulf [[X]], [[Y]] : f16
+func.func @to_the_sums(%a: tensor<8x16xf16>, %b: tensor<16x32xf32>, %halves: tensor<8x32xf16>) -> tensor<8x32xf16> {
+  %r = linalg.matmul ins(%a, %b : tensor<8x16xf16>, tensor<16x32xf32>) outs(%halves : tensor<8x32xf16>) -> tensor<8x32xf16>
+  return %r : tensor<8x32xf16>
+}
+
+// -----
+
+// Products of one type and of integers stay.
 //
 // CHECK-LABEL: func.func @others(
 // CHECK-NEXT: linalg.matmul
 // CHECK-NEXT: linalg.matmul
-// CHECK-NEXT: linalg.matmul
-func.func @others(%a: tensor<8x16xf16>, %b: tensor<16x32xf16>, %i: tensor<8x16xi8>, %j: tensor<16x32xi16>, %w: tensor<16x32xf32>,
-    %zeros: tensor<8x32xf32>, %sums: tensor<8x32xi32>, %halves: tensor<8x32xf16>)
-    -> (tensor<8x32xf32>, tensor<8x32xi32>, tensor<8x32xf16>) {
+// CHECK-NEXT: return
+func.func @others(%a: tensor<8x16xf16>, %b: tensor<16x32xf16>, %i: tensor<8x16xi8>, %j: tensor<16x32xi16>,
+    %zeros: tensor<8x32xf32>, %sums: tensor<8x32xi32>) -> (tensor<8x32xf32>, tensor<8x32xi32>) {
   %r = linalg.matmul ins(%a, %b : tensor<8x16xf16>, tensor<16x32xf16>) outs(%zeros : tensor<8x32xf32>) -> tensor<8x32xf32>
   %s = linalg.matmul ins(%i, %j : tensor<8x16xi8>, tensor<16x32xi16>) outs(%sums : tensor<8x32xi32>) -> tensor<8x32xi32>
-  %t = linalg.matmul ins(%a, %w : tensor<8x16xf16>, tensor<16x32xf32>) outs(%halves : tensor<8x32xf16>) -> tensor<8x32xf16>
-  return %r, %s, %t : tensor<8x32xf32>, tensor<8x32xi32>, tensor<8x32xf16>
+  return %r, %s : tensor<8x32xf32>, tensor<8x32xi32>
 }

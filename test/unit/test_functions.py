@@ -278,13 +278,6 @@ ONE = "tensor<16x16xf32>"
             r"\d linalg.matmul ops in the payload|a second contraction",
         ),
         (
-            HEAD.format(more=", %rows: tensor<32x1xindex>", result="tensor<32x16xf32>")
-            + f"  %s = tensor.gather %y[%rows] gather_dims([0]) : ({ONE}, tensor<32x1xindex>) -> tensor<32x16xf32>\n"
-            + "  return %s : tensor<32x16xf32>\n}\n",
-            r":9:8$",
-            r"'tensor.gather'",
-        ),
-        (
             HEAD.format(more=", %n: i32", result=f"({ONE}, i32)") + f"  return %y, %n : {ONE}, i32\n}}\n",
             r":7:8$",
             r"2 linalg.matmul ops in the payload",

@@ -48,6 +48,13 @@ def test_integers_are_multiplied_exactly(a: str, b: str, sums: str, target: str)
     np.testing.assert_array_equal(function(x, y, start), wide[0] @ wide[1] + start)
 
 
+def test_one_product_each_is_elementwise() -> None:
+    x, y, start = numbers("i16", M, 1), numbers("i16", 1, N), numbers("i64", M, N)
+    text = payload("i16", "i16", "i64", depth=1)
+    function = stepladder.compile(text, target="sm_80", device="emulator")
+    np.testing.assert_array_equal(function(x, y, start), x.astype(np.int64) * y + start)
+
+
 def test_unsigned_integers() -> None:
     x, y, start = numbers("i16", M, K), numbers("i16", K, N), numbers("i32", M, N)
     text = payload("i16", "i16", "i32", cast="{cast = #linalg.type_fn<cast_unsigned>}")

@@ -191,7 +191,7 @@ def test_numbers_at_places_of_a_buffer(name: str) -> None:
          "    memref<8x3xf32, strided<[8, 1], offset: 1>>\n"
          "  linalg.fill ins(%s : f32) outs(%p : memref<8x3xf32, strided<[8, 1], offset: 1>>)",
          "memref.reinterpret_cast of a part of a buffer, which is written"),
-        ("%v = arith.mulf %s, %s : f32", "'arith.mulf' of a number that is an argument"),
+        ("%v = scf.execute_region -> f32 {\n    scf.yield %s : f32\n  }", "'scf.execute_region' of a number that is"),
     ],
 )  # fmt: skip
 def test_refusals(line: str, message: str) -> None:
@@ -206,10 +206,47 @@ def test_refusals(line: str, message: str) -> None:
     assert "\n" not in refused.value.message and "raised" not in refused.value.message
 
 
-def test_a_part_at_a_place_that_the_caller_passes_is_refused() -> None:
+@pytest.mark.parametrize("place, row", [(3, 3), (-2, 0), (9, 4)])
+def test_a_part_at_a_place_that_the_caller_passes(place: int, row: int) -> None:
+    """A place beyond the buffer is moved into it, as it has no meaning."""
     part = "memref<4x8xf32, strided<[8, 1], offset: ?>>"
-    text = f"""func.func @f(%t: memref<8x8xf32>, %i: index, %s: f32) {{
+    text = f"""func.func @f(%t: memref<8x8xf32>, %i: index, %s: f32, %u: memref<4x8xf32>) {{
   %v = memref.subview %t[%i, 0] [4, 8] [1, 1] : memref<8x8xf32> to {part}
+  linalg.copy ins(%v : {part}) outs(%u : memref<4x8xf32>)
+  linalg.fill ins(%s : f32) outs(%v : {part})
+  return
+}}
+"""
+    t = np.arange(64, dtype=np.float32).reshape(8, 8)
+    whole, before = stepladder.compile(text, target="sm_80", device="emulator")(
+        t, *map(np.array, (place, np.float32(7)))
+    )
+    rows = slice(row, row + 4)
+    np.testing.assert_array_equal(before, t[rows])
+    t[rows] = 7
+    np.testing.assert_array_equal(whole, t)
+
+
+def test_rows_at_an_offset_that_the_caller_passes() -> None:
+    taken = "memref<4x3xf32, strided<[8, 2], offset: ?>>"
+    text = f"""func.func @f(%t: memref<8x8xf32>, %i: i32, %u: memref<4x3xf32>) {{
+  %n = arith.index_cast %i : i32 to index
+  %v = memref.reinterpret_cast %t to offset: [%n], sizes: [4, 3], strides: [8, 2] : memref<8x8xf32> to {taken}
+  linalg.copy ins(%v : {taken}) outs(%u : memref<4x3xf32>)
+  return
+}}
+"""
+    t = np.arange(64, dtype=np.float32).reshape(8, 8)
+    function = stepladder.compile(text, target="sm_80", device="emulator")
+    for place, first in ((11, 11), (99, 63 - 28)):
+        rows, columns = np.indices((4, 3))
+        np.testing.assert_array_equal(function(t, np.array(place, np.int32)), first + 8 * rows + 2 * columns)
+
+
+def test_a_part_whose_size_the_caller_passes_is_refused() -> None:
+    part = "memref<?x8xf32, strided<[8, 1]>>"
+    text = f"""func.func @f(%t: memref<8x8xf32>, %i: index, %s: f32) {{
+  %v = memref.subview %t[0, 0] [%i, 8] [1, 1] : memref<8x8xf32> to {part}
   linalg.fill ins(%s : f32) outs(%v : {part})
   return
 }}

@@ -232,7 +232,7 @@ def test_forms(name: str) -> None:
     "body, message",
     [
         (
-            "%u = arith.constant dense<0> : tensor<4x5x2xindex> "
+            "%u = tensor.empty() : tensor<4x5x2xindex> "
             "%p = tensor.gather %A[%u] gather_dims([0, 1]) : (tensor<4x5xf32>, tensor<4x5x2xindex>) -> tensor<4x5xf32>",
             "'tensor.gather'",
         ),
@@ -243,9 +243,10 @@ def test_forms(name: str) -> None:
             "a loop of 1000000000 iterations",
         ),
         (
-            "%c = arith.fptosi %n : f32 to i32 %i = arith.index_cast %c : i32 to index "
-            "%p = tensor.insert_slice %A into %A[%i, 0] [4, 5] [1, 1] : tensor<4x5xf32> into tensor<4x5xf32>",
-            "'arith.fptosi'",
+            "%u = arith.constant 0 : index %v = tensor.extract %A[%u, %u] : tensor<4x5xf32> "
+            "%c = arith.fptosi %v : f32 to i32 %i = arith.index_cast %c : i32 to index "
+            "%p = tensor.insert_slice %A into %A[0, 0] [4, 5] [%i, 1] : tensor<4x5xf32> into tensor<4x5xf32>",
+            "'tensor.extract'",
         ),
         (
             "%p = tensor.insert_slice %A into %A[3, 0] [4, 5] [-1, 1] : tensor<4x5xf32> into tensor<4x5xf32>",

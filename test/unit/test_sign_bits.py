@@ -1,7 +1,9 @@
-"""Casts of bits that change the sign of a number alone are ops on numbers, in epilogues and in front of a product."""
+"""Casts of bits that change the sign of a number alone are ops on numbers, in epilogues and in front of a product;
+those of whole arguments make these of the other type."""
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -92,4 +94,46 @@ def test_other_bits_are_refused(mask: str) -> None:
 }}
 """
     with pytest.raises(stepladder.StepladderError, match=r"'arith.bitcast' in linalg"):
+        stepladder.compile(text, target="sm_80", device="emulator")
+
+
+VIEWED = """#id = affine_map<(i, j) -> (i, j)>
+func.func @f(%a: tensor<16x24xf16>, %w: tensor<32x24xi8>, %s: tensor<16x32xi16>) -> tensor<16x32xf32> {
+  %zero = arith.constant 0.0 : f32
+  %et = tensor.empty() : tensor<24x32xi8>
+  %t = linalg.transpose ins(%w : tensor<32x24xi8>) outs(%et : tensor<24x32xi8>) permutation = [1, 0]
+  %v = tensor.bitcast %t : tensor<24x32xi8> to tensor<24x32xf8E4M3FN>
+  %eb = tensor.empty() : tensor<24x32xf16>
+  %b = linalg.copy ins(%v : tensor<24x32xf8E4M3FN>) outs(%eb : tensor<24x32xf16>) -> tensor<24x32xf16>
+  %e = tensor.empty() : tensor<16x32xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<16x32xf32>) -> tensor<16x32xf32>
+  %p = linalg.matmul ins(%a, %b : tensor<16x24xf16>, tensor<24x32xf16>) outs(%z : tensor<16x32xf32>)
+    -> tensor<16x32xf32>
+  %r = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%p, %s : tensor<16x32xf32>, tensor<16x32xi16>) outs(%e : tensor<16x32xf32>) {
+  ^bb0(%x: f32, %i: i16, %o: f32):
+    %y = arith.bitcast %i : i16 to bf16
+    %n = arith.extf %y : bf16 to f32
+    %q = arith.mulf %x, %n : f32
+    linalg.yield %q : f32
+  } -> tensor<16x32xf32>
+  return %r : tensor<16x32xf32>
+}
+"""
+
+
+def test_arguments_whose_bits_are_numbers_of_another_type_are_of_this_type() -> None:
+    a, w, s = given()
+    w, s = w.T.copy().astype(ml_dtypes.float8_e4m3fn), s.astype(ml_dtypes.bfloat16)
+    kernel = stepladder.compile(VIEWED, target="sm_80", device="emulator")
+    wanted = (a.astype(np.float32) @ w.T.astype(np.float32)) * s.astype(np.float32)
+    np.testing.assert_array_equal(kernel(a, w, s), wanted)
+    with pytest.raises(stepladder.StepladderError, match="has elements of i8; accepted: f8E4M3FN"):
+        kernel(a, w.view(np.int8), s)
+
+
+def test_an_argument_that_is_also_read_as_it_is_stays() -> None:
+    text = VIEWED.replace("-> tensor<16x32xf32> {", "-> (tensor<16x32xf32>, tensor<24x32xi8>) {")
+    text = text.replace("return %r : tensor<16x32xf32>", "return %r, %t : tensor<16x32xf32>, tensor<24x32xi8>")
+    with pytest.raises(stepladder.StepladderError, match=r"bitcast"):
         stepladder.compile(text, target="sm_80", device="emulator")

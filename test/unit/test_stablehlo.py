@@ -64,15 +64,8 @@ def test_loops_that_depend_on_data_are_refused() -> None:
         stepladder.compile(CHOSEN.replace("  return %4", loop), device="emulator", target="sm_80")
 
 
-def _places(direction: str, start: str) -> str:
-    """Returns JAX's `argmax` (GT) or `argmin` (LT) of rows, which starts from a number."""
-    return f"""func.func public @main(%x: tensor<5x6xf32>) -> (tensor<5xf32>, tensor<5xi32>) {{
-  %0 = stablehlo.iota dim = 1 : tensor<5x6xi32>
-  %start = stablehlo.constant dense<{start}> : tensor<f32>
-  %c = stablehlo.constant dense<0> : tensor<i32>
-  %1:2 = stablehlo.reduce(%x init: %start), (%0 init: %c) across dimensions = [1]
-    : (tensor<5x6xf32>, tensor<5x6xi32>, tensor<f32>, tensor<i32>) -> (tensor<5xf32>, tensor<5xi32>)
-    reducer(%a: tensor<f32>, %b: tensor<f32>) (%i: tensor<i32>, %j: tensor<i32>) {{
+LOWEST, HIGHEST = "0xFF800000", "0x7F800000"
+OF_JAX = """
       %2 = stablehlo.compare {direction}, %a, %b, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
       %3 = stablehlo.compare NE, %a, %a, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
       %4 = stablehlo.or %2, %3 : tensor<i1>
@@ -82,6 +75,27 @@ def _places(direction: str, start: str) -> str:
       %8 = stablehlo.or %4, %7 : tensor<i1>
       %9 = stablehlo.select %4, %a, %b : tensor<i1>, tensor<f32>
       %10 = stablehlo.select %8, %i, %j : tensor<i1>, tensor<i32>
+"""
+OF_TORCH_MLIR = """
+      %2 = stablehlo.compare {direction}, %a, %b, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %9 = stablehlo.select %2, %a, %b : tensor<i1>, tensor<f32>
+      %4 = stablehlo.compare EQ, %a, %b, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %5 = stablehlo.minimum %i, %j : tensor<i32>
+      %6 = stablehlo.select %2, %i, %j : tensor<i1>, tensor<i32>
+      %10 = stablehlo.select %4, %5, %6 : tensor<i1>, tensor<i32>
+"""
+
+
+def _places(direction: str, start: str) -> str:
+    """Returns `argmax` or `argmin` of rows, which starts from a number: JAX's (GT, LT) or torch-mlir's (GE, LE)."""
+    body = (OF_TORCH_MLIR if "E" in direction else OF_JAX).format(direction=direction)
+    return f"""func.func public @main(%x: tensor<5x6xf32>) -> (tensor<5xf32>, tensor<5xi32>) {{
+  %0 = stablehlo.iota dim = 1 : tensor<5x6xi32>
+  %start = stablehlo.constant dense<{start}> : tensor<f32>
+  %c = stablehlo.constant dense<0> : tensor<i32>
+  %1:2 = stablehlo.reduce(%x init: %start), (%0 init: %c) across dimensions = [1]
+    : (tensor<5x6xf32>, tensor<5x6xi32>, tensor<f32>, tensor<i32>) -> (tensor<5xf32>, tensor<5xi32>)
+    reducer(%a: tensor<f32>, %b: tensor<f32>) (%i: tensor<i32>, %j: tensor<i32>) {{{body}
       stablehlo.return %9, %10 : tensor<f32>, tensor<i32>
     }}
   return %1#0, %1#1 : tensor<5xf32>, tensor<5xi32>
@@ -89,14 +103,14 @@ def _places(direction: str, start: str) -> str:
 """
 
 
-@pytest.mark.parametrize("direction, start", [("GT", "0xFF800000"), ("LT", "0x7F800000")])
+@pytest.mark.parametrize("direction, start", [("GT", LOWEST), ("LT", HIGHEST), ("GE", LOWEST), ("LE", HIGHEST)])
 def test_places_of_extrema(direction: str, start: str) -> None:
     """The first of equal numbers, and the first NaN."""
     inf, nan = np.inf, np.nan
     rows = [[1, 3, 3, 2, 1, 1], [2] * 6, [1, nan, 5, nan, 0, 7], [-inf] * 6, [inf, 0, -inf, inf, -inf, 0]]
     x = np.array(rows, np.float32)
     numbers, places = stepladder.compile(_places(direction, start), device="emulator", target="sm_80")(x)
-    number, place = (np.max, np.argmax) if direction == "GT" else (np.min, np.argmin)
+    number, place = (np.max, np.argmax) if "G" in direction else (np.min, np.argmin)
     assert np.array_equal(numbers, number(x, 1), equal_nan=True) and np.array_equal(places, place(x, 1))
 
 

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from combinations import SEED
-from stepladder.runtime.problem import Problem
+from stepladder.runtime.problem import EpilogueOperand, Problem
 from stepladder.verify import arrays
+from stepladder.verify.inputs import random_inputs
 from stepladder.verify.tolerance import Tolerance
+from test_epilogues import WARPS, check
 
 K, ELEMENTS, STEP = 1024, 400, 4
 PROBLEM = Problem(m=1, n=1, k=K, a_type="f16", b_type="f16", acc_type="f16", c_type="f16", accumulate=False)
@@ -80,3 +82,27 @@ def test_a_sum_in_f32_drifts_by_less_than_a_unit_each_product() -> None:
     one, mean = np.ones(1), np.full(1, 1000.0)
     bound = Tolerance.of(problem).of_sum(one, mean, arrays.NumPyArrays())[0]
     assert 0.1 < bound / (K * 2.0**-23 * mean[0]) < 1
+
+
+MAGNITUDES_IN_BF16 = """func.func @matmul(%A: tensor<24x40xbf16>, %B: tensor<40x32xbf16>, %C: tensor<24x32xbf16>)
+    -> tensor<24x32xbf16> {
+  %p = linalg.matmul ins(%A, %B : tensor<24x40xbf16>, tensor<40x32xbf16>) outs(%C : tensor<24x32xbf16>)
+      -> tensor<24x32xbf16>
+  %m = linalg.abs ins(%p : tensor<24x32xbf16>) outs(%C : tensor<24x32xbf16>) -> tensor<24x32xbf16>
+  return %m : tensor<24x32xbf16>
+}
+"""
+
+
+def test_a_product_in_bf16_is_rounded_before_the_ops_behind_it() -> None:
+    """Sums of f32 are rounded to bf16 once, by no op of the reference."""
+    check(MAGNITUDES_IN_BF16, "mma_sync", WARPS, levels="last")
+
+
+@pytest.mark.parametrize("k", [48, 8192])
+def test_sums_of_products_of_integers_in_f16_are_finite(k: int) -> None:
+    source = EpilogueOperand("i8", (64, 64))
+    problem = replace(PROBLEM, k=k, a_source=source, b_source=source, producers=("arith.sitofp",) * 2)
+    drawn = [array.astype(np.float64) for array in random_inputs(problem, 0)[:2]]
+    deviation = np.sqrt(k * np.prod([np.mean(array**2) for array in drawn]))
+    assert 6 * deviation < np.finfo(np.float16).max

@@ -155,7 +155,7 @@ def test_tiles_of_which_the_last_one_is_smaller() -> None:
   return %r : {c}
 }}"""
     p, q, s = small(20, 32), small(32, 24), small(20, 24, dtype=np.float32)
-    np.testing.assert_array_equal(compiled(text, 2)(p, q, s), wide(p) @ wide(q) + s)
+    np.testing.assert_array_equal(compiled(text, 0)(p, q, s), wide(p) @ wide(q) + s)  # a group of two
 
 
 def test_two_sums_that_start_from_one_fill() -> None:

@@ -27,6 +27,9 @@ module attributes {transform.with_named_sequence} {
     %mixed_fp8 = transform.tune.knob<"mixed_fp8"> = true from options = [true, false]
       {description = "the pipelines of matmuls multiply one kind of fp8 by the other; else both become f16"}
       -> !transform.any_param
+    %fp8 = transform.tune.knob<"multiplies_fp8"> = true from options = [true, false]
+      {description = "the pipelines of matmuls multiply fp8 on the target; else it becomes f16"}
+      -> !transform.any_param
     %in_place = transform.tune.knob<"in_place"> = false from options = [false, true]
       {description = "the pipelines of matmuls read operands in other orders by TMA, without a copy"}
       -> !transform.any_param

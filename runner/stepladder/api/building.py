@@ -58,12 +58,12 @@ class Job:
 
     def _is_divisible(self) -> bool:
         """Tells whether the payload may be several kernels as well as one; an unacceptable one is refused later."""
-        from stepladder.pipeline import functions
         from stepladder.pipeline.context import mlir_context
+        from stepladder.pipeline.division import is_divisible
 
         with exclusive, mlir_context():
             try:
-                return functions.is_divisible(self.text, self.name, self.function)
+                return is_divisible(self.text, self.name, self.request(self.pipeline))
             except StepladderError:
                 return False
 
@@ -330,14 +330,16 @@ def _build_function(job: Job, refusal: StepladderError | None) -> BuiltFunction:
     from stepladder.extension import plugins
     from stepladder.pipeline import functions
     from stepladder.pipeline.context import mlir_context
+    from stepladder.pipeline.division import is_divisible
 
     with exclusive:
         plugins.load_files(list(job.plugins))
         with mlir_context():
             is_matmul = functions.refusal_of_matmul(job.text, job.name, job.function) is None
-            if refusal is not None and is_matmul and not functions.is_divisible(job.text, job.name, job.function):
+            request = job.request(job.pipeline)
+            if refusal is not None and is_matmul and not is_divisible(job.text, job.name, request):
                 raise refusal
-            built = functions.build_any(job.text, job.name, job.request(job.pipeline))
+            built = functions.build_any(job.text, job.name, request)
             assert isinstance(built, functions.FunctionBuild)  # no pipeline took the payload as one matmul
             return BuiltFunction(built.bundle, job, built.dumps, built.stages)
 

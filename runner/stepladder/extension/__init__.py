@@ -37,6 +37,7 @@ from stepladder.extension.ops import (
     extend_integers,
     flush_denormals,
     form_clusters,
+    forward_slices,
     gather_products,
     group_elementwise,
     group_matmuls,

@@ -99,6 +99,8 @@ def computes_shapes(module: ir.Module, name: str | None = None) -> bool:
         module: the payload; one that `select` refuses computes none.
         name: of the function that is compiled; None as for `select`.
     """
+    # Before `select`, which folds shapes of slices.
+    computing = {_name_of(function) for function in walk(module, "func.func") if _has_dynamic_results(function)}
     try:
         function = _function(module, name)
     except StepladderError:
@@ -107,16 +109,22 @@ def computes_shapes(module: ir.Module, name: str | None = None) -> bool:
         isinstance(item.type, ir.RankedTensorType) and _is_static(item.type)
         for item in function.regions[0].blocks[0].arguments
     ]
-    return all(is_static) and any(
-        isinstance(result.type, ir.RankedTensorType) and not _is_static(result.type)
-        for op in walk(function)
-        for result in op.results
-    )
+    return all(is_static) and (_name_of(function) in computing or _has_dynamic_results(function))
+
+
+def _has_dynamic_results(function: ir.Operation) -> bool:
+    """Tells whether an op of a function makes a tensor whose shape is not static."""
+    results = [result for op in walk(function) for result in op.results]
+    return any(isinstance(each.type, ir.RankedTensorType) and not _is_static(each.type) for each in results)
+
+
+def _name_of(function: ir.Operation) -> str:
+    return ir.StringAttr(function.attributes["sym_name"]).value
 
 
 def _function(module: ir.Module, name: str | None) -> ir.Operation:
     chosen = select(module, name).function
-    found = [each for each in walk(module, "func.func") if ir.StringAttr(each.attributes["sym_name"]).value == chosen]
+    found = [each for each in walk(module, "func.func") if _name_of(each) == chosen]
     if not found:
         raise StepladderError("--bind: the payload has no function with a body")
     return found[0]

@@ -7,11 +7,14 @@ from stepladder.mlir.linalg_ops import create_named_op
 from stepladder.mlir.traverse import walk
 from stepladder.payload import (
     bit_counts,
+    bit_views,
     boolean_products,
     branches,
+    computed_slices,
     counted_loops,
     gathers,
     global_constants,
+    index_tensors,
     integer_factors,
     lowered_ops,
     parallel_loops,
@@ -32,8 +35,8 @@ from stepladder.payload import (
 _BY_UPSTREAM = ("fpowi", "clampf")
 # Ops that depend on the extents of tensors, and conditions that may.
 _FOLDED = ("scf.if", "tensor.dim", "tensor.reshape")
-# Whose operands beside the buffer are places and sizes.
-_PART = "memref.subview"
+# How many operands of parts of buffers and tensors are no places and sizes.
+_PARTS = {"memref.subview": 1, "memref.reinterpret_cast": 1, "tensor.extract_slice": 1, "tensor.insert_slice": 2}
 # Bits of the integers of which kernels have a function that computes magnitudes.
 _MAGNITUDE_BITS = 32
 # Predicates of arith.cmpf.
@@ -60,8 +63,9 @@ def expand(function: ir.Operation) -> None:
     subtract become sums that an elementwise op subtracts (`payload.subtracted_products`), and products of truth values
     those of integers (`payload.boolean_products`), and integers that contractions multiply in floating point are
     converted before (`payload.integer_factors`). Casts of bits that change signs become magnitudes and negatives
-    (`payload.sign_bits`). Buffers of the caller that a function writes are not returned (`payload.returned_buffers`),
-    and constants of the module are those of the function (`payload.global_constants`).
+    (`payload.sign_bits`), and arguments whose bits others are have the type of these (`payload.bit_views`). Buffers of
+    the caller that a function writes are not returned (`payload.returned_buffers`), and constants of the module are
+    those of the function (`payload.global_constants`).
 
     Args:
         function: a function; it is changed where there are such ops.
@@ -81,7 +85,9 @@ def expand(function: ir.Operation) -> None:
     parallel_loops.make_sequential(function)
     branches.select(function)
     unrolled_loops.unroll(function)
+    index_tensors.store(function)
     placed_numbers.lower(function)
+    computed_slices.lower(function)
     sunk_numbers.sink(function)
     lowered_ops.lower(function)
     gathers.lower(function)
@@ -94,6 +100,7 @@ def expand(function: ir.Operation) -> None:
     propagated_extrema.separate(function)
     bit_counts.lower(function)
     sign_bits.replace(function)
+    bit_views.retype(function)
     for op in walk(function, "math.trunc"):
         _expand_truncation(op)
     for op in walk(function, "math.isfinite", "math.isinf", "math.isnan", "math.isnormal"):
@@ -118,7 +125,9 @@ def _depends_on_extents(function: ir.Operation) -> bool:
     types = [argument.type for argument in block.arguments]
     is_static = all(not isinstance(type_, ir.ShapedType) or type_.has_static_shape for type_ in types)
     ops = [op.operation for op in block.operations]
-    return is_static and any(op.name in _FOLDED or (op.name == _PART and len(op.operands) > 1) for op in ops)
+    return is_static and any(
+        op.name in _FOLDED or len(op.operands) > _PARTS.get(op.name, len(op.operands)) for op in ops
+    )
 
 
 def _element(type_: ir.Type) -> ir.Type:

@@ -31,6 +31,7 @@ _INDEX_OPS = ("arith.index_cast", "linalg.index")
 SCALARS = SCALAR_OPS.union(_INDEX_OPS)
 _STORED = (*FP8_TYPES, "f16", "bf16", "f32", "i8", "i32")
 _TYPES = (*_STORED, "i1", "i4", "i16", "index")
+_NO_SUMS_OF_FP8 = "f16"  # matrix units add products of fp8 in f32
 _ACCEPTED = (
     "accepted as what makes A or B: elementwise ops of linalg on tensors, of arguments of the function and constants, "
     "tensor.empty, linalg.fill, tensor.collapse_shape, tensor.expand_shape"
@@ -82,10 +83,10 @@ def separate(function: ir.Operation, contractions: int = 1, sums: Sequence[ir.Va
         return []
     body = function.regions[0].blocks[0]
     values: list[ir.Value] = []
-    factors = _factors(body, contractions)
+    factors, sums_types = _factors(body, contractions)
     stored = {_stored_type(factor) for factor in factors}
     for factor in factors:
-        made = _made(factor, extends_fp8=len(stored) > 1)
+        made = _made(factor, extends_fp8=len(stored) > 1 or _NO_SUMS_OF_FP8 in sums_types)
         if made is not None and made not in values:
             values.append(made)
     for value in values:
@@ -125,9 +126,11 @@ def _structured(op: ir.Operation) -> bodies.Structured | None:
         return None
 
 
-def _factors(body: ir.Block, contractions: int) -> list[ir.Value]:
-    """Returns what the contractions of a block multiply; nothing where there are more or fewer."""
+def _factors(body: ir.Block, contractions: int) -> tuple[list[ir.Value], set[str]]:
+    """Returns what the contractions of a block multiply, and the types of their sums; nothing where there are more or
+    fewer."""
     found: list[list[ir.Value]] = []
+    sums: set[str] = set()
     for op in body.operations:
         item = _structured(op.operation)
         factors = bodies.factors(item) if item is not None else None
@@ -135,7 +138,8 @@ def _factors(body: ir.Block, contractions: int) -> list[ir.Value]:
             continue
         if bodies.reduces(item) or "matmul" in item.op.name:
             found.append([item.inputs[number] for number in factors])
-    return [factor for factors in found for factor in factors] if len(found) == contractions else []
+            sums.add(str(item.yields[0].type))
+    return [factor for factors in found for factor in factors] if len(found) == contractions else [], sums
 
 
 def _stored_type(value: ir.Value) -> ir.Type:
@@ -161,8 +165,8 @@ def _extended(value: ir.Value) -> ir.Value | None:
 def _made(value: ir.Value, *, extends_fp8: bool) -> ir.Value | None:
     """Returns what an elementwise op made, of which an operand of a contraction is a view; None where none did.
 
-    Extensions are those of the contraction, but of i4, and of fp8 where the other operand is of another type
-    (`extends_fp8`).
+    Extensions are those of the contraction, but of i4, and of fp8 where the other operand is of another type, or sums
+    are of f16 (`extends_fp8`).
     """
     while True:
         inner = _extended(value)

@@ -28,15 +28,16 @@ def tensor_of(type_: ir.Type) -> ir.RankedTensorType:
     return ir.RankedTensorType.get(memref.shape, memref.element_type)
 
 
-def read_view(view: ir.Operation, source: ir.Value) -> ir.Value:
+def read_view(view: ir.Operation, source: ir.Value, places: Sequence[ir.Value]) -> ir.Value:
     """Returns the tensor that a view of a buffer holds, created at the insertion point.
 
     Args:
         view: one of VIEWS.
         source: the tensor that the buffer holds.
+        places: its other operands, as numbers of the function on tensors.
 
     Raises:
-        StepladderError: a slice that is not static, or elements beside the buffer.
+        StepladderError: a slice whose size is not static, or elements beside the buffer.
     """
     type_ = tensor_of(view.results[0].type)
     made = producer(source)
@@ -47,21 +48,22 @@ def read_view(view: ir.Operation, source: ir.Value) -> ir.Value:
         case "memref.cast":
             return source
         case "memref.subview":
-            return _slice("tensor.extract_slice", view, [source], type_)
+            return _slice("tensor.extract_slice", view, [source], places, type_)
         case "memref.transpose":
             return _transposed(source, _permutation(view), type_)
         case name if name == _PLACED:
-            return _read_placed(view, source, type_)
+            return _read_placed(view, source, places, type_)
     return _reshaped(source, type_, view.attributes["reassociation"])
 
 
-def write_view(view: ir.Operation, value: ir.Value, source: ir.Value) -> ir.Value:
+def write_view(view: ir.Operation, value: ir.Value, source: ir.Value, places: Sequence[ir.Value]) -> ir.Value:
     """Returns the tensor that a buffer holds after a view of it is written, created at the insertion point.
 
     Args:
         view: one of VIEWS.
         value: the tensor that is written to the view.
         source: the tensor that the buffer holds before.
+        places: its other operands, as numbers of the function on tensors.
 
     Raises:
         StepladderError: as `read_view`; also a `memref.reinterpret_cast` of other than all elements.
@@ -70,7 +72,7 @@ def write_view(view: ir.Operation, value: ir.Value, source: ir.Value) -> ir.Valu
         case "memref.cast":
             return value
         case "memref.subview":
-            return _slice("tensor.insert_slice", view, [value, source], source.type)
+            return _slice("tensor.insert_slice", view, [value, source], places, source.type)
         case "memref.transpose":
             order = _permutation(view)
             return _transposed(value, [order.index(axis) for axis in range(len(order))], source.type)
@@ -112,10 +114,24 @@ def _reshaped(value: ir.Value, type_: ir.Type, groups: ir.Attribute) -> ir.Value
     return ir.Operation.create(name, results=[type_], operands=[value], attributes=attributes).results[0]
 
 
-def _place(view: ir.Operation) -> tuple[int, list[int], list[int]]:
-    """Returns the offset, sizes and strides of a `memref.reinterpret_cast`, whose elements the buffer has."""
+def _within(offset: ir.Value, most: int) -> ir.Value:
+    """Returns an offset that is moved into the buffer where elements would lie beyond it."""
+    index = ir.IndexType.get()
+    return arith.minsi(arith.maxsi(offset, arith.constant(index, 0)), arith.constant(index, most))
+
+
+def _place(view: ir.Operation, of_offset: int = 0) -> tuple[int, list[int], list[int]]:
+    """Returns the offset, sizes and strides of a `memref.reinterpret_cast`, whose elements the buffer has.
+
+    Args:
+        view: the op.
+        of_offset: 1 where the offset may be computed; then the largest one is returned.
+    """
     offsets, sizes, strides = (list(ir.DenseI64ArrayAttr(view.attributes[field])) for field in _FIELDS)
     source = ir.MemRefType(view.operands[0].type)
+    if of_offset and offsets[0] == _DYNAMIC and _DYNAMIC not in (*sizes, *strides):
+        span = sum((size - 1) * stride for size, stride in zip(sizes, strides))
+        offsets = [math.prod(source.shape) - 1 - span]
     last = offsets[0] + sum((size - 1) * stride for size, stride in zip(sizes, strides))
     is_static = _DYNAMIC not in (*offsets, *sizes, *strides) and min((*offsets, *strides)) >= 0
     is_plain = place_of(source) == (0, tuple(row_major_strides(source.shape)))
@@ -140,10 +156,12 @@ def _dense_order(view: ir.Operation) -> list[int] | None:
     return order if is_whole and is_dense else None
 
 
-def _read_placed(view: ir.Operation, source: ir.Value, type_: ir.RankedTensorType) -> ir.Value:
+def _read_placed(
+    view: ir.Operation, source: ir.Value, places: Sequence[ir.Value], type_: ir.RankedTensorType
+) -> ir.Value:
     """Returns the elements that a `memref.reinterpret_cast` takes: in another order, or by computed places."""
-    offset, sizes, strides = _place(view)
-    order = _dense_order(view)
+    offset, sizes, strides = _place(view, of_offset=len(places))
+    order = None if places else _dense_order(view)
     if order is not None:
         value = _of_shape(source, [sizes[axis] for axis in order])
         return (
@@ -152,10 +170,11 @@ def _read_placed(view: ir.Operation, source: ir.Value, type_: ir.RankedTensorTyp
             else _transposed(value, [order.index(axis) for axis in range(len(order))], type_)
         )
     flat = _of_shape(source, [math.prod(ir.RankedTensorType(source.type).shape)])
+    begin = _within(places[0], offset) if places else arith.constant(ir.IndexType.get(), offset)
     empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
     generic, body = create_generic([], [empty], [ir.AffineMap.get_identity(len(sizes))])
     with ir.InsertionPoint(body):
-        place = arith.constant(ir.IndexType.get(), offset)
+        place = begin
         for loop, stride in enumerate(strides):
             place = arith.addi(place, arith.muli(create_loop_index(loop), arith.constant(ir.IndexType.get(), stride)))
         element = ir.Operation.create("tensor.extract", results=[type_.element_type], operands=[flat, place])
@@ -191,10 +210,14 @@ def _of_shape(value: ir.Value, shape: Sequence[int]) -> ir.Value:
     )
 
 
-def _slice(name: str, view: ir.Operation, operands: Sequence[ir.Value], type_: ir.Type) -> ir.Value:
-    """Returns the slice of a tensor, or the tensor with a slice replaced, that a static `memref.subview` is."""
-    if any(_DYNAMIC in list(ir.DenseI64ArrayAttr(view.attributes[field])) for field in _FIELDS):
-        raise refuse(view, "a memref.subview whose offsets, sizes or strides are not static", "accepted: static ones")
+def _slice(
+    name: str, view: ir.Operation, operands: Sequence[ir.Value], places: Sequence[ir.Value], type_: ir.Type
+) -> ir.Value:
+    """Returns the slice of a tensor, or the tensor with a slice replaced, that a `memref.subview` of static size is."""
+    if any(_DYNAMIC in list(ir.DenseI64ArrayAttr(view.attributes[field])) for field in _FIELDS[1:]):
+        raise refuse(
+            view, "a memref.subview whose sizes or strides are not static", "accepted: static ones, at any place"
+        )
     attributes: dict[str, ir.Attribute] = {field: view.attributes[field] for field in _FIELDS}
-    attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1] * len(operands) + [0, 0, 0])
-    return ir.Operation.create(name, results=[type_], operands=list(operands), attributes=attributes).results[0]
+    attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1] * len(operands) + [len(places), 0, 0])
+    return ir.Operation.create(name, results=[type_], operands=[*operands, *places], attributes=attributes).results[0]

@@ -15,6 +15,15 @@ from stepladder.mlir.overlaps import are_apart
 from stepladder.mlir.traverse import attributes_of, origin, producer, walk
 from stepladder.mlir.types import is_number
 from stepladder.payload import branches
+from stepladder.payload.raised_ops import (
+    as_number,
+    decides,
+    deciding,
+    is_output,
+    names_a_symbol,
+    reads_elements,
+    stored_number,
+)
 from stepladder.payload.raised_views import VIEWS, element_order, read_view, tensor_of, write_view
 from stepladder.payload.refusal import refuse
 from stepladder.payload.signature import set_signature
@@ -22,8 +31,8 @@ from stepladder.payload.unrolled_loops import AT_MOST
 
 _SOFTMAX = "linalg.softmax"
 _ACCEPTED = (
-    "accepted: linalg ops, memref.alloc, memref.copy, reshapes, casts, transposes and static memref.subview of "
-    "buffers, memref.load, memref.store, bufferization.to_tensor, bufferization.to_buffer, "
+    "accepted: linalg ops, memref.alloc, memref.copy, reshapes, casts, transposes and memref.subview of static sizes "
+    "of buffers, memref.load, memref.store, bufferization.to_tensor, bufferization.to_buffer, "
     "bufferization.materialize_in_destination, ops on tensors, constants"
 )
 _ALLOCATIONS = ("memref.alloc", "memref.alloca")
@@ -110,7 +119,7 @@ def _terminator(block: ir.Block) -> ir.Operation:
 def _raised_type(type_: ir.Type) -> ir.Type:
     if isinstance(type_, ir.MemRefType):
         return tensor_of(type_)
-    return ir.RankedTensorType.get([], type_) if is_number(type_) else type_
+    return ir.RankedTensorType.get([], stored_number(type_)) if is_number(type_) else type_
 
 
 class _Raising:
@@ -173,21 +182,22 @@ class _Raising:
             self._write(op.operands[1], self.known[op.operands[0]], op)
         elif op.name == "scf.if" and not len(op.results):
             self._raise_branch(op)
-        elif _decides(op):
+        elif decides(op):
             return
         elif op.name.startswith("linalg.") and any(_is_memory(value) or value in self.numbers for value in nested):
             self._raise_linalg(op, [value for value in dict.fromkeys(nested) if value in self.numbers])
-        elif any(_is_memory(value) for value in (*nested, *op.results)) or any(map(_names_a_symbol, walk(op))):
+        elif any(_is_memory(value) for value in (*nested, *op.results)) or any(map(names_a_symbol, walk(op))):
             limits = (
                 f" whose bounds are not constant, or of more than {AT_MOST} iterations," if op.name in _LOOPS else ""
             )
             raise refuse(op, f"'{op.name}'{limits} in a function on buffers that is no single kernel", _ACCEPTED)
-        elif any(value in self.numbers for value in nested):
+        elif len(op.regions) and any(value in self.numbers for value in nested):
             raise refuse(
                 op, f"'{op.name}' of a number that is an argument, in a function of several kernels", _OF_NUMBERS
             )
         else:
-            self.known |= clone_ops([op], self.known, ir.InsertionPoint(self.block))
+            numbers = {value: self._scalar(value) for value in nested if value in self.numbers}
+            self.known |= clone_ops([op], {**self.known, **numbers}, ir.InsertionPoint(self.block))
 
     def _raise_branch(self, op: ir.Operation) -> None:
         """Creates the ops of both branches, and chooses what each buffer holds behind them."""
@@ -212,7 +222,7 @@ class _Raising:
         """Returns the first of two tensors where the condition of an op holds, and else the second."""
         if one == two:
             return one
-        chain = _deciding(op.operands[0])
+        chain = deciding(op.operands[0])
         leaves = [value for item in chain for value in item.operands] if chain else [op.operands[0]]
         numbers = [value for value in dict.fromkeys(leaves) if value in self.numbers]
         identity = ir.AffineMap.get_identity(ir.RankedTensorType(one.type).rank)
@@ -221,7 +231,9 @@ class _Raising:
         given = [self.numbers[value] for value in numbers]
         new, body = create_generic([*given, one, two], [empty], [constant] * len(given) + [identity] * 3)
         arguments = list(body.arguments)
-        known = clone_ops(chain, {**self.known, **dict(zip(numbers, arguments))}, ir.InsertionPoint(body))
+        with ir.InsertionPoint(body):
+            known = dict(zip(numbers, map(as_number, arguments, (value.type for value in numbers))))
+        known = clone_ops(chain, {**self.known, **known}, ir.InsertionPoint(body))
         with ir.InsertionPoint(body):
             chosen = arith.select(known[op.operands[0]], *arguments[len(given) : len(given) + 2])
             ir.Operation.create("linalg.yield", operands=[chosen])
@@ -231,7 +243,7 @@ class _Raising:
         """Creates a linalg op on tensors, and stores what it writes to buffers; numbers become its first operands."""
         if not len(op.regions) and op.name != _SOFTMAX:
             raise refuse(op, f"'{op.name}' on buffers", _ACCEPTED)
-        outputs = [number for number in range(len(op.operands)) if _is_output(op, number)]
+        outputs = [number for number in range(len(op.operands)) if is_output(op, number)]
         self._check_aliases(op, outputs)
         loads = self._loads(op, outputs)
         operands = list(op.operands)
@@ -255,7 +267,12 @@ class _Raising:
                 ir.Operation.create("linalg.yield", operands=[block.arguments[0]])
         else:
             inner = op.regions[0].blocks[0]
-            known = {**self.known, **dict(zip([*numbers, *inner.arguments], block.arguments))}
+            with ir.InsertionPoint(block):
+                given = [as_number(argument, value.type) for value, argument in zip(numbers, block.arguments)]
+            known = {
+                **self.known,
+                **dict(zip([*numbers, *inner.arguments], [*given, *list(block.arguments)[len(given) :]])),
+            }
             for item in (item.operation for item in inner.operations):
                 if item in loads:
                     with ir.InsertionPoint(block), item.location:
@@ -285,14 +302,16 @@ class _Raising:
 
     def _scalar(self, value: ir.Value) -> ir.Value:
         """Returns a number outside of linalg ops; one that is an argument is the element of a tensor."""
-        return _element(self.numbers[value], []) if value in self.numbers else self.known[value]
+        if value not in self.numbers:
+            return self.known[value]
+        return as_number(_element(self.numbers[value], []), value.type)
 
     def _operand(self, op: ir.Operation, number: int, is_output: bool) -> ir.Value:
         """Returns the tensor, or the number, for an operand of a linalg op; an empty one if it only writes it."""
         value = op.operands[number]
         if not _is_memory(value):
             return self.known[value]
-        if is_output and not _reads(op, number):
+        if is_output and not reads_elements(op, number):
             return ir.Operation.create("tensor.empty", results=[tensor_of(value.type)]).results[0]
         return self._read(value, op)
 
@@ -330,17 +349,21 @@ class _Raising:
         """Returns the tensor that a buffer or a view holds, created where it is a view."""
         source = producer(buffer)
         if source is not None and source.name in VIEWS:
-            return read_view(source, self._read(source.operands[0], user))
+            return read_view(source, self._read(source.operands[0], user), self._places(source))
         if buffer not in self.held:
             raise refuse(user, f"a buffer of type {buffer.type} that is no argument and no allocation", _ACCEPTED)
         return self.held[buffer]
+
+    def _places(self, view: ir.Operation) -> list[ir.Value]:
+        """Returns the numbers that a view takes beside its buffer."""
+        return [self._scalar(value) for value in list(view.operands)[1:]]
 
     def _write(self, buffer: ir.Value, value: ir.Value, user: ir.Operation) -> None:
         """Notes what a buffer holds; of a view, the buffer that it is of changes."""
         source = producer(buffer)
         if source is not None and source.name in VIEWS:
             whole = self._read(source.operands[0], user)
-            self._write(source.operands[0], write_view(source, value, whole), user)
+            self._write(source.operands[0], write_view(source, value, whole, self._places(source)), user)
             return
         self._read(buffer, user)
         self.held[buffer] = value
@@ -351,45 +374,6 @@ def _element(tensor: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
     """Creates the op that takes an element of a tensor."""
     type_ = ir.RankedTensorType(tensor.type).element_type
     return ir.Operation.create("tensor.extract", results=[type_], operands=[tensor, *indices]).results[0]
-
-
-def _decides(op: ir.Operation) -> bool:
-    """Tells whether an op computes a number that conditions of branches alone depend on."""
-    if not op.name.startswith("arith.") or op.name == "arith.constant" or isinstance(op.results[0].type, ir.ShapedType):
-        return False
-    users = [use.owner.operation for use in op.results[0].uses]
-    return bool(users) and all(user.name == "scf.if" or _decides(user) for user in users)
-
-
-def _deciding(value: ir.Value) -> list[ir.Operation]:
-    """Returns the ops that compute the condition of a branch, in order."""
-    op = producer(value)
-    if op is None or not _decides(op):
-        return []
-    found: list[ir.Operation] = []
-    for operand in op.operands:
-        found += [item for item in _deciding(operand) if item not in found]
-    return [*found, op]
-
-
-def _is_output(op: ir.Operation, number: int) -> bool:
-    """Tells whether an operand of a linalg op is an output."""
-    if "operandSegmentSizes" in op.attributes:
-        return number >= list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))[0]
-    if op.name in ("linalg.map", "linalg.transpose", "linalg.broadcast"):
-        return number == len(op.operands) - 1
-    return number >= len(op.operands) // 2  # of linalg.reduce
-
-
-def _reads(op: ir.Operation, number: int) -> bool:
-    """Tells whether a linalg op uses the elements of an operand, and not only its shape, as that of an output."""
-    elements = [argument for region in op.regions for argument in region.blocks[0].arguments]
-    return number < len(elements) and bool(list(elements[number].uses))
-
-
-def _names_a_symbol(op: ir.Operation) -> bool:
-    """Tells whether an op refers to another function or a global of the payload, as a call does."""
-    return any(isinstance(value, (ir.FlatSymbolRefAttr, ir.SymbolRefAttr)) for value in attributes_of(op).values())
 
 
 def _is_memory(value: ir.Value) -> bool:

@@ -15,7 +15,7 @@ def lower(function: ir.Operation) -> None:
     """Replaces each `tensor.scatter` of static tensors, whose places are unique as the op requires.
 
     No kernel writes an element at a place that it computes: the kernels of the result look for what is written there.
-    One with indices of type `index` stays: no buffer has this type. So does one of a single place.
+    One with indices of type `index` stays: no buffer has this type.
 
     Args:
         function: a function; it is changed where there are such ops.
@@ -23,7 +23,7 @@ def lower(function: ir.Operation) -> None:
     for op in walk(function, "tensor.scatter"):
         types = [ir.RankedTensorType(value.type) for value in op.operands]
         is_static = all(type_.has_static_shape for type_ in types)
-        if is_static and types[2].element_type != ir.IndexType.get() and types[2].rank > 1:
+        if is_static and types[2].element_type != ir.IndexType.get():
             with ir.InsertionPoint(op), op.location:
                 scattered = _scattered(op)
             op.results[0].replace_all_uses_with(scattered)
@@ -37,6 +37,8 @@ def _scattered(op: ir.Operation) -> ir.Value:
     The others are those of the destination, of which the scattered ones have one element, or are left out.
     """
     source, destination, indices = op.operands
+    if ir.RankedTensorType(indices.type).rank == 1:  # a single place
+        source, indices = _with_an_axis(source), _with_an_axis(indices)
     type_ = ir.RankedTensorType(destination.type)
     axes = list(ir.DenseI64ArrayAttr(op.attributes["scatter_dims"]))
     batch = ir.RankedTensorType(indices.type).rank - 1
@@ -82,6 +84,19 @@ def _update_of_each_place(indices: ir.Value, extents: list[int]) -> ir.Value:
             number = arith.select(is_here, number, arith.constant(i32, -1))
         ir.Operation.create("linalg.yield", operands=[arith.maxsi(number, found)])
     return generic.results[0]
+
+
+def _with_an_axis(value: ir.Value) -> ir.Value:
+    """Returns a tensor with a first axis of one element."""
+    type_ = ir.RankedTensorType(value.type)
+    shape = [1, *type_.shape]
+    groups = [[0, 1], *([axis + 1] for axis in range(1, type_.rank))] if type_.rank else []
+    return ir.Operation.create(
+        "tensor.expand_shape",
+        results=[ir.RankedTensorType.get(shape, type_.element_type)],
+        operands=[value],
+        attributes={"reassociation": reassociation(groups), "static_output_shape": ir.DenseI64ArrayAttr.get(shape)},
+    ).results[0]
 
 
 def _collapsed(value: ir.Value, count: int | None) -> ir.Value:

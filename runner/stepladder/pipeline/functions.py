@@ -8,25 +8,32 @@ buffers). The functions of matmuls are payloads of their own, compiled as any ot
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from stepladder.extension.lib.products import is_product
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import symbol_of, walk
-from stepladder.mlir.types import is_number
 from stepladder.payload import expansions, raising, reference_export, windows
 from stepladder.payload.inlining import inlined
 from stepladder.payload.matmul import find_matmul
-from stepladder.payload.selection import Selection, select
+from stepladder.payload.selection import Selection
 from stepladder.pipeline import attention_choice, library
 from stepladder.pipeline import build as builds
 from stepladder.pipeline.automatic import AS_FUNCTION, AUTO, WITHOUT_GPU, first_of, pipelines_for, with_reason
 from stepladder.pipeline.codegen.toolchain import find_tool, tool_versions
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.definition import KnobValue, RequirementError
+from stepladder.pipeline.division import (
+    has_step,
+    is_divisible,
+    is_on_tensors,
+    multiplies_fp8,
+    products,
+    selected,
+    target_of,
+)
 from stepladder.pipeline.group_choice import has_faster_group
 from stepladder.pipeline.group_knobs import has_few_rows
 from stepladder.pipeline.library import pipeline_file
@@ -35,7 +42,7 @@ from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import Run, run_pipeline
 from stepladder.pipeline.stages import Compiler, Plan, is_matmul, stage_texts, type_of
 from stepladder.pipeline.tile_programs import read_text
-from stepladder.runtime import bundle, targets
+from stepladder.runtime import bundle
 from stepladder.runtime.errors import BAD_INPUT, FAILED, StepladderError
 
 # Knobs that are set of the division of a function; the others are of its matmuls.
@@ -80,19 +87,19 @@ def refusal_of_matmul(text: str, name: str, function: str | None = None) -> Step
     Raises:
         StepladderError: text that does not parse, or no such function.
     """
-    selection = _selected(text, name, function)
+    selection = selected(text, name, function)
     try:
         found = find_matmul(selection.module)
     except StepladderError as refusal:
-        return refusal if _is_on_tensors(selection) else None
+        return refusal if is_on_tensors(selection) else None
     problem = found.problem
-    if problem.batch is not None and 1 in (problem.m, problem.n, problem.k) and _is_on_tensors(selection):
+    if problem.batch is not None and 1 in (problem.m, problem.n, problem.k) and is_on_tensors(selection):
         return StepladderError(
             f"m, n or k is 1 in each product of a batch: {problem.m} x {problem.n} x {problem.k}",
             location=found.location,
             notes=["accepted: a batch of matmuls whose sizes are above 1, or one matmul"],
         )
-    if problem.has_windows and not found.facts()["windows_aligned"] and _is_on_tensors(selection):
+    if problem.has_windows and not found.facts()["windows_aligned"] and is_on_tensors(selection):
         return StepladderError(
             "A, B or C is a part of a tensor whose rows do not begin, and those of C end, at multiples of 16 bytes",
             location=found.location,
@@ -111,7 +118,7 @@ def raised_text(text: str, name: str, function: str | None = None) -> str | None
     Raises:
         StepladderError: text that does not parse, no such function, or as `raising.raised`.
     """
-    chosen = _selected(text, name, function).function
+    chosen = selected(text, name, function).function
     module = parse_payload(text, name)
     functions = [op for op in walk(module, "func.func") if symbol_of(op) == chosen]
     copy = inlined(module, functions)
@@ -172,7 +179,7 @@ def _build_any(text: str, name: str, request: Request, *, use_cache: bool) -> bu
         pipelines = pipelines_for(
             request.pipeline,
             str(request.settings.get("target", WITHOUT_GPU)),
-            is_divisible=lambda: is_divisible(text, name, request.function),
+            is_divisible=lambda: is_divisible(text, name, request),
         )
         try:
             return first_of(
@@ -185,14 +192,14 @@ def _build_any(text: str, name: str, request: Request, *, use_cache: bool) -> bu
             # A pair that no pipeline compiles is two matmuls, unless the one for pairs refuses its knobs; of two
             # element types, one is cast by a kernel of its own.
             is_chosen = request.pipeline != AUTO and _takes_pairs(pipelines) and "pairs" not in request.settings
-            is_pair = len(_products(text, name, request.function)) > 1
-            if (is_pair and is_chosen) or not is_divisible(text, name, request.function):
+            is_pair = len(products(text, name, request.function)) > 1
+            if (is_pair and is_chosen) or not is_divisible(text, name, request):
                 raise
             refusal = error
     try:
         return build_function(text, name, request, use_cache=use_cache)
     except StepladderError as error:
-        places = _products(text, name, request.function)
+        places = products(text, name, request.function)
         if len(places) > 1:
             raise
         if isinstance(error, RequirementError) and not isinstance(refusal, RequirementError):
@@ -203,74 +210,6 @@ def _build_any(text: str, name: str, request: Request, *, use_cache: bool) -> bu
         refusal.location = refusal.location or name
         refusal.notes = (*refusal.notes, f"{AS_FUNCTION}{error.message}")
         raise refusal from None
-
-
-def is_divisible(text: str, name: str, function: str | None = None) -> bool:
-    """Tells whether a payload of one kernel can be compiled as a function of several too.
-
-    The matmuls of a pair may be a kernel each, as may the cast of one of two element types, and products of digits.
-
-    Args:
-        text: the payload; `name`: its file.
-        function: the one to compile, of several.
-
-    Raises:
-        StepladderError: text that does not parse, or no such function.
-    """
-    selection = _selected(text, name, function)
-    if not _is_on_tensors(selection):
-        return False
-    return len(_products(text, name, function)) == 2 or _is_of_other_types(selection)
-
-
-def _is_of_other_types(selection: Selection) -> bool:
-    """Tells whether the matmul of a payload has operands of two element types, or integers that have several digits."""
-    try:
-        problem = find_matmul(selection.module).problem
-    except StepladderError:
-        return False
-    a, b, sums = problem.a_type, problem.b_type, problem.acc_type
-    return a != b or (a.startswith("i") and (a, sums) != ("i8", "i32"))
-
-
-def _selected(text: str, name: str, function: str | None) -> Selection:
-    """Returns the function of a payload that is compiled; an error without a place is located in its file."""
-    try:
-        return select(parse_payload(text, name), function)
-    except StepladderError as error:
-        error.location = error.location or name
-        raise
-
-
-def _products(text: str, name: str, function: str | None) -> list[str]:
-    """Returns the places of the matmuls that the function of a payload has."""
-    selection = _selected(text, name, function)  # what `walk` returns does not keep its module
-    return [diagnostics.location_text(op.location) for op in walk(selection.module) if is_product(op)]
-
-
-def _target_of(request: Request) -> str:
-    """Returns the target to compile for, where the request may name none."""
-    if "target" in request.settings:
-        return targets.find(str(request.settings["target"])).name
-    if request.pipeline == AUTO:
-        return WITHOUT_GPU
-    knob = library.load(request.pipeline).knobs.get("target")
-    if knob is None:
-        raise StepladderError(f"pipeline '{request.pipeline}' has no knob 'target', the GPU that its kernels are for")
-    return str(knob.default)
-
-
-def _is_on_tensors(selection: Selection) -> bool:
-    """Tells whether a function takes and returns static tensors, and has more than one op that computes."""
-    functions = [op for op in walk(selection.module, "func.func") if len(op.regions[0].blocks) == 1]
-    if len(functions) != 1:
-        return False
-    type_ = ir.FunctionType(ir.TypeAttr(functions[0].attributes["function_type"]).value)
-    types = [*type_.inputs, *type_.results]
-    return bool(type_.results) and all(
-        isinstance(item, ir.RankedTensorType) and item.has_static_shape and is_number(item.element_type)
-        for item in types
-    )
 
 
 def build_function(text: str, name: str, request: Request, *, use_cache: bool = True) -> FunctionBuild:
@@ -291,7 +230,7 @@ def build_function(text: str, name: str, request: Request, *, use_cache: bool = 
     """
     if "pairs" in request.settings:
         return _build_function(text, name, request, use_cache=use_cache, pairs=False)
-    if _takes_pairs(pipelines_for(request.pipeline, _target_of(request))):
+    if _takes_pairs(pipelines_for(request.pipeline, target_of(request))):
         try:
             return _build_function(text, name, request, use_cache=use_cache, pairs=True)
         except StepladderError:
@@ -305,11 +244,6 @@ def _takes_pairs(pipelines: tuple[str, ...]) -> bool:
     return any("takes_pairs" in library.load(pipeline).derived for pipeline in pipelines)
 
 
-def _has_step(pipelines: Iterable[str], name: str) -> bool:
-    """Tells whether one of some pipelines has a step."""
-    return any(step.name == name for pipeline in pipelines for step in library.load(pipeline).steps)
-
-
 def _build_function(text: str, name: str, request: Request, *, use_cache: bool, pairs: bool) -> FunctionBuild:
     """Compiles a function, with pairs of matmuls in one kernel where the cost model has no objection, or as the request
     sets it; other arguments as for `build_function`.
@@ -318,8 +252,8 @@ def _build_function(text: str, name: str, request: Request, *, use_cache: bool, 
         StepladderError: as `build_function`.
     """
     find_tool("ptxas")
-    target, selection = _target_of(request), _selected(text, name, request.function)
-    if not _is_on_tensors(selection):
+    target, selection = target_of(request), selected(text, name, request.function)
+    if not is_on_tensors(selection):
         raise StepladderError(
             "a function with several matmuls has another signature than tensors of static shapes",
             location=_location(selection) or name,
@@ -332,9 +266,10 @@ def _build_function(text: str, name: str, request: Request, *, use_cache: bool, 
     reference = reference_export.export(selection.module, roles)
     pipelines = pipelines_for(request.pipeline, target)
     # `wgmma` alone multiplies one kind of fp8 by the other, and is what an attention is multiplied by.
-    settings = {"pairs": pairs, **dict.fromkeys(("mixed_fp8", "attention"), _has_step(pipelines, "convert_to_wgmma"))}
-    asked, settings = request, settings | {"in_place": _has_step(pipelines, "load_in_place")}
-    settings["dequantizing"] = all(_has_step((pipeline,), "prepare_operands") for pipeline in pipelines)
+    settings = {"pairs": pairs, **dict.fromkeys(("mixed_fp8", "attention"), has_step(pipelines, "convert_to_wgmma"))}
+    settings["multiplies_fp8"] = multiplies_fp8(pipelines, target)
+    asked, settings = request, settings | {"in_place": has_step(pipelines, "load_in_place")}
+    settings["dequantizing"] = all(has_step((pipeline,), "prepare_operands") for pipeline in pipelines)
     settings |= {name: value for name, value in asked.settings.items() if name in _OWN}
     own = {name: value for name, value in asked.settings.items() if name not in _OWN}
     request = dataclasses.replace(asked, settings=own)

@@ -71,6 +71,13 @@ def compare_results(
     return report
 
 
+def _rounding(problem: Problem, stored: str, *, is_exact: bool) -> float:
+    """Returns the unit roundoff of a product: of the type that the payload sums in, such as bf16, which kernels round
+    their sums to once; exact sums fit in it if C has it."""
+    once = element_type(problem.acc_type).unit_roundoff
+    return once if is_exact and stored == problem.c_type else max(once, element_type(stored).unit_roundoff)
+
+
 def compare_epilogue(
     check: str,
     problem: Problem,
@@ -84,9 +91,10 @@ def compare_epilogue(
     """Compares one result with the reference in float64, within the errors that a right kernel can have.
 
     Sums of the exact check, and integers, have none; the product of the random check has those of `Tolerance`. A kernel
-    may start from zeros and add C, or another matrix, to the sums: that rounds once. The ops after the product carry
-    these errors on and add their own (`error_propagation`). The norm of the error is compared with that of a second
-    bound, of which the product's errors are `Tolerance.norm` of its root mean square: what most elements have.
+    may start from zeros and add C, or another matrix, to the sums: that rounds once, as does a product in bf16. The ops
+    after the product carry these errors on and add their own (`error_propagation`). The norm of the error is compared
+    with that of a second bound, of which the product's errors are `Tolerance.norm` of its root mean square: what most
+    elements have.
 
     Args:
         check: `exact` or `random`.
@@ -107,13 +115,13 @@ def compare_epilogue(
     is_exact = (check == "exact" and not problem.is_prepared) or element_type(problem.acc_type).is_integer
     inputs = inputs_by_number(problem, reference, operands, further)
     products = {item.results[0]: item for item in products_of(reference, problem)}
-    once = element_type(problem.acc_type).unit_roundoff
+    once = {value: _rounding(problem, item.types[0], is_exact=is_exact) for value, item in products.items()}
     squares = {value: SquaredProduct(reference, inputs, backend, item) for value, item in products.items()}
 
     def summed(product: int) -> Bound:
         def bound(region: Region) -> Array:
             sums = bounded.part(product, region, keep=False)
-            rounding = abs(sums) * once + of_factors(product, region)
+            rounding = abs(sums) * once[product] + of_factors(product, region)
             if is_exact:
                 return rounding
             root = backend.cast(xp.sqrt(squares[product].part(product, region, keep=False)), "float64")
@@ -137,7 +145,9 @@ def compare_epilogue(
             # As float64 also where they are integers, whose squares could wrap.
             sums = backend.cast(bounded.part(product, region, keep=False), "float64")
             mean = math.sqrt(float((sums**2).sum()) / math.prod(sums.shape))
-            return abs(sums) * once + (0.0 if is_exact else tolerance.norm * mean) + of_factors(product, region)
+            return (
+                abs(sums) * once[product] + (0.0 if is_exact else tolerance.norm * mean) + of_factors(product, region)
+            )
 
         return bound
 

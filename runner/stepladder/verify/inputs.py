@@ -31,6 +31,8 @@ FURTHER = 8
 # Ops that take numbers of a few bits out of others.
 _SHIFTS = {"arith.shrsi", "arith.shrui"}
 
+_LARGEST_F16 = 65504
+
 # The magnitude of the integers in C of the random check: no sum with them leaves i32, and all bytes but one differ.
 INTEGER_C = 1 << 20
 
@@ -146,12 +148,17 @@ def random_inputs(problem: Problem, seed: int) -> Operands:
     # What A and B are prepared from may be integers: all of i8, which may hold two numbers of 4 bits, and where shifts
     # take several numbers out of one of i32, all of i32.
     is_packed = not _SHIFTS.isdisjoint(problem.producers)
+    are_integers = [element_type(problem.operand(role).element_type).is_integer for role in "ab"]
+    bound = 128
+    if all(are_integers) and problem.acc_type == "f16" and not is_packed:
+        # Sums of products of numbers up to r are normal, of deviation r^2 / 3 sqrt(k): 8 of these fit in f16.
+        bound = max(1, min(bound, math.isqrt(int(3 * _LARGEST_F16 / 8 / math.sqrt(problem.k)))))
 
     def every(generator: np.random.Generator, count: int) -> np.ndarray:
-        drawn = generator.integers(-128, 128, 4 * count if is_packed else count, np.int8)
+        drawn = generator.integers(-bound, bound, 4 * count if is_packed else count, np.int8)
         return drawn.view(np.int32) if is_packed else drawn
 
-    draws = [every if element_type(problem.operand(role).element_type).is_integer else normal for role in "ab"]
+    draws = [every if is_integer else normal for is_integer in are_integers]
     a, b, c = _operands(problem, seed, *draws, normal)
     return *_scaled(problem, a, b), c
 

@@ -3,7 +3,8 @@
 // Later steps handle structured ops: one loop nest, with indexing maps and a body. Front ends and users also write
 // arithmetic on whole tensors, `linalg.softmax`, which is four loop nests, and concatenations and paddings, which
 // insert slices into a tensor. An insertion becomes an elementwise op with a select, which fuses with the ops around
-// it.
+// it. A slice of what an insertion has left as it was, such as the next tile of a loop's result, is one of the tensor
+// before it.
 //
 // Source: upstream's passes, patterns and interfaces of linalg and tensor.
 //
@@ -35,6 +36,7 @@ module attributes {transform.with_named_sequence} {
     %pads = transform.structured.match ops{["tensor.pad"]} in %module : (!transform.any_op) -> !transform.any_op
     %padded = transform.structured.rewrite_in_destination_passing_style %pads
       : (!transform.any_op) -> !transform.any_op
+    "tc.forward_slices"(%module) : (!transform.any_op) -> ()
     "tc.select_inserted_slices"(%module) : (!transform.any_op) -> ()
     %structured = transform.apply_registered_pass "convert-elementwise-to-linalg" to %function
       : (!transform.any_op) -> !transform.any_op

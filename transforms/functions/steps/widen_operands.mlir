@@ -1,9 +1,13 @@
-// Extends operands of products of two element types that no kernel multiplies.
+// Casts operands of products of element types that no kernel multiplies.
 //
 // Matrix units multiply elements of one type. Both operands are extended to the narrowest type that has all numbers of
 // either: the wider one of the two, f32 for f16 and bf16. The extension is exact, and an op of its own, which
 // `outline_matmuls` hands to the kernel of the matmul where that makes operands itself. `wgmma` multiplies one kind of
-// fp8 by the other; for other pipelines (`mixed_fp8` is false) both become f16.
+// fp8 by the other; for other pipelines (`mixed_fp8` is false) both become f16, and all fp8 where the target or the
+// pipeline multiplies none (`multiplies_fp8` is false), or sums are of f16.
+//
+// Sums of f64 are those of products of f64: narrower operands are extended. A matmul whose sums are of a narrower type
+// than an operand rounds this operand first, in an op of its own too.
 //
 // Numbers of f16, bf16 and fp8 fit in tf32. Where A and B of f32 are both extended from these types, by the step or by
 // the payload, the product is marked `fits_tf32`: its kernel computes one exact product of tf32 in place of three.
@@ -18,7 +22,8 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @widen_operands(%module: !transform.any_op {transform.readonly}) {
-    "tc.widen_operands"(%module) {fp8 = 1 : i64, knobs = {fp8 = "0 if mixed_fp8 else 1"}} : (!transform.any_op) -> ()
+    "tc.widen_operands"(%module) {fp8 = 1 : i64, knobs = {fp8 = "(0 if mixed_fp8 else 1) if multiplies_fp8 else 2"}}
+      : (!transform.any_op) -> ()
     transform.yield
   }
 }

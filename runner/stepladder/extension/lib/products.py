@@ -23,6 +23,7 @@ from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.traverse import producer, users_of
 from stepladder.payload.front.bodies import factors, structured
 from stepladder.payload.matmul import find_matmul
+from stepladder.payload.producers import PREPARED
 from stepladder.runtime.errors import StepladderError
 
 # Named ops that multiply and add.
@@ -63,8 +64,10 @@ def is_product(op: ir.Operation) -> bool:
     adds_floats = "arith.mulf" in names and "arith.addf" in names
     if not adds_floats and not ("arith.muli" in names and "arith.addi" in names):
         return False
-    groups = groups_of(op)
-    if not (groups.k and groups.m and groups.n and _shares_loops(op)):
+    groups, sizes = groups_of(op), sizes_of(op)
+    # Sums of one product each are elementwise where no name says otherwise.
+    is_sum = any(sizes[loop] > 1 for loop in groups.k)
+    if not (is_sum and groups.m and groups.n and _shares_loops(op)):
         return False
     # Zero points of integers become ops of their own later.
     return not adds_floats or factors(structured(op)) is not None
@@ -235,7 +238,7 @@ def smallest(product: ir.Operation) -> tuple[list[ir.Operation], ir.Value]:
     for values in ([a, b, *rest], [b, *rest], [a, *rest], rest, []):
         ops = with_producers([product, *layout_sources(product, values)], STARTS)
         refusal = refusal_of(ops, product.results[0])
-        if refusal is None and _are_multiplied(a, b, ops):
+        if refusal is None and _are_multiplied(product, ops):
             return ops, product.results[0]
         first = first or refusal
     if first is not None:
@@ -252,7 +255,7 @@ def _origin(value: ir.Value, ops: Sequence[ir.Operation], *, extends_fp8: bool =
         extends_fp8: whether casts of fp8 are left out: kernels extend it to the type of the other operand.
     """
     source = producer(value)
-    while source is not None and source in ops and is_layout(source):
+    while source is not None and source in ops and is_layout(source) and PREPARED not in source.attributes:
         if extends_fp8 and _element(source.operands[0]) != _element(value) and _is_fp8(_element(source.operands[0])):
             break
         value = source.operands[0]
@@ -268,10 +271,14 @@ def _is_fp8(type_: ir.Type) -> bool:
     return isinstance(type_, ir.FloatType) and type_.width == _FP8_BITS
 
 
-def _are_multiplied(a: ir.Value, b: ir.Value, ops: Sequence[ir.Operation]) -> bool:
-    """Tells whether a kernel of a group multiplies two operands: of one type, of both kinds of fp8, or fp8 that the
-    group extends to the type of the other. Otherwise a cast to a wider type stays an op of its own."""
+def _are_multiplied(product: ir.Operation, ops: Sequence[ir.Operation]) -> bool:
+    """Tells whether a kernel of a group multiplies the operands of a product: of one type, that of the sums if these
+    are of f64, of both kinds of fp8, or fp8 that the group extends to the type of the other. Otherwise a cast to a
+    wider type stays an op of its own."""
+    a, b, *rest = product.operands
     types = [_origin(value, ops) for value in (a, b)]
+    if isinstance(_element(rest[0]), ir.F64Type):
+        return types == [_element(rest[0])] * 2
     if types[0] == types[1] or all(_is_fp8(type_) for type_ in types):
         return True
     return _origin(a, ops, extends_fp8=True) == _origin(b, ops, extends_fp8=True)

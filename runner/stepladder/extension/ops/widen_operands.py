@@ -1,69 +1,104 @@
-"""`tc.widen_operands`: extends operands of products of two element types to a type that kernels multiply."""
+"""`tc.widen_operands`: casts operands of products to a floating-point type that kernels multiply."""
 
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.extension.lib.products import is_layout, is_product
 from stepladder.extension.lib.stages import is_structured, one_function
-from stepladder.mlir.bindings import arith, ir
+from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import create_generic, indexing_maps
+from stepladder.mlir.rounding import rounds_to_nearest
 from stepladder.mlir.traverse import attributes_of, producer
 from stepladder.mlir.types import FITS_TF32, bit_width
+from stepladder.payload.producers import PREPARED
 
-_EXTENSION = "arith.extf"
-_HALF_BITS = 16  # f16 and bf16 have all numbers of both kinds of fp8
+_EXTENSION, _ROUNDING = "arith.extf", "arith.truncf"
+_FP8_BITS, _HALF_BITS = 8, 16  # f16 and bf16 have all numbers of both kinds of fp8
+_ALL_FP8 = 2
 
 
 class WidenOperands(Tc.Operation, name="widen_operands"):
-    """Extends operands of products of two floating-point types by elementwise ops.
+    """Casts operands of products, by elementwise ops, to one floating-point type that kernels multiply.
 
-    Both operands get the narrowest type that has the numbers of either: that of the wider operand, f32 of f16 and bf16,
-    f16 of both kinds of fp8. The product becomes a `linalg.generic`. It computes the same numbers, as an extension is
-    exact and its body extended the elements before it multiplied them.
+    Operands of two types get the narrowest type that has the numbers of either: that of the wider operand, f32 of f16
+    and bf16, f16 of both kinds of fp8. With sums of f64 they get f64, and fp8 with sums of f16, or as `fp8` says, f16.
+    Operands of more bits than the sums, which the body rounds to their type, are rounded by the elementwise op. The
+    product becomes a `linalg.generic`. It computes the same numbers, as its body cast the elements before it multiplied
+    them.
+
+    Where the payload extends fp8 that no kernel multiplies, an op of its own extends it to f16 first. The extensions of
+    fp8 to f16 have the attribute `prepared`: they are no part of the product.
 
     A product of f32 whose operands are both extended from narrower numbers, here or in the payload, is marked
     `fits_tf32`: tf32 has the 11 bits of an f16 significand and the exponents of bf16, and so has all their numbers.
 
     Operands: a handle to a module with one public function on tensors.
-    Attributes: fp8, whether both kinds of fp8 are extended too, which `wgmma` multiplies as they are.
+    Attributes: fp8, what else is extended: nothing, 0, products of both kinds of fp8, which `wgmma` multiplies, 1, or
+    all products of fp8, 2.
     """
 
     target: Handle
     fp8: ir.IntegerAttr
 
 
-def _common(a: ir.Type, b: ir.Type, fp8: bool) -> ir.Type | None:
-    """Returns the type that two operands are extended to; None where they stay as they are."""
-    if a == b or not isinstance(a, ir.FloatType) or not isinstance(b, ir.FloatType):
+def _element(value: ir.Value) -> ir.Type:
+    return ir.RankedTensorType(value.type).element_type
+
+
+def _is_fp8(type_: ir.Type) -> bool:
+    return isinstance(type_, ir.FloatType) and type_.width == _FP8_BITS
+
+
+def _is_multiplied(a: ir.Type, b: ir.Type, sums: ir.Type, fp8: int) -> bool:
+    """Tells whether kernels multiply two types of fp8."""
+    return not isinstance(sums, ir.F16Type) and fp8 < (_ALL_FP8 if a == b else 1)
+
+
+def _half(sums: ir.Type) -> ir.Type:
+    """Returns the type that fp8 is extended to."""
+    return sums if isinstance(sums, ir.BF16Type) else ir.F16Type.get()
+
+
+def _common(a: ir.Type, b: ir.Type, sums: ir.Type, fp8: int) -> ir.Type | None:
+    """Returns the type that two operands are cast to; None where they stay as they are."""
+    if not all(isinstance(each, ir.FloatType) for each in (a, b, sums)):
         return None
     narrow, wide = sorted((bit_width(a), bit_width(b)))
+    if isinstance(sums, ir.F64Type) or wide > bit_width(sums) >= _HALF_BITS:
+        return None if a == b == sums else sums
+    if wide == _FP8_BITS:
+        return None if _is_multiplied(a, b, sums, fp8) else _half(sums)
+    if a == b:
+        return None
     if narrow < wide:
         return a if bit_width(a) == wide else b
-    if wide == _HALF_BITS:
-        return ir.F32Type.get()
-    return ir.F16Type.get() if fp8 else None
+    return ir.F32Type.get()
 
 
-def _extended(value: ir.Value, element: ir.Type) -> ir.Value:
-    """Returns a tensor with its elements in a wider type, at the insertion point."""
+def _cast(value: ir.Value, element: ir.Type) -> ir.Value:
+    """Returns a tensor with its elements in another type, at the insertion point."""
     type_ = ir.RankedTensorType(value.type)
     if type_.element_type == element:
         return value
-    wide = ir.RankedTensorType.get(type_.shape, element)
-    empty = ir.Operation.create("tensor.empty", results=[wide]).results[0]
+    other = ir.RankedTensorType.get(type_.shape, element)
+    empty = ir.Operation.create("tensor.empty", results=[other]).results[0]
     generic, body = create_generic([value], [empty], [ir.AffineMap.get_identity(type_.rank)] * 2)
     with ir.InsertionPoint(body):
-        ir.Operation.create("linalg.yield", operands=[arith.extf(element, body.arguments[0])])
+        name = _EXTENSION if bit_width(type_.element_type) < bit_width(element) else _ROUNDING
+        cast = ir.Operation.create(name, results=[element], operands=[body.arguments[0]])
+        ir.Operation.create("linalg.yield", operands=list(cast.results))
+    if _is_fp8(type_.element_type) and bit_width(element) == _HALF_BITS:
+        generic.attributes[PREPARED] = ir.UnitAttr.get()
     return generic.results[0]
 
 
 def _clone_body(product: ir.Operation, body: ir.Block) -> None:
-    """Fills the body of a product of extended operands; extensions of an argument begin from its new type."""
+    """Fills the body of a product of cast operands; casts of an argument begin from its new type."""
     old = product.regions[0].blocks[0]
     values: dict[ir.Value, ir.Value] = dict(zip(old.arguments, body.arguments))
     with ir.InsertionPoint(body):
         for op in operations_of(old):
             operands = [values.get(operand, operand) for operand in op.operands]
-            if op.name == _EXTENSION and operands[0].type == op.results[0].type:
+            if op.name in (_EXTENSION, _ROUNDING) and operands[0].type == op.results[0].type:
                 values[op.results[0]] = operands[0]
                 continue
             types = [result.type for result in op.results]
@@ -71,20 +106,24 @@ def _clone_body(product: ir.Operation, body: ir.Block) -> None:
             values.update(zip(op.results, clone.results))
 
 
-def _is_extended(product: ir.Operation, element: ir.Type) -> bool:
-    """Tells whether the body of a product extends the factors of other types, to no narrower one, first of all."""
+def _is_cast(product: ir.Operation, element: ir.Type) -> bool:
+    """Tells whether the body of a product casts the factors of other types first of all, so that they may be cast to a
+    type before: extends them to one that has its numbers, or rounds them to it."""
     body = product.regions[0].blocks[0]
     factors = [factor for factor in list(body.arguments)[:2] if factor.type != element]
-    return all(
-        op.name == _EXTENSION and bit_width(op.results[0].type) >= bit_width(element)
-        for op in operations_of(body)
-        if set(op.operands) & set(factors)
-    )
+    return all(_casts(op, element) for op in operations_of(body) if set(op.operands) & set(factors))
+
+
+def _casts(op: ir.Operation, element: ir.Type) -> bool:
+    if op.name == _ROUNDING:
+        return op.results[0].type == element and rounds_to_nearest(op)
+    result = op.results[0].type
+    return op.name == _EXTENSION and (result == element or bit_width(result) > bit_width(element))
 
 
 def _is_extended_from_halves(value: ir.Value) -> bool:
     """Tells whether all numbers of a tensor of f32 are of f16, bf16 or fp8."""
-    while bit_width(ir.ShapedType(value.type).element_type) > _HALF_BITS:
+    while bit_width(_element(value)) > _HALF_BITS:
         source = producer(value)
         if source is None or not is_layout(source):
             return False
@@ -95,9 +134,34 @@ def _is_extended_from_halves(value: ir.Value) -> bool:
 def _mark(product: ir.Operation) -> None:
     """Marks a product of f32 whose operands fit in tf32."""
     factors = list(product.operands)[:2]
-    types = {ir.ShapedType(value.type).element_type for value in factors}
+    types = set(map(_element, factors))
     if types == {ir.F32Type.get()} and all(map(_is_extended_from_halves, factors)):
         product.attributes[FITS_TF32] = ir.UnitAttr.get()
+
+
+def _extension_of_fp8(value: ir.Value) -> ir.Operation | None:
+    """Returns the op that extends fp8 to what a tensor is a view or an extension of; None where none does."""
+    while (source := producer(value)) is not None and is_layout(source):
+        if _is_fp8(_element(source.operands[0])) and not _is_fp8(_element(value)):
+            return source
+        value = source.operands[0]
+    return None
+
+
+def _prepare_fp8(product: ir.Operation, fp8: int, rewriter: Rewriter) -> None:
+    """Has ops of their own extend fp8 to f16, where the payload has extended it and no kernel multiplies it."""
+    found = [_extension_of_fp8(value) for value in list(product.operands)[:2]]
+    extensions = [op for op in found if op is not None and PREPARED not in op.attributes]
+    types = [_element(op.operands[0]) for op in extensions]
+    if len(types) < len(found) or _is_multiplied(types[0], types[1], _element(product.operands[2]), fp8):
+        return
+    for op in dict.fromkeys(extensions):
+        first = next((inner for inner in operations_of(op.regions[0].blocks[0]) if inner.name == _EXTENSION), None)
+        with ir.InsertionPoint(op), op.location:
+            half = _cast(op.operands[0], _half(first.results[0].type if first is not None else ir.F16Type.get()))
+            generic, body = create_generic([half], [op.operands[1]], indexing_maps(op))
+            _clone_body(op, body)
+        rewriter.replace_op(op, list(generic.results))
 
 
 @transform_op(WidenOperands)
@@ -107,13 +171,13 @@ def widen_operands(payload: ir.Operation, op: WidenOperands, rewriter: Rewriter)
         if not is_product(product) or not is_structured(product):
             continue
         a, b, sums = product.operands
-        types = [ir.RankedTensorType(value.type).element_type for value in (a, b)]
-        element = _common(types[0], types[1], bool(op.fp8.value))
-        if element is None or not _is_extended(product, element):
+        element = _common(_element(a), _element(b), _element(sums), op.fp8.value)
+        if element is None or not _is_cast(product, element):
+            _prepare_fp8(product, op.fp8.value, rewriter)
             _mark(product)
             continue
         with ir.InsertionPoint(product), product.location:
-            factors = [_extended(value, element) for value in (a, b)]
+            factors = [_cast(value, element) for value in (a, b)]
             generic, body = create_generic(factors, [sums], indexing_maps(product))
             _clone_body(product, body)
             _mark(generic)

@@ -13,19 +13,36 @@ from stepladder.payload.stablehlo.builder import created, integers
 _FOLDS = ("stablehlo.add", "stablehlo.maximum", "stablehlo.minimum", "stablehlo.multiply")
 # Slices that an axis of windows becomes at most.
 _MOST_SLICES = 32
-# The body of JAX's `argmax` and `argmin`, whose arguments are a, b (numbers) and i, j (indices); the numbers of others
-# count its ops from 0.
+# Bodies of `argmax` and `argmin`, whose arguments are a, b (numbers) and i, j (indices); the numbers of others count
+# their ops from 0. With each, the directions of its comparisons for a maximum and a minimum.
 _PLACES = [
-    ("stablehlo.compare", "a", "b"),  # GT or LT
-    ("stablehlo.compare", "a", "a"),  # NE: a is NaN
-    ("stablehlo.or", 0, 1),
-    ("stablehlo.compare", "a", "b"),  # EQ
-    ("stablehlo.compare", "i", "j"),  # LT
-    ("stablehlo.and", 3, 4),
-    ("stablehlo.or", 2, 5),
-    ("stablehlo.select", 2, "a", "b"),
-    ("stablehlo.select", 6, "i", "j"),
-    ("stablehlo.return", 7, 8),
+    (  # JAX
+        [
+            ("stablehlo.compare", "a", "b"),
+            ("stablehlo.compare", "a", "a"),  # a is NaN
+            ("stablehlo.or", 0, 1),
+            ("stablehlo.compare", "a", "b"),
+            ("stablehlo.compare", "i", "j"),
+            ("stablehlo.and", 3, 4),
+            ("stablehlo.or", 2, 5),
+            ("stablehlo.select", 2, "a", "b"),
+            ("stablehlo.select", 6, "i", "j"),
+            ("stablehlo.return", 7, 8),
+        ],
+        (["GT", "NE", "EQ", "LT"], ["LT", "NE", "EQ", "LT"]),
+    ),
+    (  # torch-mlir; of a row with NaN, the order of the reduction decides, and NaN is what one order gives
+        [
+            ("stablehlo.compare", "a", "b"),
+            ("stablehlo.select", 0, "a", "b"),
+            ("stablehlo.compare", "a", "b"),
+            ("stablehlo.minimum", "i", "j"),
+            ("stablehlo.select", 0, "i", "j"),
+            ("stablehlo.select", 2, 3, 4),
+            ("stablehlo.return", 1, 5),
+        ],
+        (["GE", "EQ"], ["LE", "EQ"]),
+    ),
 ]
 # Infinite numbers as MLIR writes them: the negative one, and the positive one.
 _INFINITE = {
@@ -37,7 +54,7 @@ _INFINITE = {
 
 
 def rewrite(module: ir.Module) -> None:
-    """Replaces windows and places of extrema where they have the forms that JAX writes; others stay.
+    """Replaces windows and places of extrema where they have the forms that JAX or torch-mlir writes; others stay.
 
     Args:
         module: with functions of StableHLO.
@@ -178,7 +195,7 @@ def _along(
 
 
 def _replace_places(op: ir.Operation) -> None:
-    """Replaces JAX's `argmax` and `argmin` by an extremum, and the least place that has it or NaN."""
+    """Replaces `argmax` and `argmin` by an extremum, and the least place that has it or NaN."""
     if len(op.operands) != 4 or not _tensor(op.operands[0]).has_static_shape:
         return
     axes = list(ir.DenseI64ArrayAttr(op.attributes["dimensions"]))
@@ -188,14 +205,14 @@ def _replace_places(op: ir.Operation) -> None:
         return
     if ir.IntegerAttr(iota.attributes["iota_dimension"]).value != axes[0]:
         return
-    directions = _directions(op.regions[0].blocks[0])
-    if directions not in (["GT", "NE", "EQ", "LT"], ["LT", "NE", "EQ", "LT"]) or not _is_least(start, directions[0]):
+    is_maximum = _is_maximum(op.regions[0].blocks[0])
+    if is_maximum is None or not _is_least(start, is_maximum=is_maximum):
         return
     (axis,), shape = axes, list(_tensor(value).shape)
     index = _tensor(places).element_type
     largest = ir.IntegerAttr.get(index, shape[axis])
     with ir.InsertionPoint(op), op.location:
-        fold = "stablehlo.maximum" if directions[0] == "GT" else "stablehlo.minimum"
+        fold = "stablehlo.maximum" if is_maximum else "stablehlo.minimum"
         extremum = _reduced(fold, value, start, axis)
         others = [number for number in range(len(shape)) if number != axis]
         is_place = _compare("EQ", value, _broadcast(extremum, shape, others))
@@ -210,7 +227,7 @@ def _replace_places(op: ir.Operation) -> None:
     op.erase()
 
 
-def _is_least(start: ir.Value, direction: str) -> bool:
+def _is_least(start: ir.Value, *, is_maximum: bool) -> bool:
     """Tells whether the start of an extremum is a constant that no number is below, or above for a minimum."""
     constant = producer(start)
     if constant is None or constant.name != "stablehlo.constant":
@@ -220,18 +237,27 @@ def _is_least(start: ir.Value, direction: str) -> bool:
     if limits is None and element[0] == "i":
         bits = int(element[1:])
         limits = (str(-(1 << (bits - 1))), str((1 << (bits - 1)) - 1))
-    wanted = limits[direction == "LT"] if limits else ""
+    wanted = limits[not is_maximum] if limits else ""
     return str(constant.attributes["value"]).startswith(f"dense<{wanted}>")
 
 
-def _directions(body: ir.Block) -> list[str]:
-    """Returns the directions of the comparisons in JAX's body of places; nothing for another body."""
+def _is_maximum(body: ir.Block) -> bool | None:
+    """Tells whether a body finds the place of a maximum, or else of a minimum; None for another body."""
+    for form, (greater, less) in _PLACES:
+        directions = _directions(body, form)
+        if directions in (greater, less):
+            return directions == greater
+    return None
+
+
+def _directions(body: ir.Block, form: Sequence[tuple[str | int, ...]]) -> list[str]:
+    """Returns the directions of the comparisons in a body of a form; nothing for another body."""
     inner = [item.operation for item in body.operations]
     # The arguments are the numbers and places of one side, and those of the other.
     known: dict[str | int, ir.Value] = dict(zip("aibj", body.arguments))
-    if len(inner) != len(_PLACES) or len(body.arguments) != len(known):
+    if len(inner) != len(form) or len(body.arguments) != len(known):
         return []
-    for number, (op, (name, *operands)) in enumerate(zip(inner, _PLACES)):
+    for number, (op, (name, *operands)) in enumerate(zip(inner, form)):
         if op.name != name or list(op.operands) != [known[operand] for operand in operands]:
             return []
         if op.results:

@@ -1,0 +1,82 @@
+"""`tc.forward_slices`: slices of tensors with insertions become what was inserted, or slices of the tensors before."""
+
+from typing import NamedTuple
+
+from stepladder.extension.lib.control_flow import operations_of
+from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
+from stepladder.extension.lib.stages import one_function
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.linalg_ops import create_named_op
+from stepladder.mlir.traverse import producer
+
+_DYNAMIC = -(2**63)
+
+
+class ForwardSlices(Tc.Operation, name="forward_slices"):
+    """Replaces slices of a tensor by what was inserted there, or by slices of the tensor before other insertions.
+
+    The iterations of a tiled loop each insert their tile into the result so far, and begin from a slice of it: once the
+    loop is unrolled, a tile begins from the slice of the first result, which the iterations before have not written,
+    and a slice of a filled tensor is a smaller filled tensor.
+
+    Operands: a handle to a module with one public function. Slices at computed places, with strides, or that overlap an
+    insertion in part stay.
+    """
+
+    target: Handle
+
+
+class _Place(NamedTuple):
+    """The offsets and sizes of a slice."""
+
+    offsets: list[int]
+    sizes: list[int]
+
+    def is_apart(self, other: "_Place") -> bool:
+        """Tells whether a slice shares no element with another one of the same tensor."""
+        return any(
+            first + size <= begin or begin + extent <= first
+            for first, size, begin, extent in zip(self.offsets, self.sizes, other.offsets, other.sizes)
+        )
+
+
+@transform_op(ForwardSlices)
+def forward_slices(payload: ir.Operation, op: ForwardSlices, rewriter: Rewriter) -> None:
+    """Rewrites the function below `payload`; see the op."""
+    for item in operations_of(one_function(payload).regions[0].blocks[0]):
+        place = _place(item) if item.name == "tensor.extract_slice" else None
+        if place is not None and (found := _forwarded(item, place)) is not None:
+            rewriter.replace_op(item, [found])
+
+
+def _place(op: ir.Operation) -> _Place | None:
+    """Returns the place of a slice; None of one that is not static, or has strides."""
+    offsets, sizes, strides = (
+        list(ir.DenseI64ArrayAttr(op.attributes[f"static_{name}"])) for name in ("offsets", "sizes", "strides")
+    )
+    return None if _DYNAMIC in (*offsets, *sizes) or set(strides) - {1} else _Place(offsets, sizes)
+
+
+def _forwarded(op: ir.Operation, place: _Place) -> ir.Value | None:
+    """Returns what a slice is a slice of before insertions elsewhere, as a slice of it; None where it stays."""
+    type_, tensor = op.results[0].type, op.operands[0]
+    source = producer(tensor)
+    while source is not None and source.name == "tensor.insert_slice":
+        inserted = _place(source)
+        if inserted is None:
+            break
+        if inserted == place and source.operands[0].type == type_:
+            return source.operands[0]
+        if not inserted.is_apart(place):
+            break
+        tensor = source.operands[1]
+        source = producer(tensor)
+    with ir.InsertionPoint(op), op.location:
+        if source is not None and source.name == "linalg.fill":
+            empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
+            return create_named_op("linalg.fill", [source.operands[0]], empty).results[0]
+        if tensor == op.operands[0]:
+            return None
+        clone = op.clone()
+        clone.operands[0] = tensor
+        return clone.results[0]

@@ -1,0 +1,86 @@
+"""What raising a function on buffers asks of its ops, and makes of its numbers."""
+
+from __future__ import annotations
+
+from stepladder.mlir.bindings import arith, ir
+from stepladder.mlir.traverse import attributes_of, producer
+
+
+def stored_number(type_: ir.Type) -> ir.Type:
+    """Returns the type that a buffer has of a number: i64 of an index.
+
+    Args:
+        type_: of the number.
+    """
+    return ir.IntegerType.get_signless(64) if isinstance(type_, ir.IndexType) else type_
+
+
+def as_number(value: ir.Value, type_: ir.Type) -> ir.Value:
+    """Returns a stored number in its own type, at the insertion point.
+
+    Args:
+        value: of the type that `stored_number` gives.
+        type_: of the number.
+    """
+    return arith.index_cast(type_, value) if value.type != type_ else value
+
+
+def decides(op: ir.Operation) -> bool:
+    """Tells whether an op computes a number that conditions of branches alone depend on.
+
+    Args:
+        op: any op.
+    """
+    if not op.name.startswith("arith.") or op.name == "arith.constant" or isinstance(op.results[0].type, ir.ShapedType):
+        return False
+    users = [use.owner.operation for use in op.results[0].uses]
+    return bool(users) and all(user.name == "scf.if" or decides(user) for user in users)
+
+
+def deciding(value: ir.Value) -> list[ir.Operation]:
+    """Returns the ops that compute the condition of a branch, in order.
+
+    Args:
+        value: the condition.
+    """
+    op = producer(value)
+    if op is None or not decides(op):
+        return []
+    found: list[ir.Operation] = []
+    for operand in op.operands:
+        found += [item for item in deciding(operand) if item not in found]
+    return [*found, op]
+
+
+def is_output(op: ir.Operation, number: int) -> bool:
+    """Tells whether an operand of a linalg op is an output.
+
+    Args:
+        op: the linalg op.
+        number: of the operand.
+    """
+    if "operandSegmentSizes" in op.attributes:
+        return number >= list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))[0]
+    if op.name in ("linalg.map", "linalg.transpose", "linalg.broadcast"):
+        return number == len(op.operands) - 1
+    return number >= len(op.operands) // 2  # of linalg.reduce
+
+
+def reads_elements(op: ir.Operation, number: int) -> bool:
+    """Tells whether a linalg op uses the elements of an operand, and not only its shape, as that of an output.
+
+    Args:
+        op: the linalg op.
+        number: of the operand.
+    """
+    elements = [argument for region in op.regions for argument in region.blocks[0].arguments]
+    return number < len(elements) and bool(list(elements[number].uses))
+
+
+def names_a_symbol(op: ir.Operation) -> bool:
+    """Tells whether an op refers to another function or a global of the payload, as a call does.
+
+    Args:
+        op: any op.
+    """
+    return any(isinstance(value, (ir.FlatSymbolRefAttr, ir.SymbolRefAttr)) for value in attributes_of(op).values())
