@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from common import result, table, where
 from render_choice import decode_table, defaults_table, odd_pitches_table
 from render_fit import fit_table
 from render_fusion import drawn_forms_table, figures_table, fused_table
@@ -14,11 +15,34 @@ _CHOICES = {
     f"{FOLDER}choices_for_h200_bf16-bf16": "knobs for the H200",
     f"{FOLDER}choices_by_data_sheet_bf16-bf16": "for the H100, by data sheet",
 }
-_FRESH = {f"{FOLDER}choices_fresh_bf16-bf16": "for the H100, fitted"}
+_FRESH = {
+    f"{FOLDER}choices_fresh_bf16-bf16": "boxes of all rows",
+    f"{FOLDER}choices_boxes_bf16-bf16": "boxes of up to 64 rows",
+}
+
+
+def launches_table() -> str:
+    """Returns kernels with both triggers of the next launch, and without dependent launch."""
+    data = result(f"{FOLDER}launches")
+    cells = [dict(zip(data["columns"], row)) for row in data["rows"]]
+    kernels: dict[tuple[object, ...], dict[str, str]] = {}
+    for cell in cells:
+        line = {
+            "m x n x k": f"{cell['m']} x {cell['n']} x {cell['k']}",
+            "tile": f"{cell['block_m']} x {cell['block_n']}" + (", swapped" if cell["swap_operands"] else ""),
+            "cluster": f"{cell['cluster_m']} x {cell['cluster_n']}",
+            "splits of k": str(cell["split_k"]),
+        }
+        own = kernels.setdefault(tuple(line.values()), line | {"`early`": "", "`exit`": "", "by itself": ""})
+        launch = f"`{cell['launch_trigger']}`" if cell["dependent_launch"] else "by itself"
+        own[launch] = f"{cell['cublas_microseconds'] / cell['microseconds']:.3f}"
+    return table(list(kernels.values())) + f"\nRatios to cuBLAS, bf16 -> bf16. {where(data)}.\n"
+
 
 REGIONS: dict[str, Callable[[], str]] = {
     "h100 choices": lambda: defaults_table(_CHOICES),
     "h100 fresh": lambda: defaults_table(_FRESH),
+    "h100 launches": launches_table,
     "h100 fit": lambda: fit_table("h100"),
     "h100 decode": lambda: decode_table(folder=FOLDER),
     "h100 odd pitches": lambda: odd_pitches_table(f"{FOLDER}odd_pitches"),

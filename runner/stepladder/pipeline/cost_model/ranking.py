@@ -247,18 +247,23 @@ def _ordered(
     return orders.choose(columns, options, default, size, gpu, family)
 
 
-def _launched(columns: Columns, size: Size, gpu: Gpu) -> tuple[Columns, dict[str, Array]]:
+def _launched(columns: Columns, size: Size, gpu: Gpu, *, triggers: bool) -> tuple[Columns, dict[str, Array]]:
     """Returns every setting with the launch that is predicted to be faster: dependent, or by itself, where the L2 cache
     keeps more of the operands from launch to launch. Where it keeps little of them even so, launches stay dependent,
-    and only the order of the settings, which was measured, is that of the faster launch."""
+    and only the order of the settings, which was measured, is that of the faster launch.
+
+    If `triggers` are free to choose, launches by themselves are dependent ones, with the trigger at the exit of all
+    blocks: their places are the same at each launch too, and they begin sooner. All kernels that were measured both
+    ways took less time so (docs/results/launch_triggers.json, h100/launches.json).
+    """
     both = Columns({**columns.values, _LAUNCH: np.array([[True], [False]])}, columns.derived, columns.count)
     times = warpgroup.predict(both, size, gpu)  # a row for each launch: what does not depend on it is predicted once
     faster = times["total"][1] < times["total"][0] * (1 - LAUNCH_CAUTION)
-    dependent = ~(faster & warpgroup.is_kept_in_place(size, gpu))
-    chosen = Columns({**columns.values, _LAUNCH: dependent}, columns.derived, columns.count)
-    if launch_triggers.KNOB in columns.values:
-        # Where launches are not dependent, the trigger has no effect.
-        chosen = launch_triggers.with_trigger(chosen, launch_triggers.is_at_exit(chosen))
+    stays = faster & warpgroup.is_kept_in_place(size, gpu)
+    if triggers:
+        chosen = launch_triggers.with_trigger(columns, launch_triggers.is_at_exit(columns) | stays)
+    else:
+        chosen = Columns({**columns.values, _LAUNCH: ~stays}, columns.derived, columns.count)
     return chosen, {name: np.where(faster, by_itself, by_launch) for name, (by_launch, by_itself) in times.items()}
 
 
@@ -326,7 +331,7 @@ def rank(
         columns = launch_triggers.choose(columns, size, gpu, fixed, whole=is_early or waits)
     launches = family == WARPGROUP and _LAUNCH in space.options and _LAUNCH not in fixed
     if launches and not is_early and not fixed.get(early_weights.KNOB) and warpgroup.launches_differ(size, gpu):
-        columns, times = _launched(columns, size, gpu)
+        columns, times = _launched(columns, size, gpu, triggers=triggers)
     else:
         times = predict(family, space, columns, size, gpu)
     if launches and is_early:
