@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepladder.emulator.memory.findings import NoSanitizer
 from stepladder.emulator.memory.shadow import SharedShadow
 from stepladder.emulator.memory.touches import TOGETHER
 
@@ -31,7 +32,7 @@ def release(fiber: Fiber, mask: np.ndarray, warps: np.ndarray) -> np.ndarray:
         A clock: int array (actors,).
     """
     sanitizer = fiber.group.sanitizer
-    if not sanitizer.enabled or fiber.acts_for:
+    if isinstance(sanitizer, NoSanitizer) or fiber.acts_for:
         return sanitizer.release(warps)
     late = warps[sanitizer.touched[warps] >= sanitizer.converged[warps]]
     if not late.size:

@@ -124,6 +124,7 @@ class Pages:
         if writer.min() < 0 or self.busy[pages].any():
             return False
         if fenced is not None:
+            assert isinstance(actor, int)
             generic = ~self.asynchronous[pages]
             if generic.any() and (at > fenced(actor)[writer])[generic].any():
                 return False
