@@ -29,6 +29,7 @@ from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.definition import KnobValue, RequirementError
 from stepladder.pipeline.group_choice import has_faster_group
 from stepladder.pipeline.group_knobs import has_few_rows
+from stepladder.pipeline.knobs import OF_FUNCTIONS
 from stepladder.pipeline.library import pipeline_file
 from stepladder.pipeline.pair_choice import is_slower
 from stepladder.pipeline.request import Request
@@ -37,9 +38,6 @@ from stepladder.pipeline.stages import Compiler, Plan, is_matmul, stage_texts, t
 from stepladder.pipeline.tile_programs import read_text
 from stepladder.runtime import bundle, targets
 from stepladder.runtime.errors import BAD_INPUT, FAILED, StepladderError
-
-# Knobs that are set of the division of a function; the others are of its matmuls.
-_OWN = ("attention", "dequantizing", "groups", "merge_elementwise", "pairs", "rows")
 
 
 @dataclass(frozen=True)
@@ -335,8 +333,8 @@ def _build_function(text: str, name: str, request: Request, *, use_cache: bool, 
     settings = {"pairs": pairs, **dict.fromkeys(("mixed_fp8", "attention"), _has_step(pipelines, "convert_to_wgmma"))}
     asked, settings = request, settings | {"in_place": _has_step(pipelines, "load_in_place")}
     settings["dequantizing"] = all(_has_step((pipeline,), "prepare_operands") for pipeline in pipelines)
-    settings |= {name: value for name, value in asked.settings.items() if name in _OWN}
-    own = {name: value for name, value in asked.settings.items() if name not in _OWN}
+    settings |= {name: value for name, value in asked.settings.items() if name in OF_FUNCTIONS}
+    own = {name: value for name, value in asked.settings.items() if name not in OF_FUNCTIONS}
     request = dataclasses.replace(asked, settings=own)
     run = _divide(text, name, request, settings)
     texts = stage_texts(run)

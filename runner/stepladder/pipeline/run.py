@@ -147,7 +147,7 @@ def run_pipeline(
     scope = evaluation_scope(pipeline, knobs, facts, request.without)
     active = active_steps(pipeline, scope, request)
     steps = [pipeline.steps[index] for index in active]
-    check_requirements(pipeline, steps, scope, matmul.location if matmul is not None else None)
+    check_requirements(pipeline, steps, scope, matmul.location if matmul is not None else None, given.settings)
     bind(pipeline, steps, knobs, scope, module)
 
     results: list[StepResult] = []

@@ -1,7 +1,8 @@
 """Reads of registers that nothing has written: findings where a thread executes them.
 
 Such a register holds anything: all bits set here, which is not a number. A kernel that computes again where it finds
-that in a result would hide what is missing.
+that in a result would hide what is missing. A `mov` is no such read: compilers move what is undefined, and make pairs
+of which a part is. The register that it moves to is as its source, a pair is taken for written.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def initial(type_: Type) -> Unwritten:
 def watch(graph: Graph, code: Mapping[int, Sequence[Instruction]], names: Mapping[int, str]) -> None:
     """Lets the instructions that may read registers before they are written report where they do.
 
-    A write under a guard may leave a register as it is.
+    A write under a guard may leave a register as it is, and a `mov` moves what is not written.
 
     Args:
         graph: the blocks by number; the first one is the entry.
@@ -47,11 +48,12 @@ def watch(graph: Graph, code: Mapping[int, Sequence[Instruction]], names: Mappin
     begin = min(code)
     unwritten = dict.fromkeys(code, 0)
     unwritten[begin] = sum(1 << slot for slot in names)
-    written = {number: _written(instructions) for number, instructions in code.items()}
     rest = [begin]
     while rest:
         number = rest.pop()
-        after = unwritten[number] & ~written[number]
+        after = unwritten[number]
+        for op in code[number]:
+            after = _after(op, after)
         for successor in graph.successors[number]:
             if successor in unwritten and after & ~unwritten[successor]:
                 unwritten[successor] |= after
@@ -59,17 +61,25 @@ def watch(graph: Graph, code: Mapping[int, Sequence[Instruction]], names: Mappin
     for number, instructions in code.items():
         left = unwritten[number]
         for op in instructions:
-            _watch(op, left, names)
-            left &= ~_written([op])
+            if not _moves(op):
+                _watch(op, left, names)
+            left = _after(op, left)
 
 
-def _written(instructions: Sequence[Instruction]) -> int:
-    """Returns, as bits, the slots that instructions write in any case."""
-    found = 0
-    for op in instructions:
-        for slot in () if isinstance(op.execute, Guarded) else op.results:
-            found |= 1 << slot
-    return found
+def _after(op: Instruction, unwritten: int) -> int:
+    """Returns, as bits, the slots that may be unwritten behind an instruction, of those before it."""
+    if isinstance(op.execute, Guarded):
+        return unwritten
+    if _moves(op) and len(op.operands) == len(op.results) == 1:
+        target = 1 << op.results[0]
+        return unwritten | target if unwritten >> op.operands[0] & 1 else unwritten & ~target
+    for slot in op.results:
+        unwritten &= ~(1 << slot)
+    return unwritten
+
+
+def _moves(op: Instruction) -> bool:
+    return op.name.rpartition(" ")[2].startswith("mov.")
 
 
 def _watch(op: Instruction, unwritten: int, names: Mapping[int, str]) -> None:
