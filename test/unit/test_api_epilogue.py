@@ -246,7 +246,7 @@ def test_what_the_package_imports_while_an_epilogue_runs_is_no_side_effect(
     monkeypatch.syspath_prepend(str(tmp_path))
     names: dict = {}
     source = "def called():\n    import imported_by_us\n    return imported_by_us.held.x\n"
-    exec(compile(source, str(Path(stepladder.__file__).with_name("called.py")), "exec"), names)  # noqa: S102
+    exec(compile(source, str(Path(stepladder.__file__).with_name("called.py")), "exec"), names)
     assert side_effects.call_observed(lambda: names["called"](), []) == 3
 
     def epilogue() -> int:
