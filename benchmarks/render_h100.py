@@ -8,6 +8,8 @@ from common import result, table, where
 from render_choice import decode_table, defaults_table, odd_pitches_table
 from render_fit import fit_table
 from render_fusion import drawn_forms_table, figures_table, fused_table
+from render_hopper_checks import clusters_table
+from render_warp import f32_table
 
 FOLDER = "h100/"
 # Two choices for the problems of one draw, in one process, and the choice of now for another draw.
@@ -48,5 +50,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     "h100 odd pitches": lambda: odd_pitches_table(f"{FOLDER}odd_pitches"),
     "h100 forms": lambda: drawn_forms_table(f"{FOLDER}drawn_forms"),
     "h100 figures": lambda: figures_table(f"{FOLDER}figures"),
+    "h100 clusters": lambda: clusters_table(f"{FOLDER}clusters"),
+    "h100 f32 products": lambda: f32_table(f"{FOLDER}f32_products"),
     "h100 fused": lambda: fused_table(f"{FOLDER}fused_epilogues"),
 }

@@ -78,9 +78,13 @@ def few_rows_table() -> str:
     )
 
 
-def clusters_table() -> str:
-    """Returns how many clusters of each size the GPU holds at once."""
-    clusters = result("hopper_clusters")
+def clusters_table(name: str = "hopper_clusters") -> str:
+    """Returns how many clusters of each size the GPU holds at once.
+
+    Args:
+        name: of the result.
+    """
+    clusters = result(name)
     rows = [
         {"blocks per cluster": "clusters at once"} | {size: str(count) for size, count in clusters["clusters"].items()}
     ]

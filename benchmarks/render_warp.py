@@ -154,9 +154,13 @@ def counters_table() -> str:
     return table(rows) + f"\n{card}, {counters['date'][:10]}, `{counters['tool']}`.\n"
 
 
-def f32_table() -> str:
-    """Returns products of f32 by three products of tf32 and by one, beside cuBLAS: throughput and errors."""
-    measured = result("f32_products")
+def f32_table(name: str = "f32_products") -> str:
+    """Returns products of f32 by three products of tf32 and by one, beside cuBLAS: throughput and errors.
+
+    Args:
+        name: of the result.
+    """
+    measured = result(name)
     titles = {
         "wgmma": "`wgmma`",
         "mma_sync": "`mma_sync`",

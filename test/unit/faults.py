@@ -268,6 +268,7 @@ FAULTS = [
         "wgmma",
         "tma_store_epilogue",
         ("fence before the store dropped", {"proxy"}, drop("nvvm.fence.proxy", 0)),
+        ("fence behind the barrier", {"proxy"}, move("nvvm.barrier", 1, before="nvvm.fence.proxy"), "belongs in front"),
         ("wait for a box to be read dropped", {"in-flight"}, drop(_STORES, 0)),
         ("wait for a box too few", {"in-flight"}, mark(_STORES, 0, "group", "2 : i32")),
         ("barrier after the wait for a box dropped", {"race"}, drop("nvvm.barrier", 0)),

@@ -2,12 +2,14 @@
 
 import operator
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import stepladder
 from stepladder import functions as F
+from stepladder.api import side_effects
 from stepladder.api.recording import Epilogue, OperandSpec
 from stepladder.api.traced import Traced, trace
 from stepladder.api.views import View
@@ -232,3 +234,25 @@ def test_functions_take_arrays_of_numpy() -> None:
     assert np.array_equal(F.leaky_relu(x, 0.5), np.where(x > 0, x, x / 2))
     with pytest.raises(ValueError, match="'none' and 'tanh'"):
         F.gelu(x, "other")
+
+
+def test_what_the_package_imports_while_an_epilogue_runs_is_no_side_effect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first call of an operation imports its module; what an epilogue imports itself is looked at."""
+    body = "import types\nheld = types.SimpleNamespace()\n\ndef put():\n    held.x = 3\n\nput()\n"
+    for name in ("imported_by_us", "imported_by_them"):
+        (tmp_path / f"{name}.py").write_text(body)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    names: dict = {}
+    source = "def called():\n    import imported_by_us\n    return imported_by_us.held.x\n"
+    exec(compile(source, str(Path(stepladder.__file__).with_name("called.py")), "exec"), names)
+    assert side_effects.call_observed(lambda: names["called"](), []) == 3
+
+    def epilogue() -> int:
+        import imported_by_them  # pyright: ignore
+
+        return imported_by_them.held.x
+
+    with pytest.raises(stepladder.EpilogueError, match="side effect"):
+        side_effects.call_observed(epilogue, [])

@@ -189,6 +189,8 @@ def test_refusals_have_the_messages_of_the_command_line() -> None:
     # What all of them refuse alike is said once.
     for knobs, message in (
         ({"block_q": 1}, "none of the pipelines has the knob 'block_q'"),
+        ({"group": True}, "none of the pipelines has the knob 'group' (did you mean 'groups'?)"),
+        ({"groups": True}, "knob 'groups' is of functions that are several kernels, and this payload is one kernel"),
         ({"stages": 99}, "knob 'stages' cannot be 99"),
         ({"block_m": "wide"}, "knob 'block_m' takes a number, not 'wide'"),
     ):

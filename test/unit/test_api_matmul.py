@@ -128,6 +128,12 @@ def test_conditions_and_casts_of_an_epilogue() -> None:
     close(got[sure], wanted[sure])
 
 
+@pytest.mark.parametrize("a, b", [((64,), (3, 64, 32)), ((3, 1, 64), (3, 64, 32)), ((3, 8, 64), (3, 64, 1))])
+def test_products_of_a_batch_with_one_row_or_column(a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    with pytest.raises(stepladder.ArgumentError, match=r"argument 'a' is .*: m, n or k is 1 in each product of the ba"):
+        run(random(*a), random(*b))
+
+
 def test_c_is_added() -> None:
     a, b, c = random(M, K), random(K, N, seed=1), random(M, N, seed=2)
     wanted = wide(a) @ wide(b) + wide(c)

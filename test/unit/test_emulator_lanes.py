@@ -152,3 +152,59 @@ def test_a_copy_that_its_own_thread_waited_for() -> None:
     assert [(finding.kind, finding.op) for finding in outcome.findings] == [("race", "memref.load")]
     _, outcome = run(kernel(body.format(SHARED, "gpu.barrier")))
     assert not outcome.findings
+
+
+# The first warp arrives at an mbarrier that the second one waits for.
+_ARRIVAL = """
+  shl.b32 %r1, %t, 2;
+  mov.b32 %r2, s;
+  add.u32 %r3, %r2, %r1;
+  add.u32 %r4, %r3, -128;
+  setp.eq.u32 %p1, %t, 0;
+  setp.eq.u32 %p2, %t, 32;
+  @%p1 mbarrier.init.shared.b64 [m], {count};
+  st.shared.b32 [%r3], %t;
+  bar.sync 0;
+  setp.ge.u32 %p3, %t, 32;
+  @%p3 bra WAIT;
+  {first}
+  {arrive}
+  bra END;
+WAIT: mbarrier.try_wait.parity.shared.b64 %p4, [m], 0;
+  @!%p4 bra WAIT;
+  {second}
+END:
+"""
+_READ, _WRITE = "ld.shared.b32 %r6, [%r3];", "st.shared.b32 [%r3], 5;"
+_READ_OTHERS, _WRITE_OTHERS = "ld.shared.b32 %r6, [%r4];", "st.shared.b32 [%r4], 7;"
+_ALONE, _ALL = "@%p1 mbarrier.arrive.shared.b64 _, [m];", "mbarrier.arrive.shared.b64 _, [m];"
+
+
+@pytest.mark.parametrize(
+    "first, arrive, second, found",
+    [
+        (_READ, _ALONE, _WRITE_OTHERS, {"race"}),
+        (_WRITE, _ALONE, _READ_OTHERS, {"race"}),
+        (_READ, _ALL, _WRITE_OTHERS, set()),
+        # What orders the threads of a warp before one of them arrives.
+        (_READ + "bar.warp.sync -1;", _ALONE, _WRITE_OTHERS, set()),
+        (_WRITE + "bar.warp.sync -1;", _ALONE, _READ_OTHERS, set()),
+        (_READ + "shfl.sync.idx.b32 %r7, %r6, 0, 31, -1;", _ALONE, _WRITE_OTHERS, set()),
+        (_READ + "vote.sync.any.pred %p5, %p1, -1;", _ALONE, _WRITE_OTHERS, set()),
+        (_READ + "redux.sync.add.u32 %r7, %r6, -1;", _ALONE, _WRITE_OTHERS, set()),
+        (_READ + "elect.sync %r7|%p1, -1;", _ALONE, _WRITE_OTHERS, set()),
+        (_READ + "bar.sync 1, 32;", _ALONE, _WRITE_OTHERS, set()),
+        # It is behind the others that they access again.
+        (_READ + "bar.warp.sync -1;" + _READ, _ALONE, _WRITE_OTHERS, {"race"}),
+        # The thread that arrives has done it itself.
+        ("@%p1 " + _WRITE, _ALONE, "@%p2 " + _READ_OTHERS, set()),
+        (_READ, _ALONE, "@%p2 " + _WRITE_OTHERS, set()),
+        (_WRITE, _ALONE, "@%p2 " + _READ_OTHERS, set()),
+    ],
+)
+def test_a_thread_that_arrives_alone(first: str, arrive: str, second: str, found: set[str]) -> None:
+    text = _ARRIVAL.format(first=first, arrive=arrive, second=second, count=32 if arrive is _ALL else 1)
+    _, outcome = ptx_kernels.run(ptx_kernels.kernel(text, shared=_S + "\n.shared .align 8 .b64 m;"))
+    assert ptx_kernels.kinds(outcome) == found
+    for finding in outcome.findings:
+        assert "thread 0 of block (0, 0, 0) arrived alone at an mbarrier, without a bar.warp.sync" in finding.message

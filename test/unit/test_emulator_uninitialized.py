@@ -1,8 +1,9 @@
-"""Global memory that a program allocates and a kernel reads."""
+"""Global memory that a program allocates and a kernel reads, and registers of PTX that nothing has written."""
 
 import numpy as np
 import pytest
 
+import ptx_kernels
 from llvm_kernels import kinds, run
 from stepladder.emulator.core.emulation import Outcome
 
@@ -66,3 +67,40 @@ def test_memory_that_is_written_in_part() -> None:
     outcome = found(READ, before=half)
     assert kinds(outcome) == {"uninitialized"}
     assert "byte 0x80 of global memory" in outcome.findings[0].message
+
+
+_TWICE = """
+  mov.u32 %r1, 0;
+{first}
+AGAIN:
+  add.u32 %r2, %r6, 1;
+  mov.u32 %r6, %r2;
+  add.u32 %r1, %r1, 1;
+  setp.lt.u32 %p1, %r1, 2;
+  @%p1 bra AGAIN;
+"""
+
+
+@pytest.mark.parametrize(
+    "body, says",
+    [
+        ("add.u32 %r5, %r6, 1;", "reads %r6, which nothing has written"),
+        ("mad.lo.u32 %r5, %r6, %r7, %r6;", "reads %r6, %r7, which nothing has written"),
+        ("@%p7 add.u32 %r5, %t, 1;", "reads %p7, which nothing has written"),
+        ("st.global.u32 [%y], %r6;", "reads %r6, which nothing has written"),
+        ("mov.b32 %r5, %r6; add.u32 %r5, %r5, 1;", "reads %r5, which nothing has written"),
+        ("mov.b32 %r5, %r6;", ""),
+        ("mov.b16 %h1, 1; mov.b32 %r5, {%h1, %h2}; st.global.u32 [%y], %r5;", ""),
+        (_TWICE.format(first=""), "reads %r6, which nothing has written"),
+        (_TWICE.format(first="mov.u32 %r6, 7;"), ""),
+        ("setp.eq.u32 %p1, %t, %t; @!%p1 mov.u32 %r6, 3; add.u32 %r5, %r6, 1;", "reads %r6, which"),
+        ("setp.eq.u32 %p1, %t, %t; @%p1 mov.u32 %r6, 3; add.u32 %r5, %r6, 1;", ""),
+        ("setp.eq.u32 %p1, %t, 0; @%p1 mov.u32 %r6, 3; @%p1 add.u32 %r5, %r6, 1;", ""),
+        ("setp.eq.u32 %p1, %t, %t; @!%p1 add.u32 %r5, %r6, 1;", ""),
+        ("bra END; add.u32 %r5, %r6, 1; END:", ""),
+    ],
+)
+def test_registers_that_nothing_has_written(body: str, says: str) -> None:
+    _, outcome = ptx_kernels.run(ptx_kernels.kernel(body))
+    assert [finding.kind for finding in outcome.findings] == ["uninitialized"] * bool(says)
+    assert all(says in finding.message for finding in outcome.findings)

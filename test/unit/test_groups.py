@@ -23,6 +23,7 @@ from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.functions import build_function, pipeline_file
 from stepladder.pipeline.group_knobs import _shares
 from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import run_again, run_pipeline
 from stepladder.runtime.bundle import FunctionBundle, PlainCode, read_any
 from stepladder.runtime.errors import StepladderError
 from stepladder.verify.function_check import check_function
@@ -192,3 +193,23 @@ def _at(data: dict, *path: str | int) -> dict:
     for key in path:
         data = data[key]  # pyright: ignore[reportArgumentType]
     return data
+
+
+@pytest.mark.parametrize(
+    "name, settings, shared",
+    [("experts", {"groups": True}, "outline_elementwise"), ("gated_mlp", {"pairs": False}, "permute_contractions")],
+)
+def test_a_division_with_other_knobs_repeats_the_steps_that_they_change(name: str, settings: dict, shared: str) -> None:
+    """The IR after each step is that of a run from the start, and the first run stays as it is."""
+    text = (INPUTS / f"{name}.mlir").read_text()
+    division = pipeline_file("functions")
+    with mlir_context():
+        first = run_pipeline(text, "f.mlir", Request(division))
+        texts = [step.text for step in first.steps]
+        again = run_again(first, Request(division, settings))
+        whole = run_pipeline(text, "f.mlir", Request(division, settings))
+        assert [step.text for step in first.steps] == texts
+        assert [(step.name, step.text) for step in again.steps] == [(step.name, step.text) for step in whole.steps]
+        assert (again.knobs, again.sources, again.dumps()) == (whole.knobs, whole.sources, whole.dumps())
+        same = [step.name for step in again.steps if any(step is before for before in first.steps)]
+    assert same[-1] == shared

@@ -8,6 +8,8 @@ from refused import refusal
 from stepladder.payload.matmul import find_matmul
 from stepladder.payload.refusal import ACCEPTED
 from stepladder.pipeline.context import mlir_context, parse_payload
+from stepladder.pipeline.functions import build_any
+from stepladder.pipeline.request import Request
 from stepladder.runtime.errors import BAD_INPUT, StepladderError
 
 A, B, C, H = "8x4xf16", "4x16xf16", "8x16xf32", "8x16xf16"
@@ -282,3 +284,37 @@ def test_accepted(text: str, roles: dict[int, str], c_type: str, accumulates: bo
     problem = matmul.problem
     assert (matmul.roles, problem.c_type, problem.accumulate, matmul.form) == (roles, c_type, accumulates, form)
     assert problem.acc_type == "f32"
+
+
+CALL = f"(%A, %B, %C) : (tensor<{A}>, tensor<{B}>, tensor<{C}>) -> tensor<{C}>"
+CALLING = on_tensors(f"%q = func.call @f{CALL}", result="%q")
+RANDOM = f"%r = linalg.fill_rng_2d ins(%l, %l, %i : f64, f64, i32) outs(%C : tensor<{C}>) -> tensor<{C}>"
+
+
+@pytest.mark.parametrize(
+    "text, location, message",
+    [
+        (CALLING, 3, "a recursive call: @f calls @f"),
+        (
+            CALLING.replace("call @f", "call @g") + CALLING.replace("func @f", "func private @g"),
+            8,
+            "a recursive call: @f calls @g, which calls @f",
+        ),
+        (
+            on_tensors(
+                RANDOM,
+                f"%s = linalg.add ins(%p, %r : tensor<{C}>, tensor<{C}>) outs(%C : tensor<{C}>) -> tensor<{C}>",
+                start="%l = arith.constant 0.0 : f64\n%i = arith.constant 1 : i32\n" + ACCUMULATED,
+                result="%s",
+            ),
+            5,
+            "'linalg.fill_rng_2d' makes pseudo-random numbers",
+        ),
+    ],
+)
+def test_refused_as_functions_too(text: str, location: int, message: str) -> None:
+    with mlir_context(), pytest.raises(StepladderError) as caught:
+        build_any(text, "payload.mlir", Request("auto", {"target": "sm_90a"}, tuned=True))
+    error = caught.value
+    assert str(error.location).startswith(f"payload.mlir:{location}:")
+    assert any(message in said for said in (error.message, *error.notes)), error.render()

@@ -12,6 +12,10 @@ from dataclasses import dataclass
 import pytest
 
 from ptx_kernels import check, compiled
+from stepladder.payload.writing import matmul_text
+from stepladder.pipeline.build import build
+from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.request import Request
 
 
 @dataclass(frozen=True)
@@ -119,3 +123,18 @@ def test_fault_is_found(fault: Fault) -> None:
     rendered = [finding.render() for finding in findings]
     assert found & fault.finds, (found, rendered)
     assert all(finding.location.startswith("kernel.ptx:") for finding in findings), rendered
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_a_load_of_a_product_that_is_computed_again(number: int) -> None:
+    """What a kernel finds to be no number, it computes again from its operands: a load that is missing changes none."""
+    knobs = {"block_m": 64, "block_n": 64, "block_k": 32, "warp_m": 32, "warp_n": 32, "raster_group": 1}
+    text = matmul_text(64, 64, 64, a_type="f32", b_type="f32", accumulate=False)
+    with mlir_context():
+        made = build(text, "payload.mlir", Request("mma_sync", {**knobs, "keep_infinities": True}))
+    before = made.code.ptx
+    assert check(before, made) == (set(), [])
+    fault = Fault("a load dropped", "", {"uninitialized"}, r"ldmatrix|ld\.shared", number)
+    found, findings = check(fault.plant(before), made)
+    assert found == fault.finds
+    assert "which nothing has written" in findings[0].message

@@ -213,7 +213,7 @@ WAIT:
     ],
 )
 def test_mbarriers(wait: str) -> None:
-    text = INIT.format(count=64) + WRITE + LOOP.format(wait=wait) + READ
+    text = "mov.u32 %r9, 0;" + INIT.format(count=64) + WRITE + LOOP.format(wait=wait) + READ
     assert run_clean(text, shared=SHARED).tolist() == OTHERS
 
 

@@ -91,6 +91,7 @@ def test_tiles_of_48_rows_that_are_loaded_along_them() -> None:
 
 
 _FENCE, _WAIT = "nvvm.wgmma.fence.aligned", "nvvm.wgmma.wait.group.sync.aligned"
+_WARP = "nvvm.bar.warp.sync"
 
 
 @pytest.mark.parametrize(
@@ -99,11 +100,12 @@ _FENCE, _WAIT = "nvvm.wgmma.fence.aligned", "nvvm.wgmma.wait.group.sync.aligned"
         (drop(_FENCE, 1), "order", "what wrote its registers of A"),
         (drop(_WAIT, 0), "in-flight", "writes a register that holds A"),
         (mark(_WAIT, 0, "group", "2 : i64"), "in-flight", "writes a register that holds A"),
+        (drop(_WARP), "race", "arrived alone at an mbarrier"),
     ],
 )
 def test_registers_that_are_written_again_are_checked(edit: Edit, kind: str, says: str) -> None:
     with mlir_context():
-        request = Request("wgmma", {**KNOBS, "block_k": 32, "epilogue": "registers"})
+        request = Request("wgmma", {**KNOBS, "block_k": 32, "stages": 1, "epilogue": "registers"})
         text = run_pipeline(TURNED + PRODUCT, "f.mlir", request).steps[-1].text
     assert _findings(text) == []
     found = [finding for finding in _findings(edit(text)) if finding.kind == kind]

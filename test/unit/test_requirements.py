@@ -28,8 +28,8 @@ def test_requirements_are_sentences(pipeline: str) -> None:
             assert "==" not in requirement.message and "%" not in requirement.message, step.name
 
 
-def refusal(pipeline: str, settings: dict[str, int | str | bool], **problem: int) -> StepladderError:
-    text = matmul_text(**{"m": 256, "n": 256, "k": 128, **problem})
+def refusal(pipeline: str, settings: dict[str, int | str | bool], **problem: int | str) -> StepladderError:
+    text = matmul_text(**{"m": 256, "n": 256, "k": 128, **problem})  # pyright: ignore
     with pytest.raises(StepladderError) as caught:
         run_pipeline(text, "matmul.mlir", Request(pipeline, settings))
     return caught.value
@@ -50,3 +50,38 @@ def test_values_are_those_that_a_user_can_set() -> None:
         error.message
         == "step 'stream_k_tail': with tile_scheduler = stream_k, schedule must be cooperative, but schedule = pingpong"
     )
+
+
+_F32 = {"a_type": "f32", "b_type": "f32"}
+
+
+@pytest.mark.parametrize(
+    "settings, problem, message",
+    [
+        ({}, {"n": 256}, "one operand must have more elements than the other"),
+        ({}, {"m": 16, "n": 250}, "no kernel in front must copy the larger operand"),
+        (
+            {"swap_operands": True},
+            {"m": 16, "n": 250},
+            "no kernel in front must copy the larger operand",
+        ),
+        (
+            {},
+            {"m": 16, "b_layout": "column", "k": 125},
+            "no kernel in front must copy the larger operand",
+        ),
+        ({"split_f32": "kernels"}, {"m": 16, "b_layout": "column", **_F32}, "no kernel in front must split the larger"),
+        ({"allow_tf32": True}, {"m": 16, **_F32}, "no kernel in front must turn the larger operand"),
+    ],
+)
+def test_weights_that_a_kernel_in_front_writes(settings: dict, problem: dict, message: str) -> None:
+    """They cannot be loaded before that kernel has ended; no other knob is to blame."""
+    tiles = {"block_m": 64, "block_n": 16, "block_k": 32, "consumer_warpgroups": 1, "epilogue": "registers"}
+    error = refusal("wgmma", {**tiles, "early_weights": True, **settings}, accumulate=False, **problem)
+    assert error.message.startswith(f"step 'load_weights_early': with early_weights, {message}")
+
+
+def test_requirements_of_given_knobs_come_first() -> None:
+    """Of the others, which are chosen, the defaults are what fails where no choice helps."""
+    error = refusal("wgmma", {"early_weights": True}, m=8, n=1023, accumulate=False)
+    assert error.message.startswith("step 'load_weights_early': with early_weights, no kernel in front must copy")

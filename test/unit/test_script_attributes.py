@@ -170,6 +170,7 @@ def test_facts_change_where_the_step_runs_and_the_payload_is_known() -> None:
         defaults = {knob.name: knob.default for knob in pipeline.knobs.values()}
     facts = {"m": 8, "n": 4096, "batch": 1, "a_layout": "row", "b_layout": "row", "c_layout": "row"}
     facts |= {"a_type": "f16", "b_type": "bf16", "a_bits": 16, "b_bits": 16, "a_source_bits": 0, "b_source_bits": 0}
+    facts |= {"a_transposed": 0, "b_transposed": 0}
     swapped = {**defaults, "swap_operands": True}
     names = ("m", "n", "a_layout", "b_layout", "c_layout", "a_type")
     plain, changed = (evaluation_scope(pipeline, knobs, facts, ()) for knobs in (defaults, swapped))
@@ -180,6 +181,7 @@ def test_facts_change_where_the_step_runs_and_the_payload_is_known() -> None:
     bytes_ = {**facts, "a_layout": "column", "a_bits": 8, "b_bits": 8}
     narrow = evaluation_scope(pipeline, defaults, bytes_, ())
     assert (narrow["a_layout"], narrow["b_layout"]) == ("row", "column")
+    assert (narrow["a_transposed"], narrow["b_transposed"]) == (1, 1)
     assert [changes_facts(pipeline, defaults, each, ()) for each in (facts, bytes_)] == [False, True]
     # A dump has the exchanged matmul already.
     dump = evaluation_scope(

@@ -116,6 +116,11 @@ def recognize(a: View, b: View) -> Shapes:
     if second.kind != "dense" and first.kind == "dense" and first.layout == "row":
         # One B for all: the rows of all matrices of A are rows of one matrix.
         return Shapes(count * m, n, k, None, "row", second.layout, "", (*batch, *ends))
+    if 1 in (m, n, k):
+        raise ArgumentError(
+            f"argument 'a' is {shape_text(a.shape)} and 'b' is {shape_text(b.shape)}: m, n or k is 1 in each "
+            f"product of the batch: {m} x {n} x {k}; accepted: sizes above 1, one product, or a batch a with one b"
+        )
     broadcast = ("" if first.kind == "dense" else "a") + ("" if second.kind == "dense" else "b")
     return Shapes(m, n, k, count, first.layout, second.layout, broadcast, (*batch, *ends))
 

@@ -26,6 +26,8 @@ from stepladder.api.errors import ArgumentError, EpilogueError
 # Code of these packages is called by what is traced, and is not the epilogue's.
 _TRUSTED = (os.path.dirname(os.path.dirname(os.path.abspath(__file__))), os.path.dirname(np.__file__))
 
+_IMPORTING = "<frozen importlib"
+
 _WRITES = {
     "STORE_GLOBAL": "writes the global variable",
     "DELETE_GLOBAL": "deletes the global variable",
@@ -68,6 +70,19 @@ def current_place() -> str | None:
 def _is_trusted(code: CodeType) -> bool:
     torch = getattr(sys.modules.get("torch"), "__file__", None)
     return code.co_filename.startswith(_TRUSTED if torch is None else (*_TRUSTED, os.path.dirname(torch)))
+
+
+def _is_imported(frame: FrameType) -> bool:
+    """Tells whether code runs because a module is imported by one of these packages, which the epilogue calls."""
+    looked_at: FrameType | None = frame
+    is_import = False
+    while looked_at is not None and looked_at.f_code is not call_observed.__code__:
+        if looked_at.f_code.co_filename.startswith(_IMPORTING):
+            is_import = True
+        elif is_import:
+            return _is_trusted(looked_at.f_code)
+        looked_at = looked_at.f_back
+    return False
 
 
 @functools.lru_cache(maxsize=1024)
@@ -154,7 +169,7 @@ def call_observed(function: Callable[..., object], arguments: Sequence[object]) 
         _check_code(code)
 
     def observe(frame: FrameType, event: str, called: object) -> None:
-        if _is_trusted(frame.f_code):
+        if _is_trusted(frame.f_code) or _is_imported(frame):
             return
         if event == "call":
             # Methods that dataclasses generate have no file.

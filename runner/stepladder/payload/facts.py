@@ -55,6 +55,8 @@ FACTS = (
     "acc_bits",
     "a_layout",
     "b_layout",
+    "a_transposed",
+    "b_transposed",
     "has_consumer",
     "has_elementwise",
     "has_producer",
@@ -103,6 +105,9 @@ def problem_facts(problem: Problem) -> Facts:
         "k": problem.k,
         "a_layout": problem.a_layout,
         "b_layout": problem.b_layout,
+        # Whether a kernel in front turns them: a step says so.
+        "a_transposed": 0,
+        "b_transposed": 0,
         "has_consumer": int(problem.has_epilogue or problem.acc_type != problem.c_type),
         # C that is added before the sums are rounded counts: an elementwise op reads it.
         "has_elementwise": int(problem.has_epilogue or (problem.accumulate and problem.acc_type != problem.c_type)),
@@ -196,6 +201,8 @@ def type_facts(module: ir.Module) -> Facts:
         "has_consumer": int(bool(consumers)),
         "has_elementwise": int(not all(map(rounds, consumers))),
         "has_producer": int(bool(producers)),
+        "a_transposed": 0,
+        "b_transposed": 0,
         "a_source_bits": 0,
         "register_source_bits": 0,
         "producer_cost": 0,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from stepladder.mlir.bindings import ir, passmanager
 from stepladder.mlir.traverse import symbol_of, walk
+from stepladder.payload.refusal import refuse
 
 # Nothing but calls changes.
 _INLINES = "builtin.module(inline{default-pipeline=})"
@@ -24,7 +25,7 @@ def entries(functions: Sequence[ir.Operation]) -> list[ir.Operation]:
 def inlined(module: ir.Module, functions: Sequence[ir.Operation]) -> ir.Operation | None:
     """Returns a copy of a payload in which functions have the bodies of those that they call in the place of the calls.
 
-    A recursive call stays, and so does one of a function without a body.
+    A call of a function without a body stays.
 
     Args:
         module: the payload, which stays as it is.
@@ -32,10 +33,16 @@ def inlined(module: ir.Module, functions: Sequence[ir.Operation]) -> ir.Operatio
 
     Returns:
         The copy; None where they call none.
+
+    Raises:
+        StepladderError: a recursive call.
     """
-    known = {symbol_of(op) for op in walk(module, "func.func") if len(op.regions[0].blocks)}
+    known = {symbol_of(op): op for op in walk(module, "func.func") if len(op.regions[0].blocks)}
     if not any(callee in known for function in functions for callee in _callees(function)):
         return None
+    checked: set[str] = set()
+    for function in functions:
+        _check_calls(function, known, [], checked)
     wanted = [symbol_of(function) for function in functions]
     copy = module.operation.clone()
     for function in walk(copy, "func.func"):  # private ones would go
@@ -43,6 +50,29 @@ def inlined(module: ir.Module, functions: Sequence[ir.Operation]) -> ir.Operatio
             del function.attributes["sym_visibility"]
     passmanager.PassManager.parse(_INLINES).run(copy.operation)
     return copy.operation
+
+
+def _check_calls(
+    function: ir.Operation, known: Mapping[str, ir.Operation], outer: Sequence[str], checked: set[str]
+) -> None:
+    """Checks that no function that one calls, itself or by others, is among those around it.
+
+    Args:
+        function: whose calls are checked.
+        known: the functions with bodies, by name.
+        outer: the names of the functions that call it, the first one first.
+        checked: the names of functions that are checked already; it is added to.
+    """
+    inside = [*outer, symbol_of(function)]
+    for call in walk(function, "func.call"):
+        callee = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+        if callee in inside:
+            caller, *others = (f"@{name}" for name in [*inside[inside.index(callee) :], callee])
+            text = f"a recursive call: {caller} calls {', which calls '.join(others)}"
+            raise refuse(call, text, "accepted: calls without a cycle: the bodies of the functions take their places")
+        if callee in known and callee not in checked:
+            _check_calls(known[callee], known, inside, checked)
+    checked.add(inside[-1])
 
 
 def _callees(function: ir.Operation) -> list[str]:

@@ -8,6 +8,7 @@ buffers). The functions of matmuls are payloads of their own, compiled as any ot
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,17 +37,15 @@ from stepladder.pipeline.division import (
 )
 from stepladder.pipeline.group_choice import has_faster_group
 from stepladder.pipeline.group_knobs import has_few_rows
+from stepladder.pipeline.knobs import OF_FUNCTIONS
 from stepladder.pipeline.library import pipeline_file
 from stepladder.pipeline.pair_choice import is_slower
 from stepladder.pipeline.request import Request
-from stepladder.pipeline.run import Run, run_pipeline
+from stepladder.pipeline.run import run_again, run_pipeline
 from stepladder.pipeline.stages import Compiler, Plan, is_matmul, stage_texts, type_of
 from stepladder.pipeline.tile_programs import read_text
 from stepladder.runtime import bundle
 from stepladder.runtime.errors import BAD_INPUT, FAILED, StepladderError
-
-# Knobs that are set of the division of a function; the others are of its matmuls.
-_OWN = ("attention", "dequantizing", "groups", "merge_elementwise", "pairs", "rows")
 
 
 @dataclass(frozen=True)
@@ -270,28 +269,29 @@ def _build_function(text: str, name: str, request: Request, *, use_cache: bool, 
     settings["multiplies_fp8"] = multiplies_fp8(pipelines, target)
     asked, settings = request, settings | {"in_place": has_step(pipelines, "load_in_place")}
     settings["dequantizing"] = all(has_step((pipeline,), "prepare_operands") for pipeline in pipelines)
-    settings |= {name: value for name, value in asked.settings.items() if name in _OWN}
-    own = {name: value for name, value in asked.settings.items() if name not in _OWN}
+    settings |= {name: value for name, value in asked.settings.items() if name in OF_FUNCTIONS}
+    own = {name: value for name, value in asked.settings.items() if name not in OF_FUNCTIONS}
     request = dataclasses.replace(asked, settings=own)
-    run = _divide(text, name, request, settings)
+    run = run_pipeline(text, name, _division(request, settings))
     texts = stage_texts(run)
     if "attention" not in asked.settings and attention_choice.is_slower(texts, asked, target):
-        run = _divide(text, name, request, settings := {**settings, "attention": False})
+        run = run_again(run, _division(request, settings := {**settings, "attention": False}))
         texts = stage_texts(run)
     if pairs:
         by = next(item for item in pipelines_for(request.pipeline, target) if _takes_pairs((item,)))
 
         def apart() -> list[str]:
-            return _matmuls(stage_texts(_divide(text, name, request, {**settings, "pairs": False})))
+            return _matmuls(stage_texts(run_again(run, _division(request, {**settings, "pairs": False}))))
 
         if is_slower(_matmuls(texts), apart, _of_matmuls(request, by, target)):
             return _build_function(text, name, asked, use_cache=use_cache, pairs=False)
     is_chosen = request.tuned and "groups" not in settings
-    if is_chosen and sum(map(has_few_rows, _matmuls(texts))) > 1:
-        grouped = _divide(text, name, request, {**settings, "groups": True})
+    kinds = Counter(_matmuls(texts))  # equal kernels have equal texts
+    if is_chosen and sum(count for kind, count in kinds.items() if has_few_rows(kind)) > 1:
+        grouped = run_again(run, _division(request, {**settings, "groups": True}))
         by = pipelines_for(request.pipeline, target)[0]
-        if has_faster_group(grouped, _of_matmuls(request, by, target)):
-            run, texts = grouped, stage_texts(grouped)
+        if has_faster_group(grouped, texts, _of_matmuls(request, by, target)):
+            run = grouped
     diagnostics.name_payload(name)  # what was parsed since has other names
     compiler = Compiler(target, request, use_cache, texts, groups_faster=is_chosen)
     plan = Plan(run, selection, arguments)
@@ -315,9 +315,9 @@ def _build_function(text: str, name: str, request: Request, *, use_cache: bool, 
     return FunctionBuild(made, run.dumps(), dumps, compiler.notes)
 
 
-def _divide(text: str, name: str, request: Request, settings: Mapping[str, KnobValue]) -> Run:
-    """Runs the pipeline that divides a function, with its own knobs."""
-    return run_pipeline(text, name, Request(pipeline_file("functions"), settings, function=request.function))
+def _division(request: Request, settings: Mapping[str, KnobValue]) -> Request:
+    """Returns the request of the pipeline that divides a function, with its own knobs."""
+    return Request(pipeline_file("functions"), settings, function=request.function)
 
 
 def _matmuls(texts: Mapping[str, str]) -> list[str]:

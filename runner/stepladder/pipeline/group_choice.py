@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from stepladder.extension.lib.stages import group_of
 from stepladder.mlir.traverse import symbol_of, walk
 from stepladder.pipeline.group_knobs import is_faster
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import Run
-from stepladder.pipeline.stages import is_matmul, stage_texts
+from stepladder.pipeline.stages import is_matmul
 
 
-def has_faster_group(run: Run, request: Request) -> bool:
+def has_faster_group(run: Run, texts: Mapping[str, str], request: Request) -> bool:
     """Tells whether one of the groups of matmuls of a function is predicted to be faster in one launch.
 
     Args:
         run: that divided the function, with groups.
+        texts: payloads of the kernels by name, which groups do not change.
         request: of the matmuls.
     """
-    texts = stage_texts(run)
     groups: dict[int, list[str]] = {}
     for function in walk(run.module, "func.func"):
         if (number := group_of(function)) is not None and is_matmul(symbol_of(function)):

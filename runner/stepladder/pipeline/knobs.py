@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from stepladder.pipeline import library
 from stepladder.pipeline.definition import (
     Knob,
     KnobError,
@@ -21,6 +22,8 @@ from stepladder.runtime import targets
 from stepladder.runtime.errors import StepladderError, suggest
 from stepladder.runtime.problem import Problem
 
+# Knobs of the pipeline `functions`, which divides a function, that a request for its matmuls may set.
+OF_FUNCTIONS = ("attention", "dequantizing", "groups", "merge_elementwise", "pairs", "rows")
 # The values of a boolean knob on a command line.
 _BOOLEANS = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
 
@@ -39,12 +42,7 @@ def choose_knobs(pipeline: Pipeline, request: Request) -> Knobs:
     values = {knob.name: knob.default for knob in pipeline.knobs.values()}
     for name, given in request.settings.items():
         if name not in pipeline.knobs:
-            raise UnknownKnobError(
-                f"pipeline '{pipeline.name}' has no knob '{name}'{suggest(name, list(pipeline.knobs))}",
-                f"none of the pipelines has the knob '{name}'{suggest(name, list(pipeline.knobs))}",
-                name,
-                notes=[f"its knobs are: {', '.join(pipeline.knobs)}"],
-            )
+            raise _unknown(pipeline, name)
         values[name] = _knob_value(pipeline.knobs[name], given, pipeline)
     for name in request.without:
         for knob, value in pipeline.step(name).left_out.items():
@@ -52,6 +50,25 @@ def choose_knobs(pipeline: Pipeline, request: Request) -> Knobs:
                 raise StepladderError(f"--without {name} means {knob} = {value}, but --set gives {values[knob]}")
             values[knob] = value
     return values
+
+
+def _unknown(pipeline: Pipeline, name: str) -> UnknownKnobError:
+    """Returns the error that a pipeline does not have a knob, or that the knob is of functions with several kernels."""
+    if name in OF_FUNCTIONS:
+        text = f"knob '{name}' is of functions that are several kernels"
+        knob = library.load(library.pipeline_file("functions")).knobs[name]
+        return UnknownKnobError(
+            f"{text}, and pipeline '{pipeline.name}' compiles one kernel",
+            f"{text}, and this payload is one kernel",
+            name,
+            notes=[f"{name}: {knob.description}"],
+        )
+    return UnknownKnobError(
+        f"pipeline '{pipeline.name}' has no knob '{name}'{suggest(name, list(pipeline.knobs))}",
+        f"none of the pipelines has the knob '{name}'{suggest(name, [*pipeline.knobs, *OF_FUNCTIONS])}",
+        name,
+        notes=[f"its knobs are: {', '.join(pipeline.knobs)}"],
+    )
 
 
 def evaluation_scope(

@@ -37,7 +37,8 @@ def is_slower(texts: Sequence[str], apart: Callable[[], Sequence[str]], request:
     Raises:
         StepladderError: as `knob_query.read_query`.
     """
-    pairs = [text for text in texts if find_matmul(parse_payload(text, "pair")).problem.second_b is not None]
+    kinds = dict.fromkeys(texts)  # equal kernels have equal texts
+    pairs = [text for text in kinds if find_matmul(parse_payload(text, "pair")).problem.second_b is not None]
     return bool(pairs) and (_leaves_idle(pairs, request) or _dequantizes_longer(texts, apart(), request))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from stepladder.payload.facts import FACTS
 from stepladder.pipeline.definition import Pipeline, Requirement, RequirementError, Step
@@ -20,7 +20,9 @@ from stepladder.runtime.errors import StepladderError, suggest
 _TARGET = "target"  # a knob that is given, not chosen
 
 
-def check_requirements(pipeline: Pipeline, steps: Sequence[Step], scope: Scope, location: str | None) -> None:
+def check_requirements(
+    pipeline: Pipeline, steps: Sequence[Step], scope: Scope, location: str | None, given: Collection[str] = ()
+) -> None:
     """Checks what the steps of a run require of knobs, payload and target.
 
     Requirements whose value depends on facts of the payload that `scope` lacks, as in a run that begins from a dump,
@@ -31,22 +33,24 @@ def check_requirements(pipeline: Pipeline, steps: Sequence[Step], scope: Scope, 
         steps: those that run, in order.
         scope: what the conditions may use.
         location: of the payload's matmul, for messages; None for a dump.
+        given: names of the knobs that a user has set.
 
     Raises:
         RequirementError: the first requirement that fails, in its words, with the values in it and the options that
-            would satisfy it. Requirements of the payload and the target come before those of knobs: no choice of knobs
-            satisfies them.
+            would satisfy it. Requirements of the payload, the target and the given knobs come before those of other
+            knobs: no choice of these satisfies them.
         StepladderError: a condition that cannot be evaluated.
     """
     requirements = [(step, requirement) for step in steps for requirement in step.requires]
-    for step, requirement in sorted(requirements, key=lambda each: _depends_on_choices(pipeline, each[1], scope)):
+    chosen = pipeline.knobs.keys() - {_TARGET, *given}
+    for step, requirement in sorted(requirements, key=lambda each: _depends_on(chosen, each[1], scope)):
         _check(pipeline, step, requirement, scope, location)
 
 
-def _depends_on_choices(pipeline: Pipeline, requirement: Requirement, scope: Scope) -> bool:
-    """Tells whether a condition has knobs beside the target."""
+def _depends_on(knobs: Collection[str], requirement: Requirement, scope: Scope) -> bool:
+    """Tells whether a condition has one of some knobs."""
     try:
-        return not pipeline.knobs.keys().isdisjoint({*scope.roots(requirement.condition)} - {_TARGET})
+        return not {*knobs}.isdisjoint(scope.roots(requirement.condition))
     except ExpressionError:
         return True
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -16,14 +16,14 @@ from stepladder.extension.lib import faults
 from stepladder.mlir import ssa_names
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.text import text_of
-from stepladder.mlir.traverse import count_operations
+from stepladder.mlir.traverse import attributes_of, count_operations, walk
 from stepladder.payload.facts import type_facts
 from stepladder.payload.matmul import PayloadMatmul
 from stepladder.payload.selection import Selection
 from stepladder.pipeline import library, tile_programs
 from stepladder.pipeline.bind import bind
 from stepladder.pipeline.context import parse_payload
-from stepladder.pipeline.definition import Knobs, Pipeline
+from stepladder.pipeline.definition import Knobs, Pipeline, Step
 from stepladder.pipeline.dumps import dump_name
 from stepladder.pipeline.expressions import Scope
 from stepladder.pipeline.interpret import interpret_step
@@ -34,6 +34,7 @@ from stepladder.pipeline.measured_knobs import Measured
 from stepladder.pipeline.reproducers import write_reproducer
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.requirements import check_requirements
+from stepladder.pipeline.sequences import sequences_of
 from stepladder.pipeline.step_selection import active_steps, step_span
 from stepladder.runtime.errors import FAILED, StepladderError
 
@@ -147,20 +148,81 @@ def run_pipeline(
     scope = evaluation_scope(pipeline, knobs, facts, request.without)
     active = active_steps(pipeline, scope, request)
     steps = [pipeline.steps[index] for index in active]
-    check_requirements(pipeline, steps, scope, matmul.location if matmul is not None else None)
+    check_requirements(pipeline, steps, scope, matmul.location if matmul is not None else None, given.settings)
     bind(pipeline, steps, knobs, scope, module)
 
-    results: list[StepResult] = []
     if begun:
         begun(input_text)
+    results = _run_steps(pipeline, active, module, request, reproducer_dir, progress)
+    sources = knob_sources(pipeline, given, request, source)
+    return Run(module, pipeline, matmul, knobs, scope, results, input_text, sources, source, measured, selection)
+
+
+def run_again(run: Run, request: Request) -> Run:
+    """Runs a pipeline of whole functions again with other knobs, but for the first steps, which do not depend on them.
+
+    Args:
+        run: of the pipeline, from its first step on; it stays as it is.
+        request: of the same payload and pipeline.
+
+    Returns:
+        What `run_pipeline` returns for the request, with the results of the shared steps.
+
+    Raises:
+        StepladderError: as `run_pipeline`.
+    """
+    pipeline = library.load(request.pipeline)
+    knobs = choose_knobs(pipeline, request)
+    scope = run.scope.replace(**knobs)
+    active = active_steps(pipeline, scope, request)
+    steps = [pipeline.steps[index] for index in active]
+    check_requirements(pipeline, steps, scope, None, request.settings)
+    changed = {name for name, value in knobs.items() if run.knobs[name] != value}
+    shared = 0
+    for result, step in zip(run.steps, steps):
+        if result.name != step.name or not changed.isdisjoint(_names_in(pipeline, step, scope)):
+            break
+        shared += 1
+    assert shared, "what a whole function begins with depends on no knob"
+    before = run.steps[shared - 1].snapshot
+    module = ir.Module.create(before.location)
+    for name, attribute in attributes_of(before).items():
+        module.operation.attributes[name] = attribute
+    for op in before.regions[0].blocks[0].operations:
+        module.body.append(op.operation.clone())
+    bind(pipeline, steps, knobs, scope, module)
+    results = [*run.steps[:shared], *_run_steps(pipeline, active[shared:], module, request, None, None)]
+    sources = knob_sources(pipeline, request, request, FROM_SCRIPT)
+    return replace(run, module=module, pipeline=pipeline, knobs=knobs, scope=scope, steps=results, sources=sources)
+
+
+def _names_in(pipeline: Pipeline, step: Step, scope: Scope) -> set[str]:
+    """Returns the names that the attributes of a step's ops depend on."""
+    found: set[str] = set()
+    for sequence in sequences_of(pipeline, [step]):
+        for op in walk(sequence):
+            for entry in ir.DictAttr(op.attributes["knobs"]) if "knobs" in op.attributes else ():
+                found.update(scope.roots(ir.StringAttr(entry.attr).value))
+    return found
+
+
+def _run_steps(
+    pipeline: Pipeline,
+    active: Sequence[int],
+    module: ir.Module,
+    request: Request,
+    reproducer_dir: Path | None,
+    progress: Callable[[StepResult], None] | None,
+) -> list[StepResult]:
+    """Runs the steps of some numbers over a module."""
+    results: list[StepResult] = []
     before = module.operation.clone()
     for index in active:
         results.append(_run_step(pipeline, index, module, before, request, reproducer_dir))
         before = results[-1].snapshot
         if progress:
             progress(results[-1])
-    sources = knob_sources(pipeline, given, request, source)
-    return Run(module, pipeline, matmul, knobs, scope, results, input_text, sources, source, measured, selection)
+    return results
 
 
 def _run_step(

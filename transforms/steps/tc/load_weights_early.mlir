@@ -47,7 +47,15 @@ module attributes {transform.with_named_sequence} {
         {condition = "tile_scheduler == 'data_parallel'",
          message = "with early_weights, tile_scheduler must be data_parallel"},
         {condition = "prefetch_steps == 0", message = "with early_weights, prefetch_steps must be 0"},
-        {condition = "dependent_launch", message = "with early_weights, dependent_launch must be true"}
+        {condition = "dependent_launch", message = "with early_weights, dependent_launch must be true"},
+        {condition = "has_producer or a_matrices * m != b_matrices * n * products",
+         message = "with early_weights, one operand must have more elements than the other: m or n"},
+        {condition = "has_producer or windows or weight_row_bits % 128 == 0",
+         message = "with early_weights, no kernel in front must copy the larger operand: rows are units of 16 bytes"},
+        {condition = "not turns_weights",
+         message = "with early_weights, no kernel in front must turn the larger operand: it must run along k"},
+        {condition = "not splits_weights",
+         message = "with early_weights, no kernel in front must split the larger operand, as one splits f32"}
       ]} {
     "tc.load_weights_early"(%module) : (!transform.any_op) -> ()
 

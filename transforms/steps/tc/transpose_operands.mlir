@@ -24,6 +24,8 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @transpose_operands(%module: !transform.any_op {transform.readonly})
       attributes {facts = {
+        a_transposed = "1 if a_bits != 16 and a_layout == 'column' else 0",
+        b_transposed = "1 if b_bits != 16 and b_layout == 'row' else 0",
         a_layout = "a_layout if a_bits == 16 else 'row'",
         b_layout = "b_layout if b_bits == 16 else 'column'"
       }} {

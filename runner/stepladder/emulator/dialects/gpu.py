@@ -110,6 +110,7 @@ def shuffled(fiber: Fiber, op: Instruction, value: Value, offset: Value, size: i
         mode: "xor", "up", "down" or "idx".
     """
     group = fiber.group
+    group.sanitizer.converge(fiber.warps)
     lane = group.thread_of_lane % group.warp
     within = lane % size
     other = {

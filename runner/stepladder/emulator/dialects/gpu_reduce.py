@@ -112,6 +112,7 @@ def _clusters(fiber: Fiber, op: Instruction) -> np.ndarray:
 @executes("gpu.subgroup_reduce")
 def subgroup_reduce(fiber: Fiber, op: Instruction, value: Value) -> Value:
     """What the threads of a warp, or of a cluster of threads of it, have together."""
+    fiber.group.sanitizer.converge(fiber.warps)
     return over_groups(fiber, op, value, _clusters(fiber, op), _pairwise(fiber, op))
 
 
@@ -119,6 +120,7 @@ def subgroup_reduce(fiber: Fiber, op: Instruction, value: Value) -> Value:
 def subgroup_broadcast(fiber: Fiber, op: Instruction, value: Value, *lane: Value) -> Value:
     """The value of one thread of the warp: the first active one, or one of a number."""
     group = fiber.group
+    group.sanitizer.converge(fiber.warps)
     rank = op.operand_types[0].rank
     if values.is_uniform(value, rank):
         return value
@@ -136,6 +138,7 @@ def subgroup_broadcast(fiber: Fiber, op: Instruction, value: Value, *lane: Value
 @executes("gpu.rotate")
 def rotate(fiber: Fiber, op: Instruction, value: Value) -> Value:
     """The value of the thread an offset further on among neighbours of a width, and whether it is there."""
+    fiber.group.sanitizer.converge(fiber.warps)
     offset, width = int(op.attributes["offset"]), int(op.attributes["width"])
     thread = fiber.group.thread_of_lane % fiber.group.warp
     source = np.arange(fiber.count) - thread + thread // width * width + (thread + offset) % width
@@ -148,6 +151,7 @@ def rotate(fiber: Fiber, op: Instruction, value: Value) -> Value:
 @executes("gpu.ballot")
 def ballot(fiber: Fiber, op: Instruction, predicate: Value) -> Value:
     """The bits of the active threads of the warp for which a predicate holds."""
+    fiber.group.sanitizer.converge(fiber.warps)
     bits = values.lanes(np.asarray(predicate, bool), fiber.count)
     return ballots(fiber, bits).astype(op.result_types[0].dtype)
 

@@ -44,6 +44,7 @@ def shfl_sync(fiber: Fiber, op: Instruction, members: Value, value: Value, offse
         "idx": first | (offset & ~segment),
     }[mode]
     valid = other >= last if mode == "up" else other <= last
+    fiber.group.sanitizer.converge(fiber.warps)
     source = np.arange(fiber.count) - thread + np.where(valid, other, thread)
     found = lanes(value, fiber.count)[np.clip(source, 0, fiber.count - 1)]
     return Struct((found, valid)) if "return_value_and_is_valid" in op.attributes else found
@@ -52,6 +53,7 @@ def shfl_sync(fiber: Fiber, op: Instruction, members: Value, value: Value, offse
 @executes("nvvm.elect.sync")
 def elect_sync(fiber: Fiber, op: Instruction, *mask: Value) -> Value:
     """Whether the thread is the first active one of its warp."""
+    fiber.group.sanitizer.converge(fiber.warps)
     elected = np.zeros(fiber.count, bool)
     elected[fiber.representatives().lanes] = True
     return elected

@@ -18,7 +18,9 @@ _REDUX = ("add", "and", "or", "xor", "max", "min", "umax", "umin", "fmax", "fmin
 
 
 def check_members(fiber: Fiber, op: Instruction, members: Value) -> None:
-    """Reports threads that execute an op without being members, and members that do not execute it.
+    """Lets the members of a warp wait for each other at an op.
+
+    Threads that execute it without being members, and members that do not execute it, are findings.
 
     Args:
         fiber: the threads.
@@ -27,6 +29,7 @@ def check_members(fiber: Fiber, op: Instruction, members: Value) -> None:
     """
     group = fiber.group
     mask = lanes(np.asarray(members), fiber.count).astype(np.int64) & 0xFFFFFFFF
+    group.sanitizer.converge(fiber.warps)
     own = group.thread_of_lane % WARP
     left_out = (mask[fiber.lanes] >> own[fiber.lanes] & 1) == 0
     if left_out.any():

@@ -18,6 +18,7 @@ from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.values import Value
 from stepladder.emulator.hardware import synchronization
 from stepladder.emulator.hardware.synchronization import by_block, by_value, warps_of
+from stepladder.emulator.memory import lone_arrivals
 from stepladder.emulator.memory.shadow import together
 from stepladder.emulator.memory.touches import Granules, Touch
 
@@ -302,7 +303,7 @@ def arrive_at(
                 group.sanitizer.report(
                     "transaction-bytes", f"expect_tx of {bytes_} bytes, and an mbarrier counts {_MOST} at most", op
                 )
-        known = group.sanitizer.release(warps_of(fiber, mask)) if releases else None
+        known = lone_arrivals.release(fiber, mask, warps_of(fiber, mask)) if releases else None
         if arrivals * count > barrier.pending:
             group.sanitizer.report(
                 "order",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _AGENTS = 16  # room for clocks grows by so many
 _LEARNED = 16  # lessons of a warp, before those that all warps know become one
+_FENCES = 16  # the latest of a warp that are kept
 
 
 class Clocks:
@@ -31,10 +32,16 @@ class Clocks:
         group: the blocks that the warps belong to.
         actors: number of warps and agents; `clocks` may have room for more.
         clocks: int array (actors, actors).
-        fenced: when each warp last made its writes to shared memory visible to the async proxy.
+        fences: when each warp made its writes to shared memory visible to the async proxy, the latest first: int array
+            (actors, _FENCES), 0 where there is none.
         met: for each actor, its time when it last learned of others: what the threads of a warp have done since then
             is in no order among them.
-        fenced_global: the same for global memory, where a fence is for what the warp knows of others' writes too.
+        converged: for each actor, its time when the threads of that warp last came together: what they have done since
+            then, one of them alone does not release (`lone_arrivals`).
+        touched: for each actor, its time when a thread of that warp last accessed shared memory by itself.
+        lone: by warp and lane, the actor whose time in a clock is that up to which the lane alone is known.
+        fenced_global: when each warp last made writes to global memory visible to the async proxy; that is for what
+            the warp knows of others' writes too.
         learned: by another group and by warp, what that warp of this group has learned of its actors.
         told: by group, the warp that was told last, and when.
         launch_before: the actor that the launch before is, which may not have ended; None where it has.
@@ -46,7 +53,10 @@ class Clocks:
     def __init__(self) -> None:
         self.actors = 0
         self.clocks = np.zeros((0, 0), np.int32)
-        self.fenced = np.zeros(0, np.int32)
+        self.fences = np.zeros((0, _FENCES), np.int32)
+        self.converged = np.zeros(0, np.int32)
+        self.touched = np.zeros(0, np.int32)
+        self.lone: dict[tuple[int, int], int] = {}
         self.met = np.zeros(0, np.int32)
         self.fenced_global = np.zeros(0, np.int32)
         self.learned: dict[int, dict[int, _Lessons]] = {}
@@ -70,10 +80,11 @@ class Clocks:
         old = len(self.clocks)
         clocks[:old, :old] = self.clocks
         self.clocks = clocks
-        for name in ("fenced", "fenced_global", "met"):
-            fenced = np.zeros(room, np.int32)
-            fenced[:old] = getattr(self, name)
-            setattr(self, name, fenced)
+        for name in ("fences", "fenced_global", "met", "converged", "touched"):
+            times = getattr(self, name)
+            longer = np.zeros((room, *times.shape[1:]), np.int32)
+            longer[:old] = times
+            setattr(self, name, longer)
         window = self.group.window
         if window is not None and isinstance(window.shadow, SharedShadow):
             window.shadow.room_for(room)
@@ -124,9 +135,18 @@ class Clocks:
         Args:
             warps: numbers of the warps.
         """
+        self.converge(warps)
+        self.met[warps] = self.clocks[warps, warps]
+
+    def converge(self, warps: Sequence[int] | np.ndarray) -> None:
+        """Lets each thread of a warp know that the others are done with what they did before.
+
+        Args:
+            warps: numbers of the warps.
+        """
         warps = np.asarray(warps)
         self.clocks[warps, warps] += 1
-        self.met[warps] = self.clocks[warps, warps]
+        self.converged[warps] = self.clocks[warps, warps]
 
     def acquire(self, actors: Sequence[int] | np.ndarray, known: np.ndarray | None) -> None:
         """Merges a past that `release` returned into the clocks of actors.
@@ -143,6 +163,8 @@ class Clocks:
         self.clocks[actors, :size] = np.maximum(self.clocks[actors, :size], known)
         self.clocks[actors, actors] = own
         self.met[actors] = own
+        # What all threads of a warp have released comes back to them.
+        self.converged[actors] = np.maximum(self.converged[actors], known[np.minimum(actors, size - 1)] + 1)
 
     def knows(self, actors: Sequence[int] | np.ndarray, past: np.ndarray) -> np.ndarray:
         """Returns, for each actor, whether it knows all of a past.
@@ -173,10 +195,28 @@ class Clocks:
         """
         warps = np.asarray(warps)
         if space != "global":
-            self.fenced[warps] = self.clocks[warps, warps]
+            self.fences[warps, 1:] = self.fences[warps, :-1]
+            self.fences[warps, 0] = self.clocks[warps, warps]
         if space != "shared":
             self.fenced_global = np.maximum(self.fenced_global, self.clocks[warps].max(axis=0))
         self.clocks[warps, warps] += 1
+
+    def fenced_for(self, actor: int) -> np.ndarray:
+        """Returns the time of the latest fence of each actor that one knows of, which is ordered before what it does.
+
+        Args:
+            actor: that reads through the async proxy.
+
+        Returns:
+            int array (actors,), 0 for actors without such a fence.
+        """
+        known = self.clocks[actor].copy()
+        if actor < self.group.warps:
+            known[actor] = np.iinfo(np.int32).max
+        fences = self.fences
+        latest = np.where(fences <= known[:, None], fences, 0).max(axis=1)
+        # Of a warp with more fences than are kept, the one may be lost that the actor knows.
+        return np.where(fences[:, -1] > known, known, latest)
 
     def learn(self, warp: int, known: dict[int, np.ndarray]) -> None:
         """Tells a warp what others, by group, had released to the whole GPU when it acquired that.

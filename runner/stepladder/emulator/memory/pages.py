@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from stepladder.emulator.memory.touches import Touch
@@ -104,14 +106,16 @@ class Pages:
         """
         self.read_at[touch.actors, self.of(touch)] = now
 
-    def reads_in_order(self, clocks: np.ndarray, touch: Touch, fenced: np.ndarray | None = None) -> bool:
+    def reads_in_order(
+        self, clocks: np.ndarray, touch: Touch, fenced: Callable[[int], np.ndarray] | None = None
+    ) -> bool:
         """Whether what an actor reads is written, nothing is under way there, and the writes are in its past.
 
         Args:
             clocks: of all actors.
             touch: what is read.
-            fenced: when each warp's fence was that makes its writes visible to the async proxy, for reads through
-                that.
+            fenced: returns when the fence of each warp was that makes its writes visible to the async proxy, for reads
+                by an actor through that.
         """
         if touch.pages is None:
             return False
@@ -119,8 +123,11 @@ class Pages:
         writer, at = self.writer[pages], self.at[pages]
         if writer.min() < 0 or self.busy[pages].any():
             return False
-        if fenced is not None and not (self.asynchronous[pages] | (at <= fenced[writer])).all():
-            return False
+        if fenced is not None:
+            assert isinstance(actor, int)
+            generic = ~self.asynchronous[pages]
+            if generic.any() and (at > fenced(actor)[writer])[generic].any():
+                return False
         return bool(((clocks[actor, writer] >= at) | (writer == actor)).all())
 
     def follows_reads(self, clocks: np.ndarray, touch: Touch) -> bool:

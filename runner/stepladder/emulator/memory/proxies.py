@@ -1,4 +1,4 @@
-"""The async proxy and global memory: fences between what threads wrote, or waited for, and what TMA does to that."""
+"""The async proxy: fences between what threads wrote, or waited for, and what TMA and wgmma do to that."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from stepladder.emulator.core.program import Instruction
     from stepladder.emulator.memory.sanitizer import Sanitizer
+    from stepladder.emulator.memory.shadow import SharedShadow
     from stepladder.emulator.memory.touches import Touch
 
 
@@ -50,3 +51,34 @@ def check_global(sanitizer: Sanitizer, op: Instruction, touch: Touch, verb: str)
                 "fence.proxy.async is after the wait for the block that wrote it",
                 op,
             )
+
+
+def check_shared(sanitizer: Sanitizer, op: Instruction, touch: Touch, shadow: SharedShadow) -> None:
+    """Checks that the async proxy sees the writes of threads to shared memory that it reads.
+
+    A fence is of the warp that wrote, behind the write, and before what orders the two accesses.
+
+    Args:
+        sanitizer: of the group.
+        op: the instruction that begins to read.
+        touch: what it reads, by one actor.
+        shadow: of the memory.
+    """
+    index = touch.shared_index
+    writer = shadow.writer[index]
+    generic = (writer >= 0) & ~shadow.asynchronously[index]
+    if not generic.any():
+        return
+    assert isinstance(touch.actors, int)
+    unseen = generic & (shadow.written_at[index] > sanitizer.fenced_for(touch.actors)[writer])
+    if unseen.any():
+        first = int(unseen.argmax())
+        place = touch.places[first]
+        is_late = sanitizer.fences[writer[first], 0] >= shadow.written_at[place]
+        missing = (
+            "nothing orders the fence.proxy.async after the write of it before this: it belongs in front of the barrier"
+            if is_late
+            else "no fence.proxy.async is after the write of it"
+        )
+        text = f"reads {sanitizer.where(touch.memory, place)} through the async proxy, and {missing}"
+        sanitizer.add("proxy", text, op, int(shadow.written_by[place]))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepladder.emulator.memory import lone_arrivals
 from stepladder.emulator.memory.clocks import Clocks
 from stepladder.emulator.memory.findings import Findings
 from stepladder.emulator.memory.touches import Touch
@@ -133,7 +134,8 @@ class Reports(Clocks):
         self.add(
             "race",
             f"{self.actor_name(touch.actor(first))} {verb} {self.where(touch.memory, touch.places[first])}, "
-            f"which {self.actor_name(actor)} {did}, and nothing orders them",
+            f"which {self.actor_name(actor)} {did}, and nothing orders them"
+            + lone_arrivals.explained(self, touch.actor(first), actor),
             op,
             by,
         )

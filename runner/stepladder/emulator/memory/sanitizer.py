@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepladder.emulator.memory import initialized, lanes_of_warps, proxies
+from stepladder.emulator.memory import initialized, lanes_of_warps, lone_arrivals, proxies
 from stepladder.emulator.memory.global_checks import GlobalChecks
 from stepladder.emulator.memory.shadow import GlobalShadow, SharedShadow
 from stepladder.emulator.memory.touches import SEVERAL, Touch
@@ -198,6 +198,9 @@ class Sanitizer(GlobalChecks):
             & (self.clocks[touch.actors, writer] < shadow.written_at[index])
             & ~busy
         )
+        if self.lone and unordered.any():
+            lanes = shadow.writing_lane[index]
+            unordered &= ~lone_arrivals.excused(self, touch.actors, writer, shadow.written_at[index], lanes, wrote=True)
         if unordered.any():
             first = int(unordered.argmax())
             self.race(op, touch, first, verb, "wrote", int(writer[first]), int(shadow.written_by[places[first]]))
@@ -246,6 +249,9 @@ class Sanitizer(GlobalChecks):
         read = shadow.read_at[: self.actors, touch.shared_index]
         late = read > self.clocks[np.atleast_1d(touch.actors), : self.actors].T
         late &= np.arange(self.actors)[:, None] != touch.actors
+        for warp in {warp for warp, _ in self.lone}:
+            lanes = touch.of(shadow.reading_lane)
+            late[warp] &= ~lone_arrivals.excused(self, touch.actors, warp, read[warp], lanes, wrote=False)
         if late.any():
             actor, first = (int(number[0]) for number in np.nonzero(late))
             self.race(op, touch, first, "writes", "read", actor, int(shadow.read_by[touch.places[first]]))
@@ -261,6 +267,8 @@ class Sanitizer(GlobalChecks):
         """
         shadow = self.shadow_of(touch.memory)
         now = self.clocks[touch.actors, touch.actors]
+        if touch.lanes is not None:
+            self.touched[touch.actors] = now
         if writes:
             touch.put(shadow.atomically, False)
         if isinstance(shadow, GlobalShadow):
@@ -361,27 +369,12 @@ class Sanitizer(GlobalChecks):
             self.note(op, touch, writes=False)
             return
         shadow = self.shadow_of_shared(touch.memory)
-        if not shadow.pages.reads_in_order(self.clocks, touch, self.fenced if proxy else None):
+        if not shadow.pages.reads_in_order(self.clocks, touch, self.fenced_for if proxy else None):
             self.check(op, touch, writes=False)
             if proxy:
-                self._check_visible(op, touch, shadow)
+                proxies.check_shared(self, op, touch, shadow)
         shadow.pages.begin_read(touch)
         shadow.under_way.append((touch, op.number))
-
-    def _check_visible(self, op: Instruction, touch: Touch, shadow: SharedShadow) -> None:
-        """Checks that the async proxy sees the writes of threads to shared memory that it reads."""
-        index = touch.shared_index
-        writer = shadow.writer[index]
-        unseen = (writer >= 0) & ~shadow.asynchronously[index] & (shadow.written_at[index] > self.fenced[writer])
-        if unseen.any():
-            place = touch.places[unseen.argmax()]
-            self.add(
-                "proxy",
-                f"reads {self.where(touch.memory, place)} through the async proxy, and no "
-                "fence.proxy.async is after the write of it",
-                op,
-                int(shadow.written_by[place]),
-            )
 
     def end_read(self, op: Instruction, touch: Touch) -> None:
         """An operation in flight has read, as the actors of `touch`: a write must be ordered after them."""

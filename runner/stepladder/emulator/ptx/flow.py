@@ -17,8 +17,7 @@ from stepladder.emulator.core.control_flow import Graph, join, jump
 from stepladder.emulator.core.fibers import Convergence, Left
 from stepladder.emulator.core.liveness import Liveness
 from stepladder.emulator.core.program import UnknownOp
-from stepladder.emulator.core.types import BOOL
-from stepladder.emulator.ptx import branch_tables, calls, registry, syntax
+from stepladder.emulator.ptx import branch_tables, calls, registry, syntax, unwritten
 from stepladder.emulator.ptx.scopes import Scope, Slots
 from stepladder.emulator.ptx.site import Site
 from stepladder.runtime.errors import StepladderError
@@ -192,7 +191,7 @@ class Flow:
         initial.results = (*slots, *self.slots.undefined)
         initial.attributes["constants"] = [value for _, value in self.slots.constants.values()]
         initial.attributes["undefined"] = [
-            True if self.builder.slot_types[slot] == BOOL else -1 for slot in self.slots.undefined
+            unwritten.initial(self.builder.slot_types[slot]) for slot in self.slots.undefined
         ]
 
     def _successors(self, number: int) -> list[int]:
@@ -276,6 +275,7 @@ class Flow:
     def _finish(self, graph: Graph, outputs: Sequence[int]) -> None:
         """Sets the target of each branch, its reconvergence point, and the slots that are merged there."""
         code = {number: self.builder.code[start:end] for number, (start, end) in self.spans.items()}
+        unwritten.watch(graph, code, self.slots.names)
         liveness = Liveness(graph, code, len(self.parts), outputs)
         for instruction, number, target in self.branches:
             instruction.attributes["to"] = self.starts[target]
@@ -319,10 +319,10 @@ class Flow:
             for line in part.lines:
                 target, *sources = line.statement.operands or (syntax.Sink(),)
                 guard = line.statement.guard
-                read = {name for source in sources for name in _names(source)}
-                read |= {guard.name.text} | _names(target) if guard is not None else set()
+                read = {name for source in sources for name in syntax.names_in(source)}
+                read |= {guard.name.text} | syntax.names_in(target) if guard is not None else set()
                 early |= read - written
-                written |= _names(target)
+                written |= syntax.names_in(target)
             if part.branch is not None and part.branch.statement.guard is not None:
                 early |= {part.branch.statement.guard.name.text} - written
         return bool(early & written)
@@ -337,24 +337,6 @@ class Flow:
         keys = [key for key, loop in spins if any(number in loop for number in entered)]
         if keys:
             self.builder.emit("loop", _begin_anew, (), (), {"keys": keys})
-
-
-def _names(operand: syntax.Operand) -> set[str]:
-    """Returns the names in an operand."""
-    match operand:
-        case syntax.Name():
-            return {operand.text}
-        case syntax.Offset():
-            return _names(operand.base)
-        case syntax.Negated():
-            return _names(operand.operand)
-        case syntax.Pair():
-            return _names(operand.first) | _names(operand.second)
-        case syntax.Vector():
-            return {name for element in operand.elements for name in _names(element)}
-        case syntax.Address():
-            return {name for part in operand.parts for name in _names(part)}
-    return set()
 
 
 def _reached(after: dict[int, set[int]], start: int) -> set[int]:

@@ -29,22 +29,26 @@ class Slots:
 
     Attributes:
         undefined: slots of registers, which hold anything at first: all bits set.
+        names: of the registers, by slot.
         constants: by what is constant, its slot and its value, or what gives it for a group of blocks.
     """
 
     def __init__(self, builder: Builder) -> None:
         self.builder = builder
         self.undefined: list[int] = []
+        self.names: dict[int, str] = {}
         self.constants: dict[object, tuple[int, int | bool | Callable[[Fiber], Value]]] = {}
 
-    def register(self, type_: PtxType) -> Register:
+    def register(self, type_: PtxType, name: str) -> Register:
         """Returns a new register.
 
         Args:
             type_: that it is declared with.
+            name: as it is written.
         """
         slot = self.builder.new_slot(types.register(type_.width))
         self.undefined.append(slot)
+        self.names[slot] = name
         return Register(slot, type_)
 
     def constant(self, key: object, width: int, value: int | bool | Callable[[Fiber], Value]) -> int:
@@ -113,7 +117,7 @@ class Scope:
             if count:
                 self._ranges[name] = count, type_
             else:
-                self._registers[name] = self.slots.register(type_)
+                self._registers[name] = self.slots.register(type_, name)
 
     def register(self, name: str) -> Register | None:
         """Returns the register with a name in this scope or one around it, None where there is none.
@@ -127,7 +131,7 @@ class Scope:
         stem = name.rstrip("0123456789")
         digits = name[len(stem) :]
         if digits and stem in self._ranges and int(digits) < self._ranges[stem][0]:
-            self._registers[name] = self.slots.register(self._ranges[stem][1])
+            self._registers[name] = self.slots.register(self._ranges[stem][1], name)
             return self._registers[name]
         return self.parent.register(name) if self.parent is not None else None
 

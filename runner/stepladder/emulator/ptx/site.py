@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepladder.emulator.core import values
 from stepladder.emulator.dialects.llvm import Held
-from stepladder.emulator.hardware.warps import narrowed
 from stepladder.emulator.ptx import special, syntax, types
+from stepladder.emulator.ptx.guards import Guarded
 from stepladder.emulator.ptx.types import PtxType
 from stepladder.runtime.errors import StepladderError
 
@@ -343,7 +342,7 @@ class Site:
             register = self.scope.register(guard.name.text)
             if register is None:
                 raise self.error(f"under {guard.name}: there is no such predicate")
-            execute = _guarded(execute, guard.negated, len(results))
+            execute = Guarded(execute, guard.negated, len(results))
             operands = [register.slot, *results, *operands]
         return self.builder.emit(self.name, execute, operands, results, attributes)
 
@@ -377,24 +376,3 @@ def bits_of(fiber: Fiber, op: Instruction, value: Value) -> Value:
         return value
     column = np.ascontiguousarray(value.sums.read(fiber, op)[:, value.place])
     return column.view(f"i{column.dtype.itemsize}")
-
-
-def _guarded(execute: Callable, negated: bool, results: int) -> Callable:
-    """Returns what executes for those threads for which a predicate holds; the others' results stay."""
-
-    def run(fiber: Fiber, op: Instruction, predicate: Value, *operands: Value) -> Value:
-        before, operands = operands[:results], operands[results:]
-        predicate = fiber.agreed(predicate)
-        if not isinstance(predicate, np.ndarray):
-            if bool(predicate) == negated:
-                return before[0] if results == 1 else before
-            return execute(fiber, op, *operands)
-        mask = fiber.active & (predicate != negated)
-        found = execute(narrowed(fiber, mask), op, *operands)
-        if not results:
-            return None
-        after = [found] if results == 1 else found
-        merged = [values.merge([new, old], [mask, ~mask], fiber.count) for new, old in zip(after, before)]
-        return merged[0] if results == 1 else merged
-
-    return run

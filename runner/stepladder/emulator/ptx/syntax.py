@@ -261,3 +261,25 @@ class Module:
     def __str__(self) -> str:
         head = [f".version {self.version[0]}.{self.version[1]}", f".target {self.target}", ".address_size 64"]
         return "\n".join([*head, *map(str, self.variables), *map(str, self.functions)]) + "\n"
+
+
+def names_in(operand: Operand) -> set[str]:
+    """Returns the names in an operand.
+
+    Args:
+        operand: of a statement.
+    """
+    match operand:
+        case Name():
+            return {operand.text}
+        case Offset():
+            return names_in(operand.base)
+        case Negated():
+            return names_in(operand.operand)
+        case Pair():
+            return names_in(operand.first) | names_in(operand.second)
+        case Vector():
+            return {name for element in operand.elements for name in names_in(element)}
+        case Address():
+            return {name for part in operand.parts for name in names_in(part)}
+    return set()

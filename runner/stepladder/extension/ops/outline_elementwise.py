@@ -12,6 +12,7 @@ from stepladder.mlir.traverse import origin, producer
 from stepladder.mlir.types import row_major_strides
 
 _SLICE = "tensor.extract_slice"
+_RANDOM = "linalg.fill_rng_2d"
 _IN_FUNCTION = (*STARTS, *VIEWS, "func.call", "func.return")
 
 
@@ -25,8 +26,8 @@ class OutlineElementwise(Tc.Operation, name="outline_elementwise"):
     A linalg op that nothing reads goes: fusion leaves the assertions of one, which the ops that it is fused with
     have too.
 
-    Operands: a handle to a module with one public function. Refuses ops that are neither linalg ops nor views, and
-    results that are not tensors.
+    Operands: a handle to a module with one public function. Refuses ops that are neither linalg ops nor views,
+    pseudo-random numbers, and results that are not tensors.
     """
 
     target: Handle
@@ -41,6 +42,8 @@ def outline_elementwise(payload: ir.Operation, op: OutlineElementwise, rewriter:
     _copy_slices(body)
     _make_fills(body)
     for item in operations_of(body):
+        if item.name == _RANDOM:
+            raise Refusal(item, f"'{_RANDOM}' makes pseudo-random numbers, which no kernel does; accepted: an argument")
         if is_structured(item):
             _separate_starts(item)
             results = [result for result in item.results if list(result.uses)]

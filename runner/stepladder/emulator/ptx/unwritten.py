@@ -1,0 +1,114 @@
+"""Reads of registers that nothing has written: findings where a thread executes them.
+
+Such a register holds anything: all bits set here, which is not a number. A kernel that computes again where it finds
+that in a result would hide what is missing. A `mov` is no such read: compilers move what is undefined, and make pairs
+of which a part is. The register that it moves to is as its source, a pair is taken for written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from stepladder.emulator.core.types import BOOL
+from stepladder.emulator.ptx import whole_sums
+from stepladder.emulator.ptx.guards import Guarded
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.control_flow import Graph
+    from stepladder.emulator.core.fibers import Fiber
+    from stepladder.emulator.core.program import Instruction
+    from stepladder.emulator.core.types import Type
+    from stepladder.emulator.core.values import Value
+
+
+class Unwritten(int):
+    """What a register holds before it is written: a number that computes as any other one."""
+
+
+def initial(type_: Type) -> Unwritten:
+    """Returns what a register holds before it is written: all bits set.
+
+    Args:
+        type_: of the register.
+    """
+    return Unwritten(1 if type_ == BOOL else -1)
+
+
+def watch(graph: Graph, code: Mapping[int, Sequence[Instruction]], names: Mapping[int, str]) -> None:
+    """Lets the instructions that may read registers before they are written report where they do.
+
+    A write under a guard may leave a register as it is, and a `mov` moves what is not written.
+
+    Args:
+        graph: the blocks by number; the first one is the entry.
+        code: the instructions of each block that is reached; `execute` of some changes.
+        names: of the registers, by slot.
+    """
+    begin = min(code)
+    unwritten = dict.fromkeys(code, 0)
+    unwritten[begin] = sum(1 << slot for slot in names)
+    rest = [begin]
+    while rest:
+        number = rest.pop()
+        after = unwritten[number]
+        for op in code[number]:
+            after = _after(op, after)
+        for successor in graph.successors[number]:
+            if successor in unwritten and after & ~unwritten[successor]:
+                unwritten[successor] |= after
+                rest.append(successor)
+    for number, instructions in code.items():
+        left = unwritten[number]
+        for op in instructions:
+            if not _moves(op):
+                _watch(op, left, names)
+            left = _after(op, left)
+
+
+def _after(op: Instruction, unwritten: int) -> int:
+    """Returns, as bits, the slots that may be unwritten behind an instruction, of those before it."""
+    if isinstance(op.execute, Guarded):
+        return unwritten
+    if _moves(op) and len(op.operands) == len(op.results) == 1:
+        target = 1 << op.results[0]
+        return unwritten | target if unwritten >> op.operands[0] & 1 else unwritten & ~target
+    for slot in op.results:
+        unwritten &= ~(1 << slot)
+    return unwritten
+
+
+def _moves(op: Instruction) -> bool:
+    return op.name.rpartition(" ")[2].startswith("mov.")
+
+
+def _watch(op: Instruction, unwritten: int, names: Mapping[int, str]) -> None:
+    """Lets an instruction report the registers among these that it reads."""
+    places = {place: slot for place, slot in enumerate(op.operands) if unwritten >> slot & 1}
+    if whole_sums.SUMS in op.attributes:
+        # A product need not keep the sums that it is given.
+        places = {place: slot for place, slot in places.items() if slot not in op.results}
+    if not places:
+        return
+    read = {place: names[slot] for place, slot in places.items()}
+    if isinstance(op.execute, Guarded):
+        first = 1 + op.execute.results
+        inner = {place - first: name for place, name in read.items() if place >= first}
+        op.execute.execute = _reporting(op.execute.execute, inner)
+        read = {place: name for place, name in read.items() if place == 0}
+    op.execute = _reporting(op.execute, read)
+
+
+def _reporting(execute: Callable, names: Mapping[int, str]) -> Callable:
+    """Returns what reports the operands that are not written, by place, before it executes."""
+    if not names:
+        return execute
+
+    def run(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
+        found = [name for place, name in names.items() if type(operands[place]) is Unwritten]
+        if found:
+            text = f"reads {', '.join(dict.fromkeys(found))}, which nothing has written"
+            fiber.group.sanitizer.report("uninitialized", text, op)
+        return execute(fiber, op, *operands)
+
+    return run
