@@ -10,6 +10,10 @@ the product in f64, over the largest element of that; of several seeds, the larg
     python benchmarks/f32_products.py --sizes 2048 4096 --rounds 7
     python benchmarks/f32_products.py --compile build/f32
     python benchmarks/f32_products.py --bundles build/f32 --rounds 7
+    python benchmarks/f32_products.py --shapes 64x4096x4096 4096x128x4096 --out RESULT.json
+
+Products of `--shapes` are measured with the knobs that `compile` chooses for `wgmma`, and with both operands split in
+front of the matmul.
 """
 
 from __future__ import annotations
@@ -17,11 +21,13 @@ from __future__ import annotations
 import argparse
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import duel
 from common import measurement_parser, run, write_result
+from draw import named
 from stepladder.measure.baselines import cublas
 from stepladder.measure.timing import MODES, Contestant
 from stepladder.runtime.bundle import read_bundle
@@ -29,20 +35,37 @@ from stepladder.runtime.device import Device
 
 SIZES = (512, 1000, 1024, 1536, 2048, 4096, 8192)
 SEEDS = 3
-# Names of kernels in the result, their pipelines and knobs.
-KERNELS: dict[str, tuple[str, dict[str, int | str]]] = {
+Kernels = dict[str, tuple[str, dict[str, int | str]]]
+# Names of kernels in the result, their pipelines and knobs: of squares, and of other shapes.
+SQUARES: Kernels = {
     "wgmma": ("wgmma", {}),
     "mma_sync": ("mma_sync", {}),
     "finite": ("mma_sync", {"keep_infinities": False}),
     "tf32": ("wgmma", {"allow_tf32": True}),
 }
+SHAPES: Kernels = {"wgmma": ("wgmma", {}), "in_front": ("wgmma", {"split_f32": "kernels"})}
 
 
-def build_bundles(size: int, folder: Path) -> None:
+@dataclass(frozen=True)
+class Product:
+    """C = AB in f32: its extents, and the kernels that are measured, by their names in the result."""
+
+    m: int
+    n: int
+    k: int
+    kernels: Kernels = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """The extents, as `--sizes` and `--shapes` take them."""
+        return str(self.m) if self.m == self.n == self.k else f"{self.m}x{self.n}x{self.k}"
+
+
+def build_bundles(product: Product, folder: Path) -> None:
     """Compiles C = AB in f32 with each setting and the best known other knobs.
 
     Args:
-        size: M = N = K.
+        product: the extents and the settings.
         folder: of the bundles.
     """
     from stepladder.payload.writing import matmul_text
@@ -50,11 +73,12 @@ def build_bundles(size: int, folder: Path) -> None:
     from stepladder.pipeline.context import mlir_context
     from stepladder.pipeline.request import Request
 
-    text = matmul_text(size, size, size, a_type="f32", b_type="f32", c_type="f32", accumulate=False)
-    for name, (pipeline, knobs) in KERNELS.items():
+    types = {"a_type": "f32", "b_type": "f32", "c_type": "f32"}
+    text = matmul_text(product.m, product.n, product.k, **types, accumulate=False)
+    for name, (pipeline, knobs) in product.kernels.items():
         with mlir_context():
             built = build(text, "payload.mlir", Request(pipeline, {**knobs, "target": "sm_90a"}, tuned=True))
-            built.write(folder / f"{name}_{size}")
+            built.write(folder / f"{name}_{product.name}")
 
 
 def largest_errors(operands: duel.Operands, launches: dict[str, Callable[[], None]]) -> dict[str, float]:
@@ -81,12 +105,12 @@ def largest_errors(operands: duel.Operands, launches: dict[str, Callable[[], Non
     return errors
 
 
-def measure(device: Device, size: int, mode: str, rounds: int, folder: Path) -> dict[str, Any]:
-    """Measures the products of a size.
+def measure(device: Device, product: Product, mode: str, rounds: int, folder: Path) -> dict[str, Any]:
+    """Measures the kernels of a product.
 
     Args:
         device: the GPU.
-        size: M = N = K.
+        product: the extents and the kernels.
         mode: "burst" or "sustained".
         rounds: of the measurement.
         folder: of the bundles.
@@ -94,7 +118,7 @@ def measure(device: Device, size: int, mode: str, rounds: int, folder: Path) -> 
     Returns:
         The entry of the result.
     """
-    bundles = {name: read_bundle(folder / f"{name}_{size}") for name in KERNELS}
+    bundles = {name: read_bundle(folder / f"{name}_{product.name}") for name in product.kernels}
     problem = bundles["wgmma"].manifest.problem
     with duel.Operands(device, problem) as operands:
         library = cublas(operands.buffers)
@@ -113,7 +137,7 @@ def measure(device: Device, size: int, mode: str, rounds: int, folder: Path) -> 
         finally:
             contest.free()
     return {
-        "size": size,
+        "size": product.m if product.name == str(product.m) else product.name,
         "provider": library.provider,
         "kernels": {name: duel.describe(bundle) for name, bundle in bundles.items()},
         "errors": errors,
@@ -124,6 +148,7 @@ def measure(device: Device, size: int, mode: str, rounds: int, folder: Path) -> 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
     parser = measurement_parser(__doc__ or "", SIZES, "f32_products", 7)
+    parser.add_argument("--shapes", nargs="+", metavar="MxNxK", help="products of these extents, in place of squares")
     parts = parser.add_mutually_exclusive_group()
     parts.add_argument("--compile", metavar="FOLDER", type=Path, help="write the bundles, and measure nothing")
     parts.add_argument("--bundles", metavar="FOLDER", type=Path, help="measure these bundles, and compile nothing")
@@ -137,23 +162,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
         arguments: of the command line; those of the process unless told.
     """
     args = make_parser().parse_args(arguments)
+    products = [Product(size, size, size, SQUARES) for size in args.sizes]
+    if args.shapes:
+        products = [Product(*problem.size, SHAPES) for problem in named(args.shapes)]
     if args.compile:
-        for size in args.sizes:
-            build_bundles(size, args.compile)
+        for product in products:
+            build_bundles(product, args.compile)
         return
     with Device() as device, tempfile.TemporaryDirectory(prefix="stepladder-") as folder:
         result = duel.header(device)
         result |= {"mode": args.mode, "rounds": args.rounds, "seeds": SEEDS, "problems": []}
-        for size in args.sizes:
+        for product in products:
             if args.bundles is None:
-                build_bundles(size, Path(folder))
-            problem = measure(device, size, args.mode, args.rounds, args.bundles or Path(folder))
+                build_bundles(product, Path(folder))
+            problem = measure(device, product, args.mode, args.rounds, args.bundles or Path(folder))
             result["problems"].append(problem)
             write_result(args.out, result)
             baseline = problem["measured"]["baseline"]["tflops_spread"]["median"]
             kernels = problem["measured"]["kernels"]
             rates = {name: round(kernel["tflops_spread"]["median"], 1) for name, kernel in kernels.items()}
-            print(f"{size}: cuBLAS {baseline:.1f}, {rates} TFLOP/s; errors {problem['errors']}", flush=True)
+            print(f"{product.name}: cuBLAS {baseline:.1f}, {rates} TFLOP/s; errors {problem['errors']}", flush=True)
 
 
 if __name__ == "__main__":

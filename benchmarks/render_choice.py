@@ -69,6 +69,7 @@ REFITTED_DISPUTED = {
     ("default_thin_third", "bf16-bf16"): "thin products, again",
     ("default_sixteenth", "bf16-bf16"): "a sixteenth draw",
 }
+BOXES = {("default_boxes", "bf16-bf16"): "bf16", ("default_boxes", "f16-f32"): "f16 with results of f32"}
 SEVENTEENTH = {"default_seventeenth_bf16-bf16": "a seventeenth draw"}
 CHOICES = {"default": (-1,), "best of four": range(4)}
 
@@ -373,6 +374,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     "wide products": lambda: refitted_table(REFITTED_WIDE),
     "seventeenth draw": lambda: defaults_table(SEVENTEENTH),
     "disputed choices": lambda: refitted_table(REFITTED_DISPUTED),
+    "boxes choices": lambda: refitted_table(BOXES),
     "changed orders": changed_orders_table,
     "decode": decode_table,
     "decode before": lambda: decode_table("_before"),
