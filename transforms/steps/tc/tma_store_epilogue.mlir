@@ -8,8 +8,8 @@
 //
 // Rows of a transposed C (`swap_operands`) are columns of the tile, and the pair of a thread has elements of two rows
 // of C, which direct stores would write one by one. The box is written transposed instead, 16-bit elements by
-// `stmatrix.trans`. A box has up to 64 rows of C, as one of a row-major C has: with all columns of a wide tile in it, its
-// buffers would take the shared memory of a stage or two of the main loop.
+// `stmatrix.trans`. A box has up to 64 rows of C, as one of a row-major C has: with all columns of a wide tile in it,
+// its buffers would take the shared memory of a stage or two of the main loop.
 //
 // A matrix that the epilogue reads, such as that of a residual connection, is as large as C. It is copied by `cp.async`
 // to the boxes of C during the main loop, when TMA has read the previous tile from them. The copies of one box follow
