@@ -70,7 +70,12 @@ REFITTED_DISPUTED = {
     ("default_sixteenth", "bf16-bf16"): "a sixteenth draw",
 }
 BOXES = {("default_boxes", "bf16-bf16"): "bf16", ("default_boxes", "f16-f32"): "f16 with results of f32"}
-SEVENTEENTH = {"default_seventeenth_bf16-bf16": "a seventeenth draw"}
+LAST_DRAWS = {
+    "default_seventeenth_bf16-bf16": "a seventeenth draw",
+    "default_eighteenth_bf16-bf16": "an eighteenth draw",
+    "default_boxes_bf16-bf16": "a nineteenth draw",
+    "default_boxes_f16-f32": "with results of f32",
+}
 CHOICES = {"default": (-1,), "best of four": range(4)}
 
 
@@ -372,7 +377,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     "tenth draw": lambda: refitted_table(REFITTED_TENTH, KINDS),
     "eleventh draw": lambda: refitted_table(REORDERED),
     "wide products": lambda: refitted_table(REFITTED_WIDE),
-    "seventeenth draw": lambda: defaults_table(SEVENTEENTH),
+    "last draws": lambda: defaults_table(LAST_DRAWS),
     "disputed choices": lambda: refitted_table(REFITTED_DISPUTED),
     "boxes choices": lambda: refitted_table(BOXES),
     "changed orders": changed_orders_table,
