@@ -11,7 +11,7 @@
 // RUN: %{mma} --through convert_to_mma_sync | FileCheck %s --check-prefix=FRAGMENTS
 // RUN: %{wmma} --through map_consumer_to_lanes | FileCheck %s --check-prefix=LANES
 // RUN: %refused 2 %stepladder-opt %payloads/gated.mlir --pipeline mma_sync | FileCheck %s --check-prefix=REGISTERS
-// RUN: %refused 2 %{opt} --pipeline wmma --set block_m=128 --set block_n=256 --set warp_m=32 --set warp_n=64 | FileCheck %s --check-prefix=MEMORY
+// RUN: %refused 2 %{opt} --pipeline wmma --set block_m=128 --set block_n=128 --set warp_m=32 --set warp_n=32 | FileCheck %s --check-prefix=MEMORY
 // RUN: %stepladder-opt %s --pipeline mma_sync --step convert_to_mma_sync --split-input-file --verify-diagnostics -o %t
 
 // WARPS-COUNT-3: memref.alloc() {operand_{{[ab]}}}

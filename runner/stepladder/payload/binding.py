@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from stepladder.mlir.bindings import ir, linalg
 from stepladder.mlir.traverse import producer, walk
@@ -99,8 +99,9 @@ def computes_shapes(module: ir.Module, name: str | None = None) -> bool:
         module: the payload; one that `select` refuses computes none.
         name: of the function that is compiled; None as for `select`.
     """
-    # Before `select`, which folds shapes of slices.
-    computing = {_name_of(function) for function in walk(module, "func.func") if _has_dynamic_results(function)}
+    # Before `select`, which folds shapes of slices. Those in loops, such as tiles in the dump of a step, are no shapes
+    # that the payload computes.
+    computing = {_name_of(each) for each in walk(module, "func.func") if _has_dynamic_results(_outermost(each))}
     try:
         function = _function(module, name)
     except StepladderError:
@@ -109,12 +110,17 @@ def computes_shapes(module: ir.Module, name: str | None = None) -> bool:
         isinstance(item.type, ir.RankedTensorType) and _is_static(item.type)
         for item in function.regions[0].blocks[0].arguments
     ]
-    return all(is_static) and (_name_of(function) in computing or _has_dynamic_results(function))
+    return all(is_static) and (_name_of(function) in computing or _has_dynamic_results(walk(function)))
 
 
-def _has_dynamic_results(function: ir.Operation) -> bool:
-    """Tells whether an op of a function makes a tensor whose shape is not static."""
-    results = [result for op in walk(function) for result in op.results]
+def _outermost(function: ir.Operation) -> list[ir.Operation]:
+    """Returns the ops of a function that are in no other op."""
+    return [op.operation for block in function.regions[0].blocks for op in block.operations]
+
+
+def _has_dynamic_results(ops: Iterable[ir.Operation]) -> bool:
+    """Tells whether an op makes a tensor whose shape is not static."""
+    results = [result for op in ops for result in op.results]
     return any(isinstance(each.type, ir.RankedTensorType) and not _is_static(each.type) for each in results)
 
 
