@@ -115,7 +115,7 @@ def make_checkout(folder: Path) -> Path:
 def command_server() -> str:
     """Starts a server of the project's commands, which ends with this process; returns its socket."""
     server = subprocess.Popen(
-        [sys.executable, str(stand_ins.INPUTS / "command_server.py")],
+        [sys.executable, str(Path(__file__).resolve().parents[1] / "inputs" / "command_server.py")],
         env={**os.environ, "PYTHONPATH": str(Path(stepladder.__file__).parents[1])},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -133,13 +133,14 @@ class Shell:
         outputs: place of a command with an expected output -> what it printed.
     """
 
-    def __init__(self, checkout: Path, scratch: Path, *, installed: bool) -> None:
+    def __init__(self, checkout: Path, scratch: Path, *, installed: bool, cache: Path | None = None) -> None:
         """Prepares a shell.
 
         Args:
             checkout: the folder that commands run in.
             scratch: a folder of its own, for programs and records.
             installed: whether the environment with the project is active.
+            cache: the folder of machine code, by content, which several shells may share; one of its own unless given.
         """
         self.checkout = checkout
         self.scratch = scratch
@@ -159,7 +160,7 @@ class Shell:
         self._environment: Mapping[str, str] = kept | {
             "PATH": os.pathsep.join([str(programs), *path]),
             "PYTHONPATH": str(Path(stepladder.__file__).parents[1]),
-            "STEPLADDER_CACHE_DIR": str(scratch / "cache"),
+            "STEPLADDER_CACHE_DIR": str(cache or scratch / "cache"),
             "STAND_IN_LOG": str(scratch / "needs"),
             "STAND_IN_SERVER": command_server(),
             "NO_COLOR": "1",

@@ -1,12 +1,11 @@
 """Programs that documented commands find on PATH.
 
-Those of the project are the real ones. What a machine may lack (a network, a GPU, CMake, a stock mlir-opt), or what
-would take hours, is recorded as a need of the command; the real program runs as far as it can, and else the command
-line is checked: by the parser of the real program, or for files that are not there.
+Those of the project are the real ones (`stand_in_project.py`). What a machine may lack (a network, a GPU, CMake, a
+stock mlir-opt), or what would take hours, is recorded as a need of the command; the real program runs as far as it can,
+and else the command line is checked: by the parser of the real program, or for files that are not there.
 
 As a script: stand_ins.py PROGRAM ARGUMENT..., with the environment variables STAND_IN_LOG, a file that needs are
-appended to, STAND_IN_PLACE, where the command stands, and STAND_IN_SERVER, the socket of a server of the project's
-commands.
+appended to, and STAND_IN_PLACE, where the command stands.
 """
 
 import argparse
@@ -20,9 +19,7 @@ import venv
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-INPUTS = Path(__file__).resolve().parents[1] / "inputs"
-sys.path.insert(0, str(INPUTS))
-import command_client
+from stand_in_project import need as _need
 
 NEEDS = ("network", "gpu", "cmake", "mlir-opt", "nvdisasm", "measurement")
 
@@ -31,7 +28,7 @@ SYSTEM = ("python", "python3", "cmake", "mlir-opt", "nvdisasm", "less")
 ENVIRONMENT = ("python", "python3", "pip")
 TOOLS = ("lit", "pytest")
 LINTERS = ("ruff", "pyright", "pre-commit")
-NOT_EXECUTED = 3  # exit status of the project's commands where no GPU fits
+_HERE = Path(__file__).resolve()
 
 
 def install(folder: Path, programs: Iterable[str]) -> Path:
@@ -40,9 +37,14 @@ def install(folder: Path, programs: Iterable[str]) -> Path:
     for program in programs:
         path = folder / program
         path.unlink(missing_ok=True)  # in an environment, a link to the real one
-        path.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{Path(__file__).resolve()}" {program} "$@"\n')
+        path.write_text(f'#!/bin/sh\nexec "{sys.executable}" {_script_of(program)} {program} "$@"\n')
         path.chmod(0o755)
     return folder
+
+
+def _script_of(program: str) -> str:
+    """Returns the script of a program's stand-in: the project's need no packages, which Python takes long to find."""
+    return f'"{_HERE}"' if program in _PROGRAMS else f'-S "{_HERE.with_name("stand_in_project.py")}"'
 
 
 def _project(checkout: Path) -> dict:
@@ -79,11 +81,6 @@ def refused_requirements(requirements: Sequence[str], checkout: Path) -> list[st
     return refused
 
 
-def _need(what: str) -> None:
-    with open(os.environ["STAND_IN_LOG"], "a") as file:
-        file.write(f"{os.environ['STAND_IN_PLACE']}\t{what}\n")
-
-
 def _run(*command: str) -> int:
     return subprocess.run(command).returncode
 
@@ -94,15 +91,6 @@ def _missing_files(names: Iterable[str]) -> int:
     for name in missing:
         print(f"no such file: {name}", file=sys.stderr)
     return 1 if missing else 0
-
-
-def _script(program: str, arguments: list[str]) -> int:
-    """A program of the project. Where no GPU fits, it says so by its exit status, after it parsed its command line."""
-    status = command_client.run(os.environ["STAND_IN_SERVER"], program, arguments)
-    if status == NOT_EXECUTED:
-        _need("gpu")
-        return 0
-    return status
 
 
 def _python(_: str, arguments: list[str]) -> int:
@@ -211,4 +199,4 @@ _PROGRAMS: dict[str, Callable[[str, list[str]], int]] = {
 
 
 if __name__ == "__main__":
-    sys.exit(_PROGRAMS.get(sys.argv[1], _script)(sys.argv[1], sys.argv[2:]))
+    sys.exit(_PROGRAMS[sys.argv[1]](sys.argv[1], sys.argv[2:]))

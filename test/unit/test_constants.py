@@ -82,7 +82,7 @@ def test_bundle_carries_the_weight(text: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(bundle.constants()["b"], WEIGHT)
     with mlir_context():
         _, emulation, roles = lowest(bundle)
-        executor = EmulatedExecutor(emulation, roles)
+        executor = EmulatedExecutor(emulation, roles, count=False)
         for report in check_matmul(
             bundle.manifest.problem, bundle.expected(), executor, 3, constants=bundle.constants(), repeats=False
         ):

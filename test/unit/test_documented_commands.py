@@ -4,6 +4,7 @@ The commands of a document run in order in one shell, in a copy of the checkout.
 that need what a machine may lack.
 """
 
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -40,8 +41,15 @@ def _difference(block: documented.Block, used: set[str]) -> str:
     return f"{block.place}: says that it needs {', '.join(sorted(unused))}, and does not" if unused else ""
 
 
+@pytest.fixture(scope="module")
+def machine_code(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of machine code that the shells of all documents share, as a user's do."""
+    base = tmp_path_factory.getbasetemp()
+    return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "machine-code"
+
+
 @pytest.mark.parametrize("path", documented.documents(), ids=documented.name_of)
-def test_commands_of_a_document_run(path: Path, tmp_path: Path) -> None:
+def test_commands_of_a_document_run(path: Path, tmp_path: Path, machine_code: Path) -> None:
     found = documented.blocks(path)
     if not found:
         pytest.skip("shows no commands")
@@ -50,6 +58,7 @@ def test_commands_of_a_document_run(path: Path, tmp_path: Path) -> None:
         documented.make_checkout(tmp_path / "checkout"),
         tmp_path / "scratch",
         installed=path != documented.ROOT / "README.md",
+        cache=machine_code,
     )
     shell.run([command for block in found for command in block.commands])
     for block in found:
@@ -69,15 +78,27 @@ def _help_texts() -> Iterator[tuple[str, str]]:
         yield f"stepladder {name}", documented.help_of(["stepladder", name])
 
 
-def test_examples_of_help_texts_run(tmp_path: Path) -> None:
+def _alone_in_documents() -> set[str]:
+    """Returns the commands of documents that are a program and one of its commands: they depend on no file."""
+    found = (block for path in documented.documents() for block in documented.blocks(path))
+    lines = (command.text for block in found for command in block.commands)
+    commands = (command.strip() for line in lines for command in line.partition("#")[0].split("&&"))
+    return {command for command in commands if len(command.split()) == 2}
+
+
+def test_examples_of_help_texts_run(tmp_path: Path, machine_code: Path) -> None:
     texts = dict(_help_texts())
     found = {name: documented.examples(text, name) for name, text in texts.items()}
     assert all(found.values()), "a help text without examples"
-    shell = documented.Shell(documented.make_checkout(tmp_path / "checkout"), tmp_path / "scratch", installed=True)
-    # What several help texts show runs once.
+    shell = documented.Shell(
+        documented.make_checkout(tmp_path / "checkout"), tmp_path / "scratch", installed=True, cache=machine_code
+    )
+    # What several help texts show runs once, and what depends on no file and a document shows runs for that.
     first: dict[str, documented.Command] = {}
+    elsewhere = _alone_in_documents()
     for command in (command for commands in found.values() for command in commands):
-        first.setdefault(command.text, command)
+        if command.text not in elsewhere:
+            first.setdefault(command.text, command)
     shell.run(list(first.values()))
     by_place = {command.place: command.text for command in first.values()}
     for place, needs in shell.needs.items():

@@ -72,6 +72,36 @@ def test_what_may_be_done(ops: tuple[str, ...]) -> None:
     assert not llvm(*ops).findings
 
 
+def test_reads_before_many_mbarriers_are_known_behind_them() -> None:
+    """An actor for each: the record of reads grows, and keeps what warp 0 has read before warp 1 writes it."""
+    inits = "\n".join(
+        f"%b{number} = llvm.getelementptr %s[{2 * number}] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i32\n"
+        f"nvvm.mbarrier.init %b{number}, %c1 : !llvm.ptr<3>, i32"
+        for number in range(20)
+    )
+    place = "%last = llvm.getelementptr %s[60] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i32"
+    body = f"""{_NEEDS}
+      {place}
+      %second = llvm.mlir.constant(32 : i32) : i32
+      %other = llvm.icmp "eq" %t, %second : i32
+      {_by_first("llvm.store %c1, %last : i32, !llvm.ptr<3>", 0)}
+      llvm.cond_br %first, ^read, ^rest
+    ^read:
+      %v = llvm.load %last : !llvm.ptr<3> -> i32
+      {inits}
+      llvm.br ^rest
+    ^rest:
+      llvm.cond_br %other, ^write, ^end
+    ^write:
+      llvm.store %c1, %last : i32, !llvm.ptr<3>
+      llvm.br ^end
+    ^end:
+      llvm.return"""
+    text = kernel(body, element="i32", globals_=_LLVM_GLOBALS, threads=64)
+    (finding,) = run(text, np.arange(64, dtype=np.int32))[1].findings
+    assert (finding.kind, finding.op, finding.other) == ("race", "llvm.store", "llvm.load")
+
+
 def test_an_mbarrier_is_gone_when_it_has_been_invalidated() -> None:
     finding = llvm(INIT, INVAL, ARRIVE).findings[0]
     assert (finding.kind, finding.op) == ("uninitialized", "nvvm.mbarrier.arrive")

@@ -69,7 +69,7 @@ def check(text: str, pipeline: str, knobs: dict, seed: int = 0, *, levels: str =
         if levels == "three":
             chosen += [first_known(steps), first_known(steps[len(steps) // 2 :])]
         for name, emulation in chosen:
-            executor = EmulatedExecutor(emulation, expected.roles)
+            executor = EmulatedExecutor(emulation, expected.roles, count=False)
             for report in check_matmul(run.matmul.problem, expected, executor, seed, repeats=False):
                 assert report.passed, f"{name}: {report.describe()}\n{text}"
             assert not executor.findings, (name, [finding.render() for finding in executor.findings])
@@ -271,7 +271,7 @@ def test_rounding_once_is_nearer_than_rounding_sums_and_then_c() -> None:
     text = matmul_text(64, 32, 32, a_type="bf16", b_type="bf16", c_type="bf16")
     with mlir_context():
         run = run_pipeline(text, "payload.mlir", Request("wgmma", DIRECT))
-        executor = EmulatedExecutor(Emulation(parse_payload(run.steps[-1].text, "last")), run.matmul.roles)
+        executor = EmulatedExecutor(Emulation(parse_payload(run.steps[-1].text, "last")), run.matmul.roles, count=False)
         bf16 = element_type("bf16").dtype
         a, b = np.zeros((64, 32), bf16), np.zeros((32, 32), bf16)
         a[:, :2], b[0], b[1] = 1, 1, 2.0**-8
@@ -380,7 +380,7 @@ def test_a_check_that_compares_nothing_says_so() -> None:
         module = parse_payload(OVERFLOWS, "payload.mlir")
         found = find_matmul(module)
         expected = reference_export.export(module, found.roles)
-        executor = EmulatedExecutor(Emulation(module), expected.roles)
+        executor = EmulatedExecutor(Emulation(module), expected.roles, count=False)
         _, random_check = check_matmul(found.problem, expected, executor, 0, repeats=False)
     assert not random_check.passed and "nothing of C could be compared" in random_check.describe()
 

@@ -175,7 +175,8 @@ def test_refuses_everything_else(text: str) -> None:
     assert str(caught.value)
 
 
-@given(st.text(max_size=30))
+# All characters but surrogates, as of `st.text`, which computes them from an encoding first.
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
 def test_any_text_is_a_value_or_an_expression_error(text: str) -> None:
     try:
         value = evaluate(text, NAMES)

@@ -15,11 +15,12 @@ def walk(root: ir.Operation | ir.OpView | ir.Module, *names: str) -> list[ir.Ope
         names: of ops, such as "memref.alloc"; all ops without any.
     """
     found: list[ir.Operation] = []
+    advance = ir.WalkResult.ADVANCE
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         if not names or op.name in names:
             found.append(op)
-        return ir.WalkResult.ADVANCE
+        return advance
 
     root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
     return found

@@ -43,7 +43,8 @@ def wrapped(value: Value, element: Scalar) -> Value:
         return values.wrap(value, element.width)
     if element.width == 1:
         return (value & 1).astype(bool)
-    value = value.astype(element.dtype, copy=False)
+    if value.dtype != element.dtype:
+        value = value.astype(element.dtype)
     unused = element.bytes * 8 - element.width
     return value << unused >> unused if unused else value
 

@@ -17,6 +17,7 @@ wraps. NumPy broadcasts operands of equal rank; `lanes` adds the dimension of la
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 # The content of a slot: any of the forms above, by the type of the SSA value.
 Value = Any
+
+_SMALL = 1 << 13  # elements that are copied in less time than NumPy takes to make a view that repeats them
 
 
 def is_uniform(value: Value, rank: int = 0) -> bool:
@@ -49,7 +52,26 @@ def lanes(value: Value, count: int, rank: int = 0) -> np.ndarray:
         rank: dimensions of the value without lanes.
     """
     value = np.asarray(value)
-    return value if value.ndim > rank else np.broadcast_to(value, (count, *value.shape))
+    return value if value.ndim > rank else broadcast(value, (count, *value.shape))
+
+
+def broadcast(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Returns an array in a shape that it broadcasts to, as `np.broadcast_to`; it must not be written to.
+
+    Args:
+        array: of any type.
+        shape: of the result.
+
+    Raises:
+        ValueError: the array does not broadcast to the shape.
+    """
+    if array.shape == shape:
+        return array
+    if array.ndim > len(shape) or math.prod(shape) > _SMALL:
+        return np.broadcast_to(array, shape)
+    made = np.empty(shape, array.dtype)
+    made[...] = array
+    return made
 
 
 def same(left: Value, right: Value, rank: int = 0) -> tuple:

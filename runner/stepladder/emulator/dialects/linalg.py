@@ -8,6 +8,7 @@ each addition is rounded as in the body.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -33,6 +34,8 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.runtime.errors import FAILED, StepladderError
 
+# Elements that are read at once for all iterations of reductions; more would take too much memory.
+_GATHERED = 1 << 22
 _ELEMENTWISE = (
     "abs",
     "add",
@@ -333,32 +336,59 @@ def _iterate(fiber: Fiber, op: Instruction, loops: _Loops, sizes: list[int], arr
         where = places(operand)
         return array[where] if len(where) > 1 else array.reshape(-1, *(1,) * rank)
 
+    reduced = list(coordinates)
     for loop in loops.reductions:
         coordinates[loop] = 0
     sums = [elements(operand) for operand in loops.outputs]
     inputs = loops.operands[: len(loops.operands) - len(sums)]
-    fixed = {
-        operand.number: elements(operand)
-        for operand in inputs
-        if operand.is_used and operand.loops.isdisjoint(loops.reductions)
-    }
+    fixed, rows = {}, {}
+    for operand in inputs:
+        if operand.is_used and operand.loops.isdisjoint(loops.reductions):
+            fixed[operand.number] = elements(operand)
+        elif operand.is_used and math.prod(sizes[loop] for loop in operand.loops) <= _GATHERED:
+            rows[operand.number] = _along(operand, arrays[operand.number], reduced, loops.reductions)
+
+    def read(operand: _Operand, point: tuple[int, ...]) -> Value:
+        if operand.number in rows:
+            array = rows[operand.number]
+            return array[(slice(None), *(at if size > 1 else 0 for at, size in zip(point, array.shape[1:])))]
+        return fixed.get(operand.number) if operand.number in fixed or not operand.is_used else elements(operand)
+
     for point in itertools.product(*(range(sizes[loop]) for loop in loops.reductions)):
         for loop, coordinate in zip(loops.reductions, point):
             coordinates[loop] = coordinate
         for index in loops.indices:
             index.cache["coordinate"] = coordinates[index.attributes["dim"]]
-        sums = fiber.evaluate(
-            body,
-            [
-                fixed.get(operand.number) if operand.number in fixed or not operand.is_used else elements(operand)
-                for operand in inputs
-            ]
-            + sums,
-        )
+        sums = fiber.evaluate(body, [read(operand, point) for operand in inputs] + sums)
     for operand, value in zip(loops.outputs, sums):
         array = arrays[operand.number]
         where = places(operand)
         array[where if len(where) > 1 else ...] = value if len(where) > 1 else np.reshape(value, (-1,))
+
+
+def _along(operand: _Operand, array: np.ndarray, coordinates: list, reductions: Sequence[int]) -> np.ndarray:
+    """Returns the elements that all iterations of reductions read, which takes less time than to read those of each.
+
+    Args:
+        operand: that depends on a loop of a reduction.
+        array: its content, (L, ...).
+        coordinates: of all loops, as `np.ogrid` returns them.
+        reductions: numbers of the loops of reductions.
+
+    Returns:
+        (L, iterations of each reduction, elements of one iteration), 1 for a loop that the operand does not depend on.
+    """
+    count, rank = len(reductions), len(coordinates)
+    wide = []
+    for loop, coordinate in enumerate(coordinates):
+        if loop in reductions:
+            shape = [1] * (count + rank)
+            shape[reductions.index(loop)] = coordinate.size
+        else:
+            shape = [*(1,) * count, *coordinate.shape]
+        wide.append(coordinate.reshape(shape))
+    places = (np.asarray(place) for place in operand.of_loops(*wide))
+    return array[(slice(None), *(place.reshape(place.shape or (1,) * (count + rank)) for place in places))]
 
 
 @executes("linalg.index")

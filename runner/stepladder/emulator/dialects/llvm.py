@@ -252,6 +252,8 @@ def _within(fiber: Fiber, op: Instruction, place: Value) -> Value:
     """Returns the number of an element, of one that there is; a finding where it is none."""
     count = op.operand_types[0].shape[0]
     own = int(place) if values.is_uniform(place) else place[fiber.lanes]
+    if isinstance(own, int) and 0 <= own < count:
+        return own
     wrong = np.ravel((own < 0) | (own >= count))
     if wrong.any():
         fiber.group.sanitizer.report("out-of-bounds", f"element {np.ravel(own)[wrong][0]} of a vector of {count}", op)

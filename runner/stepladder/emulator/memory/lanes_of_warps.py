@@ -34,12 +34,12 @@ def touching(fiber: Fiber, access: Access) -> np.ndarray | None:
     """
     if fiber.acts_for == "others" or access.memory.space != "shared":
         return None
-    positions = access.positions
+    size = access.positions.size
     if fiber.acts_for in ("warp", "matrix"):
-        lanes = np.full(positions.shape, SEVERAL if fiber.acts_for == "warp" else TOGETHER)
+        lanes = np.full(size, SEVERAL if fiber.acts_for == "warp" else TOGETHER)
     else:
-        lanes = np.broadcast_to(fiber.lanes.reshape(-1, *(1,) * (positions.ndim - 1)), positions.shape)
-    return lanes.reshape(-1) if access.valid is None else lanes[access.valid]
+        lanes = np.repeat(fiber.lanes, size // len(fiber.lanes))
+    return lanes if access.valid is None else lanes[access.valid.reshape(-1)]
 
 
 def note(pages: Pages, lane_of: np.ndarray, touch: Touch) -> None:
@@ -80,8 +80,9 @@ def check(sanitizer: Reports, op: Instruction, touch: Touch, shadow: SharedShado
     met = sanitizer.met[touch.actors]
     other = touch.of(shadow.writing_lane)
     verb = "writes" if writes else "reads"
-    wrong = ((other >= 0) & (other != lanes)) | ((other == TOGETHER) & (lanes >= 0))
+    wrong = (other != lanes) & (other != SEVERAL)
     if wrong.any():
+        wrong &= (other >= 0) | ((other == TOGETHER) & (lanes >= 0))
         wrong &= (touch.of(shadow.writer) == touch.actors) & (touch.of(shadow.written_at) >= met)
         wrong &= touch.of(shadow.busy_writing) < 0
         _report(

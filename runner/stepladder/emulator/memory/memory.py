@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepladder.emulator.core.values import MemRef, lanes
+from stepladder.emulator.core.values import MemRef, broadcast, lanes
 from stepladder.emulator.memory import initialized
 from stepladder.runtime import host_memory
 
@@ -165,14 +165,16 @@ def locate(
         number = _restricted(fiber, number, 0)
         return number.reshape(-1, *(1,) * rank) if isinstance(number, np.ndarray) else number
 
-    positions = aligned(view.offset)
+    positions = aligned(view.offset) + view.start // view.element.dtype.itemsize
     inside = None if valid is None else np.asarray(_restricted(fiber, np.asarray(valid), rank))
     missing = None
     for coordinate, size, stride in zip(coordinates, view.sizes, view.strides):
         coordinate = _restricted(fiber, coordinate, rank)
-        positions = positions + coordinate * aligned(stride)
-        out = np.asarray((coordinate < 0) | (coordinate >= aligned(size)))
-        if np.any(out):
+        steps = coordinate if type(stride) is int and stride == 1 else coordinate * aligned(stride)
+        positions = steps if type(positions) is int and positions == 0 else positions + steps
+        size = aligned(size)
+        if not _is_inside(coordinate, size):
+            out = np.asarray((coordinate < 0) | (coordinate >= size))
             missing = out if missing is None else missing | out
     positions = np.asarray(positions)
     if missing is not None:
@@ -195,15 +197,14 @@ def locate(
     item = view.element.dtype.itemsize
     if view.start % item:
         fiber.group.sanitizer.misaligned(fiber, op, view.start, item)
-    positions = positions + view.start // item
     if memory.copies > 1:
         base = _restricted(fiber, fiber.group.copy_of_lane(memory), 0) * (memory.size // item)
         positions = positions + base.reshape(-1, *(1,) * rank)
     per_lane = positions.ndim > rank or (inside is not None and inside.ndim > rank)
     full = (len(fiber.lanes) if per_lane else 1, *shape)
-    positions = np.broadcast_to(positions, full)
+    positions = broadcast(positions, full)
     if inside is not None:
-        inside = np.broadcast_to(inside, full)
+        inside = broadcast(inside, full)
     limit = len(memory.data) // item
     low, high = (positions.min(), positions.max()) if positions.size else (0, 0)
     if low < 0 or high >= limit:  # a view that is larger than its memory
@@ -216,6 +217,15 @@ def locate(
         positions = positions[0]
         inside = None if inside is None else inside[0]
     return Access(memory, view.element, positions, inside, per_lane)
+
+
+def _is_inside(coordinate: Value, size: Value) -> bool:
+    """Whether coordinates are elements of a dimension, each an int or an array."""
+    if isinstance(size, np.ndarray) or (isinstance(coordinate, np.ndarray) and not coordinate.size):
+        return not np.any((coordinate < 0) | (coordinate >= size))
+    if isinstance(coordinate, np.ndarray):
+        return bool(coordinate.min() >= 0 and coordinate.max() < size)
+    return 0 <= coordinate < size
 
 
 def _element_of_host(fiber: Fiber, view: MemRef, coordinates: Sequence[Value]) -> int | None:
@@ -264,7 +274,7 @@ def scatter(access: Access, values: Value) -> None:
         values: of its shape, or of one that broadcasts to it.
     """
     typed = access.memory.typed(access.element.dtype)
-    values = np.broadcast_to(values, access.positions.shape)
+    values = broadcast(np.asarray(values), access.positions.shape)
     positions = access.positions if access.valid is None else access.positions[access.valid]
     typed[positions] = values if access.valid is None else values[access.valid]
     initialized.note(access.memory, access.element.bytes, positions)
@@ -339,7 +349,7 @@ def read(
         return np.asarray(view.memory.typed(view.element.dtype)[position])
     access = locate(fiber, op, view, coordinates, shape, valid)
     if isinstance(fill, np.ndarray) and access.per_lane and access.valid is not None:
-        fill = np.broadcast_to(
+        fill = broadcast(
             _restricted(fiber, lanes(fill, fiber.count, 0).reshape(-1, *(1,) * len(shape)), len(shape)),
             access.positions.shape,
         )[~access.valid]
@@ -372,7 +382,7 @@ def write(
     value = _restricted(fiber, value, len(shape))
     if value.ndim > len(shape) and not access.per_lane:  # every lane writes its own value to the same place
         access = with_lanes(access, len(fiber.lanes))
-    put(fiber, op, access, np.broadcast_to(value, access.positions.shape))
+    put(fiber, op, access, broadcast(value, access.positions.shape))
 
 
 def with_lanes(access: Access, count: int) -> Access:
@@ -383,5 +393,5 @@ def with_lanes(access: Access, count: int) -> Access:
         count: of lanes.
     """
     shape = (count, *access.positions.shape)
-    valid = None if access.valid is None else np.broadcast_to(access.valid, shape)
-    return Access(access.memory, access.element, np.broadcast_to(access.positions, shape), valid, True)
+    valid = None if access.valid is None else broadcast(access.valid, shape)
+    return Access(access.memory, access.element, broadcast(access.positions, shape), valid, True)

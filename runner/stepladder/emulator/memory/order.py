@@ -7,11 +7,14 @@ is a release with it, and one after a relaxed read is an acquire. Source: PTX IS
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stepladder.emulator.memory.memory import RANK_SHIFT
+from stepladder.emulator.memory.shadow import together
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.fibers import Fiber
@@ -120,20 +123,30 @@ def acquire(
         return
     warp, block = int(group.warp_of_lane[lane]), int(group.block_of_lane[lane])
     notes, key = place_of(group, block if owner is None else owner, address, space)
-    for known in notes.get(key, ()):
-        if fenced:
-            group.state.setdefault(("read", warp), []).append((known, scope))
-        else:
-            _learn(group, warp, block, known, scope)
+    releases = [(known, scope) for known in notes.get(key, ())]
+    if fenced:
+        group.state.setdefault(("read", warp), []).extend(releases)
+    else:
+        _learn(group, warp, block, releases)
 
 
-def _learn(group: Group, warp: int, block: int, known: dict, scope: str) -> None:
-    if isinstance(known, Release) and not known.reaches(group.number, block, scope):
+def _learn(group: Group, warp: int, block: int, releases: Iterable[tuple[dict, str]]) -> None:
+    """Lets a warp know what was released, each at the scope of the acquire."""
+    reached = [
+        known
+        for known, scope in releases
+        if not isinstance(known, Release) or known.reaches(group.number, block, scope)
+    ]
+    if all(len(known) == 1 and group.number in known for known in reached):
+        # Threads that wait in a loop read what hundreds of updates released, of one group most of the time.
+        pasts = [known[group.number] for known in reached]
+        group.sanitizer.acquire([warp], functools.reduce(together, pasts, None))
         return
-    group.sanitizer.acquire([warp], known.get(group.number))
-    others = {owner: clocks for owner, clocks in known.items() if owner != group.number}
-    if others:
-        group.sanitizer.learn(warp, others)
+    for known in reached:
+        group.sanitizer.acquire([warp], known.get(group.number))
+        others = {owner: clocks for owner, clocks in known.items() if owner != group.number}
+        if others:
+            group.sanitizer.learn(warp, others)
 
 
 def fence(fiber: Fiber, scope: str, *, acquires: bool = True, releases: bool = True) -> None:
@@ -151,9 +164,9 @@ def fence(fiber: Fiber, scope: str, *, acquires: bool = True, releases: bool = T
     for warp in fiber.warps:
         if acquires:
             block = int(warp) // group.warps_per_block
-            for known, read_scope in group.state.pop(("read", int(warp)), ()):
-                narrow = SCOPES[min(SCOPES.index(scope), SCOPES.index(read_scope))]
-                _learn(group, int(warp), block, known, narrow)
+            read = group.state.pop(("read", int(warp)), ())
+            narrow = [(known, SCOPES[min(SCOPES.index(scope), SCOPES.index(at))]) for known, at in read]
+            _learn(group, int(warp), block, narrow)
         if releases:
             known = group.sanitizer.known_by(int(warp)) | {group.number: group.sanitizer.release(np.array([warp]))}
             group.state["fenced", int(warp)] = known, scope

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepladder.emulator.core.values import broadcast
 from stepladder.emulator.memory import initialized, lanes_of_warps, lone_arrivals, proxies
 from stepladder.emulator.memory.global_checks import GlobalChecks
 from stepladder.emulator.memory.shadow import GlobalShadow, SharedShadow
@@ -119,14 +120,16 @@ class Sanitizer(GlobalChecks):
             return None
         item, granule = access.element.dtype.itemsize, self.granule_of(access.memory)
         positions, valid = access.positions, access.valid
+        if positions.size == 0:
+            return None
         if access.per_lane:
-            actors = np.broadcast_to(
-                fiber.group.warp_of_lane[fiber.lanes].reshape(-1, *(1,) * (positions.ndim - 1)), positions.shape
-            )
+            actors = fiber.group.warp_of_lane[fiber.lanes]
             lanes = lanes_of_warps.touching(fiber, access)
-            positions, actors = (
-                (positions.reshape(-1), actors.reshape(-1)) if valid is None else (positions[valid], actors[valid])
-            )
+            if valid is None:
+                actors, positions = np.repeat(actors, positions.size // len(actors)), positions.reshape(-1)
+            else:
+                actors = broadcast(actors.reshape(-1, *(1,) * (positions.ndim - 1)), positions.shape)[valid]
+                positions = positions[valid]
         else:
             positions = positions.reshape(-1) if valid is None else positions[valid]
             actors = np.repeat(fiber.warps, positions.size)
@@ -141,7 +144,7 @@ class Sanitizer(GlobalChecks):
             # Neighbours in one granule are looked at once.
             per, size = granule // item, access.positions.shape[-1] if access.positions.ndim > access.per_lane else 1
             rows = positions.reshape(-1, size)
-            if size % per == 0 and not (rows[:, ::per] % per).any() and (np.diff(rows) == 1).all():
+            if size % per == 0 and not (rows[:, ::per] % per).any() and (rows[:, 1:] - rows[:, :-1] == 1).all():
                 positions = rows[:, ::per].reshape(-1)
                 actors = actors.reshape(-1, size)[:, ::per].reshape(-1)
                 lanes = None if lanes is None else lanes.reshape(-1, size)[:, ::per].reshape(-1)
@@ -192,12 +195,9 @@ class Sanitizer(GlobalChecks):
         else:
             self._check_initialized(op, touch, shadow)
         writer = shadow.writer[index]
-        unordered = (
-            (writer >= 0)
-            & (writer != touch.actors)
-            & (self.clocks[touch.actors, writer] < shadow.written_at[index])
-            & ~busy
-        )
+        unordered = self.clocks[touch.actors, writer] < shadow.written_at[index]
+        if unordered.any():  # rarely: the rest is looked at only then
+            unordered &= (writer >= 0) & (writer != touch.actors) & ~busy
         if self.lone and unordered.any():
             lanes = shadow.writing_lane[index]
             unordered &= ~lone_arrivals.excused(self, touch.actors, writer, shadow.written_at[index], lanes, wrote=True)
@@ -237,7 +237,9 @@ class Sanitizer(GlobalChecks):
                 self.add(kind, text, op, int(shadow.busy_writing[place]))
 
     def _check_initialized(self, op: Instruction, touch: Touch, shadow: SharedShadow) -> None:
-        fresh = ~(touch.of(shadow.initialized) | (touch.of(shadow.busy_writing) >= 0))
+        fresh = ~touch.of(shadow.initialized)
+        if fresh.any():
+            fresh &= touch.of(shadow.busy_writing) < 0
         if fresh.any():
             self.add(
                 "uninitialized",

@@ -72,9 +72,12 @@ class SharedShadow:
         Args:
             actors: how many there are in all.
         """
+        # Memory of zeros takes no room: only what the actors that have read anything have is copied.
+        readers = np.flatnonzero(self.pages.read_at.any(axis=1))
         for of in (self, self.pages):
-            more = actors - len(of.read_at)
-            of.read_at = np.concatenate([of.read_at, np.zeros((more, of.read_at.shape[1]), np.int32)])
+            read_at = np.zeros((actors, of.read_at.shape[1]), np.int32)
+            read_at[readers] = of.read_at[readers]
+            of.read_at = read_at
 
 
 class Last:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 import struct
@@ -190,18 +191,23 @@ def _scalar(name: str, text: str) -> core_types.Scalar:
     Raises:
         StepladderError: there is none with this name.
     """
-    found = None
-    try:
-        with ir.Context(), ir.Location.unknown():
-            core_types.forget()
-            found = core_types.decode(ir.Type.parse(name))
-    except ir.MLIRError:
-        pass
-    finally:
-        core_types.forget()
+    found = _decoded(name)
     if not isinstance(found, core_types.Scalar):
         raise StepladderError(f"argument '{text}' has the element type '{name}', which there is not")
     return found
+
+
+@functools.cache
+def _decoded(name: str) -> core_types.Type | None:
+    """Returns the type that a text is, in no context of MLIR; None where it is none."""
+    try:
+        with ir.Context(), ir.Location.unknown():
+            core_types.forget()
+            return core_types.decode(ir.Type.parse(name))
+    except ir.MLIRError:
+        return None
+    finally:
+        core_types.forget()
 
 
 def _array(element: core_types.Scalar, shape: Sequence[int]) -> core_types.Buffer:
