@@ -5,13 +5,22 @@ import itertools
 from stepladder.extension.lib.arithmetic import constant, splat_of
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.stages import STARTS, VIEWS, is_structured, one_function, outline, with_producers
+from stepladder.extension.lib.stages import (
+    SLICE,
+    STARTS,
+    VIEWS,
+    is_structured,
+    one_function,
+    outline,
+    part_of,
+    place_parts,
+    with_producers,
+)
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import create_generic, create_named_op
-from stepladder.mlir.traverse import origin, producer
+from stepladder.mlir.traverse import origin, producer, walk
 from stepladder.mlir.types import row_major_strides
 
-_SLICE = "tensor.extract_slice"
 _RANDOM = "linalg.fill_rng_2d"
 _IN_FUNCTION = (*STARTS, *VIEWS, "func.call", "func.return")
 
@@ -20,8 +29,10 @@ class OutlineElementwise(Tc.Operation, name="outline_elementwise"):
     """Moves each linalg op that is left in a function on tensors to a private function, with the views of its operands.
 
     A value that is returned and that no linalg op makes, such as a reshape, a fill or an argument, is copied, and
-    so is one that is returned twice, and a slice that a matmul reads: the operands of its kernel are whole buffers. A
-    fill that a matmul reads is made by a kernel. Results of one op that start from one fill get one each, so that they
+    so is one that is returned twice, and a slice that a matmul reads: the operands of its kernel are whole buffers, or
+    parts of an argument whose elements follow each other from a multiple of 16 bytes on, such as one layer's weights of
+    all. The kernels of these are launched on their addresses, and the arguments of their functions get the attribute
+    `bufferization.buffer_layout`. A fill that a matmul reads is made by a kernel. Results of one op that start from one fill get one each, so that they
     are buffers of their own.
     A linalg op that nothing reads goes: fusion leaves the assertions of one, which the ops that it is fused with
     have too.
@@ -47,17 +58,18 @@ def outline_elementwise(payload: ir.Operation, op: OutlineElementwise, rewriter:
         if is_structured(item):
             _separate_starts(item)
             results = [result for result in item.results if list(result.uses)]
-            ops = with_producers([item], (*VIEWS, _SLICE))
+            ops = with_producers([item], (*VIEWS, SLICE))
             if results:
                 outline(ops, results, "elementwise", rewriter)
     for item in reversed(operations_of(body)):
         is_dead = not any(list(result.uses) for result in item.results)
-        if is_dead and (item.name in (*VIEWS, _SLICE) or item.name.startswith("linalg.")):
+        if is_dead and (item.name in (*VIEWS, SLICE) or item.name.startswith("linalg.")):
             rewriter.erase_op(item)
-        elif item.name not in _IN_FUNCTION:
+        elif item.name not in _IN_FUNCTION and not (item.name == SLICE and part_of(item.results[0])):
             raise Refusal(
                 item, f"'{item.name}' between matmuls; accepted: linalg ops on tensors, reshapes, slices and constants"
             )
+    place_parts(body, walk(payload, "func.func"))
 
 
 def _separate_starts(op: ir.Operation) -> None:
@@ -85,11 +97,11 @@ def _copy_results(end: ir.Operation) -> None:
 
 
 def _copy_slices(body: ir.Block) -> None:
-    """Has calls take copies of slices, and of views of slices."""
+    """Has calls take copies of slices, and of views of slices, but for parts of arguments."""
     for call in (item for item in operations_of(body) if item.name == "func.call"):
         for place, value in enumerate(call.operands):
             source = producer(origin(value, VIEWS))
-            if source is not None and source.name == _SLICE:
+            if source is not None and source.name == SLICE and not part_of(value):
                 call.operands[place] = _copied(value, call)
 
 
@@ -108,7 +120,7 @@ def _copy_collapsed_slices(body: ir.Block) -> None:
     """Copies slices of which a view collapses dimensions that are apart in memory: a kernel reads no such view."""
     for view in (item for item in operations_of(body) if item.name == "tensor.collapse_shape"):
         source = producer(view.operands[0])
-        if source is None or source.name != _SLICE:
+        if source is None or source.name != SLICE:
             continue
         shape, strides = _layout(source)
         for group in view.attributes["reassociation"]:

@@ -12,11 +12,13 @@ from stepladder.runtime import targets
 from stepladder.runtime.bundle.fields import Fields
 from stepladder.runtime.bundle.function import (
     ALIGNMENT,
+    PART_ALIGNMENT,
     BUFFER_KINDS,
     SCHEMA_VERSION_ALIASES,
     SCHEMA_VERSION_DYNAMIC,
     SCHEMA_VERSION_FUNCTION,
     SCHEMA_VERSION_GROUPS,
+    SCHEMA_VERSION_PARTS,
     FunctionBuffer,
     FunctionBundle,
     FunctionManifest,
@@ -44,6 +46,14 @@ from stepladder.runtime.element_types import BUFFER_TYPES
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.reference import REFERENCE
 
+_VERSIONS = (
+    SCHEMA_VERSION_FUNCTION,
+    SCHEMA_VERSION_GROUPS,
+    SCHEMA_VERSION_ALIASES,
+    SCHEMA_VERSION_DYNAMIC,
+    SCHEMA_VERSION_PARTS,
+)
+
 
 def is_function(path: str | os.PathLike[str]) -> bool:
     """Tells whether a folder is the bundle of a function, by its manifest's version.
@@ -56,8 +66,7 @@ def is_function(path: str | os.PathLike[str]) -> bool:
     """
     if not (Path(path) / MANIFEST).is_file():
         return False
-    versions = SCHEMA_VERSION_FUNCTION, SCHEMA_VERSION_GROUPS, SCHEMA_VERSION_ALIASES, SCHEMA_VERSION_DYNAMIC
-    return read_fields(Path(path)).integer("schema_version") in versions
+    return read_fields(Path(path)).integer("schema_version") in _VERSIONS
 
 
 def write_function(
@@ -253,7 +262,9 @@ def check_function(bundle: FunctionBundle, fields: Fields | None = None) -> None
             )
         if buffer.aliases is not None:
             _check_alias(manifest, buffer, item)
-    aliases, taken = manifest.aliases, set[int]()
+        if buffer.kind == "part":
+            _check_part(manifest, buffer, item)
+    aliases, homes, taken = manifest.aliases, manifest.homes, set[int]()
     written: set[int] = set()
     for launch, item in zip(manifest.launches, fields.objects("launches")):
         if launch.kernel is not None:
@@ -273,9 +284,9 @@ def check_function(bundle: FunctionBundle, fields: Fields | None = None) -> None
                 raise operands.error(role, f"is {number}, {buffer.name}, and the kernel takes {count} of {type_}")
             if access != "write" and buffer.kind in ("workspace", "result") and number not in written:
                 raise operands.error(role, f"is {number}, {buffer.name}, which no kernel before has written")
-            if number in taken:
+            if homes.get(number, number) in taken:
                 raise operands.error(role, f"is {number}, {buffer.name}, whose memory a result has taken before")
-            if access != "read" and buffer.kind in ("argument", "constant"):
+            if access != "read" and buffer.kind in ("argument", "constant", "part"):
                 raise operands.error(role, f"is {number}, {buffer.name}, which a kernel writes")
         for role, (_, _, access) in wanted.items():
             if access != "read":
@@ -284,6 +295,22 @@ def check_function(bundle: FunctionBundle, fields: Fields | None = None) -> None
     missing = [buffer.name for number, buffer in manifest.of_kind("result") if number not in written]
     if missing:
         raise fields.error("launches", f"write no {missing[0]}")
+
+
+def _check_part(manifest: FunctionManifest, part: FunctionBuffer, fields: Fields) -> None:
+    """Checks that a part is inside of an argument or a constant of its type, at an address that kernels accept."""
+    if manifest.schema_version < SCHEMA_VERSION_PARTS:
+        raise fields.error("kind", f"is 'part', which is for schema_version {SCHEMA_VERSION_PARTS}")
+    given = [item for kind in ("argument", "constant") for _, item in manifest.of_kind(kind)]
+    whole = [item for item in given if (item.number, item.element_type) == (part.number, part.element_type)]
+    if len(whole) != 1:
+        raise fields.error("number", f"must be of an argument or a constant of {part.element_type}, got {part.number}")
+    if part.offset % PART_ALIGNMENT or part.offset + part.bytes > whole[0].bytes:
+        raise fields.error(
+            "offset",
+            f"must be a multiple of {PART_ALIGNMENT}, with {part.bytes} bytes inside of {whole[0].bytes}, got "
+            f"{part.offset}",
+        )
 
 
 def _check_alias(manifest: FunctionManifest, result: FunctionBuffer, fields: Fields) -> None:
