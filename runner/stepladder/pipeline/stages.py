@@ -14,7 +14,8 @@ from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.text import text_of
 from stepladder.mlir.traverse import origin, producer, symbol_of, walk
-from stepladder.mlir.types import FITS_TF32, name_of, offset_of
+from stepladder.mlir.types import FITS_TF32, name_of
+from stepladder.mlir.windows import PART, begin_of_part
 from stepladder.payload.arguments import donated
 from stepladder.payload.matmul import find_matmul
 from stepladder.payload.selection import Selection
@@ -42,7 +43,6 @@ _TF32 = "allow_tf32"
 # Kinds of kernels, of several ops each, that have a pipeline of this name.
 _CHAINS = ("rows", "attention")
 _VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast")
-_PART = "memref.subview"
 
 
 def type_of(function: ir.Operation) -> ir.Type:
@@ -243,18 +243,6 @@ def _callee(call: ir.Operation) -> str:
     return ir.FlatSymbolRefAttr(call.attributes["callee"]).value
 
 
-def _in_argument(value: ir.Value) -> tuple[int | None, ir.Value]:
-    """Returns where a part of an argument begins, in elements, and the argument; None and the value of another one."""
-    offset: int | None = None
-    whole, source = value, producer(value)
-    while source is not None and source.name in (*_VIEWS, _PART):
-        if source.name == _PART and offset is None:
-            offset = offset_of(ir.MemRefType(whole.type))  # from the argument on, which is row-major
-        whole = source.operands[0]
-        source = producer(whole)
-    return (offset, whole) if source is None and offset is not None else (None, value)
-
-
 def _group_name(first: str) -> str:
     """Returns the name of a group, by that of the first one's function."""
     kind = _kind(first)
@@ -355,7 +343,7 @@ class Plan:
         or constants: no kernel of the function writes them."""
         sizes = [math.prod(ir.MemRefType(operand.type).shape) for operand in call.operands]
         largest = [operand for operand, size in zip(call.operands, sizes) if size == max(sizes)]
-        roots = [origin(operand, (*_VIEWS, _PART)) for operand in largest]
+        roots = [origin(operand, (*_VIEWS, PART)) for operand in largest]
         return all(producer(root) is None and ir.BlockArgument(root).arg_number < self.arguments for root in roots)
 
     def _operands(self, values: Sequence[ir.Value], stage: Stage) -> dict[str, int]:
@@ -379,13 +367,12 @@ class Plan:
         """Returns the number of the buffer of a value."""
         type_ = ir.MemRefType(value.type)
         element = name_of(type_.element_type)
-        begin, whole = _in_argument(value)
+        begin = begin_of_part(value, _VIEWS)
         if begin is not None:
-            number = ir.BlockArgument(whole).arg_number
-            size = element_type(element).bytes
-            return self._place(bundle.FunctionBuffer("part", number, element, tuple(type_.shape), begin * size))
-        value = origin(value, _VIEWS)
-        source = producer(value)
+            number = ir.BlockArgument(origin(value, (*_VIEWS, PART))).arg_number
+            begin *= element_type(element).bytes
+            return self._place(bundle.FunctionBuffer("part", number, element, tuple(type_.shape), begin))
+        source = producer(value := origin(value, _VIEWS))
         shape = tuple(ir.MemRefType(value.type).shape)
         if source is None:
             number = ir.BlockArgument(value).arg_number

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Sequence
 
+from stepladder.extension.lib.argument_parts import LAYOUT, SLICE, VIEWS, part_of
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Refusal, Rewriter
 from stepladder.extension.lib.functions import create_private_function
@@ -12,18 +13,9 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.traverse import producer, symbol_of, walk
-from stepladder.mlir.types import row_major_strides
-from stepladder.runtime.bundle.function import PART_ALIGNMENT
-from stepladder.runtime.element_types import BUFFER_TYPES, element_type
 
 # Ops that a stage has copies of: what they make takes no memory.
 STARTS = ("arith.constant", "tensor.empty", "linalg.fill")
-# The same elements in the same order.
-VIEWS = ("tensor.collapse_shape", "tensor.expand_shape", "tensor.cast")
-SLICE = "tensor.extract_slice"
-# The attribute of a function's argument that says which layout its buffer has.
-_LAYOUT = "bufferization.buffer_layout"
-_DYNAMIC = -(2**63)
 
 
 def is_private(function: ir.Operation) -> bool:
@@ -85,7 +77,7 @@ def as_payload(function: ir.Operation, *, keeps_marks: bool = False) -> ir.Modul
             del copy.attributes[name]
     if "arg_attrs" in copy.attributes:
         marks = [ir.DictAttr(item) for item in ir.ArrayAttr(copy.attributes["arg_attrs"])]
-        kept = [{entry.name: entry.attr for entry in mark if entry.name != _LAYOUT} for mark in marks]
+        kept = [{entry.name: entry.attr for entry in mark if entry.name != LAYOUT} for mark in marks]
         copy.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(mark, alone.context) for mark in kept])
     return alone
 
@@ -172,82 +164,6 @@ def with_producers(ops: Iterable[ir.Operation], names: Sequence[str]) -> list[ir
             if source.name in names or (source.name in VIEWS and is_start(source)):
                 found.append(source)
     return in_order(found)
-
-
-def part_of(value: ir.Value) -> list[ir.Operation]:
-    """Returns the ops that make a part of a function's argument, the last one first; none where a value is no part.
-
-    A part is elements that follow each other in memory, from a multiple of 16 bytes on, such as the weights of one
-    layer in those of all. A kernel is launched on its address, as on that of an argument.
-
-    Args:
-        value: a tensor of the function.
-    """
-    chain: list[ir.Operation] = []
-    source = producer(value)
-    begin = 0
-    while source is not None and source.name in (*VIEWS, SLICE):
-        chain.append(source)
-        if source.name == SLICE:
-            offset = _offset_of_part(source)
-            if offset is None:
-                return []
-            begin += offset
-        source = producer(source.operands[0])
-    element = str(ir.RankedTensorType(value.type).element_type)
-    if source is not None or element not in BUFFER_TYPES or all(op.name != SLICE for op in chain):
-        return []
-    return [] if begin * element_type(element).bytes % PART_ALIGNMENT else chain
-
-
-def _offset_of_part(part: ir.Operation) -> int | None:
-    """Returns where a slice begins in its source, in elements; None where its elements are apart or its place is not
-    static."""
-    source = ir.RankedTensorType(part.operands[0].type)
-    offsets, sizes, steps = (
-        list(ir.DenseI64ArrayAttr(part.attributes[f"static_{name}"])) for name in ("offsets", "sizes", "strides")
-    )
-    if not source.has_static_shape or _DYNAMIC in (*offsets, *sizes) or set(steps) - {1}:
-        return None
-    shape = list(source.shape)
-    outer = next((axis for axis, size in enumerate(sizes) if size != 1), len(sizes))
-    if sizes[outer + 1 :] != shape[outer + 1 :]:
-        return None
-    return sum(offset * stride for offset, stride in zip(offsets, row_major_strides(shape)))
-
-
-def place_parts(body: ir.Block, functions: Iterable[ir.Operation]) -> None:
-    """Has the calls of a function take parts of arguments where they are: the arguments of stages get the layout that
-    parts have, so that bufferization makes views of them. What makes the parts moves to the beginning.
-
-    Args:
-        body: of the function.
-        functions: of the module; each stage is called once.
-    """
-    stages = {symbol_of(function): function for function in functions}
-    moved: set[ir.Operation] = set()
-    for call in (item for item in operations_of(body) if item.name == "func.call"):
-        found = {place: chain for place, value in enumerate(call.operands) if (chain := part_of(value))}
-        if not found:
-            continue
-        stage = stages[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
-        marks = list(ir.ArrayAttr(stage.attributes["arg_attrs"]))
-        for place, chain in found.items():
-            moved.update(chain)
-            layout = _layout_of_part(ir.RankedTensorType(call.operands[place].type))
-            marks[place] = ir.DictAttr.get({**{e.name: e.attr for e in ir.DictAttr(marks[place])}, _LAYOUT: layout})
-        stage.attributes["arg_attrs"] = ir.ArrayAttr.get(marks)
-    first = next(item for item in operations_of(body) if item not in moved)
-    for op in (item for item in operations_of(body) if item in moved):
-        op.move_before(first)
-
-
-def _layout_of_part(type_: ir.RankedTensorType) -> ir.Attribute:
-    """Returns the layout of a part's buffer: row-major behind any offset. Bufferization computes other strides of
-    dimensions of one element."""
-    strides = row_major_strides(list(type_.shape))
-    unknown = ir.ShapedType.get_dynamic_stride_or_offset()
-    return ir.StridedLayoutAttr.get(unknown, [unknown if size == 1 else at for size, at in zip(type_.shape, strides)])
 
 
 def is_start(op: ir.Operation) -> bool:

@@ -35,8 +35,8 @@ SCHEMA_VERSION_PARTS = 8
 BUFFER_KINDS = ("argument", "result", "constant", "workspace", "part")
 # Bytes that the offset of a buffer in the workspace is a multiple of.
 ALIGNMENT = 256
-# The same of a part of an argument: what kernels need of addresses.
-PART_ALIGNMENT = 16
+# Bytes that the address of a matmul's operand is a multiple of; other kernels load vectors of up to as many.
+_VECTOR = 16
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,21 @@ class FunctionBuffer:
         if self.kind == "workspace":
             return f"{'x'.join(map(str, self.shape))}x{self.element_type} at byte {self.offset} of the workspace"
         if self.kind == "part":
-            return f"{'x'.join(map(str, self.shape))}x{self.element_type} at byte {self.offset} of argument {self.number}"
+            return (
+                f"{'x'.join(map(str, self.shape))}x{self.element_type} at byte {self.offset} of argument {self.number}"
+            )
         return f"{self.kind} {self.number}"
+
+
+def part_alignment(size: int, *, is_multiplied: bool) -> int:
+    """Returns the bytes that the offset of a part of an argument is a multiple of.
+
+    Args:
+        size: bytes of the part.
+        is_multiplied: whether a matmul reads it. Kernels of elements and rows load vectors that the extents of their
+            operands are multiples of.
+    """
+    return _VECTOR if is_multiplied else math.gcd(_VECTOR, size)
 
 
 @dataclass(frozen=True)

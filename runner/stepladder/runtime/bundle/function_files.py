@@ -12,7 +12,6 @@ from stepladder.runtime import targets
 from stepladder.runtime.bundle.fields import Fields
 from stepladder.runtime.bundle.function import (
     ALIGNMENT,
-    PART_ALIGNMENT,
     BUFFER_KINDS,
     SCHEMA_VERSION_ALIASES,
     SCHEMA_VERSION_DYNAMIC,
@@ -26,6 +25,7 @@ from stepladder.runtime.bundle.function import (
     PlainCode,
     PlainKernel,
     accesses,
+    part_alignment,
 )
 from stepladder.runtime.bundle.manifest import ACCESSES, CUBIN, MANIFEST, PTX, Argument, Bundle
 from stepladder.runtime.bundle.problem_fields import parse_problem
@@ -262,8 +262,7 @@ def check_function(bundle: FunctionBundle, fields: Fields | None = None) -> None
             )
         if buffer.aliases is not None:
             _check_alias(manifest, buffer, item)
-        if buffer.kind == "part":
-            _check_part(manifest, buffer, item)
+    _check_parts(manifest, fields)
     aliases, homes, taken = manifest.aliases, manifest.homes, set[int]()
     written: set[int] = set()
     for launch, item in zip(manifest.launches, fields.objects("launches")):
@@ -297,20 +296,28 @@ def check_function(bundle: FunctionBundle, fields: Fields | None = None) -> None
         raise fields.error("launches", f"write no {missing[0]}")
 
 
-def _check_part(manifest: FunctionManifest, part: FunctionBuffer, fields: Fields) -> None:
-    """Checks that a part is inside of an argument or a constant of its type, at an address that kernels accept."""
-    if manifest.schema_version < SCHEMA_VERSION_PARTS:
-        raise fields.error("kind", f"is 'part', which is for schema_version {SCHEMA_VERSION_PARTS}")
-    given = [item for kind in ("argument", "constant") for _, item in manifest.of_kind(kind)]
-    whole = [item for item in given if (item.number, item.element_type) == (part.number, part.element_type)]
-    if len(whole) != 1:
-        raise fields.error("number", f"must be of an argument or a constant of {part.element_type}, got {part.number}")
-    if part.offset % PART_ALIGNMENT or part.offset + part.bytes > whole[0].bytes:
-        raise fields.error(
-            "offset",
-            f"must be a multiple of {PART_ALIGNMENT}, with {part.bytes} bytes inside of {whole[0].bytes}, got "
-            f"{part.offset}",
-        )
+def _check_parts(manifest: FunctionManifest, fields: Fields) -> None:
+    """Checks that parts are inside of an argument or a constant of their types, at addresses that kernels accept."""
+    matmuls = [launch for launch in manifest.launches if launch.kernel is None or launch.grouped]
+    multiplied = {number for launch in matmuls for number in launch.operands.values()}
+    given = {item.number: item for kind in ("argument", "constant") for _, item in manifest.of_kind(kind)}
+    for place, (part, item) in enumerate(zip(manifest.buffers, fields.objects("buffers"))):
+        if part.kind != "part":
+            continue
+        if manifest.schema_version < SCHEMA_VERSION_PARTS:
+            raise item.error("kind", f"is 'part', which is for schema_version {SCHEMA_VERSION_PARTS}")
+        whole = given.get(part.number)
+        if whole is None or whole.element_type != part.element_type:
+            raise item.error(
+                "number", f"must be of an argument or a constant of {part.element_type}, got {part.number}"
+            )
+        alignment = part_alignment(part.bytes, is_multiplied=place in multiplied)
+        if part.offset % alignment or part.offset + part.bytes > whole.bytes:
+            raise item.error(
+                "offset",
+                f"must be a multiple of {alignment}, with {part.bytes} bytes inside of {whole.bytes}, got "
+                f"{part.offset}",
+            )
 
 
 def _check_alias(manifest: FunctionManifest, result: FunctionBuffer, fields: Fields) -> None:
