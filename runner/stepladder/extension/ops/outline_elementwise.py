@@ -112,7 +112,8 @@ def _place_parts(body: ir.Block, functions: Iterable[ir.Operation]) -> None:
         found = {place: chain for place, value in enumerate(call.operands) if (chain := _part(value, stage))}
         if not found:
             continue
-        marks = [ir.DictAttr(mark) for mark in ir.ArrayAttr(stage.attributes["arg_attrs"])]
+        given = stage.attributes.get("arg_attrs", ir.ArrayAttr.get([ir.DictAttr.get({})] * len(call.operands)))
+        marks = [ir.DictAttr(mark) for mark in ir.ArrayAttr(given)]
         for place, chain in found.items():
             moved.update(chain)
             layout = layout_of_part(ir.RankedTensorType(call.operands[place].type))
