@@ -34,3 +34,24 @@ func.func private @second(%h: tensor<4x8xf32> {bufferization.writable = false},
   } -> tensor<4x8xf32>
   return %y : tensor<4x8xf32>
 }
+
+// -----
+
+// A part of an argument is a view, and no copy: the stage that takes it has a layout for any offset.
+//
+// CHECK-LABEL: func.func @layer(%x: memref<4x8xf32>, %w: memref<3x4x8xf32>, %{{.*}}: memref<4x8xf32>)
+// CHECK: [[part:%.+]] = memref.subview %w[2, 0, 0] [1, 4, 8] [1, 1, 1]
+// CHECK: [[any:%.+]] = memref.cast [[part]] : memref<4x8xf32, strided<[8, 1], offset: 64>>
+// CHECK: call @add(%x, [[any]], %arg2)
+// CHECK-NOT: memref.copy
+func.func @layer(%x: tensor<4x8xf32>, %w: tensor<3x4x8xf32>) -> tensor<4x8xf32> {
+  %part = tensor.extract_slice %w[2, 0, 0] [1, 4, 8] [1, 1, 1] : tensor<3x4x8xf32> to tensor<4x8xf32>
+  %y = call @add(%x, %part) : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %y : tensor<4x8xf32>
+}
+func.func private @add(%x: tensor<4x8xf32> {bufferization.writable = false}, %w: tensor<4x8xf32>
+    {bufferization.writable = false, bufferization.buffer_layout = strided<[8, 1], offset: ?>}) -> tensor<4x8xf32> {
+  %0 = tensor.empty() : tensor<4x8xf32>
+  %y = linalg.add ins(%x, %w : tensor<4x8xf32>, tensor<4x8xf32>) outs(%0 : tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %y : tensor<4x8xf32>
+}

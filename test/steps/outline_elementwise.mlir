@@ -118,12 +118,14 @@ func.func @zeros() -> tensor<8xf32> {
 
 // -----
 
-// The columns of a part are apart in memory: a kernel copies it before they collapse. Whole rows are one after another.
+// The columns of a part are apart in memory: a kernel copies it before they collapse. Whole rows are one after another,
+// and the kernel is launched on them.
 //
 // CHECK-LABEL: func.func @parts(
+// CHECK-NEXT: [[rows:%.+]] = tensor.extract_slice %x[1, 1, 0] [1, 7, 4] [1, 1, 1]
 // CHECK-NEXT: [[copy:%.+]] = call @parts_elementwise_0(%x) : (tensor<2x8x4xf32>) -> tensor<2x7x4xf32>
 // CHECK-NEXT: call @parts_elementwise_1([[copy]]) : (tensor<2x7x4xf32>) -> tensor<14x4xf32>
-// CHECK-NEXT: call @parts_elementwise_2(%x) : (tensor<2x8x4xf32>) -> tensor<28xf32>
+// CHECK-NEXT: call @parts_elementwise_2([[rows]]) : (tensor<7x4xf32>) -> tensor<28xf32>
 func.func @parts(%x: tensor<2x8x4xf32>) -> (tensor<14x4xf32>, tensor<28xf32>) {
   %part = tensor.extract_slice %x[0, 1, 0] [2, 7, 4] [1, 1, 1] : tensor<2x8x4xf32> to tensor<2x7x4xf32>
   %flat = tensor.collapse_shape %part [[0, 1], [2]] : tensor<2x7x4xf32> into tensor<14x4xf32>
@@ -135,6 +137,39 @@ func.func @parts(%x: tensor<2x8x4xf32>) -> (tensor<14x4xf32>, tensor<28xf32>) {
   %1 = tensor.empty() : tensor<28xf32>
   %f = linalg.exp ins(%whole : tensor<28xf32>) outs(%1 : tensor<28xf32>) -> tensor<28xf32>
   return %e, %f : tensor<14x4xf32>, tensor<28xf32>
+}
+
+// -----
+
+// A matmul reads the weights of a layer where they are, if they begin at a multiple of 16 bytes. Otherwise kernels copy
+// them, which are launched on the weights, and so are equal.
+//
+// CHECK: func.func private @layers_matmul_0(tensor<4x4xf16> {bufferization.buffer_layout = strided<[4, 1], offset: ?>})
+// CHECK-LABEL: func.func @layers(
+// CHECK-DAG: [[second:%.+]] = tensor.extract_slice %w[1, 0, 0] [1, 4, 4] [1, 1, 1]
+// CHECK-DAG: [[flat:%.+]] = tensor.collapse_shape [[second]] {{\[}}[0, 1], [2]]
+// CHECK-DAG: [[odd:%.+]] = tensor.extract_slice %v[1, 0, 0] [1, 3, 3] [1, 1, 1]
+// CHECK-DAG: [[last:%.+]] = tensor.extract_slice %v[2, 0, 0] [1, 3, 3] [1, 1, 1]
+// CHECK: call @layers_matmul_0([[flat]])
+// CHECK-DAG: [[copy:%.+]] = call @layers_elementwise_0([[odd]]) : (tensor<3x3xf16>) -> tensor<3x3xf16>
+// CHECK-DAG: [[other:%.+]] = call @layers_elementwise_1([[last]]) : (tensor<3x3xf16>) -> tensor<3x3xf16>
+// CHECK-DAG: call @layers_matmul_1([[copy]])
+// CHECK-DAG: call @layers_matmul_2([[other]])
+// CHECK: func.func private @layers_elementwise_0({{.*}}: tensor<3x3xf16> {
+// CHECK-SAME: bufferization.buffer_layout = strided<[3, 1], offset: ?>
+func.func private @layers_matmul_0(tensor<4x4xf16>) -> tensor<4x4xf16>
+func.func private @layers_matmul_1(tensor<3x3xf16>) -> tensor<3x3xf16>
+func.func private @layers_matmul_2(tensor<3x3xf16>) -> tensor<3x3xf16>
+func.func @layers(%w: tensor<2x4x4xf16>, %v: tensor<3x3x3xf16>)
+    -> (tensor<4x4xf16>, tensor<3x3xf16>, tensor<3x3xf16>) {
+  %second = tensor.extract_slice %w[1, 0, 0] [1, 4, 4] [1, 1, 1] : tensor<2x4x4xf16> to tensor<1x4x4xf16>
+  %flat = tensor.collapse_shape %second [[0, 1], [2]] : tensor<1x4x4xf16> into tensor<4x4xf16>
+  %x = call @layers_matmul_0(%flat) : (tensor<4x4xf16>) -> tensor<4x4xf16>
+  %odd = tensor.extract_slice %v[1, 0, 0] [1, 3, 3] [1, 1, 1] : tensor<3x3x3xf16> to tensor<3x3xf16>
+  %y = call @layers_matmul_1(%odd) : (tensor<3x3xf16>) -> tensor<3x3xf16>
+  %last = tensor.extract_slice %v[2, 0, 0] [1, 3, 3] [1, 1, 1] : tensor<3x3x3xf16> to tensor<3x3xf16>
+  %z = call @layers_matmul_2(%last) : (tensor<3x3xf16>) -> tensor<3x3xf16>
+  return %x, %y, %z : tensor<4x4xf16>, tensor<3x3xf16>, tensor<3x3xf16>
 }
 
 // -----

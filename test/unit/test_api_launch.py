@@ -359,6 +359,18 @@ def test_weights_that_a_group_reads_early(fake: FakeGpu) -> None:
     assert overlaps_of(fake, bundle, (*APART[:3], APART[1] + 32, APART[4]), (1, 2)) == [0]
 
 
+@pytest.mark.parametrize(
+    "kept, written, overlaps", [((), 0x300000, [0, 1, 1]), ((1,), 0x300000, [1, 1, 1]), ((1,), 0x108000, [1, 0, 1])]
+)
+def test_weights_that_are_parts_of_one_argument(
+    fake: FakeGpu, kept: tuple[int, ...], written: int, overlaps: list[int]
+) -> None:
+    bundle = bundle_of(chain(5, 128, [1, 2, 3], results=[0], stacked=True), EARLY)
+    # The first kernel writes the first result, which may be in the weights of the second layer.
+    assert overlaps_of(fake, bundle, (0x10000, 0x100000, written, 0x400000), kept) == overlaps
+    assert {0x100000, 0x108000, 0x110000} <= {item["address"] for item in fake.driver.encoded}
+
+
 def test_the_promise_of_a_function(fake: FakeGpu, tmp_path: Path) -> None:
     text = chain(5, 128, [1, 2])
     for promised, overlaps in ((False, [0, 1]), (True, [1, 1])):

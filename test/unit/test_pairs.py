@@ -18,7 +18,7 @@ from pair_payloads import PairPayload, drawn, stored_gate
 from ptx_kernels import check as run_ptx
 from stepladder.emulator.functions import EmulatedFunction
 from stepladder.payload.matmul import PayloadMatmul, find_matmul
-from stepladder.pipeline import knob_choice, library
+from stepladder.pipeline import functions, knob_choice, library
 from stepladder.pipeline.build import Build, build
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.functions import FunctionBuild, build_any
@@ -187,13 +187,19 @@ def test_few_tiles_of_a_long_reduction_are_two_kernels() -> None:
 
 
 @pytest.mark.parametrize("m, bits, kernels", [(16, 4, (2, 0)), (8192, 8, (1, 1))])
-def test_stored_weights_of_few_rows_are_two_kernels(m: int, bits: int, kernels: tuple[int, int]) -> None:
-    """Each dequantizes its own; of many rows, a pair reads what a kernel in front makes."""
+def test_stored_weights_of_few_rows_are_two_kernels(
+    m: int, bits: int, kernels: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each dequantizes its own; of many rows, a pair reads what a kernel in front makes. The function is divided once
+    from the beginning."""
+    divisions: list[str] = []
+    monkeypatch.setattr(functions, "run_pipeline", lambda *given: divisions.append(given[1]) or run_pipeline(*given))
     with mlir_context():
         made = build_any(stored_gate(m, 4096, 4096, bits), "gate", Request("auto", {"target": "sm_90a"}, tuned=True))
     assert isinstance(made, FunctionBuild)
     plain = [launch.kernel for launch in made.bundle.manifest.launches if launch.kernel is not None]
     assert (len(made.bundle.manifest.launches) - len(plain), len(plain)) == kernels
+    assert divisions == ["gate"]
 
 
 def test_stored_weights_are_right() -> None:

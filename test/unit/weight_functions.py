@@ -23,7 +23,9 @@ EARLY = {
 }
 
 
-def chain(rows: int, width: int, weights: Sequence[int | str], *, results: Sequence[int] = ()) -> str:
+def chain(
+    rows: int, width: int, weights: Sequence[int | str], *, results: Sequence[int] = (), stacked: bool = False
+) -> str:
     """Returns a function of matmuls one after the other, each of the product before it, in bf16.
 
     Args:
@@ -32,22 +34,27 @@ def chain(rows: int, width: int, weights: Sequence[int | str], *, results: Seque
         weights: of each matmul, the number of the argument, or `twice` for argument 1 added to itself by a kernel in
             front.
         results: matmuls whose products are returned beside that of the last.
+        stacked: whether the weights of all numbers are slices of argument 1.
     """
     x, w, sums = (
         f"tensor<{shape}>" for shape in (f"{rows}x{width}xbf16", f"{width}x{width}xbf16", f"{rows}x{width}xf32")
     )
     count = max([1, *(item for item in weights if isinstance(item, int))])
+    stack = f"tensor<{count}x{width}x{width}xbf16>"
+    given = f"%stack: {stack}" if stacked else ", ".join(f"%a{number}: {w}" for number in range(1, count + 1))
     returned = [f"%y{number}" for number in (*results, len(weights) - 1)]
     map_ = "affine_map<(i, j) -> (i, j)>"
     elementwise = f'indexing_maps = [{map_}, {map_}], iterator_types = ["parallel", "parallel"]'
     lines = [
-        f"func.func @chain(%a0: {x}, {', '.join(f'%a{n}: {w}' for n in range(1, count + 1))})"
-        f" -> ({', '.join([x] * len(returned))}) {{",
+        f"func.func @chain(%a0: {x}, {given}) -> ({', '.join([x] * len(returned))}) {{",
         "  %zero = arith.constant 0.0 : f32",
         f"  %s = tensor.empty() : {sums}",
         f"  %z = linalg.fill ins(%zero : f32) outs(%s : {sums}) -> {sums}",
         f"  %e = tensor.empty() : {x}",
     ]
+    if stacked:
+        steps = f"[1, {width}, {width}] [1, 1, 1] : {stack} to {w}"
+        lines += [f"  %a{number + 1} = tensor.extract_slice %stack[{number}, 0, 0] {steps}" for number in range(count)]
     if "twice" in weights:
         lines += [
             f"  %f = tensor.empty() : {w}",

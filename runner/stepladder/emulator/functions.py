@@ -80,6 +80,8 @@ class EmulatedFunction:
         arrays = [self._array(buffer, inputs, workspace) for buffer in manifest.buffers]
         for result, argument in manifest.aliases.items():
             arrays[result] = arrays[argument] = arrays[argument].copy()
+        for part, home in manifest.homes.items():
+            arrays[part] = _part(arrays[home], manifest.buffers[part])
         for launch in manifest.launches:
             for bound, roles in self._kernels[launch.folder]:
                 self._launch(bound, roles, {role: arrays[number] for role, number in launch.operands.items()})
@@ -110,6 +112,13 @@ class EmulatedFunction:
                 after = np.asarray(held)  # of rank 0, a number
                 target = _shaped(arrays[role], after)
                 target[...] = after
+
+
+def _part(whole: np.ndarray, buffer: FunctionBuffer) -> np.ndarray:
+    """Returns a part of an array."""
+    dtype = element_type(buffer.element_type).dtype
+    first = buffer.offset // dtype.itemsize
+    return whole.reshape(-1)[first : first + buffer.bytes // dtype.itemsize].reshape(buffer.shape)
 
 
 def _shaped(array: np.ndarray, like: Argument | np.ndarray) -> np.ndarray:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.traverse import origin, producer
 from stepladder.mlir.types import offset_of, row_major_strides, strides_of
 from stepladder.runtime.problem import Window
 
 CAST = "memref.reinterpret_cast"
+PART = "memref.subview"
 
 
 def place_of(type_: ir.MemRefType) -> tuple[int, tuple[int, ...]] | None:
@@ -94,3 +96,17 @@ def window_of(view: ir.Value) -> Window | None:
         return None
     strides, offset = ir.MemRefType(view.type).get_strides_and_offset()
     return Window(tuple(ir.MemRefType(view.owner.operands[0].type).shape), offset, tuple(strides))
+
+
+def begin_of_part(value: ir.Value, views: Collection[str]) -> int | None:
+    """Returns where a part of a row-major argument begins, in elements; None of another buffer.
+
+    Args:
+        value: the buffer: a `memref.subview` at a static place, or views of one, of the argument or of such views.
+        views: names of ops that make a view of all elements of their source.
+    """
+    part = origin(value, views)
+    source = producer(part)
+    if source is None or source.name != PART or producer(origin(part, (*views, PART))) is not None:
+        return None
+    return offset_of(ir.MemRefType(part.type))  # of the argument

@@ -8,6 +8,7 @@ buffers). The functions of matmuls are payloads of their own, compiled as any ot
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -280,11 +281,10 @@ def _build_function(text: str, name: str, request: Request, *, use_cache: bool, 
     if pairs:
         by = next(item for item in pipelines_for(request.pipeline, target) if _takes_pairs((item,)))
 
-        def apart() -> list[str]:
-            return _matmuls(stage_texts(run_again(run, _division(request, {**settings, "pairs": False}))))
-
-        if is_slower(_matmuls(texts), apart, _of_matmuls(request, by, target)):
-            return _build_function(text, name, asked, use_cache=use_cache, pairs=False)
+        apart = functools.cache(lambda: run_again(run, _division(request, {**settings, "pairs": False})))
+        if is_slower(_matmuls(texts), lambda: _matmuls(stage_texts(apart())), _of_matmuls(request, by, target)):
+            run, settings = apart(), {**settings, "pairs": False}
+            texts = stage_texts(run)
     is_chosen = request.tuned and "groups" not in settings
     kinds = Counter(_matmuls(texts))  # equal kernels have equal texts
     if is_chosen and sum(count for kind, count in kinds.items() if has_few_rows(kind)) > 1:

@@ -15,6 +15,7 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.text import text_of
 from stepladder.mlir.traverse import origin, producer, symbol_of, walk
 from stepladder.mlir.types import FITS_TF32, name_of
+from stepladder.mlir.windows import PART, begin_of_part
 from stepladder.payload.arguments import donated
 from stepladder.payload.matmul import find_matmul
 from stepladder.payload.selection import Selection
@@ -342,7 +343,7 @@ class Plan:
         or constants: no kernel of the function writes them."""
         sizes = [math.prod(ir.MemRefType(operand.type).shape) for operand in call.operands]
         largest = [operand for operand, size in zip(call.operands, sizes) if size == max(sizes)]
-        roots = [origin(operand, _VIEWS) for operand in largest]
+        roots = [origin(operand, (*_VIEWS, PART)) for operand in largest]
         return all(producer(root) is None and ir.BlockArgument(root).arg_number < self.arguments for root in roots)
 
     def _operands(self, values: Sequence[ir.Value], stage: Stage) -> dict[str, int]:
@@ -365,10 +366,14 @@ class Plan:
     def _number(self, value: ir.Value) -> int:
         """Returns the number of the buffer of a value."""
         type_ = ir.MemRefType(value.type)
-        value = origin(value, _VIEWS)
-        source = producer(value)
-        shape = tuple(ir.MemRefType(value.type).shape)
         element = name_of(type_.element_type)
+        begin = begin_of_part(value, _VIEWS)
+        if begin is not None:
+            number = ir.BlockArgument(origin(value, (*_VIEWS, PART))).arg_number
+            begin *= element_type(element).bytes
+            return self._place(bundle.FunctionBuffer("part", number, element, tuple(type_.shape), begin))
+        source = producer(value := origin(value, _VIEWS))
+        shape = tuple(ir.MemRefType(value.type).shape)
         if source is None:
             number = ir.BlockArgument(value).arg_number
             if number >= self.arguments:

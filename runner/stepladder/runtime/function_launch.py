@@ -107,6 +107,8 @@ class LoadedFunction:
             if buffer.kind == "workspace" and self._workspace is not None:
                 places[place] = self._workspace.address + buffer.offset
         places |= {place: buffer.address for place, buffer in self._constants.items()}
+        for part, home in self.bundle.manifest.homes.items():
+            places[part] = places[home] + self.bundle.manifest.buffers[part].offset
         found = []
         overlaps = iter(overlapping(list(self._accesses(places))))
         for launch in self.bundle.manifest.launches:
@@ -131,7 +133,7 @@ class LoadedFunction:
         Args:
             places: addresses of all buffers, by their places in the manifest's `buffers`.
         """
-        buffers = self.bundle.manifest.buffers
+        buffers, homes = self.bundle.manifest.buffers, self.bundle.manifest.homes
 
         def ranges(numbers: Iterable[int]) -> tuple[range, ...]:
             return tuple(range(places[number], places[number] + buffers[number].bytes) for number in numbers)
@@ -146,14 +148,15 @@ class LoadedFunction:
             for item in manifest.front if isinstance(manifest, Manifest) else ():
                 yield Access(written(item.arguments))
             early = [operands[role] for role in manifest.read_early]
-            variable = [number for number in early if number not in self._constants]
+            variable = [number for number in early if homes.get(number, number) not in self._constants]
+            given = [buffers[homes.get(number, number)] for number in variable]
             yield Access(
                 written(manifest.arguments),
                 ranges(variable),
                 bool(early),
                 manifest.dependent_launch,
                 manifest.dependent_launch and triggers_late(self.bundle.kernels[launch.folder].ptx),
-                all(buffers[number].kind == "argument" and buffers[number].number in self._kept for number in variable),
+                all(buffer.kind == "argument" and buffer.number in self._kept for buffer in given),
             )
 
     def graph(self, addresses: Mapping[int, int], stream: int) -> Replay | None:

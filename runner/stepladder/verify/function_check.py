@@ -97,8 +97,9 @@ def random_inputs(bundle: FunctionBundle, seed: int) -> dict[int, np.ndarray]:
 
 def _scale(bundle: FunctionBundle, launch: Launch, scales: dict[int, float]) -> None:
     """Notes the factors of a matmul's operands that are arguments: the smaller buffer, a weight, has that of both."""
-    buffers = bundle.manifest.buffers
-    given = [launch.operands[role] for role in "ab" if buffers[launch.operands[role]].kind == "argument"]
+    buffers, homes = bundle.manifest.buffers, bundle.manifest.homes
+    operands = [homes.get(launch.operands[role], launch.operands[role]) for role in "ab"]
+    given = [place for place in operands if buffers[place].kind == "argument"]
     integers = [place for place in given if element_type(buffers[place].element_type).is_integer]
     given = [place for place in given if place not in integers]
     if not given:
@@ -176,7 +177,7 @@ def norm_tolerance(bundle: FunctionBundle) -> float:
     rounded = sum(
         element_type(buffer.element_type).unit_roundoff
         for place, buffer in enumerate(bundle.manifest.buffers)
-        if buffer.kind not in ("argument", "constant") and place not in by_matmuls
+        if buffer.kind in ("result", "workspace") and place not in by_matmuls
     )
     rounded += _error_of_scores(bundle)
     return error_of_matmuls(problems) + rounded + error_of_sums(bundle.reference, in_f32=True)

@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from stepladder.extension.lib.argument_parts import part_of
 from stepladder.extension.lib.dialect import Refusal
 from stepladder.extension.lib.stages import (
     STARTS,
@@ -178,8 +179,9 @@ def is_layout(op: ir.Operation) -> bool:
 
 
 def dequantizing_ops(value: ir.Value) -> list[ir.Operation]:
-    """Returns the ops that make an operand of a matmul from narrower numbers of the function's arguments, such as those
-    that dequantize weights; none where they are of another kind, or something else reads what one makes.
+    """Returns the ops that make an operand of a matmul from narrower numbers of the function's arguments, or of parts
+    of them, such as those that dequantize weights; none where they are of another kind, or something else reads what
+    one makes.
 
     Args:
         value: A or B.
@@ -189,7 +191,7 @@ def dequantizing_ops(value: ir.Value) -> list[ir.Operation]:
     pending = [value]
     while pending:
         source = producer(each := pending.pop())
-        if source is None:
+        if source is None or part_of(each, is_multiplied=True):
             arguments.add(each)
         elif not is_start(source) and source not in found:
             if not (is_layout(source) or is_elementwise(source)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Sequence
 
+from stepladder.extension.lib.argument_parts import LAYOUT, SLICE, VIEWS, part_of
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Refusal, Rewriter
 from stepladder.extension.lib.functions import create_private_function
@@ -15,8 +16,6 @@ from stepladder.mlir.traverse import producer, symbol_of, walk
 
 # Ops that a stage has copies of: what they make takes no memory.
 STARTS = ("arith.constant", "tensor.empty", "linalg.fill")
-# The same elements in the same order.
-VIEWS = ("tensor.collapse_shape", "tensor.expand_shape", "tensor.cast")
 
 
 def is_private(function: ir.Operation) -> bool:
@@ -66,7 +65,8 @@ def as_payload(function: ir.Operation, *, keeps_marks: bool = False) -> ir.Modul
 
     Args:
         function: the stage, a `func.func`.
-        keeps_marks: whether the copy keeps the attributes of its arguments.
+        keeps_marks: whether the copy keeps the attributes of its arguments, but for the layouts of parts: a kernel is
+            launched on the address of a part.
     """
     with function.location:
         alone = ir.Module.create()
@@ -75,6 +75,10 @@ def as_payload(function: ir.Operation, *, keeps_marks: bool = False) -> ir.Modul
     for name in ("sym_visibility", _GROUP, *(() if keeps_marks else ("arg_attrs",))):
         if name in copy.attributes:
             del copy.attributes[name]
+    if "arg_attrs" in copy.attributes:
+        marks = [ir.DictAttr(item) for item in ir.ArrayAttr(copy.attributes["arg_attrs"])]
+        kept = [{entry.name: entry.attr for entry in mark if entry.name != LAYOUT} for mark in marks]
+        copy.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(mark, alone.context) for mark in kept])
     return alone
 
 
@@ -147,12 +151,15 @@ def with_producers(ops: Iterable[ir.Operation], names: Sequence[str]) -> list[ir
 
     Args:
         ops: of one block.
-        names: of the ops that are followed; views of what takes no memory are followed too.
+        names: of the ops that are followed, but for parts of arguments, which kernels are launched on; views of what
+            takes no memory are followed too.
     """
     found = list(dict.fromkeys(ops))
     for op in found:  # grows in the loop
         for source in (producer(value) for value in _captured([op])):
             if source is None or source in found:
+                continue
+            if source.name == SLICE and part_of(source.results[0]):
                 continue
             if source.name in names or (source.name in VIEWS and is_start(source)):
                 found.append(source)

@@ -1,17 +1,20 @@
 """`tc.outline_elementwise`: gives each linalg op that is left in a function a function of its own."""
 
 import itertools
+from collections.abc import Iterable
 
+from stepladder.extension.lib.argument_parts import LAYOUT, SLICE, VIEWS, layout_of_part, part_of
 from stepladder.extension.lib.arithmetic import constant, splat_of
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.stages import STARTS, VIEWS, is_structured, one_function, outline, with_producers
+from stepladder.extension.lib.stages import STARTS, is_structured, kind_of, one_function, outline, with_producers
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import create_generic, create_named_op
-from stepladder.mlir.traverse import origin, producer
+from stepladder.mlir.traverse import origin, producer, symbol_of, walk
 from stepladder.mlir.types import row_major_strides
 
-_SLICE = "tensor.extract_slice"
+# Kinds of stages that load vectors which the extents of their operands are multiples of.
+_OF_ELEMENTS = ("elementwise", "rows")
 _RANDOM = "linalg.fill_rng_2d"
 _IN_FUNCTION = (*STARTS, *VIEWS, "func.call", "func.return")
 
@@ -20,9 +23,12 @@ class OutlineElementwise(Tc.Operation, name="outline_elementwise"):
     """Moves each linalg op that is left in a function on tensors to a private function, with the views of its operands.
 
     A value that is returned and that no linalg op makes, such as a reshape, a fill or an argument, is copied, and
-    so is one that is returned twice, and a slice that a matmul reads: the operands of its kernel are whole buffers. A
-    fill that a matmul reads is made by a kernel. Results of one op that start from one fill get one each, so that they
-    are buffers of their own.
+    so is one that is returned twice, and a slice that a matmul reads: the operands of its kernel are whole buffers, or
+    parts of an argument whose elements follow each other from a multiple of 16 bytes on, such as one layer's weights of
+    all. Other kernels read parts that begin where a whole number of vectors of their size does. Kernels are launched on
+    the addresses of parts, and arguments of their functions get the attribute `bufferization.buffer_layout`. A fill
+    that a matmul reads is made by a kernel. Results of one op that start from one fill get one each, so that they are
+    buffers of their own.
     A linalg op that nothing reads goes: fusion leaves the assertions of one, which the ops that it is fused with
     have too.
 
@@ -39,7 +45,7 @@ def outline_elementwise(payload: ir.Operation, op: OutlineElementwise, rewriter:
     body = one_function(payload).regions[0].blocks[0]
     _copy_results(operations_of(body)[-1])
     _copy_collapsed_slices(body)
-    _copy_slices(body)
+    _copy_slices(body, payload)
     _make_fills(body)
     for item in operations_of(body):
         if item.name == _RANDOM:
@@ -47,17 +53,18 @@ def outline_elementwise(payload: ir.Operation, op: OutlineElementwise, rewriter:
         if is_structured(item):
             _separate_starts(item)
             results = [result for result in item.results if list(result.uses)]
-            ops = with_producers([item], (*VIEWS, _SLICE))
+            ops = with_producers([item], (*VIEWS, SLICE))
             if results:
                 outline(ops, results, "elementwise", rewriter)
     for item in reversed(operations_of(body)):
         is_dead = not any(list(result.uses) for result in item.results)
-        if is_dead and (item.name in (*VIEWS, _SLICE) or item.name.startswith("linalg.")):
+        if is_dead and (item.name in (*VIEWS, SLICE) or item.name.startswith("linalg.")):
             rewriter.erase_op(item)
-        elif item.name not in _IN_FUNCTION:
+        elif item.name not in _IN_FUNCTION and not (item.name == SLICE and part_of(item.results[0])):
             raise Refusal(
                 item, f"'{item.name}' between matmuls; accepted: linalg ops on tensors, reshapes, slices and constants"
             )
+    _place_parts(body, walk(payload, "func.func"))
 
 
 def _separate_starts(op: ir.Operation) -> None:
@@ -84,13 +91,42 @@ def _copy_results(end: ir.Operation) -> None:
         end.operands[place] = _copied(value, end)
 
 
-def _copy_slices(body: ir.Block) -> None:
-    """Has calls take copies of slices, and of views of slices."""
+def _copy_slices(body: ir.Block, payload: ir.Operation) -> None:
+    """Has calls take copies of slices, and of views of slices, but for parts of arguments."""
+    stages = {symbol_of(function): function for function in walk(payload, "func.func")}
     for call in (item for item in operations_of(body) if item.name == "func.call"):
         for place, value in enumerate(call.operands):
             source = producer(origin(value, VIEWS))
-            if source is not None and source.name == _SLICE:
+            stage = stages[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
+            if source is not None and source.name == SLICE and not _part(value, stage):
                 call.operands[place] = _copied(value, call)
+
+
+def _place_parts(body: ir.Block, functions: Iterable[ir.Operation]) -> None:
+    """Has calls take parts of arguments where they are: the arguments of stages, each of which is called once, get the
+    layout that parts have, so that bufferization makes views of them. What makes the parts moves to the beginning."""
+    stages = {symbol_of(function): function for function in functions}
+    moved: set[ir.Operation] = set()
+    for call in (item for item in operations_of(body) if item.name == "func.call"):
+        stage = stages[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
+        found = {place: chain for place, value in enumerate(call.operands) if (chain := _part(value, stage))}
+        if not found:
+            continue
+        given = stage.attributes.get("arg_attrs", ir.ArrayAttr.get([ir.DictAttr.get({})] * len(call.operands)))
+        marks = [ir.DictAttr(mark) for mark in ir.ArrayAttr(given)]
+        for place, chain in found.items():
+            moved.update(chain)
+            layout = layout_of_part(ir.RankedTensorType(call.operands[place].type))
+            marks[place] = ir.DictAttr.get({**{mark.name: mark.attr for mark in marks[place]}, LAYOUT: layout})
+        stage.attributes["arg_attrs"] = ir.ArrayAttr.get(marks)
+    first = next(item for item in operations_of(body) if item not in moved)
+    for op in (item for item in operations_of(body) if item in moved):
+        op.move_before(first)
+
+
+def _part(value: ir.Value, stage: ir.Operation) -> list[ir.Operation]:
+    """Returns the ops that make a part of an argument that a stage takes where it is; none of another value."""
+    return part_of(value, is_multiplied=kind_of(stage) not in _OF_ELEMENTS)
 
 
 def _make_fills(body: ir.Block) -> None:
@@ -108,7 +144,7 @@ def _copy_collapsed_slices(body: ir.Block) -> None:
     """Copies slices of which a view collapses dimensions that are apart in memory: a kernel reads no such view."""
     for view in (item for item in operations_of(body) if item.name == "tensor.collapse_shape"):
         source = producer(view.operands[0])
-        if source is None or source.name != _SLICE:
+        if source is None or source.name != SLICE:
             continue
         shape, strides = _layout(source)
         for group in view.attributes["reassociation"]:

@@ -30,9 +30,13 @@ SCHEMA_VERSION_GROUPS = 5
 SCHEMA_VERSION_DYNAMIC = 7
 # Of a function with a result in the memory of an argument, which came later too.
 SCHEMA_VERSION_ALIASES = 6
-BUFFER_KINDS = ("argument", "result", "constant", "workspace")
+# Of a function with kernels that are launched on parts of arguments, which came last.
+SCHEMA_VERSION_PARTS = 8
+BUFFER_KINDS = ("argument", "result", "constant", "workspace", "part")
 # Bytes that the offset of a buffer in the workspace is a multiple of.
 ALIGNMENT = 256
+# Bytes that the address of a matmul's operand is a multiple of; other kernels load vectors of up to as many.
+_VECTOR = 16
 
 
 @dataclass(frozen=True)
@@ -40,11 +44,13 @@ class FunctionBuffer:
     """A row-major buffer in global memory that kernels of a function are launched on.
 
     Attributes:
-        kind: `argument` or `result` of the function, `constant`, or `workspace`: a part of the one workspace.
-        number: of the argument or result; of constants, of the argument of the reference program that holds it.
+        kind: `argument` or `result` of the function, `constant`, `workspace`: a part of the one workspace, or `part`:
+            elements of an argument or a constant that follow each other.
+        number: of the argument or result, also of a part; of constants, of the argument of the reference program that
+            holds it.
         element_type: MLIR's name of the element type.
         shape: extents, outermost first.
-        offset: bytes from the beginning of the workspace.
+        offset: bytes from the beginning of the workspace, or of what a part is of.
         data: for a constant, the file of the bundle with its content.
         aliases: for a result, the number of the argument whose memory it takes: kernels write only what differs.
     """
@@ -67,7 +73,22 @@ class FunctionBuffer:
         """What messages call it."""
         if self.kind == "workspace":
             return f"{'x'.join(map(str, self.shape))}x{self.element_type} at byte {self.offset} of the workspace"
+        if self.kind == "part":
+            return (
+                f"{'x'.join(map(str, self.shape))}x{self.element_type} at byte {self.offset} of argument {self.number}"
+            )
         return f"{self.kind} {self.number}"
+
+
+def part_alignment(size: int, *, is_multiplied: bool) -> int:
+    """Returns the bytes that the offset of a part of an argument is a multiple of.
+
+    Args:
+        size: bytes of the part.
+        is_multiplied: whether a matmul reads it. Kernels of elements and rows load vectors that the extents of their
+            operands are multiples of.
+    """
+    return _VECTOR if is_multiplied else math.gcd(_VECTOR, size)
 
 
 @dataclass(frozen=True)
@@ -156,6 +177,8 @@ def schema_version_of(launches: Sequence[Launch], buffers: Sequence[FunctionBuff
         launches, buffers: of the function.
     """
     plain = [launch.kernel for launch in launches if launch.kernel is not None and not launch.grouped]
+    if any(buffer.kind == "part" for buffer in buffers):
+        return SCHEMA_VERSION_PARTS
     if any(kernel.dynamic_shared_memory for kernel in plain):
         return SCHEMA_VERSION_DYNAMIC
     if any(buffer.aliases is not None for buffer in buffers):
@@ -197,6 +220,12 @@ class FunctionManifest:
         arguments = {buffer.number: place for place, buffer in self.of_kind("argument")}
         results = self.of_kind("result")
         return {place: arguments[item.aliases] for place, item in results if item.aliases is not None}
+
+    @property
+    def homes(self) -> dict[int, int]:
+        """The places in `buffers` of the arguments and constants that parts are of, by those of the parts."""
+        given = {item.number: place for kind in ("argument", "constant") for place, item in self.of_kind(kind)}
+        return {place: given[item.number] for place, item in self.of_kind("part")}
 
     def of_kind(self, kind: str) -> list[tuple[int, FunctionBuffer]]:
         """Returns the buffers of a kind with their places in `buffers`, by their numbers.

@@ -17,6 +17,7 @@ from stepladder.runtime.bundle.function import (
     SCHEMA_VERSION_DYNAMIC,
     SCHEMA_VERSION_FUNCTION,
     SCHEMA_VERSION_GROUPS,
+    SCHEMA_VERSION_PARTS,
     FunctionBuffer,
     FunctionBundle,
     FunctionManifest,
@@ -24,6 +25,7 @@ from stepladder.runtime.bundle.function import (
     PlainCode,
     PlainKernel,
     accesses,
+    part_alignment,
 )
 from stepladder.runtime.bundle.manifest import ACCESSES, CUBIN, MANIFEST, PTX, Argument, Bundle
 from stepladder.runtime.bundle.problem_fields import parse_problem
@@ -44,6 +46,14 @@ from stepladder.runtime.element_types import BUFFER_TYPES
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.reference import REFERENCE
 
+_VERSIONS = (
+    SCHEMA_VERSION_FUNCTION,
+    SCHEMA_VERSION_GROUPS,
+    SCHEMA_VERSION_ALIASES,
+    SCHEMA_VERSION_DYNAMIC,
+    SCHEMA_VERSION_PARTS,
+)
+
 
 def is_function(path: str | os.PathLike[str]) -> bool:
     """Tells whether a folder is the bundle of a function, by its manifest's version.
@@ -56,8 +66,7 @@ def is_function(path: str | os.PathLike[str]) -> bool:
     """
     if not (Path(path) / MANIFEST).is_file():
         return False
-    versions = SCHEMA_VERSION_FUNCTION, SCHEMA_VERSION_GROUPS, SCHEMA_VERSION_ALIASES, SCHEMA_VERSION_DYNAMIC
-    return read_fields(Path(path)).integer("schema_version") in versions
+    return read_fields(Path(path)).integer("schema_version") in _VERSIONS
 
 
 def write_function(
@@ -253,7 +262,8 @@ def check_function(bundle: FunctionBundle, fields: Fields | None = None) -> None
             )
         if buffer.aliases is not None:
             _check_alias(manifest, buffer, item)
-    aliases, taken = manifest.aliases, set[int]()
+    _check_parts(manifest, fields)
+    aliases, homes, taken = manifest.aliases, manifest.homes, set[int]()
     written: set[int] = set()
     for launch, item in zip(manifest.launches, fields.objects("launches")):
         if launch.kernel is not None:
@@ -273,9 +283,9 @@ def check_function(bundle: FunctionBundle, fields: Fields | None = None) -> None
                 raise operands.error(role, f"is {number}, {buffer.name}, and the kernel takes {count} of {type_}")
             if access != "write" and buffer.kind in ("workspace", "result") and number not in written:
                 raise operands.error(role, f"is {number}, {buffer.name}, which no kernel before has written")
-            if number in taken:
+            if homes.get(number, number) in taken:
                 raise operands.error(role, f"is {number}, {buffer.name}, whose memory a result has taken before")
-            if access != "read" and buffer.kind in ("argument", "constant"):
+            if access != "read" and buffer.kind in ("argument", "constant", "part"):
                 raise operands.error(role, f"is {number}, {buffer.name}, which a kernel writes")
         for role, (_, _, access) in wanted.items():
             if access != "read":
@@ -284,6 +294,30 @@ def check_function(bundle: FunctionBundle, fields: Fields | None = None) -> None
     missing = [buffer.name for number, buffer in manifest.of_kind("result") if number not in written]
     if missing:
         raise fields.error("launches", f"write no {missing[0]}")
+
+
+def _check_parts(manifest: FunctionManifest, fields: Fields) -> None:
+    """Checks that parts are inside of an argument or a constant of their types, at addresses that kernels accept."""
+    matmuls = [launch for launch in manifest.launches if launch.kernel is None or launch.grouped]
+    multiplied = {number for launch in matmuls for number in launch.operands.values()}
+    given = {item.number: item for kind in ("argument", "constant") for _, item in manifest.of_kind(kind)}
+    for place, (part, item) in enumerate(zip(manifest.buffers, fields.objects("buffers"))):
+        if part.kind != "part":
+            continue
+        if manifest.schema_version < SCHEMA_VERSION_PARTS:
+            raise item.error("kind", f"is 'part', which is for schema_version {SCHEMA_VERSION_PARTS}")
+        whole = given.get(part.number)
+        if whole is None or whole.element_type != part.element_type:
+            raise item.error(
+                "number", f"must be of an argument or a constant of {part.element_type}, got {part.number}"
+            )
+        alignment = part_alignment(part.bytes, is_multiplied=place in multiplied)
+        if part.offset % alignment or part.offset + part.bytes > whole.bytes:
+            raise item.error(
+                "offset",
+                f"must be a multiple of {alignment}, with {part.bytes} bytes inside of {whole.bytes}, got "
+                f"{part.offset}",
+            )
 
 
 def _check_alias(manifest: FunctionManifest, result: FunctionBuffer, fields: Fields) -> None:
