@@ -124,3 +124,10 @@ def test_one_pipeline_takes_what_the_extension_makes() -> None:
     with pytest.raises(stepladder.StepladderError, match="A and B must be of f16, bf16 or i8") as refused:
         stepladder.compile(payload("f16", "bf16", "f32"), target="sm_80", pipeline="wmma", device="emulator")
     assert "as a function with several kernels: " in refused.value.render()
+
+
+@pytest.mark.parametrize(("element", "wide"), [("bf16", "f16"), ("f16", "bf16"), ("f8E4M3FN", "f8E5M2")])
+def test_operands_of_as_many_bits_as_the_result_are_refused_at_the_op(element: str, wide: str) -> None:
+    with pytest.raises(stepladder.StepladderError, match=f"a linalg op of {element} with a result of {wide}") as refused:
+        stepladder.compile(payload(element, element, wide), target="sm_90a", device="emulator")
+    assert refused.value.location == "payload:6:8"
