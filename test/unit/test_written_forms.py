@@ -296,3 +296,19 @@ def test_tiles_that_a_loop_fills() -> None:
     wanted = c.copy()
     wanted[8:] = a[8:] @ b
     np.testing.assert_array_equal(kernel(a.astype(np.float16), b.astype(np.float16), c.astype(np.float32)), wanted)
+
+
+def test_a_slice_that_an_epilogue_overwrites() -> None:
+    text = """func.func @f(%a: tensor<8x16xf16>, %b: tensor<16x32xf16>, %c: tensor<16x32xf32>) -> tensor<8x32xf32> {
+  %zero = arith.constant 0.0 : f32
+  %y = tensor.extract_slice %c[8, 0] [8, 32] [1, 1] : tensor<16x32xf32> to tensor<8x32xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%y : tensor<8x32xf32>) -> tensor<8x32xf32>
+  %p = linalg.matmul ins(%a, %b : tensor<8x16xf16>, tensor<16x32xf16>) outs(%z : tensor<8x32xf32>) -> tensor<8x32xf32>
+  %r = linalg.negf ins(%p : tensor<8x32xf32>) outs(%y : tensor<8x32xf32>) -> tensor<8x32xf32>
+  return %r : tensor<8x32xf32>
+}
+"""
+    x, y, held = small(8, 16), small(16, 32), small(16, 32, dtype=np.float32)
+    np.testing.assert_array_equal(
+        stepladder.compile(text, target="sm_80", device="emulator")(x, y, held), -product(x, y)
+    )
