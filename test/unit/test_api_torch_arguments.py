@@ -33,7 +33,7 @@ def kernel(torch: ModuleType) -> stepladder.Kernel:
         (lambda t, k, a: k(a, a.to(t.complex64)), "'b' has elements of complex64; accepted: float16"),
         (lambda t, k, a: k(a[:4], a), "'a' is 4 x 8; accepted: 8 x 8"),
         (lambda t, k, a: k(a[:0], a), "'a' is 0 x 8; accepted: 8 x 8"),
-        (lambda t, k, a: k(a[0, 0], a), "'a' is a single element; accepted: 8 x 8"),
+        (lambda t, k, a: k(a[0, 0], a), "'a' is a single element without axes; accepted: 8 x 8"),
         (lambda t, k, a: k(a.t(), a), r"'a' has strides \(1, 8\) in elements; accepted: contiguous"),
         (lambda t, k, a: k(a.clone().requires_grad_(), a), "'a' needs a gradient, which a kernel does not record"),
         (lambda t, k, a: k(a.to("meta"), a), "'a' is on the device 'meta'; accepted: tensors on 'cuda'"),

@@ -87,6 +87,57 @@ def test_extrema_that_a_body_selects() -> None:
         stepladder.compile(text.replace("0xFC00", "0x7E00"), device="emulator", target="sm_80")
 
 
+@pytest.mark.usefixtures("needs_ptxas")
+@pytest.mark.parametrize("element", ["f16", "i32"])
+def test_comparisons_of_the_extremum_so_far_with_a_value(element: str) -> None:
+    low, test = EXCHANGED[element]
+    text = PLACES.format(n=40, element=element, place="i32", low=low, test=test)
+    x = np.random.default_rng(0).integers(-3, 4, (5, 40)).astype({"f16": np.float16, "i32": np.int32}[element])
+    value, index = stepladder.compile(text, device="emulator", target="sm_80")(x)
+    assert np.array_equal(value, x.max(-1)) and np.array_equal(index, x.argmax(-1))
+
+
+@pytest.mark.usefixtures("needs_ptxas")
+def test_places_that_their_type_does_not_have_are_not_separated() -> None:
+    """The first NaN or largest one of 127 places; of more, i8 has no number that stands for none."""
+    x = np.eye(5, 127, 122, np.float16)
+    text = PLACES.format(n=127, element="f16", place="i8", low="-9.0", test=OF_TOSA)
+    assert np.array_equal(stepladder.compile(text, device="emulator", target="sm_80")(x)[1], x.argmax(-1))
+    with pytest.raises(StepladderError, match="linalg"):
+        stepladder.compile(text.replace("127x", "128x"), device="emulator", target="sm_80")
+
+
+PLACES = (
+    MAPS
+    + """func.func @f(%x: tensor<5x{n}x{element}>) -> (tensor<5x{element}>, tensor<5x{place}>) {{
+  %low = arith.constant {low} : {element}
+  %none = arith.constant 0 : {place}
+  %f = tensor.empty() : tensor<5x{element}>
+  %g = tensor.empty() : tensor<5x{place}>
+  %v = linalg.fill ins(%low : {element}) outs(%f : tensor<5x{element}>) -> tensor<5x{element}>
+  %i = linalg.fill ins(%none : {place}) outs(%g : tensor<5x{place}>) -> tensor<5x{place}>
+  %best:2 = linalg.generic {{indexing_maps = [#all, #rows, #rows], iterator_types = ["parallel", "reduction"]}}
+      ins(%x : tensor<5x{n}x{element}>) outs(%v, %i : tensor<5x{element}>, tensor<5x{place}>) {{
+  ^bb0(%a: {element}, %most: {element}, %at: {place}):
+    %j = linalg.index 1 : index
+    %here = arith.index_cast %j : index to {place}
+    {test}
+    %more = arith.select %is, %a, %most : {element}
+    %new = arith.select %is, %here, %at : {place}
+    linalg.yield %more, %new : {element}, {place}
+  }} -> (tensor<5x{element}>, tensor<5x{place}>)
+  return %best#0, %best#1 : tensor<5x{element}>, tensor<5x{place}>
+}}
+"""
+)
+EXCHANGED = {
+    "f16": ("-9.0", "%is = arith.cmpf olt, %most, %a : f16"),
+    "i32": ("-9", "%is = arith.cmpi slt, %most, %a : i32"),
+}
+OF_TOSA = """%more_or_nan = arith.cmpf ugt, %a, %most : f16
+    %is_number = arith.cmpf ord, %most, %most : f16
+    %is = arith.andi %more_or_nan, %is_number : i1"""
+
 OF_SUMS = """func.func @f(%x: tensor<6x16xf16>, %w: tensor<16x97xf16>, %d: tensor<6x97xf32>)
     -> (tensor<6xf32>, tensor<6xi64>) {
   %zero = arith.constant 0.0 : f32

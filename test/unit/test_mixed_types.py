@@ -77,18 +77,18 @@ def test_operands_of_more_bits_than_the_sums_are_rounded(a: str, b: str, sums: s
     np.testing.assert_array_equal(kernel(x, y).astype(np.float64), whole)
 
 
-def extended(element: str, wide: str, sums: str) -> str:
+def extended(a: str, b: str, wide: str, sums: str) -> str:
     """A payload that extends fp8 in ops of its own, B through a transpose."""
     return f"""
-func.func @f(%A: tensor<24x48x{element}>, %B: tensor<40x48x{element}>) -> tensor<24x40x{sums}> {{
+func.func @f(%A: tensor<24x48x{a}>, %B: tensor<40x48x{b}>) -> tensor<24x40x{sums}> {{
   %zero = arith.constant 0.0 : {sums}
   %e = tensor.empty() : tensor<24x40x{sums}>
   %ea = tensor.empty() : tensor<24x48x{wide}>
   %eb = tensor.empty() : tensor<40x48x{wide}>
   %et = tensor.empty() : tensor<48x40x{wide}>
   %z = linalg.fill ins(%zero : {sums}) outs(%e : tensor<24x40x{sums}>) -> tensor<24x40x{sums}>
-  %a = linalg.copy ins(%A : tensor<24x48x{element}>) outs(%ea : tensor<24x48x{wide}>) -> tensor<24x48x{wide}>
-  %b = linalg.copy ins(%B : tensor<40x48x{element}>) outs(%eb : tensor<40x48x{wide}>) -> tensor<40x48x{wide}>
+  %a = linalg.copy ins(%A : tensor<24x48x{a}>) outs(%ea : tensor<24x48x{wide}>) -> tensor<24x48x{wide}>
+  %b = linalg.copy ins(%B : tensor<40x48x{b}>) outs(%eb : tensor<40x48x{wide}>) -> tensor<40x48x{wide}>
   %t = linalg.transpose ins(%b : tensor<40x48x{wide}>) outs(%et : tensor<48x40x{wide}>) permutation = [1, 0]
   %p = linalg.matmul ins(%a, %t : tensor<24x48x{wide}>, tensor<48x40x{wide}>) outs(%z : tensor<24x40x{sums}>)
     -> tensor<24x40x{sums}>
@@ -98,23 +98,30 @@ func.func @f(%A: tensor<24x48x{element}>, %B: tensor<40x48x{element}>) -> tensor
 
 
 @pytest.mark.parametrize(
-    ("wide", "sums", "target", "launches"),
+    ("b", "wide", "sums", "target", "launches"),
     [
-        ("f16", "f16", "sm_80", None),
-        ("f16", "f32", "sm_80", ["f_matmul_0"]),
-        ("bf16", "f32", "sm_80", ["f_matmul_0"]),
-        ("f32", "f32", "sm_89", None),
-        ("f32", "f32", "sm_75", ["f_matmul_0"]),
-        ("f64", "f64", "sm_80", ["f_elementwise_group_0", "f_matmul_0"]),
+        ("f8E4M3FN", "f16", "f16", "sm_80", None),
+        ("f8E4M3FN", "f16", "f32", "sm_80", ["f_matmul_0"]),
+        ("f8E4M3FN", "bf16", "f32", "sm_80", ["f_matmul_0"]),
+        ("f8E4M3FN", "f32", "f32", "sm_89", None),
+        ("f8E4M3FN", "f32", "f32", "sm_75", ["f_matmul_0"]),
+        ("f8E4M3FN", "f64", "f64", "sm_80", ["f_elementwise_group_0", "f_matmul_0"]),
+        ("f8E5M2", "f32", "f32", "sm_90a", None),
+        ("f8E5M2", "f32", "f32", "sm_75", ["f_matmul_0"]),
+        ("f8E5M2", "f16", "f16", "sm_89", None),
     ],
 )
-def test_fp8_that_the_payload_extends(wide: str, sums: str, target: str, launches: list[str] | None) -> None:
+def test_fp8_that_the_payload_extends(b: str, wide: str, sums: str, target: str, launches: list[str] | None) -> None:
     """One kernel, or a function whose matmul makes its operands of f16; those of f64 are made by another launch."""
-    kernel = stepladder.compile(extended("f8E4M3FN", wide, sums), target=target, device="emulator")
+    kernel = stepladder.compile(extended("f8E4M3FN", b, wide, sums), target=target, device="emulator")
     manifest = kernel.manifest
+    if b == "f8E5M2" and isinstance(manifest, Manifest):
+        assert (manifest.problem.a_type, manifest.problem.b_type) == (
+            ("f16", "f16") if sums == "f16" else ("f8E4M3FN", "f8E5M2")
+        )
     assert (None if isinstance(manifest, Manifest) else [launch.stage for launch in manifest.launches]) == launches
     rng = np.random.default_rng(0)
-    x, y = (rng.integers(-1, 2, shape).astype(FORMATS["f8E4M3FN"]) for shape in ((24, 48), (40, 48)))
+    x, y = (rng.integers(-1, 2, shape).astype(FORMATS[e]) for e, shape in (("f8E4M3FN", (24, 48)), (b, (40, 48))))
     np.testing.assert_array_equal(kernel(x, y).astype(np.float64), x.astype(np.float64) @ y.astype(np.float64).T)
 
 
@@ -124,3 +131,12 @@ def test_one_pipeline_takes_what_the_extension_makes() -> None:
     with pytest.raises(stepladder.StepladderError, match="A and B must be of f16, bf16 or i8") as refused:
         stepladder.compile(payload("f16", "bf16", "f32"), target="sm_80", pipeline="wmma", device="emulator")
     assert "as a function with several kernels: " in refused.value.render()
+
+
+@pytest.mark.parametrize(("element", "wide"), [("bf16", "f16"), ("f16", "bf16"), ("f8E4M3FN", "f8E5M2")])
+def test_operands_of_as_many_bits_as_the_result_are_refused_at_the_op(element: str, wide: str) -> None:
+    with pytest.raises(
+        stepladder.StepladderError, match=f"a linalg op of {element} with a result of {wide}"
+    ) as refused:
+        stepladder.compile(payload(element, element, wide), target="sm_90a", device="emulator")
+    assert refused.value.location == "payload:6:8"

@@ -35,6 +35,8 @@ WORDS = [
     ("rem.u32 %r0, 100, %r2;", lambda x: 100 % (x + 1)),
     ("min.s32 %r0, %r1, 3;", lambda x: min(x, 3)),
     ("max.u32 %r0, %r1, -1;", lambda x: -1),
+    ("min.relu.s32 %r0, %r1, 3;", lambda x: max(min(x, 3), 0)),
+    ("max.relu.s32 %r0, -5, -7;", lambda x: 0),
     ("neg.s32 %r0, %r1;", lambda x: -x),
     ("sad.u32 %r0, %r1, 10, 1;", lambda x: abs(x - 10) + 1),
     ("and.b32 %r0, %r1, 12;", lambda x: x & 12),

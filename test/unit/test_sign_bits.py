@@ -137,3 +137,33 @@ def test_an_argument_that_is_also_read_as_it_is_stays() -> None:
     text = text.replace("return %r : tensor<16x32xf32>", "return %r, %t : tensor<16x32xf32>, tensor<24x32xi8>")
     with pytest.raises(stepladder.StepladderError, match=r"bitcast"):
         stepladder.compile(text, target="sm_80", device="emulator")
+
+
+def test_casts_of_one_argument_in_several_ops() -> None:
+    """Whole, in views and in a body; the argument is of the other type once all are gone."""
+    text = """#id = affine_map<(i, j) -> (i, j)>
+func.func @f(%w: tensor<8x8xi16>) -> (tensor<8x8xf32>, tensor<8x8xf16>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8x8xf32>
+  %h = tensor.empty() : tensor<8x8xf16>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %a = tensor.bitcast %w : tensor<8x8xi16> to tensor<8x8xf16>
+  %v = tensor.expand_shape %w [[0], [1, 2]] output_shape [8, 2, 4] : tensor<8x8xi16> into tensor<8x2x4xi16>
+  %c = arith.bitcast %v : tensor<8x2x4xi16> to tensor<8x2x4xf16>
+  %b = tensor.collapse_shape %c [[0], [1, 2]] : tensor<8x2x4xf16> into tensor<8x8xf16>
+  %p = linalg.matmul ins(%a, %b : tensor<8x8xf16>, tensor<8x8xf16>) outs(%z : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %n = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%w, %w : tensor<8x8xi16>, tensor<8x8xi16>) outs(%h : tensor<8x8xf16>) {
+  ^bb0(%i: i16, %j: i16, %o: f16):
+    %x = arith.bitcast %i : i16 to f16
+    %y = arith.bitcast %j : i16 to f16
+    %s = arith.addf %x, %y : f16
+    linalg.yield %s : f16
+  } -> tensor<8x8xf16>
+  return %p, %n : tensor<8x8xf32>, tensor<8x8xf16>
+}
+"""
+    w = np.random.default_rng(0).integers(-2, 3, (8, 8)).astype(np.float16)
+    product, twice = stepladder.compile(text, target="sm_80", device="emulator")(w)
+    np.testing.assert_array_equal(product, w.astype(np.float32) @ w.astype(np.float32))
+    np.testing.assert_array_equal(twice, w + w)

@@ -86,13 +86,13 @@ OF_TORCH_MLIR = """
 """
 
 
-def _places(direction: str, start: str) -> str:
+def _places(direction: str, start: str, first: int = 0) -> str:
     """Returns `argmax` or `argmin` of rows, which starts from a number: JAX's (GT, LT) or torch-mlir's (GE, LE)."""
     body = (OF_TORCH_MLIR if "E" in direction else OF_JAX).format(direction=direction)
     return f"""func.func public @main(%x: tensor<5x6xf32>) -> (tensor<5xf32>, tensor<5xi32>) {{
   %0 = stablehlo.iota dim = 1 : tensor<5x6xi32>
   %start = stablehlo.constant dense<{start}> : tensor<f32>
-  %c = stablehlo.constant dense<0> : tensor<i32>
+  %c = stablehlo.constant dense<{first}> : tensor<i32>
   %1:2 = stablehlo.reduce(%x init: %start), (%0 init: %c) across dimensions = [1]
     : (tensor<5x6xf32>, tensor<5x6xi32>, tensor<f32>, tensor<i32>) -> (tensor<5xf32>, tensor<5xi32>)
     reducer(%a: tensor<f32>, %b: tensor<f32>) (%i: tensor<i32>, %j: tensor<i32>) {{{body}
@@ -119,6 +119,17 @@ def test_places_from_another_number_are_refused() -> None:
     with pytest.raises(stepladder.StepladderError, match="a reduction whose last op does not fold") as refused:
         stepladder.compile(_places("GT", "5.0"), device="emulator", target="sm_80")
     assert "copies of one number: 5.0" in refused.value.notes[0]
+    with pytest.raises(stepladder.StepladderError, match="a reduction whose last op does not fold"):
+        stepladder.compile(_places("GT", LOWEST, first=-1), device="emulator", target="sm_80")
+
+
+def test_places_of_few_bits() -> None:
+    """The last of 128 places is the largest number of i8; of more, places wrap."""
+    text = _places("GE", LOWEST).replace("i32", "i8").replace("5x6x", "5x128x")
+    x = np.eye(5, 128, 123, np.float32)
+    assert np.array_equal(stepladder.compile(text, device="emulator", target="sm_80")(x)[1], x.argmax(1))
+    with pytest.raises(stepladder.StepladderError, match="a reduction"):
+        stepladder.compile(text.replace("128x", "129x"), device="emulator", target="sm_80")
 
 
 @pytest.mark.parametrize(

@@ -270,3 +270,45 @@ func.func @f(%a: memref<32x48xf16>, %b: memref<48x64xf16>) -> ({c}, {c}) {{
     first, second = stepladder.compile(text, target="sm_80", device="emulator")(a, b)
     np.testing.assert_array_equal(first, product(a, b))
     np.testing.assert_array_equal(second, -product(a, b))
+
+
+def test_tiles_that_a_loop_fills() -> None:
+    """A tile begins from zeros that overwrite a slice of the result so far; no kernel reads the slice."""
+    text = """func.func @f(%a: tensor<16x16xf16>, %b: tensor<16x32xf16>, %c: tensor<16x32xf32>) -> tensor<16x32xf32> {
+  %zero = arith.constant 0.0 : f32
+  %first = arith.constant 8 : index
+  %end = arith.constant 16 : index
+  %r = scf.for %i = %first to %end step %first iter_args(%o = %c) -> (tensor<16x32xf32>) {
+    %x = tensor.extract_slice %a[%i, 0] [8, 16] [1, 1] : tensor<16x16xf16> to tensor<8x16xf16>
+    %y = tensor.extract_slice %o[%i, 0] [8, 32] [1, 1] : tensor<16x32xf32> to tensor<8x32xf32>
+    %z = linalg.fill ins(%zero : f32) outs(%y : tensor<8x32xf32>) -> tensor<8x32xf32>
+    %p = linalg.matmul ins(%x, %b : tensor<8x16xf16>, tensor<16x32xf16>) outs(%z : tensor<8x32xf32>)
+      -> tensor<8x32xf32>
+    %q = tensor.insert_slice %p into %o[%i, 0] [8, 32] [1, 1] : tensor<8x32xf32> into tensor<16x32xf32>
+    scf.yield %q : tensor<16x32xf32>
+  }
+  return %r : tensor<16x32xf32>
+}
+"""
+    a, b, c = (np.random.default_rng(0).integers(-2, 3, shape) for shape in ((16, 16), (16, 32), (16, 32)))
+    kernel = stepladder.compile(text, target="sm_80", device="emulator")
+    assert [launch.stage for launch in kernel.manifest.launches] == ["f_elementwise_0", "f_matmul_0", "f_elementwise_1"]
+    wanted = c.copy()
+    wanted[8:] = a[8:] @ b
+    np.testing.assert_array_equal(kernel(a.astype(np.float16), b.astype(np.float16), c.astype(np.float32)), wanted)
+
+
+def test_a_slice_that_an_epilogue_overwrites() -> None:
+    text = """func.func @f(%a: tensor<8x16xf16>, %b: tensor<16x32xf16>, %c: tensor<16x32xf32>) -> tensor<8x32xf32> {
+  %zero = arith.constant 0.0 : f32
+  %y = tensor.extract_slice %c[8, 0] [8, 32] [1, 1] : tensor<16x32xf32> to tensor<8x32xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%y : tensor<8x32xf32>) -> tensor<8x32xf32>
+  %p = linalg.matmul ins(%a, %b : tensor<8x16xf16>, tensor<16x32xf16>) outs(%z : tensor<8x32xf32>) -> tensor<8x32xf32>
+  %r = linalg.negf ins(%p : tensor<8x32xf32>) outs(%y : tensor<8x32xf32>) -> tensor<8x32xf32>
+  return %r : tensor<8x32xf32>
+}
+"""
+    x, y, held = small(8, 16), small(16, 32), small(16, 32, dtype=np.float32)
+    np.testing.assert_array_equal(
+        stepladder.compile(text, target="sm_80", device="emulator")(x, y, held), -product(x, y)
+    )

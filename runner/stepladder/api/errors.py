@@ -19,12 +19,12 @@ class EpilogueError(StepladderError):
 
 
 def shape_text(shape: tuple[int, ...]) -> str:
-    """Returns a shape as messages show it: `128 x 64`, or `a single element` without axes.
+    """Returns a shape as messages show it: `128 x 64`, or `a single element without axes`.
 
     Args:
         shape: extents, the outermost first.
     """
-    return " x ".join(map(str, shape)) or "a single element"
+    return " x ".join(map(str, shape)) or "a single element without axes"
 
 
 def not_copied(compiled: object) -> NoReturn:

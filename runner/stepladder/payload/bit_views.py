@@ -32,7 +32,8 @@ def retype(function: ir.Operation) -> None:
     for op in walk(function, _GENERIC):
         if len(op.results):
             _move_out_of_inputs(op)
-    while any([_retype_argument(function, cast) or _move_up(cast) for cast in _of_tensors(function)]):
+    # Each change erases casts, others of the same argument among them.
+    while any(_retype_argument(function, cast) or _move_up(cast) for cast in _of_tensors(function)):
         pass
 
 

@@ -84,9 +84,10 @@ def separate(function: ir.Operation, contractions: int = 1, sums: Sequence[ir.Va
     body = function.regions[0].blocks[0]
     values: list[ir.Value] = []
     factors, sums_types = _factors(body, contractions)
-    stored = {_stored_type(factor) for factor in factors}
+    stored = {str(_stored_type(factor)) for factor in factors}
+    is_of_two = len(stored) > 1 and not stored <= set(FP8_TYPES)  # kernels multiply one kind of fp8 by the other
     for factor in factors:
-        made = _made(factor, extends_fp8=len(stored) > 1 or _NO_SUMS_OF_FP8 in sums_types)
+        made = _made(factor, extends_fp8=is_of_two or _NO_SUMS_OF_FP8 in sums_types)
         if made is not None and made not in values:
             values.append(made)
     for value in values:
@@ -165,8 +166,8 @@ def _extended(value: ir.Value) -> ir.Value | None:
 def _made(value: ir.Value, *, extends_fp8: bool) -> ir.Value | None:
     """Returns what an elementwise op made, of which an operand of a contraction is a view; None where none did.
 
-    Extensions are those of the contraction, but of i4, and of fp8 where the other operand is of another type, or sums
-    are of f16 (`extends_fp8`).
+    Extensions are those of the contraction, but of i4, and of fp8 where the other operand is no fp8, or sums are of f16
+    (`extends_fp8`).
     """
     while True:
         inner = _extended(value)

@@ -85,7 +85,16 @@ def _extremum(op: ir.Operation) -> _Extremum | None:
     maps = indexing_maps(op)
     loops = {axis.position for axis in maps[1].results if isinstance(axis, ir.AffineDimExpr)}
     is_one = maps[1] == maps[2] and {*range(maps[0].n_dims)} - loops == {loop}
-    return _Extremum(value, place, predicate, loop) if is_one else None
+    extents = dict(zip(maps[0].results, ir.RankedTensorType(op.operands[0].type).shape))
+    size = extents.get(ir.AffineExpr.get_dim(loop))
+    # In a type that does not have all places, they wrap, and the largest number stands for none.
+    has_all = size is not None and size <= _largest(ir.RankedTensorType(op.operands[1 + place].type).element_type)
+    return _Extremum(value, place, predicate, loop) if is_one and has_all else None
+
+
+def _largest(type_: ir.Type) -> int:
+    """Returns the largest number of an integer type."""
+    return (1 << ir.IntegerType(type_).width - 1) - 1
 
 
 def _separate(op: ir.Operation, found: _Extremum) -> None:
@@ -94,7 +103,7 @@ def _separate(op: ir.Operation, found: _Extremum) -> None:
     maps = indexing_maps(op)
     fold, exceeds = _FOLDS[found.predicate]
     type_ = ir.RankedTensorType(starts[found.place].type)
-    none = (1 << ir.IntegerType(type_.element_type).width - 1) - 1
+    none = _largest(type_.element_type)
     identity = ir.AffineMap.get_identity(type_.rank)
     with ir.InsertionPoint(op), op.location:
         extremum, body = create_generic([given], [starts[found.value]], maps[:2])

@@ -6,11 +6,18 @@ TOSA's argmax is written so, beside the index that the same comparison selects.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.constant_numbers import repeated_number
 from stepladder.mlir.traverse import producer, walk
 
+# Predicates by those with exchanged operands: ogt and olt, oge and ole, ugt and ult, uge and ule; of integers slt and
+# sgt, sle and sge, ult and ugt, ule and uge.
+_EXCHANGED = {
+    "arith.cmpf": {2: 4, 4: 2, 3: 5, 5: 3, 9: 11, 11: 9, 10: 12, 12: 10},
+    "arith.cmpi": {2: 4, 4: 2, 3: 5, 5: 3, 6: 8, 8: 6, 7: 9, 9: 7},
+}
 # By the numbers of the predicates: ogt, olt; sgt, slt.
 _FOLDS = {
     "arith.cmpf": {2: "arith.maxnumf", 4: "arith.minnumf"},
@@ -21,8 +28,9 @@ _FOLDS = {
 def fold(function: ir.Operation) -> None:
     """Replaces each selection of a value of a reduction where it exceeds the one so far.
 
-    The first one so far is an integer, or a constant and no NaN: then none is, and a NaN among the values is left out
-    by both.
+    Comparisons of the one so far with a value become those of the value with it, which later expansions, kernels and
+    references know. The first one so far is an integer, or a constant and no NaN: then none is, and a NaN among the
+    values is left out by both.
 
     Args:
         function: a function; it is changed where there are such ops.
@@ -31,6 +39,8 @@ def fold(function: ir.Operation) -> None:
         block = generic.regions[0].blocks[0]
         *_, end = (item.operation for item in block.operations)
         arguments, outputs = list(block.arguments), len(end.operands)
+        if "reduction" in str(generic.attributes["iterator_types"]):
+            _compare_values_first(block, arguments[len(arguments) - outputs :])
         for number, value in enumerate(end.operands):
             so_far = arguments[len(arguments) - outputs + number]
             choice, name = producer(value), _selected_by(value, so_far)
@@ -41,6 +51,18 @@ def fold(function: ir.Operation) -> None:
                     new = ir.Operation.create(name, results=[value.type], operands=list(choice.operands)[1:])
                 value.replace_all_uses_with(new.results[0])
                 choice.erase()
+
+
+def _compare_values_first(block: ir.Block, so_far: Sequence[ir.Value]) -> None:
+    """Exchanges the operands of comparisons that have a result so far on the left alone."""
+    for op in (item.operation for item in block.operations):
+        exchanged = _EXCHANGED.get(op.name)
+        if exchanged is None or op.operands[0] not in so_far or op.operands[1] in so_far:
+            continue
+        predicate = ir.IntegerAttr(op.attributes["predicate"])
+        if predicate.value in exchanged:
+            op.attributes["predicate"] = ir.IntegerAttr.get(predicate.type, exchanged[predicate.value])
+            op.operands[0], op.operands[1] = op.operands[1], op.operands[0]
 
 
 def _selected_by(value: ir.Value, so_far: ir.Value) -> str | None:

@@ -32,7 +32,7 @@ _PURE = ("memref.load", "memref.get_global", "bufferization.to_tensor", "linalg.
 
 def fold(function: ir.Operation) -> None:
     """Folds bodies of `linalg.generic` on tensors, by upstream's folds, whose results no longer depend on an operand
-    then, and leaves out operands that bodies do not read.
+    then, and leaves out operands that bodies do not read. Slices that linalg ops overwrite become empty tensors.
 
     Args:
         function: a function; it is changed where there are such ops.
@@ -46,6 +46,24 @@ def fold(function: ir.Operation) -> None:
         if any(inner.name in _FOLDING for inner in walk(op)):
             _fold_body(op)
         _leave_out_operands(op)
+    for slice_ in walk(function, "tensor.extract_slice"):
+        _overwrite_empty(slice_)
+
+
+def _overwrite_empty(slice_: ir.Operation) -> None:
+    """Has linalg ops that overwrite a slice write an empty tensor; the slice goes where nothing else reads it."""
+    type_ = ir.RankedTensorType(slice_.results[0].type)
+    for use in list(slice_.results[0].uses):
+        op, place = use.owner.operation, use.operand_number
+        if not op.name.startswith("linalg.") or len(op.regions) != 1 or not type_.has_static_shape:
+            continue
+        arguments = list(op.regions[0].blocks[0].arguments)
+        is_output = len(arguments) == len(op.operands) and place >= len(op.operands) - len(op.results)
+        if is_output and not list(arguments[place].uses):
+            with ir.InsertionPoint(op), op.location:
+                op.operands[place] = ir.Operation.create("tensor.empty", results=[type_]).results[0]
+    if not list(slice_.results[0].uses):
+        slice_.erase()
 
 
 def _uses(op: ir.Operation) -> Iterator[bool]:

@@ -18,6 +18,8 @@ from stepladder.payload.binding import bind, computes_shapes
 from stepladder.runtime.errors import StepladderError
 
 _SIGN_IN_TYPE = re.compile(r"but got '([su]i\d+)'")
+_OPERANDS = re.compile(r"linalg\.\w+(?:(?!linalg\.).)*?ins\(([^()]*)\)\s*outs\(([^()]*)\)", re.DOTALL)
+_NARROW_FLOAT = re.compile(r"[x<](b?f16|f8\w+)\b")
 
 
 @contextlib.contextmanager
@@ -66,6 +68,15 @@ def parse_payload(text: str, name: str) -> ir.Module:
                     "numbers without a sign"
                 ],
             ) from None
+        uncast = _uncast_operand(text) if not first.location and "requires the same type" in first.message else None
+        if uncast is not None:
+            operand, sums, start = uncast
+            raise StepladderError(
+                f"a linalg op of {operand} with a result of {sums}: upstream's arithmetic has no cast between types of "
+                "as many bits",
+                location=_place(text, start, name),
+                notes=[f"accepted: a result of f32, or operands that an op in front casts to {sums}"],
+            ) from None
         raise StepladderError(
             first.message,
             location=first.location or name,
@@ -79,10 +90,25 @@ def parse_payload(text: str, name: str) -> ir.Module:
 def _place_of_type(text: str, element: str, name: str) -> str:
     """Returns the place of the first linalg op on an element type, or the file."""
     found = re.search(rf"linalg\.\w+[^\n]*\dx{element}>", text)
-    if found is None:
-        return name
-    line = text.count("\n", 0, found.start()) + 1
-    return f"{name}:{line}:{found.start() - text.rfind(chr(10), 0, found.start())}"
+    return name if found is None else _place(text, found.start(), name)
+
+
+def _place(text: str, start: int, name: str) -> str:
+    """Returns the place of a character of a file."""
+    line = text.count("\n", 0, start) + 1
+    return f"{name}:{line}:{start - text.rfind(chr(10), 0, start)}"
+
+
+def _uncast_operand(text: str) -> tuple[str, str, int] | None:
+    """Returns the types of an operand and the result of the first linalg op in which they have as many bits and differ,
+    and where the op begins in the text; None if there is none."""
+    for found in _OPERANDS.finditer(text):
+        operands, results = (_NARROW_FLOAT.findall(group) for group in found.groups())
+        for operand in operands:
+            for result in results:
+                if operand != result and operand.startswith("f8") == result.startswith("f8"):
+                    return operand, result, found.start()
+    return None
 
 
 def linalg_text(text: str, name: str) -> str:

@@ -17,7 +17,8 @@ class ForwardSlices(Tc.Operation, name="forward_slices"):
 
     The iterations of a tiled loop each insert their tile into the result so far, and begin from a slice of it: once the
     loop is unrolled, a tile begins from the slice of the first result, which the iterations before have not written,
-    and a slice of a filled tensor is a smaller filled tensor.
+    and a slice of a filled tensor is a smaller filled tensor. A fill overwrites an empty tensor, and not a slice or the
+    like: kernels have copies of fills, and do not read what was there.
 
     Operands: a handle to a module with one public function. Slices at computed places, with strides, or that overlap an
     insertion in part stay.
@@ -44,9 +45,20 @@ class _Place(NamedTuple):
 def forward_slices(payload: ir.Operation, op: ForwardSlices, rewriter: Rewriter) -> None:
     """Rewrites the function below `payload`; see the op."""
     for item in operations_of(one_function(payload).regions[0].blocks[0]):
+        if item.name == "linalg.fill":
+            _fill_empty(item)
         place = _place(item) if item.name == "tensor.extract_slice" else None
         if place is not None and (found := _forwarded(item, place)) is not None:
             rewriter.replace_op(item, [found])
+
+
+def _fill_empty(fill: ir.Operation) -> None:
+    """Has a fill write an empty tensor."""
+    source = producer(fill.operands[1])
+    if source is None or source.name != "tensor.empty":
+        with ir.InsertionPoint(fill), fill.location:
+            type_ = fill.operands[1].type
+            fill.operands[1] = ir.Operation.create("tensor.empty", results=[type_]).results[0]
 
 
 def _place(op: ir.Operation) -> _Place | None:

@@ -199,7 +199,7 @@ def _replace_places(op: ir.Operation) -> None:
     if len(op.operands) != 4 or not _tensor(op.operands[0]).has_static_shape:
         return
     axes = list(ir.DenseI64ArrayAttr(op.attributes["dimensions"]))
-    value, places, start, _ = op.operands
+    value, places, start, first_place = op.operands
     iota = producer(places)
     if len(axes) != 1 or iota is None or iota.name != "stablehlo.iota":
         return
@@ -210,7 +210,10 @@ def _replace_places(op: ir.Operation) -> None:
         return
     (axis,), shape = axes, list(_tensor(value).shape)
     index = _tensor(places).element_type
-    largest = ir.IntegerAttr.get(index, shape[axis])
+    most = (1 << ir.IntegerType(index).width - 1) - 1
+    if shape[axis] > most + 1 or not _is_place_or_more(first_place):  # places wrap, or the start's place comes first
+        return
+    largest = ir.IntegerAttr.get(index, min(shape[axis], most))
     with ir.InsertionPoint(op), op.location:
         fold = "stablehlo.maximum" if is_maximum else "stablehlo.minimum"
         extremum = _reduced(fold, value, start, axis)
@@ -239,6 +242,16 @@ def _is_least(start: ir.Value, *, is_maximum: bool) -> bool:
         limits = (str(-(1 << (bits - 1))), str((1 << (bits - 1)) - 1))
     wanted = limits[not is_maximum] if limits else ""
     return str(constant.attributes["value"]).startswith(f"dense<{wanted}>")
+
+
+def _is_place_or_more(start: ir.Value) -> bool:
+    """Tells whether the place that a reduction starts from is a constant that is not negative."""
+    constant = producer(start)
+    return (
+        constant is not None
+        and constant.name == "stablehlo.constant"
+        and not str(constant.attributes["value"]).startswith("dense<-")
+    )
 
 
 def _is_maximum(body: ir.Block) -> bool | None:

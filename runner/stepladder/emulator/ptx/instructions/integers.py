@@ -182,12 +182,13 @@ def extreme(site: Site, type_: PtxType) -> None:
         type_: of the operands.
     """
     uniform, arrays = (min, np.minimum) if site.family == "min" else (max, np.maximum)
-    emit(
-        site,
-        lambda left, right: arrays(left, right) if _is_array(left, right) else uniform(left, right),
-        [type_, type_],
-        type_.bits,
-    )
+    clamps = type_.name == "s32" and site.flag("relu")
+
+    def one(left: Value, right: Value) -> Value:
+        found = arrays(left, right) if _is_array(left, right) else uniform(left, right)
+        return np.maximum(found, 0) if clamps else found
+
+    emit(site, one, [type_, type_], type_.bits)
 
 
 _OF_PAIRS: dict[str, Callable] = {"add": np.add, "min": np.minimum, "max": np.maximum}
