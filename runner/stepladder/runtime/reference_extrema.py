@@ -24,11 +24,13 @@ class IndexedExtremum:
 
     Attributes:
         largest: whether the extremum is the largest value, not the smallest.
+        skips_nan: whether a NaN is no extremum, as to `arith.maxnumf`; else nothing takes the place of one.
         extremum: number of the output that holds the extremum.
         term: the value that is compared; `kept`: the value, such as an index, that is kept. Both of the body.
     """
 
     largest: bool
+    skips_nan: bool
     extremum: int
     term: int
     kept: int
@@ -66,7 +68,7 @@ def indexed_extremum(generic: Generic, output: int) -> IndexedExtremum | None:
         or generic.maps[inputs + extremum] != generic.maps[inputs + output]
     ):
         return None
-    return IndexedExtremum("max" in fold.name, extremum, term, choice.operands[1])
+    return IndexedExtremum("max" in fold.name, "num" in fold.name, extremum, term, choice.operands[1])
 
 
 def _reads(generic: Generic, values: set[int]) -> set[int]:

@@ -53,15 +53,13 @@ FOLDS = {
     "arith.muli": "prod",
     "arith.maximumf": "amax",
     "arith.minimumf": "amin",
-    "arith.maxnumf": "amax",
-    "arith.minnumf": "amin",
     "arith.maxsi": "amax",
     "arith.minsi": "amin",
 }
 # The same of truth values alone (i1), of which true is -1 to the ops with a sign.
 _FOLDS_OF_TRUTH = {"arith.ori": "amax", "arith.andi": "amin", "arith.maxsi": "amin", "arith.minsi": "amax"}
-# Ops of integers that fold values in any order, and that arrays have no function for.
-_IN_ANY_ORDER = tuple(f"arith.{name}" for name in ("andi", "ori", "xori", "maxui", "minui"))
+# Ops that fold values in any order, and that arrays have no function for: `maxnumf` and `minnumf` skip each NaN.
+_IN_ANY_ORDER = tuple(f"arith.{name}" for name in ("maxnumf", "minnumf", "andi", "ori", "xori", "maxui", "minui"))
 
 
 def fold_of(op: Operation) -> str | None:

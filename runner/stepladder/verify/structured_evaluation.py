@@ -132,12 +132,13 @@ class StructuredOp:
         return self.arrays.xp.broadcast_to(self.aligned(self.value_of(value), loops), sizes)
 
     def _kept_of(self, found: IndexedExtremum, loop: int) -> Array:
-        """Returns what is kept of the iteration with the extremum; after a NaN, nothing takes its place."""
+        """Returns what is kept of the iteration with the extremum; a NaN is skipped, or nothing takes its place."""
         xp = self.arrays.xp
         terms, kept = self.spread(found.term, loop), self.spread(found.kept, loop)
         lowest = -math.inf if found.largest else math.inf
         values = self.arrays.cast(terms, "float64")
-        values = xp.where(xp.cumsum(values != values, -1) > 0, lowest, values)
+        is_nan = values != values
+        values = xp.where(is_nan if found.skips_nan else xp.cumsum(is_nan, -1) > 0, lowest, values)
         first = (xp.argmax if found.largest else xp.argmin)(values, -1)
         places = self.arrays.load(np.arange(self.size_of(loop)), "int64")
         chosen = first.reshape([*first.shape, 1]) == places
