@@ -35,6 +35,8 @@ _OWN = "of the matmul"
 _BATCH_GAIN = 1.01
 # A GPU with the same multiprocessors as the one of the results, where the entries count too.
 _ALIKE = "NVIDIA H100 80GB HBM3"
+# Results since, below docs/results: on the GPU of the entries, and on the other one.
+_SINCE, _ELSEWHERE = "entries", "h100"
 # How much faster the cost model's first choice has to be there than knobs of an entry, so that it is dropped: entries
 # are older than the cost model. Those that are slower than cuBLAS on the GPU of the results are dropped for less.
 _MODEL_GAIN, _SLOW_GAIN = 1.05, 1.02
@@ -202,13 +204,13 @@ def batch_entries(measured: dict) -> list[dict]:
     return entries
 
 
-def gains_of_the_model(folder: Path) -> dict[tuple, float]:
-    """Returns how many times as fast as knobs of the table the cost model's first choice is on another GPU, by the
-    sizes and types of an entry.
+def gains_of_the_model(folder: Path) -> dict[tuple, tuple[float, float]]:
+    """Returns how many times as fast as knobs of the table the cost model's first choice was since, by the sizes and
+    types of an entry, and the ratio of those knobs to cuBLAS.
 
     Args:
-        folder: of the results on that GPU: `model_sizes_TYPES.json` has the model's choice of every size in the table,
-            and `default_sizes_TYPES.json` what `compile` takes for the GPU of the table; either may have both.
+        folder: of the results: `model_sizes_TYPES.json` has the model's choice of sizes in the table, and others like
+            `default_sizes_TYPES.json` what `compile` takes; either may have both.
     """
     rates: dict[tuple, dict[str, list[float]]] = {}
     for path in sorted(folder.glob("*_sizes_*.json")):
@@ -220,24 +222,26 @@ def gains_of_the_model(folder: Path) -> dict[tuple, float]:
                 found = rates.setdefault((row["m"], row["n"], row["k"], *bits), {})
                 found.setdefault(source, []).append(row["cublas_microseconds"] / row["microseconds"])
     return {
-        place: mean(found["model"]) / mean(found["measured"])
+        place: (mean(found["model"]) / mean(found["measured"]), mean(found["measured"]))
         for place, found in rates.items()
         if {"model", "measured"} <= found.keys()
     }
 
 
-def not_surpassed(entries: list[dict], folder: Path) -> list[dict]:
-    """Returns the entries but those that the cost model's first choice surpassed on another GPU, without their RATIO.
+def not_surpassed(entries: list[dict], since: Path, elsewhere: Path) -> list[dict]:
+    """Returns the entries but those that the cost model's first choice has surpassed, without their RATIO.
 
     Args:
-        entries: of the pipeline that was measured there.
-        folder: as for `gains_of_the_model`.
+        entries: of the pipeline that was measured.
+        since: later results on the same GPU, as for `gains_of_the_model`.
+        elsewhere: those on another GPU.
     """
-    gains = gains_of_the_model(folder)
+    later, other = gains_of_the_model(since), gains_of_the_model(elsewhere)
 
     def counts(entry: dict) -> bool:
-        least = _SLOW_GAIN if entry.get(RATIO, 1.0) < 1 else _MODEL_GAIN
-        return "operands" in entry or "batch" in entry or gains.get(_place(entry), 1.0) < least
+        gain, ratio = later.get(_place(entry), (1.0, 1.0))
+        least = _SLOW_GAIN if min(ratio, entry.get(RATIO, 1.0)) < 1 else _MODEL_GAIN
+        return "operands" in entry or "batch" in entry or max(gain, other.get(_place(entry), (1.0,))[0]) < least
 
     return [{name: value for name, value in entry.items() if name != RATIO} for entry in entries if counts(entry)]
 
@@ -292,7 +296,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         for entry in batch_entries(json.loads(path.read_text())):
             batches[entry["batch"], entry["m"], entry["n"], entry["k"]] = entry
     pipelines["wgmma"] += batches.values()
-    pipelines["wgmma"] = not_surpassed(pipelines["wgmma"], results / "h100")
+    pipelines["wgmma"] = not_surpassed(pipelines["wgmma"], results / _SINCE, results / _ELSEWHERE)
     for pipeline, problems in pipelines.items():
         target = ROOT / "transforms" / "defaults" / f"{pipeline}.json"
         target.parent.mkdir(exist_ok=True)
