@@ -39,14 +39,14 @@ module attributes {transform.with_named_sequence} {
 
         // Whether a kernel is one of few rows, which reads weights ahead of its wait, and each of them once.
         streams_weights = "early_weights or prefetch_steps > 0",
-        // The bits of a row of the larger operand, the weights, and whether a kernel in front splits or turns it.
+        // The bits of a row of the larger operand, the weights, and whether a kernel in front splits or transposes it.
         is_weight_a = "a_matrices * m > b_matrices * n * products",
         // A that threads split is read as it is.
         weight_row_bits =
           "a_given_row * a_bits if is_weight_a else (n if b_layout == 'row' else k) * b_bits",
         a_given_row = "k if a_layout == 'row' and a_transposed == 0 else m",
         splits_weights = "parts == 2 and not (splits_in_registers and is_weight_a)",
-        turns_weights = "a_transposed == 1 and not splits_in_registers if is_weight_a else b_transposed == 1",
+        transposes_weights = "a_transposed == 1 and not splits_in_registers if is_weight_a else b_transposed == 1",
 
         // Ping-pong has two consumer warpgroups, each with a tile of its own; cooperative consumers share one tile.
         is_pingpong = "schedule == 'pingpong'",

@@ -21,7 +21,7 @@ def need(what: str) -> None:
 
 
 def main(program: str, arguments: list[str]) -> int:
-    """Runs a program. Where no GPU fits, it says so by its exit status, after it parsed its command line."""
+    """Returns the exit status of a program; where it finds no GPU that fits, 0, and the need is recorded."""
     status = command_client.run(os.environ["STAND_IN_SERVER"], program, arguments)
     if status == NOT_EXECUTED:
         need("gpu")

@@ -71,7 +71,7 @@ _F32 = {"a_type": "f32", "b_type": "f32"}
             "no kernel in front must copy the larger operand",
         ),
         ({"split_f32": "kernels"}, {"m": 16, "b_layout": "column", **_F32}, "no kernel in front must split the larger"),
-        ({"allow_tf32": True}, {"m": 16, **_F32}, "no kernel in front must turn the larger operand"),
+        ({"allow_tf32": True}, {"m": 16, **_F32}, "no kernel in front must transpose the larger operand"),
     ],
 )
 def test_weights_that_a_kernel_in_front_writes(settings: dict, problem: dict, message: str) -> None:

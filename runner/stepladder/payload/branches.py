@@ -18,7 +18,7 @@ _IF, _SWITCH = "scf.if", "scf.index_switch"
 _PURE = ("arith.", "linalg.", "math.", "tensor.", "scf.for", "scf.yield", _IF, _SWITCH)
 _DIVISIONS = ("ceildivsi", "ceildivui", "divsi", "divui", "floordivsi", "remsi", "remui")
 _PARTS = ("tensor.extract_slice", "tensor.insert_slice")
-_DYNAMIC = -(2**63)
+_DYNAMIC = ir.ShapedType.get_dynamic_size()
 _ACCEPTED = (
     "both branches are computed, as kernels are launched whatever the numbers of the caller are; accepted: linalg ops, "
     "arithmetic and views of tensors, without divisions of integers by numbers that are no constants, and without "

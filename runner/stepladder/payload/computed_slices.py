@@ -10,9 +10,10 @@ from collections.abc import Iterator
 
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.linalg_ops import create_generic, create_loop_index
+from stepladder.mlir.slices import numbers_of
 from stepladder.mlir.traverse import walk
 
-_DYNAMIC = -(2**63)
+_DYNAMIC = ir.ShapedType.get_dynamic_size()
 _SLICES = ("tensor.extract_slice", "tensor.insert_slice")
 
 
@@ -33,13 +34,10 @@ def lower(function: ir.Operation) -> None:
         op.erase()
 
 
-def _static(op: ir.Operation, name: str) -> list[int]:
-    return list(ir.DenseI64ArrayAttr(op.attributes[f"static_{name}"]))
-
-
 def _is_computed(op: ir.Operation) -> bool:
     """Tells whether offsets of a slice are computed, and nothing else is."""
-    if _DYNAMIC not in _static(op, "offsets") or _DYNAMIC in (*_static(op, "sizes"), *_static(op, "strides")):
+    offsets, sizes, strides = numbers_of(op)
+    if _DYNAMIC not in offsets or _DYNAMIC in (*sizes, *strides):
         return False
     tensors = [value for value in (*op.operands, *op.results) if isinstance(value.type, ir.RankedTensorType)]
     return all(ir.RankedTensorType(value.type).has_static_shape for value in tensors)
@@ -65,7 +63,7 @@ def _axes(op: ir.Operation, whole: ir.Value, offsets: Iterator[ir.Value]) -> lis
     """Returns the offset of a slice along each axis of the tensor, its size and its stride."""
     shape = ir.RankedTensorType(whole.type).shape
     found = []
-    for extent, offset, size, stride in zip(shape, *(_static(op, name) for name in ("offsets", "sizes", "strides"))):
+    for extent, offset, size, stride in zip(shape, *numbers_of(op)):
         room = extent - 1 - (size - 1) * stride
         found.append((_begin(next(offsets) if offset == _DYNAMIC else offset, room), size, stride))
     return found
@@ -90,9 +88,8 @@ def _extracted(op: ir.Operation) -> ir.Value:
     generic, body = create_generic([], [empty], [ir.AffineMap.get_identity(type_.rank)])
     with ir.InsertionPoint(body):
         indices = []
-        for (begin, _, stride), axis in zip(
-            _axes(op, whole, iter(offsets)), _kept(_static(op, "sizes"), list(type_.shape))
-        ):
+        kept = _kept(numbers_of(op)[1], list(type_.shape))
+        for (begin, _, stride), axis in zip(_axes(op, whole, iter(offsets)), kept):
             if axis is not None:
                 loop = create_loop_index(axis)
                 begin = arith.addi(begin, loop if stride == 1 else arith.muli(loop, _index(stride)))
@@ -111,7 +108,7 @@ def _inserted(op: ir.Operation) -> ir.Value:
     generic, body = create_generic([whole], [empty], [ir.AffineMap.get_identity(type_.rank)] * 2)
     with ir.InsertionPoint(body):
         is_inside, indices = None, []
-        kept = _kept(_static(op, "sizes"), list(ir.RankedTensorType(part.type).shape))
+        kept = _kept(numbers_of(op)[1], list(ir.RankedTensorType(part.type).shape))
         for number, ((begin, size, stride), axis) in enumerate(zip(_axes(op, whole, iter(offsets)), kept)):
             # Unsigned: an index before the slice is larger than any in it.
             place = arith.subi(create_loop_index(number), begin)

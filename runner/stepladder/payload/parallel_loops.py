@@ -7,7 +7,7 @@ from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.linalg_ops import create_named_op
 from stepladder.mlir.traverse import producer, walk
 
-_DYNAMIC = -(2**63)
+_DYNAMIC = ir.ShapedType.get_dynamic_size()
 _BOUNDS = ("LowerBound", "UpperBound", "Step")
 
 

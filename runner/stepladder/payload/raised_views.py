@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.linalg_ops import create_generic, create_loop_index, create_named_op
+from stepladder.mlir.slices import numbers_of
 from stepladder.mlir.traverse import producer
 from stepladder.mlir.types import reassociation, row_major_strides
 from stepladder.mlir.windows import place_of
@@ -15,7 +16,7 @@ from stepladder.payload.refusal import refuse
 _PLACED = "memref.reinterpret_cast"
 VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast", "memref.subview", "memref.transpose", _PLACED)
 _FIELDS = ("static_offsets", "static_sizes", "static_strides")
-_DYNAMIC = -(2**63)
+_DYNAMIC = ir.ShapedType.get_dynamic_size()
 
 
 def tensor_of(type_: ir.Type) -> ir.RankedTensorType:
@@ -127,7 +128,7 @@ def _place(view: ir.Operation, of_offset: int = 0) -> tuple[int, list[int], list
         view: the op.
         of_offset: 1 where the offset may be computed; then the largest one is returned.
     """
-    offsets, sizes, strides = (list(ir.DenseI64ArrayAttr(view.attributes[field])) for field in _FIELDS)
+    offsets, sizes, strides = numbers_of(view)
     source = ir.MemRefType(view.operands[0].type)
     if of_offset and offsets[0] == _DYNAMIC and _DYNAMIC not in (*sizes, *strides):
         span = sum((size - 1) * stride for size, stride in zip(sizes, strides))
@@ -214,7 +215,7 @@ def _slice(
     name: str, view: ir.Operation, operands: Sequence[ir.Value], places: Sequence[ir.Value], type_: ir.Type
 ) -> ir.Value:
     """Returns the slice of a tensor, or the tensor with a slice replaced, that a `memref.subview` of static size is."""
-    if any(_DYNAMIC in list(ir.DenseI64ArrayAttr(view.attributes[field])) for field in _FIELDS[1:]):
+    if any(_DYNAMIC in numbers for numbers in numbers_of(view)[1:]):
         raise refuse(
             view, "a memref.subview whose sizes or strides are not static", "accepted: static ones, at any place"
         )

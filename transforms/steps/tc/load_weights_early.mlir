@@ -52,8 +52,8 @@ module attributes {transform.with_named_sequence} {
          message = "with early_weights, one operand must have more elements than the other: m or n"},
         {condition = "has_producer or windows or weight_row_bits % 128 == 0",
          message = "with early_weights, no kernel in front must copy the larger operand: rows are units of 16 bytes"},
-        {condition = "not turns_weights",
-         message = "with early_weights, no kernel in front must turn the larger operand: it must run along k"},
+        {condition = "not transposes_weights",
+         message = "with early_weights, no kernel in front must transpose the larger operand: it must run along k"},
         {condition = "not splits_weights",
          message = "with early_weights, no kernel in front must split the larger operand, as one splits f32"}
       ]} {

@@ -22,11 +22,12 @@ from stepladder.emulator.dialects.vector_memory import offset_by
 from stepladder.emulator.dialects.xetile_vectors import product, tile_mma
 from stepladder.emulator.hardware.warps import once_a_warp, varying
 from stepladder.emulator.memory import memory, pointers
+from stepladder.mlir.bindings import ir
 
 # What 2D block operations need of a matrix, in bytes: the alignment of its first element, the distance of its rows.
 _BASE_ALIGNMENT = 64
 _LEAST_PITCH, _PITCH_MULTIPLE = 64, 16
-_DYNAMIC = -(2**63)
+_DYNAMIC = ir.ShapedType.get_dynamic_size()
 _LANES = 16
 _TRANSPOSED_BYTES = (2, 4)
 _ELEMENTS = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.slices import numbers_of
 from stepladder.mlir.traverse import producer
 from stepladder.mlir.types import row_major_strides
 from stepladder.runtime.bundle.function import part_alignment
@@ -15,7 +16,7 @@ VIEWS = ("tensor.collapse_shape", "tensor.expand_shape", "tensor.cast")
 SLICE = "tensor.extract_slice"
 # The attribute of a function's argument that says which layout its buffer has.
 LAYOUT = "bufferization.buffer_layout"
-_DYNAMIC = -(2**63)
+_DYNAMIC = ir.ShapedType.get_dynamic_size()
 
 
 def part_of(value: ir.Value, *, is_multiplied: bool = False) -> list[ir.Operation]:
@@ -53,9 +54,7 @@ def _offset_of_part(part: ir.Operation) -> int | None:
     """Returns where a slice begins in its source, in elements; None where its elements are apart or its place is not
     static."""
     source = ir.RankedTensorType(part.operands[0].type)
-    offsets, sizes, steps = (
-        list(ir.DenseI64ArrayAttr(part.attributes[f"static_{name}"])) for name in ("offsets", "sizes", "strides")
-    )
+    offsets, sizes, steps = numbers_of(part)
     if not source.has_static_shape or _DYNAMIC in (*offsets, *sizes) or set(steps) - {1}:
         return None
     shape = list(source.shape)

@@ -21,7 +21,7 @@ from stepladder.mlir.xetile.tile_type import is_tile, read_tile
 
 Action = Callable[[ir.Value, list[ir.Value]], ir.Value | None]
 _SHARED = 3
-_DYNAMIC = -(2**63)
+_DYNAMIC = ir.ShapedType.get_dynamic_size()
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,10 @@ from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.extension.lib.stages import one_function
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import create_named_op
+from stepladder.mlir.slices import numbers_of
 from stepladder.mlir.traverse import producer
 
-_DYNAMIC = -(2**63)
+_DYNAMIC = ir.ShapedType.get_dynamic_size()
 
 
 class ForwardSlices(Tc.Operation, name="forward_slices"):
@@ -63,9 +64,7 @@ def _fill_empty(fill: ir.Operation) -> None:
 
 def _place(op: ir.Operation) -> _Place | None:
     """Returns the place of a slice; None of one that is not static, or has strides."""
-    offsets, sizes, strides = (
-        list(ir.DenseI64ArrayAttr(op.attributes[f"static_{name}"])) for name in ("offsets", "sizes", "strides")
-    )
+    offsets, sizes, strides = numbers_of(op)
     return None if _DYNAMIC in (*offsets, *sizes) or set(strides) - {1} else _Place(offsets, sizes)
 
 

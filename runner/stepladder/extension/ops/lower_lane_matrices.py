@@ -20,7 +20,7 @@ class LowerLaneMatrices(Tc.Operation, name="lower_lane_matrices"):
 
 
 _MATRIX = ("xegpu.load_matrix", "xegpu.store_matrix")
-_DYNAMIC = -(2**63)
+_DYNAMIC = ir.ShapedType.get_dynamic_size()
 _SHARED = 3
 
 

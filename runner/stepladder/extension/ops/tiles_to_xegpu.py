@@ -56,7 +56,7 @@ class TilesToXegpu(Tc.Operation, name="tiles_to_xegpu"):
     target: Handle
 
 
-_DYNAMIC = -(2**63)  # stands for an offset that is an operand
+_DYNAMIC = ir.ShapedType.get_dynamic_size()  # stands for an offset that is an operand
 # Cache hints of the levels 1 to 3, by locality.
 _HINTS = (
     ("uncached", "uncached", "uncached"),

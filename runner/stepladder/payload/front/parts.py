@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.slices import numbers_of
 from stepladder.mlir.traverse import producer
 from stepladder.mlir.types import row_major_strides
 from stepladder.mlir.windows import has_gaps, place_of, span_of
@@ -94,8 +95,7 @@ class Parts:
         Raises:
             StepladderError: a part of what is no argument, or not of dense rows at a static place.
         """
-        names = ("offsets", "sizes", "strides")
-        offsets, sizes, steps = (list(ir.DenseI64ArrayAttr(op.attributes[f"static_{name}"])) for name in names)
+        offsets, sizes, steps = numbers_of(op)
         is_argument = view.origin is Origin.ARGUMENT and view.element == view.stored and view.window is None
         is_whole = view.digits() == flat(view.storage)
         if not is_argument or not is_whole or view.place is None or len(op.operands) > 1 or set(steps) != {1}:
