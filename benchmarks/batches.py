@@ -96,23 +96,25 @@ def build(folder: Path, only: list[str], c_type: str, top: int) -> None:
     """
     from stepladder.payload.writing import matmul_text
     from stepladder.pipeline import tuning_build
+    from stepladder.pipeline.matmul_parts import Part
     from stepladder.pipeline.request import Request
 
     cases = chosen(only)
-    payloads = [
-        tuning_build.Payload(
+    request = Request("wgmma", {"target": "sm_90a"})
+    parts = [
+        Part(
             matmul_text(
                 case.m, case.n, case.k, batch=case.batch, b_layout=case.b_layout, c_type=c_type, accumulate=False
             ),
             case.name,
+            request,
         )
         for case in cases
     ]
-    request = Request("wgmma", {"target": "sm_90a"})
-    plan = tuning_build.make_plan(payloads, request, top)
+    plan = tuning_build.make_plan(parts, top)
     plan = replace(plan, problems=tuple(map(_without_clusters, plan.problems)))
     folder.mkdir(parents=True, exist_ok=True)
-    tuning_build.build_plan(folder, plan, payloads, request, os.cpu_count() or 1, lambda line: print(line, flush=True))
+    tuning_build.build_plan(folder, plan, parts, os.cpu_count() or 1, lambda line: print(line, flush=True))
     (folder / CASES_FILE).write_text(json.dumps([case.name for case in cases]) + "\n")
 
 

@@ -25,7 +25,9 @@ from stepladder.pipeline import knob_choice, library
 from stepladder.pipeline import tuning_build as building
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.knob_query import read_query
+from stepladder.pipeline.matmul_parts import Part, matmul_parts
 from stepladder.pipeline.request import Request
+from stepladder.runtime.bundle import read_bundle
 from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
 from tuning_files import TOOLS
 
@@ -70,11 +72,11 @@ def test_one_alone_wins() -> None:
 # Building.
 
 REQUEST = Request("wmma", {"target": "sm_80"})
-PAYLOADS = [building.Payload(matmul_text(64, 64, k), f"{k}.mlir") for k in (64, 128)]
+PARTS = [Part(matmul_text(64, 64, k), f"{k}.mlir", REQUEST) for k in (64, 128)]
 
 
 def test_a_plan_has_the_best_settings_of_every_payload(tmp_path: Path) -> None:
-    plan = building.make_plan(PAYLOADS, REQUEST, 3)
+    plan = building.make_plan(PARTS, 3)
     assert [problem.name for problem in plan.problems] == ["64.mlir", "128.mlir"] and plan.count == 6
     assert len({setting.bundle for problem in plan.problems for setting in problem.settings}) == 6
     write_plan(tmp_path / "plan", plan)
@@ -92,18 +94,18 @@ def test_a_plan_begins_with_what_compile_takes() -> None:
         query = read_query(library.load("wgmma"), request, text, "large.mlir")
         measured = knob_choice.measured_choice(query)
     assert measured is not None and measured.source.kind == knob_choice.MEASURED
-    (problem,) = building.make_plan([building.Payload(text, "large.mlir")], request, 3).problems
+    (problem,) = building.make_plan([Part(text, "large.mlir", request)], 3).problems
     assert len(problem.settings) == 3 and problem.settings[0].microseconds > 0
     alike = [measured.knobs.items() <= setting.knobs.items() for setting in problem.settings]
     assert alike == [True, False, False]
-    (alone,) = building.make_plan([building.Payload(text, "large.mlir")], request, 1).problems
+    (alone,) = building.make_plan([Part(text, "large.mlir", request)], 1).problems
     assert alone.settings[0].knobs == problem.settings[0].knobs
 
 
 def test_equal_layers_of_a_model_are_one_problem() -> None:
     lines = []
-    equal = replace(PAYLOADS[0], name="again.mlir")
-    plan = building.make_plan([PAYLOADS[0], equal, PAYLOADS[1]], REQUEST, 1, lines.append)
+    equal = replace(PARTS[0], name="again.mlir")
+    plan = building.make_plan([PARTS[0], equal, PARTS[1]], 1, lines.append)
     assert lines == ["again.mlir is the same problem as 64.mlir, which is measured for both"]
     assert [(problem.name, problem.settings[0].bundle) for problem in plan.problems] == [
         ("64.mlir", "000/00"),
@@ -128,17 +130,68 @@ def test_a_damaged_plan_is_refused(tmp_path: Path, text: str, said: str) -> None
 
 
 def test_building_goes_on_where_it_stopped_and_says_what_cannot_be_built(tmp_path: Path) -> None:
-    plan = building.make_plan(PAYLOADS[:1], REQUEST, 2)
+    plan = building.make_plan(PARTS[:1], 2)
     bad = Setting({"block_m": 32, "block_n": 64, "warp_m": 64}, 1.0, "000/09")  # a warp tile of twice the block's rows
     plan = replace(plan, problems=(replace(plan.problems[0], settings=(*plan.problems[0].settings, bad)),))
     lines = []
-    building.build_plan(tmp_path, plan, PAYLOADS[:1], REQUEST, 2, lines.append)
+    building.build_plan(tmp_path, plan, PARTS[:1], 2, lines.append)
     message = "cannot be built: step 'map_copies_to_threads': block_m must be a multiple of warp_m"
     assert len(lines) == 3 and sum(message in line for line in lines) == 1
     assert sorted(path.name for path in (tmp_path / "000").iterdir()) == ["00", "01", "09.refused"]
     again = []
-    building.build_plan(tmp_path, plan, PAYLOADS[:1], REQUEST, 2, again.append)
+    building.build_plan(tmp_path, plan, PARTS[:1], 2, again.append)
     assert again == ["3 of 3 kernels are there already"]
+
+
+def test_built_kernels_have_all_their_files(tmp_path: Path) -> None:
+    """A kernel in front of the matmul copies rows of 17 elements."""
+    parts = [Part(matmul_text(16, 17, 17, c_type="f32"), "odd.mlir", Request("wgmma", {"target": "sm_90a"}))]
+    plan = building.make_plan(parts, 1)
+    building.build_plan(tmp_path, plan, parts, 1, lambda line: None)
+    built = read_bundle(tmp_path / plan.problems[0].settings[0].bundle)
+    assert built.front and not any(name.startswith("ir/") for name in built.manifest.files)
+
+
+LAYERS = """
+func.func @layers(%x: tensor<32x64xf16>, %w: tensor<3x64x64xf16>) -> tensor<32x64xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<32x64xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%empty : tensor<32x64xf32>) -> tensor<32x64xf32>
+  %halves = tensor.empty() : tensor<32x64xf16>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %h = scf.for %i = %c0 to %c2 step %c1 iter_args(%a = %x) -> tensor<32x64xf16> {
+    %b = tensor.extract_slice %w[%i, 0, 0] [1, 64, 64] [1, 1, 1] : tensor<3x64x64xf16> to tensor<64x64xf16>
+    %p = linalg.matmul ins(%a, %b : tensor<32x64xf16>, tensor<64x64xf16>) outs(%z : tensor<32x64xf32>)
+        -> tensor<32x64xf32>
+    %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+        iterator_types = ["parallel", "parallel"]} ins(%p : tensor<32x64xf32>) outs(%halves : tensor<32x64xf16>) {
+    ^bb0(%s: f32, %o: f16):
+      %t = arith.truncf %s : f32 to f16
+      linalg.yield %t : f16
+    } -> tensor<32x64xf16>
+    scf.yield %r : tensor<32x64xf16>
+  }
+  %last = tensor.extract_slice %w[2, 0, 0] [1, 64, 64] [1, 1, 1] : tensor<3x64x64xf16> to tensor<64x64xf16>
+  %y = linalg.matmul ins(%h, %last : tensor<32x64xf16>, tensor<64x64xf16>) outs(%z : tensor<32x64xf32>)
+      -> tensor<32x64xf32>
+  return %y : tensor<32x64xf32>
+}
+"""
+
+
+def test_matmuls_of_a_function_are_tuned_apart(tmp_path: Path) -> None:
+    with mlir_context():
+        parts = matmul_parts(LAYERS, "layers.mlir", Request("wgmma", {"target": "sm_90a"}, constant_weights=True))
+    assert [part.name for part in parts] == ["layers.mlir:layers_matmul_0", "layers.mlir:layers_matmul_2"]
+    plan = building.make_plan(parts, 1)
+    assert len(plan.problems) == 2 and all(
+        item.settings[0].knobs["launch_trigger"] == "early" for item in plan.problems
+    )
+    building.build_plan(tmp_path, plan, parts, 1, lambda line: None)
+    stored = [read_bundle(tmp_path / item.settings[0].bundle).manifest.problem.c_type for item in plan.problems]
+    assert stored == ["f16", "f32"]
 
 
 # Measuring.
@@ -283,9 +336,9 @@ def test_an_interruption_keeps_what_was_measured_and_ends_the_process(planned: P
 
 
 def test_an_interrupted_build_keeps_whole_bundles(tmp_path: Path) -> None:
-    for payload in PAYLOADS:
+    for payload in PARTS:
         (tmp_path / payload.name).write_text(payload.text)
-    files = [str(tmp_path / payload.name) for payload in PAYLOADS]
+    files = [str(tmp_path / payload.name) for payload in PARTS]
     command = [
         sys.executable,
         "-m",

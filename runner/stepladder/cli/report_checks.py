@@ -259,7 +259,7 @@ def predicted(reported: Reported) -> tuple[Table | None, str]:
         )
         with mlir_context():
             name, text = next(iter(reported.dumps.items()))
-            found = explanation.explain(text, name, request, CANDIDATES)
+            (found,) = explanation.explain(text, name, request, CANDIDATES)
     except StepladderError as error:
         return None, f"No predicted times: {error.message}."
     rows = [candidate_row(number, candidate) for number, candidate in enumerate(found.candidates, 1)]

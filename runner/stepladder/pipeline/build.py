@@ -65,11 +65,12 @@ class Build:
         code = self.code
         return bundle.Bundle(Path(name), self.manifest, code.cubin, code.ptx, self.reference, self.data(), front)
 
-    def write(self, path: str | os.PathLike[str]) -> None:
+    def write(self, path: str | os.PathLike[str], *, with_ir: bool = True) -> None:
         """Writes the bundle, with the IR after every step in `ir/`.
 
         Args:
             path: the bundle's folder.
+            with_ir: whether to write that IR.
 
         Raises:
             StepladderError: as `write_bundle`.
@@ -79,7 +80,7 @@ class Build:
             self.manifest,
             self.code.cubin,
             self.code.ptx,
-            self.run.dumps(),
+            self.run.dumps() if with_ir else {},
             reference=self.reference,
             data=self.data(),
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ from stepladder.pipeline import knob_choice, library
 from stepladder.pipeline.cost_model.gpu import Found
 from stepladder.pipeline.cost_model.ranking import Candidate
 from stepladder.pipeline.knob_query import make_query, read_payload, tried_choice
+from stepladder.pipeline.matmul_parts import Part, matmul_parts
 from stepladder.pipeline.request import Request
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.problem import Problem
@@ -19,10 +21,11 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True)
 class Explanation:
-    """The cost model's answer for a payload.
+    """The cost model's answer for a matmul.
 
     Args:
-        problem: the payload's.
+        name: the file of the payload, with the name of the matmul's function where the payload has several matmuls.
+        problem: the matmul's.
         pipeline: name of the pipeline.
         target: of the kernel.
         found: the GPU that is chosen for.
@@ -33,6 +36,7 @@ class Explanation:
         candidates: the first settings, the fastest first.
     """
 
+    name: str
     problem: Problem
     pipeline: str
     target: str
@@ -51,6 +55,7 @@ class Explanation:
         }
         return {
             "schema_version": SCHEMA_VERSION,
+            "name": self.name,
             "problem": problem,
             "pipeline": self.pipeline,
             "target": self.target,
@@ -64,20 +69,35 @@ class Explanation:
         }
 
 
-def explain(text: str, name: str, request: Request, count: int) -> Explanation:
-    """Returns the cost model's ranking of knob settings for a payload, in the current MLIR context.
+def of_several(matmuls: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Returns what is said of several matmuls as JSON data.
+
+    Args:
+        matmuls: what is said of each (`Explanation.as_json`).
+    """
+    return {"schema_version": SCHEMA_VERSION, "matmuls": list(matmuls)}
+
+
+def explain(text: str, name: str, request: Request, count: int) -> list[Explanation]:
+    """Returns the cost model's ranking of knob settings for each matmul of a payload, in the current MLIR context.
 
     Args:
         text: the payload.
         name: the file it came from, for messages.
         request: pipeline, and the knobs whose values are given.
-        count: candidates to return at most.
+        count: candidates of each matmul to return at most.
 
     Raises:
         StepladderError: bad input, a pipeline whose kernels the model does not know, or none that it accepts.
     """
+    return [_explain(part, count) for part in matmul_parts(text, name, request)]
+
+
+def _explain(part: Part, count: int) -> Explanation:
+    """Returns the ranking for one matmul; arguments and errors as of `explain`."""
+    request = part.request
     pipeline = library.load(request.pipeline)
-    module, matmul = read_payload(pipeline, request, text, name)
+    module, matmul = read_payload(pipeline, request, part.text, part.name)
     query = make_query(pipeline, request, module, matmul)
     began = time.perf_counter()
     ranked = knob_choice.rank(query)
@@ -96,6 +116,7 @@ def explain(text: str, name: str, request: Request, count: int) -> Explanation:
     accepted = tried_choice(query, request, module, matmul)
     chosen = accepted[1] if accepted is not None else knob_choice.Choice({}, knob_choice.FROM_SCRIPT)
     return Explanation(
+        part.name,
         query.problem,
         pipeline.name,
         query.target,

@@ -10,9 +10,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
@@ -40,13 +41,17 @@ from stepladder.pipeline.group_choice import has_faster_group
 from stepladder.pipeline.group_knobs import has_few_rows
 from stepladder.pipeline.knobs import OF_FUNCTIONS
 from stepladder.pipeline.library import pipeline_file
+from stepladder.pipeline.matmul_requests import of_matmuls
 from stepladder.pipeline.pair_choice import is_slower
 from stepladder.pipeline.request import Request
-from stepladder.pipeline.run import run_again, run_pipeline
+from stepladder.pipeline.run import Run, run_again, run_pipeline
 from stepladder.pipeline.stages import Compiler, Plan, is_matmul, stage_texts, type_of
 from stepladder.pipeline.tile_programs import read_text
 from stepladder.runtime import bundle
 from stepladder.runtime.errors import BAD_INPUT, FAILED, StepladderError
+from stepladder.runtime.reference import Program
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -150,13 +155,27 @@ def build_any(text: str, name: str, request: Request, *, use_cache: bool = True)
         StepladderError: as `build.build` and `build_function`. Of a function with one matmul that is refused both ways,
             the refusal of the matmul.
     """
+    return on_tensors_too(text, name, request, functools.partial(_build_any, use_cache=use_cache))
+
+
+def on_tensors_too(text: str, name: str, request: Request, by: Callable[[str, str, Request], T]) -> T:
+    """Returns what is made of a payload; of one on buffers that is refused, what is made of it on tensors.
+
+    Args:
+        text: the payload; `name`: its file.
+        request: what to make.
+        by: makes it of a payload, its file and a request.
+
+    Raises:
+        StepladderError: as `by` does of the payload as it is.
+    """
     try:
-        return _build_any(text, name, request, use_cache=use_cache)
+        return by(text, name, request)
     except StepladderError as refusal:
         if refusal.status not in (BAD_INPUT, FAILED) or (on_tensors := _raised(text, name, request, refusal)) is None:
             raise
         try:
-            return _build_any(on_tensors, name, dataclasses.replace(request, function=None), use_cache=use_cache)
+            return by(on_tensors, name, dataclasses.replace(request, function=None))
         except StepladderError as error:
             raise with_reason(refusal, error) from None
 
@@ -191,7 +210,7 @@ def _build_any(text: str, name: str, request: Request, *, use_cache: bool) -> bu
         except StepladderError as error:
             # A pair that no pipeline compiles is two matmuls, unless the one for pairs refuses its knobs; of two
             # element types, one is cast by a kernel of its own.
-            is_chosen = request.pipeline != AUTO and _takes_pairs(pipelines) and "pairs" not in request.settings
+            is_chosen = request.pipeline != AUTO and takes_pairs(pipelines) and "pairs" not in request.settings
             is_pair = len(products(text, name, request.function)) > 1
             if (is_pair and is_chosen) or not is_divisible(text, name, request):
                 raise
@@ -230,7 +249,7 @@ def build_function(text: str, name: str, request: Request, *, use_cache: bool = 
     """
     if "pairs" in request.settings:
         return _build_function(text, name, request, use_cache=use_cache, pairs=False)
-    if _takes_pairs(pipelines_for(request.pipeline, target_of(request))):
+    if takes_pairs(pipelines_for(request.pipeline, target_of(request))):
         try:
             return _build_function(text, name, request, use_cache=use_cache, pairs=True)
         except StepladderError:
@@ -239,19 +258,55 @@ def build_function(text: str, name: str, request: Request, *, use_cache: bool = 
     return _build_function(text, name, request, use_cache=use_cache, pairs=False)
 
 
-def _takes_pairs(pipelines: tuple[str, ...]) -> bool:
-    """Tells whether one of some pipelines compiles a pair of products."""
+def takes_pairs(pipelines: tuple[str, ...]) -> bool:
+    """Tells whether one of some pipelines compiles a pair of products.
+
+    Args:
+        pipelines: names or files.
+    """
     return any("takes_pairs" in library.load(pipeline).derived for pipeline in pipelines)
 
 
-def _build_function(text: str, name: str, request: Request, *, use_cache: bool, pairs: bool) -> FunctionBuild:
-    """Compiles a function, with pairs of matmuls in one kernel where the cost model has no objection, or as the request
-    sets it; other arguments as for `build_function`.
+@dataclass(frozen=True)
+class Divided:
+    """A function that is divided into kernels, which are not compiled yet.
+
+    Attributes:
+        run: of the pipeline `functions`.
+        texts: payloads of the kernels, by name.
+        selection: the function.
+        arguments: how many the function has.
+        reference: what the function computes.
+        request: of its matmuls.
+        target: GPU architecture.
+        groups_faster: whether groups are compiled only where one launch is predicted to be faster.
+    """
+
+    run: Run
+    texts: Mapping[str, str]
+    selection: Selection
+    arguments: int
+    reference: Program
+    request: Request
+    target: str
+    groups_faster: bool
+
+
+def divide(text: str, name: str, request: Request, *, pairs: bool) -> Divided:
+    """Divides a function into kernels, in the current MLIR context.
+
+    Args:
+        text: the payload; `name`: its file, for messages.
+        request: of its matmuls, as for `build_function`.
+        pairs: whether a pair of matmuls becomes one kernel, where the cost model has no objection, or as the request
+            sets it.
+
+    Returns:
+        The function with its kernels outlined, and the payload of each.
 
     Raises:
-        StepladderError: as `build_function`.
+        StepladderError: as `build_function`, but for what the pipelines of the kernels refuse.
     """
-    find_tool("ptxas")
     target, selection = target_of(request), selected(text, name, request.function)
     if not is_on_tensors(selection):
         raise StepladderError(
@@ -279,10 +334,10 @@ def _build_function(text: str, name: str, request: Request, *, use_cache: bool, 
         run = run_again(run, _division(request, settings := {**settings, "attention": False}))
         texts = stage_texts(run)
     if pairs:
-        by = next(item for item in pipelines_for(request.pipeline, target) if _takes_pairs((item,)))
+        by = next(item for item in pipelines_for(request.pipeline, target) if takes_pairs((item,)))
 
         apart = functools.cache(lambda: run_again(run, _division(request, {**settings, "pairs": False})))
-        if is_slower(_matmuls(texts), lambda: _matmuls(stage_texts(apart())), _of_matmuls(request, by, target)):
+        if is_slower(_matmuls(texts), lambda: _matmuls(stage_texts(apart())), of_matmuls(request, by, target)):
             run, settings = apart(), {**settings, "pairs": False}
             texts = stage_texts(run)
     is_chosen = request.tuned and "groups" not in settings
@@ -290,11 +345,23 @@ def _build_function(text: str, name: str, request: Request, *, use_cache: bool, 
     if is_chosen and sum(count for kind, count in kinds.items() if has_few_rows(kind)) > 1:
         grouped = run_again(run, _division(request, {**settings, "groups": True}))
         by = pipelines_for(request.pipeline, target)[0]
-        if has_faster_group(grouped, texts, _of_matmuls(request, by, target)):
+        if has_faster_group(grouped, texts, of_matmuls(request, by, target)):
             run = grouped
     diagnostics.name_payload(name)  # what was parsed since has other names
-    compiler = Compiler(target, request, use_cache, texts, groups_faster=is_chosen)
-    plan = Plan(run, selection, arguments)
+    return Divided(run, texts, selection, arguments, reference, request, target, is_chosen)
+
+
+def _build_function(text: str, name: str, request: Request, *, use_cache: bool, pairs: bool) -> FunctionBuild:
+    """Compiles a function; arguments as for `build_function` and `divide`.
+
+    Raises:
+        StepladderError: as `build_function`.
+    """
+    find_tool("ptxas")
+    divided = divide(text, name, request, pairs=pairs)
+    run, selection, target = divided.run, divided.selection, divided.target
+    compiler = Compiler(target, divided.request, use_cache, divided.texts, groups_faster=divided.groups_faster)
+    plan = Plan(run, selection, divided.arguments)
     launches = list(plan.launches(compiler))
     manifest = bundle.FunctionManifest(
         function=selection.function or "",
@@ -309,7 +376,7 @@ def _build_function(text: str, name: str, request: Request, *, use_cache: bool, 
     )
     data = {plan.file_of(number): constant.data for number, constant in selection.constants.items()}
     codes = {folder: stage.code for folder, stage in compiler.stages.items()}
-    made = bundle.FunctionBundle(Path(name), manifest, codes, reference, data)
+    made = bundle.FunctionBundle(Path(name), manifest, codes, divided.reference, data)
     bundle.check_function(made)
     dumps = {folder: stage.dumps for folder, stage in compiler.stages.items()}
     return FunctionBuild(made, run.dumps(), dumps, compiler.notes)
@@ -323,12 +390,6 @@ def _division(request: Request, settings: Mapping[str, KnobValue]) -> Request:
 def _matmuls(texts: Mapping[str, str]) -> list[str]:
     """Returns the payloads of the stages that are matmuls."""
     return [text for name, text in texts.items() if is_matmul(name)]
-
-
-def _of_matmuls(request: Request, pipeline: str, target: str) -> Request:
-    """Returns the request of a pipeline for the matmuls of a function."""
-    settings = {**request.settings, "target": target}
-    return dataclasses.replace(request, pipeline=pipeline, settings=settings, function=None)
 
 
 def _location(selection: Selection) -> str:

@@ -14,18 +14,17 @@ from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.text import text_of
 from stepladder.mlir.traverse import origin, producer, symbol_of, walk
-from stepladder.mlir.types import FITS_TF32, name_of
+from stepladder.mlir.types import name_of
 from stepladder.mlir.windows import PART, begin_of_part
 from stepladder.payload.arguments import donated
-from stepladder.payload.matmul import find_matmul
 from stepladder.payload.selection import Selection
 from stepladder.pipeline import build as builds
-from stepladder.pipeline import library
 from stepladder.pipeline.automatic import first_of, pipelines_for
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.definition import KnobValue
 from stepladder.pipeline.group_knobs import is_faster
 from stepladder.pipeline.groups import build_group
+from stepladder.pipeline.matmul_requests import of_matmuls, with_exact_tf32
 from stepladder.pipeline.plain_kernels import build_plain
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import Run
@@ -38,8 +37,6 @@ from stepladder.runtime.problem import operand_of
 _OUTLINED = "outline_elementwise"
 # Knobs of matmuls too: whether a kernel may start while the one before it ends, and whether it may approximate.
 _DEPENDENT, _MATH = "dependent_launch", "math"
-# The knob of pipelines that multiply f32 by three products of tf32, or by one.
-_TF32 = "allow_tf32"
 # Kinds of kernels, of several ops each, that have a pipeline of this name.
 _CHAINS = ("rows", "attention")
 _VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast")
@@ -205,23 +202,17 @@ class Compiler:
 
     def _request(self, pipeline: str, loads_early: bool = False) -> Request:
         """Returns the request of a matmul's pipeline."""
-        settings = {**self.request.settings, "target": self.target}
-        own = dataclasses.replace(self.request, pipeline=pipeline, settings=settings, function=None)
-        return dataclasses.replace(own, constant_weights=loads_early, in_function=True)
+        return of_matmuls(self.request, pipeline, self.target, loads_early=loads_early, in_function=True)
 
     def _matmul(self, text: str, name: str, loads_early: bool) -> Stage:
         def by(pipeline: str) -> builds.Build:
-            request = self._request(pipeline, loads_early)
-            if has_tf32 and _TF32 in library.load(pipeline).knobs:
-                request = dataclasses.replace(request, settings={_TF32: True, **request.settings})
+            request = with_exact_tf32(self._request(pipeline, loads_early), text, name)
             return builds.build(text, f"stage {name}", request, use_cache=self.use_cache)
 
         def is_pair() -> bool:
             payload = parse_payload(text, name)  # what `walk` returns does not keep it
             return sum(map(is_product, walk(payload))) == 2
 
-        # One product of tf32 is exact where the numbers of A and B fit in tf32.
-        has_tf32 = FITS_TF32 in text and find_matmul(parse_payload(text, name)).problem.fits_tf32
         built = first_of(pipelines_for(self.request.pipeline, self.target, is_divisible=is_pair), by)
         matmul = built.run.matmul
         assert matmul is not None  # of every build

@@ -18,8 +18,7 @@ from stepladder.pipeline.codegen.toolchain import tool_versions
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.definition import Knobs
 from stepladder.pipeline.knob_query import read_query
-from stepladder.pipeline.request import Request
-from stepladder.runtime import bundle
+from stepladder.pipeline.matmul_parts import Part
 from stepladder.runtime.errors import FAILED, StepladderError
 
 # Suffix of a file beside the path of a bundle, with the reason why there is no bundle.
@@ -27,31 +26,19 @@ REFUSED = ".refused"
 
 
 @dataclass(frozen=True)
-class Payload:
-    """A payload to tune: its text, and the file it came from."""
-
-    text: str
-    name: str
-
-
-@dataclass(frozen=True)
 class _Job:
-    payload: Payload
-    request: Request
+    part: Part
     path: Path
 
 
-def make_plan(
-    payloads: Sequence[Payload], request: Request, top: int, progress: Callable[[str], None] = lambda line: None
-) -> Plan:
-    """Returns what to build for payloads: `top` settings of each problem, first what `compile` takes without a
-    database, then the best by the cost model.
+def make_plan(parts: Sequence[Part], top: int, progress: Callable[[str], None] = lambda line: None) -> Plan:
+    """Returns what to build for matmuls: `top` settings of each problem, first what `compile` takes without a database,
+    then the best by the cost model.
 
     Args:
-        payloads: of one matmul each; of those of one problem, such as equal layers of a model, the first is built.
-        request: pipeline, and knobs whose values are given.
-        top: settings of a payload at most.
-        progress: called with a line for every payload that is left out.
+        parts: of one pipeline; of those of one problem, such as equal layers of a model, the first is built.
+        top: settings of a matmul at most.
+        progress: called with a line for every matmul that is left out.
 
     Raises:
         StepladderError: bad input, or a pipeline that the model has no setting of.
@@ -59,15 +46,15 @@ def make_plan(
     problems: list[Problem] = []
     seen: dict[str, str] = {}
     digest = target = ""
-    for payload in payloads:
+    for part in parts:
         with mlir_context():
-            pipeline = library.load(request.pipeline)
-            query = read_query(pipeline, request, payload.text, payload.name)
+            pipeline = library.load(part.request.pipeline)
+            query = read_query(pipeline, part.request, part.text, part.name)
             ranked = knob_choice.rank(query)
             if ranked is None or not len(ranked):
                 raise StepladderError(
                     f"the cost model has no setting of pipeline '{pipeline.name}' for this payload",
-                    location=payload.name,
+                    location=part.name,
                     notes=["`stepladder explain` says why"],
                 )
             key, digest, target = problem_key(query.problem), knob_choice.digest(pipeline), query.target
@@ -77,16 +64,16 @@ def make_plan(
             if measured is not None:
                 candidates = _with_default(candidates, measured.knobs, query)[:top]
         if key in seen:
-            progress(f"{payload.name} is the same problem as {seen[key]}, which is measured for both")
+            progress(f"{part.name} is the same problem as {seen[key]}, which is measured for both")
             continue
-        seen[key] = payload.name
+        seen[key] = part.name
         number = len(problems)
         settings = [
             Setting({**fixed, **knobs}, round(microseconds, 3), f"{number:03d}/{place:02d}")
             for place, (knobs, microseconds) in enumerate(candidates)
         ]
-        problems.append(Problem(payload.name, key, tuple(settings)))
-    return Plan(request.pipeline, digest, target, tool_versions(), tuple(problems))
+        problems.append(Problem(part.name, key, tuple(settings)))
+    return Plan(parts[0].request.pipeline, digest, target, tool_versions(), tuple(problems))
 
 
 def _with_default(
@@ -112,8 +99,7 @@ def plan_digest(plan: Plan) -> str:
 def build_plan(
     folder: Path,
     plan: Plan,
-    payloads: Sequence[Payload],
-    request: Request,
+    parts: Sequence[Part],
     jobs: int,
     progress: Callable[[str], None],
 ) -> None:
@@ -125,8 +111,7 @@ def build_plan(
     Args:
         folder: of the plan, which is written into it first.
         plan: as `make_plan` returns it.
-        payloads: those that the plan was made for.
-        request: that of the plan.
+        parts: those that the plan was made for.
         jobs: processes.
         progress: called with a line after every bundle.
 
@@ -134,7 +119,7 @@ def build_plan(
         StepladderError: another plan in the folder, or a process that ended by itself (status FAILED).
     """
     write_plan(folder, plan)
-    wanted = list(_missing(folder, plan, payloads, request))
+    wanted = list(_missing(folder, plan, parts))
     done = plan.count - len(wanted)
     if done:
         progress(f"{done} of {plan.count} kernels are there already")
@@ -146,7 +131,7 @@ def build_plan(
             refused = future.result()
             shown = names[future].path.relative_to(folder)
             progress(
-                f"{done} of {plan.count}: {names[future].payload.name}, {shown}"
+                f"{done} of {plan.count}: {names[future].part.name}, {shown}"
                 + (f": cannot be built: {refused}" if refused else "")
             )
     except BrokenProcessPool:
@@ -159,14 +144,15 @@ def build_plan(
         executor.shutdown(wait=True, cancel_futures=True)
 
 
-def _missing(folder: Path, plan: Plan, payloads: Sequence[Payload], request: Request) -> Iterator[_Job]:
-    texts = {payload.name: payload for payload in payloads}
+def _missing(folder: Path, plan: Plan, parts: Sequence[Part]) -> Iterator[_Job]:
+    named = {part.name: part for part in parts}
     for problem in plan.problems:
-        payload = texts[problem.name]
+        part = named[problem.name]
         for setting in problem.settings:
             path = folder / setting.bundle
             if not path.exists() and not path.with_name(path.name + REFUSED).exists():
-                yield _Job(payload, replace(request, settings={**setting.knobs, **request.settings}, tuned=False), path)
+                settings = {**setting.knobs, **part.request.settings}
+                yield _Job(replace(part, request=replace(part.request, settings=settings, tuned=False)), path)
 
 
 def _leave_interrupts() -> None:
@@ -182,10 +168,10 @@ def _build(job: _Job) -> str:
     job.path.parent.mkdir(parents=True, exist_ok=True)
     with mlir_context():
         try:
-            built = build.build(job.payload.text, job.payload.name, job.request)
+            built = build.build(job.part.text, job.part.name, job.part.request)
         except StepladderError as error:
             job.path.with_name(job.path.name + REFUSED).write_text(error.message + "\n")
             return error.message
-        # Without the dumps: folders may travel to the machine with the GPU.
-        bundle.write_bundle(job.path, built.manifest, built.code.cubin, built.code.ptx, {}, reference=built.reference)
+        # Folders may travel to the machine with the GPU.
+        built.write(job.path, with_ir=False)
     return ""

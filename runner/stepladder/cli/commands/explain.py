@@ -47,9 +47,8 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         formatter_class=Formatter,
         epilog=_EPILOG,
         help="predicted time of the best knob settings, term by term",
-        description="Ranks all knob settings that a pipeline accepts for a payload by their "
-        "predicted time, and shows the first with the time of each term. Needs "
-        "no GPU.",
+        description="Ranks all knob settings that a pipeline accepts for each matmul of a payload by their predicted "
+        "time, and shows the first with the time of each term. Needs no GPU.",
     )
     parser.add_argument("input", metavar="INPUT.mlir", help="the payload; - is standard input")
     add_pipeline_options(parser, required=True)
@@ -89,14 +88,16 @@ def main(args: argparse.Namespace) -> int:
         text = bound_text(text, name, dict(args.sizes), args.function)
         explained = explanation.explain(text, name, request, args.top)
     with text_for_people(args.json):
-        _print(explained)
+        for one in explained:
+            _print(one, f"{one.name}: " if len(explained) > 1 else "")
     if args.json:
-        write_json(args.json, explained.as_json())
+        matmuls = [one.as_json() for one in explained]
+        write_json(args.json, matmuls[0] if len(matmuls) == 1 else explanation.of_several(matmuls))
     return OK
 
 
-def _print(explained: Explanation) -> None:
-    """Prints a table of the candidates, and below it which knobs `compile` takes."""
+def _print(explained: Explanation, prefix: str) -> None:
+    """Prints a table of the candidates, below a title with a prefix, and then which knobs `compile` takes."""
     from stepladder.cli.candidates import candidate_row
     from stepladder.cli.tables import print_table
     from stepladder.pipeline.definition import value_text
@@ -106,8 +107,9 @@ def _print(explained: Explanation) -> None:
             print(f"note: {line}", file=sys.stderr)
     problem = explained.problem
     title = (
-        f"{problem.sizes}, {problem.a_type} -> {problem.c_type}, {explained.pipeline} on {explained.found.gpu.name}: "
-        f"{explained.settings} settings ranked in {explained.seconds * 1e3:.0f} ms, times in us"
+        f"{prefix}{problem.sizes}, {problem.a_type} -> {problem.c_type}, {explained.pipeline} on "
+        f"{explained.found.gpu.name}: {explained.settings} settings ranked in {explained.seconds * 1e3:.0f} ms, times "
+        "in us"
     )
     print_table(
         [candidate_row(number, candidate) for number, candidate in enumerate(explained.candidates, 1)], title=title

@@ -25,6 +25,7 @@ from stepladder.runtime.errors import OK, StepladderError
 
 if TYPE_CHECKING:
     from stepladder.measure.tuning.database import Entry
+    from stepladder.pipeline.matmul_parts import Part
 
 _EPILOG = """\
 `tune PAYLOAD...` builds and measures on one machine. In two halves, `tune build` needs no GPU, and `tune measure` no
@@ -60,7 +61,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         "words",
         nargs="+",
         metavar="[build|measure] PAYLOAD.mlir",
-        help="the half to run (both unless given), and the payloads",
+        help="the half to run (both unless given), and the payloads; of a function of several kernels, each matmul",
     )
     add_pipeline_options(parser, required=False)
     parser.add_argument("--target", metavar="SM", help="GPU architecture, such as sm_80 or sm_90a (the knob 'target')")
@@ -132,6 +133,7 @@ def _build(args: argparse.Namespace, payloads: list[str], folder: Path | None, *
     from stepladder.pipeline import tuning_build
     from stepladder.pipeline.codegen.toolchain import find_tool
     from stepladder.pipeline.context import bound_text, mlir_context
+    from stepladder.pipeline.matmul_parts import matmul_parts
     from stepladder.pipeline.request import Request
     from stepladder.runtime.files import read_text
     from stepladder.runtime.resources import cache_dir
@@ -145,15 +147,16 @@ def _build(args: argparse.Namespace, payloads: list[str], folder: Path | None, *
         function=args.function,
         constant_weights=True,
     )
-    read = []
+    parts: list[Part] = []
     for text, name in map(read_text, payloads):
         with mlir_context():
-            read.append(tuning_build.Payload(bound_text(text, name, dict(args.sizes), args.function), name))
-    plan = tuning_build.make_plan(read, request, args.top, _say)
+            bound = bound_text(text, name, dict(args.sizes), args.function)
+            parts += matmul_parts(bound, name, request)
+    plan = tuning_build.make_plan(parts, args.top, _say)
     if measured:
         _check_gpu(plan.target)
     folder = folder or cache_dir() / "tuning" / tuning_build.plan_digest(plan)
-    tuning_build.build_plan(folder, plan, read, request, args.jobs, _say)
+    tuning_build.build_plan(folder, plan, parts, args.jobs, _say)
     return folder
 
 
