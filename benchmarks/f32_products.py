@@ -11,23 +11,31 @@ the product in f64, over the largest element of that; of several seeds, the larg
     python benchmarks/f32_products.py --compile build/f32
     python benchmarks/f32_products.py --bundles build/f32 --rounds 7
     python benchmarks/f32_products.py --shapes 64x4096x4096 4096x128x4096 --out RESULT.json
+    python benchmarks/f32_products.py --drawn 24 --settings 10 --compile build/thin
+    python benchmarks/f32_products.py --drawn 24 --settings 10 --bundles build/thin --rounds 3 --out RESULT.json
 
 Products of `--shapes` are measured with the knobs that `compile` chooses for `wgmma`, and with both operands split in
-front of the matmul.
+front of the matmul; those of `--drawn`, of few rows or columns, with these knobs. `--settings` adds the first settings
+of the cost model whose tile or splits of k differ, half of them with two blocks on a multiprocessor.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
+import os
+import random
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import duel
 from common import measurement_parser, run, write_result
-from draw import named
+from draw import log_uniform, named
 from stepladder.measure.baselines import cublas
 from stepladder.measure.timing import MODES, Contestant
 from stepladder.runtime.bundle import read_bundle
@@ -44,6 +52,12 @@ SQUARES: Kernels = {
     "tf32": ("wgmma", {"allow_tf32": True}),
 }
 SHAPES: Kernels = {"wgmma": ("wgmma", {}), "in_front": ("wgmma", {"split_f32": "kernels"})}
+DRAWN: Kernels = {"wgmma": ("wgmma", {})}
+# Of `--drawn`: the seed, the short side, the others, and the most operations.
+DRAW_SEED, SHORT, LONG, MOST_DRAWN_OPERATIONS = 20271801, (8, 256), (512, 16384), 6e10
+# Settings of `--settings` differ in one of these; each value of the first three may come so often.
+_FORM = ("block_m", "block_n", "consumer_warpgroups", "split_k", "split_k_workspace")
+_RANKED, _OF_A_TILE, _BLOCKS = 400, 2, "min_blocks_per_sm"
 
 
 @dataclass(frozen=True)
@@ -61,6 +75,58 @@ class Product:
         return str(self.m) if self.m == self.n == self.k else f"{self.m}x{self.n}x{self.k}"
 
 
+def draw(count: int) -> list[Product]:
+    """Returns random products of few rows or columns.
+
+    Args:
+        count: how many.
+    """
+    rng = random.Random(DRAW_SEED)
+    found: list[Product] = []
+    while len(found) < count:
+        short, longer, k = (log_uniform(rng, *limits, 8) for limits in (SHORT, LONG, LONG))
+        m, n = (short, longer) if len(found) % 2 else (longer, short)
+        if 2 * m * n * k <= MOST_DRAWN_OPERATIONS:
+            found.append(Product(m, n, k, DRAWN))
+    return found
+
+
+def _text(product: Product) -> str:
+    """Returns the payload of a product."""
+    from stepladder.payload.writing import matmul_text
+
+    types = {"a_type": "f32", "b_type": "f32", "c_type": "f32"}
+    return matmul_text(product.m, product.n, product.k, **types, accumulate=False)
+
+
+def with_settings(product: Product, count: int) -> Product:
+    """Returns a product with kernels of the cost model's first settings that differ in more than stages.
+
+    Args:
+        product: with kernels to which they are added.
+        count: settings.
+    """
+    from stepladder.pipeline import knob_choice, library
+    from stepladder.pipeline.context import mlir_context
+    from stepladder.pipeline.knob_query import read_query
+    from stepladder.pipeline.request import Request
+
+    kernels = dict(product.kernels)
+    for blocks in (1, 2):
+        with mlir_context():
+            request = Request("wgmma", {"target": "sm_90a", _BLOCKS: blocks}, tuned=True)
+            ranked = knob_choice.rank(read_query(library.load("wgmma"), request, _text(product), product.name))
+        forms: set[tuple[object, ...]] = set()
+        tiles = Counter[tuple[object, ...]]()
+        for candidate in ranked.first(_RANKED) if ranked else ():
+            form = tuple(candidate.knobs.get(name) for name in _FORM)
+            if form not in forms and tiles[form[:3]] < _OF_A_TILE and len(forms) < count // 2:
+                forms.add(form)
+                tiles[form[:3]] += 1
+                kernels[f"blocks_{blocks}_setting_{len(forms)}"] = "wgmma", {**candidate.knobs, _BLOCKS: blocks}
+    return replace(product, kernels=kernels)
+
+
 def build_bundles(product: Product, folder: Path) -> None:
     """Compiles C = AB in f32 with each setting and the best known other knobs.
 
@@ -68,17 +134,14 @@ def build_bundles(product: Product, folder: Path) -> None:
         product: the extents and the settings.
         folder: of the bundles.
     """
-    from stepladder.payload.writing import matmul_text
     from stepladder.pipeline.build import build
     from stepladder.pipeline.context import mlir_context
     from stepladder.pipeline.request import Request
 
-    types = {"a_type": "f32", "b_type": "f32", "c_type": "f32"}
-    text = matmul_text(product.m, product.n, product.k, **types, accumulate=False)
     for name, (pipeline, knobs) in product.kernels.items():
         with mlir_context():
-            built = build(text, "payload.mlir", Request(pipeline, {**knobs, "target": "sm_90a"}, tuned=True))
-            built.write(folder / f"{name}_{product.name}")
+            request = Request(pipeline, {**knobs, "target": "sm_90a"}, tuned=True)
+            build(_text(product), "payload.mlir", request).write(folder / f"{name}_{product.name}")
 
 
 def largest_errors(operands: duel.Operands, launches: dict[str, Callable[[], None]]) -> dict[str, float]:
@@ -149,6 +212,8 @@ def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
     parser = measurement_parser(__doc__ or "", SIZES, "f32_products", 7)
     parser.add_argument("--shapes", nargs="+", metavar="MxNxK", help="products of these extents, in place of squares")
+    parser.add_argument("--drawn", type=int, metavar="N", help="random products of few rows or columns")
+    parser.add_argument("--settings", type=int, default=0, metavar="N", help="first settings of the cost model too")
     parts = parser.add_mutually_exclusive_group()
     parts.add_argument("--compile", metavar="FOLDER", type=Path, help="write the bundles, and measure nothing")
     parts.add_argument("--bundles", metavar="FOLDER", type=Path, help="measure these bundles, and compile nothing")
@@ -165,9 +230,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     products = [Product(size, size, size, SQUARES) for size in args.sizes]
     if args.shapes:
         products = [Product(*problem.size, SHAPES) for problem in named(args.shapes)]
+    if args.drawn:
+        products = draw(args.drawn)
+    if args.settings:
+        products = [with_settings(product, args.settings) for product in products]
     if args.compile:
-        for product in products:
-            build_bundles(product, args.compile)
+        with ProcessPoolExecutor(max_workers=os.cpu_count()) as executor:
+            list(executor.map(build_bundles, products, itertools.repeat(args.compile)))
         return
     with Device() as device, tempfile.TemporaryDirectory(prefix="stepladder-") as folder:
         result = duel.header(device)

@@ -46,6 +46,7 @@ PATTERNS = (
     "mma_sync_sizes*.json",
     "wmma_sizes*.json",
     "model_*.json",
+    "forms_batches*.json",
     "default_*.json",
 )
 SEED = 20261121

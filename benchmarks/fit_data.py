@@ -86,6 +86,7 @@ class Group:
             problem["accumulate"],
             problem.get("a_layout", "row"),
             problem.get("b_layout", "row"),
+            *[np.array([kernel.batch for kernel in kernels], float)] * 3,
         )
         if first.knobs.get("swap_operands"):
             size = exchanged(size)

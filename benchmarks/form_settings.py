@@ -12,16 +12,21 @@ The parts are `seen`, drawn forms with batches and a column-major A more often t
 the cost model that differ in more than the tile; `epilogues`, fused elementwise ops in small tiles that TMA stores or
 registers store; `blocks`, the first settings for small matmuls in batches, with one block on a multiprocessor and with
 two; `suspects`, drawn forms of the kinds that were slow in `seen`, with their default kernels and the first settings
-that differ; and `launches`, the first settings for batches that L2 holds, each with dependent launch and by itself.
+that differ; `launches`, the first settings for batches that L2 holds, each with dependent launch and by itself;
+`batches`, drawn batches of any bytes whose matmuls have matrices of their own, with settings as of `seen`; and
+`triggers`, the first settings for these, each with both launch triggers.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import os
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +86,8 @@ _SUSPECTS = {
     "mk,nk->mn": 4,
 }
 _SUSPECT_OPERATIONS = (3e7, 1.2e11)
+# Of `batches`: how many problems, of how many drawn ones, of at least so many bytes.
+_BATCHES_SEED, _DRAWN_BATCHES, _OF_OWN_MATRICES, _LEAST_BYTES = 20271701, 800, 64, 8e6
 # Settings of a problem, how many of them may have a form of kernel or a tile, and how much longer than the first they
 # are predicted to take at most.
 _SETTINGS, _OF_A_FORM, _OF_A_TILE, _LONGEST = 10, 2, 3, 1.45
@@ -116,8 +123,24 @@ def _ranked(form: Form, count: int, **fixed: int) -> list[Any]:
     return ranked.first(count) if ranked else []
 
 
+def draw_batches() -> list[Form]:
+    """Returns the problems of `batches`."""
+    forms = draw(_DRAWN_BATCHES, _BATCHES_SEED)
+    own = [form for form in forms if form.kind == "batched" and form.spec.count("b") == 3 and form.bytes > _LEAST_BYTES]
+    return own[:_OF_OWN_MATRICES]
+
+
 def _seen() -> Iterator[tuple[Form, Knobs]]:
-    for form in draw_seen():
+    yield from _various(draw_seen())
+
+
+def _batches() -> Iterator[tuple[Form, Knobs]]:
+    yield from _various(draw_batches())
+
+
+def _various(forms: Sequence[Form]) -> Iterator[tuple[Form, Knobs]]:
+    """Yields the first settings of forms that differ in more than the tile."""
+    for form in forms:
         candidates = _ranked(form, 400)
         taken: Counter[tuple[object, ...]] = Counter()
         for candidate in candidates:
@@ -173,6 +196,18 @@ def _suspects() -> Iterator[tuple[Form, Knobs]]:
                 yield form, knobs
 
 
+def _triggers() -> Iterator[tuple[Form, Knobs]]:
+    for form in draw_batches():
+        tiles: list[tuple[object, ...]] = []
+        for candidate in _ranked(form, 40):
+            knobs = candidate.knobs
+            tile = (knobs["block_m"], knobs["block_n"], knobs["cluster_m"], knobs["cluster_n"])
+            if tile not in tiles and len(tiles) < _FIRST:
+                tiles.append(tile)
+                for trigger in ("early", "exit"):
+                    yield form, {**knobs, "launch_trigger": trigger}
+
+
 def _launches() -> Iterator[tuple[Form, Knobs]]:
     for form in draw_suspects():
         if form.kind == "batched":
@@ -187,7 +222,25 @@ PARTS = {
     "blocks": _blocks,
     "suspects": _suspects,
     "launches": _launches,
+    "batches": _batches,
+    "triggers": _triggers,
 }
+
+
+def _build(folder: Path, number: int, setting: tuple[Form, Knobs]) -> str:
+    """Builds a kernel; returns why it cannot be built, or an empty text."""
+    from stepladder.pipeline.context import mlir_context
+    from stepladder.pipeline.functions import build_any
+    from stepladder.pipeline.request import Request
+
+    form, knobs = setting
+    try:
+        with mlir_context():
+            request = Request(PIPELINE, {**knobs, "target": TARGET})
+            build_any(payload(form), "form.mlir", request).write(folder / str(number))
+    except StepladderError as error:
+        return error.message
+    return ""
 
 
 def build(args: argparse.Namespace) -> None:
@@ -196,19 +249,14 @@ def build(args: argparse.Namespace) -> None:
     Args:
         args: of the command line.
     """
-    from stepladder.pipeline.context import mlir_context
-    from stepladder.pipeline.functions import build_any
-    from stepladder.pipeline.request import Request
-
     args.folder.mkdir(parents=True, exist_ok=True)
     plan: list[dict[str, Any]] = []
-    for number, (form, knobs) in enumerate(PARTS[args.part]()):
-        request = Request(PIPELINE, {**knobs, "target": TARGET})
-        try:
-            with mlir_context():
-                build_any(payload(form), "form.mlir", request).write(args.folder / str(number))
-        except StepladderError as error:
-            print(f"{form.name}: {error.message}")
+    settings = list(PARTS[args.part]())
+    with ProcessPoolExecutor(max_workers=os.cpu_count()) as executor:
+        refusals = list(executor.map(_build, itertools.repeat(args.folder), itertools.count(), settings))
+    for number, ((form, knobs), refusal) in enumerate(zip(settings, refusals)):
+        if refusal:
+            print(f"{form.name}: {refusal}")
             continue
         if not plan or plan[-1]["form"] != vars(form):
             plan.append({"form": vars(form), "kernels": {}})

@@ -54,7 +54,12 @@ class Kernel:
     def key(self) -> tuple[str, ...]:
         """Returns the key of a problem in a result: kernels that were measured for the same problem share it."""
         types = tuple(str(self.problem[name]) for name in ("a_type", "acc_type", "c_type"))
-        return (self.source, self.pipeline, *map(str, self.size), *types, self.layouts)
+        return (self.source, self.pipeline, *map(str, (*self.size, self.batch)), *types, self.layouts)
+
+    @property
+    def batch(self) -> int:
+        """Returns how many matmuls the problem is a batch of."""
+        return self.problem.get("batch") or 1
 
     @property
     def layouts(self) -> str:
@@ -110,6 +115,26 @@ def _of_table(source: str, data: dict[str, Any]) -> Iterator[Kernel]:
         yield Kernel(source, problem, data["pipeline"], (), data["knobs"] | cells, shared, *times)
 
 
+def _of_forms(source: str, data: dict[str, Any]) -> Iterator[Kernel]:
+    """Returns the kernels of a result of `form_settings.py` whose problems are batches of matrices of their own."""
+    for measured in data["problems"]:
+        a, b = measured["spec"].split("->")[0].split(",")
+        problem = {
+            **{name: measured["sizes"][name] for name in "mnk"},
+            "batch": measured["sizes"]["b"],
+            "a_type": "f16",
+            "b_type": "f16",
+            "acc_type": "f32",
+            "c_type": "f16",
+            "accumulate": False,
+            "a_layout": "row" if a[-1] == "k" else "column",
+            "b_layout": "column" if b[-1] == "k" else "row",
+        }
+        for kernel in measured["settings"]:
+            times = kernel["time"], kernel["time"] * kernel["ratio"]
+            yield Kernel(source, problem, "wgmma", (), kernel["knobs"], 0, *times)
+
+
 def kernels_of(path: Path) -> list[Kernel]:
     """Returns the kernels of a result.
 
@@ -117,6 +142,8 @@ def kernels_of(path: Path) -> list[Kernel]:
         path: of the file.
     """
     data = json.loads(path.read_text())
+    if data.get("part") == "batches":
+        return list(_of_forms(path.stem, data))
     if "rows" in data:
         return list(_of_table(path.stem, data))
     return [kernel for measured in _measurements(data) for kernel in _of_measurement(path.stem, measured)]

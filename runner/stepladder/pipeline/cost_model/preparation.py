@@ -6,7 +6,7 @@ import numpy as np
 
 from stepladder.pipeline.cost_model.columns import Array, Columns
 from stepladder.pipeline.cost_model.gpu import Gpu
-from stepladder.pipeline.cost_model.terms import Size
+from stepladder.pipeline.cost_model.terms import BOX_BYTES, Size
 
 # Source of all constants: measured on an H200, docs/results/producers.json.
 # Microseconds from the launch of a kernel in front to that of the matmul, besides its traffic.
@@ -18,10 +18,14 @@ _MADE, _MADE_BY_COST = 0.037, 0.0105
 # Instructions that read an element of A of f32 from shared memory and split it, of which the lanes of a multiprocessor
 # execute as many in a cycle. Source: counting in PTX.
 _SPLIT, _LANES = 11, 128
-# By how much that is longer for each warpgroup beyond two; and which part of its own products a warpgroup that has the
-# multiprocessor to itself waits for.
+# Microseconds that a k step of split elements takes at least, and for each box of TMA along k: a warpgroup waits for
+# its loads, splits, and waits for the last of its products, one after the other. Source: measured, f32_settings.json.
+_LEAST_STEP, _LEAST_OF_BOX = 0.5, 0.15
+# By how much making an element is longer for each warpgroup beyond two; and which part of its own products a warpgroup
+# that has the multiprocessor to itself waits for.
 _MANY, _ALONE = 0.65, 0.35
 _TWO = 2.0
+_F32_BYTES = 4
 
 
 def preparing_time(size: Size, gpu: Gpu, constants: dict[str, float]) -> float:
@@ -59,7 +63,9 @@ def split_step(knobs: Columns, matrix: Array, gpu: Gpu) -> Array:
     Returns:
         Microseconds.
     """
-    return _made_and_multiplied(knobs, matrix, float(1e3 * gpu.microseconds(_SPLIT / _LANES)))
+    boxes = knobs.floats("block_k") * _F32_BYTES / BOX_BYTES
+    split_and_multiplied = _made_and_multiplied(knobs, matrix, float(1e3 * gpu.microseconds(_SPLIT / _LANES)))
+    return np.maximum(split_and_multiplied, _LEAST_STEP + _LEAST_OF_BOX * boxes)
 
 
 def register_step(knobs: Columns, size: Size, matrix: Array) -> Array:

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from stepladder.pipeline.cost_model import batches
 from stepladder.pipeline.cost_model.columns import Array, Columns
 from stepladder.pipeline.cost_model.constants import WARPGROUP
 from stepladder.pipeline.cost_model.epilogues import elementwise_time, epilogue_time, reduction_time, writes_elements
@@ -42,20 +43,14 @@ _NEAR_SPLITS = 4
 # Boxes along k up to which the start of a cluster takes this part of its time: no block waits for another's stages.
 # Source: docs/results/forms_seen.json and the other measured kernels.
 _FEW_BOXES, _CLUSTER_OF_FEW = 2, 0.5
-# What rows of zeros take in a batch, whose tiles at edges lie beside each other, as a part of what they take in one
-# matmul; microseconds, and a part of the main loop, that two blocks on a multiprocessor of a batch take longer than
-# they would if they shared it evenly. Source: docs/results/forms_seen.json, forms_blocks.json and forms_suspects.json.
-_ZEROS_OF_BATCH, _TWO_BLOCKS, _TWO_BLOCKS_LOOP = 0.3, 0.4, 0.15
 # Microseconds by which a dependent launch begins sooner where the one in front leaves as many multiprocessors idle as
-# it has blocks, of products with more rows and columns than these. Source: the same.
+# it has blocks, of products with more rows and columns than these. Source: docs/results/forms_seen.json and
+# forms_suspects.json.
 _IDLE_START, _FEW_ROWS = 0.2, 64
-# Of batches whose matmuls have matrices of their own, A and B of at least the first and with C of at most the second of
-# these parts of L2: what part of its main loop a kernel by itself saves, alone, in clusters of two blocks, and in
-# larger ones. Its blocks return to the multiprocessors before the half of L2 that holds their matrices. Source:
-# docs/results/forms_launches.json.
-_BATCH_IN_L2, _SAVED_IN_PLACE, _SAVED_BY_TWO, _SAVED_BY_MORE = (0.25, 0.8), 0.25, 0.2, 0.05
 # Of the peak rate of shared memory that products of split operands reach. Source: docs/results/f32_tiles.json.
 _SPLIT_SHARED = 1.0
+# Microseconds that a kernel in front takes longer which splits f32. Source: docs/results/f32_settings.json.
+_SPLITTING = 2.0
 # Of an element of a partial accumulator in global memory.
 _PARTIAL_BYTES = 4
 # What HBM traffic costs where it is hidden: a little, since it takes power. It decides between orders of tiles.
@@ -178,7 +173,8 @@ def repacking_time(
         is_copied = (np.asarray(columns * size.in_bytes % PITCH_BYTES) > 0) | (np.asarray(own) > 1)
         total = total + np.where(is_copied, traffic, 0.0) * count
         is_launched = np.maximum(is_launched, is_copied)
-    return total + is_launched * (constants["launch"] + constants["prologue"])
+    splitting = _SPLITTING * (np.maximum(split, a_split) > 1)
+    return total + is_launched * (constants["launch"] + constants["prologue"]) + splitting
 
 
 def launches_differ(size: Size, gpu: Gpu) -> bool:
@@ -192,26 +188,13 @@ def launches_differ(size: Size, gpu: Gpu) -> bool:
     """
     constants = gpu.constants[WARPGROUP]
     parts = [uncached(size, gpu, constants[name], constants["evicted"]) for name in ("cached", "cached_in_place")]
-    return bool(np.any((parts[0] > parts[1]) | _is_batch_in_l2(size, gpu)))
-
-
-def _is_batch_in_l2(size: Size, gpu: Gpu) -> Array:
-    """Tells whether a problem is a batch whose matmuls have matrices of their own, most of which L2 holds."""
-    least, most = (part * gpu.l2_bytes for part in _BATCH_IN_L2)
-    of_each = (np.minimum(size.a_matrices, size.b_matrices) >= size.batch) & (np.asarray(size.batch) > 1)
-    return np.asarray(of_each & (size.operand_bytes >= least) & (size.operand_bytes + size.stored_bytes <= most))
-
-
-def _saved_in_place(cluster: Array, splits: Array, size: Size, gpu: Gpu) -> Array:
-    """Returns which part of its main loop a kernel by itself saves: see `_BATCH_IN_L2`."""
-    saved = np.where(cluster < 2, _SAVED_IN_PLACE, np.where(cluster < 3, _SAVED_BY_TWO, _SAVED_BY_MORE))
-    return np.where(_is_batch_in_l2(size, gpu) & (splits == 1), saved, 0.0)
+    return bool(np.any((parts[0] > parts[1]) | batches.has_own_matrices(size, gpu)))
 
 
 def is_kept_in_place(size: Size, gpu: Gpu) -> bool:
     """Tells whether the L2 cache keeps half of a problem's operands at least where launches are not dependent. Where it
     keeps less, a dependent launch is faster. Source: measured, docs/results/decode_limits.json and
-    decode_settings.json; batches (`_BATCH_IN_L2`), forms_launches.json.
+    decode_settings.json; batches of own matrices, where neighbours share it: forms_triggers.json.
 
     Args:
         size: of the problem.
@@ -219,7 +202,7 @@ def is_kept_in_place(size: Size, gpu: Gpu) -> bool:
     """
     constants = gpu.constants[WARPGROUP]
     evicted = uncached(size, gpu, constants["cached_in_place"], constants["evicted"])
-    return bool(np.all((evicted <= _MOST_EVICTED) | _is_batch_in_l2(size, gpu)))
+    return bool(np.all((evicted <= _MOST_EVICTED) | batches.has_own_matrices(size, gpu)))
 
 
 def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
@@ -340,7 +323,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     filled = fill + constants["zero_row"] * 1e-3 * zeros
     inner = step(fill)
     edge = (step(filled) - inner) * steps * np.where(at_edge > 0, np.maximum(1.0, waves * at_edge), 0.0)
-    edge = edge * np.where(np.asarray(size.batch) > 1, _ZEROS_OF_BATCH, 1.0)
+    edge = edge * batches.edge_factor(size)
 
     persistent = knobs.floats("persistent_blocks", 0) > 0
     epilogue = epilogue_time(knobs, size, np.maximum(0.0, block_m - tiles.mean_rows), at_once, gpu, constants)
@@ -348,7 +331,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     loop = steps * inner
     # In the ping-pong schedule the epilogue of one warpgroup overlaps the main loop of the other.
     hidden = np.where(pingpong, join(loop, (loop + epilogue) / 2) - loop, epilogue)
-    main_loop = (rounds * loop + edge) * np.where(by_itself, 1 - _saved_in_place(cluster, splits, size, gpu), 1.0)
+    main_loop = (rounds * loop + edge) * batches.main_loop_factor(cluster, splits, by_itself | at_exit, size, gpu)
     epilogues = rounds * hidden + np.where(pingpong, epilogue, 0.0)
     warpgroups = np.where(pingpong, constants["pingpong_start"], knobs.floats("consumer_warpgroups", 1))
     start = constants["prologue"] + constants["warpgroup"] * warpgroups
@@ -368,8 +351,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     launch = constants["launch"] + np.where(by_itself, constants["launch_by_itself"], -_IDLE_START * has_room)
     launch = launch + np.where(at_exit, constants["launch_at_exit"], 0.0)
     kernel = main_loop + epilogues + prologue + reduction
-    twice = (knobs.floats("min_blocks_per_sm", 1) > 1) & (np.asarray(size.batch) > 1)
-    kernel = kernel + np.where(twice, _TWO_BLOCKS + _TWO_BLOCKS_LOOP * main_loop, 0.0)
+    kernel = kernel + batches.time_of_two_blocks(knobs.floats("min_blocks_per_sm", 1), main_loop, size)
     busy = rounds * steps * matrix / kernel * (at_once / gpu.multiprocessors)
     kernel = kernel * (1 + constants["throttle"] * np.maximum(0.0, busy - constants["throttle_from"]))
     by_elements = np.where(writes_elements(knobs, size), constants["column_write"], 1.0)

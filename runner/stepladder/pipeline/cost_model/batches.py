@@ -1,0 +1,72 @@
+"""Terms of batches, where kernels on wgmma take other times than for one matmul of as many tiles.
+
+Source of all constants: docs/results/forms_batches.json and forms_triggers.json, 64 drawn batches whose matmuls have
+matrices of their own; of `_EDGES` and two blocks on a multiprocessor, forms_seen.json, forms_blocks.json and
+forms_suspects.json.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepladder.pipeline.cost_model.columns import Array
+from stepladder.pipeline.cost_model.gpu import Gpu
+from stepladder.pipeline.cost_model.terms import Size
+
+# Of one matmul's time for rows of zeros, what those of a batch take: its tiles at edges lie beside each other.
+_EDGES = 0.3
+# Microseconds, and a part of the main loop, that two blocks on a multiprocessor take longer than if they shared it
+# evenly.
+_TWO_BLOCKS, _TWO_BLOCKS_LOOP = 0.4, 0.15
+# What the main loop of blocks without a cluster takes where each matmul has matrices of its own, as a part of that of
+# one matmul. Few blocks read a tile. Behind an early trigger they are at other places at each launch, before different
+# halves of the L2 cache; behind the exit of all blocks, neighbours are before the same one. There it also matters
+# whether L2 holds all matrices, of at most so many of its bytes. Batches with an A and B of fewer than so many of its
+# bytes gain nothing.
+_EARLY, _AT_EXIT_HELD, _AT_EXIT, _HELD, _LEAST = 1.1, 0.95, 1.05, 0.8, 1 / 8
+
+
+def has_own_matrices(size: Size, gpu: Gpu) -> Array:
+    """Tells whether a problem is a batch whose matmuls have an A and a B of their own, which fill a part of L2.
+
+    Args:
+        size: of the problem.
+        gpu: whose L2 cache holds operands.
+    """
+    of_each = (np.minimum(size.a_matrices, size.b_matrices) >= size.batch) & (np.asarray(size.batch) > 1)
+    return np.asarray(of_each & (size.operand_bytes >= _LEAST * gpu.l2_bytes))
+
+
+def main_loop_factor(cluster: Array, splits: Array, in_place: Array, size: Size, gpu: Gpu) -> Array:
+    """Returns what the time of a main loop is multiplied by.
+
+    Args:
+        cluster: blocks of a cluster.
+        splits: of k.
+        in_place: whether blocks of the next launch begin behind the exit of all blocks.
+        size: of the problem.
+        gpu: whose L2 cache holds operands.
+    """
+    is_held = size.operand_bytes + size.stored_bytes <= _HELD * gpu.l2_bytes
+    factor = np.where(in_place, np.where(is_held, _AT_EXIT_HELD, _AT_EXIT), _EARLY)
+    return np.where(has_own_matrices(size, gpu) & (cluster < 2) & (splits == 1), factor, 1.0)
+
+
+def edge_factor(size: Size) -> Array:
+    """Returns what the time for rows of zeros in tiles at edges is multiplied by.
+
+    Args:
+        size: of the problem.
+    """
+    return np.where(np.asarray(size.batch) > 1, _EDGES, 1.0)
+
+
+def time_of_two_blocks(blocks: Array, main_loop: Array, size: Size) -> Array:
+    """Returns the microseconds that two blocks on a multiprocessor take longer than if they shared it evenly.
+
+    Args:
+        blocks: on a multiprocessor.
+        main_loop: its time, in us.
+        size: of the problem.
+    """
+    return np.where((blocks > 1) & (np.asarray(size.batch) > 1), _TWO_BLOCKS + _TWO_BLOCKS_LOOP * main_loop, 0.0)
