@@ -14,7 +14,7 @@ from types import ModuleType
 
 from stepladder import __version__
 from stepladder.cli.guard import guarded
-from stepladder.cli.options import refuse_empty
+from stepladder.cli.options import Parser, refuse_empty
 
 # In the order of a user's work; each is a module of `commands`.
 COMMANDS = ("list", "payload", "explain", "tune", "compile", "emulate", "run", "bench", "report", "demo")
@@ -41,7 +41,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: the arguments; None for those of the process.
     """
     argv = list(sys.argv[1:] if argv is None else argv)
-    args = _parser(argv).parse_args(argv)
+    parser = _parser(argv)
+    args, unknown = parser.parse_known_args(argv)
+    if unknown:
+        parser.prog += f" {args.command}"  # the parser of the command leaves them to this one
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
 
     def command() -> int:
         refuse_empty(args)
@@ -52,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     """Returns a parser of the one command named first in `argv`, or of all for help and errors."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="stepladder",
         epilog=EPILOG,
         description="Compiles a matmul in linalg IR to machine code for GPU matrix units, "

@@ -8,8 +8,9 @@ import errno
 import os
 import sys
 from pathlib import Path
+from typing import NoReturn
 
-from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.errors import BAD_INPUT, StepladderError
 from stepladder.runtime.files import STANDARD
 
 # Arguments of parsed command lines that name something -> how a message calls them.
@@ -335,3 +336,15 @@ def flat(groups: list[list[str]]) -> tuple[str, ...]:
 
 class Formatter(argparse.RawDescriptionHelpFormatter):
     """Keeps the examples in epilogs as they are written."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Reports a wrong option in one message; the usage of some commands is longer than a screen."""
+
+    def error(self, message: str) -> NoReturn:
+        """Prints the message and ends the process.
+
+        Args:
+            message: what is wrong.
+        """
+        self.exit(BAD_INPUT, f"{self.prog}: error: {message}\nnote: {self.prog} --help lists the options\n")
