@@ -41,7 +41,7 @@ def elected_table() -> str:
     best = geometric_mean([min(1.0, ratio) for ratio in ratios])
     return (
         table([line for _, line in lines])
-        + "\nMicroseconds; ^T: exchanged operands. The geometric mean of the ratios is "
+        + "\nMicroseconds; ^T: swapped operands. The geometric mean of the ratios is "
         + f"{geometric_mean(ratios):.3f}, and {best:.3f} with the faster kernel of each problem. {where(data)}.\n"
     )
 

@@ -124,7 +124,7 @@ def batch_settings_table() -> str:
             )
             if knobs["prefetch_steps"]:
                 shape += f", {knobs['prefetch_steps']} steps prefetched"
-            launch = "dependent" if knobs["dependent_launch"] else "by itself"
+            launch = "dependent" if knobs["dependent_launch"] else "not dependent"
             ratio = f"{statistics.median(kernel['ratios']):.3f}"
             rows.append({"batch": problem["name"], "kernel": shape, "launch": launch, "of cuBLAS": ratio})
     tried = ", ".join(f"{problem['settings']} of {problem['name']}" for problem in measured["problems"])
@@ -137,7 +137,7 @@ def batch_settings_table() -> str:
 def _before(problems: Iterable[dict]) -> dict[str, str]:
     """Returns the columns of the kernels of another version, which were measured in turn; none where none were."""
     ratios = [problem["ratio_before"] for problem in problems if "ratio_before" in problem]
-    return {"mean before": f"{geometric_mean(ratios):.3f}", "least before": f"{min(ratios):.3f}"} if ratios else {}
+    return {"mean before": f"{geometric_mean(ratios):.3f}", "minimum before": f"{min(ratios):.3f}"} if ratios else {}
 
 
 def drawn_forms_table(name: str = "drawn_forms") -> str:
@@ -156,8 +156,8 @@ def drawn_forms_table(name: str = "drawn_forms") -> str:
                 "kind": kind or "all",
                 "problems": str(len(ratios)),
                 "geometric mean": f"{geometric_mean(ratios):.3f}",
-                "lowest tenth": f"{ratios[len(ratios) // 10]:.3f}",
-                "least": f"{ratios[0]:.3f}",
+                "10th percentile": f"{ratios[len(ratios) // 10]:.3f}",
+                "minimum": f"{ratios[0]:.3f}",
                 "at least 1": str(sum(ratio >= 1 for ratio in ratios)),
                 **_before(problem for problem in problems if kind in ("", problem["kind"])),
             }
@@ -250,7 +250,7 @@ def form_launches_table() -> str:
             for is_dependent in (True, False)
         }
         row = {"operands": problem["spec"], "sizes": sizes}
-        for title, entry in (("dependent launch", least[True]), ("by itself", least[False])):
+        for title, entry in (("dependent launch", least[True]), ("not dependent", least[False])):
             row[title] = f"{entry['microseconds']:.1f} ({entry['ratio']:.2f})"
         rows.append(row)
     return (

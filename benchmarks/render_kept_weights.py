@@ -45,8 +45,8 @@ def kept_table() -> str:
                 "": str(len(pairs)),
                 "operands": "others at each launch" if rotated else "the same",
                 "time with it": f"{geometric_mean(ratios):.3f}",
-                "least": f"{min(ratios):.3f}",
-                "most": f"{max(ratios):.3f}",
+                "minimum": f"{min(ratios):.3f}",
+                "maximum": f"{max(ratios):.3f}",
                 "of cuBLAS without": f"{to_cublas[0]:.3f}",
                 "with": f"{to_cublas[1]:.3f}",
             }
