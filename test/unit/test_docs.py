@@ -77,7 +77,9 @@ def test_extending_describes_what_there_is() -> None:
 
 
 @pytest.mark.skipif(not RENDER.is_file(), reason="not a checkout")
-@pytest.mark.parametrize("name", ["occupancy.py", "steps/limit_registers.mlir"])
+@pytest.mark.parametrize(
+    "name", ["occupancy.py", "steps/limit_registers.mlir", "tests/lit.cfg.py", "tests/limit_registers.mlir"]
+)
 def test_extending_shows_the_example_that_is_tested(name: str) -> None:
     example = transforms_dir().parent / "test" / "inputs" / "plugin" / name
     assert f"\n{example.read_text()}```" in (DOCS / "extending.md").read_text()
