@@ -361,7 +361,7 @@ def orientations_table() -> str:
         }
         rows.append(
             {"problems": name, "": str(len(drawn))}
-            | {title: f"{geometric_mean(found):.3f} (least {min(found):.3f})" for title, found in best.items()}
+            | {title: f"{geometric_mean(found):.3f} (minimum {min(found):.3f})" for title, found in best.items()}
         )
     return table(rows)
 
