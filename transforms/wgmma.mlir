@@ -30,7 +30,7 @@ module attributes {transform.with_named_sequence} {
         splits_in_registers = "parts == 2 and split_f32 == 'registers'",
         a_parts = "1 if splits_in_registers else parts",
         fragment_registers = "staged_m / tile_warpgroups * block_k / 64",
-        // Bits in shared memory for an element of A: where A is in registers, of what elementwise ops make it from.
+        // Bits in shared memory for an element of A: where A is in registers, of its source.
         held_bits = "register_source_bits if register_source_bits > 0 else a_bits",
         // Rows of a tile in shared memory and in registers: wgmma multiplies 64 at a time.
         staged_m = "(block_m + 63) // 64 * 64",
@@ -39,7 +39,7 @@ module attributes {transform.with_named_sequence} {
 
         // Whether a kernel is one of few rows, which reads weights ahead of its wait, and each of them once.
         streams_weights = "early_weights or prefetch_steps > 0",
-        // The bits of a row of the larger operand, the weights, and whether a kernel in front splits or transposes it.
+        // The bits of a row of the larger operand, the weights, and whether a preceding kernel splits or transposes it.
         is_weight_a = "a_matrices * m > b_matrices * n * products",
         // A that threads split is read as it is.
         weight_row_bits =
@@ -53,15 +53,15 @@ module attributes {transform.with_named_sequence} {
         tile_warpgroups = "1 if is_pingpong else consumer_warpgroups",
         consumers = "2 if is_pingpong else consumer_warpgroups",
 
-        // 32-bit registers a thread for an f32 accumulator: a warpgroup has 128 threads.
+        // 32-bit registers per thread for an f32 accumulator: a warpgroup has 128 threads.
         accumulator_registers = "staged_m / tile_warpgroups * block_n * products / 128",
-        // The register budget of setmaxnreg. A kernel starts with 65536 / threads registers a thread, in multiples of
+        // The register budget of setmaxnreg. A kernel starts with 65536 / threads registers per thread, in multiples of
         // 8: 168 for three warpgroups (one producer, two consumers), 128 for four. setmaxnreg moves registers from the
         // producer to the consumers, and the sum cannot grow:
         //   40 + 2 x 232 = 24 + 2 x 240 = 504 = 3 x 168
         //   32 + 3 x 160 = 512 = 4 x 128
         // With an accumulator of more than 160 registers a consumer takes 240, and the producer 24, the smallest count
-        // of setmaxnreg. Of two blocks on a multiprocessor, each has half as many:
+        // of setmaxnreg. With two blocks per multiprocessor, each has half as many:
         //   40 + 216 = 256 = 2 x 128
         //   24 + 2 x 104 = 232 < 3 x 80
         //   24 + 3 x 72 = 240 < 4 x 64
@@ -217,10 +217,10 @@ module attributes {transform.with_named_sequence} {
       {description = "multiply f32 as tf32, which keeps 10 of 23 bits of the fraction; else by three products of tf32"}
       -> !transform.any_param
     %split_f32 = transform.tune.knob<"split_f32"> = "kernels" from options = ["kernels", "registers"]
-      {description = "where A of f32 (of exchanged operands, B) is split into parts of tf32"}
+      {description = "where A of f32 (with swapped operands, B) is split into parts of tf32"}
       -> !transform.any_param
     %producers = transform.tune.knob<"producers"> = "kernels" from options = ["kernels", "registers"]
-      {description = "where elementwise ops that make A (of exchanged operands, B) are computed"}
+      {description = "where elementwise ops that make A (with swapped operands, B) are computed"}
       -> !transform.any_param
     %math = transform.tune.knob<"math"> = "fast" from options = ["fast", "libdevice"]
       {description = "fast: sigmoid and GELU are approximated where all results have 8 or 16 bits; libdevice: never"}
