@@ -22,9 +22,9 @@ COMMANDS = ("list", "payload", "explain", "tune", "compile", "emulate", "run", "
 EPILOG = """\
 `stepladder COMMAND --help` explains a command. `stepladder-opt` shows and applies steps, like `mlir-opt`.
 
-exit status of every command: 0 done, and the answer is yes; 1 done, and the answer is no: a step failed, numbers are
-wrong; 2 nothing was done: the input, an option or a file is not acceptable; 3 nothing was executed: no GPU or driver,
-or a GPU that the bundle is not for; 130 interrupted.
+exit status of every command: 0 success; 1 failure: a step failed, or results are wrong; 2 nothing was done: the input,
+an option or a file is not acceptable; 3 nothing was executed: no GPU or driver, or a GPU that the bundle is not for;
+130 interrupted.
 
 examples:
   stepladder payload matmul --m 256 --n 128 --k 128 -o matmul.mlir

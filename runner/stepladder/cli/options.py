@@ -174,7 +174,7 @@ def add_pipeline_options(parser: argparse.ArgumentParser, *, required: bool, def
         action="append",
         type=names,
         default=[],
-        help="leave optimizations out; may be repeated",
+        help="leave out optimizations (stepladder list steps); may be repeated",
     )
     parser.add_argument(
         "--function",
@@ -205,12 +205,12 @@ def add_plugin_options(parser: argparse.ArgumentParser) -> None:
         dest="plugins",
         action="append",
         default=[],
-        help="load transform ops of one's own from a Python file (docs/extending.md); may be repeated",
+        help="load further transform ops from a Python file (docs/extending.md); may be repeated",
     )
     parser.add_argument(
         "--verbose-errors",
         action="store_true",
-        help="where Python code of an op or a plug-in raises an error, show the whole traceback",
+        help="show the whole traceback of an error in the Python code of an op or a plug-in",
     )
 
 
@@ -235,8 +235,8 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json",
         metavar="FILE",
-        help="also write the result to FILE, as JSON; - is standard output, and what people read then "
-        "goes to standard error",
+        help="also write the result to FILE, as JSON; - is standard output, and the readable text then goes to "
+        "standard error",
     )
 
 
