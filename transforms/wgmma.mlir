@@ -13,6 +13,11 @@
 // Source: Ozen, "Hopper GEMM in MLIR", up to the warp-specialized kernel; the rest is what it names as future work.
 // Every step is a file in steps/, whose head comment describes it. The runner supplies the declarations of the included
 // steps.
+//
+// How to read it: the attribute `derived` names expressions over knobs, which the steps use in their requirements. Then
+// come the knobs (`transform.tune.knob`), and the steps in order (`transform.include`). A step that runs only for some
+// knobs or payloads is in a `transform.tune.alternatives`: the expression `selected_region_attr` gives the number, from
+// 0, of the region that runs, and an empty region runs nothing.
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @wgmma(%module: !transform.any_op {transform.consumed})
@@ -119,11 +124,11 @@ module attributes {transform.with_named_sequence} {
         only_rounds = "has_consumer and not has_elementwise",
         sends_few = "only_rounds and accumulator_registers <= 104",
         sends_sums = "split_k > 1 and split_k_workspace == 'cluster' and (streams_weights or sends_few)",
-        turned_rows = "(block_n + split_k - 1) // split_k * split_k",
-        straight_rows = "(staged_m + split_k - 1) // split_k * split_k",
-        turned_bytes = "turned_rows * (staged_m * acc_bits // 8 + 16)",
-        straight_bytes = "straight_rows * (block_n * acc_bits // 8 + 32)",
-        padded_bytes = "turned_bytes if c_layout == 'column' else straight_bytes",
+        transposed_rows = "(block_n + split_k - 1) // split_k * split_k",
+        plain_rows = "(staged_m + split_k - 1) // split_k * split_k",
+        transposed_bytes = "transposed_rows * (staged_m * acc_bits // 8 + 16)",
+        plain_bytes = "plain_rows * (block_n * acc_bits // 8 + 32)",
+        padded_bytes = "transposed_bytes if c_layout == 'column' else plain_bytes",
         pairs = "staged_m * block_n // (consumers * 256)",
         pairs_of_split = "1 if pairs <= split_k else (pairs // 2 + split_k - 1) // split_k * 2",
         sent_bytes = "pairs_of_split * split_k * consumers * 256 * acc_bits // 8",
@@ -139,7 +144,7 @@ module attributes {transform.with_named_sequence} {
     %block_m = transform.tune.knob<"block_m"> = 128
       from options = [8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112, 120, 128, 136, 144, 152, 160, 168, 176,
                       184, 192, 200, 208, 216, 224, 232, 240, 248, 256]
-      {description = "rows of the tile of C that a block computes; multiples of 64 where A lies along m"}
+      {description = "rows of the tile of C that a block computes; multiples of 64 if A is column-major"}
       -> !transform.param<i64>
     %block_n = transform.tune.knob<"block_n"> = 256
       from options = [8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112, 120, 128, 136, 144, 152, 160, 168, 176,

@@ -8,6 +8,11 @@
 //
 // Every step is a file in steps/, whose head comment describes it. The runner supplies the declarations of the included
 // steps.
+//
+// How to read it: the attribute `derived` names expressions over knobs, which the steps use in their requirements. Then
+// come the knobs (`transform.tune.knob`), and the steps in order (`transform.include`). A step that runs only for some
+// knobs or payloads is in a `transform.tune.alternatives`: the expression `selected_region_attr` gives the number, from
+// 0, of the region that runs, and an empty region runs nothing.
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @wmma(%module: !transform.any_op {transform.consumed})
