@@ -183,7 +183,7 @@ def changed_orders_table() -> str:
                 "maximum": f"{gains[-1]:.3f}",
             }
         )
-    return table(rows) + f"\nHot bursts, in turn with cuBLAS. {where(data)}.\n"
+    return table(rows) + f"\nBursts with a warm L2 cache, in turn with cuBLAS. {where(data)}.\n"
 
 
 def odd_pitches_table(name: str = "odd_pitches") -> str:
@@ -296,7 +296,7 @@ def early_table(suffix: str = "") -> str:
                 "weights, k x n": f"{k} x {n}",
                 "tile": f"{cell['block_m']}x{cell['block_n']}x{cell['block_k']}",
                 "split_k": str(cell["split_k"]),
-                "blocks a multiprocessor": str(cell.get("min_blocks_per_sm", 1)),
+                "blocks per multiprocessor": str(cell.get("min_blocks_per_sm", 1)),
                 "us": f"{time:.2f}",
                 "of cuBLAS": f"{cell['cublas_microseconds'] / time:.3f}",
                 "of HBM's rate": f"{bytes_ / time / sheet:.3f}",
@@ -319,7 +319,7 @@ def reads_table() -> str:
         row[entry["read"]] = f"{time:.2f} us ({size / time / sheet:.2f})"
     return (
         table(list(rows.values()))
-        + f"\n{_READING_BLOCKS} blocks; in brackets, of HBM's rate by the data sheet. {where(data)}.\n"
+        + f"\n{_READING_BLOCKS} blocks; in parentheses, fractions of the HBM rate in the data sheet. {where(data)}.\n"
     )
 
 

@@ -32,7 +32,7 @@ def elected_table() -> str:
             "tile": f"{knobs['block_m']} x {knobs['block_n']} x {knobs['block_k']}{turned}",
             "cluster": f"{knobs['cluster_m']} x {knobs['cluster_n']}",
             "k steps": str(math.ceil(size[2] / knobs["block_k"])),
-            "by its number": f"{times[0]:.2f}",
+            "by index": f"{times[0]:.2f}",
             "elected": f"{times[1]:.2f}",
             "ratio": f"{ratios[-1]:.3f}",
         }

@@ -11,7 +11,7 @@ from model_report import geometric_mean
 
 # Column titles of the contestants of `fused_epilogues.py`, in the order of the table.
 CONTESTANTS = {
-    "plain": "own matmul alone",
+    "plain": "plain matmul",
     "fused": "fused",
     "lt": "cuBLASLt, fused",
     "compiled": "torch.compile",
@@ -36,7 +36,7 @@ def fused_table(name: str = "fused_epilogues") -> str:
             if key in present:
                 row[title] = f"{kernels[key]['ratio_spread']['median']:.3f}" if key in kernels else ""
         pairs = zip(kernels["fused"]["ratios"], kernels["plain"]["ratios"])
-        row["fused, of the own matmul alone"] = f"{statistics.median(own / alone for own, alone in pairs):.3f}"
+        row["fused, of the plain matmul"] = f"{statistics.median(own / alone for own, alone in pairs):.3f}"
         rows.append(row)
     # Sizes whose kernels have not changed since an earlier measurement.
     days = sorted({(problem["size"], problem["date"][:10]) for problem in problems if "date" in problem})
@@ -49,7 +49,7 @@ def fused_table(name: str = "fused_epilogues") -> str:
 
 def _case_title(problem: dict) -> str:
     """Returns the title of the column of a case at a size."""
-    return f"{problem['case'].replace('_', ' + ').replace('plain', 'matmul alone')}, {problem['size']}"
+    return f"{problem['case'].replace('_', ' + ').replace('plain', 'plain matmul')}, {problem['size']}"
 
 
 def fused_tiles_table(name: str = "fused_tiles") -> str:
@@ -106,7 +106,7 @@ def batches_table(name: str = "batches") -> str:
         rows.append(row)
     return (
         table(rows) + "\nIn parentheses: the ratio to cuBLAS' strided-batched product. `cost model` is its first "
-        "choice, `default` the fastest kernel where that is 1% faster at least. f16, f32 accumulators, bursts. "
+        "choice, `default` the fastest kernel if that is at least 1% faster. f16, f32 accumulators, bursts. "
         f"{where(measured)}.\n"
     )
 
@@ -221,7 +221,7 @@ def epilogue_cycles_table() -> str:
             "m = n = k": str(entry["size"]),
             "us": f"{entry['microseconds']:.1f}",
             "MHz": str(entry["clock_mhz"]),
-            "clocks of a launch": str(entry["cycles"]),
+            "cycles of a launch": str(entry["cycles"]),
             "boxes of the first warpgroup": ", ".join(map(str, entry["boxes"][0])),
             "of the second one": ", ".join(map(str, entry["boxes"][1])),
             "first warpgroup ahead by": str(entry["ahead"]),
@@ -231,7 +231,7 @@ def epilogue_cycles_table() -> str:
     ]
     return (
         table(rows)
-        + "\nKnobs of `compile`, f16, f32 accumulators; marks of `%clock` in the PTX of the kernels, medians over "
+        + "\nKnobs of `compile`, f16, f32 accumulators; reads of `%clock` in the PTX of the kernels, medians over "
         f"blocks and launches in bursts of 25 ms; boxes of a block's last tile. {where(measured)}.\n"
     )
 

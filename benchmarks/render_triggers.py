@@ -95,7 +95,7 @@ def sequence_table() -> str:
                 "of cuBLAS": f"{geometric_mean(to_cublas):.3f}",
             }
         )
-    return table(lines) + f"\nTimes as parts of those in the first line. {where(result(_NAME))}.\n"
+    return table(lines) + f"\nTimes relative to those in the first line. {where(result(_NAME))}.\n"
 
 
 REGIONS: dict[str, Callable[[], str]] = {
