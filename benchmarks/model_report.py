@@ -29,7 +29,7 @@ def _line(name: str, values: Sequence[float]) -> str:
     ordered = sorted(values)
     return (
         f"{name:38} {len(values):4} problems: geometric mean {geometric_mean(values):.3f}, least {ordered[0]:.3f}, "
-        f"nine in ten {ordered[len(ordered) // 10]:.3f}, at least 1: {sum(value >= 1 for value in values)}"
+        f"10th percentile {ordered[len(ordered) // 10]:.3f}, at least 1: {sum(value >= 1 for value in values)}"
     )
 
 

@@ -22,58 +22,58 @@ _EARLY_ROWS = 16
 _EARLY = ("early_weights", "early_weights_grid", "early_weights_settings")
 _FEW_SPILLS = 100  # bytes of a thread, which show in no time
 # Results of default choices alone.
-DRAWN = "drawn"
-AGAIN = "another draw, second run"
+DRAWN = "first sample"
+AGAIN = "another sample, second run"
 DRAWS = {
     "default_drawn_bf16-bf16": DRAWN,
-    "default_fresh_bf16-bf16": "another draw",
+    "default_fresh_bf16-bf16": "another sample",
     "default_fresh_four_bf16-bf16": AGAIN,
 }
-# Draws of their own, with the constants before and after a fit: that of the series of long reductions, that of three
-# draws of all kinds, and that of the series of operands from HBM.
+# Samples of their own, with the constants before and after a fit: that of the series of long reductions, that of three
+# samples of all kinds, and that of the series of operands from HBM.
 REFITTED = {
-    ("default_third", "bf16-bf16"): "a third draw",
+    ("default_third", "bf16-bf16"): "a third sample",
     ("default_long", "bf16-bf16"): "long reductions",
 }
 REFITTED_AGAIN = {
-    ("default_fourth", "bf16-bf16"): "a fourth draw",
+    ("default_fourth", "bf16-bf16"): "a fourth sample",
     ("default_long_second", "bf16-bf16"): "long reductions",
-    ("default_fifth", "f16-f32"): "a fifth draw, f16 -> f32",
-    ("default_sixth", "bf16-bf16"): "a sixth draw",
+    ("default_fifth", "f16-f32"): "a fifth sample, f16 -> f32",
+    ("default_sixth", "bf16-bf16"): "a sixth sample",
 }
 REFITTED_LAST = {
-    ("default_seventh", "bf16-bf16"): "a seventh draw",
+    ("default_seventh", "bf16-bf16"): "a seventh sample",
     ("default_streamed", "bf16-bf16"): "an operand from HBM",
-    ("default_eighth", "bf16-bf16"): "an eighth draw",
+    ("default_eighth", "bf16-bf16"): "an eighth sample",
     ("default_streamed_second", "bf16-bf16"): "an operand from HBM, again",
     ("default_long_third", "bf16-bf16"): "long reductions",
 }
-NINTH = {"default_ninth_bf16-bf16": "a ninth draw"}
-REFITTED_TENTH = {("default_tenth", "bf16-bf16"): "a tenth draw"}
+NINTH = {"default_ninth_bf16-bf16": "a ninth sample"}
+REFITTED_TENTH = {("default_tenth", "bf16-bf16"): "a tenth sample"}
 REORDERED = {
-    ("default_eleventh", "bf16-bf16"): "an eleventh draw",
+    ("default_eleventh", "bf16-bf16"): "an eleventh sample",
     ("default_tail", "bf16-bf16"): "kinds that lose most often",
     ("default_long_fourth", "bf16-bf16"): "long reductions",
 }
 REFITTED_WIDE = {
     ("default_wide", "bf16-bf16"): "80 to 700 rows, 3,000 to 9,000 columns",
-    ("default_twelfth", "bf16-bf16"): "a twelfth draw",
-    ("default_thirteenth", "bf16-bf16"): "a thirteenth draw",
+    ("default_twelfth", "bf16-bf16"): "a twelfth sample",
+    ("default_thirteenth", "bf16-bf16"): "a thirteenth sample",
     ("default_tail_second", "bf16-bf16"): "kinds that lose most often, again",
 }
 REFITTED_DISPUTED = {
-    ("default_fourteenth", "bf16-bf16"): "a fourteenth draw",
+    ("default_fourteenth", "bf16-bf16"): "a fourteenth sample",
     ("default_tail_third", "bf16-bf16"): "kinds that lose most often",
     ("default_thin_second", "bf16-bf16"): "thin products",
-    ("default_fifteenth", "bf16-bf16"): "a fifteenth draw",
+    ("default_fifteenth", "bf16-bf16"): "a fifteenth sample",
     ("default_thin_third", "bf16-bf16"): "thin products, again",
-    ("default_sixteenth", "bf16-bf16"): "a sixteenth draw",
+    ("default_sixteenth", "bf16-bf16"): "a sixteenth sample",
 }
 BOXES = {("default_boxes", "bf16-bf16"): "bf16", ("default_boxes", "f16-f32"): "f16 with results of f32"}
 LAST_DRAWS = {
-    "default_seventeenth_bf16-bf16": "a seventeenth draw",
-    "default_eighteenth_bf16-bf16": "an eighteenth draw",
-    "default_boxes_bf16-bf16": "a nineteenth draw",
+    "default_seventeenth_bf16-bf16": "a seventeenth sample",
+    "default_eighteenth_bf16-bf16": "an eighteenth sample",
+    "default_boxes_bf16-bf16": "a nineteenth sample",
     "default_boxes_f16-f32": "with results of f32",
 }
 CHOICES = {"default": (-1,), "best of four": range(4)}
@@ -85,8 +85,8 @@ def _row(name: str, ratios: Sequence[float]) -> dict[str, str]:
         "problems": name,
         "": str(len(ordered)),
         "geometric mean": f"{geometric_mean(ordered):.3f}",
-        "nine in ten": f"{ordered[len(ordered) // 10]:.3f}",
-        "least": f"{ordered[0]:.3f}",
+        "10th percentile": f"{ordered[len(ordered) // 10]:.3f}",
+        "minimum": f"{ordered[0]:.3f}",
         "at least 1": str(sum(ratio >= 1 for ratio in ordered)),
     }
 
@@ -179,11 +179,11 @@ def changed_orders_table() -> str:
                 "": str(len(pairs)),
                 "other order": str(len(gains)),
                 "speedup": f"{geometric_mean(gains):.3f}",
-                "least": f"{gains[0]:.3f}",
-                "most": f"{gains[-1]:.3f}",
+                "minimum": f"{gains[0]:.3f}",
+                "maximum": f"{gains[-1]:.3f}",
             }
         )
-    return table(rows) + f"\nHot bursts, in turn with cuBLAS. {where(data)}.\n"
+    return table(rows) + f"\nBursts with a warm L2 cache, in turn with cuBLAS. {where(data)}.\n"
 
 
 def odd_pitches_table(name: str = "odd_pitches") -> str:
@@ -264,10 +264,10 @@ def _decode_rows(layout: str, cells: list[dict[str, Any]], rate: float) -> list[
                 "rows": str(m),
                 "layers": str(len(own)),
                 "of cuBLAS": f"{geometric_mean(ratios):.3f}",
-                "least": f"{ratios[0]:.3f}",
+                "minimum": f"{ratios[0]:.3f}",
                 "of HBM's rate": f"{geometric_mean(rates):.3f}",
-                "least rate": f"{rates[0]:.3f}",
-                "highest rate": f"{rates[-1]:.3f}",
+                "minimum rate": f"{rates[0]:.3f}",
+                "maximum rate": f"{rates[-1]:.3f}",
             }
         )
     return rows
@@ -296,13 +296,13 @@ def early_table(suffix: str = "") -> str:
                 "weights, k x n": f"{k} x {n}",
                 "tile": f"{cell['block_m']}x{cell['block_n']}x{cell['block_k']}",
                 "split_k": str(cell["split_k"]),
-                "blocks a multiprocessor": str(cell.get("min_blocks_per_sm", 1)),
+                "blocks per multiprocessor": str(cell.get("min_blocks_per_sm", 1)),
                 "us": f"{time:.2f}",
                 "of cuBLAS": f"{cell['cublas_microseconds'] / time:.3f}",
                 "of HBM's rate": f"{bytes_ / time / sheet:.3f}",
             }
         )
-    return table(rows) + f"\n{_EARLY_ROWS} rows, bf16 -> bf16, operands exchanged. {where(results[0])}.\n"
+    return table(rows) + f"\n{_EARLY_ROWS} rows, bf16 -> bf16, operands swapped. {where(results[0])}.\n"
 
 
 def reads_table() -> str:
@@ -319,7 +319,7 @@ def reads_table() -> str:
         row[entry["read"]] = f"{time:.2f} us ({size / time / sheet:.2f})"
     return (
         table(list(rows.values()))
-        + f"\n{_READING_BLOCKS} blocks; in brackets, of HBM's rate by the data sheet. {where(data)}.\n"
+        + f"\n{_READING_BLOCKS} blocks; in parentheses, fractions of the HBM rate in the data sheet. {where(data)}.\n"
     )
 
 
@@ -341,7 +341,7 @@ def prefetches_table() -> str:
                 "of HBM's rate": f"{bytes_ / entry['microseconds'] / gpu.load('h200').hbm_bytes_per_us:.3f}",
             }
         )
-    return table(rows) + f"\nbf16 -> bf16, operands exchanged, tiles of 64 rows, steps of 128. {where(data)}.\n"
+    return table(rows) + f"\nbf16 -> bf16, operands swapped, tiles of 64 rows, steps of 128. {where(data)}.\n"
 
 
 def orientations_table() -> str:
@@ -356,12 +356,12 @@ def orientations_table() -> str:
         drawn = problems[form :: len(THIN_FORMS)]
         best = {
             "as it is": [max(problem[False]) for problem in drawn if problem[False]],
-            "exchanged": [max(problem[True]) for problem in drawn if problem[True]],
+            "swapped": [max(problem[True]) for problem in drawn if problem[True]],
             "the faster one": [max(problem[False] + problem[True]) for problem in drawn],
         }
         rows.append(
             {"problems": name, "": str(len(drawn))}
-            | {title: f"{geometric_mean(found):.3f} (least {min(found):.3f})" for title, found in best.items()}
+            | {title: f"{geometric_mean(found):.3f} (minimum {min(found):.3f})" for title, found in best.items()}
         )
     return table(rows)
 

@@ -32,7 +32,7 @@ def elected_table() -> str:
             "tile": f"{knobs['block_m']} x {knobs['block_n']} x {knobs['block_k']}{turned}",
             "cluster": f"{knobs['cluster_m']} x {knobs['cluster_n']}",
             "k steps": str(math.ceil(size[2] / knobs["block_k"])),
-            "by its number": f"{times[0]:.2f}",
+            "by index": f"{times[0]:.2f}",
             "elected": f"{times[1]:.2f}",
             "ratio": f"{ratios[-1]:.3f}",
         }
@@ -41,7 +41,7 @@ def elected_table() -> str:
     best = geometric_mean([min(1.0, ratio) for ratio in ratios])
     return (
         table([line for _, line in lines])
-        + "\nMicroseconds; ^T: exchanged operands. The geometric mean of the ratios is "
+        + "\nMicroseconds; ^T: swapped operands. The geometric mean of the ratios is "
         + f"{geometric_mean(ratios):.3f}, and {best:.3f} with the faster kernel of each problem. {where(data)}.\n"
     )
 

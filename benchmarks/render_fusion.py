@@ -11,7 +11,7 @@ from model_report import geometric_mean
 
 # Column titles of the contestants of `fused_epilogues.py`, in the order of the table.
 CONTESTANTS = {
-    "plain": "own matmul alone",
+    "plain": "plain matmul",
     "fused": "fused",
     "lt": "cuBLASLt, fused",
     "compiled": "torch.compile",
@@ -36,7 +36,7 @@ def fused_table(name: str = "fused_epilogues") -> str:
             if key in present:
                 row[title] = f"{kernels[key]['ratio_spread']['median']:.3f}" if key in kernels else ""
         pairs = zip(kernels["fused"]["ratios"], kernels["plain"]["ratios"])
-        row["fused, of the own matmul alone"] = f"{statistics.median(own / alone for own, alone in pairs):.3f}"
+        row["fused, of the plain matmul"] = f"{statistics.median(own / alone for own, alone in pairs):.3f}"
         rows.append(row)
     # Sizes whose kernels have not changed since an earlier measurement.
     days = sorted({(problem["size"], problem["date"][:10]) for problem in problems if "date" in problem})
@@ -49,7 +49,7 @@ def fused_table(name: str = "fused_epilogues") -> str:
 
 def _case_title(problem: dict) -> str:
     """Returns the title of the column of a case at a size."""
-    return f"{problem['case'].replace('_', ' + ').replace('plain', 'matmul alone')}, {problem['size']}"
+    return f"{problem['case'].replace('_', ' + ').replace('plain', 'plain matmul')}, {problem['size']}"
 
 
 def fused_tiles_table(name: str = "fused_tiles") -> str:
@@ -106,7 +106,7 @@ def batches_table(name: str = "batches") -> str:
         rows.append(row)
     return (
         table(rows) + "\nIn parentheses: the ratio to cuBLAS' strided-batched product. `cost model` is its first "
-        "choice, `default` the fastest kernel where that is 1% faster at least. f16, f32 accumulators, bursts. "
+        "choice, `default` the fastest kernel if that is at least 1% faster. f16, f32 accumulators, bursts. "
         f"{where(measured)}.\n"
     )
 
@@ -124,7 +124,7 @@ def batch_settings_table() -> str:
             )
             if knobs["prefetch_steps"]:
                 shape += f", {knobs['prefetch_steps']} steps prefetched"
-            launch = "dependent" if knobs["dependent_launch"] else "by itself"
+            launch = "dependent" if knobs["dependent_launch"] else "not dependent"
             ratio = f"{statistics.median(kernel['ratios']):.3f}"
             rows.append({"batch": problem["name"], "kernel": shape, "launch": launch, "of cuBLAS": ratio})
     tried = ", ".join(f"{problem['settings']} of {problem['name']}" for problem in measured["problems"])
@@ -137,7 +137,7 @@ def batch_settings_table() -> str:
 def _before(problems: Iterable[dict]) -> dict[str, str]:
     """Returns the columns of the kernels of another version, which were measured in turn; none where none were."""
     ratios = [problem["ratio_before"] for problem in problems if "ratio_before" in problem]
-    return {"mean before": f"{geometric_mean(ratios):.3f}", "least before": f"{min(ratios):.3f}"} if ratios else {}
+    return {"mean before": f"{geometric_mean(ratios):.3f}", "minimum before": f"{min(ratios):.3f}"} if ratios else {}
 
 
 def drawn_forms_table(name: str = "drawn_forms") -> str:
@@ -156,8 +156,8 @@ def drawn_forms_table(name: str = "drawn_forms") -> str:
                 "kind": kind or "all",
                 "problems": str(len(ratios)),
                 "geometric mean": f"{geometric_mean(ratios):.3f}",
-                "lowest tenth": f"{ratios[len(ratios) // 10]:.3f}",
-                "least": f"{ratios[0]:.3f}",
+                "10th percentile": f"{ratios[len(ratios) // 10]:.3f}",
+                "minimum": f"{ratios[0]:.3f}",
                 "at least 1": str(sum(ratio >= 1 for ratio in ratios)),
                 **_before(problem for problem in problems if kind in ("", problem["kind"])),
             }
@@ -217,11 +217,11 @@ def epilogue_cycles_table() -> str:
     measured = result("epilogue_cycles")
     rows = [
         {
-            "epilogue": entry["title"],
+            "epilogue": entry["title"].replace("matmul alone", "plain matmul"),
             "m = n = k": str(entry["size"]),
             "us": f"{entry['microseconds']:.1f}",
             "MHz": str(entry["clock_mhz"]),
-            "clocks of a launch": str(entry["cycles"]),
+            "cycles of a launch": str(entry["cycles"]),
             "boxes of the first warpgroup": ", ".join(map(str, entry["boxes"][0])),
             "of the second one": ", ".join(map(str, entry["boxes"][1])),
             "first warpgroup ahead by": str(entry["ahead"]),
@@ -231,7 +231,7 @@ def epilogue_cycles_table() -> str:
     ]
     return (
         table(rows)
-        + "\nKnobs of `compile`, f16, f32 accumulators; marks of `%clock` in the PTX of the kernels, medians over "
+        + "\nKnobs of `compile`, f16, f32 accumulators; reads of `%clock` in the PTX of the kernels, medians over "
         f"blocks and launches in bursts of 25 ms; boxes of a block's last tile. {where(measured)}.\n"
     )
 
@@ -250,7 +250,7 @@ def form_launches_table() -> str:
             for is_dependent in (True, False)
         }
         row = {"operands": problem["spec"], "sizes": sizes}
-        for title, entry in (("dependent launch", least[True]), ("by itself", least[False])):
+        for title, entry in (("dependent launch", least[True]), ("not dependent", least[False])):
             row[title] = f"{entry['microseconds']:.1f} ({entry['ratio']:.2f})"
         rows.append(row)
     return (

@@ -33,10 +33,10 @@ def launches_table() -> str:
             "m x n x k": f"{cell['m']} x {cell['n']} x {cell['k']}",
             "tile": f"{cell['block_m']} x {cell['block_n']}" + (", swapped" if cell["swap_operands"] else ""),
             "cluster": f"{cell['cluster_m']} x {cell['cluster_n']}",
-            "splits of k": str(cell["split_k"]),
+            "split-K": str(cell["split_k"]),
         }
-        own = kernels.setdefault(tuple(line.values()), line | {"`early`": "", "`exit`": "", "by itself": ""})
-        launch = f"`{cell['launch_trigger']}`" if cell["dependent_launch"] else "by itself"
+        own = kernels.setdefault(tuple(line.values()), line | {"`early`": "", "`exit`": "", "not dependent": ""})
+        launch = f"`{cell['launch_trigger']}`" if cell["dependent_launch"] else "not dependent"
         own[launch] = f"{cell['cublas_microseconds'] / cell['microseconds']:.3f}"
     return table(list(kernels.values())) + f"\nRatios to cuBLAS, bf16 -> bf16. {where(data)}.\n"
 

@@ -44,14 +44,14 @@ def kept_table() -> str:
                 "problems": kind,
                 "": str(len(pairs)),
                 "operands": "others at each launch" if rotated else "the same",
-                "time with it": f"{geometric_mean(ratios):.3f}",
-                "least": f"{min(ratios):.3f}",
-                "most": f"{max(ratios):.3f}",
+                "ratio of times": f"{geometric_mean(ratios):.3f}",
+                "minimum": f"{min(ratios):.3f}",
+                "maximum": f"{max(ratios):.3f}",
                 "of cuBLAS without": f"{to_cublas[0]:.3f}",
                 "with": f"{to_cublas[1]:.3f}",
             }
         )
-    return table(lines) + f"\nGeometric means; times as parts of those without the knob. {where(data)}.\n"
+    return table(lines) + f"\nGeometric means; times relative to those without the knob. {where(data)}.\n"
 
 
 REGIONS: dict[str, Callable[[], str]] = {"kept weights": kept_table}

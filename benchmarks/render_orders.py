@@ -65,7 +65,7 @@ def orders_table() -> str:
         time = f"({kernel.microseconds:.1f})" if is_uneven else f"{kernel.microseconds:.1f}"
         own[str(group)] = f"**{time}**" if group == _chosen_order(kernel) else time
     lines = [line for line in found.values() if all(line[str(group)] for group in (1, 8))]
-    units = "Microseconds; ^T: exchanged operands; in bold type the order that the cost model chooses"
+    units = "Microseconds; ^T: swapped operands; in bold type the order that the cost model chooses"
     return table(lines) + f"\n{units}. {where(result(path.stem))}.\n"
 
 

@@ -11,7 +11,7 @@ from producer_cases import DEFAULT
 
 # Ways in which an operand is made, by the times of a case.
 WAYS: dict[str, Callable[[dict], list[float]]] = {
-    "kernel in front": lambda case: _times(case, "kernels"),
+    "preceding kernel": lambda case: _times(case, "kernels"),
     "registers": lambda case: _times(case, "registers"),
     "chosen by `compile`": lambda case: [kernel["us"] for kernel in case["kernels"] if kernel["place"] == DEFAULT],
     "cuBLAS, made before": lambda case: [case["cublas"]],

@@ -27,10 +27,10 @@ def calls_table() -> str:
         functions.append(row)
     return (
         table(rows) + f"\nOn 64 x 64 tensors of f16; {what}; `out` is given or allocated. {where(measured)}; "
-        f"those of nvmath-python in an earlier run, beside torch.mm at {other['microseconds']['torch.mm']:.1f} us.\n\n"
+        f"those of nvmath-python in an earlier run, with torch.mm at {other['microseconds']['torch.mm']:.1f} us.\n\n"
         + table(functions)
-        + "\nThe same of functions of several kernels, on eight rows and widths up to 96, of bf16. `Kernels` calls a "
-        "kernel after the other.\n"
+        + "\nThe same for functions of several kernels, on eight rows and widths up to 96, in bf16. `Kernels` calls "
+        "one kernel after the other.\n"
     )
 
 
@@ -111,7 +111,7 @@ def attention_table() -> str:
             "eager, us": f"{case['eager']:.1f}",
             "to eager": f"{case['eager'] / case['us']:.2f}",
             "max-autotune, us": f"{case['max-autotune']:.1f}",
-            "eager beside it, us": f"{case['eager then']:.1f}",
+            "eager in the same run, us": f"{case['eager then']:.1f}",
         }
         for case in (*measured["cases"], *map(_prefill_case, prefill["cases"]))
     ]
@@ -124,10 +124,10 @@ def attention_table() -> str:
     ]
     return (
         table(rows) + "\nbf16, CUDA graphs of one call, medians of 5 rounds, of 2048 tokens of 7; for fewer tokens, "
-        f"`torch.compile` with max-autotune was measured in other runs, beside eager mode. {where(measured)}.\n\n"
+        f"`torch.compile` with max-autotune was measured in other runs, with eager mode. {where(measured)}.\n\n"
         + table(kernels)
-        + "\nThe time of kernels is that of a graph that ends with them, less that of a graph that ends before them, "
-        f"with `attention=False`; for 32 tokens each elementwise op is a launch of its own. {where(measured)}.\n"
+        + "\nThe time of kernels is that of a graph that ends with them, minus that of a graph that ends before them, "
+        f"with `attention=False`; for 32 tokens each elementwise op is a separate launch. {where(measured)}.\n"
     )
 
 
@@ -143,9 +143,8 @@ def groups_table() -> str:
             row[title] = f"{speed[name]:.0f}"
         rows.append(row)
     return (
-        table(rows)
-        + "\nbf16, medians of 7 rounds, each a CUDA graph; `torch._grouped_mm` reads tokens and weights that lie "
-        f"behind each other. {where(measured)}.\n"
+        table(rows) + "\nbf16, medians of 7 rounds, each a CUDA graph; `torch._grouped_mm` reads contiguous tokens and "
+        f"weights. {where(measured)}.\n"
     )
 
 
@@ -159,7 +158,7 @@ def function_calls_table() -> str:
             "function": case["kind"].replace("_", " "),
             "tokens": str(case["tokens"]),
         }
-        for name, title in (("stepladder", "us, a call"), ("eager", "eager, a call")):
+        for name, title in (("stepladder", "us per call"), ("eager", "eager, us per call")):
             row[title] = f"{median(case['us']['calls'][name]):.1f}"
         row |= {f"{title}, to eager": f"{case['ratios'][way]['stepladder']['eager']:.2f}" for title, way in _WAYS}
         rows.append(row)
@@ -186,8 +185,8 @@ def pairs_table() -> str:
             rows.append({**row, "eager, us": f"{eager:.1f}", "to eager": f"{eager / own:.2f}"})
     return (
         table(rows)
-        + "\nThe kernel of gate and up, beside the two matmuls and the elementwise ops of eager mode, in CUDA graphs "
-        f"of 20 launches, bf16, medians of 5 rounds. {where(measured)}.\n"
+        + "\nThe kernel of gate and up, compared with the two matmuls and the elementwise ops of eager mode, in CUDA "
+        f"graphs of 20 launches, bf16, medians of 5 rounds. {where(measured)}.\n"
     )
 
 
@@ -212,7 +211,7 @@ def elements_table() -> str:
         times = {name: median(own) for name, own in case["us"].items()}
         row = {"function": titles[case["kind"]], "rows": str(case["rows"]), "columns": str(case["columns"])}
         rows.append(row | {f"{name}, us": f"{times[name]:.2f}" for name in ("own", "eager")})
-    return table(rows) + f"\nf16, medians of 7 rounds, each CUDA graphs of 20 launches. {where(measured)}.\n"
+    return table(rows) + f"\nf16, medians of 7 rounds, each with CUDA graphs of 20 launches. {where(measured)}.\n"
 
 
 REGIONS: dict[str, Callable[[], str]] = {

@@ -25,8 +25,8 @@ def sums_table() -> str:
                 "rows": str(m),
                 "products": str(len(cells)),
                 "stored / sent": f"{geometric_mean(ratios):.3f}",
-                "least": f"{ratios[0]:.3f}",
-                "most": f"{ratios[-1]:.3f}",
+                "minimum": f"{ratios[0]:.3f}",
+                "maximum": f"{ratios[-1]:.3f}",
             }
         )
     return table(rows) + f"\nTimes of default choices that split k, bf16 -> bf16, in turn. {where(data)}.\n"

@@ -50,8 +50,8 @@ def trigger_table() -> str:
                 "problems": str(len(pairs)),
                 "operands": _RUNS[runs],
                 "exit / early": f"{geometric_mean(ratios):.3f}",
-                "least": f"{min(ratios):.3f}",
-                "most": f"{max(ratios):.3f}",
+                "minimum": f"{min(ratios):.3f}",
+                "maximum": f"{max(ratios):.3f}",
             }
         )
     data = result(_NAME)
@@ -73,7 +73,7 @@ def choice_table() -> str:
                     "problems": f"{len(ratios[WITH])} {'held out' if held_out else 'seen'}",
                     "operands": text,
                     **{f"of cuBLAS {name} the knob": f"{geometric_mean(ratios[name]):.3f}" for name in ratios},
-                    **{f"least {name}": f"{min(ratios[name]):.3f}" for name in ratios},
+                    **{f"minimum {name}": f"{min(ratios[name]):.3f}" for name in ratios},
                 }
             )
     return table(lines) + f"\nGeometric means of what `compile` takes. {where(result(_NAME))}.\n"
@@ -90,12 +90,12 @@ def sequence_table() -> str:
             {
                 f"{len(sequences)} sequences of four products": text,
                 "time": f"{geometric_mean(ratios):.3f}",
-                "least": f"{min(ratios):.3f}",
-                "most": f"{max(ratios):.3f}",
+                "minimum": f"{min(ratios):.3f}",
+                "maximum": f"{max(ratios):.3f}",
                 "of cuBLAS": f"{geometric_mean(to_cublas):.3f}",
             }
         )
-    return table(lines) + f"\nTimes as parts of those in the first line. {where(result(_NAME))}.\n"
+    return table(lines) + f"\nTimes relative to those in the first line. {where(result(_NAME))}.\n"
 
 
 REGIONS: dict[str, Callable[[], str]] = {

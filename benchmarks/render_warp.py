@@ -91,7 +91,7 @@ def sizes_table(pipeline: str, acc: str) -> str:
                 "cuBLAS": f"{median(measured, 'cublas'):.1f}",
                 "of cuBLAS": ratio(measured, best, "cublas"),
                 "of the ceiling": ratio(measured, best, "ceiling"),
-                "numbers": f"PASS, {seeds} seeds" if right else "FAIL",
+                "check": f"PASS, {seeds} seeds" if right else "FAIL",
             }
         )
     first = next(iter(sizes.values()))
@@ -116,7 +116,7 @@ def types_table() -> str:
                     "of cuBLAS": ratio(measured, "large", "cublas"),
                     "of the ceiling": ratio(measured, "large", "ceiling"),
                     "spills, bytes": str(sum(measured["bundles"]["large"]["spills"].values())),
-                    "numbers": f"PASS, {seeds} seeds" if right else "FAIL",
+                    "check": f"PASS, {seeds} seeds" if right else "FAIL",
                 }
             )
     problem = measured["problem"]

@@ -89,7 +89,7 @@ def kernels_table() -> str:
             line[entry["pipeline"]] += ("; " if line[entry["pipeline"]] else "") + sizes
     spills = sum(entry["bundle"]["spills"]["stores"] for entry in checked)
     speeds = (
-        "TFLOP/s of program 2.1, f16 with sums of f32, beside the same product by the pipelines of linalg with their "
+        "TFLOP/s of program 2.1, f16 with f32 accumulators, the same product by the linalg pipelines with their "
         f"measured knobs, and cuBLAS: medians of bursts ({where(measured['sizes'][0])}). The last columns are ratios "
         "of the medians."
     )

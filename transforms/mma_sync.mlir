@@ -10,17 +10,22 @@
 //
 // Every step is a file in steps/; most are shared with `wmma`. The runner supplies the declarations of the included
 // steps.
+//
+// How to read it: the attribute `derived` names expressions over knobs, which the steps use in their requirements. Then
+// come the knobs (`transform.tune.knob`), and the steps in order (`transform.include`). A step that runs only for some
+// knobs or payloads is in a `transform.tune.alternatives`: the expression `selected_region_attr` gives the number, from
+// 0, of the region that runs, and an empty region runs nothing.
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @mma_sync(%module: !transform.any_op {transform.consumed})
       attributes {derived = {
         // Elementwise ops, the rounding to C's type among them, are computed on fragments.
         rounds_c = "1", normalizes = "1", prepares = "1", takes_pairs = "1", takes_windows = "1",
-        // Tiles need not divide the problem: `prepare_edges` prepares one that they do not divide, and says its sizes.
+        // Tiles need not divide the problem: `prepare_edges` prepares it otherwise, and records its sizes.
         copies_asynchronously = "not through_registers",
         whole_tiles = "not has_edges",
         has_edges = "is_sized and (m % block_m != 0 or n % block_n != 0 or k % block_k != 0)",
-        // One warp of 32 threads a warp tile.
+        // One warp of 32 threads per warp tile.
         threads = "block_m / warp_m * (block_n / warp_n) * 32",
         // The type that upstream's conversion is given as another of the same width; see `convert_to_mma_sync`.
         half_type = "a_type if a_bits == 16 or a_type in ['f8E4M3FN', 'f8E5M2'] else 'f16'",
@@ -56,7 +61,7 @@ module attributes {transform.with_named_sequence} {
         fragment_n = "8", fragment_k = "256 / a_bits",
         // Swizzled, not padded: the tiles of A and B, or of A and both B of a pair, for each stage.
         shared_bytes = "stages * (block_m * block_k + products * block_k * block_n) * a_bits / 8",
-        // 32-bit registers a thread for the accumulator: the bits of a warp tile over 32 lanes of 32 bits; twice for
+        // 32-bit registers per thread for the accumulator: the bits of a warp tile over 32 lanes of 32 bits; twice for
         // 3xTF32, whose three products are summed from zero before they are added.
         accumulator_registers =
           "products * warp_m * warp_n * acc_bits / 1024 * (2 if a_bits == 32 and not allow_tf32 else 1)"

@@ -13,6 +13,11 @@
 // Source: Ozen, "Hopper GEMM in MLIR", up to the warp-specialized kernel; the rest is what it names as future work.
 // Every step is a file in steps/, whose head comment describes it. The runner supplies the declarations of the included
 // steps.
+//
+// How to read it: the attribute `derived` names expressions over knobs, which the steps use in their requirements. Then
+// come the knobs (`transform.tune.knob`), and the steps in order (`transform.include`). A step that runs only for some
+// knobs or payloads is in a `transform.tune.alternatives`: the expression `selected_region_attr` gives the number, from
+// 0, of the region that runs, and an empty region runs nothing.
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @wgmma(%module: !transform.any_op {transform.consumed})
@@ -30,7 +35,7 @@ module attributes {transform.with_named_sequence} {
         splits_in_registers = "parts == 2 and split_f32 == 'registers'",
         a_parts = "1 if splits_in_registers else parts",
         fragment_registers = "staged_m / tile_warpgroups * block_k / 64",
-        // Bits in shared memory for an element of A: where A is in registers, of what elementwise ops make it from.
+        // Bits in shared memory for an element of A: where A is in registers, of its source.
         held_bits = "register_source_bits if register_source_bits > 0 else a_bits",
         // Rows of a tile in shared memory and in registers: wgmma multiplies 64 at a time.
         staged_m = "(block_m + 63) // 64 * 64",
@@ -39,7 +44,7 @@ module attributes {transform.with_named_sequence} {
 
         // Whether a kernel is one of few rows, which reads weights ahead of its wait, and each of them once.
         streams_weights = "early_weights or prefetch_steps > 0",
-        // The bits of a row of the larger operand, the weights, and whether a kernel in front splits or transposes it.
+        // The bits of a row of the larger operand, the weights, and whether a preceding kernel splits or transposes it.
         is_weight_a = "a_matrices * m > b_matrices * n * products",
         // A that threads split is read as it is.
         weight_row_bits =
@@ -53,15 +58,15 @@ module attributes {transform.with_named_sequence} {
         tile_warpgroups = "1 if is_pingpong else consumer_warpgroups",
         consumers = "2 if is_pingpong else consumer_warpgroups",
 
-        // 32-bit registers a thread for an f32 accumulator: a warpgroup has 128 threads.
+        // 32-bit registers per thread for an f32 accumulator: a warpgroup has 128 threads.
         accumulator_registers = "staged_m / tile_warpgroups * block_n * products / 128",
-        // The register budget of setmaxnreg. A kernel starts with 65536 / threads registers a thread, in multiples of
+        // The register budget of setmaxnreg. A kernel starts with 65536 / threads registers per thread, in multiples of
         // 8: 168 for three warpgroups (one producer, two consumers), 128 for four. setmaxnreg moves registers from the
         // producer to the consumers, and the sum cannot grow:
         //   40 + 2 x 232 = 24 + 2 x 240 = 504 = 3 x 168
         //   32 + 3 x 160 = 512 = 4 x 128
         // With an accumulator of more than 160 registers a consumer takes 240, and the producer 24, the smallest count
-        // of setmaxnreg. Of two blocks on a multiprocessor, each has half as many:
+        // of setmaxnreg. With two blocks per multiprocessor, each has half as many:
         //   40 + 216 = 256 = 2 x 128
         //   24 + 2 x 104 = 232 < 3 x 80
         //   24 + 3 x 72 = 240 < 4 x 64
@@ -119,11 +124,11 @@ module attributes {transform.with_named_sequence} {
         only_rounds = "has_consumer and not has_elementwise",
         sends_few = "only_rounds and accumulator_registers <= 104",
         sends_sums = "split_k > 1 and split_k_workspace == 'cluster' and (streams_weights or sends_few)",
-        turned_rows = "(block_n + split_k - 1) // split_k * split_k",
-        straight_rows = "(staged_m + split_k - 1) // split_k * split_k",
-        turned_bytes = "turned_rows * (staged_m * acc_bits // 8 + 16)",
-        straight_bytes = "straight_rows * (block_n * acc_bits // 8 + 32)",
-        padded_bytes = "turned_bytes if c_layout == 'column' else straight_bytes",
+        transposed_rows = "(block_n + split_k - 1) // split_k * split_k",
+        plain_rows = "(staged_m + split_k - 1) // split_k * split_k",
+        transposed_bytes = "transposed_rows * (staged_m * acc_bits // 8 + 16)",
+        plain_bytes = "plain_rows * (block_n * acc_bits // 8 + 32)",
+        padded_bytes = "transposed_bytes if c_layout == 'column' else plain_bytes",
         pairs = "staged_m * block_n // (consumers * 256)",
         pairs_of_split = "1 if pairs <= split_k else (pairs // 2 + split_k - 1) // split_k * 2",
         sent_bytes = "pairs_of_split * split_k * consumers * 256 * acc_bits // 8",
@@ -139,7 +144,7 @@ module attributes {transform.with_named_sequence} {
     %block_m = transform.tune.knob<"block_m"> = 128
       from options = [8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112, 120, 128, 136, 144, 152, 160, 168, 176,
                       184, 192, 200, 208, 216, 224, 232, 240, 248, 256]
-      {description = "rows of the tile of C that a block computes; multiples of 64 where A lies along m"}
+      {description = "rows of the tile of C that a block computes; multiples of 64 if A is column-major"}
       -> !transform.param<i64>
     %block_n = transform.tune.knob<"block_n"> = 256
       from options = [8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112, 120, 128, 136, 144, 152, 160, 168, 176,
@@ -160,7 +165,7 @@ module attributes {transform.with_named_sequence} {
       {description = "stages of the shared-memory pipeline; TMA loads run as many k steps ahead"}
       -> !transform.param<i64>
     %persistent_blocks = transform.tune.knob<"persistent_blocks"> = 132 from options = {multiple_of = 1}
-      {description = "blocks of the persistent kernel, one a multiprocessor (an H200 has 132); 0: one block per tile"}
+      {description = "blocks of the persistent kernel, one per multiprocessor (an H200 has 132); 0: one block per tile"}
       -> !transform.param<i64>
     %cluster_m = transform.tune.knob<"cluster_m"> = 1 from options = [1, 2, 4]
       {description = "thread blocks of a cluster along m; they share tiles of B by multicast"} -> !transform.param<i64>
@@ -217,10 +222,10 @@ module attributes {transform.with_named_sequence} {
       {description = "multiply f32 as tf32, which keeps 10 of 23 bits of the fraction; else by three products of tf32"}
       -> !transform.any_param
     %split_f32 = transform.tune.knob<"split_f32"> = "kernels" from options = ["kernels", "registers"]
-      {description = "where A of f32 (of exchanged operands, B) is split into parts of tf32"}
+      {description = "where A of f32 (with swapped operands, B) is split into parts of tf32"}
       -> !transform.any_param
     %producers = transform.tune.knob<"producers"> = "kernels" from options = ["kernels", "registers"]
-      {description = "where elementwise ops that make A (of exchanged operands, B) are computed"}
+      {description = "where elementwise ops that make A (with swapped operands, B) are computed"}
       -> !transform.any_param
     %math = transform.tune.knob<"math"> = "fast" from options = ["fast", "libdevice"]
       {description = "fast: sigmoid and GELU are approximated where all results have 8 or 16 bits; libdevice: never"}

@@ -8,17 +8,22 @@
 //
 // Every step is a file in steps/, whose head comment describes it. The runner supplies the declarations of the included
 // steps.
+//
+// How to read it: the attribute `derived` names expressions over knobs, which the steps use in their requirements. Then
+// come the knobs (`transform.tune.knob`), and the steps in order (`transform.include`). A step that runs only for some
+// knobs or payloads is in a `transform.tune.alternatives`: the expression `selected_region_attr` gives the number, from
+// 0, of the region that runs, and an empty region runs nothing.
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @wmma(%module: !transform.any_op {transform.consumed})
       attributes {derived = {
         // Elementwise ops, the rounding to C's type among them, take the product from shared memory.
         rounds_c = "1", normalizes = "1", prepares = "1", takes_pairs = "1", takes_windows = "1",
-        // Tiles need not divide the problem: `prepare_edges` prepares one that they do not divide, and says its sizes.
+        // Tiles need not divide the problem: `prepare_edges` prepares it otherwise, and records its sizes.
         copies_asynchronously = "prefetch == 'cp_async'",
         whole_tiles = "not has_edges",
         has_edges = "is_sized and (m % block_m != 0 or n % block_n != 0 or k % block_k != 0)",
-        // One warp of 32 threads a warp tile.
+        // One warp of 32 threads per warp tile.
         threads = "block_m / warp_m * (block_n / warp_n) * 32",
         // A thread copies `run` elements, 16 bytes, of a row; rows of the stored tiles have a_width and b_width
         // elements. a_rows and b_rows are the vectors of a thread that `vectorize_copies` unrolls; cyclic mapping
@@ -49,7 +54,7 @@ module attributes {transform.with_named_sequence} {
         a_tile = "block_m * block_k / a_width * (a_width * a_bits / 8 + 2 * padding)",
         b_tile = "block_k * block_n / b_width * (b_width * b_bits / 8 + 2 * padding)",
         shared_bytes = "stages * (a_tile + products * b_tile) + sums_bytes",
-        // 32-bit registers a thread for the accumulator: the bits of a warp tile over 32 lanes of 32 bits.
+        // 32-bit registers per thread for the accumulator: the bits of a warp tile over 32 lanes of 32 bits.
         accumulator_registers = "products * warp_m * warp_n * acc_bits / 1024"
       }} {
     %block_m = transform.tune.knob<"block_m"> = 128 from options = [16, 32, 64, 128, 256]

@@ -42,7 +42,7 @@ module attributes {transform.with_named_sequence} {
         whole_tiles = "1", rounds_c = "0", normalizes = "0", prepares = "0",
         // The sign of i8 fragments takes a tc op.
         extend_integers = "0", load_bf16_as_f16 = "0",
-        // One warp of 32 threads a warp tile.
+        // One warp of 32 threads per warp tile.
         threads = "block_m / warp_m * (block_n / warp_n) * 32",
         // A thread copies `run` elements, 16 bytes, of a row; rows of the stored tiles have a_width and b_width
         // elements. a_rows and b_rows are the vectors of a thread that `vectorize_copies` unrolls.
@@ -55,7 +55,7 @@ module attributes {transform.with_named_sequence} {
         a_tile = "block_m * block_k / a_width * (a_width + padding)",
         b_tile = "block_k * block_n / b_width * (b_width + padding)",
         shared_bytes = "stages * 2 * (a_tile + b_tile)",
-        // 32-bit registers a thread for the accumulator: the bits of a warp tile over 32 lanes of 32 bits.
+        // 32-bit registers per thread for the accumulator: the bits of a warp tile over 32 lanes of 32 bits.
         accumulator_registers = "warp_m * warp_n * c_bits / 1024"
       }} {
     %block_m = transform.tune.knob<"block_m"> = 128 from options = [16, 32, 64, 128, 256]

@@ -25,7 +25,7 @@ module attributes {transform.with_named_sequence} {
         sg_m = "warp_m", sg_n = "warp_n", subgroups = "block_m / warp_m * (block_n / warp_n)",
         // `stage_tiles_in_shared_memory` does what that step does elsewhere.
         stage_in_shared_memory = "1",
-        // One warp of 32 threads a warp tile.
+        // One warp of 32 threads per warp tile.
         threads = "block_m / warp_m * (block_n / warp_n) * 32",
         // The type that upstream's conversion is given as another of the same width; see `convert_to_mma_sync`.
         half_type = "a_type if a_bits == 16 or a_type in ['f8E4M3FN', 'f8E5M2'] else 'f16'",
@@ -46,7 +46,7 @@ module attributes {transform.with_named_sequence} {
         fragment_n = "8", fragment_k = "256 / a_bits",
         // Swizzled, not padded: the tiles of A and B, for each stage.
         shared_bytes = "stages * (block_m * block_k + block_k * block_n) * a_bits / 8",
-        // 32-bit registers a thread for the accumulator: the bits of a warp tile over 32 lanes of 32 bits.
+        // 32-bit registers per thread for the accumulator: the bits of a warp tile over 32 lanes of 32 bits.
         accumulator_registers = "warp_m * warp_n * acc_bits / 1024"
       }} {
     %block_m = transform.tune.knob<"block_m"> = 128 from options = [16, 32, 64, 128, 256]

@@ -73,7 +73,7 @@ module attributes {transform.with_named_sequence} {
       {description = "stages of the shared-memory pipeline; TMA loads run as many k steps ahead"}
       -> !transform.param<i64>
     %persistent_blocks = transform.tune.knob<"persistent_blocks"> = 132 from options = {multiple_of = 1}
-      {description = "blocks of the persistent kernel, one a multiprocessor (an H200 has 132); 0: one block per tile"}
+      {description = "blocks of the persistent kernel, one per multiprocessor (an H200 has 132); 0: one block per tile"}
       -> !transform.param<i64>
     %cluster_m = transform.tune.knob<"cluster_m"> = 1 from options = [1, 2, 4]
       {description = "thread blocks of a cluster along m; they share tiles of B by multicast"} -> !transform.param<i64>

@@ -33,6 +33,7 @@
 // PAIRS: error: --expect takes NUMBER=FILE.npy, separated by commas, got 'out/argument1.npy'
 // RUN: %python %inputs/expect_status.py 2 %stepladder emulate %s --function scale --expect 7=out/argument1.npy 2>&1 | FileCheck %s --check-prefix=NUMBER
 // NUMBER: error: there is no result5 to compare; the function has 2 arguments
+// NUMBER-NEXT: note: outputs are numbered from 0: 2 arguments first, then {{[0-9]}} results
 // RUN: %python %inputs/expect_status.py 2 %stepladder emulate %s --function scale --tolerance 1 2>&1 | FileCheck %s --check-prefix=ALONE
 // ALONE: error: --tolerance is for --expect and --reference
 

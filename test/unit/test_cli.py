@@ -132,20 +132,26 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments, message",
+    "arguments, command, message",
     [
-        ([], "arguments are required: COMMAND"),
-        (["runn", "x"], "invalid choice: 'runn'"),
-        (["run"], "arguments are required: BUNDLE"),
-        (["run", "x", "--seed", "-1"], "must be a non-negative integer, got '-1'"),
-        (["bench", "x", "--baseline", "mkl"], "invalid choice: 'mkl'"),
+        ([], "", "arguments are required: COMMAND"),
+        (["runn", "x"], "", "invalid choice: 'runn'"),
+        (["run"], " run", "arguments are required: BUNDLE"),
+        (["run", "x", "--seed", "-1"], " run", "must be a non-negative integer, got '-1'"),
+        (["run", "x", "y", "--sanitize"], " run", "unrecognized arguments: y --sanitize"),
+        (["bench", "x", "--baseline", "mkl"], " bench", "invalid choice: 'mkl'"),
     ],
 )
-def test_bad_command_lines(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_command_lines(
+    arguments: list[str], command: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One message, without the usage, which has more lines than a screen for some commands."""
     with pytest.raises(SystemExit) as caught:
         cli.main(arguments)
     assert caught.value.code == BAD_INPUT
-    assert message in capsys.readouterr().err
+    error, note = capsys.readouterr().err.splitlines()
+    assert error.startswith(f"stepladder{command}: error: ") and message in error
+    assert note == f"note: stepladder{command} --help lists the options"
 
 
 @pytest.mark.parametrize("arguments", [["run", "nothing"], ["bench", "nothing"], ["--help"], ["run", "--help"]])

@@ -77,10 +77,20 @@ def test_extending_describes_what_there_is() -> None:
 
 
 @pytest.mark.skipif(not RENDER.is_file(), reason="not a checkout")
-@pytest.mark.parametrize("name", ["occupancy.py", "steps/limit_registers.mlir"])
+@pytest.mark.parametrize(
+    "name", ["occupancy.py", "steps/limit_registers.mlir", "tests/lit.cfg.py", "tests/limit_registers.mlir"]
+)
 def test_extending_shows_the_example_that_is_tested(name: str) -> None:
     example = transforms_dir().parent / "test" / "inputs" / "plugin" / name
     assert f"\n{example.read_text()}```" in (DOCS / "extending.md").read_text()
+
+
+@pytest.mark.skipif(not RENDER.is_file(), reason="not a checkout")
+def test_readme_lists_the_environment_variables_that_the_package_reads() -> None:
+    sources = (DOCS.parent / "runner" / "stepladder").rglob("*.py")
+    read = {name for path in sources for name in re.findall(r"\bSTEPLADDER_[A-Z_]*[A-Z]\b", path.read_text())}
+    table = (DOCS.parent / "README.md").read_text().partition("## Environment variables")[2].partition("\n## ")[0]
+    assert read == set(re.findall(r"`(STEPLADDER_\w+)`", table))
 
 
 # Names of knobs and steps before they had the field's terms.

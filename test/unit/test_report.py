@@ -164,6 +164,7 @@ def test_what_is_refused_leaves_the_page_as_it_was(
     assert main(["report", good, str(bad), "--no-gpu", "-o", str(output)]) == BAD_INPUT
     captured = capsys.readouterr()
     assert captured.err.count("error:") == 1 and str(bad) in captured.err
+    assert ("compiling" in captured.err) == (fault == "payload"), "files are read before any of them is compiled"
     assert not captured.out and output.read_text() == "old" and sorted(tmp_path.iterdir()) == before
 
 

@@ -149,6 +149,15 @@ def test_knobs_of_an_op_that_are_refused(load: Callable[..., list[Step]], knobs:
     assert error.value.location.endswith("mine.mlir:3:10")
 
 
+def test_a_matched_op_that_does_not_exist_is_refused(load: Callable[..., list[Step]]) -> None:
+    match = '%m = transform.structured.match ops{{["linalg.matmul", "{}"]}} in %module : (!transform.any_op) -> {}'
+    handle = "!transform.any_op"
+    load(op=match.format("tc.pack_shared_memory", handle))
+    with pytest.raises(StepladderError, match=r"looks for 'linalg\.matmull', which is not an op of upstream") as error:
+        load(op=match.format("linalg.matmull", handle))
+    assert error.value.location.endswith("mine.mlir:3:10")
+
+
 def test_attributes_on_a_declaration_are_refused(load: Callable[..., list[Step]]) -> None:
     declared = """\
 module attributes {{transform.with_named_sequence}} {{

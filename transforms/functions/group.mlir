@@ -1,4 +1,4 @@
-// Makes one kernel of those of a group of matmuls, which pipelines of matmuls have lowered.
+// Merges the kernels of a group of matmuls, which pipelines of matmuls have lowered, into one.
 //
 // `stepladder compile` runs it on the function of a group, which launches the kernel of each of its matmuls.
 

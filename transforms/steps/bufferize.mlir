@@ -13,12 +13,12 @@ module attributes {transform.with_named_sequence} {
 
   transform.named_sequence @bufferize(%module: !transform.any_op {transform.readonly}) {
     %tensors = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
-    // Without it a tile that starts from `tensor.empty` gets a buffer of its own and a copy to C.
+    // Without it, a tile that starts from `tensor.empty` gets a separate buffer and a copy to C.
     transform.structured.eliminate_empty_tensors %tensors : !transform.any_op
     %func = transform.bufferization.one_shot_bufferize %tensors : (!transform.any_op) -> !transform.any_op
 
-    // Bufferization gives views dynamic strides; canonicalization makes them static once it reaches the source of a
-    // view. That takes the second round of patterns, after CSE has merged views.
+    // Bufferization gives views dynamic strides; canonicalization makes them static once the source of a view is
+    // static. This takes a second round of patterns, after CSE has merged views.
     transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()
     transform.yield
   }

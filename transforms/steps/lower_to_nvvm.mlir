@@ -29,7 +29,8 @@ module attributes {transform.with_named_sequence} {
       : (!transform.any_op) -> !transform.any_op
     %5 = transform.apply_registered_pass "cse" to %4 : (!transform.any_op) -> !transform.any_op
 
-    // Fragments of f64 are one element, whose shape canonicalization casts; the conversion has no casts of shapes.
+    // Fragments of f64 are one element; canonicalization inserts shape casts of them, which the conversion does not
+    // support.
     transform.foreach %5 : !transform.any_op {
     ^bb0(%each: !transform.any_op):
       %casts = transform.structured.match ops{["vector.shape_cast"]} in %each : (!transform.any_op) -> !transform.any_op
@@ -43,7 +44,7 @@ module attributes {transform.with_named_sequence} {
     // fragments.
     %6 = transform.apply_registered_pass "convert-scf-to-cf" to %5 : (!transform.any_op) -> !transform.any_op
     %7 = transform.apply_registered_pass "convert-nvgpu-to-nvvm" to %6 : (!transform.any_op) -> !transform.any_op
-    // Sums of i32 wrap in the payload; the conversion lets them saturate.
+    // i32 sums wrap in the payload; upstream's conversion makes them saturate.
     %wrapped = transform.param.constant #nvvm.mma_int_overflow<wrapped> -> !transform.any_param
     transform.foreach %7 : !transform.any_op {
     ^bb0(%each: !transform.any_op):
@@ -52,7 +53,8 @@ module attributes {transform.with_named_sequence} {
         : (!transform.any_op) -> !transform.any_op
       transform.annotate %products "intOverflowBehavior" = %wrapped : !transform.any_op, !transform.any_param
     }
-    // Bare pointers: the kernel takes one pointer a buffer, which the launcher passes, instead of a memref descriptor.
+    // Bare pointers: the kernel takes one pointer per buffer, which the launcher passes, instead of a memref
+    // descriptor.
     %8 = transform.apply_registered_pass "convert-gpu-to-nvvm"
       with options = {"use-bare-ptr-memref-call-conv" = true, "index-bitwidth" = 64 : i64} to %7
       : (!transform.any_op) -> !transform.any_op

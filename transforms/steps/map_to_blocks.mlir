@@ -17,7 +17,7 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
 
   transform.named_sequence @map_to_blocks(%module: !transform.any_op {transform.readonly}) {
-    // A function that the host calls beside the launch has no such loop.
+    // A function that the host calls besides the launch has no such loop.
     %tiles = transform.structured.match ops{["scf.forall"]} in %module : (!transform.any_op) -> !transform.any_op
     %functions = transform.get_parent_op %tiles {op_name = "func.func", deduplicate}
       : (!transform.any_op) -> !transform.any_op

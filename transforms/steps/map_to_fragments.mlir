@@ -26,11 +26,11 @@ module attributes {transform.with_named_sequence} {
         {condition = "block_k % fragment_k == 0",
          message = "block_k must be a multiple of a fragment's extent along k (fragment_k)"}
       ]} {
-    // Copies remain where `vectorize_copies` is left out. They become scalar loops.
+    // If `vectorize_copies` is left out, copies remain, and become scalar loops.
     %copies = transform.structured.match ops{["linalg.copy"]} in %module : (!transform.any_op) -> !transform.any_op
     %loops = transform.structured.convert_to_loops %copies : (!transform.any_op) -> !transform.any_op
 
-    // One `vector.contract` a warp: its operands are read whole, and the unrolling below slices them.
+    // One `vector.contract` per warp: its operands are read as a whole, and the unrolling below slices them.
     %compute = transform.structured.match ops{["linalg.matmul", "linalg.fill"]} in %module
       : (!transform.any_op) -> !transform.any_op
     transform.structured.vectorize %compute {create_named_contraction} : !transform.any_op
@@ -42,7 +42,8 @@ module attributes {transform.with_named_sequence} {
       transform.apply_patterns.memref.fold_memref_alias_ops
       transform.apply_patterns.canonicalization
     } : !transform.any_op
-    // The fragment follows the instruction: 16 x 16 x 16 for WMMA, 16 x 8 x 256 / bits for mma.sync, of f64 8 x 8 x 4.
+    // The shape of a fragment is that of the instruction: 16 x 16 x 16 for WMMA, 16 x 8 x (256 / bits) for mma.sync, 8
+    // x 8 x 4 for f64.
     transform.apply_patterns to %func {
       transform.apply_patterns.gpu.unroll_vectors_subgroup_mma [16, 16, 16]
         {knobs = {m = "8 if a_bits == 64 else 16", n = "fragment_n", k = "fragment_k"}}

@@ -1,8 +1,8 @@
 // Allocates `stages` shared-memory stages for each tile, which the iterations of the k loop use in rotation.
 //
 // With two stages, the copies of the next tile write to the stage that no warp reads. The barrier after the products is
-// then redundant, and the step removes it: one barrier an iteration suffices, and warps can run almost one iteration
-// ahead of each other. The stages cost shared memory. With stages = 1 the step changes nothing.
+// then redundant, and the step removes it: one barrier per iteration suffices, and a warp can run almost one iteration
+// ahead of another. The stages cost shared memory. With stages = 1 the step changes nothing.
 //
 // Source: beyond CC'22, which has one stage and two barriers.
 //

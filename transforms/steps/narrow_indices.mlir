@@ -2,8 +2,8 @@
 //
 // An index has 64 bits and occupies two registers, but tile numbers, coordinates and offsets in shared memory fit in 32
 // bits. Integer range analysis propagates the known loop bounds and the known sizes of grid and block through the
-// arithmetic. Without this step the producer warpgroup spills, as it has 24 registers a thread where consumers hold
-// large accumulators. The tile scheduler divides by numbers that are no powers of two, where 64-bit arithmetic costs
+// arithmetic. Without this step the producer warpgroup spills, since it has 24 registers per thread if consumers hold
+// large accumulators. The tile scheduler divides by numbers that are not powers of two, where 64-bit arithmetic costs
 // most.
 //
 // Before:
@@ -15,7 +15,7 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @narrow_indices(%module: !transform.any_op {transform.readonly})
       attributes {optimization, requires = [
-        // Upstream narrows offsets below 2^32 as well, and keeps that their products do not overflow as signed numbers.
+        // Upstream also narrows products between 2^31 and 2^32, and keeps their flag `nsw`, which then no longer holds.
         {condition = "not batched or epilogue == 'tma' or batch * m * n < 2147483648",
          message = "a batch whose C has 2^31 elements or more is stored by TMA: epilogue must be tma"}
       ]} {

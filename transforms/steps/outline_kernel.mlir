@@ -2,9 +2,8 @@
 //
 // The host function keeps the launch: the sizes of grid and block, and the arguments. Constants and index computations
 // sink into the kernel first, so that only buffers are passed. Upstream orders the arguments by their first use in the
-// kernel, and the manifest records the order. It also gives the kernel the id and the size of blocks and grid along all
-// axes: what is not used goes. Constants that later steps create, for example the zero fragments of C = AB, remain in
-// the kernel.
+// kernel, and the manifest records the order. It also computes block and thread ids and sizes along all axes; unused
+// ones are removed. Constants that later steps create, for example the zero fragments of C = AB, remain in the kernel.
 //
 // Before:
 //   gpu.launch blocks(...) in (4, 4, 1) threads(...) in (128, 1, 1) { ... }

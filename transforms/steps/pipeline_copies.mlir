@@ -2,7 +2,7 @@
 //
 // While iteration i computes, the tiles of the next iterations are in flight, each in its own commit group. An
 // iteration waits for its own group and leaves the later groups in flight. Copies beyond the last tile are predicated:
-// they copy zero elements. One barrier an iteration suffices, because the stage that the copies overwrite was read one
+// they copy zero elements. One barrier per iteration suffices, because the stage that the copies overwrite was read one
 // iteration earlier.
 //
 // Before:
@@ -26,7 +26,7 @@ module attributes {transform.with_named_sequence} {
       ]} {
     // Matches the k loop: there are no other loops in the kernel at this point.
     %k_loop = transform.structured.match ops{["scf.for"]} in %module : (!transform.any_op) -> !transform.any_op
-    // The depth is the number of tiles in flight: one less than the stages, since one is being read.
+    // The depth is the number of tiles in flight: one less than `stages`, since one stage is being read.
     %pipelined = transform.nvgpu.pipeline_shared_memory_copies failures(propagate) %k_loop
       {depth = 2 : i64, knobs = {depth = "stages - 1"}} : (!transform.any_op) -> !transform.any_op
 

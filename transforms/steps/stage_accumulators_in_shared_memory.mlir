@@ -1,11 +1,11 @@
 // Allocates a shared-memory tile for the product of a block that an elementwise op consumes.
 //
-// The matmul then accumulates in a buffer of its own, of the accumulators' type; the consumer reads that buffer and
-// writes C. Without a consumer the matmul accumulates in C itself, and the step changes nothing.
+// The matmul then accumulates in a separate buffer of the accumulators' type; the consumer reads that buffer and writes
+// C. Without a consumer the matmul accumulates in C itself, and the step changes nothing.
 //
-// The tile is a placeholder in `mma_sync`: `convert_to_mma_sync` replaces it by registers, and it takes no shared
-// memory. In `wmma` the tile exists, because the layout of WMMA's fragments is not documented: `map_consumer_to_lanes`
-// distributes the consumer over the threads, which read the tile.
+// In `mma_sync`, the tile is a placeholder: `convert_to_mma_sync` replaces it by registers, so that it takes no shared
+// memory. In `wmma`, the tile remains, because the layout of WMMA's fragments is not documented:
+// `map_consumer_to_lanes` distributes the consumer over the threads, which read the tile.
 //
 // The attribute `operand_c` marks the tile and the consumer for later steps.
 //

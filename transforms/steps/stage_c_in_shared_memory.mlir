@@ -1,12 +1,12 @@
 // Allocates a shared-memory tile for the accumulator of a block, and pads A and B to whole tiles.
 //
-// The accumulator then has one buffer of a static shape from the first product to the last, also where the tile extends
-// beyond C. Later steps keep the accumulator in registers: the buffer only states its initial value and its
-// destination, and an epilogue step erases the buffer. Without an epilogue step, a copy after the k loop writes C, or
-// the op that consumes the product writes it. Tiles whose rows are no multiple of 64 are padded to one for `wgmma`
+// The accumulator then has a single buffer of static shape throughout the k loop, even where the tile extends beyond C.
+// The buffer is a placeholder: later steps keep the accumulator in registers, and an epilogue step erases the buffer,
+// which only states the initial value and the destination. Without an epilogue step, a copy after the k loop writes C,
+// or the op that consumes the product writes it. Tiles whose rows are no multiple of 64 are padded to one for `wgmma`
 // (`staged_m`).
 //
-// Upstream's padding with `nofold`, which also keeps paddings that add nothing, creates the copies. The padding of C
+// The copies are created by upstream's padding with `nofold`, which also keeps paddings of zero width. The padding of C
 // becomes an allocation in this step. The paddings of A and B cover the whole reduction: `tile_k` slices them, and
 // `stage_operands_in_shared_memory` converts them to copies. For C = AB, zeros padded with zeros become a larger fill,
 // so that the kernel does not read C.
@@ -35,8 +35,8 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @stage_c_in_shared_memory(%module: !transform.any_op {transform.readonly},
       %block_m: !transform.param<i64> {transform.readonly}, %block_n: !transform.param<i64> {transform.readonly},
       %block_k: !transform.param<i64> {transform.readonly}) {
-    // The matmul is padded to whole tiles. Either an op consumes its result, and needs no copy, or the result is
-    // written to C, which takes a copy back. One of the two handles is empty, and padding it does nothing.
+    // The matmul is padded to whole tiles. Either an op consumes its result, and no copy is needed, or the result is
+    // written to C, by a copy back. One of the two handles is empty, and padding it does nothing.
     %store = transform.structured.match ops{["tensor.parallel_insert_slice"]} in %module
       : (!transform.any_op) -> !transform.any_op
     %makers = transform.get_producer_of_operand %store[0] : (!transform.any_op) -> !transform.any_op

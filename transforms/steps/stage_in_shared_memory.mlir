@@ -1,10 +1,10 @@
 // Stages the tiles of A and B of one k step in shared memory.
 //
 // Several warps use every element of a tile: block_n / warp_n warps use an element of A, block_m / warp_m an element of
-// B. Staged in shared memory, each element costs one global read a block.
+// B. Staged in shared memory, each element is read from global memory once per block.
 //
-// Upstream's padding creates the copies: a `tensor.pad` that pads nothing and must not fold (`nofold`) is a copy to an
-// allocation of its own, here in the workgroup address space. The attributes `operand_a` and `operand_b` mark the tiles
+// Upstream's padding creates the copies: a `tensor.pad` that pads nothing and must not fold (`nofold`) becomes a copy
+// to a new allocation, here in the workgroup address space. The attributes `operand_a` and `operand_b` mark the tiles
 // and their copies for later steps.
 //
 // Source: CC'22, section 3.2.

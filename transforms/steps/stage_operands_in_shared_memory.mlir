@@ -3,7 +3,7 @@
 // `stage_c_in_shared_memory` padded A and B to whole tiles before the reduction was tiled. This step moves the padding
 // into the k loop, one tile at a time, and converts it to a copy to a tile in the workgroup address space. The products
 // then have whole tiles of static shapes, and only the copies handle edges. Where the tiles divide the problem, the
-// kernel has no code for edges. The zeros do not change the accumulator.
+// kernel has no code for edges. The zeros do not change the sums.
 //
 // The attributes `operand_a` and `operand_b` mark allocations and copies, as in `stage_in_shared_memory`.
 //

@@ -1,9 +1,9 @@
 // Swizzles the shared tiles: XORs the column of an access with its row, so that no access has bank conflicts.
 //
-// `ldmatrix` reads eight rows of 16 bytes at the same column, which lie in the same banks in a plain tile. The swizzle
-// permutes the 16-byte columns of row r by r modulo eight: the eight rows of a load lie in eight different groups of
-// banks, and so do the rows that the copies write. Unlike padding, swizzling takes no shared memory, so that larger
-// tiles or more stages fit.
+// `ldmatrix` reads eight rows of 16 bytes at the same column, which are in the same banks in an unswizzled tile. The
+// swizzle XORs the index of a 16-byte column in row r with r modulo eight: the eight rows of a load then lie in eight
+// different groups of banks, and so do the rows that the copies write. Unlike padding, swizzling takes no shared
+// memory, so that larger tiles or more stages fit.
 //
 // The step refuses tiles with rows of 16 bytes, which have one column and nothing to permute.
 //
@@ -24,7 +24,7 @@ module attributes {transform.with_named_sequence} {
          message = "a row of the shared tile of B must be longer than 128 bits (b_width elements of a_bits)"}
       ]} {
     %plain = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
-    // The pass leaves a function as it is that has a view of any buffer, such as one of C in a fused epilogue.
+    // The pass skips functions that contain a view of any buffer, such as one of C in a fused epilogue.
     transform.apply_patterns to %plain {
       transform.apply_patterns.memref.fold_memref_alias_ops
     } : !transform.any_op

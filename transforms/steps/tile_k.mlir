@@ -1,8 +1,8 @@
 // Tiles the reduction by block_k, so that the operand tiles of one step fit in shared memory.
 //
 // The loop over k is the main loop of the kernel. A larger block_k gives fewer barriers and longer runs of tensor-core
-// instructions between them. A smaller block_k leaves shared memory for larger tiles, more stages, or another block on
-// the same multiprocessor.
+// instructions between them. A smaller block_k leaves shared memory for larger tiles, more stages, or a higher
+// occupancy.
 //
 // A pair of products of one A, which `gather_products` has moved together, gets one loop.
 //
@@ -38,7 +38,7 @@ module attributes {transform.with_named_sequence} {
     transform.tune.alternatives<"pair"> selected_region = 0
         attributes {knobs = {selected_region_attr = "products == 2"}} {
     }, {
-      // Loops are fused whose bounds are the same values.
+      // Only loops whose bounds are the same SSA values are fused.
       %tiled = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
       transform.apply_cse to %tiled : !transform.any_op
       %first, %second = transform.split_handle %k_loops : (!transform.any_op) -> (!transform.any_op, !transform.any_op)

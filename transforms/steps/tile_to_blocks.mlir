@@ -58,7 +58,7 @@ module attributes {transform.with_named_sequence} {
     %store = transform.structured.match ops{["bufferization.materialize_in_destination"]} in %module
       : (!transform.any_op) -> !transform.any_op
     %makers = transform.get_producer_of_operand %store[0] : (!transform.any_op) -> !transform.any_op
-    // One op makes several results.
+    // One op may have several results.
     %last = transform.merge_handles deduplicate %makers : !transform.any_op
     %tile, %blocks = transform.tune.alternatives<"batch"> selected_region = 0
         attributes {knobs = {selected_region_attr = "batched"}} -> !transform.any_op, !transform.any_op {

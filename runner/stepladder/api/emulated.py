@@ -52,7 +52,7 @@ def run(
 
 
 def run_ptx(bundle: Bundle, arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """Runs the PTX of a kernel without kernels in front on the emulator, with memory of the sizes of its manifest.
+    """Runs the PTX of a kernel without preceding kernels on the emulator, with memory of the sizes of its manifest.
 
     Args:
         bundle: the kernel.

@@ -246,7 +246,7 @@ class LoadedKernel:
             return found
 
     def _launches(self, copy: _Copy, addresses: tuple[int, ...], stream: int) -> Callable[[], None]:
-        """Returns a function that enqueues the kernels in front, in order, and that of the matmul."""
+        """Returns a function that enqueues the preceding kernels, in order, and that of the matmul."""
         manifest = self.bundle.manifest
         memory = dict(zip((item.role for item in manifest.operands), addresses))
         memory |= {role: buffer.address for role, buffer in copy.workspaces.items()}

@@ -106,7 +106,7 @@ def recognize(a: View, b: View) -> Shapes:
     if k != inner:
         raise ArgumentError(
             f"argument 'a' is {shape_text(a.shape)} and 'b' is {shape_text(b.shape)}: a has {k} columns, and b {inner} "
-            "rows; accepted: as many"
+            "rows; accepted: equal numbers"
         )
     batch = _batch(a, b, first, second)
     ends = (*((m,) if len(a.shape) > 1 else ()), *((n,) if len(b.shape) > 1 else ()))

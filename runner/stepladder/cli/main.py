@@ -14,7 +14,7 @@ from types import ModuleType
 
 from stepladder import __version__
 from stepladder.cli.guard import guarded
-from stepladder.cli.options import refuse_empty
+from stepladder.cli.options import Parser, refuse_empty
 
 # In the order of a user's work; each is a module of `commands`.
 COMMANDS = ("list", "payload", "explain", "tune", "compile", "emulate", "run", "bench", "report", "demo")
@@ -22,9 +22,9 @@ COMMANDS = ("list", "payload", "explain", "tune", "compile", "emulate", "run", "
 EPILOG = """\
 `stepladder COMMAND --help` explains a command. `stepladder-opt` shows and applies steps, like `mlir-opt`.
 
-exit status of every command: 0 done, and the answer is yes; 1 done, and the answer is no: a step failed, numbers are
-wrong; 2 nothing was done: the input, an option or a file is not acceptable; 3 nothing was executed: no GPU or driver,
-or a GPU that the bundle is not for; 130 interrupted.
+exit status of every command: 0 success; 1 failure: a step failed, or results are wrong; 2 nothing was done: the input,
+an option or a file is not acceptable; 3 nothing was executed: no GPU or driver, or a GPU that the bundle is not for;
+130 interrupted.
 
 examples:
   stepladder payload matmul --m 256 --n 128 --k 128 -o matmul.mlir
@@ -41,7 +41,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: the arguments; None for those of the process.
     """
     argv = list(sys.argv[1:] if argv is None else argv)
-    args = _parser(argv).parse_args(argv)
+    parser = _parser(argv)
+    args, unknown = parser.parse_known_args(argv)
+    if unknown:
+        parser.prog += f" {args.command}"  # the parser of the command leaves them to this one
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
 
     def command() -> int:
         refuse_empty(args)
@@ -52,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     """Returns a parser of the one command named first in `argv`, or of all for help and errors."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="stepladder",
         epilog=EPILOG,
         description="Compiles a matmul in linalg IR to machine code for GPU matrix units, "

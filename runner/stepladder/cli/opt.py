@@ -12,6 +12,7 @@ from stepladder.cli import split_input, verify_diagnostics
 from stepladder.cli.guard import guarded, imports, run_process
 from stepladder.cli.options import (
     Formatter,
+    Parser,
     add_output_option,
     add_pipeline_options,
     add_plugin_options,
@@ -47,7 +48,7 @@ error that has no line in the input):
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="stepladder-opt",
         formatter_class=Formatter,
         epilog=_EPILOG,

@@ -8,8 +8,9 @@ import errno
 import os
 import sys
 from pathlib import Path
+from typing import NoReturn
 
-from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.errors import BAD_INPUT, StepladderError
 from stepladder.runtime.files import STANDARD
 
 # Arguments of parsed command lines that name something -> how a message calls them.
@@ -173,7 +174,7 @@ def add_pipeline_options(parser: argparse.ArgumentParser, *, required: bool, def
         action="append",
         type=names,
         default=[],
-        help="leave optimizations out; may be repeated",
+        help="leave out optimizations (stepladder list steps); may be repeated",
     )
     parser.add_argument(
         "--function",
@@ -204,12 +205,12 @@ def add_plugin_options(parser: argparse.ArgumentParser) -> None:
         dest="plugins",
         action="append",
         default=[],
-        help="load transform ops of one's own from a Python file (docs/extending.md); may be repeated",
+        help="load further transform ops from a Python file (docs/extending.md); may be repeated",
     )
     parser.add_argument(
         "--verbose-errors",
         action="store_true",
-        help="where Python code of an op or a plug-in raises an error, show the whole traceback",
+        help="show the whole traceback of an error in the Python code of an op or a plug-in",
     )
 
 
@@ -234,8 +235,8 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json",
         metavar="FILE",
-        help="also write the result to FILE, as JSON; - is standard output, and what people read then "
-        "goes to standard error",
+        help="also write the result to FILE, as JSON; - is standard output, and the readable text then goes to "
+        "standard error",
     )
 
 
@@ -335,3 +336,15 @@ def flat(groups: list[list[str]]) -> tuple[str, ...]:
 
 class Formatter(argparse.RawDescriptionHelpFormatter):
     """Keeps the examples in epilogs as they are written."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Reports a wrong option in one message; the usage of some commands is longer than a screen."""
+
+    def error(self, message: str) -> NoReturn:
+        """Prints the message and ends the process.
+
+        Args:
+            message: what is wrong.
+        """
+        self.exit(BAD_INPUT, f"{self.prog}: error: {message}\nnote: {self.prog} --help lists the options\n")

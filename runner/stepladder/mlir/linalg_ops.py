@@ -104,12 +104,12 @@ def create_loop_index(loop: int) -> ir.Value:
     ).results[0]
 
 
-def with_exchanged_loops(map_: ir.AffineMap) -> ir.AffineMap:
-    """Returns an indexing map with its first two loops exchanged.
+def with_swapped_loops(map_: ir.AffineMap) -> ir.AffineMap:
+    """Returns an indexing map with its first two loops swapped.
 
     Args:
         map_: whose results are loops and constants.
     """
     first, second = (ir.AffineExpr.get_dim(number) for number in range(2))
-    exchanged = [second if loop == first else first if loop == second else loop for loop in map_.results]
-    return ir.AffineMap.get(map_.n_dims, 0, exchanged)
+    swapped = [second if loop == first else first if loop == second else loop for loop in map_.results]
+    return ir.AffineMap.get(map_.n_dims, 0, swapped)

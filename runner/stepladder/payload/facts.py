@@ -105,7 +105,7 @@ def problem_facts(problem: Problem) -> Facts:
         "k": problem.k,
         "a_layout": problem.a_layout,
         "b_layout": problem.b_layout,
-        # Whether a kernel in front transposes them, which a step sets.
+        # Whether a preceding kernel transposes them, which a step sets.
         "a_transposed": 0,
         "b_transposed": 0,
         "has_consumer": int(problem.has_epilogue or problem.acc_type != problem.c_type),

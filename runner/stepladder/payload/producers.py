@@ -24,7 +24,7 @@ from stepladder.runtime.errors import StepladderError
 
 _RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 _VIEWS = (*_RESHAPES, "tensor.cast")
-# Of a `linalg.transpose`: a kernel in front of the matmul's computes it, as no layout of an operand has its order.
+# Of a `linalg.transpose`: a kernel before the matmul computes it, as no layout of an operand has its order.
 PREPARED = "prepared"
 # Scalar ops beside those of epilogues, which compute places of numbers in packed ones.
 _INDEX_OPS = ("arith.index_cast", "linalg.index")
@@ -212,7 +212,7 @@ def _cluster(value: ir.Value, body: ir.Block, sums: Sequence[ir.Value]) -> list[
 
 
 def _check(op: ir.Operation, body: ir.Block) -> None:
-    """Raises StepladderError for an op that no kernel in front of the matmul computes."""
+    """Raises StepladderError for an op that no kernel before the matmul computes."""
     match op.name:
         case "arith.constant" | "tensor.empty" | "linalg.fill":
             pass

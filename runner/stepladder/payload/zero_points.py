@@ -4,7 +4,7 @@ Matrix units multiply i8. A product of numbers of i8 less constants, which need 
 
     sum (a - x)(b - y) = sum a b - sum y (a - x) - sum x b
 
-The first sum is the matmul, and the others are vectors along the rows and columns of C, which kernels in front of the
+The first sum is the matmul, and the others are vectors along the rows and columns of C, which kernels before the
 matmul's compute and its epilogue subtracts. Integers of 32 bits wrap, so that the equation holds for all numbers.
 
 Zero points that are no constants, one for all or one for each row or column of C, are operands of the epilogue:

@@ -16,6 +16,7 @@ from stepladder.runtime.errors import StepladderError, suggest
 
 # What a named sequence has by itself. A name with a dot belongs to the dialect in front of it.
 _OF_THE_OP = ("sym_name", "sym_visibility", "function_type", "arg_attrs", "res_attrs")
+_MATCH = "transform.structured.match"
 
 
 @dataclass(frozen=True)
@@ -191,6 +192,27 @@ def check_knobs(op: ir.Operation) -> None:
     """
     if "knobs" in op.attributes:
         _check_kind(op, op.name, "knobs", OF_OPS["knobs"])
+
+
+def check_matched_ops(op: ir.Operation) -> None:
+    """Checks that the ops which `transform.structured.match` looks for exist: a misspelt one would match nothing, and
+    the step would leave the payload as it is.
+
+    Args:
+        op: a transform op.
+
+    Raises:
+        StepladderError: it names an op of no registered dialect.
+    """
+    if op.name != _MATCH or "ops" not in op.attributes:
+        return
+    for name in (ir.StringAttr(text).value for text in ir.ArrayAttr(op.attributes["ops"])):
+        if not op.context.is_registered_operation(name):
+            raise StepladderError(
+                f"{_MATCH} looks for '{name}', which is not an op of upstream MLIR or of a loaded dialect",
+                location=diagnostics.location_text(op.location),
+                notes=["ops of your own are loaded by --plugin FILE.py"],
+            )
 
 
 def _own_attributes(sequence: ir.Operation) -> list[str]:

@@ -48,7 +48,7 @@ class Build:
 
     def data(self) -> dict[str, bytes]:
         """Returns the content of the bundle's further files, by their names: constants of the payload, and the code of
-        the kernels in front."""
+        the preceding kernels."""
         return {
             **data_of(self.run),
             **{item.cubin: code.cubin for item, code in zip(self.manifest.front, self.front)},
@@ -218,7 +218,7 @@ def _front(
 def _manifest(
     request: Request, run: Run, matmul: PayloadMatmul, program: KernelProgram, codes: Sequence[MachineCode]
 ) -> bundle.Manifest:
-    """Returns the manifest; `codes` are of the kernels in front, then of that of the matmul."""
+    """Returns the manifest; `codes` are of the preceding kernels, then of that of the matmul."""
     kernel, code = program.kernel, codes[-1]
     parameters = [parameter for each in (*program.front, kernel) for parameter in each.parameters]
     unknown = [

@@ -23,7 +23,7 @@ _PERSISTENT = "persistent_blocks"
 # Candidates of the cost model that are compared.
 _COMPARED = 64
 # How much longer than predicted few rows take, if tiles of rows are filled up with zeros and kernels wait before they
-# load weights, beside exchanged operands, whose tiles have these rows as columns. Measured on an H200, 1 and 8 rows.
+# load weights, beside swapped operands, whose tiles have these rows as columns. Measured on an H200, 1 and 8 rows.
 _SWAPPED, _FILLED_UP = "swap_operands", 0.1
 
 

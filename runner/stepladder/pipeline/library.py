@@ -63,11 +63,12 @@ def _pipeline_path(name: str) -> Path:
     path = transforms_dir() / f"{name}.mlir"
     if not path.is_file():
         known = pipeline_names()
+        files = [file for file in (f"./{name}", f"{name}.mlir") if Path(file).is_file()]
         raise StepladderError(
             f"unknown pipeline '{name}'{suggest(name, known)}",
             notes=[
                 f"pipelines by name: {', '.join(known)}",
-                f"or give the path of a pipeline file{f': ./{name}' if Path(name).is_file() else ''}",
+                f"or give the path of a pipeline file{': ' + files[0] if files else ''}",
             ],
         )
     return path
@@ -285,6 +286,7 @@ def _load_step(pipeline: Pipeline, name: str, condition: Condition | None, parse
     ops = [op for body in bodies.values() for op in walk(body)]
     for op in ops:
         script_attributes.check_knobs(op)
+        script_attributes.check_matched_ops(op)
     return Step(
         name,
         scripts.file_of(sequence),

@@ -16,7 +16,7 @@ from stepladder.pipeline.request import Request
 if TYPE_CHECKING:
     from stepladder.pipeline.cost_model.ranking import Candidate
 
-# Two kernels are taken where a pair, whose weights kernels in front dequantize, is predicted to take this much longer:
+# Two kernels are taken where a pair, whose weights preceding kernels dequantize, is predicted to take this much longer:
 # the model is uncertain by so much.
 _LONGER = 1.1
 
@@ -25,7 +25,7 @@ def is_slower(texts: Sequence[str], apart: Callable[[], Sequence[str]], request:
     """Tells whether pairs are predicted to take longer in one kernel each than in two, in the current MLIR context.
 
     One kernel writes no product to memory, but split-K and a stream-K tail are for one product: a pair with few tiles
-    and a long reduction leaves multiprocessors idle. A pair takes both B from memory, where kernels in front write
+    and a long reduction leaves multiprocessors idle. A pair takes both B from memory, where preceding kernels write
     those that are dequantized: with few rows, matmuls that make their own from the stored numbers are faster. Where the
     model does not know the pipeline's kernels, one kernel is taken.
 
@@ -62,7 +62,7 @@ def _leaves_idle(pairs: Iterable[str], request: Request) -> bool:
 
 
 def _dequantizes_longer(texts: Sequence[str], apart: Sequence[str], request: Request) -> bool:
-    """Tells whether matmuls with pairs, and the kernels in front that dequantize for pairs, take longer than matmuls
+    """Tells whether matmuls with pairs, and the preceding kernels that dequantize for pairs, take longer than matmuls
     without, which dequantize their own operands."""
     pipeline = library.load(request.pipeline)
     found = {text: read_query(pipeline, request, text, "matmul") for text in (*texts, *apart)}

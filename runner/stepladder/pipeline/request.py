@@ -10,7 +10,7 @@ from pathlib import Path
 from stepladder.extension import plugins
 from stepladder.pipeline.definition import KnobValue, value_text
 
-# The knob of kernels that load weights before the kernel in front has ended.
+# The knob of kernels that load weights before the preceding kernel has ended.
 EARLY_WEIGHTS = "early_weights"
 # The knob of when blocks of a kernel let the next one begin.
 LAUNCH_TRIGGER = "launch_trigger"

@@ -110,6 +110,11 @@ def _check(
                 f"step '{step.name}' requires {condition}, and pipeline '{pipeline.name}' defines no "
                 f"'{unknown[0]}'{suggest(unknown[0], list(scope))}",
                 location=location,
+                notes=[
+                    f"derived name '{name}' uses it: {text}"
+                    for name, text in pipeline.derived.items()
+                    if unknown[0] in names(text)
+                ],
             ) from None
         known = [name for name in roots if name in scope]
         found, notes = ": ".join(filter(None, [str(error), _values(scope, known)])), []

@@ -245,10 +245,20 @@ def _run_step(
             status=FAILED,
             traceback=faults.take(),
             notes=[
-                f"the step stands in {step.path}",
+                f"the step is defined in {step.path}",
                 *failure.notes,
+                *_notes_on_dumps(pipeline, request),
                 *write_reproducer(step.name, text_of(before), request, reproducer_dir),
             ],
         )
     ssa_names.hand_on_to_kernels(module)
     return StepResult(step.name, seconds, module.operation.clone())
+
+
+def _notes_on_dumps(pipeline: Pipeline, request: Request) -> list[str]:
+    """Returns what the input of a run that begins after the first step has to be; nothing for other runs."""
+    first, _ = step_span(pipeline, request)
+    if first == 0:
+        return []
+    name = pipeline.steps[first].name
+    return [f"step '{name}' expects the IR that the steps before it leave, such as a file of --dump-dir"]

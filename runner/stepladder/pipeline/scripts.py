@@ -19,6 +19,7 @@ from stepladder.mlir.bindings import interpreter, ir
 from stepladder.mlir.nesting import check_nesting
 from stepladder.pipeline.sequences import sequences_by_name
 from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.files import read_text
 from stepladder.runtime.resources import transforms_dir
 
 _SEQUENCE = "transform.named_sequence"
@@ -92,10 +93,7 @@ def declared(
         StepladderError: a file that cannot be read, an included sequence that no file defines, or scripts without
             declarations that include each other.
     """
-    try:
-        text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise StepladderError(f"cannot read '{path}': {error}") from None
+    text, _ = read_text(str(path))
     code = _NO_CODE.sub(lambda found: " " * len(found.group()), text)
     module = _MODULE.search(code)
     known = {*_NAMED.findall(code), *_NAMED_GENERICALLY.findall(text)}
@@ -160,7 +158,7 @@ def parse(
     text = declared(path, including, parsed)
     check_nesting(text, str(path))
     try:
-        if text == path.read_text():  # may be any module, also one that the text does not open
+        if text == read_text(str(path))[0]:  # may be any module, also one that the text does not open
             module: ir.Module = ir.Module.parseFile(str(path)).operation.opview  # type: ignore[assignment]
             return module
         return ir.Operation.parse(text, source_name=str(path))

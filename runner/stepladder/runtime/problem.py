@@ -198,7 +198,7 @@ class Problem:
 
     @property
     def is_prepared(self) -> bool:
-        """Whether kernels in front make A, B, or sums of them that the epilogue reads."""
+        """Whether preceding kernels make A, B, or sums of them that the epilogue reads."""
         return self.a_source is not None or self.b_source is not None or bool(self.producers)
 
     @property

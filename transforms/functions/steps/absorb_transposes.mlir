@@ -1,9 +1,9 @@
-// Makes contractions of transposed tensors contractions of the tensors.
+// Rewrites contractions of transposed tensors to contractions of the original tensors.
 //
-// Front ends write the attention of a layer as a transpose of the projections, which brings the heads in front of the
-// sequence, and a batch of matmuls. A transpose is a kernel of its own, unless the kernel of the matmul reads the tensor
-// where it is. The contraction has the axes of the tensor as its loops, so that `permute_contractions` can tell which
-// operands TMA reads in place, and transposes the others.
+// Front ends write the attention of a layer as a transpose of the projections, which moves the head dimension before
+// the sequence, and a batch of matmuls. A transpose is a separate kernel, unless the matmul kernel reads the tensor in
+// place. After this step, the contraction has the axes of the original tensor as its loops, so that
+// `permute_contractions` can tell which operands TMA reads in place, and transposes the others.
 //
 // Before:
 //   %t = linalg.transpose ins(%q : tensor<2x64x4x32xf16>) outs(... : tensor<2x4x64x32xf16>) permutation = [0, 2, 1, 3]

@@ -1,8 +1,8 @@
 // Approximates the exponentials of a softmax, and multiplies them by the reciprocal of their sum.
 //
 // An exponential of libdevice takes nine instructions, and an exactly rounded quotient as many; the rest of a softmax
-// takes ten for an element. A result that is rounded to 16 bits needs neither. `tc.approximate_softmax` lists the error
-// bounds. The step leaves a function with a 32-bit result alone, and all functions with `math = libdevice`.
+// takes ten per element. A result that is rounded to 16 bits needs neither. `tc.approximate_softmax` lists the error
+// bounds. The step does not change functions with a 32-bit result, nor any function with `math = libdevice`.
 //
 // Source: PTX ISA, "Floating Point Instructions" (error of ex2.approx).
 //

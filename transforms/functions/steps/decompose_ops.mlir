@@ -3,8 +3,8 @@
 // Later steps handle structured ops: one loop nest, with indexing maps and a body. Front ends and users also write
 // arithmetic on whole tensors, `linalg.softmax`, which is four loop nests, and concatenations and paddings, which
 // insert slices into a tensor. An insertion becomes an elementwise op with a select, which fuses with the ops around
-// it. A slice of what an insertion has left as it was, such as the next tile of a loop's result, is one of the tensor
-// before it.
+// it. A slice of a part that an insertion does not change, such as the next tile of a loop's result, becomes a slice of
+// the tensor before the insertion.
 //
 // Source: upstream's passes, patterns and interfaces of linalg and tensor.
 //

@@ -1,10 +1,10 @@
-// Lets the warpgroups of a block begin iterations at different times, and their copies beside products.
+// Lets the warpgroups of a block run out of step, and their copies overlap products.
 //
-// With a barrier in each iteration, all warpgroups begin their products at one time, and their softmax too, beside which
-// the tensor cores idle. An mbarrier for each stage tells that all threads have copied their part of a tile. A thread
-// arrives at it in the iteration before, beside the products with the values, and waits at the start of the iteration.
-// Another warpgroup may still multiply by the values of the iteration before, so that these have three stages. The
-// copies begin behind the products of queries and keys, which the tensor cores compute meanwhile.
+// With a barrier in each iteration, all warpgroups start their products at the same time, and also their softmax,
+// during which the tensor cores idle. An mbarrier per stage signals that all threads have copied their part of a tile.
+// A thread arrives at it in the previous iteration, during the products with the values, and waits at the start of the
+// iteration. Another warpgroup may still be multiplying by the values of the previous iteration, so that these have
+// three stages. The copies begin after the products of queries and keys, which the tensor cores compute meanwhile.
 //
 // Source: FlashAttention-3 (Shah et al., 2024), where a producer warp and mbarriers separate the warpgroups.
 //

@@ -1,11 +1,11 @@
 // Distributes an attention over blocks and warpgroups, with the scores in registers.
 //
 // A block computes 64 queries of a head for each warpgroup, and reads the keys and values a tile at a time, to shared
-// memory. The products of queries and keys are an accumulator of `wgmma`; a thread has two rows of it, and computes
-// the elementwise ops and the exponentials of what it has. Rounded, these are the operand in registers of the product
-// with the values. The maximum of a row is known behind its last tile only: with each tile that raises it, the sum and
-// the results so far are multiplied by the exponential of the difference. Behind the last tile, the results are
-// divided by the sums.
+// memory. The products of queries and keys are an accumulator of `wgmma`; a thread has two rows of it, and computes the
+// elementwise ops and the exponentials of what it has. After rounding, these are the register operand of the product
+// with the values. The maximum of a row is known only after its last tile: with each tile that raises it, the running
+// sum and results are rescaled by the exponential of the difference (online softmax). After the last tile, the results
+// are divided by the sums.
 //
 // With a causal mask, a block reads keys up to its last query's, and masks only tiles that reach beyond its first one
 // (with math = fast: a masked value that is infinite or NaN is not multiplied by zero).

@@ -1,10 +1,10 @@
 // Distributes the rows of a chain of linalg ops over warps, or over blocks of 256 threads where rows are long.
 //
 // The threads of a row fold its columns for each reduction, and exchange their results by shuffles, and through shared
-// memory where they are several warps. What an elementwise op computes is computed again where it is read, because
-// arithmetic takes less time than memory. Where rows of the buffers are vectors of 16 bytes, a thread loads and stores
-// those, two before it computes, so that the loads overlap; else single columns, four at once. A row that is at most four
-// vectors of each thread is loaded once and kept in registers; a longer one is read again from the L1 cache.
+// memory where they are several warps. Elementwise ops are recomputed at each use, because arithmetic takes less time
+// than memory accesses. Where rows of the buffers are vectors of 16 bytes, a thread loads and stores those, two before
+// it computes, so that the loads overlap; else single columns, four at once. A row that is at most four vectors of each
+// thread is loaded once and kept in registers; a longer one is read again from the L1 cache.
 //
 // Before:
 //   linalg.generic ... ins(%x : memref<128x64xf32>) outs(%max : memref<128xf32>) { arith.maximumf }

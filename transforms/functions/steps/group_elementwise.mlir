@@ -1,8 +1,8 @@
 // Brings independent elementwise ops of a function together, so that each group is one launch.
 //
-// A step of decoding rotates its queries and its keys, and writes its values to a cache: ops of a few thousand elements,
-// each of which takes as long as a launch. Calls that follow each other without another kernel between them, and that do
-// not depend on each other, are a group. Behind this pipeline, `merge_launches` makes one kernel of theirs.
+// A decoding step rotates its queries and its keys, and writes its values to a cache: ops of a few thousand elements,
+// each of which takes as long as a launch. Calls that follow each other without another kernel between them, and that
+// do not depend on each other, are a group. After this pipeline, `merge_launches` merges their kernels into one.
 //
 // Buffers that a group reads or writes live as long as all of the group, so that `plan_workspace` does not share them.
 //

@@ -1,11 +1,12 @@
-// Makes one launch of the launches of a group of matmuls: a grouped GEMM.
+// Merges the launches of a group of matmuls into one: a grouped GEMM.
 //
-// Of kernels that are launched one after the other, each leaves multiprocessors idle in its last wave of tiles, and one
-// with fewer tiles than the GPU has multiprocessors, such as an expert of a mixture, in its only wave. In one launch
-// the tiles of all are computed at the same time. Each kernel becomes a range of the blocks of the merged one, with its own parameters;
-// launches of one kernel share its code. A persistent block loops over the tiles of its range.
+// When kernels are launched one after the other, each leaves multiprocessors idle in its last wave of tiles; a kernel
+// with fewer tiles than the GPU has multiprocessors, such as an expert of a mixture, does so in its only wave. In one
+// launch the tiles of all are computed at the same time. Each kernel becomes a range of the blocks of the merged one,
+// with its own parameters; launches of one kernel share its code. A persistent block loops over the tiles of its range.
 //
-// A comment in PTX ends the code of each: LLVM would share the last stores of all, for which ptxas serializes `wgmma`.
+// A PTX comment ends the code of each kernel: otherwise LLVM would merge the last stores of all kernels, for which
+// ptxas serializes `wgmma`.
 //
 // Upstream has no op that merges kernels.
 //

@@ -1,10 +1,10 @@
 // Outlines the ops whose results take the memory of arguments, which callers give away.
 //
-// A step of decoding replaces one row of a cache. As a function on tensors it returns another cache; a kernel would copy
-// all of it. Where the caller donates the memory of the old one to the new one, a kernel writes the row alone. The
-// attribute `tf.aliasing_output` marks a donated argument, as JAX writes it for `donate_argnums`. The op becomes a kernel
-// of its own. A result that no elementwise op makes of the same elements, or whose argument another op reads too, gets
-// memory of its own.
+// A decoding step replaces one row of a cache. As a function on tensors it returns a new cache, for which a kernel
+// would copy all of it. If the caller donates the memory of the old cache to the new one, a kernel writes only the row.
+// The attribute `tf.aliasing_output` marks a donated argument, as JAX writes it for `donate_argnums`. The op becomes a
+// separate kernel. A result that is not computed by an elementwise op from the same elements, or whose argument another
+// op reads too, gets separate memory.
 //
 // Before:
 //   func.func @step(%cache: tensor<8x64xf16> {tf.aliasing_output = 0 : i32}, %row: tensor<64xf16>, ...) {

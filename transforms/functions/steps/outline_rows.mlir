@@ -1,9 +1,9 @@
 // Outlines each chain of linalg ops over the same rows to a function of its own.
 //
 // A softmax is a maximum, a sum and a division, all along rows; a layer norm is two sums and what is computed with
-// them. As a kernel each, they read and write rows in memory between the kernels. As one kernel, a row is read from
-// memory once and written once, and the numbers between are in registers. Elementwise ops that make what a chain reads,
-// and those that read its results row by row, such as a residual, belong to it.
+// them. As separate kernels, they read and write rows in memory between the kernels. In one kernel, a row is read from
+// memory once and written once, and intermediate values are in registers. Elementwise ops that compute the input of a
+// chain, and those that read its results row by row, such as a residual, belong to it.
 //
 // Before:
 //   %max = linalg.generic ... ins(%x) outs(%low : tensor<128xf32>) { arith.maximumf }

@@ -1,11 +1,11 @@
 // Transposes the operands of contractions whose dimensions are in an order that no kernel reads.
 //
 // The kernel of a matmul reads matrices: all dimensions of m next to each other, then all of k, or the reverse. An
-// attention block computes its scores from tensors (batch, sequence, head, depth), where the sequence stands between
-// the dimensions of the batch. A transpose is a kernel that reads and writes the operand once; the matmul then runs on
+// attention block computes its scores from tensors (batch, sequence, head, depth), where the sequence is between the
+// dimensions of the batch. A transpose is a kernel that reads and writes the operand once; the matmul then runs on
 // matrix units. Of 16-bit operands it keeps the innermost dimension where one of the two orders does, so that threads
-// copy vectors. The step leaves contractions alone that the front accepts. Upstream transposes to the order of one named
-// op.
+// copy vectors. The step does not change contractions that the front accepts. Upstream's op transposes only to the
+// order of one named op.
 //
 // Source: transpose-transpose-GEMM-transpose, as in the survey of tensor contractions by Springer and Bientinesi
 // (2018).

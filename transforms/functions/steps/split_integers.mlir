@@ -2,8 +2,8 @@
 //
 // Matrix units multiply i8. An integer of 16 or 32 bits is a sum of digits times powers of 256, and a product of two
 // integers the sum of the products of their digits. Sums of i32 wrap, so that ten products of i8 compute one of i32
-// exactly, and four one of i16. Each is a matmul, and its epilogue adds what the others have summed and shifts it to the
-// next digit. Digits with a sign need no correction: those of x are the bytes of x + 0x80808080, less 128. Where sums
+// exactly, and four one of i16. Each is a matmul, and its epilogue adds the sum of the previous ones and shifts it to
+// the next digit. Signed digits need no correction: those of x are the bytes of x + 0x80808080, minus 128. Where sums
 // have more bits than an operand, its lower digits are unsigned, and `outline_matmuls` corrects for their zero points.
 //
 // Source: integers of several digits on matrix units, as in the Ozaki scheme on INT8 by Ootomo, Ozaki and Yokota (2024).

@@ -1,6 +1,6 @@
 // Unrolls loops around matmuls.
 //
-// A bundle lists its launches in order, so that each iteration of a loop is launches of its own. Equal kernels are
+// A bundle lists its launches in order, so that each iteration of a loop becomes separate launches. Equal kernels are
 // compiled once. Offsets of slices that depend on the iteration become constants.
 //
 // Source: loop unrolling, as in upstream's `scf` utilities.

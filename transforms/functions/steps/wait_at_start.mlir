@@ -1,9 +1,10 @@
-// Lets a kernel be launched while the one before it ends: programmatic dependent launch of a kernel without a prologue.
+// Enables programmatic dependent launch for a kernel without a prologue, which is then launched while the previous one
+// ends.
 //
-// Between two kernels in a stream are the tail of the first, and the latency of the second's launch: as long as a norm
-// of one row takes. The blocks of a dependent launch are resident before the previous kernel has ended, and wait for
-// it before they access memory. Behind the wait, a block lets the next kernel be launched, so that all kernels but this
-// one have ended when that one starts: it may load weights early.
+// Between two kernels in a stream, the tail of the first and the launch latency of the second take as long as a norm of
+// one row. The blocks of a dependent launch are resident before the previous kernel has ended, and wait for it before
+// they access memory. After its wait, a block triggers the next launch, so that all kernels but this one have ended
+// when the next one starts, which may therefore load weights early.
 //
 // Before:
 //   gpu.launch blocks(...) ... {

@@ -6,8 +6,8 @@
 // fp8 by the other; for other pipelines (`mixed_fp8` is false) both become f16, and all fp8 where the target or the
 // pipeline multiplies none (`multiplies_fp8` is false), or sums are of f16.
 //
-// Sums of f64 are those of products of f64: narrower operands are extended. A matmul whose sums are of a narrower type
-// than an operand rounds this operand first, in an op of its own too.
+// With f64 accumulators, narrower operands are extended to f64. If the accumulators of a matmul are narrower than an
+// operand, this operand is rounded first, also in a separate op.
 //
 // Numbers of f16, bf16 and fp8 fit in tf32. Where A and B of f32 are both extended from these types, by the step or by
 // the payload, the product is marked `fits_tf32`: its kernel computes one exact product of tf32 in place of three.

@@ -4,7 +4,7 @@
 // exactly. A result that is rounded to 8 or 16 bits needs neither. `1 + tanh(u)` of GELU is twice the sigmoid of 2 u,
 // which `ex2.approx` and `rcp.approx` compute without cancellation; `1 / (1 + exp(-v))` of SiLU is a sigmoid too. GELU
 // by erf is max(x, 0) minus an exponential of a polynomial times |x|. `tc.approximate_math` lists the error bounds. The
-// step leaves kernels with a 32-bit result alone, and all kernels with `math = libdevice`.
+// step does not change kernels with a 32-bit result, nor any kernel with `math = libdevice`.
 //
 // Source: PTX ISA, "Floating Point Instructions" (errors of ex2.approx and rcp.approx).
 //

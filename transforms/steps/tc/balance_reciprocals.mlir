@@ -1,10 +1,11 @@
 // Computes half of the reciprocals of an epilogue's sigmoids by multiplications and additions.
 //
-// `ex2.approx` and `rcp.approx` are instructions of the special function unit, which computes 16 results a cycle and
-// multiprocessor; other instructions on f32 have a throughput of 128. One of them takes as long as eight others: the
-// two of a GELU or SiLU as long as 16, and its other instructions are about 9. Without half of the reciprocals, the
-// former take as long as 12, and there are about as many of the latter. `approximate_math`
-// has made the quotients, with error bounds of their own; `tc.balance_reciprocals` lists those of its reciprocals.
+// `ex2.approx` and `rcp.approx` are instructions of the special function unit, which computes 16 results per cycle and
+// multiprocessor; other f32 instructions have a throughput of 128. Each of them takes as long as eight others. The two
+// of a GELU or SiLU thus take as long as 16 instructions, next to about 9 others. If half of the reciprocals are
+// computed otherwise, the special function unit is busy as long as 12 instructions, and there are about as many others.
+// `approximate_math` creates the quotients, within its error bounds; `tc.balance_reciprocals` lists the error bounds of
+// its reciprocals.
 //
 // Source: Moroz et al., "Modified fast inverse square root and reciprocal approximations" (integer estimates and tuned
 // constants of Newton's iteration).

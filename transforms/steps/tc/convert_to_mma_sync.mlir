@@ -1,7 +1,7 @@
 // Converts fragment transfers and contractions to `ldmatrix` and `mma.sync` of the nvgpu dialect.
 //
 // A fragment becomes registers of 32 lanes in the layout that the PTX ISA documents. `ldmatrix` loads 8 x 8 matrices
-// from shared memory with one row address a lane, so that rows may lie anywhere, also in a swizzled tile, which WMMA
+// from shared memory with one row address per lane, so that rows may be anywhere, also in a swizzled tile, which WMMA
 // cannot read. Each lane loads and stores its elements of C with vector accesses.
 //
 // `ldmatrix` transposes 16-bit elements only. Other fragments that need a transposition (row-major B of i8 or f32) are
@@ -63,8 +63,8 @@ module attributes {transform.with_named_sequence} {
         {condition = "accumulator_registers * threads < 65536",
          message = "the accumulators of all threads must take fewer than 65536 registers"}
       ]} {
-    // bf16 takes the route of f16 and fp8 that of i8 (half_type, stand_in); for other types this changes nothing. An
-    // elementwise op is in a function of its own, which stays as it is.
+    // bf16 is handled as f16 and fp8 as i8 (half_type, stand_in); for other types this changes nothing. An elementwise
+    // op is in a separate function, which is not changed.
     %contractions = transform.structured.match ops{["vector.contract"]} in %module
       : (!transform.any_op) -> !transform.any_op
     %vectors = transform.get_parent_op %contractions {op_name = "func.func", deduplicate}
@@ -78,7 +78,7 @@ module attributes {transform.with_named_sequence} {
       : (!transform.any_op) -> ()
 
     // Each lane accesses C in pairs of adjacent elements, which are aligned to the size of a pair, not to 16 bytes as
-    // `lower_transfers` assumes of other accesses. It loads A of f64 by elements. Kernels in front, which are
+    // `lower_transfers` assumes of other accesses. It loads an f64 A by elements. Preceding kernels, which are
     // `gpu.func` already, keep the alignments of their vectors.
     %functions = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     %bytes = transform.param.constant 8 : i64 {knobs = {value = "2 * acc_bits / 8 if acc_bits < 64 else 8"}}
@@ -92,7 +92,7 @@ module attributes {transform.with_named_sequence} {
 
     "tc.compute_on_fragments"(%module) : (!transform.any_op) -> ()
 
-    // As tf32, f32 keeps 19 of its 32 bits. `multiply_as_3xtf32` keeps the others of products that are not marked.
+    // tf32 has 19 of the 32 bits of f32. For products without this mark, `multiply_as_3xtf32` uses the other bits too.
     transform.tune.alternatives<"tf32"> selected_region = 0
         attributes {knobs = {selected_region_attr = "a_type == 'f32' and allow_tf32"}} {
     }, {

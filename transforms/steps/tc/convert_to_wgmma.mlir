@@ -1,14 +1,13 @@
 // Converts the copies of A and B to TMA loads and the product to `wgmma`, which reads both tiles from shared memory.
 //
 // The two conversions depend on each other. TMA swizzles the 16-byte units of the rows that it writes to shared memory,
-// which avoids bank conflicts of the writes and the reads, and `wgmma` reads tiles in that layout without loading them
-// to registers first.
+// which avoids bank conflicts on writes and reads, and `wgmma` reads tiles in that layout directly from shared memory.
 //
 // `tc.load_by_tma` replaces the copies. One thread issues the TMA loads of a k step. The loads complete the transaction
 // count of the `full` mbarrier of their stage; consumers arrive at its `empty` mbarrier when they have read the tiles.
-// Shared memory has `stages` stages, filled and released in order. With one stage, a load waits for the products on the
-// previous tile. With more, `multistage_loads` or `specialize_warps` makes loads run ahead. TMA fills elements beyond
-// the edges of A and B with zeros.
+// Shared memory has `stages` stages, filled and released in order. With one stage, a load waits for the product of the
+// previous tile. With more, `multistage_loads` or `specialize_warps` issues loads ahead of the products. TMA fills
+// elements beyond the edges of A and B with zeros.
 //
 // `tc.convert_to_warpgroup_mma` replaces the product. Each warpgroup computes a slice of the tile's rows and keeps its
 // accumulator in registers through the k loop. The epilogue step converts the accumulator and writes C.

@@ -2,7 +2,7 @@
 //
 // This is the simple epilogue, without shared memory or barriers. One store of a warp covers 32 bytes of each of eight
 // rows. Before the store, the accumulator is rounded to C's type or added to C. Where a tile extends beyond C, stores
-// are predicated on row and column. Accumulators are stored to a split-K workspace in global memory in register order,
+// are predicated on row and column. To a split-K workspace in global memory, accumulators are stored in register order,
 // two pairs at a time. Reductions of rows or columns are folded in registers, as in `convert_to_mma_sync`.
 //
 // Source: Ozen, "Hopper GEMM in MLIR", whose kernels store each thread's fragments.

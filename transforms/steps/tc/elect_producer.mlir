@@ -1,11 +1,11 @@
 // Elects the thread that issues loads, instead of comparing its number.
 //
-// The operands of a TMA load are in uniform registers, of which a warp has one set. Behind a comparison of the thread's
-// number, ptxas does not know that one thread is active, and puts a loop over the active threads around every load.
-// Behind `elect.sync` it knows, and moves the operands to uniform registers once. Which thread is elected makes no
-// difference.
+// The operands of a TMA load are in uniform registers, of which a warp has one set. If the thread is selected by its
+// index, ptxas does not know that only one thread is active, and puts a loop over the active threads around every load.
+// With `elect.sync` it knows, and moves the operands to uniform registers once. It does not matter which thread is
+// elected.
 //
-// All threads of a warp have to execute `elect.sync` together: the number of the warp is uniform.
+// All threads of a warp have to execute `elect.sync` together, which holds because the warp index is uniform.
 //
 // Before:
 //   nvvm.setmaxregister decrease 40

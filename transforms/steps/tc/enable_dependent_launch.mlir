@@ -5,14 +5,14 @@
 // descriptors while the previous kernel drains, and wait for its completion before they access global memory. The
 // manifest field `dependent_launch` tells the launcher to set the launch attribute.
 //
-// In tiles of few rows or columns, a block waits first and then allows the next kernel to launch. That one may load
-// weights early, and all kernels before this one have ended then: the first kernel of a function can overlap with what
-// precedes the function.
+// With tiles of few rows or columns, a block waits first and triggers the next launch after its wait. The next kernel
+// may load weights early, and then all kernels before this one have ended, so that the first kernel of a function can
+// overlap with what precedes the function.
 //
-// With `launch_trigger = exit`, no instruction allows it, and the next kernel launches when all blocks of this one have
-// exited. A kernel of few blocks that runs again and again is faster so. Multiprocessors without a block would take
-// those of the next launch earlier: blocks then change their multiprocessors from launch to launch, and, as it seems,
-// lose the half of the L2 cache that holds their tiles.
+// With `launch_trigger = exit`, no instruction triggers the next launch, which then starts when all blocks of this
+// kernel have exited. A kernel of few blocks that runs repeatedly is faster in this way. With an early trigger, idle
+// multiprocessors take blocks of the next launch, so that blocks move to other multiprocessors from launch to launch
+// and, apparently, lose the half of the L2 cache that holds their tiles.
 //
 // Before:
 //   gpu.barrier

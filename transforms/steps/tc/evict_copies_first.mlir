@@ -1,9 +1,9 @@
 // Copies a matrix that an epilogue reads with the L2 cache hint `evict_first`, since a kernel reads it once.
 //
 // The matrix of a residual connection is as large as C, and a kernel reads each of its elements once. In the L2 cache,
-// its lines take the place of lines of A and B, which several blocks read. With the hint they are the first to be
-// replaced. A copy reads a whole line of 128 bytes, so that no line is read a second time in part: where rows of C or
-// boxes have other lengths, there are no hints, and none where all matmuls of a batch read one matrix.
+// its lines evict lines of A and B, which several blocks read. With the hint, they are evicted first. The hint is used
+// only if a copy reads whole lines of 128 bytes, so that no line is read twice in parts, which depends on the lengths
+// of rows of C and of boxes, and not if all matmuls of a batch read the same matrix.
 //
 // Source: PTX ISA, "Cache Eviction Priority Hints". The ops of NVGPU and NVVM that copy by `cp.async` have no operand
 // for a hint.

@@ -1,13 +1,13 @@
 // Loads weights with the L2 cache hint `evict_first`, since a kernel reads each of them once.
 //
-// A product of few rows reads each weight once. In the L2 cache, the lines of its weights take the place of lines that
-// are read again: A, which every block loads, and C, which the next kernel reads. Loads with the cache hint
-// `evict_first` make their own lines the first to be replaced. The loads are those of the operand that
-// `load_weights_early` or `prefetch_to_l2` reads ahead of the wait, which is larger than what the cache holds.
+// A product of few rows reads each weight once. In the L2 cache, the lines of its weights evict lines that are read
+// again: A, which every block loads, and C, which the next kernel reads. With the cache hint `evict_first`, the lines
+// of the weights are evicted first. The hint is set on loads of the operand that `load_weights_early` or
+// `prefetch_to_l2` reads ahead of the wait, which is larger than the cache.
 //
-// With `kept_weights`, so many sixteenths of the lines of the larger operand are without the hint: the L2 cache keeps
-// these from launch to launch. With the hint on all lines, or on none, it replaces most lines before their next use
-// where operands do not fit and every launch reads them in the same order.
+// `kept_weights` is the number of sixteenths of these lines that are loaded without the hint, so that the L2 cache
+// keeps them from launch to launch. If operands do not fit in L2 and every launch reads them in the same order, most
+// lines would be evicted before their next use with the hint on all lines, and also without any hint.
 //
 // Source: CUTLASS, whose TMA loads take such hints (`TMA::CacheHintSm90::EVICT_FIRST`). The ops of NVGPU have no
 // operand for them.

@@ -2,7 +2,7 @@
 //
 // Integers of the IR have no sign, and WMMA has instructions for signed and for unsigned integers. Upstream's
 // conversion loads a fragment as signed if its user is an `arith.extsi`, which the contraction of a linalg.matmul
-// lacks, as it extends its operands itself. The step leaves contractions of other types alone.
+// lacks, as it extends its operands implicitly. The step does not change contractions of other types.
 //
 // Before:
 //   %d = vector.contract ... %a, %b, %c : vector<16x16xi8>, vector<16x16xi8> into vector<16x16xi32>

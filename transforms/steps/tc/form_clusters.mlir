@@ -2,7 +2,7 @@
 //
 // The blocks of a cluster run concurrently on one GPC and can access each other's shared memory. The blocks in a row of
 // the cluster read the same tiles of A, and the blocks in a column read the same tiles of B. This step only renumbers
-// blocks; `multicast_tiles` loads the shared tiles once. A grid that is no multiple of the cluster is rounded up if
+// blocks; `multicast_tiles` loads the shared tiles once. A grid that is not a multiple of the cluster is rounded up if
 // edge tiles may extend beyond C, and refused otherwise.
 //
 // Source: named as future work in Ozen, "Hopper GEMM in MLIR". Upstream has no op that regroups a grid.

@@ -1,6 +1,6 @@
 // Fuses the elementwise ops on the product into one op, which the epilogue computes on the accumulators.
 //
-// A consumer in a kernel of its own reads and writes C once more, 256 MiB at 8192 x 8192 in f16, and runs after the
+// A consumer in a separate kernel reads and writes C once more, 256 MiB at 8192 x 8192 in f16, and runs after the
 // product. In the epilogue, the product is in registers already; only a bias or a matrix is left to read, each element
 // once. The step generalizes named ops, and upstream's fusion of elementwise ops merges a chain, with broadcasts and
 // constants, into one `linalg.generic`. The fusion leaves the matmul alone, whose loops are not all parallel.
@@ -9,7 +9,7 @@
 // gives the previous value of C where the op reads it. A product that starts from a matrix (C = AB + C) starts from
 // zeros here, and the consumer adds the matrix. Without elementwise ops the step changes nothing.
 //
-// A sum or an extremum of rows or columns is a result beside C. `tc.separate_reductions` divides it first: an
+// A sum or an extremum of rows or columns is a further result. `tc.separate_reductions` first splits it in two: an
 // elementwise op writes the values to a workspace, and a function that is called after the stores folds the workspace.
 // The op is fused with the others. The epilogue replaces the workspace and the call, and folds in registers. Upstream's
 // `transform.structured.tile_reduction_using_forall` computes partial results too, but of a reduction in an op of its

@@ -1,13 +1,13 @@
-// Moves the copies of a pair's tiles in front of both products, so that one barrier covers them.
+// Moves the copies of a pair's tiles before both products, so that one barrier covers them.
 //
 // Two products of one A (`tile_k`) have one loop over k, in which the tile of the second B is copied after the first
-// product. A barrier follows the copies, and another one the products; copies between the products would need barriers
-// of their own. After this step the products are adjacent, and `map_matmul_to_warps` makes one loop over warps of them:
-// a warp computes the same part of both products, loads each fragment of A once, and keeps both accumulators in
+// product. A barrier follows the copies, and another one the products; copies between the products would need further
+// barriers. After this step the products are adjacent, and `map_matmul_to_warps` fuses them into one loop over warps: a
+// warp computes the same part of both products, loads each fragment of A once, and keeps both accumulators in
 // registers, which the op that combines the products reads.
 //
-// `wgmma` has `merge_products` instead, which makes one product of twice as many columns for each warpgroup. On
-// `mma_sync` warps share the columns of a block: with the tiles of both B side by side, a warp would have columns of
+// `wgmma` has `merge_products` instead, which merges them into one product of twice as many columns for each warpgroup.
+// On `mma_sync` warps share the columns of a block: with the tiles of both B side by side, a warp would have columns of
 // one product only.
 //
 // Source: dual GEMM in CUTLASS (example 45), whose warps have an accumulator for each product.

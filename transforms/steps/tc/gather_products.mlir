@@ -1,6 +1,6 @@
 // Moves both products of a pair next to each other, so that their k loops become one.
 //
-// A gated layer combines two products of one A. After `stage_c_in_shared_memory`, the padding of the second B stands
+// A gated layer combines two products of one A. After `stage_c_in_shared_memory`, the padding of the second B is
 // between the products, after the view of the first result. `tile_k` fuses the loops of both products by
 // `transform.loop.fuse_sibling`, which requires that the operands of both loops dominate them and that all users of
 // their results follow them. Upstream's code motion hoists ops out of loops; it does not reorder the ops of a block.

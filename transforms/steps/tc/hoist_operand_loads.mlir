@@ -1,10 +1,10 @@
 // Loads the operands of an epilogue while the last MMAs of a tile run.
 //
 // The epilogue loads a bias or a matrix where it uses them, between barriers, across which neither LLVM nor ptxas moves
-// loads: each box of C waits for memory, while the tensor cores are idle. The addresses depend on the tile's
-// coordinates alone. This step moves the loads before the wait for the last MMA, which is a k step long, and keeps the
-// values in registers that the accumulators leave. Without enough registers for all, the loads of the first boxes are
-// moved. Before the main loop the loads would cost more: ptxas waits for them before the first MMA.
+// loads: each box of C waits for memory, while the tensor cores are idle. The addresses depend only on the coordinates
+// of the tile. This step moves the loads before the wait for the last MMA, which takes a k step, and keeps the values
+// in registers that the accumulators leave free. If there are not enough registers, only the loads of the first boxes
+// are moved. Moving the loads before the main loop would cost more: ptxas waits for them before the first MMA.
 //
 // Source: CUTLASS, whose epilogues load C and auxiliary matrices ahead of their use; buffers in shared memory take the
 // place of these registers there.

@@ -1,9 +1,9 @@
 // Passes addresses in a block's shared memory to TMA as they are.
 //
-// A load names its target in the shared memory of a cluster, and tiles are in that of the block. The window of the
-// former contains that of the latter: the number of the address is the same. LLVM casts it to a generic address and
-// back. ptxas then makes the upper half of the generic address too: in every k step the thread that issues loads reads
-// it from a special register (`S2UR` of `SR_SWINHI`) and moves both halves.
+// The destination of a TMA load is an address in the shared memory of the cluster, and tiles are in that of the block.
+// The window of the former contains that of the latter, so that the address is the same. LLVM casts it to a generic
+// address and back. ptxas then computes the upper half of the generic address too: in every k step, the thread that
+// issues loads reads it from a special register (`S2UR` of `SR_SWINHI`) and moves both halves.
 //
 // Source: PTX ISA, state spaces: the window of `.shared::cta` is contained in that of `.shared::cluster`.
 //

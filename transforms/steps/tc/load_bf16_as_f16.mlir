@@ -1,9 +1,10 @@
 // Reads the operands of products of bf16 as f16, whose fragments the gpu dialect has.
 //
 // WMMA multiplies bf16 from sm_80 on, but upstream's fragments (`!gpu.mma_matrix`) and their loads take no bf16. The
-// step casts the tiles of A and B to f16 and marks the products `of_bf16`: no element is converted, and the mark says
-// what the bits are. Later steps move fragments without knowing their type, and `multiply_as_bf16` makes instructions
-// of bf16 of the marked products and of the loads of their operands. The step leaves products of other types alone.
+// step casts the tiles of A and B to f16 and marks the products `of_bf16`: no element is converted, only its bits are
+// reinterpreted. Intermediate steps move fragments without depending on their type, and `multiply_as_bf16` turns the
+// marked products and the loads of their operands into bf16 instructions. The step does not change products of other
+// types.
 //
 // Before:
 //   %a = vector.transfer_read %shared_a[...] : memref<2x128x40xbf16, ...>, vector<16x16xbf16>

@@ -2,7 +2,7 @@
 //
 // LLVM has fp8 fragments as registers of bytes. Upstream lowers `nvgpu.mma.sync` of fp8 to them, but leaves the
 // elements of `nvgpu.ldmatrix` in fp8. The step loads the elements as i8, from a view of the same bytes, and casts the
-// fragments. It leaves fragments of other types alone.
+// fragments. It does not change fragments of other types.
 //
 // Before:
 //   %tile = memref.view %shared[%offset][] : memref<24576xi8, ...> to memref<3x128x64xf8E4M3FN, ...>

@@ -1,11 +1,12 @@
 // Loads operands whose dimensions are in another order from where they are, instead of from a copy.
 //
 // A contraction such as C[m, n] = sum over k and l of A[m, k, l] * B[l, k, n] needs the rows of B in the order of A's
-// columns. A kernel in front of the matmul's (`prepare_operands`) writes a workspace in this order: it reads and writes
-// B once, in sequence with the matmul. TMA addresses tensors of up to five dimensions with any strides but the
-// innermost, so that the order of its dimensions need not be that in memory: a box of 64 rows of the workspace is a box
-// of a few k and of all l of B. This step gives the descriptor the axes of the buffer in the order of the copy, divides
-// each index of the loads into those of the axes, and removes the kernel and the workspace.
+// columns. Without this step, a preceding kernel (`prepare_operands`) writes a workspace in this order: it reads and
+// writes B once, in sequence with the matmul. TMA addresses tensors of up to five dimensions with arbitrary strides
+// except for the innermost dimension, so that the dimensions of a box may be in another order than in memory: a box of
+// 64 rows of the workspace is a box of a few k and of all l of B. This step gives the descriptor the axes of the buffer
+// in the order of the copy, delinearizes each index of the loads into indices of these axes, and removes the kernel and
+// the workspace.
 //
 // Source: CUTLASS, whose contractions (GETT) read operands by TMA descriptors of as many modes.
 //

@@ -1,14 +1,14 @@
 // Loads the first tiles of the larger operand before the previous kernel has ended.
 //
-// A product of few rows reads each weight once, so that the bandwidth of HBM bounds it. Between two such kernels HBM is
+// A product of few rows reads each weight once, so that it is bound by HBM bandwidth. Between two such kernels HBM is
 // idle: with dependent launch, blocks of the second kernel start while those of the first end, but wait for all of them
-// before they load. What the first kernel may write is A of the second; weights are written by none of the kernels of a
-// model. The producer loads them to all stages of the pipeline before the wait, and tiles of A behind it. The loads are
-// the first thing that a block does: its producer initializes the mbarriers, and waits for no other thread.
+// before they load. The first kernel may write the A of the second, but no kernel of a model writes its weights. The
+// producer therefore loads weights to all stages of the pipeline before the wait, and tiles of A after it. The loads
+// are issued first in a block: its producer initializes the mbarriers itself, and waits for no other thread.
 //
-// This is a promise, which the launcher has to keep. The manifest names the arguments (`read_early`), and its field
-// `dependent_launch` is false: a launcher lets the kernel start early only where it knows that no kernel that may still
-// run writes them. The next kernel is allowed to begin behind the wait, not before it, so that all but the previous
+// This relies on a promise that the launcher has to keep. The manifest names the arguments (`read_early`), and its
+// field `dependent_launch` is false: a launcher lets the kernel start early only where it knows that no kernel that may
+// still run writes them. The next launch is triggered after the wait, not before it, so that all but the previous
 // kernel have ended when a kernel starts.
 //
 // Source: CUTLASS example 63 (hopper_gemm_with_weight_prefetch), which prefetches weights to L2 or shared memory before

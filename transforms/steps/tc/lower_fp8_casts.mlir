@@ -1,10 +1,10 @@
 // Casts numbers to and from fp8 by instructions, or by integer arithmetic.
 //
-// LLVM has no fp8, and upstream lowers casts of it for other GPUs only. From sm_89 on, an instruction rounds two
-// numbers of f32; it has the largest finite number for what is larger, where `arith.truncf` has NaN (f8E4M3FN) or
-// infinity (f8E5M2). These are the bits that follow those of the largest number: the step adds 1 to them, unless a
-// clamp of the payload bounds the numbers. Other GPUs round by integer arithmetic. Extensions are integer arithmetic
-// on all.
+// LLVM has no fp8, and upstream lowers casts of it for other GPUs only. From sm_89 on, an instruction rounds two f32
+// values to fp8; it saturates to the largest finite number, where `arith.truncf` gives NaN (f8E4M3FN) or infinity
+// (f8E5M2). The encoding of these follows that of the largest finite number, so that the step adds 1 to the bits,
+// unless a clamp in the payload bounds the values. On older GPUs, integer arithmetic rounds. Extensions are integer
+// arithmetic on all GPUs.
 //
 // Before:
 //   %q = arith.truncf %x : vector<2xf32> to vector<2xf8E4M3FN>

@@ -20,8 +20,8 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @lower_to_wgmma(%module: !transform.any_op {transform.readonly}) {
     "tc.lower_warpgroup_mma"(%module) : (!transform.any_op) -> ()
 
-    // `.minnctapersm 1`: ptxas ignores setmaxnreg without a bound on the registers of a block. One block a
-    // multiprocessor gets the whole register file.
+    // `.minnctapersm 1`: ptxas ignores setmaxnreg without a bound on the registers of a block. With one block per
+    // multiprocessor, a block gets the whole register file.
     %kernels = transform.structured.match ops{["gpu.func"]} in %module : (!transform.any_op) -> !transform.any_op
     %one = transform.param.constant 1 : i32 -> !transform.any_param
     transform.annotate %kernels "nvvm.minctasm" = %one : !transform.any_op, !transform.any_param

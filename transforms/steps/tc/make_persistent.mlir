@@ -1,9 +1,9 @@
 // Makes the kernel persistent: a fixed number of blocks, each of which loops over tiles of C.
 //
-// With one block a tile, every tile pays for the initialization of mbarriers and the fetch of descriptors, and the
-// block is idle while its epilogue drains. A persistent block runs its prologue once, and a producer warpgroup loads
+// With one block per tile, every tile pays for the initialization of mbarriers and the fetch of descriptors, and no
+// loads are in flight during its epilogue. A persistent block runs its prologue once, and a producer warpgroup loads
 // the next tile during the epilogue. 128 blocks can be faster than the 132 that an H200 runs at once: if both need the
-// same number of waves, fewer tiles are in flight and more of their operands hit the L2 cache.
+// same number of waves, fewer tiles are in flight, and the L2 hit rate is higher.
 //
 // Upstream has no op that puts the body of a launch into a loop over its grid.
 //

@@ -1,14 +1,14 @@
 // Distributes the copies over threads cyclically: thread t copies rows t / c, t / c + r, t / c + 2 r and so on.
 //
-// One pass of the block copies r rows, with c threads a row. The rows of a thread are r rows apart, where
+// One pass of the block copies r rows, with c threads per row. The rows of a thread are r rows apart, where
 // `map_copies_to_threads` assigns consecutive rows. All rows of a thread then have the same swizzle phase (the row
-// number modulo eight): one address register suffices, and the other addresses are immediate offsets.
-// `convert_to_cp_async` and `interleave_copies` profit, which issue the copies of a thread one by one. A warp writes
-// consecutive rows at a time: rows shorter than the 128 bytes of all banks fall into different banks, unlike those that
-// threads with several consecutive rows write.
+// number modulo eight): one address register suffices, and the other addresses are immediate offsets. This helps
+// `convert_to_cp_async` and `interleave_copies`, which issue the copies of a thread one by one. The warp writes
+// consecutive rows at the same time: rows shorter than 128 bytes, the width of all banks, fall into different banks. If
+// each thread wrote several consecutive rows, they would not.
 //
-// With fewer than eight rows in a pass, each vector of a thread would need an address of its own. Passes of swizzled
-// tiles then have eight rows, of a part of the columns.
+// With fewer than eight rows per pass, each vector of a thread would need a separate address register. Passes over
+// swizzled tiles then cover eight rows and a part of the columns.
 //
 // Without this step `map_copies_to_threads` runs in its place. A thread copies vectors of `run` elements, 16 bytes; a
 // row of a stored tile has `a_width` or `b_width` elements in either layout of the operand, and a pass `a_pass` or

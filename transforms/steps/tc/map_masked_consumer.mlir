@@ -6,8 +6,9 @@
 // upstream cannot tile the op into the static warp tiles of the matmul; `tc.outline_masked_consumer` takes the warp's
 // slice of each operand in the function.
 //
-// Stores are predicated by warp. Nearly all warps are inside C: they compare nothing further and execute the stores of
-// a kernel without edges. Where the rows of C are no multiple of a vector, single elements are stored.
+// Stores are predicated per warp. Nearly all warp tiles are entirely inside C: these warps evaluate no further
+// predicates and execute the stores of a kernel without edges. Where the row size of C is not a multiple of the vector
+// size, single elements are stored.
 //
 // Source: as `map_consumer_to_warps`.
 //

@@ -2,12 +2,12 @@
 //
 // A thread copies vectors of `a_run` or `b_run` elements, in the order of `map_copies_cyclically`. A vector is the
 // widest, of up to 16 bytes, that divides the rows of the matrix: it is aligned in every row, and lies either inside
-// the matrix or outside. Each read therefore has one condition, on its row and its column, and only for edges that the
-// tiles have; other reads are unmasked. The mask of a read becomes the number of elements that `cp.async` copies
-// (`convert_to_cp_async`), which fills the rest of its 4, 8 or 16 bytes with zeros, or the condition of a load
-// (`lower_masked_copies`).
+// the matrix or outside. Each read therefore needs one predicate, on its row and its column, and only for the
+// dimensions that have an edge; other reads are unmasked. The mask of a read becomes the number of elements that
+// `cp.async` copies (`convert_to_cp_async`), which fills the rest of its 4, 8 or 16 bytes with zeros, or the condition
+// of a load (`lower_masked_copies`).
 //
-// Zeros beyond the reduction do not change a sum. Zeros beyond the rows and columns of C make sums that are not stored.
+// Zeros beyond the reduction do not change a sum. Sums beyond the rows and columns of C are not stored.
 //
 // Upstream vectorizes copies of dynamic extents with masks of single elements, for which the hardware has no
 // instruction; hence `tc.map_masked_copies`.
@@ -48,7 +48,7 @@ module attributes {transform.with_named_sequence} {
     "tc.map_masked_copies"(%module) {operand = "operand_b", threads = 128 : i64, width = 8 : i64,
         knobs = {threads = "threads", width = "b_run"}} : (!transform.any_op) -> ()
 
-    // The launch gets its threads; there is no loop to map. One barrier after the last copy.
+    // Sets the number of threads of the launch; there is no loop to map. One barrier follows the last copy.
     %launch = transform.structured.match ops{["gpu.launch"]} in %module : (!transform.any_op) -> !transform.any_op
     %mapped = transform.gpu.map_nested_forall_to_threads %launch block_dims = [128, 1, 1]
       sync_after_distribute = false {knobs = {block_dims = "[threads, 1, 1]"}}

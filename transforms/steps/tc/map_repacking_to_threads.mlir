@@ -1,20 +1,20 @@
 // Converts copies to workspaces to a launch, before the launch of the matmul.
 //
-// One launch copies both operands, its first blocks one and the others the other: of a small product, each launch is a
-// large part of the time. The launch waits for what comes before it. Measured with programmatic dependent launch, which
-// starts its blocks while the kernel before it ends, 512^3 of f32 took 12.1 us instead of 7.9
+// One launch copies both operands, the first blocks one of them and the remaining blocks the other: for a small
+// product, each launch takes a large part of the time. The launch waits for the kernels before it. With programmatic
+// dependent launch, which starts its blocks while the previous kernel ends, 512^3 of f32 took 12.1 us instead of 7.9
 // (docs/results/f32_front.json).
 //
 // A copy is bound by memory if enough bytes are in flight: 4.8 TB/s times about 0.7 us, over 132 multiprocessors, are
 // 25 KB on each. Rows of odd length begin at any address, so that a load may cover one element only, 2 bytes. Each
 // thread therefore loads 32 bytes before it stores any: 16 rows of one element, or 8 rows of two where the row length
 // is a multiple of two. Adjacent threads copy adjacent elements of a row. Blocks are numbered along rows first, in the
-// order of memory. In a copy to a transpose, the threads of a warp have eight adjacent columns and four vectors of rows
-// below one another, so that loads and stores both cover whole sectors: with 32 adjacent columns, whose stores lie in
-// 32 rows, f32 was copied at 1.1 TB/s, and so at 3.3 TB/s.
+// order of memory. In a copy to a transpose, the threads of a warp cover eight adjacent columns and four vectors of
+// rows, so that loads and stores both cover whole sectors. In this way f32 was copied at 3.3 TB/s; with 32 adjacent
+// columns per warp, whose stores are in 32 rows, it was copied at 1.1 TB/s.
 //
-// Upstream's mapping of `scf.forall` to threads takes static extents, which tiles of odd matrices do not have, and no
-// upstream op moves the loads of a thread before its stores.
+// Upstream's mapping of `scf.forall` to threads requires static extents, which tiles of such matrices do not have, and
+// no upstream op moves the loads of a thread before its stores.
 //
 // Source: coalesced copies with several loads in flight per thread; CUDA C++ Best Practices Guide.
 //

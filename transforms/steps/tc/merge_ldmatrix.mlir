@@ -1,8 +1,8 @@
 // Merges pairs of two-matrix `ldmatrix` loads of B into loads of four matrices.
 //
 // A fragment of B is 16 x 8, two 8 x 8 matrices, for which only 16 of the 32 lanes supply addresses. The other lanes
-// compute the addresses of the fragment to the right: one instruction of four matrices loads both, which halves the
-// number of loads of B. The step verifies every pair lane by lane before it merges it.
+// compute the addresses of the fragment to the right, so that one instruction with four matrices loads both. This
+// halves the number of loads of B. The step verifies every pair lane by lane before it merges it.
 //
 // Upstream derives the number of matrices from the fragment's shape alone. The step runs before
 // `swizzle_shared_memory`, since it needs indices that are affine in the lane number.

@@ -5,7 +5,7 @@
 // Earlier steps treat the products as two ops. This step makes the tiles of both B the halves of one tile along n, and
 // the accumulators the halves of one accumulator: one `wgmma` of twice as many columns multiplies both, and all later
 // steps see one product. A thread holds the same positions of both halves, so that the epilogue combines them in
-// registers. Each half of the tile is loaded from a matrix of its own.
+// registers. Each half of the tile is loaded from its own matrix.
 //
 // Source: dual GEMM in CUTLASS (example 45), which has two accumulators; here they are halves of one.
 //

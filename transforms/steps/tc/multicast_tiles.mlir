@@ -2,10 +2,10 @@
 //
 // The blocks in a column of the cluster read the same tile of B, and the blocks in a row the same tile of A. Each block
 // loads a slice of the tile and multicasts it to all of them. With two blocks, the L2 traffic of the shared operand
-// halves, which matters for large products, whose speed the bandwidth of the L2 cache and its power limit.
+// halves, which matters for large products: they are limited by L2 bandwidth and by the power that it takes.
 //
 // A slice has whole boxes, or rows of a box. TMA swizzles by the address in shared memory, so that a slice may begin at
-// any multiple of 128 bytes: four blocks load a tile 136 wide in slices of 34 rows.
+// any multiple of 128 bytes: four blocks load a tile of 136 rows in slices of 34 rows.
 //
 // A block may overwrite a stage only after every block that receives the data has read it, so that consumer warpgroups
 // arrive at the `empty` mbarriers of all of them. The remote arrival has no release semantics at cluster scope: a

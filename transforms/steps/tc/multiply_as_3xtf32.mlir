@@ -2,19 +2,19 @@
 //
 // Tensor cores read the first 11 bits of an f32 significand (tf32), which makes errors of 2^-10. The step splits each
 // element of the fragments into its first 11 bits, rounded to nearest, and the remaining 12 bits: a = a1 + a2, and b
-// likewise. Then ab = a2 b1 + a1 b2 + a1 b1, up to a2 b2, which is below 2^-22 of ab. The split is in registers: it
-// takes no shared memory, and a fragment is split once for all of its products.
+// likewise. Then ab = a2 b1 + a1 b2 + a1 b1, up to a2 b2, which is below 2^-22 of ab. The operands are split in
+// registers, which takes no shared memory, and a fragment is split once for all of its products.
 //
-// Tensor cores truncate sums, where other units round to nearest: the error of a long sum in one accumulator grows with
-// k. The three products of a k sub-step are summed from zero, the small ones first, and an addition in f32 adds them to
-// the accumulator.
+// Tensor cores truncate sums, whereas other units round to nearest, so that the error of a long sum in one accumulator
+// grows with k. Therefore the three products of a k sub-step are accumulated from zero, the small ones first, and an
+// f32 addition adds them to the accumulator.
 //
 // An infinity becomes NaN, and so does a number of 3.4026e38 or more, whose first 11 bits round to an infinity. Ops
 // that keep them (`split_into_tf32`) would double those of the split, and take 15% of the throughput; products that
 // `recompute_nan_tiles` repeats, where a sum is NaN, have them.
 //
-// The step runs after `interleave_copies`, which counts the products of a fragment as one. It leaves products of other
-// types alone, and products that `allow_tf32` marks as tf32.
+// The step runs after `interleave_copies`, which counts the products of a fragment as one. It does not change products
+// of other types, nor products that `allow_tf32` marks as tf32.
 //
 // Source: Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing the FP32
 // theoretical peak performance", 2022; known as 3xTF32 in CUTLASS and as `tf32x3` in Triton.

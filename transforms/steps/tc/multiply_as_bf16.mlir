@@ -2,8 +2,8 @@
 //
 // Fragments of bf16 are in four registers of a lane, those of f16 in eight. Neither upstream's gpu dialect nor its nvvm
 // dialect has them; LLVM has intrinsics. The step replaces products that are marked `of_bf16`, and the loads of their
-// operands, by calls of these intrinsics. It runs after the steps that order loads and products, and leaves other
-// products alone.
+// operands, by calls to these intrinsics. It runs after the steps that order loads and products, and does not change
+// other products.
 //
 // Source: PTX ISA, "Warp-level Matrix Instructions", wmma.mma with .bf16.
 //

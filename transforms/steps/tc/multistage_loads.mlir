@@ -1,8 +1,8 @@
 // Issues the TMA loads `stages` - 1 k steps ahead of the products, from a consumer thread (multistage pipeline).
 //
 // `convert_to_wgmma` creates a loop whose k steps issue their loads and wait for them. This step issues the loads of
-// the first stages in a prologue. In each iteration, after the product, it issues the loads of the k step `stages` - 1
-// ahead: that many products overlap the latency of a load.
+// the first stages in a prologue. In each iteration, after the product, it issues the loads for the k step `stages` - 1
+// ahead, so that this many products hide the latency of a load.
 //
 // Source: Ozen, "Hopper GEMM in MLIR", the multistage kernel.
 //

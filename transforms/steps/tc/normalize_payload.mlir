@@ -10,11 +10,11 @@
 //
 // The product need not be a `linalg.matmul` of two arguments: `linalg.generic` and `linalg.contract` with loops in any
 // order, reshapes and transposes around the product, and extended operands are accepted too. `tc.recognize_matmul`
-// reduces them to one `linalg.matmul` on reshaped buffers. Transposes become layouts, or an exchange of A and B, so
-// that no element is copied. Upstream's `linalg-fuse-elementwise-ops` folds transposes and reshapes on tensors into a
+// reduces them to one `linalg.matmul` on reshaped buffers. Transposes become layouts, or A and B are swapped, so that
+// no element is copied. Upstream's `linalg-fuse-elementwise-ops` folds transposes and reshapes on tensors into a
 // generic contraction with as many loops as the operands have dimensions, and `structured.specialize` names
-// contractions of two-dimensional operands. No upstream op collapses the loops of a contraction to m, n and k,
-// exchanges its operands, or follows buffers and the result.
+// contractions of two-dimensional operands. No upstream op collapses the loops of a contraction to m, n and k, swaps
+// its operands, or follows buffers and the result.
 //
 // Before:
 //   func.func @matmul(%A: memref<512x512xf16>, %B: memref<512x512xf16>, %C: memref<512x512xf32>) {

@@ -1,10 +1,10 @@
-// Moves the elementwise ops that make the register operand of `wgmma` to a function, which computes them in front of
-// the matmul until `prepare_in_registers` computes them in the matmul's kernel.
+// Moves the elementwise ops that compute the register operand of `wgmma` to a function before the matmul, until
+// `prepare_in_registers` moves them into the matmul's kernel.
 //
-// `prepare_operands` makes a kernel of each producer, which writes the operand to a workspace. The operand that `wgmma`
-// takes from registers needs neither: A, or B where operands are exchanged (`swap_operands`). Its ops stay as they are
-// here, in a function on buffers. Steps between this one and `prepare_in_registers` see a matmul that reads a buffer,
-// and a call that writes it.
+// `prepare_operands` turns each producer into a kernel that writes the operand to a workspace. The operand that `wgmma`
+// takes from registers needs neither kernel nor workspace: this is A, or B with `swap_operands`. Its ops are kept in a
+// function on buffers. Steps between this one and `prepare_in_registers` see a matmul that reads a buffer, and a call
+// that writes it.
 //
 // Before:
 //   %weights = linalg.generic {...} ins(%q, %scales : tensor<4096x4096xi8>, tensor<4096xf16>) outs(%0 : ...) { ... }

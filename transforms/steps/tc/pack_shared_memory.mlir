@@ -1,7 +1,7 @@
 // Packs the shared tiles of a block into one array: static shared memory up to 48 KB, dynamic above.
 //
-// A block can declare 48 KB statically on any GPU. The rest of its shared memory (up to 227 KB) is dynamic: the launch
-// states the number of bytes, and the array is an external global without a size.
+// A block can declare up to 48 KB of shared memory statically on any GPU. More (up to 227 KB) must be dynamic: the
+// launch states the number of bytes, and the array is an external global without a size.
 //
 // Upstream's `gpu.dynamic_shared_memory` lowers to an internal global that LLVM places statically, where it overlaps
 // other shared data and the results are wrong. No upstream op lays out several tiles in one array; hence

@@ -2,9 +2,9 @@
 //
 // Cooperative consumers of one tile finish its main loop together, and the tensor cores idle during their epilogue. In
 // the ping-pong schedule the warpgroups compute alternate tiles, and the epilogue of one overlaps the main loop of the
-// other. Each warpgroup holds an accumulator of its own, so that tiles are smaller and each product needs more bytes
-// from shared memory and the L2 cache. The schedule pays for small problems, which have few tiles and where the
-// epilogue is a larger share of the time.
+// other. Each warpgroup holds the accumulator of a whole tile, so that tiles are smaller and each product needs more
+// bytes from shared memory and the L2 cache. The schedule is faster for small problems, which have few tiles, and in
+// which the epilogue takes a larger share of the time.
 //
 // Named barriers order the main loops of the two warpgroups. The phase parity of the mbarriers cannot order them: it
 // has the same value again after two passes over the stages.

@@ -1,16 +1,17 @@
 // Prefetches the first tiles of the larger operand to the L2 cache before the previous kernel has ended.
 //
-// A product of few rows reads each weight once, so that the bandwidth of HBM bounds it. Between two such kernels HBM is
+// A product of few rows reads each weight once, so that it is bound by HBM bandwidth. Between two such kernels HBM is
 // idle, from the last load of the first kernel to the first load of the second: the MMAs of the last k steps, the
 // epilogue, and the launch. With dependent launch, blocks of the second kernel wait for the end of the first one. They
-// cannot load, because the first kernel may still write what they read. They can prefetch: a prefetch delivers no data,
-// and the first kernel writes to the same L2 cache that the loads read later. The loads of the first `prefetch_steps`
-// k steps of a block then hit L2. Unlike `load_weights_early`, this is no promise. The prefetches are the first thing
-// that a block does: its producer initializes the mbarriers, and waits for no other thread.
+// cannot load, because the first kernel may still write what they read. They can prefetch to L2: a prefetch delivers no
+// data to the block, and the first kernel writes to the same L2 cache from which the loads read later. The loads of the
+// first `prefetch_steps` k steps of a block then hit L2. Unlike `load_weights_early`, this needs no promise of the
+// caller. The prefetches are issued first in a block: its producer initializes the mbarriers itself, and waits for no
+// other thread.
 //
-// Blocks of both kernels are on a multiprocessor at the same time if shared memory and registers allow it
-// (`min_blocks_per_sm`). The next kernel is then allowed to begin when the producers have issued their last loads, and
-// no longer after the prologue: its prefetches queue behind these loads and not before them.
+// Blocks of both kernels are resident on a multiprocessor at the same time if shared memory and registers allow it
+// (`min_blocks_per_sm`). The next launch is then triggered when the producers have issued their last loads, instead of
+// after the prologue, so that its prefetches queue after these loads, not before them.
 //
 // Before:
 //   scf.if %first { nvgpu.mbarrier.init ... }

@@ -1,12 +1,13 @@
 // Prefetches the first weights of a block to L2 while its producer prepares to load them.
 //
 // Until the first load of a block goes to HBM, its producer initializes the mbarriers, and TMA fetches the descriptor
-// from memory, which is as far away as the weights. Consumers know the addresses at once, and have nothing to do: they
-// prefetch the weights of the first k steps, whose loads then find them in the L2 cache or on their way to it. More
-// than two steps make the kernel slower, since each row is then requested twice while HBM is busy.
+// from memory, which is as far away as the weights. Consumers can compute the addresses immediately, and are idle: they
+// prefetch the weights of the first k steps, so that the loads hit the L2 cache, or lines that are already being
+// fetched. Prefetching more than two steps makes the kernel slower, since each row is then requested twice while HBM is
+// busy.
 //
-// As by `load_weights_early`, a prefetch of weights is correct before the wait, and delivers no data anyway. The kernel
-// takes the pointer to the weights beside their descriptor.
+// As in `load_weights_early`, weights may be read before the wait, and a prefetch delivers no data in any case. The
+// kernel takes the pointer to the weights in addition to their descriptor.
 //
 // Before:
 //   scf.if %leader {

@@ -1,9 +1,9 @@
 // Moves the addition of C into an op after the product, where tiles extend beyond the edges of the problem.
 //
-// Where tiles do not divide m, n and k, the products still have whole tiles: A and B are zeros beyond their edges, and
-// only elements inside C are written. An accumulator that starts from C would have to be read under the same
-// conditions. It starts from zeros instead, and the op that writes C adds the previous value of C. Elementwise ops on
-// the product already work this way (`fuse_consumers`), and C = AB adds nothing.
+// Where tiles do not divide m, n and k, the products still have whole tiles: A and B are zero-filled beyond their
+// edges, and stores to C are predicated. An accumulator that is initialized from C would need predicated loads of C. It
+// starts from zeros instead, and the op that writes C adds the previous value of C. Elementwise ops on the product
+// already work this way (`fuse_consumers`), and C = AB adds nothing.
 //
 // The step stores the sizes, layouts and operand type of the problem as attributes of the function. Later steps derive
 // from them which tiles have edges and how wide the vectors of a row may be, also in a run that begins from a dump

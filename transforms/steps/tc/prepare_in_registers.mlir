@@ -1,17 +1,17 @@
 // Computes the elementwise ops that make A, such as the dequantization of weights, in the registers that `wgmma` reads.
 //
-// `wgmma` takes A from shared memory or from registers. With A in registers, TMA loads what A is made from, such as
-// weights of 8 or 4 bits, and no kernel before the matmul writes A to a workspace: a matmul with few rows, which takes
-// as long as reading its weights, reads half or a quarter of the bytes, and once. Where the weights are B, the matmul
-// computes C^T = B^T A^T (`swap_operands`).
+// `wgmma` takes A from shared memory or from registers. With A in registers, TMA loads the source of A, such as weights
+// of 8 or 4 bits, and no preceding kernel writes A to a workspace: a matmul with few rows, which is bound by reading
+// its weights, reads half or a quarter of the bytes, and reads them once. Where the weights are B, the matmul computes
+// C^T = B^T A^T (`swap_operands`).
 //
-// Each thread reads the numbers for its elements of A and computes two at a time, by the ops of the payload in their
-// types, so that A has the values that a workspace would have. Integers of 8 and 4 bits become f16 or bf16 by their
-// bits. Scales and zero points are loaded from global memory: before the loop over k where they are the same for all
-// of it, else a k step ahead.
+// Each thread reads the source values of its elements of A and computes two elements at a time, by the ops of the
+// payload in their types, so that A has the same values as in a workspace. Integers of 8 and 4 bits are converted to
+// f16 or bf16 by bit manipulation. Scales and zero points are loaded from global memory, before the k loop if they do
+// not depend on k, otherwise one k step ahead.
 //
-// A k step is one product for each 16 of k, each a group of its own. A warpgroup computes the registers of a product
-// while those before it run, and waits only for the one of the step before that has read them.
+// A k step has one `wgmma` per 16 elements of k, each in a separate group. A warpgroup computes the registers of a
+// product while earlier products run, and waits only for the product of the previous step that read the same registers.
 //
 // Source: mixed-input GEMM for Hopper in CUTLASS (examples 55 and 69), whose operand in registers is A too. PTX ISA,
 // wgmma.mma_async: A may be in registers, B may not.

@@ -3,15 +3,15 @@
 // Tensor cores read operands from shared memory, to which TMA and cp.async copy them unchanged from global memory. A
 // value that the payload computes from A or B first (an activation, or weights of 8 or 4 bits times scales) must
 // therefore be in memory before the matmul. A kernel reads the stored operand and writes the prepared one to a
-// workspace once; a matmul with many rows reads it many times. Each op of the body is computed in its own type, so that
-// values are rounded where the payload rounds them. No factor is moved past the product.
+// workspace once; a matmul with many rows reads the workspace many times. Each op of the body is computed in its own
+// type, so that values are rounded where the payload rounds them. No factor is moved past the product.
 //
 // Zero points of i8 become sums of rows of A and columns of B, which the epilogue subtracts (`payload.zero_points`).
-// The step computes them too: a warp computes a sum whose numbers are adjacent in memory, a thread any other sum.
+// The step computes them too: a warp computes a sum over elements that are adjacent in memory, a thread any other sum.
 //
 // The step generalizes named ops, and upstream's fusion of elementwise ops merges a chain, with broadcasts, constants
-// and reshapes, into one `linalg.generic`; `tc.prepare_operands` makes a kernel of each remaining op. Without such ops
-// the step changes nothing.
+// and reshapes, into one `linalg.generic`; `tc.prepare_operands` turns each remaining op into a kernel. Without such
+// ops the step changes nothing.
 //
 // Source: dequantization before a matmul, as in libraries without mixed-input kernels; `tc.repack_operands` writes
 // operands for TMA in the same way.

@@ -1,19 +1,19 @@
 // Sends partial sums of split-K to the block that reduces them, through the distributed shared memory of a cluster.
 //
-// Where blocks of a cluster split k, each reduces a share of the tile. `split_k` makes them read it from the shared
-// memory of the other blocks: partial sums are written, blocks wait for each other, read, and wait again before any of
-// them exits. For few rows, this chain of latencies is a good part of what HBM's rate does not explain. Here blocks
-// send sums to the block that reduces them, by `st.async`, 16 bytes at a time in the order of the registers. An
-// mbarrier there counts the bytes, so that a block goes on as soon as it has what it needs, and exits: nothing else
-// writes to it.
+// In split-K within a cluster, each block reduces a share of the tile. With `split_k` alone, it reads the partial sums
+// from the shared memory of the other blocks: partial sums are written, blocks wait for each other, read, and wait
+// again before any of them exits. For few rows, this chain of latencies is a large part of the time beyond that of
+// reading the weights. With this step, blocks send partial sums to the block that reduces them, by `st.async`, 16 bytes
+// at a time in register order. An mbarrier in that block counts the bytes, so that the block continues as soon as it
+// has received them, and can exit: nothing else writes to it.
 //
-// A thread reduces the places that it holds itself, so that it passes its own sums on through the block's own memory
-// without a barrier. A block may write to another one as soon as that has started. All threads arrive at the barrier of
-// the cluster in the prologue, behind the initialization of the mbarrier; the wait behind the main loop ends at once.
+// A thread reduces the positions that it holds itself, so that its own sums need no barrier. A block may write to
+// another one only after that has started: all threads arrive at the cluster barrier in the prologue, after the
+// initialization of the mbarrier, so that the wait after the main loop ends at once.
 //
-// Kernels of few rows do so, whatever their epilogue adds. So do others that only round the sums, if a thread has at
-// most 104 of them, where all measured kernels gained. With more, the two forms are about as fast; with a bias or a
-// matrix to add, which threads then read in pairs or element by element, kernels of more rows lost.
+// The step applies to kernels of few rows with any epilogue, and to others whose epilogue only rounds, if a thread has
+// at most 104 sums; there, all measured kernels gained. With more sums, the two forms are about as fast. With a bias or
+// a matrix to add, which threads then read in pairs or element by element, kernels of more rows were slower.
 //
 // Source: PTX ISA, `st.async`: a store to the shared memory of a cluster that completes on an mbarrier there.
 //

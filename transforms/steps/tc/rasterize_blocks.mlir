@@ -1,9 +1,10 @@
 // Rasterizes the grid in groups of `raster_group` block rows (thread-block swizzle) for locality in the L2 cache.
 //
-// Blocks start in the order of their numbers. In row order a wave of blocks shares a few rows of A and reads every
-// column of B. Numbered down the columns of a group of block rows, a wave forms a rectangle whose rows of A and columns
-// of B fit in the L2 cache together, which gives more hits and fewer bytes from DRAM. The step pays once memory traffic
-// limits the main loop. With raster_group = 1 the order of the grid is unchanged.
+// Blocks are scheduled in the order of their index. In row-major order, a wave of blocks shares a few rows of A and
+// reads every column of B. If blocks are numbered down the columns of a group of block rows instead, a wave forms a
+// rectangle whose rows of A and columns of B fit in the L2 cache together. This gives more L2 hits and fewer bytes from
+// DRAM, and is faster where memory traffic limits the main loop. With raster_group = 1 the order of the grid is
+// unchanged.
 //
 // Source: CC'22, section 8, names block remapping as future work. Upstream has no op that renumbers blocks.
 //

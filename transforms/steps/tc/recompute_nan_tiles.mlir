@@ -2,18 +2,18 @@
 //
 // `multiply_as_3xtf32` splits an infinity into itself and NaN, and a number of 3.4026e38 or more, whose first 11 bits
 // round to an infinity, into two infinities: the sums of such a number's products are always NaN. A split that keeps
-// them (`split_into_tf32`) takes almost three times as many ops in the main loop. The step looks at the sums behind the
-// loop instead: where one of a block is NaN, the block repeats its products with that split. Sums that the payload
-// computes as NaN, such as an infinity minus an infinity, are NaN the second time too.
+// them (`split_into_tf32`) takes almost three times as many ops in the main loop. The step tests the accumulators after
+// the loop instead: if one of a block is NaN, the block repeats its products with that split. Sums that are NaN in the
+// payload, such as an infinity minus an infinity, are NaN the second time too.
 //
 // A block without NaN compares each of its sums once, and its threads meet at one more barrier. The kernel has twice
 // the code. LLVM and ptxas would keep addresses of the main loop in registers for the repeated one, and spill others in
-// the main loop. So the repeated ops calculate theirs again, from ids to which the sign of a count is added, which is
-// never set: the compilers do not know that. Spills are in the repeated loop, if anywhere. With `keep_infinities=false`
-// the step does not run.
+// the main loop. Therefore the repeated ops compute their addresses again, from ids to which the sign bit of a counter
+// is added. It is never set, but the compilers cannot know that. Spills are then in the repeated loop, if anywhere.
+// With `keep_infinities=false` the step does not run.
 //
-// The step runs before `multiply_as_3xtf32`, which splits the operands of the repeated products, which are marked, in
-// the other way. It leaves products of other types alone, and those that `allow_tf32` marks as tf32.
+// The step runs before `multiply_as_3xtf32`, which recognizes the repeated products by a mark and splits their operands
+// in the other way. It does not change products of other types, nor those that `allow_tf32` marks as tf32.
 //
 // Before:
 //   %a = nvgpu.device_async_copy %A[...], %shared_a[...]

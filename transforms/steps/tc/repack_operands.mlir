@@ -1,13 +1,13 @@
 // Copies operands whose rows are no multiple of 16 bytes to workspaces with padded rows, from which TMA reads them.
 //
-// TMA takes row pitches that are multiples of 16 bytes. A matrix of 8191 columns of f16 has rows of 16382 bytes:
-// without TMA each element of a tile is a load of its own, and cuBLAS falls to about a fifth of its speed there. A copy
-// to rows that are multiples of 128 bytes, the lines of the L2 cache, reads and writes each element once, while the
-// matmul reads it many times. The matmul takes a view of the copy with the extents of the matrix: TMA fills elements
-// beyond them with zeros, and the padding is never written.
+// TMA requires row pitches that are multiples of 16 bytes. A matrix of 8191 columns of f16 has rows of 16382 bytes:
+// without TMA each element of a tile would be a separate load, and cuBLAS drops to about a fifth of its speed for such
+// matrices. A copy to rows that are multiples of 128 bytes, the lines of the L2 cache, reads and writes each element
+// once, while the matmul reads it many times. The matmul takes a view of the copy with the extents of the matrix: TMA
+// fills elements beyond them with zeros, and the padding is never written.
 //
-// `map_repacking_to_threads` makes a kernel of the copies. Operands whose rows TMA takes are not copied, and neither is
-// C: for an odd pitch of C, `tma_store_epilogue` does not apply, and `row_store_epilogue` stores whole rows.
+// `map_repacking_to_threads` maps the copies to a kernel. Operands whose row pitch TMA accepts are not copied, and
+// neither is C: for an odd pitch of C, `tma_store_epilogue` does not apply, and `row_store_epilogue` stores whole rows.
 //
 // Source: padding of leading dimensions before a matmul, as in BLAS libraries.
 //

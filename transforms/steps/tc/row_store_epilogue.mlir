@@ -1,16 +1,17 @@
 // Stores C through shared memory by whole rows, which may begin at any element (epilogue).
 //
-// TMA stores rows that are multiples of 16 bytes. Other rows, as of 4095 elements of 16 bits, begin at any even
-// address, and direct stores write them element by element: 2 bytes at a time, to eight rows at once. This epilogue
-// collects the rows of a warp in shared memory and stores them along rows, a thread 16 bytes that are aligned in C.
-// Only the elements before the first such unit of a row and after the last one are stored one by one: none, or as many
-// as a unit has.
+// TMA requires a row pitch that is a multiple of 16 bytes. With another pitch, such as 4095 elements of 16 bits, rows
+// begin at any even address, and direct stores write them element by element: 2 bytes at a time, to eight rows at once.
+// This epilogue collects the rows of a warp in shared memory and stores them along rows; each thread stores units of 16
+// bytes that are aligned in C. Only the elements before the first and after the last aligned unit of a row are stored
+// one by one.
 //
-// Where units begin in a row repeats after at most eight rows of 16-bit elements. A thread stores the units of rows
-// that follow each other: the shift of each from the aligned vectors of the buffer is a constant, a shuffle of two
-// vectors. Each warp has a buffer of 16 rows, those that it holds sums of. It synchronizes with no other, and in the
-// ping-pong schedule all of it overlaps the main loop of the other warpgroup. Rows of a tile that reaches beyond C are
-// stored element by element, adjacent threads adjacent elements.
+// For 16-bit elements, the offset of the units within a row repeats after at most eight rows. A thread stores units of
+// consecutive rows, so that the shift of each unit relative to the aligned vectors of the buffer is a compile-time
+// constant, and the unit is a shuffle of two vectors. Each warp has a buffer for the 16 rows whose accumulators it
+// holds. It does not synchronize with other warps, and in the ping-pong schedule the whole epilogue overlaps the main
+// loop of the other warpgroup. Rows of a tile that reaches beyond C are stored element by element, adjacent threads
+// adjacent elements.
 //
 // C = AB + C, and elementwise ops, whose buffer holds the sums, read C and matrices like it in the same units.
 //

@@ -5,11 +5,12 @@
 // registers. More resident blocks hide more latency; a bound below the registers of the accumulator and the fragments
 // causes spills. With min_blocks_per_sm = 0, ptxas chooses.
 //
-// On `wgmma`, `lower_to_wgmma` sets 1: a block has a multiprocessor alone, and most of its shared memory for stages.
-// With min_blocks_per_sm = 2, the blocks of the next kernel start while those of the previous one end, which pays for
-// products of few rows (`prefetch_to_l2`).
+// On `wgmma`, `lower_to_wgmma` sets 1: the occupancy is one block per multiprocessor, which uses most of the shared
+// memory for stages. With min_blocks_per_sm = 2, the blocks of the next kernel start while those of the previous one
+// end, which is faster for products of few rows (`prefetch_to_l2`).
 //
-// Upstream has no op that checks the kernel and its block size, without which ptxas ignores the number.
+// Upstream has no such op; `tc.set_min_blocks_per_sm` also checks that the kernel has a known block size, without which
+// ptxas ignores the number.
 //
 // Before:
 //   gpu.func @matmul_kernel(...) kernel attributes {known_block_size = array<i32: 128, 1, 1>, ...}

@@ -1,11 +1,12 @@
 // Shrinks TMA boxes to what a tile has of a matrix: few rows of A, a short k, or tiles of other rows than `wgmma`'s.
 //
-// `wgmma` takes 64 rows, however few A has, and TMA fills the rest of a box with zeros, which takes as long as a load.
+// `wgmma` always takes 64 rows, and TMA zero-fills the rows of a box beyond the matrix, which takes as long as a load.
 // With 16 rows of A, three quarters of a box of 64 rows are zeros, written again in every k step, and the loads of B
-// queue after them. With a box of the matrix's extent, threads zero the rest of the tile once, before the first load.
+// queue after them. If the box is shrunk to the extent of the matrix instead, threads zero the rest of the tile once,
+// before the first load.
 //
-// The rows of a tile of C need not be a multiple of 64 either (`block_m`), so that the tiles make one even wave: 5120
-// rows are 128 tiles of 40. In shared memory such a tile of A has 64 rows, of which the last 24 are zeros: their
+// The rows of a tile of C need not be a multiple of 64 either (`block_m`), so that the tiles can fill one wave evenly:
+// 5120 rows are 128 tiles of 40. In shared memory such a tile of A has 64 rows, of which the last 24 are zeros; their
 // products are not stored.
 //
 // Upstream's boxes are whole tiles.

@@ -1,12 +1,12 @@
 // Multiplies f32 by three products of tf32 each on wgmma, and splits A in registers.
 //
 // `split_into_tf32` writes both parts of A and B to workspaces. Where one operand is much larger than the other, that
-// takes longer than the product: it is read once and written twice. This step leaves it as it is. TMA loads tiles of A,
-// and each thread splits its elements of a tile in registers, from which wgmma takes A. Only B is split in front of the
-// matmul. Where the larger operand is B, the matmul computes C^T = B^T A^T (`swap_operands`).
+// takes longer than the product: the operand is read once and written twice. With this step it is not copied. TMA loads
+// tiles of A, and each thread splits its elements of a tile in registers, from which wgmma takes A. Only B is split by
+// a preceding kernel. Where the larger operand is B, the matmul computes C^T = B^T A^T (`swap_operands`).
 //
-// wgmma reads f32 from shared memory along k only. Threads read A in any order: a matrix whose rows lie along m is
-// loaded as it is too, and the copy to its transpose goes.
+// wgmma supports f32 in shared memory only as K-major operands. Threads can read A in any order, so that a column-major
+// A is loaded directly too, and the copy to its transpose is removed.
 //
 // The parts, the order of the products and the sum are those of `split_into_tf32`.
 //

@@ -1,15 +1,15 @@
 // Multiplies f32 by three products of tf32 each on wgmma, with the accuracy of f32.
 //
 // `multiply_as_3xtf32` describes the split a = a1 + a2 and the sum of the three products. wgmma reads B from shared
-// memory as TMA writes it, so that this step splits operands in global memory instead of registers, in a kernel before
-// the matmul that `map_repacking_to_threads` makes. What transposes or repacks an operand splits it too. A stage has
-// tiles of both parts, which are loaded once for the three products.
+// memory as TMA writes it, so that this step splits the operands in global memory instead of registers, in a kernel
+// before the matmul (`map_repacking_to_threads`). A kernel that transposes or repacks an operand also splits it. A
+// stage has tiles of both parts, which are loaded once for the three products.
 //
-// The large part of an infinity is 1 with its sign, and the small one the infinity: a1 b2 would be NaN if b2 were 0 and
-// a1 infinite. A number of 3.4026e38 or more, which rounds to an infinity, is cut off instead: sums are infinite or NaN
-// where sums in f32 are.
+// The large part of an infinity is 1 with its sign, and the small part is the infinity itself: if a1 were infinite and
+// b2 zero, a1 b2 would be NaN. A number of 3.4026e38 or more, which would round to an infinity, is truncated instead.
+// Sums are thus infinite or NaN exactly where sums in f32 are.
 //
-// The products of a k step are summed from zero, the small ones first, and an addition in f32 adds them to the
+// The products of a k step are accumulated from zero, the small ones first, and an f32 addition adds them to the
 // accumulator. The addition waits for the products of the step, while another warpgroup multiplies; the step therefore
 // replaces `pipeline_wgmma`, which keeps one product of a warpgroup in flight.
 //

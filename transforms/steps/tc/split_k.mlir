@@ -1,7 +1,7 @@
 // Splits the k loop of a tile over `split_k` blocks, which sum their partial accumulators (split-K).
 //
-// With fewer tiles than the GPU has multiprocessors, some multiprocessors are idle, and smaller tiles cost more shared
-// memory and L2 traffic for each product. With a long k, split-K keeps large tiles: each block accumulates a slice of
+// With fewer tiles than the GPU has multiprocessors, some multiprocessors are idle, and smaller tiles cost more
+// shared-memory and L2 traffic per product. With a long k, split-K keeps large tiles: each block accumulates a slice of
 // the k steps and stores its partial accumulator to a workspace. After a synchronization each block reduces a share of
 // the tile's elements over all splits, in order, and writes C. 16 x 4096 x 4096 in tiles of 64 x 64 has 64 tiles; with
 // two splits it has 128 blocks.
@@ -10,12 +10,13 @@
 // other's shared memory, without the L2 cache. This limits split_k to 8, the number of resident clusters depends on how
 // the multiprocessors are grouped in GPCs, and clusters cannot share tiles. `memory`: global memory, in practice the L2
 // cache. Clusters can then share tiles (`multicast_tiles`), at the price of one write and one read of all partial
-// accumulators. They are stored in register order, 16 bytes a thread and 512 bytes a warp, where stores by rows would
-// be 8 bytes each. The workspace serves products with few tiles and is limited to 256 MiB.
+// accumulators. They are stored in register order, 16 bytes per thread and 512 bytes per warp; in row order each store
+// would be 8 bytes. The workspace is meant for products with few tiles and is limited to 256 MiB.
 //
 // For a transposed C (`swap_operands`) the tile in shared memory is transposed too, so that threads read and write
 // vectors of a row of C. Where blocks send sums to the block that reduces them (`push_partial_sums`), the tile is in
-// register order instead: a thread stores its accumulators 16 bytes at a time, and reduces those at its own places.
+// register order instead: a thread stores its accumulators 16 bytes at a time, and reduces the elements at its own
+// positions.
 //
 // A block reduces only after all splits are written. In a cluster, the cluster barrier ensures it. In global memory, a
 // semaphore for each tile counts arrivals: each block adds one and waits for the full count. The blocks of a tile are

@@ -1,11 +1,11 @@
 // Lets cooperative consumer warpgroups end a tile one after the other, so that their epilogues do not coincide.
 //
-// Consumers that share a tile end its main loop together, and the tensor cores idle while all of them run the epilogue.
-// The order in which their MMAs are issued is free: with this step a warpgroup waits before its last k steps until the
-// one before it has issued all of its own. That one runs its epilogue while the tensor cores compute the steps that
-// were held back, and begins the next tile while the other one is in its epilogue. No more shared memory is needed,
-// since the tiles of the last k steps are loaded in any case; in return, a stage is released later. A warpgroup can be
-// ahead by fewer steps than the pipeline has stages.
+// Consumers that share a tile finish its main loop together, and the tensor cores idle while all of them run the
+// epilogue. The order in which their MMAs are issued is free: with this step, a warpgroup delays its last k steps until
+// the previous warpgroup has issued all of its own. The previous warpgroup runs its epilogue while the tensor cores
+// compute the delayed steps, and begins the next tile while the other one is in its epilogue. No additional shared
+// memory is needed, since the tiles of the last k steps are loaded in any case, but stages are released later. A
+// warpgroup can be ahead by fewer steps than the pipeline has stages.
 //
 // Unlike ping-pong, warpgroups share tiles of B, so that tiles are as large as those of cooperative consumers.
 //

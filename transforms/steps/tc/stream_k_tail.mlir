@@ -8,8 +8,8 @@
 // in the order of k. A semaphore for each tile in global memory serializes them, so that every launch gives the same
 // result, whichever block finishes first.
 //
-// The step pays where a product takes few waves and the last one is nearly empty. The accumulator must have C's type;
-// otherwise every partial sum would be rounded.
+// The step is faster where a product takes few waves and the last one is nearly empty (wave quantization). The
+// accumulator must have C's type; otherwise every partial sum would be rounded.
 //
 // Source: Osama, Merrill, Cecka, Garland, Owens, "Stream-K" (PPoPP 2023), in the data-parallel hybrid that applies it
 // to the last wave only. Upstream has no op for it.

@@ -1,15 +1,14 @@
 // Exchanges the operands: computes the transpose of C, as C^T = B^T A^T.
 //
-// A `wgmma` instruction has 64 rows, and columns in multiples of 8. A problem with few rows, as in the decoding of a
-// language model, fills a fraction of the 64 rows. Exchanged, its rows become columns in multiples of 8, and the many
-// columns of C fill the 64 rows. Shared memory then holds no rows beyond the matrix, so that more stages fit. The same
-// holds for a number of rows just above a multiple of 64.
+// A `wgmma` instruction has 64 rows, and columns in multiples of 8. A problem with few rows, as in the decoding phase
+// of a language model, fills only a fraction of the 64 rows. With swapped operands, its rows become columns, in
+// multiples of 8, and the many columns of C fill the 64 rows. No shared memory is spent on rows beyond the matrix, so
+// that more stages fit. The same holds for a number of rows just above a multiple of 64.
 //
 // No matrix is copied: TMA and `wgmma` read row-major and column-major operands alike, which the indexing maps of the
 // matmul state, and C is written through a transposed view, whose columns are contiguous. Elementwise ops on the
-// product are exchanged with it: a bias of the rows of C is one of columns, a matrix is read in transposed order, and
-// each result has a transposed view of its own. Expressions of all steps use the sizes and layouts of the exchanged
-// product (`facts`).
+// product are transposed too: a per-row bias becomes a per-column bias, a matrix is read in transposed order, and each
+// result gets a transposed view. Expressions of all steps use the sizes and layouts of the swapped product (`facts`).
 //
 // Source: the identity. cuBLAS runs kernels with tiles of 64x8 and 64x24 for such problems, by their names in a
 // profile.

@@ -3,22 +3,23 @@
 // A thread holds two adjacent elements of a row, so that direct stores write 8 bytes at scattered addresses. This
 // epilogue collects boxes of up to 128 bytes of each row in shared memory, and a single TMA store writes a box. The
 // threads continue at once: `epilogue_stages` boxes of a warpgroup are in flight, and the last ones of a tile complete
-// during the main loop of the next. 16-bit accumulators go to shared memory by `stmatrix`, four 8 x 8 matrices an
+// during the main loop of the next. 16-bit values are written to shared memory by `stmatrix`, four 8 x 8 matrices per
 // instruction. TMA clips boxes at the edges of C; for C = AB + C it adds to C (TMA reduction).
 //
 // Rows of a transposed C (`swap_operands`) are columns of the tile, and the pair of a thread has elements of two rows
 // of C, which direct stores would write one by one. The box is written transposed instead, 16-bit elements by
-// `stmatrix.trans`. A box has up to 64 rows of C, as one of a row-major C has: with all columns of a wide tile in it,
-// its buffers would take the shared memory of a stage or two of the main loop.
+// `stmatrix.trans`. A box has up to 64 rows of C, as for a row-major C: a box with all columns of a wide tile would
+// take the shared memory of one or two stages of the main loop.
 //
 // A matrix that the epilogue reads, such as that of a residual connection, is as large as C. It is copied by `cp.async`
-// to the boxes of C during the main loop, when TMA has read the previous tile from them. The copies of one box follow
-// those of the other, evenly over the k steps: all at once, the MMAs would wait for tiles of A and B behind them.
-// Threads read their pairs from a box before they write C to it. With `epilogue_stages` less than the boxes of a
-// tile, the remaining ones are loaded to registers (`hoist_operand_loads`).
+// to the boxes of C during the main loop, after TMA has read the previous tile from them. The copies are spread evenly
+// over the k steps, one box after the other: issued all at once, they would delay the loads of A and B for which the
+// MMAs wait. Threads read their pairs from a box before they write C to it. If a tile has more boxes than
+// `epilogue_stages`, the remaining ones are loaded to registers (`hoist_operand_loads`).
 //
-// With `store_threads = 32`, each warp stores its 16 rows of a box by itself: the barriers below become those of a
-// warp, which waits for no other one of its warpgroup. The whole warpgroup still copies an operand.
+// With `store_threads = 32`, each warp stores its 16 rows of a box independently: the barriers below become warp
+// barriers, and a warp does not wait for the others of its warpgroup. An operand is still copied by the whole
+// warpgroup.
 //
 // Reductions of rows or columns are folded in registers before the stores, as in `convert_to_mma_sync`.
 //

@@ -1,11 +1,11 @@
 // Copies operands in a layout that `wgmma` cannot read to transposed workspaces.
 //
-// `wgmma` reads 16-bit elements along k, m and n, but elements of 8 and 32 bits along k only: a row-major A and a
-// column-major B. An operand in the other layout is copied once to its transpose. The copy reads and writes each
-// element once, while the matmul reads it many times. Rows of the copy are multiples of 128 bytes, as in
-// `repack_operands`, so that TMA takes them for every k.
+// `wgmma` supports both K-major and MN-major operands for 16-bit elements, but only K-major operands for elements of 8
+// and 32 bits: a row-major A and a column-major B. An operand in the other layout is copied once to its transpose. The
+// copy reads and writes each element once, while the matmul reads it many times. The row pitch of the copy is a
+// multiple of 128 bytes, as in `repack_operands`, so that TMA accepts it for every k.
 //
-// `map_repacking_to_threads` makes a kernel of the copies. From here on, the facts of the payload are those of the
+// `map_repacking_to_threads` maps the copies to a kernel. From here on, the facts of the payload are those of the
 // copies.
 //
 // Source: PTX ISA, wgmma.mma_async: "imm-trans" is for 16-bit types.

@@ -11,15 +11,15 @@ from stepladder.runtime.errors import OK, StepladderError
 
 EPILOG = """\
 All kernels run in turn, in one process, on the same random data. A burst is about 30 ms of launches after a pause;
-sustained is 0.8 s and more without pauses, in which large problems reach the card's power limit. The table shows the
+sustained is at least 0.8 s without pauses, in which large problems reach the card's power limit. The table shows the
 median TFLOP/s and the median of the per-round ratios, with their extremes; the JSON file has every round. Sustained
 rounds show the clock and the power that the card settled at, as NVML (nvidia-ml-py) or nvidia-smi reads them. Bundles
-of several problems are measured problem by problem. Where there are two bundles or more, a summary follows: geometric
-mean and quantiles of the ratios to the baseline, the worst, and the bundles that are slower.
+of several problems are measured problem by problem. For two or more bundles, a summary follows: geometric mean,
+quantiles and minimum of the ratios to the baseline, and the bundles that are slower than the baseline.
 
-A function with several kernels is measured without a baseline, all its kernels in one graph.
+A function with several kernels is measured without a baseline, with all its kernels in one CUDA graph.
 
-exit status: 0 measured; 1 a kernel's numbers are wrong; 2 a bundle or an option is not acceptable; 3 nothing was
+exit status: 0 measured; 1 a kernel's results are wrong; 2 a bundle or an option is not acceptable; 3 nothing was
 executed (no GPU or driver, or a GPU that the bundle is not for). STEPLADDER_DEVICE chooses among several GPUs.
 
 examples:
@@ -38,7 +38,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser = subparsers.add_parser(
         "bench",
         help="measure the speed of bundles",
-        description=__doc__,
+        description="Measures bundles, cuBLAS and the ceiling of the GPU in one process.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -53,20 +53,18 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         help="how long each kernel runs at a time (default: burst)",
     )
     parser.add_argument("--rounds", type=int, default=7, metavar="N", help="rounds, at least 7 (default: 7)")
-    parser.add_argument(
-        "--ceiling", action="store_true", help="measure what mma.sync gives from registers, as a further kernel"
-    )
+    parser.add_argument("--ceiling", action="store_true", help="also measure the throughput of mma.sync from registers")
     parser.add_argument(
         "--rotate",
         action="store_true",
-        help="launch on copies of the operands in turn, more than twice the L2 cache together",
+        help="rotate through copies of the operands, which together exceed twice the L2 cache (cold L2)",
     )
     parser.add_argument(
         "--written-weights",
         action="store_true",
-        help="launch kernels that load weights early as where the kernel before may write these: after its end",
+        help="launch kernels that load weights early after the end of the previous kernel, as if it might write them",
     )
-    parser.add_argument("--no-check", action="store_true", help="time the kernels without checking their numbers first")
+    parser.add_argument("--no-check", action="store_true", help="time the kernels without checking their results first")
     add_json_option(parser)
 
 

@@ -25,13 +25,14 @@ if TYPE_CHECKING:
     from stepladder.runtime.bundle import FunctionBundle
 
 _EPILOG = """\
-Knobs come from --set and --target, from steps that --without leaves out, else from what was measured to be fastest for
-problems like this one, else from the script; the output names the source of each.
+Knobs are taken from --set and --target, from the steps that --without leaves out, from the tuning database, from knobs
+that were measured for a similar problem, from the cost model, or from the script, in this order; the output names the
+source of each.
 
 exit status: 0 the bundle is written; 1 a step failed, or LLVM or ptxas refuse the kernel; 2 the payload, the pipeline,
 an option or a file is not acceptable, or the kernel does not fit the target.
 
-A XeTile program is compiled by the pipelines whose names begin with xetile; its tiles give the tiles of the blocks.
+A XeTile program is compiled by the pipelines whose names begin with xetile; its tiles are the tiles of the blocks.
 
 A function on tensors with several matmuls, or with other linalg ops around one, becomes a bundle with a kernel for each
 matmul and its elementwise ops, and for each op between them; --pipeline, --set and --without are those of the matmuls.
@@ -72,12 +73,14 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         "a measured problem or the cost model has for this problem",
     )
     add_model_options(parser)
-    parser.add_argument("--no-cache", action="store_true", help="make the machine code anew")
+    parser.add_argument(
+        "--no-cache", action="store_true", help="generate the machine code again, instead of taking it from the cache"
+    )
     add_plugin_options(parser)
     add_output_option(
         parser,
         "BUNDLE",
-        "the folder to write; in a bundle that is there, the files that its manifest lists are replaced, and no others",
+        "the folder to write; of an existing bundle, only the files that its manifest lists are replaced",
         required=True,
     )
 

@@ -15,12 +15,12 @@ _DEFAULT = "intermediate"
 _EPILOG = """\
 The problem is a layer of BERT-large at sequence length 384 and batch size 8 (M = 3072). The first table lists the
 steps of the pipeline `wmma`. The second one is its ablation: the pipeline without its optimizations, and with one more
-of them in each variant; on sm_90a the kernel of the pipeline `wgmma` comes last. With a GPU, the numbers of the last
+of them in each variant; on sm_90a the kernel of the pipeline `wgmma` comes last. With a GPU, the results of the last
 kernel are checked and the variants are timed beside cuBLAS. Without a GPU, the kernels are built for sm_80 (or
 --target), and the emulator runs the IR of each variant on a small problem of the same kind and counts its memory
 traffic.
 
-exit status: 0, also where there is no GPU; 1 wrong numbers; 2 an option is not acceptable.
+exit status: 0, also without a GPU; 1 wrong results; 2 an option is not acceptable.
 
 examples:
   stepladder demo
@@ -38,8 +38,8 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         "demo",
         formatter_class=Formatter,
         epilog=_EPILOG,
-        help="the main job on a small real problem, in one go",
-        description=__doc__,
+        help="compile and check a matmul of BERT-large, step by step",
+        description="Compiles a matmul of BERT-large from linalg to tensor-core kernels, step by step.",
     )
     parser.add_argument(
         "--layer",
@@ -48,7 +48,9 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         help=f"attention_projection, intermediate or output (default: {_DEFAULT})",
     )
     parser.add_argument(
-        "--target", metavar="SM", help="build for this GPU (default: the GPU of this machine, else sm_80)"
+        "--target",
+        metavar="SM",
+        help="GPU architecture to build for (default: that of the GPU of this machine, else sm_80)",
     )
     add_output_option(parser, "BUNDLE", "keep the bundle here")
 

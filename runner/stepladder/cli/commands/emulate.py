@@ -28,27 +28,27 @@ if TYPE_CHECKING:
 
 _EPILOG = """\
 The function's arguments are filled from --inputs, or with random numbers (normal, or integers of -8 to 8). The threads
-of a kernel's blocks run in step in NumPy arrays; asynchronous copies and products complete when the IR has waited for
-them. The sanitizer reports races, deadlocks, accesses out of bounds or to memory that is still being copied, reads of
-shared memory that nothing wrote, barriers that not all threads come to; the counters say what memory traffic and bank
-conflicts each access costs.
+of a kernel's blocks run in lockstep in NumPy arrays; asynchronous copies and products complete when the IR has waited
+for them. The sanitizer reports races, deadlocks, accesses out of bounds or to memory that is still being copied, reads
+of uninitialized shared memory, and barriers that not all threads reach. The counters show the memory traffic and the
+bank conflicts of each access.
 
 What the program prints (gpu.printf, vector.print, printMemrefF32 and its family) comes first on standard output.
 
 A kernel runs alone with --kernel, --grid and --block: a gpu.func or an llvm.func of a module at any level, or PTX
-(*.ptx). In a bundle, or with --bundle, the manifest says how PTX is launched, and its numbers are compared with
-reference.json. Otherwise --arguments says what the kernel takes: 256x128xf16 for an array (a memref, bare or expanded
-to a descriptor, or a pointer), A.npy for that of a file, 256x128xf16[64x64,128b] for a TMA descriptor with its box and
-swizzle, 7:i32 for a number. Arrays are random; =0 behind one sets its elements, =iota counts them, and =out marks an
-output: it holds nothing before, and an element that nothing writes is a finding.
+(*.ptx). In a bundle, or with --bundle, the manifest describes the launch of PTX, and the results are compared with
+reference.json. Otherwise --arguments lists the arguments of the kernel: 256x128xf16 is an array (for a memref, bare or
+expanded to a descriptor, or a pointer), A.npy the array of a file, 256x128xf16[64x64,128b] a TMA descriptor with its
+box and swizzle, 7:i32 a scalar. Arrays are random, unless a suffix sets their elements: =0 fills an array with a
+constant, =iota with 0, 1, ..., and =out marks an uninitialized output, all elements of which must be written.
 
-An output is checked by --expect, with files, or by --reference, with a function in MLIR: a wrong number is then a
-finding. Integers must be equal. The result of a reference stands for the result of the function, or for the argument
-that it writes where it returns nothing.
+Outputs are checked by --expect, with files, or by --reference, with a function in MLIR: a wrong element is then a
+finding. Integers must be equal. If the function returns nothing, the result of a reference is compared with the
+argument that the function writes.
 
 Arrays of bf16 and fp8 are files of two- and one-byte elements, as NumPy writes the types of ml_dtypes.
 
-exit status: 0 it ran and nothing was found; 1 findings, wrong numbers, or more than --max-steps; 2 the input or an
+exit status: 0 it ran and nothing was found; 1 findings, wrong results, or more than --max-steps; 2 the input or an
 option is not acceptable, and nothing is written.
 
 examples:
@@ -84,7 +84,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         "emulate",
         formatter_class=Formatter,
         epilog=_EPILOG,
-        description=__doc__,
+        description="Runs the IR after any step, or a kernel in PTX, on the CPU, with a sanitizer.",
         help="run the IR after any step, or PTX, on the CPU, with a sanitizer",
     )
     parser.add_argument(

@@ -94,6 +94,8 @@ def main(args: argparse.Namespace) -> int:
             if args.batch is None
             else "--batch is for batch_matmul; matmul writes a single one"
         )
+    if args.broadcast and args.batch is None:
+        raise StepladderError("--broadcast is for batch_matmul; matmul writes a single one")
     write_text(
         args.output,
         matmul_text(

@@ -97,7 +97,7 @@ def main(args: argparse.Namespace) -> int:
     from stepladder.cli.report_inputs import Reported, compile_payload, read_bundle_folder
     from stepladder.cli.report_page import page
     from stepladder.cli.report_sections import section_of
-    from stepladder.runtime.files import check_writable, write_text
+    from stepladder.runtime.files import check_writable, read_text, write_text
 
     check_writable(args.output)
     settings = knob_settings(args)
@@ -106,8 +106,11 @@ def main(args: argparse.Namespace) -> int:
         raise StepladderError("standard input is given twice, and can be read once")
     if not payloads:
         _refuse_options(args)
-    # Bundles first: a bad one is refused before anything is compiled.
+    # Bundles first, and files that cannot be read: they are refused before anything is compiled.
     read: dict[str, list[Reported]] = {path: read_bundle_folder(path) for path in args.inputs if path not in payloads}
+    for path in payloads:
+        if path != STANDARD:
+            read_text(path)
     if payloads or args.plugins:  # a bundle's IR may have ops of a plug-in
         with imports():
             from stepladder.extension import plugins

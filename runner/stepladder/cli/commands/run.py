@@ -28,26 +28,26 @@ HINTED_FLOPS = 2**28
 WORTHWHILE = 4
 
 EPILOG = """\
-Three checks, each over every element of C, against what the payload computes (reference.json in the
-bundle, which needs no MLIR): small integers, for which every partial sum is exact, must give exactly the reference;
-random normal inputs must agree with it, computed in float64, within a tolerance that follows from the types of products
-and accumulators and K (random i8 must give exactly the reference); and, but on the emulator, which executes in a fixed
-order, two launches must give the same bits. Where the kernel only writes C, C holds NaN before the launch, or the
-smallest integer.
+Every element of C is compared with the reference program (reference.json in the bundle, which needs no MLIR), in three
+checks. Exact: on small integers, for which every partial sum is exact, the result must equal the reference. Random: on
+normal inputs, it must agree with the reference in float64 within a tolerance that follows from the types of products
+and accumulators and from K (random i8 must be equal). Deterministic: two launches must give the same bits; this check
+is left out on the emulator, which executes in a fixed order. If the kernel only writes C, C is filled with NaN or the
+smallest integer before the launch.
 
 The backend `gpu` launches the machine code. The backend `emulator` runs the last IR in the bundle on the CPU, with a
-sanitizer whose findings count as a failure (see `stepladder emulate --help`); it needs no GPU, and MLIR.
-`auto` takes a GPU that the bundle is for, else the emulator, and says which; what would take the emulator more than
-some minutes it leaves to --backend emulator, or stops after them. How far the emulator is, and about how long it still
-takes, goes to standard error; before a long run, a smaller problem for the same steps is named there.
+sanitizer whose findings count as a failure (see `stepladder emulate --help`); it needs MLIR, but no GPU. `auto` takes a
+GPU that the bundle is for, otherwise the emulator, and prints which. With `auto`, runs of more than some minutes on the
+emulator are refused or stopped; --backend emulator has no limit. Progress and the estimated time go to standard error,
+and for a long run also a smaller problem with the same steps.
 
-A function with several kernels is checked as a whole, with random inputs, twice; its matmuls are bundles of their own
-in BUNDLE/kernels.
+A function with several kernels is checked as a whole, twice, with random inputs; its matmuls have separate bundles in
+BUNDLE/kernels.
 
-A bundle with SPIR-V, for an Intel GPU, is run on the CPU by Intel's OpenCL runtime, with built-ins of
-matrices in OpenCL C: pip install '.[opencl]'.
+A bundle with SPIR-V, for an Intel GPU, is run on the CPU by Intel's OpenCL runtime, with the matrix built-ins
+implemented in OpenCL C: pip install '.[opencl]'.
 
-exit status: 0 the numbers are right; 1 they are not, or the emulator found something; 2 the bundle or an option is not
+exit status: 0 the results are right; 1 they are not, or the emulator found something; 2 the bundle or an option is not
 acceptable; 3 nothing was executed (no GPU or driver, or a GPU that the bundle is not for, and nothing to emulate).
 STEPLADDER_DEVICE chooses among several GPUs.
 
@@ -66,8 +66,8 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """
     parser = subparsers.add_parser(
         "run",
-        help="check a bundle's numbers",
-        description=__doc__,
+        help="check the results of a bundle's kernel",
+        description="Compares the results of a bundle's kernel with the reference program.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -77,7 +77,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         "--backend",
         choices=BACKENDS,
         default="auto",
-        help="what runs it: a GPU, the emulator, or what there is (default: auto)",
+        help="what runs the kernel: a GPU, the emulator, or whichever is available (default: auto)",
     )
     add_json_option(parser)
 

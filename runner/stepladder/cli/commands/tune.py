@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from stepladder.pipeline.matmul_parts import Part
 
 _EPILOG = """\
-`tune PAYLOAD...` builds and measures on one machine. In two halves, `tune build` needs no GPU, and `tune measure` no
-MLIR: copy the folder between them. What is built or measured is kept when the command is stopped, and the same command
-goes on from there. `stepladder compile` takes what the database has.
+`tune PAYLOAD...` builds and measures on one machine. On two machines, `tune build` needs no GPU, and `tune measure`
+needs no MLIR: copy the folder between them. If the command is interrupted, what was built or measured is kept, and the
+same command continues from there. `stepladder compile` uses the knobs in the database.
 
-exit status: 0 measured, or built; 1 no kernel gives right numbers; 2 a payload, an option or a folder is not
+exit status: 0 measured, or built; 1 no kernel gives right results; 2 a payload, an option or a folder is not
 acceptable; 3 nothing was executed (no GPU or driver, or a GPU that the kernels are not for).
 
 examples:
@@ -61,7 +61,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         "words",
         nargs="+",
         metavar="[build|measure] PAYLOAD.mlir",
-        help="the half to run (both unless given), and the payloads; of a function of several kernels, each matmul",
+        help="build or measure, to do only this (default: both), and the payloads; each matmul of a function is tuned",
     )
     add_pipeline_options(parser, required=False)
     parser.add_argument("--target", metavar="SM", help="GPU architecture, such as sm_80 or sm_90a (the knob 'target')")
@@ -72,17 +72,17 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--folder",
         metavar="FOLDER",
-        help="where kernels go between the halves (default: one in the cache; build and measure need it)",
+        help="folder of the built kernels (default: one in the cache; required by build and measure)",
     )
     parser.add_argument(
         "--jobs",
         type=positive,
         default=os.cpu_count() or 1,
         metavar="N",
-        help="kernels to build at once (default: one a core)",
+        help="kernels to build at once (default: one per core)",
     )
     add_json_option(parser)
-    parser.add_argument("--again", action="store_true", help="measure problems too that the database has")
+    parser.add_argument("--again", action="store_true", help="measure problems again that are in the database")
 
 
 def main(args: argparse.Namespace) -> int:

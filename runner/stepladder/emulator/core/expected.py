@@ -147,7 +147,10 @@ def compare_with_files(outcome: Outcome, expected: Mapping[int, np.ndarray], tol
         name = f"argument{number}" if number < count else f"result{number - count}"
         arrays = [*outcome.arguments, *outcome.results]
         if number >= len(arrays) or arrays[number] is None:
-            raise StepladderError(f"there is no {name} to compare; the function has {count} arguments")
+            raise StepladderError(
+                f"there is no {name} to compare; the function has {count} arguments",
+                notes=[f"outputs are numbered from 0: {count} arguments first, then {len(outcome.results)} results"],
+            )
         findings += compare(name, np.asarray(arrays[number]), want, tolerance)
     return findings
 

@@ -193,7 +193,10 @@ def _scalar(name: str, text: str) -> core_types.Scalar:
     """
     found = _decoded(name)
     if not isinstance(found, core_types.Scalar):
-        raise StepladderError(f"argument '{text}' has the element type '{name}', which there is not")
+        raise StepladderError(
+            f"argument '{text}' has the element type '{name}', which there is not",
+            notes=["accepted: element types of MLIR, such as f16, bf16, f32, f64, i8, i32 and f8E4M3FN"],
+        )
     return found
 
 

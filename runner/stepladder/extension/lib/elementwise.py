@@ -12,7 +12,7 @@ from stepladder.extension.lib.dialect import Refusal, Rewriter
 from stepladder.extension.lib.reduced_results import find_reduced
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, ir
-from stepladder.mlir.linalg_ops import create_named_op, with_exchanged_loops
+from stepladder.mlir.linalg_ops import create_named_op, with_swapped_loops
 from stepladder.mlir.traverse import attributes_of, producer, walk
 
 # The attribute of the op, and of the buffers of the product.
@@ -218,7 +218,7 @@ class Elementwise:
         """
         inputs = len(self.operands) - len(outputs)
         found = Elementwise(self.op, [*self.operands[:inputs], *outputs])
-        found.maps[:inputs] = map(with_exchanged_loops, self.maps[:inputs])
+        found.maps[:inputs] = map(with_swapped_loops, self.maps[:inputs])
         return found
 
     def stores(self, sums: ir.Value | Sequence[ir.Value], position: Position) -> list[tuple[ir.Value, ir.Value]]:

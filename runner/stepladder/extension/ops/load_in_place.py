@@ -19,7 +19,7 @@ class LoadInPlace(Tc.Operation, name="load_in_place"):
     """Replaces TMA loads of a workspace, to which a kernel copies a buffer in another order, by loads of the buffer.
 
     A descriptor of the buffer has a dimension for each of its axes, in the order of the copy, and a box as many
-    elements of each as one of the copy has. The kernel in front, its launch and the workspace go.
+    elements of each as one of the copy has. The preceding kernel, its launch and the workspace go.
 
     Where TMA cannot load all boxes in this way, the kernel stays: more than five axes, rows or an innermost axis that
     TMA does not take, a box whose extent neither divides an inner axis nor is a multiple of it, or with rows of several
@@ -38,7 +38,7 @@ _BEFORE = 3
 
 @dataclass(frozen=True)
 class _Copy:
-    """What a kernel in front copies.
+    """What a preceding kernel copies.
 
     Attributes:
         launch: of the kernel.
@@ -214,7 +214,7 @@ def _load_from_source(copy: _Copy, plan: _Loads, rewriter: Rewriter) -> None:
 
 
 def _remove(copy: _Copy, payload: ir.Operation, rewriter: Rewriter) -> None:
-    """Erases a kernel in front, its launch and its workspace."""
+    """Erases a preceding kernel, its launch and its workspace."""
     name = ir.SymbolRefAttr(copy.launch.attributes["kernel"]).value[0]
     rewriter.erase_op(copy.launch)
     for module in walk(payload, "gpu.module"):

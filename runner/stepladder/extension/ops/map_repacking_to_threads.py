@@ -75,7 +75,7 @@ def _check(copy: ir.Operation, source: ir.Value) -> None:
         raise Refusal(copy, "expected a copy of a contiguous buffer")
 
 
-def _is_turned(copy: ir.Operation) -> bool:
+def _is_transposed(copy: ir.Operation) -> bool:
     """Tells whether an op copies the transpose of a buffer."""
     source = producer(copy.operands[0])
     return source is not None and source.name == "memref.transpose"
@@ -267,23 +267,23 @@ class _TransposedCopy(_Copy):
             return [value]
         return [memory.extract(value, [number], self.element_type) for number in range(self.vector)]
 
-    def _store_turned(self, values: list[ir.Value], row: ir.Value, column: ir.Value) -> None:
+    def _store_transposed(self, values: list[ir.Value], row: ir.Value, column: ir.Value) -> None:
         """Stores elements of a row of the source, or vectors of several, to the column `row` of the target's rows."""
         for number, value in enumerate(values):
             self._store(value, _sum(self.first_target, _plus(column, number)), row)
 
     def _copy_row(self, row: ir.Value, column: ir.Value) -> None:
-        self._store_turned(self._elements(self._load(row, column)), row, column)
+        self._store_transposed(self._elements(self._load(row, column)), row, column)
 
     def _copy_all(self, row: ir.Value, column: ir.Value) -> None:
         type_ = ir.VectorType.get([self.wide], self.element_type)
         rows = [[_plus(first, number) for number in range(self.wide)] for first in self._first_rows(row)]
         loaded = [[self._elements(self._load(each, column)) for each in part] for part in rows]
         for part, (first, *_) in zip(loaded, rows):
-            turned = [
+            transposed = [
                 vector.from_elements(type_, [elements[number] for elements in part]) for number in range(self.vector)
             ]
-            self._store_turned(turned, first, column)
+            self._store_transposed(transposed, first, column)
 
 
 def _plus(value: ir.Value, number: int) -> ir.Value:
@@ -358,7 +358,8 @@ def map_repacking_to_threads(payload: ir.Operation, op: MapRepackingToThreads, r
         # The kernel of the matmul keeps its name: outlining gives launches without one that of the function.
         name = ir.FlatSymbolRefAttr.get(f"{_function_of(group[0])}_repack_{number}")
         with ir.InsertionPoint(group[-1]), group[-1].location:
-            copies = [(_TransposedCopy if _is_turned(copy) else _Copy)(copy, block, op.bytes.value) for copy in group]
+            kinds = [_TransposedCopy if _is_transposed(copy) else _Copy for copy in group]
+            copies = [kind(copy, block, op.bytes.value) for kind, copy in zip(kinds, group)]
             sizes = [index(size) for size in (sum(copy.blocks for copy in copies), 1, 1, block, 1, 1)]
             launch = ir.Operation.create(
                 "gpu.launch",
@@ -376,7 +377,7 @@ def map_repacking_to_threads(payload: ir.Operation, op: MapRepackingToThreads, r
                 _emit(copies, gpu.block_id(gpu.Dimension.x))
                 gpu.terminator()
         for copy in group:
-            source = defining_op(copy.operands[0]) if _is_turned(copy) else None
+            source = defining_op(copy.operands[0]) if _is_transposed(copy) else None
             rewriter.erase_op(copy)
             if source is not None and not list(source.results[0].uses):
                 rewriter.erase_op(source)

@@ -1,4 +1,4 @@
-"""`tc.prepare_operands`: computes what makes A and B by kernels in front of the matmul's, which write workspaces."""
+"""`tc.prepare_operands`: computes what makes A and B by kernels before the matmul, which write workspaces."""
 
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.launches import launch_kernel
@@ -11,7 +11,7 @@ from stepladder.payload.front.rewrite import reshaped
 
 
 class PrepareOperands(Tc.Operation, name="prepare_operands"):
-    """Converts the `linalg.generic` on tensors that a workspace is written from to a kernel in front of the matmul's.
+    """Converts the `linalg.generic` on tensors that a workspace is written from to a kernel before the matmul.
 
     A thread computes a vector of adjacent elements, the widest that divides the rows of the result and is of at most 16
     bytes in every type that is loaded or stored; adjacent threads have adjacent vectors. Each scalar op of the body

@@ -1,10 +1,10 @@
-"""`tc.swap_operands`: computes the transpose of C, with A and B exchanged."""
+"""`tc.swap_operands`: computes the transpose of C, with A and B swapped."""
 
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.elementwise import is_elementwise
 from stepladder.extension.lib.memory import transpose
 from stepladder.mlir.bindings import bufferization, ir
-from stepladder.mlir.linalg_ops import with_exchanged_loops
+from stepladder.mlir.linalg_ops import with_swapped_loops
 from stepladder.mlir.traverse import attributes_of, defining_op, producer, walk
 
 
@@ -13,7 +13,7 @@ class SwapOperands(Tc.Operation, name="swap_operands"):
 
     No matrix is copied. The indexing maps of the matmul express that A and B are stored transposed, and the view of C
     is a `memref.transpose`, whose rows have a stride of one element. The ops between the matmul and C, which initialize
-    the accumulator and compute the results, are transposed as well: the loops of an elementwise op are exchanged, so
+    the accumulator and compute the results, are transposed as well: the loops of an elementwise op are swapped, so
     that it reads a bias of rows along columns, and a matrix in transposed order, from the same buffers as before.
 
     Operands: a handle to the module, which has one function in the form that `tc.normalize_payload` creates, with
@@ -51,7 +51,7 @@ def _indexing_maps(maps: list[ir.AffineMap]) -> dict[str, ir.Attribute]:
     return {"indexing_maps": ir.ArrayAttr.get([ir.AffineMapAttr.get(map_) for map_ in maps])}
 
 
-def _exchange_factors(body: ir.Block) -> None:
+def _swap_factors(body: ir.Block) -> None:
     """Exchanges the first two arguments of a matmul's body where their types differ, as those of its operands do."""
     a, b, sums = list(body.arguments)
     if a.type == b.type:
@@ -103,9 +103,9 @@ class _Transposer:
             a, b, start = op.operands
             map_a, map_b, map_c = _maps_of(op)
             result = ir.AffineMap.get(3, 0, list(reversed(map_c.results)))
-            maps = [with_exchanged_loops(map_) for map_ in (map_b, map_a, result)]
+            maps = [with_swapped_loops(map_) for map_ in (map_b, map_a, result)]
             created = self._created(op, [b, a, self.value(start)], _indexing_maps(maps))
-            _exchange_factors(created.regions[0].blocks[0])
+            _swap_factors(created.regions[0].blocks[0])
             return created
         if op.name == "linalg.generic" and is_elementwise(op):
             return self._elementwise(op)
@@ -118,13 +118,13 @@ class _Transposer:
         return next((view for store, view in self.views.items() if store.operands[1] == op.operands[0]), None)
 
     def _elementwise(self, op: ir.Operation) -> ir.Operation:
-        """Returns an elementwise op with exchanged loops: the product and the results are transposed, and the other
+        """Returns an elementwise op with swapped loops: the product and the results are transposed, and the other
         operands are read from where they are."""
         maps = _maps_of(op)
         is_transposed = [number == 0 or number >= len(maps) - len(op.results) for number in range(len(maps))]
         operands = [self.value(operand) if own else operand for operand, own in zip(op.operands, is_transposed)]
-        exchanged = [map_ if own else with_exchanged_loops(map_) for map_, own in zip(maps, is_transposed)]
-        return self._created(op, operands, _indexing_maps(exchanged))
+        swapped = [map_ if own else with_swapped_loops(map_) for map_, own in zip(maps, is_transposed)]
+        return self._created(op, operands, _indexing_maps(swapped))
 
     def _created(
         self, op: ir.Operation, operands: list[ir.Value], changed: dict[str, ir.Attribute] | None = None

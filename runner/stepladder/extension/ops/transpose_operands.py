@@ -40,7 +40,7 @@ def _maps(matmul: ir.Operation) -> list[ir.AffineMap]:
     return [ir.AffineMap.get(first + 3, 0, [*batch, *operand]) for operand in ((m, k), (k, n), (m, n))]
 
 
-def _exchanged(map_: ir.AffineMap) -> ir.AffineMap:
+def _swapped(map_: ir.AffineMap) -> ir.AffineMap:
     *batch, row, column = map_.results
     return ir.AffineMap.get(map_.n_dims, 0, [*batch, column, row])
 
@@ -56,10 +56,10 @@ def _transposed(buffer: ir.Value) -> ir.Value:
     *batch, rows, columns = type_.shape
     (*outer, stride, _), offset = type_.get_strides_and_offset()
     layout = ir.StridedLayoutAttr.get(offset, [*outer, 1, stride])
-    turned = ir.MemRefType.get([*batch, columns, rows], type_.element_type, layout, type_.memory_space)
+    transposed = ir.MemRefType.get([*batch, columns, rows], type_.element_type, layout, type_.memory_space)
     dims = [ir.AffineExpr.get_dim(number) for number in range(type_.rank)]
     permutation = ir.AffineMap.get(type_.rank, 0, [*dims[:-2], dims[-1], dims[-2]])
-    source = memref.transpose(turned, buffer, ir.AffineMapAttr.get(permutation))
+    source = memref.transpose(transposed, buffer, ir.AffineMapAttr.get(permutation))
     padded = padded_columns(rows, types.byte_width(type_.element_type))
     workspace = create_workspace(ir.MemRefType.get([*batch, columns, padded], type_.element_type))
     view = memory.subview(workspace, [0] * type_.rank, [*batch, columns, rows])
@@ -100,11 +100,11 @@ def _transpose(matmul: ir.Operation, copies: dict[ir.Value, ir.Value], rewriter:
     maps = _maps(matmul)
     k = ir.AffineExpr.get_dim(maps[0].n_dims - 1)
 
-    def is_turned(number: int, buffer: ir.Value) -> bool:
+    def needs_transpose(number: int, buffer: ir.Value) -> bool:
         width = types.byte_width(ir.MemRefType(buffer.type).element_type)
         return maps[number].results[-1] != k and width != _AS_THEY_ARE
 
-    turned = read_from_workspaces(matmul, is_turned, _transposed, rewriter, copies)
-    if turned:
-        maps = [_exchanged(map_) if number in turned else map_ for number, map_ in enumerate(maps)]
+    transposed = read_from_workspaces(matmul, needs_transpose, _transposed, rewriter, copies)
+    if transposed:
+        maps = [_swapped(map_) if number in transposed else map_ for number, map_ in enumerate(maps)]
         _set_maps(matmul, maps, rewriter)

@@ -1,4 +1,4 @@
-"""Predicted times of elementwise ops that make A or B: in kernels in front, or in registers of `wgmma`."""
+"""Predicted times of elementwise ops that make A or B: in preceding kernels, or in registers of `wgmma`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from stepladder.pipeline.cost_model.gpu import Gpu
 from stepladder.pipeline.cost_model.terms import BOX_BYTES, Size
 
 # Source of all constants: measured on an H200, docs/results/producers.json.
-# Microseconds from the launch of a kernel in front to that of the matmul, besides its traffic.
+# Microseconds from the launch of a preceding kernel to that of the matmul, besides its traffic.
 _FRONT = 4.5
-# Elements a ns that a kernel in front makes of numbers of less than a byte, of which threads make two each.
+# Elements a ns that a preceding kernel makes of numbers of less than a byte, of which threads make two each.
 _FROM_PARTS = 380.0
 # Nanoseconds in which a warpgroup makes an element of A, and for each unit of what its ops cost.
 _MADE, _MADE_BY_COST = 0.037, 0.0105
@@ -29,8 +29,8 @@ _F32_BYTES = 4
 
 
 def preparing_time(size: Size, gpu: Gpu, constants: dict[str, float]) -> float:
-    """Returns the time of the kernels in front that make A and B: each element is read and written once, at the rate of
-    HBM, or at that of two elements a thread.
+    """Returns the time of the preceding kernels that make A and B: each element is read and written once, at the rate
+    of HBM, or at that of two elements a thread.
 
     Args:
         size: of the product.

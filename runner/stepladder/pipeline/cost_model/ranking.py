@@ -25,7 +25,7 @@ from stepladder.pipeline.cost_model.space import Space, feasible
 from stepladder.pipeline.cost_model.terms import Size, ceil_divide
 from stepladder.pipeline.expressions import Value
 
-# The knob of whether blocks start before the kernel in front has ended; what it has to be predicted to gain to be off,
+# The knob of whether blocks start before the preceding kernel has ended; what it has to be predicted to gain to be off,
 # since kernels that other work separates gain nothing.
 _LAUNCH, LAUNCH_CAUTION = "dependent_launch", 0.03
 # The knob of where elementwise ops that make A are computed, and its value for registers.

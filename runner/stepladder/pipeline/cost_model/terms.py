@@ -42,7 +42,7 @@ class Size:
         products: of one A that elementwise ops combine to C: 1, or 2 of a pair, each with a B of its own.
         a_source_bytes, b_source_bytes: of what elementwise ops make an element of A or B from; 0 where none do.
         a_cost: what the ops that make an element of A cost, in instructions of arithmetic.
-        in_registers: whether blocks load what A is made from, and make it in registers; else a kernel in front does.
+        in_registers: whether blocks load what A is made from, and make it in registers; else a preceding kernel does.
         has_elementwise: whether elementwise ops on the product do more than to round it.
         read_matrices: matrices with the rows of C that they read.
     """
