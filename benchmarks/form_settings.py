@@ -280,7 +280,7 @@ def time_all(args: argparse.Namespace) -> None:
             entry, ratios = measure(device, form, paths, args.rounds, BURST)
             best = entry["baseline_tflops"] * max(1.0, *entry["libraries"].values(), 0.0)
             settings = [
-                {"knobs": kernels[number], "ratio": ratio, "time": form.flops / (ratio * best) * 1e-6}
+                {"knobs": kernels[number], "ratio": ratio, "microseconds": form.flops / (ratio * best) * 1e-6}
                 for number, ratio in ratios.items()
             ]
             result["problems"].append(entry | {"settings": settings})

@@ -131,8 +131,8 @@ def _of_forms(source: str, data: dict[str, Any]) -> Iterator[Kernel]:
             "b_layout": "column" if b[-1] == "k" else "row",
         }
         for kernel in measured["settings"]:
-            times = kernel["time"], kernel["time"] * kernel["ratio"]
-            yield Kernel(source, problem, "wgmma", (), kernel["knobs"], 0, *times)
+            own = kernel["microseconds"]
+            yield Kernel(source, problem, "wgmma", (), kernel["knobs"], 0, own, own * kernel["ratio"])
 
 
 def kernels_of(path: Path) -> list[Kernel]:

@@ -70,11 +70,13 @@ REFITTED_DISPUTED = {
     ("default_sixteenth", "bf16-bf16"): "a sixteenth sample",
 }
 BOXES = {("default_boxes", "bf16-bf16"): "bf16", ("default_boxes", "f16-f32"): "f16 with results of f32"}
+TWENTIETH = {("default_twentieth", "bf16-bf16"): "a twentieth sample"}
 LAST_DRAWS = {
     "default_seventeenth_bf16-bf16": "a seventeenth sample",
     "default_eighteenth_bf16-bf16": "an eighteenth sample",
     "default_boxes_bf16-bf16": "a nineteenth sample",
     "default_boxes_f16-f32": "with results of f32",
+    "default_twentieth_bf16-bf16": "a twentieth sample",
 }
 CHOICES = {"default": (-1,), "best of four": range(4)}
 
@@ -380,6 +382,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     "last draws": lambda: defaults_table(LAST_DRAWS),
     "disputed choices": lambda: refitted_table(REFITTED_DISPUTED),
     "boxes choices": lambda: refitted_table(BOXES),
+    "twentieth choices": lambda: refitted_table(TWENTIETH),
     "changed orders": changed_orders_table,
     "decode": decode_table,
     "decode before": lambda: decode_table("_before"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 from collections.abc import Callable, Iterable
 
@@ -260,6 +261,36 @@ def form_launches_table() -> str:
     )
 
 
+def batch_triggers_table() -> str:
+    """Returns what kernels of random batches take with `launch_trigger = exit`, by the blocks of their clusters."""
+    measured = result("forms_triggers")
+    parts: dict[int, list[float]] = {}
+    for problem in measured["problems"]:
+        both: dict[str, dict[str, float]] = {}
+        clusters: dict[str, int] = {}
+        for entry in problem["settings"]:
+            knobs = dict(entry["knobs"])
+            trigger, key = knobs.pop("launch_trigger"), json.dumps(knobs, sort_keys=True)
+            both.setdefault(key, {})[trigger] = entry["microseconds"]
+            clusters[key] = knobs["cluster_m"] * knobs["cluster_n"]
+        for key, times in both.items():
+            parts.setdefault(clusters[key], []).append(times["exit"] / times["early"])
+    rows = [
+        {
+            "blocks of a cluster": str(blocks),
+            "kernels": str(len(ratios)),
+            "exit / early": f"{geometric_mean(ratios):.3f}",
+            "minimum": f"{min(ratios):.3f}",
+            "maximum": f"{max(ratios):.3f}",
+        }
+        for blocks, ratios in sorted(parts.items())
+    ]
+    return (
+        table(rows) + "\nTime with `launch_trigger = exit` as a part of that with `early`: geometric mean; f16, f32 "
+        f"accumulators, median of {measured['rounds']} rounds of bursts. {where(measured)}.\n"
+    )
+
+
 REGIONS: dict[str, Callable[[], str]] = {
     "fused": fused_table,
     "figures": figures_table,
@@ -282,5 +313,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     "drawn forms suspects": lambda: drawn_forms_table("drawn_forms_suspects"),
     "drawn forms third": lambda: drawn_forms_table("drawn_forms_third"),
     "drawn forms fourth": lambda: drawn_forms_table("drawn_forms_fourth"),
+    "drawn forms fifth": lambda: drawn_forms_table("drawn_forms_fifth"),
+    "batch triggers": batch_triggers_table,
     "drawn forms suspects changed": lambda: drawn_forms_table("drawn_forms_suspects_changed"),
 }
