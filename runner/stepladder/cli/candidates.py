@@ -17,6 +17,12 @@ _NEUTRAL: dict[str, int | str] = {
     "tile_scheduler": "data_parallel",
     "split_k_workspace": "cluster",
     "persistent_blocks": 0,
+    "split_f32": "kernels",
+    "min_blocks_per_sm": 1,
+    "launch_trigger": "early",
+    "stagger": 0,
+    "kept_weights": 0,
+    "swap_operands": False,
 }
 
 
