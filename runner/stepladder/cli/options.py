@@ -6,11 +6,12 @@ import argparse
 import contextlib
 import errno
 import os
+import re
 import sys
 from pathlib import Path
 from typing import NoReturn
 
-from stepladder.runtime.errors import BAD_INPUT, StepladderError
+from stepladder.runtime.errors import BAD_INPUT, StepladderError, suggest
 from stepladder.runtime.files import STANDARD
 
 # Arguments of parsed command lines that name something -> how a message calls them.
@@ -28,6 +29,8 @@ _NAMES = {
     },
 }
 LARGEST_SIZE = 2**63 - 1  # that a shape of MLIR has
+# How argparse reports a value that is none of the choices.
+_CHOICE = re.compile(r"invalid choice: '([^']*)'(?= \(choose from (.*)\))")
 
 
 def setting(text: str) -> tuple[str, str]:
@@ -347,4 +350,6 @@ class Parser(argparse.ArgumentParser):
         Args:
             message: what is wrong.
         """
+        if found := _CHOICE.search(message):
+            message = message.replace(found[0], found[0] + suggest(found[1], re.findall(r"[\w-]+", found[2])), 1)
         self.exit(BAD_INPUT, f"{self.prog}: error: {message}\nnote: {self.prog} --help lists the options\n")
