@@ -23,13 +23,15 @@ from stepladder.measure.tuning.plan import Plan, Problem, Setting, read_plan, wr
 from stepladder.payload.writing import matmul_text
 from stepladder.pipeline import knob_choice, library
 from stepladder.pipeline import tuning_build as building
+from stepladder.pipeline.codegen.toolchain import tool_versions
 from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.functions import build_function
 from stepladder.pipeline.knob_query import read_query
 from stepladder.pipeline.matmul_parts import Part, matmul_parts
 from stepladder.pipeline.request import Request
-from stepladder.runtime.bundle import read_bundle
+from stepladder.runtime.bundle import Bundle, read_bundle
 from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
-from tuning_files import TOOLS
+from tuning_files import TOOLS, entry
 
 # Successive halving.
 
@@ -192,6 +194,20 @@ def test_matmuls_of_a_function_are_tuned_apart(tmp_path: Path) -> None:
     building.build_plan(tmp_path, plan, parts, 1, lambda line: None)
     stored = [read_bundle(tmp_path / item.settings[0].bundle).manifest.problem.c_type for item in plan.problems]
     assert stored == ["f16", "f32"]
+
+
+def test_a_function_takes_what_was_tuned_for_its_matmuls(tmp_path: Path) -> None:
+    request = Request("wgmma", {"target": "sm_90a"}, tuned=True, database=tmp_path / "tuning.json", gpu="h200")
+    with mlir_context():
+        plan = building.make_plan(matmul_parts(LAYERS, "layers.mlir", request), 3)
+    last = [item.settings[-1].knobs for item in plan.problems]
+    for item, knobs in zip(plan.problems, last):
+        tuned = entry(item.key, digest=plan.digest, knobs=knobs, tool_versions=tool_versions())
+        Database(tmp_path / "tuning.json").add(tuned)
+    with mlir_context():
+        kernels = build_function(LAYERS, "layers.mlir", request).bundle.kernels
+    built = [made.manifest.knobs for made in kernels.values() if isinstance(made, Bundle)]
+    assert all(any(knobs.items() <= own.items() for knobs in last) for own in built) and len(built) >= len(last)
 
 
 # Measuring.
@@ -364,7 +380,6 @@ def test_an_interrupted_build_keeps_whole_bundles(tmp_path: Path) -> None:
     rest = process.communicate(timeout=120)[1]
     assert first.startswith("1 of 8") and process.returncode == 130 and "Traceback" not in rest
     plan = read_plan(tmp_path / "plan")
-    from stepladder.runtime.bundle import read_bundle
 
     there = [
         setting.bundle
