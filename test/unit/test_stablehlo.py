@@ -186,9 +186,10 @@ def test_a_refusal_begins_with_that_of_a_function() -> None:
     text = """func.func public @main(%a: tensor<8x16xf32>, %b: tensor<16x8xf32>) -> tensor<8x8xf32> {
   %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
     : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
-  %1 = stablehlo.bitcast_convert %0 : (tensor<8x8xf32>) -> tensor<8x8xi32>
-  %2 = stablehlo.convert %1 : (tensor<8x8xi32>) -> tensor<8x8xf32>
-  return %2 : tensor<8x8xf32>
+  %1 = stablehlo.convert %0 : (tensor<8x8xf32>) -> tensor<8x8xf64>
+  %2 = stablehlo.bitcast_convert %1 : (tensor<8x8xf64>) -> tensor<8x8xi64>
+  %3 = stablehlo.convert %2 : (tensor<8x8xi64>) -> tensor<8x8xf32>
+  return %3 : tensor<8x8xf32>
 }
 """
     with pytest.raises(stepladder.StepladderError, match="is not compiled: no reference can be computed") as refused:
