@@ -186,15 +186,18 @@ def test_a_refusal_begins_with_that_of_a_function() -> None:
     text = """func.func public @main(%a: tensor<8x16xf32>, %b: tensor<16x8xf32>) -> tensor<8x8xf32> {
   %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
     : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
-  %1 = stablehlo.convert %0 : (tensor<8x8xf32>) -> tensor<8x8xf64>
-  %2 = stablehlo.bitcast_convert %1 : (tensor<8x8xf64>) -> tensor<8x8xi64>
-  %3 = stablehlo.convert %2 : (tensor<8x8xi64>) -> tensor<8x8xf32>
+  %1 = stablehlo.convert %0 : (tensor<8x8xf32>) -> tensor<8x8xi32>
+  %2 = linalg.map ins(%1 : tensor<8x8xi32>) outs(%1 : tensor<8x8xi32>) (%x: i32, %out: i32) {
+    %low, %high = arith.mulsi_extended %x, %x : i32
+    linalg.yield %high : i32
+  }
+  %3 = stablehlo.convert %2 : (tensor<8x8xi32>) -> tensor<8x8xf32>
   return %3 : tensor<8x8xf32>
 }
 """
     with pytest.raises(stepladder.StepladderError, match="is not compiled: no reference can be computed") as refused:
         stepladder.compile(text, target="sm_80", device="emulator")
-    assert refused.value.notes[0].startswith("as one kernel: 'arith.bitcast' in linalg.generic")
+    assert refused.value.notes[0].startswith("as one kernel: 'arith.mulsi_extended' in linalg.")
 
 
 @pytest.mark.parametrize(
