@@ -40,6 +40,19 @@ def close(got: Tensor, wanted: Tensor, tolerance: float = 1e-2) -> None:
     assert (got.double() - wanted.double()).abs().max() <= tolerance * max(1.0, wanted.abs().max().item())
 
 
+def test_numbers_are_placed_in_the_memory_of_the_gpu(torch: ModuleType) -> None:
+    """Each call has its own, on the stream of the call."""
+    from test_numbers import SCALED_LAYERS
+
+    function = stepladder.compile(SCALED_LAYERS)
+    x, w = torch.ones(16, 32, device="cuda").half(), torch.eye(32, device="cuda").half()
+    for stream in (None, torch.cuda.Stream()):
+        torch.cuda.synchronize()
+        made = [function(alpha, x, w, shift, True, stream=stream) for alpha, shift in ((0.5, 3), (2, -(2**40)))]
+        torch.cuda.synchronize()
+        assert torch.all(made[0] == 3.5) and torch.all(made[1] == 2.0 - 2**40)
+
+
 def test_functions_on_streams_from_threads_and_in_a_graph(torch: ModuleType) -> None:
     """Each stream has a workspace of its own; a known set of tensors is launched without a check, later as a graph."""
     function = stepladder.compile((Path(__file__).parents[1] / "inputs" / "functions" / "chain.mlir").read_text())

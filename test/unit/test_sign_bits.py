@@ -1,5 +1,5 @@
-"""Casts of bits are computed; those that change the sign of a number alone are ops on numbers, in epilogues and in front of a product;
-those of whole arguments make these of the other type."""
+"""Casts of bits are computed; those that change the sign of a number alone are ops on numbers, in epilogues and in
+front of a product; those of whole arguments make these of the other type."""
 
 from __future__ import annotations
 

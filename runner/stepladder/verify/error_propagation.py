@@ -31,11 +31,11 @@ to which an op on floating-point numbers adds its own rounding: none where its o
 r, none of fp8, in which the reference rounds as well, else u |r|, with the unit roundoff u of its type, and for
 functions of the math dialect 4 u of f32 besides, or 8 u, as libdevice computes them in f32 with errors of at most two
 or four units in the last place (CUDA C++ Programming Guide, "Mathematical Functions", table of maximum errors), and the
-smallest normal number of the type, for results that are flushed to zero. Where all results of a program have 16 bits or 8, a kernel may
-approximate sigmoids (step `approximate_math`): an exponential has 2 |x| u more, of its scaled operand, erf 2^-17 more,
-and a quotient 2 u more, of its reciprocal, and |x| times the smallest normal number, below which the reciprocal is
-flushed to zero. Where a value and its error can pass the largest number of its type, or an error is not a number,
-nothing is known of the result: its error is unbounded.
+smallest normal number of the type, for results that are flushed to zero. Where all results of a program have 16 bits or
+8, a kernel may approximate sigmoids (step `approximate_math`): an exponential has 2 |x| u more, of its scaled operand,
+erf 2^-17 more, and a quotient 2 u more, of its reciprocal, and |x| times the smallest normal number, below which the
+reciprocal is flushed to zero. Where a value and its error can pass the largest number of its type, or an error is not a
+number, nothing is known of the result: its error is unbounded.
 
 The bound of a sum's roundings is the probabilistic one of Higham and Mary, "A New Approach to Probabilistic Rounding
 Error Analysis" (SIAM J. Sci. Comput. 41, 2019).
@@ -395,7 +395,6 @@ class BoundedOp(StructuredOp):
 
     def _of_monotone(self, function: Callable[..., Array], value: Array, error: Array, result: Array) -> Array:
         """Returns how far a monotone function of a value within `error` can be from that of the value."""
-        xp = self.arrays.xp
         above, below = (abs(function(self.arrays, value + shift) - result) for shift in (error, -error))
         # Beyond the edge of the function's domain there is no number.
-        return xp.maximum(above, below)
+        return self.arrays.xp.maximum(above, below)

@@ -129,14 +129,14 @@ def _shifted(arrays: NumPyArrays, values: Sequence[Array], errors: Sequence[Arra
     xp = arrays.xp
     (value, distance), (error, of_distance) = values, errors
     is_known = (of_distance == 0) & ((value >= error) | (value < -error))
-    bounds = xp.where(error > 0, error / 2.0**distance + 1, xp.zeros_like(error))
+    bounds = xp.where(error > 0, error / (distance * 0 + 2.0) ** distance + 1, xp.zeros_like(error))
     return unbounded_where(arrays, ~is_known & (error + of_distance > 0), bounds)
 
 
 def _masked(arrays: NumPyArrays, values: Sequence[Array], errors: Sequence[Array], result: Array) -> Array:
     """Of numbers of which an exact mask clears low bits, or no bits that the number may have."""
     xp = arrays.xp
-    (value, mask), (error, of_mask) = values, errors
+    mask, (error, of_mask) = values[1], errors
     unit = -mask
     is_known = (of_mask == 0) & (mask < 0) & ((unit & (unit - 1)) == 0)
     bounds = xp.where(error > 0, error + unit, xp.zeros_like(error))
