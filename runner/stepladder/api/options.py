@@ -21,7 +21,7 @@ _ONE = {
 _SEVERAL = {"without": (str, "a sequence of names of steps"), "plugins": (_PATH, "a sequence of files")}
 
 
-def plain(value: object) -> object:
+def plain(value: Any) -> object:  # noqa: ANN401
     """Returns a number, a truth value or a text of NumPy as one of Python, and another value as it is.
 
     Args:
