@@ -2,12 +2,14 @@
 
 import importlib.util
 from collections.abc import Callable
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 import stepladder
+from stepladder.cli.main import main
 from stepladder.mlir.bindings import PREFIX
 
 pytestmark = [
@@ -198,6 +200,20 @@ def test_a_refusal_begins_with_that_of_a_function() -> None:
     with pytest.raises(stepladder.StepladderError, match="is not compiled: no reference can be computed") as refused:
         stepladder.compile(text, target="sm_80", device="emulator")
     assert refused.value.notes[0].startswith("as one kernel: 'arith.mulsi_extended' in linalg.")
+
+
+@pytest.mark.parametrize(
+    ("places", "extent", "is_computed"), [("ui8", 200, True), ("ui32", 6, True), ("ui8", 257, False)]
+)
+def test_places_without_a_sign(places: str, extent: int, is_computed: bool) -> None:
+    text = _places("LT", HIGHEST).replace("i32", places).replace("5x6x", f"5x{extent}x")
+    x = np.random.default_rng(0).permuted(np.tile(np.arange(extent, dtype=np.float32) // 2, (5, 1)), axis=1)
+    if not is_computed:  # places wrap
+        with pytest.raises(stepladder.StepladderError, match="a reduction"):
+            stepladder.compile(text, device="emulator", target="sm_80")
+        return
+    got = stepladder.compile(text, device="emulator", target="sm_80")(x)[1]
+    assert np.array_equal(got.view(f"u{got.itemsize}"), x.argmin(1))
 
 
 @pytest.mark.parametrize(
