@@ -202,6 +202,23 @@ def test_a_refusal_begins_with_that_of_a_function() -> None:
     assert refused.value.notes[0].startswith("as one kernel: 'arith.mulsi_extended' in linalg.")
 
 
+OUTER = """func.func public @main(%x: tensor<9xf32>, %y: tensor<17xf32>) -> tensor<9x17xf32> {
+  %0 = stablehlo.dot_general %x, %y, contracting_dims = [] x [] : (tensor<9xf32>, tensor<17xf32>) -> tensor<9x17xf32>
+  return %0 : tensor<9x17xf32>
+}
+"""
+
+
+def test_an_outer_product_is_elementwise(tmp_path: Path) -> None:
+    """Without a loop that sums, no kernel of a matmul has a reference."""
+    function = stepladder.compile(OUTER, target="sm_80", device="emulator")
+    assert isinstance(function, stepladder.Function)
+    x, y = np.arange(9, dtype=np.float32), np.arange(17, dtype=np.float32)
+    assert np.array_equal(function(x, y), np.outer(x, y))
+    function.save(tmp_path / "outer.bundle")
+    assert main(["run", str(tmp_path / "outer.bundle"), "--backend", "emulator"]) == 0
+
+
 @pytest.mark.parametrize(
     ("places", "extent", "is_computed"), [("ui8", 200, True), ("ui32", 6, True), ("ui8", 257, False)]
 )

@@ -115,8 +115,8 @@ def reduces(item: Structured) -> bool:
 def factors(item: Structured) -> tuple[int, int] | None:
     """Returns which inputs a contraction multiplies, in the order of the product; None for another op.
 
-    A contraction adds to its output the product of two inputs, each extended or as it is, along a loop at least that the
-    output does not have, though it be of one iteration: without one, the op is elementwise, and so is its reference.
+    A contraction adds to its output the product of two inputs, each extended or as it is, along a loop that the output
+    does not have, though of one iteration: without such a loop the op is elementwise, and so is its reference.
 
     Args:
         item: a linalg op in its generic form.
