@@ -189,6 +189,31 @@ def in_order(ops: Sequence[ir.Operation]) -> list[ir.Operation]:
     return sorted(ops, key=functools.cmp_to_key(lambda one, other: -1 if one.is_before_in_block(other) else 1))
 
 
+def _starts_where_used(ops: Sequence[ir.Operation]) -> list[ir.Operation]:
+    """Returns ops in their order, but what takes no memory right in front of the first op that uses it.
+
+    Where the function has such an op depends on which others of it share its result; stages that compute the same, such
+    as those of the iterations of a loop, are one kernel if their texts are equal.
+
+    Args:
+        ops: in the order of their block.
+    """
+    starts = {op for op in ops if is_start(op)}
+    found: dict[ir.Operation, None] = {}
+
+    def add(op: ir.Operation) -> None:
+        for value in _captured([op]):
+            source = producer(value)
+            if source in starts and source is not None:
+                add(source)
+        found[op] = None
+
+    for op in ops:
+        if op not in starts:
+            add(op)
+    return [*found, *(op for op in ops if op not in found)]
+
+
 def write_stage(
     block: ir.Block, name: str, ops: Sequence[ir.Operation], results: Sequence[ir.Value]
 ) -> tuple[ir.Operation, list[ir.Value]]:
@@ -203,7 +228,7 @@ def write_stage(
     Returns:
         The function, and the values that it is called with.
     """
-    ops = with_producers(ops, STARTS)
+    ops = _starts_where_used(with_producers(ops, STARTS))
     inputs = _captured(ops)
     types = [value.type for value in inputs]
     location = ops[-1].location
