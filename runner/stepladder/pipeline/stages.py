@@ -154,10 +154,11 @@ class Compiler:
         key = text, loads_early = self.texts[name], loads_early and is_matmul(name)
         if key not in self._folders:
             folder = f"kernels/{len(self.stages):02}-{name}"
-            self.stages[folder] = (
-                self._matmul(text, name, loads_early) if is_matmul(name) else self._plain([text], name, _kind(name))
-            )
-            self._folders[key] = folder
+            made = self._matmul(text, name, loads_early) if is_matmul(name) else self._plain([text], name, _kind(name))
+            twin = self._folders.get((text, not loads_early), folder)  # the same where nothing is loaded early
+            if made.code.ptx != self.stages.setdefault(twin, made).code.ptx:
+                self.stages[folder], twin = made, folder
+            self._folders[key] = twin
         folder = self._folders[key]
         return folder, self.stages[folder]
 
