@@ -159,8 +159,7 @@ class Compiler:
             if made.code.ptx != self.stages.setdefault(twin, made).code.ptx:
                 self.stages[folder], twin = made, folder
             self._folders[key] = twin
-        folder = self._folders[key]
-        return folder, self.stages[folder]
+        return self._folders[key], self.stages[self._folders[key]]
 
     @diagnostics.keeping_payload_name()
     def group(self, names: Sequence[str], loads_early: bool) -> tuple[str, Stage] | None:
