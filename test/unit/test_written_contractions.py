@@ -158,6 +158,24 @@ def test_tiles_of_which_the_last_one_is_smaller() -> None:
     np.testing.assert_array_equal(compiled(text, 0)(p, q, s), wide(p) @ wide(q) + s)  # a group of two
 
 
+def test_slices_whose_size_is_the_counter_of_a_loop() -> None:
+    a, b, c = "tensor<8x4xf16>", "tensor<4x8xf16>", "tensor<8x8xf32>"
+    x, y = "tensor<8x?xf16>", "tensor<?x8xf16>"
+    text = f"""func.func @f(%a: {a}, %b: {b}, %c: {c}) -> {c} {{
+  %c1 = arith.constant 1 : index
+  %c5 = arith.constant 5 : index
+  %r = scf.for %i = %c1 to %c5 step %c1 iter_args(%o = %c) -> ({c}) {{
+{part("%x", "%a", "0, 0] [8, %i", a, x)}{part("%y", "%b", "0, 0] [%i, 8", b, y)}
+    %p = linalg.matmul ins(%x, %y : {x}, {y}) outs(%o : {c}) -> {c}
+    scf.yield %p : {c}
+  }}
+  return %r : {c}
+}}"""
+    p, q, s = small(8, 4), small(4, 8), small(8, 8, dtype=np.float32)
+    wanted = s + sum(wide(p)[:, :size] @ wide(q)[:size] for size in range(1, 5))
+    np.testing.assert_array_equal(stepladder.compile(text, target="sm_80", device="emulator")(p, q, s), wanted)
+
+
 def test_two_sums_that_start_from_one_fill() -> None:
     """A mean and a variance in one pass; canonicalization makes one fill of the two."""
     x, y = "tensor<8x24xf32>", "tensor<8xf32>"
