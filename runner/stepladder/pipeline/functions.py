@@ -43,7 +43,8 @@ from stepladder.pipeline.library import pipeline_file
 from stepladder.pipeline.pair_choice import is_slower
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_again, run_pipeline
-from stepladder.pipeline.stages import Compiler, Plan, is_matmul, stage_texts, type_of
+from stepladder.pipeline.stage_texts import is_matmul, stage_texts
+from stepladder.pipeline.stages import Compiler, Plan, type_of
 from stepladder.pipeline.tile_programs import read_text
 from stepladder.runtime import bundle
 from stepladder.runtime.errors import BAD_INPUT, FAILED, StepladderError

@@ -37,6 +37,7 @@ module attributes {transform.with_named_sequence} {
     %padded = transform.structured.rewrite_in_destination_passing_style %pads
       : (!transform.any_op) -> !transform.any_op
     "tc.forward_slices"(%module) : (!transform.any_op) -> ()
+    "tc.assemble_parts"(%module) : (!transform.any_op) -> ()
     "tc.select_inserted_slices"(%module) : (!transform.any_op) -> ()
     %structured = transform.apply_registered_pass "convert-elementwise-to-linalg" to %function
       : (!transform.any_op) -> !transform.any_op
