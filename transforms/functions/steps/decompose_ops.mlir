@@ -3,7 +3,8 @@
 // Later steps handle structured ops: one loop nest, with indexing maps and a body. Front ends and users also write
 // arithmetic on whole tensors, `linalg.softmax`, which is four loop nests, and concatenations and paddings, which
 // insert slices into a tensor. An insertion becomes an elementwise op with a select, which fuses with the ops around
-// it. A slice of what an insertion has left as it was, such as the next tile of a loop's result, is one of the tensor
+// it. Insertions of results of matmuls that follow each other in a tensor and are all of it, such as stacked heads, are
+// one such op in a function of its own, which plan_workspace can do without. A slice of what an insertion has left as it was, such as the next tile of a loop's result, is one of the tensor
 // before it.
 //
 // Source: upstream's passes, patterns and interfaces of linalg and tensor.
@@ -23,6 +24,13 @@
 //     %new = tensor.extract %y[arith.select %is_inside, %row, %c0, linalg.index 1]
 //     arith.select %is_inside, %new, %x_element
 //   }
+
+// Before:
+//   %y = tensor.insert_slice %h0 into %x[0, 0, 0] [1, 32, 64] [1, 1, 1] : tensor<32x64xf16> into tensor<2x32x64xf16>
+//   %z = tensor.insert_slice %h1 into %y[1, 0, 0] [1, 32, 64] [1, 1, 1] : tensor<32x64xf16> into tensor<2x32x64xf16>
+// After:
+//   %z = call @heads_elementwise_0(%h0, %h1) : (tensor<32x64xf16>, tensor<32x64xf16>) -> tensor<2x32x64xf16>
+//   func.func private @heads_elementwise_0(...) attributes {assembles = array<i64: 0, 4096>} { ... }
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @decompose_ops(%module: !transform.any_op {transform.readonly}) {
