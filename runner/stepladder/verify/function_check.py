@@ -175,11 +175,8 @@ def norm_tolerance(bundle: FunctionBundle) -> float:
         if launch.kernel is not None and launch.grouped:
             written = [item.role for item in launch.kernel.arguments if item.access != "read"]
             by_matmuls |= {launch.operands[role] for role in written}
-    rounded = sum(
-        element_type(buffer.element_type).unit_roundoff
-        for place, buffer in enumerate(bundle.manifest.buffers)
-        if buffer.kind in ("result", "workspace") and place not in by_matmuls
-    )
+    written = {number for launch in bundle.manifest.launches for number in launch.written} - by_matmuls
+    rounded = sum(element_type(bundle.manifest.buffers[place].element_type).unit_roundoff for place in written)
     rounded += _error_of_scores(bundle)
     return error_of_matmuls(problems) + rounded + error_of_sums(bundle.reference, in_f32=True)
 
