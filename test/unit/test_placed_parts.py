@@ -117,6 +117,18 @@ def test_parts_are_written_in_place(
     assert all(report.passed for report in reports)
 
 
+def test_few_rows_on_a_gpu_of_one_pipeline() -> None:
+    """The first pipeline has no such target: the prediction for groups is that of another one."""
+    text = joined(
+        (8, 8), behind="  %d = arith.subf %p, %q : tensor<8x64xf32>\n", returned="%d", results="tensor<8x64xf32>"
+    )
+    function = stepladder.compile(text, target="sm_75", device="emulator")
+    generator = np.random.default_rng(0)
+    arrays = [generator.integers(-3, 4, shape).astype(np.float16) for shape in ((8, 48), (8, 48), (48, 64))]
+    p, q, _ = rows_of(*arrays)
+    np.testing.assert_array_equal(function(*arrays), p - q)
+
+
 STATES = """func.func @f(%x: tensor<8x32xf16>, %w: tensor<32x32xf16>) -> (tensor<4x8x32xf16>, tensor<8x32xf16>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

@@ -290,8 +290,7 @@ def _build_function(text: str, name: str, request: Request, *, use_cache: bool, 
     kinds = Counter(_matmuls(texts))  # equal kernels have equal texts
     if is_chosen and sum(count for kind, count in kinds.items() if has_few_rows(kind)) > 1:
         grouped = run_again(run, _division(request, {**settings, "groups": True}))
-        by = pipelines_for(request.pipeline, target)[0]
-        if has_faster_group(grouped, texts, _of_matmuls(request, by, target)):
+        if first_of(pipelines, lambda by: has_faster_group(grouped, texts, _of_matmuls(request, by, target))):
             run = grouped
     diagnostics.name_payload(name)  # what was parsed since has other names
     compiler = Compiler(target, request, use_cache, texts, groups_faster=is_chosen)

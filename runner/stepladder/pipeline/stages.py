@@ -145,7 +145,9 @@ class Compiler:
                 return Stage(built.code, built.roles, built.kernel)
 
             try:
-                if self.groups_faster and not is_faster(texts, self._request(pipelines[0], loads_early)):
+                if self.groups_faster and not first_of(
+                    pipelines, lambda pipeline: is_faster(texts, self._request(pipeline, loads_early))
+                ):
                     return None
                 stage = first_of(pipelines, by)
             except StepladderError as error:
