@@ -40,6 +40,34 @@ def close(got: Tensor, wanted: Tensor, tolerance: float = 1e-2) -> None:
     assert (got.double() - wanted.double()).abs().max() <= tolerance * max(1.0, wanted.abs().max().item())
 
 
+def test_numbers_are_placed_in_the_memory_of_the_gpu(torch: ModuleType) -> None:
+    """Each call has its own, on the stream of the call."""
+    from test_numbers import SCALED_LAYERS
+
+    function = stepladder.compile(SCALED_LAYERS)
+    x, w = torch.ones(16, 32, device="cuda").half(), torch.eye(32, device="cuda").half()
+    for stream in (None, torch.cuda.Stream()):
+        torch.cuda.synchronize()
+        made = [function(alpha, x, w, shift, True, stream=stream) for alpha, shift in ((0.5, 3), (2, -(2**40)))]
+        torch.cuda.synchronize()
+        assert torch.all(made[0] == 3.5) and torch.all(made[1] == 2.0 - 2**40)
+
+
+def test_states_are_written_and_read_in_a_result(torch: ModuleType) -> None:
+    from test_placed_parts import STATES
+
+    function = stepladder.compile(STATES)
+    assert function.manifest.schema_version == 9
+    x, w = random(torch, 8, 32, dtype=torch.float16), random(torch, 32, 32, dtype=torch.float16) / 6
+    for _ in range(20):  # at last as a graph
+        states, last = function(x, w)
+    wanted = [x]
+    for _ in range(4):
+        wanted.append((wanted[-1].float() @ w.float()).half())
+    close(states, torch.stack(wanted[1:]))
+    assert torch.equal(states[-1], last)
+
+
 def test_functions_on_streams_from_threads_and_in_a_graph(torch: ModuleType) -> None:
     """Each stream has a workspace of its own; a known set of tensors is launched without a check, later as a graph."""
     function = stepladder.compile((Path(__file__).parents[1] / "inputs" / "functions" / "chain.mlir").read_text())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import stepladder
@@ -32,6 +33,16 @@ def test_options(name: str, value: object, accepted: str) -> None:
     with pytest.raises(stepladder.ArgumentError) as caught:
         stepladder.compile(SPEC, **{"target": "sm_80", "device": "emulator", name: value})
     assert caught.value.message.startswith(f"argument '{name}' is {value!r}; accepted: {accepted}")
+
+
+def test_knobs_of_numpy() -> None:
+    options = {"target": "sm_90a", "device": "emulator"}
+    kernel = stepladder.compile(SPEC, stages=np.int64(2), swap_operands=np.bool_(False), **options)
+    assert kernel is not None and kernel.manifest.knobs["stages"] == 2
+    message = r"argument 'stages' is .*; accepted as a knob: whole numbers"
+    for value in (2.0, np.float32(2), np.ones(2), None):
+        with pytest.raises(stepladder.ArgumentError, match=message):
+            stepladder.compile(SPEC, stages=value, **options)
 
 
 @pytest.mark.parametrize(

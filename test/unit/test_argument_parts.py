@@ -103,6 +103,7 @@ def built(text: str, **settings: str) -> FunctionBundle:
 def test_weights_of_layers(text: str, copied: int) -> None:
     bundle = built(text)
     buffers = bundle.manifest.buffers
+    assert len({launch.folder for launch in bundle.manifest.launches if launch.kernel is None}) <= 1
     others = [launch for launch in bundle.manifest.launches if launch.kernel is not None and not launch.grouped]
     read = [(item, buffers[number]) for item in others for number in item.operands.values()]
     copies = [(launch.folder, buffer.offset) for launch, buffer in read if buffer.kind == "part"]

@@ -18,7 +18,7 @@ from stepladder.pipeline.cost_model import gpu
 from stepladder.pipeline.library import pipeline_file
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
-from stepladder.pipeline.stages import stage_texts
+from stepladder.pipeline.stage_texts import stage_texts
 from stepladder.verify.function_check import norm_tolerance
 
 _CAUSAL = """%row = linalg.index 1 : index

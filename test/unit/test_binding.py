@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import stepladder
 from stepladder.cli.main import main
 from stepladder.emulator.matmul import check_steps
 from stepladder.mlir.traverse import walk
@@ -165,6 +166,30 @@ def test_refused(text: str, sizes: dict[str, int], message: str) -> None:
     assert caught.value.status == BAD_INPUT
     assert caught.value.location.startswith("payload.mlir:")
     assert caught.value.notes
+
+
+@pytest.mark.parametrize("size", ["passed", "element"])
+def test_sizes_that_a_call_decides_are_refused(size: str) -> None:
+    rows = "%n: index" if size == "passed" else "%sizes: tensor<1xindex>"
+    computed = (
+        "" if size == "passed" else "%c0 = arith.constant 0 : index\n %n = tensor.extract %sizes[%c0] : tensor<1xindex>"
+    )
+    text = f"""func.func @f(%x: tensor<32x64xf16>, %w: tensor<64x32xf16>, {rows}) -> tensor<?x32xf32> {{
+      {computed}
+      %s = tensor.extract_slice %x[0, 0] [%n, 64] [1, 1] : tensor<32x64xf16> to tensor<?x64xf16>
+      %z = arith.constant 0.0 : f32
+      %e = tensor.empty(%n) : tensor<?x32xf32>
+      %f = linalg.fill ins(%z : f32) outs(%e : tensor<?x32xf32>) -> tensor<?x32xf32>
+      %m = linalg.matmul ins(%s, %w : tensor<?x64xf16>, tensor<64x32xf16>) outs(%f : tensor<?x32xf32>)
+        -> tensor<?x32xf32>
+      return %m : tensor<?x32xf32>
+    }}
+    """
+    message = "tensor.extract_slice of a size that is not known before a call"
+    with pytest.raises(StepladderError, match=message) as caught:
+        stepladder.compile(text, target="sm_80", device="emulator")
+    (note,) = caught.value.notes
+    assert note.startswith("accepted: sizes that are constants, or follow from the shapes of arguments, with --bind")
 
 
 def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -80,7 +80,7 @@ def test_arrays_that_are_refused(index: int, array: object, message: str) -> Non
 
 
 def test_sizes_that_are_given() -> None:
-    kernel = stepladder.compile(BUFFERS, **options(bind={"M": 8}))
+    kernel = stepladder.compile(BUFFERS, **options(bind={"M": np.int64(8)}))
     assert isinstance(kernel, stepladder.Kernel) and kernel.signature.out.shape == (8, 32)
     with pytest.raises(
         stepladder.StepladderError, match=r"argument 0 is memref<\?x32xf16>, in a function with dynamic"

@@ -320,11 +320,13 @@ REFUSED = {
         ),
         "'linalg.index' in linalg.generic",
     ),
-    "bits": (
+    "wide": (
         changed(
-            "%r = arith.addf %x0, %x1 : f32", "%b = arith.bitcast %x0 : f32 to i32\n %r = arith.sitofp %b : i32 to f32"
+            "%r = arith.addf %x0, %x1 : f32",
+            "%i = arith.fptosi %x0 : f32 to i32\n %l, %h = arith.mulsi_extended %i, %i : i32\n"
+            " %r = arith.sitofp %h : i32 to f32",
         ),
-        "'arith.bitcast' in linalg.generic",
+        "'arith.mulsi_extended' in linalg.generic",
     ),
     "f64": (
         payload("add_matrix", 64, 64, 64)

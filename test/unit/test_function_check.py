@@ -9,6 +9,7 @@ from stepladder.pipeline.functions import FunctionBuild, build_any
 from stepladder.pipeline.request import Request
 from stepladder.verify.arrays import NumPyArrays
 from stepladder.verify.function_check import check_function, compare_results, random_inputs
+from stepladder.verify.reference_evaluation import Evaluation
 
 pytestmark = pytest.mark.usefixtures("needs_ptxas")
 
@@ -47,6 +48,44 @@ def test_batches_of_vectors(batch: int, m: int, n: int, k: int) -> None:
     assert isinstance(made, FunctionBuild)
     reports = check_function(made.bundle, EmulatedFunction(made.bundle), 0)
     assert [report.describe() for report in reports if not report.passed] == []
+
+
+QUANTIZED_LAYERS = """func.func @q(%a: tensor<17x32xi8>, %w: tensor<32x24xi8>, %v: tensor<24x8xi8>)
+    -> tensor<17x8xi32> {
+  %0 = arith.constant dense<0> : tensor<17x24xi32>
+  %p = linalg.matmul ins(%a, %w : tensor<17x32xi8>, tensor<32x24xi8>) outs(%0 : tensor<17x24xi32>) -> tensor<17x24xi32>
+  %e = tensor.empty() : tensor<17x24xi8>
+  %r = linalg.map ins(%p : tensor<17x24xi32>) outs(%e : tensor<17x24xi8>) (%x: i32, %o: i8) {
+    %scale = arith.constant 0.05 : f32
+    %low = arith.constant -128.0 : f32
+    %high = arith.constant 127.0 : f32
+    %f = arith.sitofp %x : i32 to f32
+    %m = arith.mulf %f, %scale : f32
+    %n = math.roundeven %m : f32
+    %c = arith.maximumf %n, %low : f32
+    %d = arith.minimumf %c, %high : f32
+    %i = arith.fptosi %d : f32 to i8
+    linalg.yield %i : i8
+  }
+  %1 = arith.constant dense<0> : tensor<17x8xi32>
+  %q = linalg.matmul ins(%r, %v : tensor<17x24xi8>, tensor<24x8xi8>) outs(%1 : tensor<17x8xi32>) -> tensor<17x8xi32>
+  return %q : tensor<17x8xi32>
+}
+"""
+
+
+def test_quantized_numbers_halfway_between_integers() -> None:
+    """In f32, 10 * 0.05 is a half, and slightly more in the numbers of the reference; a second layer spreads it."""
+    with mlir_context():
+        made = build_any(QUANTIZED_LAYERS, "layers.mlir", Request("auto", {"target": "sm_80"}, tuned=True))
+    assert isinstance(made, FunctionBuild)
+    program, inputs = made.bundle.reference, random_inputs(made.bundle, 1)
+    wanted = [np.asarray(Evaluation(program, inputs, NumPyArrays()).whole(item.value)) for item in program.results]
+    results = EmulatedFunction(made.bundle).run(inputs)
+    assert not np.array_equal(results[0], wanted[0])
+    for off, passes in ((0, True), (1, False), (100, False)):
+        (report,) = compare_results(program, inputs, [results[0] + np.int32(off)], NumPyArrays(), 0.0)
+        assert report.passed == passes
 
 
 def test_divisors_are_not_drawn_as_zeros() -> None:

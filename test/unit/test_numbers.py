@@ -136,6 +136,49 @@ def test_a_call_passes_numbers() -> None:
         kernel(1, a, b, out=c)
 
 
+SCALED_LAYERS = """
+func.func @f(%alpha: f32, %x: tensor<16x32xf16>, %w: tensor<32x32xf16>, %shift: i64, %keep: i1) -> tensor<16x32xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<16x32xf32>
+  %h = tensor.empty() : tensor<16x32xf16>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<16x32xf32>) -> tensor<16x32xf32>
+  %p = linalg.matmul ins(%x, %w : tensor<16x32xf16>, tensor<32x32xf16>) outs(%z : tensor<16x32xf32>)
+    -> tensor<16x32xf32>
+  %s = linalg.map ins(%p : tensor<16x32xf32>) outs(%h : tensor<16x32xf16>) (%a: f32, %o: f16) {
+    %m = arith.mulf %a, %alpha : f32
+    %c = arith.truncf %m : f32 to f16
+    linalg.yield %c : f16
+  }
+  %q = linalg.matmul ins(%s, %w : tensor<16x32xf16>, tensor<32x32xf16>) outs(%z : tensor<16x32xf32>)
+    -> tensor<16x32xf32>
+  %r = linalg.map ins(%q : tensor<16x32xf32>) outs(%e : tensor<16x32xf32>) (%a: f32, %o: f32) {
+    %n = arith.sitofp %shift : i64 to f32
+    %b = arith.addf %a, %n : f32
+    %c = arith.select %keep, %b, %zero : f32
+    linalg.yield %c : f32
+  }
+  return %r : tensor<16x32xf32>
+}"""
+
+
+def test_a_call_of_several_kernels_passes_numbers() -> None:
+    function = stepladder.compile(SCALED_LAYERS, target="sm_80", device="emulator")
+    assert isinstance(function, stepladder.Function)
+    x, w = np.ones((16, 32), np.float16), np.eye(32, dtype=np.float16)
+    for alpha, shift, keep in ((0.5, 3, True), (np.float32(0.25), np.int64(-2), np.bool_(True)), (2, np.array(4), 0)):
+        got = function(alpha, x, w, shift, keep)
+        assert np.all(got == (float(alpha) + int(shift)) * bool(keep)) and isinstance(got, np.ndarray)
+    for wrong, message in (
+        (("2", x, w, 3, True), "'argument 0' is a str; accepted: a number of f32"),
+        ((1e39, x, w, 3, True), "'argument 0' is 1e[+]39, which is infinite in f32"),
+        ((1, x, w, 2**63, True), "'argument 3' is 9223372036854775808; accepted: whole numbers of i64"),
+        ((1, x, w, 3, 2), "'argument 4' is 2; accepted: whole numbers of i1"),
+        ((1, 1, w, 3, True), "'argument 1' is a int, which is no array"),
+    ):
+        with pytest.raises(stepladder.ArgumentError, match=message):
+            function(*wrong)
+
+
 def test_a_launch_reads_them_from_the_host(gemm: Path) -> None:
     """One launcher passes what was loaded last; a number takes no memory of the device."""
     bundle = read_bundle(gemm)

@@ -259,8 +259,9 @@ def test_forms(name: str) -> None:
         ),
         (
             "%p = linalg.map ins(%A : tensor<4x5xf32>) outs(%A : tensor<4x5xf32>) (%x: f32, %o: f32) "
-            "{ %v = arith.bitcast %x : f32 to i32 %w = arith.sitofp %v : i32 to f32 linalg.yield %w : f32 }",
-            "'arith.bitcast' in a linalg op",
+            "{ %v = arith.fptosi %x : f32 to i32 %l, %h = arith.mulsi_extended %v, %v : i32 "
+            "%w = arith.sitofp %h : i32 to f32 linalg.yield %w : f32 }",
+            "'arith.mulsi_extended' in a linalg op",
         ),
         (
             "%p = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (0, 0)>], "

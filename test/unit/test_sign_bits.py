@@ -1,13 +1,16 @@
-"""Casts of bits that change the sign of a number alone are ops on numbers, in epilogues and in front of a product;
-those of whole arguments make these of the other type."""
+"""Casts of bits are computed; those that change the sign of a number alone are ops on numbers, in epilogues and in
+front of a product; those of whole arguments make these of the other type."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 import stepladder
+from test_epilogues import PIPELINES, check
 
 pytestmark = pytest.mark.usefixtures("needs_ptxas")
 
@@ -77,24 +80,82 @@ def test_in_front_of_a_product_in_ops_of_their_own() -> None:
     assert np.array_equal(got, np.abs(a).astype(np.float32) @ b.astype(np.float32))
 
 
-@pytest.mark.parametrize("mask", ["0x7ffffffe", "0x3fffffff", "0xffffffff"])
-def test_other_bits_are_refused(mask: str) -> None:
+RECIPROCAL_ROOT = """%n = math.absf %x : f32
+    %p = arith.addf %n, %one : f32
+    %0 = arith.bitcast %p : f32 to i32
+    %1 = arith.shrsi %0, %unit : i32
+    %2 = arith.subi %m, %1 : i32
+    %r = arith.bitcast %2 : i32 to f32"""
+OF_16_BITS = """%0 = arith.truncf %x : f32 to bf16
+    %1 = arith.bitcast %0 : bf16 to i16
+    %2 = arith.trunci %m : i32 to i16
+    %3 = arith.andi %1, %2 : i16
+    %4 = arith.bitcast %3 : i16 to bf16
+    %r = arith.extf %4 : bf16 to f32"""
+HIGH_HALF = """%0 = arith.bitcast %x : f32 to i32
+    %s = arith.constant 16 : i32
+    %1 = arith.shrui %0, %s : i32
+    %2 = arith.trunci %1 : i32 to i16
+    %3 = arith.bitcast %2 : i16 to bf16
+    %r = arith.extf %3 : bf16 to f32"""
+
+
+def masked(name: str) -> str:
+    return f"""%0 = arith.bitcast %x : f32 to i32
+    %1 = arith.{name} %0, %m : i32
+    %r = arith.bitcast %1 : i32 to f32"""
+
+
+def high_half(x: np.ndarray) -> np.ndarray:
+    return (x.view(np.int32) & np.int32(-0x10000)).view(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("body", "constant", "expected", "is_compared"),
+    [
+        (masked("xori"), 0x3FFF_FFFF, lambda x, m: (x.view(np.int32) ^ m).view(np.float32), False),
+        (masked("andi"), -0x10000, lambda x, m: high_half(x), True),
+        (masked("addi"), 0x8000, lambda x, m: (x.view(np.int32) + m).view(np.float32), True),
+        (
+            RECIPROCAL_ROOT,
+            0x5F37_59DF,
+            lambda x, m: (m - ((abs(x) + 1).view(np.int32) >> np.int32(1))).view(np.float32),
+            True,
+        ),
+        (
+            OF_16_BITS,
+            -0x10,
+            lambda x, m: (x.astype(ml_dtypes.bfloat16).view(np.int16) & m.astype(np.int16)).view(ml_dtypes.bfloat16),
+            True,
+        ),
+        (HIGH_HALF, 0, lambda x, m: high_half(x), True),
+    ],
+    ids=["xori", "andi", "addi", "reciprocal root", "bf16", "high half"],
+)
+def test_other_bits_are_computed(
+    body: str, constant: int, expected: Callable[[np.ndarray, np.int32], np.ndarray], is_compared: bool
+) -> None:
     wide = "tensor<16x32xf32>"
     text = f"""func.func @f(%a: tensor<16x24xf16>, %b: tensor<24x32xf16>) -> {wide} {{
   %z = arith.constant dense<0.0> : {wide}
-  %m = arith.constant {mask} : i32
-  %p = linalg.matmul ins(%a, %b : tensor<16x24xf16>, tensor<24x32xf16>) outs(%z : {wide}) -> {wide}
-  %q = linalg.map ins(%p : {wide}) outs(%z : {wide}) (%x: f32, %out: f32) {{
-    %0 = arith.bitcast %x : f32 to i32
-    %1 = arith.xori %0, %m : i32
-    %r = arith.bitcast %1 : i32 to f32
+  %m = arith.constant {constant} : i32
+  %one = arith.constant 1.0 : f32
+  %unit = arith.constant 1 : i32
+  %q0 = linalg.matmul ins(%a, %b : tensor<16x24xf16>, tensor<24x32xf16>) outs(%z : {wide}) -> {wide}
+  %q1 = linalg.map ins(%q0 : {wide}) outs(%z : {wide}) (%x: f32, %out: f32) {{
+    {body}
     linalg.yield %r : f32
   }}
-  return %q : {wide}
+  return %q1 : {wide}
 }}
 """
-    with pytest.raises(stepladder.StepladderError, match=r"'arith.bitcast' in linalg"):
-        stepladder.compile(text, target="sm_80", device="emulator")
+    a, b, _ = given()
+    kernel = stepladder.compile(text, target="sm_80", device="emulator")
+    assert isinstance(kernel, stepladder.Kernel)
+    wanted = expected(a.astype(np.float32) @ b.astype(np.float32), np.int32(constant))
+    np.testing.assert_array_equal(kernel(a, b), wanted.astype(np.float32))
+    if is_compared:
+        check(text, *PIPELINES["wmma"], levels="last")
 
 
 VIEWED = """#id = affine_map<(i, j) -> (i, j)>

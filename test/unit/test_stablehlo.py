@@ -2,12 +2,14 @@
 
 import importlib.util
 from collections.abc import Callable
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 import stepladder
+from stepladder.cli.main import main
 from stepladder.mlir.bindings import PREFIX
 
 pytestmark = [
@@ -186,14 +188,49 @@ def test_a_refusal_begins_with_that_of_a_function() -> None:
     text = """func.func public @main(%a: tensor<8x16xf32>, %b: tensor<16x8xf32>) -> tensor<8x8xf32> {
   %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
     : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
-  %1 = stablehlo.bitcast_convert %0 : (tensor<8x8xf32>) -> tensor<8x8xi32>
-  %2 = stablehlo.convert %1 : (tensor<8x8xi32>) -> tensor<8x8xf32>
-  return %2 : tensor<8x8xf32>
+  %1 = stablehlo.convert %0 : (tensor<8x8xf32>) -> tensor<8x8xi32>
+  %2 = linalg.map ins(%1 : tensor<8x8xi32>) outs(%1 : tensor<8x8xi32>) (%x: i32, %out: i32) {
+    %low, %high = arith.mulsi_extended %x, %x : i32
+    linalg.yield %high : i32
+  }
+  %3 = stablehlo.convert %2 : (tensor<8x8xi32>) -> tensor<8x8xf32>
+  return %3 : tensor<8x8xf32>
 }
 """
     with pytest.raises(stepladder.StepladderError, match="is not compiled: no reference can be computed") as refused:
         stepladder.compile(text, target="sm_80", device="emulator")
-    assert refused.value.notes[0].startswith("as one kernel: 'arith.bitcast' in linalg.generic")
+    assert refused.value.notes[0].startswith("as one kernel: 'arith.mulsi_extended' in linalg.")
+
+
+OUTER = """func.func public @main(%x: tensor<9xf32>, %y: tensor<17xf32>) -> tensor<9x17xf32> {
+  %0 = stablehlo.dot_general %x, %y, contracting_dims = [] x [] : (tensor<9xf32>, tensor<17xf32>) -> tensor<9x17xf32>
+  return %0 : tensor<9x17xf32>
+}
+"""
+
+
+def test_an_outer_product_is_elementwise(tmp_path: Path) -> None:
+    """Without a loop that sums, no kernel of a matmul has a reference."""
+    function = stepladder.compile(OUTER, target="sm_80", device="emulator")
+    assert isinstance(function, stepladder.Function)
+    x, y = np.arange(9, dtype=np.float32), np.arange(17, dtype=np.float32)
+    assert np.array_equal(function(x, y), np.outer(x, y))
+    function.save(tmp_path / "outer.bundle")
+    assert main(["run", str(tmp_path / "outer.bundle"), "--backend", "emulator"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("places", "extent", "is_computed"), [("ui8", 200, True), ("ui32", 6, True), ("ui8", 257, False)]
+)
+def test_places_without_a_sign(places: str, extent: int, is_computed: bool) -> None:
+    text = _places("LT", HIGHEST).replace("i32", places).replace("5x6x", f"5x{extent}x")
+    x = np.random.default_rng(0).permuted(np.tile(np.arange(extent, dtype=np.float32) // 2, (5, 1)), axis=1)
+    if not is_computed:  # places wrap
+        with pytest.raises(stepladder.StepladderError, match="a reduction"):
+            stepladder.compile(text, device="emulator", target="sm_80")
+        return
+    got = stepladder.compile(text, device="emulator", target="sm_80")(x)[1]
+    assert np.array_equal(got.view(f"u{got.itemsize}"), x.argmin(1))
 
 
 @pytest.mark.parametrize(

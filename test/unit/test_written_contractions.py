@@ -158,6 +158,52 @@ def test_tiles_of_which_the_last_one_is_smaller() -> None:
     np.testing.assert_array_equal(compiled(text, 0)(p, q, s), wide(p) @ wide(q) + s)  # a group of two
 
 
+@pytest.mark.parametrize("views", [False, True], ids=["as it is", "viewed"])
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+def test_an_epilogue_reads_a(views: bool, target: str) -> None:
+    """A residual connection around one layer: A is an operand of the kernel twice."""
+    x, y, w = ("tensor<2x8x32xf16>", "tensor<16x32xf16>", "tensor<32x32xf16>") if views else ["tensor<32x32xf16>"] * 3
+    collapsed = f"%a = tensor.collapse_shape %x [[0, 1], [2]] : {x} into {y}"
+    expanded = f"%q = tensor.expand_shape %p [[0, 1], [2]] output_shape [2, 8, 32] : {y.replace('f16', 'f32')} into "
+    sums, result = y.replace("f16", "f32"), x.replace("f16", "f32")
+    a, q = ("%a", "%q") if views else ("%x", "%p")
+    text = f"""func.func @f(%x: {x}, %w: {w}) -> {result} {{
+  %zero = arith.constant dense<0.0> : {sums}
+  {collapsed if views else ""}
+  %p = linalg.matmul ins({a}, %w : {y}, {w}) outs(%zero : {sums}) -> {sums}
+  {expanded + result if views else ""}
+  %e = tensor.empty() : {result}
+  %r = linalg.map ins({q}, %x : {result}, {x}) outs(%e : {result}) (%s: f32, %t: f16, %o: f32) {{
+    %u = arith.extf %t : f16 to f32
+    %v = arith.addf %s, %u : f32
+    linalg.yield %v : f32
+  }}
+  return %r : {result}
+}}"""
+    function = stepladder.compile(text, target=target, device="emulator")
+    assert isinstance(function, stepladder.Function) and len(function.manifest.launches) == 1
+    given, weight = small(*((2, 8, 32) if views else (32, 32))), small(32, 32)
+    np.testing.assert_array_equal(function(given, weight), wide(given) @ wide(weight) + wide(given))
+
+
+def test_slices_whose_size_is_the_counter_of_a_loop() -> None:
+    a, b, c = "tensor<8x4xf16>", "tensor<4x8xf16>", "tensor<8x8xf32>"
+    x, y = "tensor<8x?xf16>", "tensor<?x8xf16>"
+    text = f"""func.func @f(%a: {a}, %b: {b}, %c: {c}) -> {c} {{
+  %c1 = arith.constant 1 : index
+  %c5 = arith.constant 5 : index
+  %r = scf.for %i = %c1 to %c5 step %c1 iter_args(%o = %c) -> ({c}) {{
+{part("%x", "%a", "0, 0] [8, %i", a, x)}{part("%y", "%b", "0, 0] [%i, 8", b, y)}
+    %p = linalg.matmul ins(%x, %y : {x}, {y}) outs(%o : {c}) -> {c}
+    scf.yield %p : {c}
+  }}
+  return %r : {c}
+}}"""
+    p, q, s = small(8, 4), small(4, 8), small(8, 8, dtype=np.float32)
+    wanted = s + sum(wide(p)[:, :size] @ wide(q)[:size] for size in range(1, 5))
+    np.testing.assert_array_equal(stepladder.compile(text, target="sm_80", device="emulator")(p, q, s), wanted)
+
+
 def test_two_sums_that_start_from_one_fill() -> None:
     """A mean and a variance in one pass; canonicalization makes one fill of the two."""
     x, y = "tensor<8x24xf32>", "tensor<8xf32>"

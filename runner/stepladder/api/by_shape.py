@@ -11,6 +11,7 @@ from stepladder.api.errors import ArgumentError, not_copied, shape_text
 from stepladder.api.function import Function
 from stepladder.api.kernel import Kernel
 from stepladder.api.memory import Memory
+from stepladder.api.options import plain
 from stepladder.api.views import View, view_of
 
 Shape = tuple[int, ...]
@@ -162,10 +163,13 @@ def sizes_in(bind: object) -> dict[str, int]:
         return {}
     if not isinstance(bind, Mapping):
         raise ArgumentError(f"argument 'bind' is a {type(bind).__name__}; accepted: sizes by name, as {{'M': 256}}")
-    for name, size in bind.items():
+    sizes = {name: plain(size) for name, size in bind.items()}
+    for name, size in sizes.items():
         if not isinstance(name, str) or not isinstance(size, int) or isinstance(size, bool) or size < 1:
-            raise ArgumentError(f"argument 'bind' has {name!r}: {size!r}; accepted: names with sizes of at least 1")
-    return dict(bind)
+            raise ArgumentError(
+                f"argument 'bind' has {name!r}: {bind[name]!r}; accepted: names with sizes of at least 1"
+            )
+    return {name: size for name, size in sizes.items() if isinstance(size, int)}
 
 
 def static_text(text: str, name: str, sizes: Mapping[str, int], function: str | None) -> str:

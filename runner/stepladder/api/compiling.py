@@ -14,7 +14,7 @@ from stepladder.api.by_shape import ByShape, dynamic_arguments, sizes_in, sizes_
 from stepladder.api.errors import ArgumentError
 from stepladder.api.function import Function
 from stepladder.api.kernel import Device, Kernel
-from stepladder.api.options import check_options
+from stepladder.api.options import check_options, plain
 from stepladder.api.spec import MatmulSpec
 from stepladder.api.views import torch_module
 from stepladder.runtime.bundle import FunctionBundle, read_any
@@ -204,9 +204,12 @@ def knob_items(knobs: Mapping[str, object]) -> tuple[tuple[str, str | int], ...]
         ArgumentError: a value that no knob has.
     """
     found: list[tuple[str, str | int]] = []
-    for name, value in sorted(knobs.items()):
+    for name, given in sorted(knobs.items()):
+        value = plain(given)
         if not isinstance(value, (str, int)):
-            raise ArgumentError(f"argument '{name}' is a {type(value).__name__}; knobs are numbers and names")
+            raise ArgumentError(
+                f"argument '{name}' is {given!r}; accepted as a knob: whole numbers, True and False, and names"
+            )
         found.append((name, value))
     return tuple(found)
 

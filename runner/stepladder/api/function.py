@@ -13,7 +13,8 @@ from stepladder.api import building
 from stepladder.api.building import EMULATOR, BuiltFunction, exclusive
 from stepladder.api.errors import ArgumentError, not_copied
 from stepladder.api.kernel import Device, current_stream, device_of
-from stepladder.api.results import empty_like, stream_of
+from stepladder.api.results import empty_like, place_number, stream_of
+from stepladder.api.scalars import is_number, view_of_number
 from stepladder.api.signature import Parameter, Signature
 from stepladder.api.tensors import KnownTensors
 from stepladder.api.views import View, check_on_host, row_major, view_of
@@ -149,7 +150,7 @@ class Function:
         """Runs the function.
 
         Args:
-            arrays: of `inputs`, in order.
+            arrays: of `inputs`, in order; for one without axes, such as a number of a payload, also a number.
             out: the result, or a sequence of the results; new arrays of the same library if None.
             stream: handle or object of the stream to launch on; the one that the arrays' library uses now if None.
 
@@ -168,11 +169,20 @@ class Function:
         if len(arrays) != len(self.inputs):
             raise ArgumentError(f"{len(arrays)} arrays were passed, and the function takes {len(self.inputs)}")
         handle = None if stream is None else stream_of(stream)
-        views = [view_of(item.name, array, handle) for item, array in zip(self.inputs, arrays)]
+        numbers = [
+            place
+            for place, (item, array) in enumerate(zip(self.inputs, arrays))
+            if not item.shape and is_number(array) and place not in self.in_place.values()
+        ]
+        views = [
+            view_of_number(item.name, array, item.type) if place in numbers else view_of(item.name, array, handle)
+            for place, (item, array) in enumerate(zip(self.inputs, arrays))
+        ]
         for item, view in zip(self.inputs, views):
             item.check(view)
-        outs = self._outs(views, out, handle, stream)
-        device = device_of([*views, *outs])
+        in_memory = [view for place, view in enumerate(views) if place not in numbers]
+        outs = self._outs(views, in_memory or views, out, handle, stream)
+        device = device_of([*in_memory, *outs])
         for number, (item, view) in enumerate(zip(self.outputs, outs)):
             own = self.in_place.get(number)
             if own is not None and views[own].address != view.address:
@@ -190,23 +200,28 @@ class Function:
         elif self.device == EMULATOR:
             raise ArgumentError(f"argument '{views[0].name}' is on a GPU, and the function runs on the emulator")
         else:
-            on = stream_of(stream, device) if stream is not None else current_stream(views, outs[0])
-            prepared, addresses = self._on_gpu(device), tuple(view.address for view in (*views, *outs))
+            on = stream_of(stream, device) if stream is not None else current_stream(in_memory, outs[0])
+            prepared = self._on_gpu(device)
+            for place in numbers:
+                views[place] = place_number(prepared.gpu, views[place], outs[0], stream, on)
+            addresses = tuple(view.address for view in (*views, *outs))
             prepared.launch(addresses, on)
-            if out is not None or not self.in_place:
+            if not numbers and (out is not None or not self.in_place):
                 self._tensors.remember(arrays, [view.array for view in outs], out is None, prepared, addresses, on)
         results = tuple(view.array for view in outs)
         return results[0] if len(results) == 1 else results
 
-    def _outs(self, views: Sequence[View], out: object, handle: int | None, stream: object) -> list[View]:
-        """Returns views of the results: given ones, checked, or new ones."""
+    def _outs(
+        self, views: Sequence[View], in_memory: Sequence[View], out: object, handle: int | None, stream: object
+    ) -> list[View]:
+        """Returns views of the results: given ones, checked, or new ones of the library of the first array."""
         if out is None:
             if not views:
                 raise ArgumentError("argument 'out' is missing, and there is no argument to tell its library from")
             return [
                 views[self.in_place[number]]
                 if number in self.in_place
-                else empty_like(views[0], item.type, item.shape, stream)
+                else empty_like(in_memory[0], item.type, item.shape, stream)
                 for number, item in enumerate(self.outputs)
             ]
         given: Sequence[object] = [out]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
+from typing import Any
 
 from stepladder.api.errors import ArgumentError
 
@@ -17,6 +19,16 @@ _ONE = {
     "constant_weights": (bool, "True and False"),
 }
 _SEVERAL = {"without": (str, "a sequence of names of steps"), "plugins": (_PATH, "a sequence of files")}
+
+
+def plain(value: Any) -> object:  # noqa: ANN401
+    """Returns a number, a truth value or a text of NumPy as one of Python, and another value as it is.
+
+    Args:
+        value: of an option, such as `numpy.int64(2)`.
+    """
+    numpy: Any = sys.modules.get("numpy")  # a value of NumPy has imported it
+    return value.item() if numpy is not None and isinstance(value, numpy.generic) else value
 
 
 def check_options(given: Mapping[str, object]) -> None:

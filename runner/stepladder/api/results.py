@@ -84,6 +84,36 @@ def empty_like(view: View, type_: str, shape: tuple[int, ...], stream: object) -
     )
 
 
+def place_number(gpu: OpenGpu, number: View, like: View, stream: object, handle: int) -> View:
+    """Returns a number in the memory of a GPU, from where kernels of a function read it.
+
+    Args:
+        gpu: where.
+        number: in host memory.
+        like: an array on the GPU, in whose library's memory the number is.
+        stream: the caller's; None for the current one.
+        handle: of the stream.
+
+    Raises:
+        ArgumentError: an array that is no tensor of PyTorch, whose memory is not reused while kernels may read it.
+    """
+    torch = torch_module()
+    if torch is None or not isinstance(like.array, torch.Tensor):
+        raise ArgumentError(
+            f"argument '{number.name}' is a number, and argument '{like.name}' a {type(like.array).__name__}; accepted "
+            "with it: an array of one element"
+        )
+    made = empty_like(like, number.type, (), stream)
+    content = number.array.tobytes()
+    width = min(len(content), 4)
+    on = gpu.cuda.driver.CUstream(handle)
+    with gpu.current():  # the words are part of the enqueued work, and of a graph that captures it
+        for place in range(0, len(content), width):
+            word = int.from_bytes(content[place : place + width], "little")
+            gpu.cuda.call(f"cuMemsetD{8 * width}Async", made.address + place, word, 1, on)
+    return made
+
+
 def copy_onto(gpu: OpenGpu, target: View, source: View, size: int, stream: int) -> None:
     """Enqueues a copy of an array's memory on a GPU.
 

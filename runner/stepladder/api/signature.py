@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stepladder.api.errors import ArgumentError, shape_text
-from stepladder.api.scalars import view_of_number
+from stepladder.api.scalars import is_number, view_of_number
 from stepladder.api.spec import MatmulSpec
 from stepladder.api.views import View, is_array, row_major, same_strides, view_of
 from stepladder.runtime.bundle import Bundle
@@ -71,6 +71,8 @@ class Parameter:
             except ArgumentError:
                 if self.role is not None or not is_array(given):
                     raise
+        if not self.shape and is_number(given):  # in host memory, beside arrays there
+            return view_of_number(self.name, given, self.type)
         view = view_of(self.name, given, stream)
         self.check(view)
         return view

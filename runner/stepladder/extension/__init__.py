@@ -20,6 +20,7 @@ from stepladder.extension.ops import (
     absorb_transposes,
     approximate_math,
     approximate_softmax,
+    assemble_parts,
     balance_reciprocals,
     compute_on_fragments,
     convert_to_warpgroup_mma,

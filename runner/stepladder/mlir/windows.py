@@ -12,6 +12,8 @@ from stepladder.runtime.problem import Window
 
 CAST = "memref.reinterpret_cast"
 PART = "memref.subview"
+# Makes a buffer of bytes of a buffer of elements.
+BYTES = "builtin.unrealized_conversion_cast"
 
 
 def place_of(type_: ir.MemRefType) -> tuple[int, tuple[int, ...]] | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from stepladder.mlir.bindings import ir, linalg
 from stepladder.mlir.traverse import producer, walk
 from stepladder.mlir.types import is_number, name_of
-from stepladder.payload import shape_folding
+from stepladder.payload import computed_sizes, shape_folding
 from stepladder.payload.refusal import refuse
 from stepladder.payload.selection import select
 from stepladder.runtime.errors import StepladderError
@@ -56,7 +56,9 @@ def bind(module: ir.Module, sizes: Mapping[str, int], name: str | None = None) -
         for result in op.results:
             if isinstance(result.type, (ir.RankedTensorType, ir.MemRefType)) and not _is_static(result.type):
                 raise refuse(
-                    op, f"{op.name} has a shape that does not follow from those of the arguments: {result.type}"
+                    op,
+                    f"{op.name} has a shape that does not follow from those of the arguments: {result.type}",
+                    computed_sizes.ACCEPTED,
                 )
 
 

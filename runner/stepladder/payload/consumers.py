@@ -23,8 +23,8 @@ NAMED = frozenset(
 SCALAR_OPS = frozenset(
     f"arith.{name}"
     for name in (
-        *("addf", "addi", "andi", "ceildivsi", "ceildivui", "cmpf", "cmpi", "constant", "divf", "divsi", "divui"),
-        *("extf", "extsi", "extui", "floordivsi", "fptosi", "fptoui", "maximumf", "maxnumf", "maxsi", "maxui"),
+        *("addf", "addi", "andi", "bitcast", "ceildivsi", "ceildivui", "cmpf", "cmpi", "constant", "divf", "divsi"),
+        *("divui", "extf", "extsi", "extui", "floordivsi", "fptosi", "fptoui", "maximumf", "maxnumf", "maxsi", "maxui"),
         *("minimumf", "minnumf", "minsi", "minui", "mulf", "muli", "negf", "ori", "remf", "remsi", "remui", "select"),
         *("shli", "shrsi", "shrui", "sitofp", "subf", "subi", "truncf", "trunci", "uitofp", "xori"),
     )

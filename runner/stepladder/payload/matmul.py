@@ -11,7 +11,7 @@ from stepladder.mlir.element_types import bits_of_name
 from stepladder.mlir.printed import keyword
 from stepladder.mlir.traverse import walk
 from stepladder.mlir.types import FITS_TF32
-from stepladder.payload import front, pairs, zero_points
+from stepladder.payload import computed_sizes, front, pairs, zero_points
 from stepladder.payload.absence import no_matmul
 from stepladder.payload.facts import MATMULS, problem_facts
 from stepladder.payload.prepared import with_producers
@@ -59,9 +59,11 @@ def find_matmul(module: ir.Module) -> PayloadMatmul:
             Elementwise ops may prepare A and B (`payload.producers`).
 
     Raises:
-        StepladderError: as `find_written`, as `front.recognize`, and as `producers.separate`.
+        StepladderError: as `computed_sizes.check`, as `find_written`, as `front.recognize`, and as
+            `producers.separate`.
     """
     module = select(module).module
+    computed_sizes.check(module)
     found = _find(module)
     marks = sum(FITS_TF32 in op.attributes for op in walk(module))
     fits_tf32 = found.problem.a_type == "f32" and marks == found.problem.products

@@ -1,8 +1,7 @@
 """Arithmetic on the sign bit of floating-point numbers, by casts of their bits to integers and back, as ops on numbers.
 
-Bits of numbers that were rounded have no error bound, and no kernel computes them where a product precedes. Of a cast
-there and back that changes the sign alone, the result is a magnitude, a negative or the magnitude of one number with
-the sign of another, for all numbers and NaN.
+Of a cast there and back that changes the sign alone, the result is a magnitude, a negative or the magnitude of one
+number with the sign of another, for all numbers and NaN; unlike those of bits, their errors are known across zero.
 """
 
 from __future__ import annotations

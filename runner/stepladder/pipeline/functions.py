@@ -45,7 +45,8 @@ from stepladder.pipeline.matmul_requests import of_matmuls
 from stepladder.pipeline.pair_choice import is_slower
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import Run, run_again, run_pipeline
-from stepladder.pipeline.stages import Compiler, Plan, is_matmul, stage_texts, type_of
+from stepladder.pipeline.stage_texts import is_matmul, stage_texts
+from stepladder.pipeline.stages import Compiler, Plan, type_of
 from stepladder.pipeline.tile_programs import read_text
 from stepladder.runtime import bundle
 from stepladder.runtime.errors import BAD_INPUT, FAILED, StepladderError
@@ -344,8 +345,7 @@ def divide(text: str, name: str, request: Request, *, pairs: bool) -> Divided:
     kinds = Counter(_matmuls(texts))  # equal kernels have equal texts
     if is_chosen and sum(count for kind, count in kinds.items() if has_few_rows(kind)) > 1:
         grouped = run_again(run, _division(request, {**settings, "groups": True}))
-        by = pipelines_for(request.pipeline, target)[0]
-        if has_faster_group(grouped, texts, of_matmuls(request, by, target)):
+        if first_of(pipelines, lambda by: has_faster_group(grouped, texts, of_matmuls(request, by, target))):
             run = grouped
     diagnostics.name_payload(name)  # what was parsed since has other names
     return Divided(run, texts, selection, arguments, reference, request, target, is_chosen)

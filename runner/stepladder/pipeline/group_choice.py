@@ -9,7 +9,7 @@ from stepladder.mlir.traverse import symbol_of, walk
 from stepladder.pipeline.group_knobs import is_faster
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import Run
-from stepladder.pipeline.stages import is_matmul
+from stepladder.pipeline.stage_texts import is_matmul
 
 
 def has_faster_group(run: Run, texts: Mapping[str, str], request: Request) -> bool:

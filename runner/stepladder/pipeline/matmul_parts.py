@@ -10,7 +10,7 @@ from stepladder.pipeline.functions import divide, on_tensors_too, refusal_of_mat
 from stepladder.pipeline.knob_query import read_query
 from stepladder.pipeline.matmul_requests import of_matmuls, with_exact_tf32
 from stepladder.pipeline.request import Request
-from stepladder.pipeline.stages import is_matmul
+from stepladder.pipeline.stage_texts import is_matmul
 from stepladder.runtime.errors import StepladderError
 
 

@@ -9,13 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from stepladder.extension.lib.products import is_product
-from stepladder.extension.lib.stages import as_payload, group_of, is_private
+from stepladder.extension.lib.stages import group_of, is_private
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
-from stepladder.mlir.text import text_of
 from stepladder.mlir.traverse import origin, producer, symbol_of, walk
 from stepladder.mlir.types import name_of
-from stepladder.mlir.windows import PART, begin_of_part
+from stepladder.mlir.windows import BYTES, PART, begin_of_part
 from stepladder.payload.arguments import donated
 from stepladder.payload.selection import Selection
 from stepladder.pipeline import build as builds
@@ -28,13 +27,13 @@ from stepladder.pipeline.matmul_requests import of_matmuls, with_exact_tf32
 from stepladder.pipeline.plain_kernels import build_plain
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import Run
+from stepladder.pipeline.stage_texts import OUTLINED, is_matmul, kind_named
 from stepladder.runtime import bundle, targets
 from stepladder.runtime.bundle.function import ALIGNMENT
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.problem import operand_of
 
-_OUTLINED = "outline_elementwise"
 # Knobs of matmuls too: whether a kernel may start while the one before it ends, and whether it may approximate.
 _DEPENDENT, _MATH = "dependent_launch", "math"
 # Kinds of kernels, of several ops each, that have a pipeline of this name.
@@ -59,48 +58,6 @@ class Stage:
     roles: Mapping[int, tuple[str, ...]]
     kernel: bundle.PlainKernel | None = None
     dumps: Mapping[str, str] = dataclasses.field(default_factory=dict)
-
-
-def is_matmul(name: str) -> bool:
-    """Tells whether a stage is a matmul, by the name of its function.
-
-    Args:
-        name: of the outlined function: its number is the last word.
-    """
-    return _kind(name) == "matmul"
-
-
-def is_attention(name: str) -> bool:
-    """Tells whether a stage is an attention, by the name of its function.
-
-    Args:
-        name: of the outlined function: its number is the last word.
-    """
-    return _kind(name) == "attention"
-
-
-def _kind(name: str) -> str:
-    """Returns what the kernel of a stage computes, by the name of its function: the word before its number."""
-    return name.split("_")[-2]
-
-
-def stage_texts(run: Run) -> dict[str, str]:
-    """Returns the functions that are kernels, each as a payload of its own, by name.
-
-    Args:
-        run: of the pipeline `functions`, with the IR after every step.
-    """
-    outlined = parse_payload(next(step.text for step in run.steps if step.name == _OUTLINED), _OUTLINED)
-    texts = {}
-    for function in walk(outlined, "func.func"):
-        if not is_private(function):
-            continue
-        name = ir.StringAttr(function.attributes["sym_name"]).value
-        alone = as_payload(function, keeps_marks=not is_matmul(name))
-        # Equal kernels have one name, so that they are compiled once.
-        walk(alone, "func.func")[0].attributes["sym_name"] = ir.StringAttr.get(name.rpartition("_")[0])
-        texts[name] = text_of(alone)
-    return texts
 
 
 class Compiler:
@@ -151,12 +108,16 @@ class Compiler:
         key = text, loads_early = self.texts[name], loads_early and is_matmul(name)
         if key not in self._folders:
             folder = f"kernels/{len(self.stages):02}-{name}"
-            self.stages[folder] = (
-                self._matmul(text, name, loads_early) if is_matmul(name) else self._plain([text], name, _kind(name))
+            made = (
+                self._matmul(text, name, loads_early)
+                if is_matmul(name)
+                else self._plain([text], name, kind_named(name))
             )
-            self._folders[key] = folder
-        folder = self._folders[key]
-        return folder, self.stages[folder]
+            twin = self._folders.get((text, not loads_early), folder)  # the same where nothing is loaded early
+            if made.code.ptx != self.stages.setdefault(twin, made).code.ptx:
+                self.stages[folder], twin = made, folder
+            self._folders[key] = twin
+        return self._folders[key], self.stages[self._folders[key]]
 
     @diagnostics.keeping_payload_name()
     def group(self, names: Sequence[str], loads_early: bool) -> tuple[str, Stage] | None:
@@ -181,7 +142,9 @@ class Compiler:
                 return Stage(built.code, built.roles, built.kernel)
 
             try:
-                if self.groups_faster and not is_faster(texts, self._request(pipelines[0], loads_early)):
+                if self.groups_faster and not first_of(
+                    pipelines, lambda pipeline: is_faster(texts, self._request(pipeline, loads_early))
+                ):
                     return None
                 stage = first_of(pipelines, by)
             except StepladderError as error:
@@ -197,7 +160,7 @@ class Compiler:
         """Returns the folder of a group of elementwise ops and the group, compiled; arguments as of `group`."""
         name = _group_name(names[0])
         folder = self._groups[key] = f"kernels/{len(self.stages):02}-{name}"
-        self.stages[folder] = self._plain(key[0], name, _kind(names[0]))
+        self.stages[folder] = self._plain(key[0], name, kind_named(names[0]))
         return folder, self.stages[folder]
 
     def _request(self, pipeline: str, loads_early: bool = False) -> Request:
@@ -236,7 +199,7 @@ def _callee(call: ir.Operation) -> str:
 
 def _group_name(first: str) -> str:
     """Returns the name of a group, by that of the first one's function."""
-    kind = _kind(first)
+    kind = kind_named(first)
     prefix, _, number = first.rpartition(f"_{kind}_")
     return f"{prefix}_{'' if kind == 'matmul' else f'{kind}_'}group_{number}"
 
@@ -322,7 +285,7 @@ class Plan:
             folder, stage = compiler.stage(name, loads_early)
         except StepladderError as error:
             error.location = diagnostics.location_text(call.location) or error.location
-            error.notes = (*error.notes, f"the refused kernel is @{name} after the step {_OUTLINED}")
+            error.notes = (*error.notes, f"the refused kernel is @{name} after the step {OUTLINED}")
             raise
         operands = self._operands(list(call.operands), stage)
         if isinstance(stage.code, bundle.Bundle):
@@ -381,6 +344,10 @@ class Plan:
                 location=diagnostics.location_text(source.location),
             )
         begin = ir.IntegerAttr(offset.attributes["value"]).value
+        whole = producer(source.operands[0])
+        if whole is not None and whole.name == BYTES:
+            number = ir.BlockArgument(whole.operands[0]).arg_number - self.arguments
+            return self._place(bundle.FunctionBuffer("result_part", number, element, shape, begin))
         return self._place(bundle.FunctionBuffer("workspace", 0, element, shape, begin))
 
     def _place(self, buffer: bundle.FunctionBuffer) -> int:

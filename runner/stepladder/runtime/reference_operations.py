@@ -26,6 +26,8 @@ ARITHMETIC = frozenset(
 )
 # Ops on the bits of integers as numbers without a sign.
 UNSIGNED = frozenset(f"arith.{name}" for name in ("shrui", "divui", "remui", "ceildivui"))
+# The bits of a number as a number of another type of as many bits.
+BITCAST = "arith.bitcast"
 # Casts between floating-point types: they keep a value as it is.
 FLOAT_CASTS = ("arith.extf", "arith.truncf")
 CASTS = (
@@ -38,6 +40,7 @@ CASTS = (
     "arith.fptosi",
     "arith.fptoui",
     "arith.index_cast",
+    BITCAST,
 )
 # An element of a value of the program, by indices.
 GATHER = "tensor.extract"

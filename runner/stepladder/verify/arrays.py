@@ -116,6 +116,19 @@ class NumPyArrays:
             converted: Any = np.asarray(array).astype(element_type(type_).dtype).astype(np.float64)
         return converted
 
+    def bits(self, array: Array, given: str, type_: str) -> Array:
+        """Returns what the bits of numbers are as numbers of another type, as float64 or int64.
+
+        Args:
+            array: of any shape; floating-point numbers are rounded to their type.
+            given: element type of the numbers by its MLIR name, such as "f32".
+            type_: another one, of as many bits, such as "i32".
+        """
+        with np.errstate(all="ignore"):
+            stored = np.asarray(array).astype(element_type(given).dtype)
+        converted: Any = stored.view(element_type(type_).dtype)
+        return converted.astype(np.int64 if element_type(type_).is_integer else np.float64)
+
     def permuted(self, array: Array, order: list[int]) -> Array:
         """Returns a view with the axes in another order.
 
@@ -221,6 +234,19 @@ class TorchArrays(NumPyArrays):
         """
         tensor: Any = array
         return tensor.to(getattr(self.xp, element_type(type_).dtype.name)).to(self.xp.float64)
+
+    def bits(self, array: Array, given: str, type_: str) -> Array:
+        """Returns what the bits of numbers are as numbers of another type, as `NumPyArrays.bits`.
+
+        Args:
+            array: on the GPU.
+            given: element type of the numbers by its MLIR name, such as "f32".
+            type_: another one, of as many bits, such as "i32".
+        """
+        tensor: Any = array
+        stored = tensor.to(getattr(self.xp, element_type(given).dtype.name))
+        converted = stored.view(getattr(self.xp, element_type(type_).dtype.name))
+        return converted.to(self.xp.int64 if element_type(type_).is_integer else self.xp.float64)
 
     def permuted(self, array: Array, order: list[int]) -> Array:
         """Returns a view with the axes in another order.

@@ -19,6 +19,9 @@ constant is needed. For an op that makes r from x and y with errors of at most e
     remainder of x by y    e, unbounded where the quotient may be another whole number
     sign of y given to x   e, and 2 |x| where y can have another sign
     x < y and its like     uncertain where |x - y| <= e + f, unless both are exact
+    bits of x as a number  as for monotone functions; unbounded across 0
+    x shifted right by n   e / 2^n + 1; unbounded across 0
+    x without n low bits   e + 2^n
     other ops on integers  none where the operands have none, else unbounded
     condition ? x : y      that of the chosen operand; where the condition is uncertain, |x - y| + max(e, f)
     sum of n values        the sum of their errors, and 6 sqrt(n) u times the sum of their magnitudes, for any order
@@ -28,12 +31,11 @@ to which an op on floating-point numbers adds its own rounding: none where its o
 r, none of fp8, in which the reference rounds as well, else u |r|, with the unit roundoff u of its type, and for
 functions of the math dialect 4 u of f32 besides, or 8 u, as libdevice computes them in f32 with errors of at most two
 or four units in the last place (CUDA C++ Programming Guide, "Mathematical Functions", table of maximum errors), and the
-smallest normal
-number of the type, for results that are flushed to zero. Where all results of a program have 16 bits or 8, a kernel may
-approximate sigmoids (step `approximate_math`): an exponential has 2 |x| u more, of its scaled operand, erf 2^-17 more,
-and a quotient 2 u more, of its reciprocal, and |x| times the smallest normal number, below which the reciprocal is
-flushed to zero. Where a value and its error can pass the largest number of its type, or an error is not a number,
-nothing is known of the result: its error is unbounded.
+smallest normal number of the type, for results that are flushed to zero. Where all results of a program have 16 bits or
+8, a kernel may approximate sigmoids (step `approximate_math`): an exponential has 2 |x| u more, of its scaled operand,
+erf 2^-17 more, and a quotient 2 u more, of its reciprocal, and |x| times the smallest normal number, below which the
+reciprocal is flushed to zero. Where a value and its error can pass the largest number of its type, or an error is not a
+number, nothing is known of the result: its error is unbounded.
 
 The bound of a sum's roundings is the probabilistic one of Higham and Mary, "A New Approach to Probabilistic Rounding
 Error Analysis" (SIAM J. Sci. Comput. 41, 2019).
@@ -60,7 +62,7 @@ from stepladder.runtime.reference import (
 )
 from stepladder.runtime.reference_operations import is_float
 from stepladder.verify.arrays import Array, NumPyArrays
-from stepladder.verify.function_errors import FURTHER, as_number, range_of, unbounded_where
+from stepladder.verify.function_errors import FURTHER, as_number, of_bits, range_of, unbounded_where
 from stepladder.verify.reference_evaluation import Evaluation
 from stepladder.verify.reference_products import prepared_values, product_of
 from stepladder.verify.scalar_operations import ARITHMETIC
@@ -91,6 +93,7 @@ _TO_INTEGERS = tuple(f"math.{name}" for name in ("ceil", "floor", "round", "roun
 _UNROUNDED = (
     *_EXTREMES,
     *_TO_INTEGERS,
+    "arith.bitcast",
     "arith.negf",
     "math.absf",
     "math.absi",
@@ -363,6 +366,8 @@ class BoundedOp(StructuredOp):
                 return errors[0]
             case "trunci", (first,):
                 return self._of_bits(op, values[0], first)
+            case "bitcast", (first,):
+                return of_bits(self.arrays, op, values[0], first, result)
             case _ if op.name in FURTHER:
                 return FURTHER[op.name](self.arrays, values, errors, result)
             case _, (first,) if op.name in _KEPT:
@@ -381,15 +386,15 @@ class BoundedOp(StructuredOp):
         return xp.where(inside, xp.maximum(above, below) + error * 0, xp.full_like(value, float("inf")))
 
     def _of_bits(self, op: Operation, value: Array, error: Array) -> Array:
-        """Returns how far the low bits of an integer can be off: as far as it, where they are all of it."""
+        """Returns how far the low bits of an integer can be off: as far as it, where the bits above are the same."""
         xp = self.arrays.xp
         least, end = range_of(op.type, is_signed=True)
-        inside = (error == 0) | ((value - error >= least) & (value + error < end))
+        first, last = (xp.floor((value + shift - least) / (end - least)) for shift in (-error, error))
+        inside = (error == 0) | (first == last)
         return xp.where(inside, error, xp.full_like(error, float("inf")))
 
     def _of_monotone(self, function: Callable[..., Array], value: Array, error: Array, result: Array) -> Array:
         """Returns how far a monotone function of a value within `error` can be from that of the value."""
-        xp = self.arrays.xp
         above, below = (abs(function(self.arrays, value + shift) - result) for shift in (error, -error))
         # Beyond the edge of the function's domain there is no number.
-        return xp.maximum(above, below)
+        return self.arrays.xp.maximum(above, below)

@@ -1,4 +1,4 @@
-"""How far functions of several or of periodic arguments can be off, for operands with errors.
+"""How far functions of several or of periodic arguments, and those of bits, can be off, for operands with errors.
 
 `error_propagation` lists the rules. Each function takes what computes, the operands, bounds of their errors,
 and the result, and returns bounds of the result's error, without its rounding.
@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from stepladder.runtime.reference import Operation
+from stepladder.runtime.reference_operations import is_float
 from stepladder.verify.arrays import Array, NumPyArrays
 
 Rule = Callable[[NumPyArrays, Sequence[Array], Sequence[Array], Array], Array]
@@ -96,9 +98,57 @@ def _remf(arrays: NumPyArrays, values: Sequence[Array], errors: Sequence[Array],
     return unbounded_where(arrays, is_uncertain, of_x + xp.zeros_like(result))
 
 
+def of_bits(arrays: NumPyArrays, op: Operation, value: Array, error: Array, result: Array) -> Array:
+    """Returns how far the bits of a number, taken as a number of another type, can be off.
+
+    Of numbers of one sign, more is more, or less of negative ones; across zero, and of what is no number, nothing is
+    known.
+
+    Args:
+        arrays: what computes.
+        op: takes the bits.
+        value: the number.
+        error: of it.
+        result: what its bits are.
+    """
+    xp = arrays.xp
+    value = arrays.cast(value, "float64")
+    if not is_float(op.operand_type):
+        error = xp.ceil(error)
+    ends = value - error, value + error
+    bounds = [abs(arrays.bits(end, op.operand_type, op.type) - result) for end in ends]
+    is_known = ((ends[0] >= 0) | (ends[1] < 0)) & (xp.maximum(*bounds) < math.inf)
+    if not is_float(op.operand_type):
+        least, end = range_of(op.operand_type, is_signed=True)
+        is_known = is_known & (ends[0] >= least) & (ends[1] < end)
+    return unbounded_where(arrays, ~is_known, xp.maximum(*bounds))
+
+
+def _shifted(arrays: NumPyArrays, values: Sequence[Array], errors: Sequence[Array], result: Array) -> Array:
+    """Of numbers that are shifted to the right by exact distances: those with a sign, or that have none."""
+    xp = arrays.xp
+    (value, distance), (error, of_distance) = values, errors
+    is_known = (of_distance == 0) & ((value >= error) | (value < -error))
+    bounds = xp.where(error > 0, error / (distance * 0 + 2.0) ** distance + 1, xp.zeros_like(error))
+    return unbounded_where(arrays, ~is_known & (error + of_distance > 0), bounds)
+
+
+def _masked(arrays: NumPyArrays, values: Sequence[Array], errors: Sequence[Array], result: Array) -> Array:
+    """Of numbers of which an exact mask clears low bits, or no bits that the number may have."""
+    xp = arrays.xp
+    mask, (error, of_mask) = values[1], errors
+    unit = -mask
+    is_known = (of_mask == 0) & (mask < 0) & ((unit & (unit - 1)) == 0)
+    bounds = xp.where(error > 0, error + unit, xp.zeros_like(error))
+    return unbounded_where(arrays, ~is_known & (error + of_mask > 0), bounds)
+
+
 # By the name of the op.
 FURTHER: dict[str, Rule] = {
+    "arith.andi": _masked,
     "arith.remf": _remf,
+    "arith.shrsi": _shifted,
+    "arith.shrui": _shifted,
     "math.atan2": _atan2,
     "math.copysign": _copysign,
     "math.cosh": _cosh,

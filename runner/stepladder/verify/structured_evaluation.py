@@ -12,7 +12,7 @@ from stepladder.runtime.element_types import FP8_TYPES
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.reference import Generic, Operation
 from stepladder.runtime.reference_extrema import IndexedExtremum, indexed_extremum
-from stepladder.runtime.reference_operations import FLOAT_CASTS, GATHER, fold_of, is_float
+from stepladder.runtime.reference_operations import BITCAST, FLOAT_CASTS, GATHER, fold_of, is_float
 from stepladder.verify.arrays import Array, NumPyArrays
 from stepladder.verify.scalar_operations import ARITHMETIC, PREDICATES, UNSIGNED
 
@@ -260,6 +260,8 @@ class StructuredOp:
         if op.name in PREDICATES:
             return PREDICATES[op.name][int(op.attribute or 0)](*operands)
         (operand,) = operands
+        if op.name == BITCAST:
+            return self.arrays.bits(operand, op.operand_type, op.type)
         if op.name in ("arith.extui", "arith.uitofp") and op.operand_type != "i1":
             return operand & (1 << int(op.operand_type[1:])) - 1
         return operand

@@ -3,8 +3,10 @@
 // Later steps handle structured ops: one loop nest, with indexing maps and a body. Front ends and users also write
 // arithmetic on whole tensors, `linalg.softmax`, which is four loop nests, and concatenations and paddings, which
 // insert slices into a tensor. An insertion becomes an elementwise op with a select, which fuses with the ops around
-// it. A slice of a part that an insertion does not change, such as the next tile of a loop's result, becomes a slice of
-// the tensor before the insertion.
+// it. If results of matmuls are inserted one after the other and make up all of a tensor, such as stacked heads, their
+// insertions become one such op in a function of its own, which plan_workspace can leave out. A slice of a part that an
+// insertion does not change, such as the next tile of a loop's result, becomes a slice of the tensor before the
+// insertion.
 //
 // Source: upstream's passes, patterns and interfaces of linalg and tensor.
 //
@@ -24,6 +26,13 @@
 //     arith.select %is_inside, %new, %x_element
 //   }
 
+// Before:
+//   %y = tensor.insert_slice %h0 into %x[0, 0, 0] [1, 32, 64] [1, 1, 1] : tensor<32x64xf16> into tensor<2x32x64xf16>
+//   %z = tensor.insert_slice %h1 into %y[1, 0, 0] [1, 32, 64] [1, 1, 1] : tensor<32x64xf16> into tensor<2x32x64xf16>
+// After:
+//   %z = call @heads_elementwise_0(%h0, %h1) : (tensor<32x64xf16>, tensor<32x64xf16>) -> tensor<2x32x64xf16>
+//   func.func private @heads_elementwise_0(...) attributes {assembles = array<i64: 0, 4096>} { ... }
+
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @decompose_ops(%module: !transform.any_op {transform.readonly}) {
     %softmax = transform.structured.match ops{["linalg.softmax"]} in %module : (!transform.any_op) -> !transform.any_op
@@ -37,6 +46,7 @@ module attributes {transform.with_named_sequence} {
     %padded = transform.structured.rewrite_in_destination_passing_style %pads
       : (!transform.any_op) -> !transform.any_op
     "tc.forward_slices"(%module) : (!transform.any_op) -> ()
+    "tc.assemble_parts"(%module) : (!transform.any_op) -> ()
     "tc.select_inserted_slices"(%module) : (!transform.any_op) -> ()
     %structured = transform.apply_registered_pass "convert-elementwise-to-linalg" to %function
       : (!transform.any_op) -> !transform.any_op

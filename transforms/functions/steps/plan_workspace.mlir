@@ -5,6 +5,9 @@
 // of two. Offsets are multiples of 256 bytes, which TMA and 128-bit accesses need. Upstream's own pass only makes
 // allocations of constant size static; it does not share memory between buffers.
 //
+// Kernels write parts that a function of decompose_ops would assemble in their places, in the workspace or in a result,
+// at multiples of 16 bytes, and its call goes.
+//
 // Source: greedy by size for offset calculation (Pisarchyk and Lee, "Efficient memory management for deep neural net
 // inference", 2020).
 //
@@ -14,6 +17,14 @@
 //   %workspace = memref.alloc() {workspace} : memref<4096xi8>
 //   %c2048 = arith.constant 2048 : index
 //   %h = memref.view %workspace[%c2048][] : memref<4096xi8> to memref<4x256xf16>
+
+// Before:
+//   call @heads_matmul_1(%x, %w, %h1) : (...)
+//   call @heads_elementwise_0(%h0, %h1, %result) : (...)
+// After:
+//   %bytes = builtin.unrealized_conversion_cast %result : memref<2x32x64xf16> to memref<8192xi8>
+//   %h1 = memref.view %bytes[%c4096][] : memref<8192xi8> to memref<32x64xf16>
+//   call @heads_matmul_1(%x, %w, %h1) : (...)
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @plan_workspace(%module: !transform.any_op {transform.readonly}) {

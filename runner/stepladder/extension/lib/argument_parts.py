@@ -35,7 +35,7 @@ def part_of(value: ir.Value, *, is_multiplied: bool = False) -> list[ir.Operatio
     while source is not None and source.name in (*VIEWS, SLICE):
         chain.append(source)
         if source.name == SLICE:
-            offset = _offset_of_part(source)
+            offset = offset_within(source, ir.RankedTensorType(source.operands[0].type))
             if offset is None:
                 return []
             begin += offset
@@ -50,14 +50,18 @@ def part_of(value: ir.Value, *, is_multiplied: bool = False) -> list[ir.Operatio
     return [] if begin * size % alignment else chain
 
 
-def _offset_of_part(part: ir.Operation) -> int | None:
-    """Returns where a slice begins in its source, in elements; None where its elements are apart or its place is not
-    static."""
-    source = ir.RankedTensorType(part.operands[0].type)
+def offset_within(part: ir.Operation, whole: ir.RankedTensorType) -> int | None:
+    """Returns where a slice begins in a tensor, in elements; None where its elements are apart or its place is not
+    static.
+
+    Args:
+        part: a `tensor.extract_slice` or a `tensor.insert_slice`.
+        whole: type of the tensor.
+    """
     offsets, sizes, steps = numbers_of(part)
-    if not source.has_static_shape or _DYNAMIC in (*offsets, *sizes) or set(steps) - {1}:
+    if not whole.has_static_shape or _DYNAMIC in (*offsets, *sizes) or set(steps) - {1}:
         return None
-    shape = list(source.shape)
+    shape = list(whole.shape)
     outer = next((axis for axis, size in enumerate(sizes) if size != 1), len(sizes))
     if sizes[outer + 1 :] != shape[outer + 1 :]:
         return None

@@ -30,6 +30,8 @@ def is_private(function: ir.Operation) -> bool:
 
 # The number of the group of matmuls that a stage belongs to: those of one group are one launch.
 _GROUP = "group"
+# The bytes that its arguments begin at in its result, of a stage that puts them there.
+ASSEMBLED = "assembles"
 
 
 def kind_of(function: ir.Operation) -> str:
@@ -72,7 +74,7 @@ def as_payload(function: ir.Operation, *, keeps_marks: bool = False) -> ir.Modul
         alone = ir.Module.create()
     copy = function.clone()
     alone.body.append(copy)
-    for name in ("sym_visibility", _GROUP, *(() if keeps_marks else ("arg_attrs",))):
+    for name in ("sym_visibility", _GROUP, ASSEMBLED, *(() if keeps_marks else ("arg_attrs",))):
         if name in copy.attributes:
             del copy.attributes[name]
     if "arg_attrs" in copy.attributes:
@@ -189,6 +191,31 @@ def in_order(ops: Sequence[ir.Operation]) -> list[ir.Operation]:
     return sorted(ops, key=functools.cmp_to_key(lambda one, other: -1 if one.is_before_in_block(other) else 1))
 
 
+def _starts_where_used(ops: Sequence[ir.Operation]) -> list[ir.Operation]:
+    """Returns ops in their order, but what takes no memory right in front of the first op that uses it.
+
+    Where the function has such an op depends on which others of it share its result; stages that compute the same, such
+    as those of the iterations of a loop, are one kernel if their texts are equal.
+
+    Args:
+        ops: in the order of their block.
+    """
+    starts = {op for op in ops if is_start(op)}
+    found: dict[ir.Operation, None] = {}
+
+    def add(op: ir.Operation) -> None:
+        for value in _captured([op]):
+            source = producer(value)
+            if source in starts and source is not None:
+                add(source)
+        found[op] = None
+
+    for op in ops:
+        if op not in starts:
+            add(op)
+    return [*found, *(op for op in ops if op not in found)]
+
+
 def write_stage(
     block: ir.Block, name: str, ops: Sequence[ir.Operation], results: Sequence[ir.Value]
 ) -> tuple[ir.Operation, list[ir.Value]]:
@@ -203,7 +230,7 @@ def write_stage(
     Returns:
         The function, and the values that it is called with.
     """
-    ops = with_producers(ops, STARTS)
+    ops = _starts_where_used(with_producers(ops, STARTS))
     inputs = _captured(ops)
     types = [value.type for value in inputs]
     location = ops[-1].location
@@ -216,7 +243,7 @@ def write_stage(
     return function, inputs
 
 
-def outline(ops: Sequence[ir.Operation], results: Sequence[ir.Value], kind: str, rewriter: Rewriter) -> None:
+def outline(ops: Sequence[ir.Operation], results: Sequence[ir.Value], kind: str, rewriter: Rewriter) -> ir.Operation:
     """Replaces ops by a call of a private function that has them.
 
     Its arguments are marked as read-only, so that bufferization gives a stage that would change one a buffer of its
@@ -227,6 +254,9 @@ def outline(ops: Sequence[ir.Operation], results: Sequence[ir.Value], kind: str,
         results: values of the ops that are used outside; those of the others are not.
         kind: of the stage; the function's name has the name of the caller before it, and a number behind it.
         rewriter: of the transform op.
+
+    Returns:
+        The function.
     """
     ops = in_order(ops)
     last = ops[-1]
@@ -251,3 +281,4 @@ def outline(ops: Sequence[ir.Operation], results: Sequence[ir.Value], kind: str,
     for op in reversed(ops):
         if not any(list(result.uses) for result in op.results):
             rewriter.erase_op(op)
+    return function

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.extension.lib.stages import (
+    ASSEMBLED,
     group_of,
     is_elementwise,
     is_private,
@@ -59,7 +60,9 @@ def group_elementwise(payload: ir.Operation, op: GroupElementwise, rewriter: Rew
 
 
 def _is_elementwise(function: ir.Operation) -> bool:
-    """Tells whether a stage is one elementwise op."""
+    """Tells whether a stage is one elementwise op, and none that kernels before it may do without."""
+    if ASSEMBLED in function.attributes:
+        return False
     ops = [item for item in operations_of(function.regions[0].blocks[0]) if is_structured(item)]
     return len(ops) == 1 and is_elementwise(ops[0])
 

@@ -7,7 +7,15 @@ from stepladder.extension.lib.argument_parts import LAYOUT, SLICE, VIEWS, layout
 from stepladder.extension.lib.arithmetic import constant, splat_of
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.stages import STARTS, is_structured, kind_of, one_function, outline, with_producers
+from stepladder.extension.lib.stages import (
+    ASSEMBLED,
+    STARTS,
+    is_structured,
+    kind_of,
+    one_function,
+    outline,
+    with_producers,
+)
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import create_generic, create_named_op
 from stepladder.mlir.traverse import origin, producer, symbol_of, walk
@@ -22,13 +30,13 @@ _IN_FUNCTION = (*STARTS, *VIEWS, "func.call", "func.return")
 class OutlineElementwise(Tc.Operation, name="outline_elementwise"):
     """Moves each linalg op that is left in a function on tensors to a private function, with the views of its operands.
 
-    A value that is returned and that no linalg op makes, such as a reshape, a fill or an argument, is copied, and
-    so is one that is returned twice, and a slice that a matmul reads: the operands of its kernel are whole buffers, or
-    parts of an argument whose elements follow each other from a multiple of 16 bytes on, such as one layer's weights of
-    all. Other kernels read parts that begin where a whole number of vectors of their size does. Kernels are launched on
-    the addresses of parts, and arguments of their functions get the attribute `bufferization.buffer_layout`. A fill
-    that a matmul reads is made by a kernel. Results of one op that start from one fill get one each, so that they are
-    buffers of their own.
+    A value that is returned and that no linalg op makes, such as a reshape, a fill or an argument, is copied, and so is
+    one that is returned twice, or returned and a part of what `assemble_parts` outlined, and a slice that a matmul
+    reads: the operands of its kernel are whole buffers, or parts of an argument whose elements follow each other from a
+    multiple of 16 bytes on, such as one layer's weights of all. Other kernels read parts that begin where a whole
+    number of vectors of their size does. Kernels are launched on the addresses of parts, and arguments of their
+    functions get the attribute `bufferization.buffer_layout`. A fill that a matmul reads is made by a kernel. Results
+    of one op that start from one fill get one each, so that they are buffers of their own.
     A linalg op that nothing reads goes: fusion leaves the assertions of one, which the ops that it is fused with
     have too.
 
@@ -43,7 +51,7 @@ class OutlineElementwise(Tc.Operation, name="outline_elementwise"):
 def outline_elementwise(payload: ir.Operation, op: OutlineElementwise, rewriter: Rewriter) -> None:
     """Rewrites the function below `payload`; see the op."""
     body = one_function(payload).regions[0].blocks[0]
-    _copy_results(operations_of(body)[-1])
+    _copy_results(operations_of(body)[-1], payload)
     _copy_collapsed_slices(body)
     _copy_slices(body, payload)
     _make_fills(body)
@@ -79,14 +87,20 @@ def _separate_starts(op: ir.Operation) -> None:
                 op.operands[first + place] = create_named_op("linalg.fill", [fill.operands[0]], empty).results[0]
 
 
-def _copy_results(end: ir.Operation) -> None:
-    """Has a function return results of calls and of linalg ops alone: other values are copied."""
+def _copy_results(end: ir.Operation, payload: ir.Operation) -> None:
+    """Has a function return results of calls and of linalg ops alone: other values are copied, and parts of what a
+    stage assembles, whose kernels write them there."""
+    stages = [symbol_of(item) for item in walk(payload, "func.func") if ASSEMBLED in item.attributes]
+    calls = [
+        item for item in walk(payload, "func.call") if ir.FlatSymbolRefAttr(item.attributes["callee"]).value in stages
+    ]
+    parts = {origin(value, VIEWS) for call in calls for value in call.operands}
     for place, value in enumerate(end.operands):
         if not isinstance(value.type, ir.RankedTensorType):
             raise Refusal(end, f"the function returns a value of type {value.type}; accepted: tensors")
         source = producer(value)
         is_made = source is not None and (source.name == "func.call" or is_structured(source))
-        if is_made and value not in list(end.operands)[:place]:
+        if is_made and value not in parts and value not in list(end.operands)[:place]:
             continue
         end.operands[place] = _copied(value, end)
 

@@ -63,7 +63,7 @@ class OutlineMatmuls(Tc.Operation, name="outline_matmuls"):
     Roundings of constants are folded first, and comparisons with constants are those of the type that is compared, as
     no epilogue computes in f64, in which front ends write numbers. Zero points become corrections of the products
     (`payload.zero_points`), whose sums are kernels of their own. An A or B that is one number is copied to a buffer,
-    which another kernel writes.
+    which another kernel writes. What elementwise ops behind a matmul read of its A and B is an argument of its own.
 
     Operands: a handle to a module with one public function, which gets the attribute `has_stages`. Refuses a matmul
     that is no payload even alone.
@@ -92,6 +92,7 @@ def outline_matmuls(payload: ir.Operation, op: OutlineMatmuls, rewriter: Rewrite
         if product is None:
             return
         _store_constants(product)
+        _read_apart(product)
         least, result = smallest(_from_zeros(product))
         ops, results = _stage(product, least, result, with_pairs=bool(op.pairs.value))
         made = _with_dequantizing(product, least, result) if op.dequantizing.value else least
@@ -121,6 +122,26 @@ def _store_constants(product: ir.Operation) -> None:
         with ir.InsertionPoint(product), product.location:
             empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
             product.operands[place] = create_named_op("linalg.copy", [value], empty).results[0]
+
+
+def _read_apart(product: ir.Operation) -> None:
+    """Has elementwise ops behind a matmul read its A and B, as those of a residual connection do, as casts that change
+    nothing: operands of an epilogue are arguments of their own, which may be the same buffers. The casts fold later."""
+    factors = list(product.operands)[:2]
+    layouts = layout_sources(product, factors)
+    for value in dict.fromkeys([*factors, *(source.operands[0] for source in layouts)]):
+        behind = [
+            (user, place)
+            for user in users_of(value)
+            if is_elementwise(user) and not is_product(user) and user not in layouts and user.block == product.block
+            for place, operand in enumerate(list(user.operands)[:-1])
+            if operand == value and product.is_before_in_block(user)
+        ]
+        if behind and isinstance(value.type, ir.RankedTensorType):
+            with ir.InsertionPoint(product), product.location:
+                cast = ir.Operation.create("tensor.cast", results=[value.type], operands=[value]).results[0]
+            for user, place in behind:
+                user.operands[place] = cast
 
 
 def _is_other_number(start: ir.Operation) -> bool:

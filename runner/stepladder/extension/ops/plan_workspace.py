@@ -1,10 +1,12 @@
 """`tc.plan_workspace`: places the intermediate buffers of a function in one workspace."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from stepladder.extension.lib.arithmetic import index
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+from stepladder.extension.lib.placed_parts import Placed, bytes_of, placed_parts
 from stepladder.extension.lib.stages import group_of, one_function
 from stepladder.extension.lib.workspaces import create_workspace
 from stepladder.mlir.bindings import ir
@@ -38,6 +40,10 @@ class PlanWorkspace(Tc.Operation, name="plan_workspace"):
     others may share bytes. The largest buffers are placed first, each at the lowest offset that is free, a multiple of
     256 bytes.
 
+    Kernels write the parts of a tensor that a stage assembles (`assemble_parts`) in their places in its buffer, or in a
+    result of the function, and the call of the stage goes: the buffer lives from the first write of a part on. Where a
+    part has no buffer of its own, such as one that is a result, the call stays, and its kernel copies.
+
     Operands: a handle to a module with one public function on buffers. Refuses buffers that are used otherwise than by
     calls and copies, and of sizes that are not static.
     """
@@ -49,21 +55,28 @@ class PlanWorkspace(Tc.Operation, name="plan_workspace"):
 def plan_workspace(payload: ir.Operation, op: PlanWorkspace, rewriter: Rewriter) -> None:
     """Rewrites the function below `payload`; see the op."""
     body = one_function(payload).regions[0].blocks[0]
+    parts = placed_parts(payload, rewriter)
     places = _places(payload, body)
-    buffers = [_buffer(item, places) for item in places if item.name == "memref.alloc"]
-    if not buffers:
-        return
-    size = _place(buffers)
-    byte = ir.IntegerType.get_signless(8)
-    first = operations_of(body)[0]
-    with ir.InsertionPoint(first), buffers[0].alloc.location:
-        workspace = create_workspace(ir.MemRefType.get([size], byte))
-    for buffer in buffers:
-        with ir.InsertionPoint(buffer.alloc), buffer.alloc.location:
-            view = ir.Operation.create(
-                "memref.view", results=[buffer.alloc.results[0].type], operands=[workspace, index(buffer.offset)]
-            )
-        rewriter.replace_op(buffer.alloc, view.results)
+    buffers = {
+        item: _buffer(item, places, parts) for item in places if item.name == "memref.alloc" and item not in parts
+    }
+    homes: dict[ir.Value, tuple[ir.Value, int]] = {}
+    if buffers:
+        size = _place(list(buffers.values()))
+        byte = ir.IntegerType.get_signless(8)
+        first = operations_of(body)[0]
+        with ir.InsertionPoint(first), first.location:
+            workspace = create_workspace(ir.MemRefType.get([size], byte))
+        homes = {buffer.alloc.results[0]: (workspace, buffer.offset) for buffer in buffers.values()}
+    for alloc, part in parts.items():
+        home = homes.get(part.whole)
+        whole, begin = (bytes_of(part.whole, body), 0) if home is None else home
+        homes[alloc.results[0]] = whole, begin + part.begin
+    for alloc in [*buffers, *parts]:
+        whole, begin = homes[alloc.results[0]]
+        with ir.InsertionPoint(alloc), alloc.location:
+            view = ir.Operation.create("memref.view", results=[alloc.results[0].type], operands=[whole, index(begin)])
+        rewriter.replace_op(alloc, view.results)
 
 
 def _places(payload: ir.Operation, body: ir.Block) -> dict[ir.Operation, int]:
@@ -84,8 +97,8 @@ def _places(payload: ir.Operation, body: ir.Block) -> dict[ir.Operation, int]:
     return places
 
 
-def _buffer(alloc: ir.Operation, places: dict[ir.Operation, int]) -> _Buffer:
-    """Returns a buffer with its lifetime."""
+def _buffer(alloc: ir.Operation, places: dict[ir.Operation, int], parts: Mapping[ir.Operation, Placed]) -> _Buffer:
+    """Returns a buffer with its lifetime, which is that of what is placed in it too."""
     type_ = ir.MemRefType(alloc.results[0].type)
     if not type_.has_static_shape:
         raise Refusal(alloc, f"a buffer of type {type_}; accepted: static sizes")
@@ -97,7 +110,7 @@ def _buffer(alloc: ir.Operation, places: dict[ir.Operation, int]) -> _Buffer:
     for extent in type_.shape:
         size *= extent
     used: list[int] = []
-    views = [alloc.results[0]]
+    views = [alloc.results[0], *(part.results[0] for part, place in parts.items() if place.whole == alloc.results[0])]
     for view in views:  # grows in the loop
         for user in users_of(view):
             if user.name in _VIEWS:

@@ -115,12 +115,13 @@ def reduces(item: Structured) -> bool:
 def factors(item: Structured) -> tuple[int, int] | None:
     """Returns which inputs a contraction multiplies, in the order of the product; None for another op.
 
-    A contraction adds to its output the product of two inputs, each extended or as it is.
+    A contraction adds to its output the product of two inputs, each extended or as it is, along a loop that the output
+    does not have, though of one iteration: without such a loop the op is elementwise, and so is its reference.
 
     Args:
         item: a linalg op in its generic form.
     """
-    if len(item.yields) != 1 or len(item.inputs) != 2:
+    if len(item.yields) != 1 or len(item.inputs) != 2 or set(item.maps[-1]) >= set(range(len(item.sizes))):
         return None
     arguments: list[ir.Value] = list(item.block.arguments)
     *inputs, accumulator = arguments

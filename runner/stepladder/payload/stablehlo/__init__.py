@@ -84,6 +84,7 @@ def lowered(text: str, name: str) -> str:
                 op.erase()
             _drop_empty(module)
             algorithms.rewrite(module)
+            reductions.rewrite_unsigned_places(module)
             unsigned.rewrite(module)
             functions.rewrite(module)
             orders.rewrite(module)

@@ -70,6 +70,21 @@ def rewrite(module: ir.Module) -> None:
         _replace_places(op)
 
 
+def rewrite_unsigned_places(module: ir.Module) -> None:
+    """Replaces the places of extrema that are integers without a sign, before these become others.
+
+    Args:
+        module: with functions of StableHLO.
+    """
+    for op in walk(module, "stablehlo.reduce"):
+        if len(op.operands) == len("aibj") and _is_unsigned(_tensor(op.operands[1]).element_type):
+            _replace_places(op)
+
+
+def _is_unsigned(type_: ir.Type) -> bool:
+    return isinstance(type_, ir.IntegerType) and type_.is_unsigned
+
+
 def _tensor(value: ir.Value) -> ir.RankedTensorType:
     return ir.RankedTensorType(value.type)
 
@@ -210,10 +225,12 @@ def _replace_places(op: ir.Operation) -> None:
         return
     (axis,), shape = axes, list(_tensor(value).shape)
     index = _tensor(places).element_type
-    most = (1 << ir.IntegerType(index).width - 1) - 1
+    is_unsigned = _is_unsigned(index)
+    most = (1 << ir.IntegerType(index).width - (not is_unsigned)) - 1
     if shape[axis] > most + 1 or not _is_place_or_more(first_place):  # places wrap, or the start's place comes first
         return
-    largest = ir.IntegerAttr.get(index, min(shape[axis], most))
+    computed = ir.IntegerType.get_signless(32) if is_unsigned else index
+    largest = ir.IntegerAttr.get(computed, shape[axis] if is_unsigned else min(shape[axis], most))
     with ir.InsertionPoint(op), op.location:
         fold = "stablehlo.maximum" if is_maximum else "stablehlo.minimum"
         extremum = _reduced(fold, value, start, axis)
@@ -221,10 +238,15 @@ def _replace_places(op: ir.Operation) -> None:
         is_place = _compare("EQ", value, _broadcast(extremum, shape, others))
         if isinstance(_tensor(value).element_type, ir.FloatType):
             is_place = created("stablehlo.or", is_place.type, is_place, _compare("NE", value, value))
-        number = ir.RankedTensorType.get([], index)
+        if is_unsigned:
+            type_ = ir.RankedTensorType.get(shape, computed)
+            places = created("stablehlo.iota", type_, iota_dimension=iota.attributes["iota_dimension"])
+        number = ir.RankedTensorType.get([], computed)
         beyond = created("stablehlo.constant", number, value=ir.DenseElementsAttr.get_splat(number, largest))
         held = created("stablehlo.select", places.type, is_place, places, _broadcast(beyond, shape, []))
         first = _reduced("stablehlo.minimum", held, beyond, axis)
+        if is_unsigned:
+            first = created("stablehlo.convert", op.results[1].type, first)
     for result, made in zip(op.results, (extremum, first)):
         result.replace_all_uses_with(made)
     op.erase()

@@ -30,13 +30,15 @@ SCHEMA_VERSION_GROUPS = 5
 SCHEMA_VERSION_DYNAMIC = 7
 # Of a function with a result in the memory of an argument, which came later too.
 SCHEMA_VERSION_ALIASES = 6
-# Of a function with kernels that are launched on parts of arguments, which came last.
+# Of a function with kernels that are launched on parts of arguments, which came later.
 SCHEMA_VERSION_PARTS = 8
-BUFFER_KINDS = ("argument", "result", "constant", "workspace", "part")
-# Bytes that the offset of a buffer in the workspace is a multiple of.
+# Of a function with kernels that write parts of results, or of other buffers in the workspace, which came last.
+SCHEMA_VERSION_PLACED = 9
+BUFFER_KINDS = ("argument", "result", "constant", "workspace", "part", "result_part")
+# Bytes that the offset of a buffer in the workspace is a multiple of, if it is no part of another one.
 ALIGNMENT = 256
 # Bytes that the address of a matmul's operand is a multiple of; other kernels load vectors of up to as many.
-_VECTOR = 16
+VECTOR = 16
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class FunctionBuffer:
 
     Attributes:
         kind: `argument` or `result` of the function, `constant`, `workspace`: a part of the one workspace, or `part`:
-            elements of an argument or a constant that follow each other.
+            elements of an argument or a constant that follow each other; `result_part`: those of a result.
         number: of the argument or result, also of a part; of constants, of the argument of the reference program that
             holds it.
         element_type: MLIR's name of the element type.
@@ -72,12 +74,23 @@ class FunctionBuffer:
     def name(self) -> str:
         """What messages call it."""
         if self.kind == "workspace":
-            return f"{'x'.join(map(str, self.shape))}x{self.element_type} at byte {self.offset} of the workspace"
+            return f"{self._type} at byte {self.offset} of the workspace"
         if self.kind == "part":
-            return (
-                f"{'x'.join(map(str, self.shape))}x{self.element_type} at byte {self.offset} of argument {self.number}"
-            )
+            return f"{self._type} at byte {self.offset} of argument {self.number}"
+        if self.kind == "result_part":
+            return f"{self._type} at byte {self.offset} of result {self.number}"
         return f"{self.kind} {self.number}"
+
+    @property
+    def _type(self) -> str:
+        return f"{'x'.join(map(str, self.shape))}x{self.element_type}"
+
+    @property
+    def memory(self) -> tuple[str, int]:
+        """What it is bytes of, from `offset` on: the workspace, or an argument or a result."""
+        if self.kind == "workspace":
+            return self.kind, 0
+        return self.kind.replace("result_part", "result").replace("part", "argument"), self.number
 
 
 def part_alignment(size: int, *, is_multiplied: bool) -> int:
@@ -88,7 +101,7 @@ def part_alignment(size: int, *, is_multiplied: bool) -> int:
         is_multiplied: whether a matmul reads it. Kernels of elements and rows load vectors that the extents of their
             operands are multiples of.
     """
-    return _VECTOR if is_multiplied else math.gcd(_VECTOR, size)
+    return VECTOR if is_multiplied else math.gcd(VECTOR, size)
 
 
 @dataclass(frozen=True)
@@ -165,6 +178,13 @@ class Launch:
     kernel: PlainKernel | None = None
 
     @property
+    def written(self) -> list[int]:
+        """Numbers of the buffers that it writes."""
+        if self.kernel is None:
+            return [number for role, number in self.operands.items() if role[0] in "crw"]
+        return [self.operands[item.role] for item in self.kernel.arguments if item.access != "read"]
+
+    @property
     def grouped(self) -> tuple[Problem, ...]:
         """What the matmuls of a group compute; empty for another launch."""
         return self.kernel.problems if self.kernel is not None else ()
@@ -177,6 +197,12 @@ def schema_version_of(launches: Sequence[Launch], buffers: Sequence[FunctionBuff
         launches, buffers: of the function.
     """
     plain = [launch.kernel for launch in launches if launch.kernel is not None and not launch.grouped]
+    written = {number for launch in launches for number in launch.written}
+    if any(
+        buffer.kind == "result_part" or (buffer.kind == "workspace" and place not in written)
+        for place, buffer in enumerate(buffers)
+    ):
+        return SCHEMA_VERSION_PLACED
     if any(buffer.kind == "part" for buffer in buffers):
         return SCHEMA_VERSION_PARTS
     if any(kernel.dynamic_shared_memory for kernel in plain):
@@ -223,9 +249,11 @@ class FunctionManifest:
 
     @property
     def homes(self) -> dict[int, int]:
-        """The places in `buffers` of the arguments and constants that parts are of, by those of the parts."""
+        """The places in `buffers` of the arguments, constants and results that parts are of, by those of the parts."""
         given = {item.number: place for kind in ("argument", "constant") for place, item in self.of_kind(kind)}
-        return {place: given[item.number] for place, item in self.of_kind("part")}
+        results = {item.number: place for place, item in self.of_kind("result")}
+        parts = {place: given[item.number] for place, item in self.of_kind("part")}
+        return parts | {place: results[item.number] for place, item in self.of_kind("result_part")}
 
     def of_kind(self, kind: str) -> list[tuple[int, FunctionBuffer]]:
         """Returns the buffers of a kind with their places in `buffers`, by their numbers.

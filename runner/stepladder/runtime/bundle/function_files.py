@@ -18,6 +18,8 @@ from stepladder.runtime.bundle.function import (
     SCHEMA_VERSION_FUNCTION,
     SCHEMA_VERSION_GROUPS,
     SCHEMA_VERSION_PARTS,
+    SCHEMA_VERSION_PLACED,
+    VECTOR,
     FunctionBuffer,
     FunctionBundle,
     FunctionManifest,
@@ -52,7 +54,12 @@ _VERSIONS = (
     SCHEMA_VERSION_ALIASES,
     SCHEMA_VERSION_DYNAMIC,
     SCHEMA_VERSION_PARTS,
+    SCHEMA_VERSION_PLACED,
 )
+
+# Memory that kernels write before others read it, and kinds of buffers that are parts of others.
+_WRITTEN = ("workspace", "result")
+_PARTS = ("part", "result_part")
 
 
 def is_function(path: str | os.PathLike[str]) -> bool:
@@ -251,13 +258,14 @@ def check_function(bundle: FunctionBundle, fields: Fields | None = None) -> None
     manifest = bundle.manifest
     if fields is None:
         fields = Fields(json.loads(json.dumps(manifest.to_json())), str(bundle.path))
+    alignment = VECTOR if manifest.schema_version >= SCHEMA_VERSION_PLACED else ALIGNMENT
     for buffer, item in zip(manifest.buffers, fields.objects("buffers")):
         if buffer.kind == "workspace" and (
-            buffer.offset % ALIGNMENT or buffer.offset + buffer.bytes > manifest.workspace
+            buffer.offset % alignment or buffer.offset + buffer.bytes > manifest.workspace
         ):
             raise item.error(
                 "offset",
-                f"must be a multiple of {ALIGNMENT}, with {buffer.bytes} bytes inside of {manifest.workspace}, got "
+                f"must be a multiple of {alignment}, with {buffer.bytes} bytes inside of {manifest.workspace}, got "
                 f"{buffer.offset}",
             )
         if buffer.aliases is not None:
@@ -281,7 +289,7 @@ def check_function(bundle: FunctionBundle, fields: Fields | None = None) -> None
             buffer = manifest.buffers[number]
             if buffer.element_type != type_ or buffer.bytes != FunctionBuffer("", 0, type_, (count,)).bytes:
                 raise operands.error(role, f"is {number}, {buffer.name}, and the kernel takes {count} of {type_}")
-            if access != "write" and buffer.kind in ("workspace", "result") and number not in written:
+            if access != "write" and buffer.memory[0] in _WRITTEN and not _is_written(manifest, number, written):
                 raise operands.error(role, f"is {number}, {buffer.name}, which no kernel before has written")
             if homes.get(number, number) in taken:
                 raise operands.error(role, f"is {number}, {buffer.name}, whose memory a result has taken before")
@@ -291,26 +299,32 @@ def check_function(bundle: FunctionBundle, fields: Fields | None = None) -> None
             if access != "read":
                 _write(manifest, launch.operands[role], written)
                 taken |= {aliases[number] for number in [launch.operands[role]] if number in aliases}
-    missing = [buffer.name for number, buffer in manifest.of_kind("result") if number not in written]
+    missing = [
+        buffer.name for number, buffer in manifest.of_kind("result") if not _is_written(manifest, number, written)
+    ]
     if missing:
         raise fields.error("launches", f"write no {missing[0]}")
 
 
 def _check_parts(manifest: FunctionManifest, fields: Fields) -> None:
-    """Checks that parts are inside of an argument or a constant of their types, at addresses that kernels accept."""
+    """Checks that parts are inside of an argument, a constant or a result of their types, at addresses that kernels
+    accept."""
     matmuls = [launch for launch in manifest.launches if launch.kernel is None or launch.grouped]
     multiplied = {number for launch in matmuls for number in launch.operands.values()}
     given = {item.number: item for kind in ("argument", "constant") for _, item in manifest.of_kind(kind)}
+    results = {item.number: item for _, item in manifest.of_kind("result") if item.aliases is None}
     for place, (part, item) in enumerate(zip(manifest.buffers, fields.objects("buffers"))):
-        if part.kind != "part":
+        if part.kind not in _PARTS:
             continue
-        if manifest.schema_version < SCHEMA_VERSION_PARTS:
-            raise item.error("kind", f"is 'part', which is for schema_version {SCHEMA_VERSION_PARTS}")
-        whole = given.get(part.number)
+        version, name, wholes = {
+            "part": (SCHEMA_VERSION_PARTS, "an argument or a constant", given),
+            "result_part": (SCHEMA_VERSION_PLACED, "a result in memory of its own", results),
+        }[part.kind]
+        if manifest.schema_version < version:
+            raise item.error("kind", f"is '{part.kind}', which is for schema_version {version}")
+        whole = wholes.get(part.number)
         if whole is None or whole.element_type != part.element_type:
-            raise item.error(
-                "number", f"must be of an argument or a constant of {part.element_type}, got {part.number}"
-            )
+            raise item.error("number", f"must be of {name} of {part.element_type}, got {part.number}")
         alignment = part_alignment(part.bytes, is_multiplied=place in multiplied)
         if part.offset % alignment or part.offset + part.bytes > whole.bytes:
             raise item.error(
@@ -332,6 +346,17 @@ def _check_alias(manifest: FunctionManifest, result: FunctionBuffer, fields: Fie
         raise fields.error(
             "aliases", f"must be of a result, an argument of its type and shape for it alone, got {result.aliases}"
         )
+
+
+def _is_written(manifest: FunctionManifest, number: int, written: set[int]) -> bool:
+    """Tells whether kernels have written all bytes of a buffer, at once or by parts."""
+    buffer = manifest.buffers[number]
+    others = [manifest.buffers[other] for other in written if manifest.buffers[other].memory == buffer.memory]
+    place = buffer.offset
+    for other in sorted(others, key=lambda item: item.offset):
+        if other.offset <= place:
+            place = max(place, other.offset + other.bytes)
+    return place >= buffer.offset + buffer.bytes
 
 
 def _write(manifest: FunctionManifest, number: int, written: set[int]) -> None:

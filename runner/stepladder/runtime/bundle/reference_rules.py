@@ -6,9 +6,10 @@ import re
 from collections.abc import Sequence
 
 from stepladder.runtime.bundle.fields import show
-from stepladder.runtime.element_types import ELEMENT_TYPES
+from stepladder.runtime.element_types import BOOLEAN, BUFFER_TYPES, ELEMENT_TYPES
 from stepladder.runtime.reference_operations import (
     ARITHMETIC,
+    BITCAST,
     CASTS,
     FLOAT_CASTS,
     GATHER,
@@ -34,6 +35,8 @@ _CAST_KINDS = {
 }
 # Ops on the bits of an integer, which are those of a number of at most 64 bits with a sign.
 _WIDER, _NARROWER = ("arith.extsi", "arith.extui"), "arith.trunci"
+# Types whose bits may be taken as those of another one, with how many they are.
+_OF_BITS = {name: item.bits for name, item in BUFFER_TYPES.items() if name != BOOLEAN}
 
 
 def is_number_type(type_: str) -> bool:
@@ -131,6 +134,8 @@ def _operands_problem(name: str, types: Sequence[str], type_: str) -> str | None
 
 
 def _cast_problem(name: str, operand: str) -> str | None:
+    if name == BITCAST:
+        return None if operand in _OF_BITS else f"a number of {', '.join(_OF_BITS)}"
     wants_float = _CAST_KINDS.get(name, (False, False))[0]
     if wants_float != is_float(operand):
         return "a floating-point number" if wants_float else "an integer"
@@ -151,6 +156,9 @@ def _result_problem(name: str, types: Sequence[str], type_: str) -> str | None:
         return None if type_ == "i1" else "i1"
     if name == GATHER:
         return None if type_ == types[0] else types[0]
+    if name == BITCAST:
+        bits = _OF_BITS[types[0]]
+        return None if _OF_BITS.get(type_) == bits else f"a type of {bits} bits"
     if name == "arith.index_cast":
         is_cast = not is_float(type_) and (type_ == "index") != (types[0] == "index")
         return None if is_cast else "an integer, or an index of an integer"
