@@ -12,6 +12,7 @@ from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.values import Value, lanes
 from stepladder.emulator.dialects.llvm import Struct
+from stepladder.emulator.dialects.nvvm_votes import check_members
 from stepladder.emulator.memory.sanitizer import WARP
 from stepladder.mlir.printed import constant_range, keyword
 
@@ -26,13 +27,7 @@ def shfl_sync(fiber: Fiber, op: Instruction, members: Value, value: Value, offse
     Source: PTX ISA, shfl.sync.
     """
     thread = fiber.group.thread_of_lane % WARP
-    left_out = (lanes(members, fiber.count) >> thread & 1)[fiber.lanes] == 0
-    if left_out.any():
-        fiber.group.sanitizer.report(
-            "divergent-barrier",
-            f"{fiber.group.thread_name(int(fiber.lanes[left_out.argmax()]))} comes to it, and is not among its members",
-            op,
-        )
+    check_members(fiber, op, members)
     offset, segment = offset & 31, (limits >> 8) & 31
     first = thread & segment
     last = first | (limits & 31 & ~segment)
@@ -44,7 +39,6 @@ def shfl_sync(fiber: Fiber, op: Instruction, members: Value, value: Value, offse
         "idx": first | (offset & ~segment),
     }[mode]
     valid = other >= last if mode == "up" else other <= last
-    fiber.group.sanitizer.converge(fiber.warps)
     source = np.arange(fiber.count) - thread + np.where(valid, other, thread)
     found = lanes(value, fiber.count)[np.clip(source, 0, fiber.count - 1)]
     return Struct((found, valid)) if "return_value_and_is_valid" in op.attributes else found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stepladder.emulator.core.fibers import Fiber, Unsupported
+from stepladder.emulator.core.fibers import Blocked, Fiber, Unsupported
 from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.values import Value, lanes
@@ -14,13 +14,14 @@ from stepladder.emulator.hardware.reductions import combined
 from stepladder.emulator.memory.sanitizer import WARP
 from stepladder.mlir.printed import keyword
 
+_WAITED = "threads that have let members of their warps go first"
 _REDUX = ("add", "and", "or", "xor", "max", "min", "umax", "umin", "fmax", "fmin")
 
 
 def check_members(fiber: Fiber, op: Instruction, members: Value) -> None:
     """Lets the members of a warp wait for each other at an op.
 
-    Threads that execute it without being members, and members that do not execute it, are findings.
+    Threads that execute it without being members, and members that do not execute it and have not ended, are findings.
 
     Args:
         fiber: the threads.
@@ -29,7 +30,6 @@ def check_members(fiber: Fiber, op: Instruction, members: Value) -> None:
     """
     group = fiber.group
     mask = lanes(np.asarray(members), fiber.count).astype(np.int64) & 0xFFFFFFFF
-    group.sanitizer.converge(fiber.warps)
     own = group.thread_of_lane % WARP
     left_out = (mask[fiber.lanes] >> own[fiber.lanes] & 1) == 0
     if left_out.any():
@@ -38,8 +38,16 @@ def check_members(fiber: Fiber, op: Instruction, members: Value) -> None:
             "divergent-barrier", f"{group.thread_name(int(lane))} comes to it, and is not among its members", op
         )
     here = ballots(fiber, np.ones(fiber.count, bool))
-    exist = np.bincount(group.warp_of_lane, 1 << own, group.warps).astype(np.int64)[group.warp_of_lane]
+    present = np.where(group.about_to_end(), 0, 1 << own)
+    exist = np.bincount(group.warp_of_lane, present, group.warps).astype(np.int64)[group.warp_of_lane]
     missing = mask[fiber.lanes] & exist[fiber.lanes] & ~here[fiber.lanes]
+    waited = group.state.setdefault(_WAITED, set())
+    key = op.number, fiber.active.tobytes()
+    if missing.any() and key not in waited:
+        waited.add(key)
+        raise Blocked("members of its warp have not come")  # they may be about to end
+    waited.discard(key)
+    group.sanitizer.converge(fiber.warps)
     if missing.any():
         lane = fiber.lanes[(missing != 0).argmax()]
         group.sanitizer.report(
