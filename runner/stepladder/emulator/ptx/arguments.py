@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _POINTER_BYTES = 8
 _MAP_BYTES = 128
+_MAP_ALIGNMENT = 64
 _VALUE = r"-?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?"
 _ARRAY = re.compile(
     r"(?P<shape>\d+(?:x\d+)*)x(?P<type>[a-z]\w*)(?:\[(?P<box>\d+(?:x\d+)*)(?:,(?P<swizzle>\d+)b)?\])?"
@@ -142,6 +143,11 @@ class Argument:
         if isinstance(self.type, core_types.Scalar):
             return self.type.bytes
         return _MAP_BYTES if self.box else _POINTER_BYTES
+
+    @property
+    def alignment(self) -> int:
+        """The alignment of the parameter in bytes."""
+        return _MAP_ALIGNMENT if self.box else self.bytes
 
     def describe(self) -> str:
         """Returns what it is, for a message."""
