@@ -125,7 +125,7 @@ def test_all_unknown_instructions_are_reported_at_once() -> None:
     "body, message",
     [
         ("add.rz.f16 %h1, %h2, %h3;", "add.rz.f16 with this rounding: it takes .rn"),
-        ("add.cc.u64 %d1, %d2, %d3;", "add.cc.u64 with these types"),
+        ("add.cc.u16 %h1, %h2, %h3;", "add.cc.u16 with these types"),
         ("add.u32 %r1, %r2;", "with 2 operands: it takes 3"),
         ("add.u32 %r1, %h1, 1;", "of %h1, which has 16 bits, as .u32"),
         ("add.u32 %r1, nowhere, 1;", "of nowhere: there is no such register or variable"),

@@ -127,7 +127,7 @@ def _pair_of_floats(fiber: Fiber, op: Instruction, high: Value, low: Value, dtyp
 
 @executes("nvvm.convert.float.to.tf32")
 def round_to_tf32(fiber: Fiber, op: Instruction, value: Value) -> Value:
-    """A number of f32 as the bits of one of tf32, rounded to nearest; of two, the one that is farther from 0 (`rna`)."""
+    """A number of f32 as the bits of one of tf32, rounded to nearest; of two, to the one farther from 0 (`rna`)."""
     rounding = keyword(op.attributes.get("rnd", "rna"))
     if rounding not in ("rna", "rn", "none") or keyword(op.attributes.get("sat", "none")) != "none":
         raise Unsupported(op, f"with the rounding {rounding}, or with saturation")

@@ -1,4 +1,4 @@
-"""Sums of integers of 32 and 64 bits with a carry, which each thread has one bit for (CC.CF): `add.cc`, `addc`, `mad.lo.cc`.
+"""Sums of integers with a carry, which each thread has one bit for (CC.CF): `add.cc`, `addc`, `mad.lo.cc`.
 
 Source: PTX ISA, "Extended-Precision Integer Arithmetic Instructions".
 """
@@ -53,7 +53,7 @@ def emit(site: Site, type_: PtxType) -> None:
 
     def execute(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
         carries = fiber.group.state.setdefault(_KEY, np.zeros(fiber.count, np.int64))
-        carry = carries if reads else 0
+        carry = carries.astype(object if bits == 64 else np.int64) if reads else 0
         first, second, *more = (np.asarray(types.number(value, type_)) for value in operands)
         if kind == "mad":
             first, second = first.astype(wide), second.astype(wide)

@@ -186,7 +186,7 @@ def _each_directed_fma(direction: str, left: float, right: float, addend: float)
     exact = Fraction(left) * Fraction(right) + Fraction(addend)
     is_above = nearest == math.inf or (math.isfinite(nearest) and nearest > exact)
     is_below = nearest == -math.inf or (math.isfinite(nearest) and nearest < exact)
-    return _moved(direction, np.float64(nearest), is_above=is_above, is_below=is_below)
+    return float(_moved(direction, np.float64(nearest), is_above=is_above, is_below=is_below))
 
 
 def _moved(direction: str, nearest: np.floating, *, is_above: bool, is_below: bool) -> np.floating:

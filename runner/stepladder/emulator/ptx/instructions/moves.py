@@ -319,7 +319,7 @@ def _packed(site: Site, source: PtxType, target: PtxType, convert: Callable) -> 
 
 @instruction("cvt.pack", is_pure=True)
 def cvt_pack(site: Site) -> None:
-    """Two integers, saturated to fewer bits and put side by side; of 8 bits, two more in front, from another operand."""
+    """Two integers, saturated to fewer bits and put side by side; of 8 bits, behind two more of another operand."""
     site.choice(("sat",))
     target, source, *kept = site.types()
     signed = (target.kind, source.kind) in (("s", "s"), ("u", "s"), ("u", "u"))
