@@ -1,5 +1,7 @@
 """PTX as other compilers write it: structs, cooperative launches, vectors of atomics, products of a warp, fences."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -86,6 +88,33 @@ def test_a_struct_takes_the_arguments_of_its_fields() -> None:
     assert outcome.arguments[3].tolist() == [2 * (x - 3) for x in range(32)]
     with pytest.raises(StepladderError, match="takes 2 arguments, and 3 were given"):
         found.bound(from_texts(["-3:i8", "32xi32", "32xi32"]), launch)
+
+
+# What threads of a warp have together where each part of it has a mask of its own: by lane and the bits of its part.
+PARTS = [
+    ("redux.sync.add.s32 %r0, %t, %r1;", lambda x, part: sum(part) + (x - x % 32) * len(part)),
+    ("vote.sync.ballot.b32 %r0, %p2, %r1;", lambda x, part: sum(1 << lane for lane in part if lane % 3 == 0)),
+    ("vote.sync.all.pred %p3, %p1, %r1; selp.b32 %r0, 1, 0, %p3;", lambda x, part: int(part[0] == 0)),
+    ("match.any.sync.b32 %r0, %r2, %r1;", lambda x, part: sum(1 << lane for lane in part if (lane - x) % 4 == 0)),
+    ("match.all.sync.b32 %r0|%p3, 5, %r1;", lambda x, part: sum(1 << lane for lane in part)),
+    ("elect.sync %r0|%p3, %r1; @%p3 add.u32 %r0, %r0, 100;", lambda x, part: part[0] + 100 * (x % 32 == part[0])),
+]
+
+
+@pytest.mark.parametrize("text, wanted", PARTS, ids=[row[0] for row in PARTS])
+def test_parts_of_a_warp_with_masks_of_their_own(text: str, wanted: Callable[[int, list[int]], int]) -> None:
+    y = run_clean(f"""
+  and.b32 %r3, %t, 31;
+  setp.lt.u32 %p1, %r3, 12;
+  selp.b32 %r1, 0xFFF, 0xFFFFF000, %p1;
+  rem.u32 %r4, %r3, 3;
+  setp.eq.u32 %p2, %r4, 0;
+  and.b32 %r2, %t, 3;
+  {text}
+  st.global.b32 [%y], %r0;""")
+    parts = [list(range(12)), list(range(12, 32))]
+    expected = [wanted(x, parts[x % 32 >= 12]) for x in range(64)]
+    assert y.view(np.uint32)[::2].tolist() == [number % 2**32 for number in expected]
 
 
 FENCES = {

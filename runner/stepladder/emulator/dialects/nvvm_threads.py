@@ -12,7 +12,7 @@ from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.values import Value, lanes
 from stepladder.emulator.dialects.llvm import Struct
-from stepladder.emulator.dialects.nvvm_votes import check_members
+from stepladder.emulator.dialects.nvvm_votes import meet
 from stepladder.emulator.memory.sanitizer import WARP
 from stepladder.mlir.printed import constant_range, keyword
 
@@ -27,7 +27,7 @@ def shfl_sync(fiber: Fiber, op: Instruction, members: Value, value: Value, offse
     Source: PTX ISA, shfl.sync.
     """
     thread = fiber.group.thread_of_lane % WARP
-    check_members(fiber, op, members)
+    meet(fiber, op, members)
     offset, segment = offset & 31, (limits >> 8) & 31
     first = thread & segment
     last = first | (limits & 31 & ~segment)
@@ -46,11 +46,21 @@ def shfl_sync(fiber: Fiber, op: Instruction, members: Value, value: Value, offse
 
 @executes("nvvm.elect.sync")
 def elect_sync(fiber: Fiber, op: Instruction, *mask: Value) -> Value:
-    """Whether the thread is the first active one of its warp."""
-    fiber.group.sanitizer.converge(fiber.warps)
-    elected = np.zeros(fiber.count, bool)
-    elected[fiber.representatives().lanes] = True
-    return elected
+    """Whether the thread is the first one of those of its warp that are asked."""
+    return leaders(fiber, op, *mask) == fiber.group.thread_of_lane % WARP
+
+
+def leaders(fiber: Fiber, op: Instruction, members: Value = -1) -> np.ndarray:
+    """Returns, for each lane, the number in the warp of the first of the threads that it meets; -1 where there is none.
+
+    Args:
+        fiber: the threads.
+        op: the instruction.
+        members: as `nvvm_votes.meet` takes them.
+    """
+    met = np.zeros(fiber.count, np.int64)
+    met[fiber.lanes] = meet(fiber, op, members)[fiber.lanes]
+    return np.frexp((met & -met).astype(np.float64))[1] - 1
 
 
 def _axis_of(numbers: Callable[[Group], Sequence[Value]]) -> dict[str, Callable[[Group], Value]]:
