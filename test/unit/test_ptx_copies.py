@@ -158,3 +158,56 @@ def test_a_block_that_is_not_there() -> None:
     text = REMOTE.format(write="", read="ld.shared::cluster.b64 %d2, [%r5];", order="").replace("%r1, 1", "%r1, 4")
     _, outcome = run(kernel(text, shared=SHARED), blocks=2, cluster=2)
     assert "out-of-bounds" in kinds(outcome)
+
+
+COPIED = """
+  mov.u32 %r1, %cluster_ctarank;
+  xor.b32 %r2, %r1, 1;
+  shl.b32 %r3, %t, 3;
+  mov.b32 %r4, s;
+  add.u32 %r4, %r4, %r3;
+  cvt.u64.u32 %d1, %g;
+  st.shared.b64 [%r4], %d1;
+  fence.proxy.async.shared::cta;
+  setp.ne.u32 %p1, %t, 0;
+  @%p1 bra READY;
+  mbarrier.init.shared.b64 [bar], 1;
+  fence.mbarrier_init.release.cluster;
+  mbarrier.arrive.expect_tx.shared.b64 _, [bar], 512;
+READY:
+  barrier.cluster.arrive;
+  barrier.cluster.wait;
+  @%p1 bra BEGUN;
+  mov.b32 %r5, s;
+  add.u32 %r6, %r5, 512;
+  mapa.shared::cluster.u32 %r6, %r6, %r2;
+  mov.b32 %r7, bar;
+  mapa.shared::cluster.u32 %r7, %r7, %r2;
+  cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r6], [%r5], 512, [%r7];
+BEGUN:
+W: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;
+  @!%p2 bra W;
+  ld.shared.b64 %d2, [%r4+512];
+  st.global.b64 [%y], %d2;
+  barrier.cluster.arrive;
+  barrier.cluster.wait;
+"""
+
+
+@pytest.mark.parametrize(
+    "old, new, finds",
+    [
+        ("", "", set()),
+        ("  fence.proxy.async.shared::cta;\n", "", {"proxy"}),
+        ("  @!%p2 bra W;\n", "", {"in-flight"}),
+        ("BEGUN:\n", "BEGUN:\n  st.shared.b64 [%r4], 0;\n", {"in-flight"}),
+        ("_, [bar], 512;", "_, [bar], 256;", {"transaction-bytes"}),
+        ("[%r5], 512, [%r7]", "[%r5+8], 512, [%r7]", {"misaligned"}),
+        ("[%r5], 512, [%r7]", "[%r5], 2048, [%r7]", {"out-of-bounds"}),
+    ],
+)
+def test_bulk_copies_to_the_other_block(old: str, new: str, finds: set[str]) -> None:
+    y, outcome = run(kernel(COPIED.replace(old, new, 1), shared=SHARED), blocks=2, cluster=2)
+    assert kinds(outcome) >= finds and bool(finds) == bool(outcome.findings)
+    if not finds:
+        assert y.tolist() == CROSSED
