@@ -117,6 +117,15 @@ def test_parts_of_a_warp_with_masks_of_their_own(text: str, wanted: Callable[[in
     assert y.view(np.uint32)[::2].tolist() == [number % 2**32 for number in expected]
 
 
+@pytest.mark.parametrize("sources, finds", [("%r2, %t", set()), ("%t, %r2", set()), ("%r2, %r3", {"uninitialized"})])
+def test_pairs_of_which_a_part_is_not_written(sources: str, finds: set[str]) -> None:
+    """Compilers leave out the half that nothing reads, of two numbers that one instruction rounds."""
+    y, outcome = run(kernel(f"  cvt.rn.f16x2.f32 %r1, {sources};\n  st.global.b32 [%y], %r1;"))
+    assert kinds(outcome) == finds
+    half = y.view(np.uint16).reshape(64, 4)[:, 0 if sources.endswith("%t") else 1]
+    assert finds or not half.any()  # subnormal numbers
+
+
 FENCES = {
     "behind the barrier, by all warps": ("bar.sync 0;\n  fence.proxy.async;", set()),
     "behind the barrier, by one warp": (
