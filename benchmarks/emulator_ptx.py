@@ -63,7 +63,6 @@ LEFT_OUT = {
     ),
     "instructions that newer ones replace": "shfl vote",
     "several GPUs": "multimem",
-    "TMA descriptors that a kernel changes": "tensormap.replace tensormap.cp_fenceproxy",
     "functions and stacks, which LLVM inlines in kernels": ("call alloca stacksave stackrestore"),
     "reductions in other blocks that complete on an mbarrier": "red.async",
     "the emulator's token is the phase alone": "mbarrier.pending_count",

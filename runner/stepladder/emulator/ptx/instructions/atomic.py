@@ -15,7 +15,7 @@ from stepladder.emulator.dialects import nvvm
 from stepladder.emulator.hardware import mbarriers
 from stepladder.emulator.memory import atomics, pointers
 from stepladder.emulator.ptx import types
-from stepladder.emulator.ptx.instructions import addresses, order
+from stepladder.emulator.ptx.instructions import addresses, order, tensor_maps
 from stepladder.emulator.ptx.registry import instruction
 from stepladder.emulator.ptx.types import PtxType
 
@@ -195,8 +195,11 @@ def fence_mbarrier_init(site: Site) -> None:
 def fence_proxy(site: Site) -> None:
     """Orders what a thread did through the generic proxy and another one, in one memory or in all."""
     kind = site.choice(("async", "alias", "tensormap::generic", "async::generic"))
+    if kind == "tensormap::generic" and site.choice(("acquire", "release")) == "acquire":
+        tensor_maps.acquire(site)
+        return
     if kind != "async":
-        # Tensor maps do not change, and there is one address for each place.
+        # There is one address for each place.
         site.rest.clear()
         return
     space = site.choice(("global", "shared::cta", "shared::cluster"), "")

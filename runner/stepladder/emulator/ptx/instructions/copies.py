@@ -13,7 +13,7 @@ import numpy as np
 from stepladder.emulator.core import values
 from stepladder.emulator.core.types import Scalar
 from stepladder.emulator.dialects import nvvm
-from stepladder.emulator.hardware import asynchronous, bulk_stores, mbarriers, remote_stores, tma
+from stepladder.emulator.hardware import asynchronous, bulk_stores, mbarriers, remote_stores, tensor_maps, tma
 from stepladder.emulator.memory.memory import Allocation
 from stepladder.emulator.ptx import syntax
 from stepladder.emulator.ptx.arguments import tensor_map_at
@@ -143,9 +143,12 @@ def _descriptor(fiber: Fiber, op: Instruction, value: Value, lane: int) -> tma.D
         return value
     address = addresses.of_lane(value, lane)
     found = tensor_map_at(fiber.group.machine, address)
-    if found is None:
-        fiber.group.sanitizer.report("descriptor", f"there is no TMA descriptor at {address:#x}", op)
-    return found
+    if isinstance(found, tma.Descriptor):
+        tensor_maps.check_fenced(fiber.group, op, address)
+        return found
+    why = f": {found}" if found else ""
+    fiber.group.sanitizer.report("descriptor", f"there is no TMA descriptor at {address:#x}{why}", op)
+    return None
 
 
 @instruction("cp.async.bulk.tensor")
