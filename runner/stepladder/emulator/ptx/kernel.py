@@ -85,7 +85,7 @@ class Kernel:
         """The parameters, in order."""
         return [variable for variable, _, _ in self.variables.parameters]
 
-    def _locate(self, statement: syntax.Statement) -> str:
+    def _locate(self, statement: syntax.Statement | syntax.Registers) -> str:
         if not statement.line:
             return self.location
         return f"{self.file}:{statement.line}:{statement.column}"

@@ -208,6 +208,7 @@ class Parser(Reader):
         return [self._statement()]
 
     def _registers(self) -> syntax.Registers:
+        start = self.next
         self.want(".reg")
         type_ = self.kind("directive").text[1:]
         if re.fullmatch(r"v[248]", type_):
@@ -222,7 +223,7 @@ class Parser(Reader):
             if not self.has(","):
                 break
         self.want(";")
-        return syntax.Registers(type_, tuple(names))
+        return syntax.Registers(type_, tuple(names), *self.source.place(start.start))
 
     def _statement(self) -> syntax.Statement:
         guard = None

@@ -179,7 +179,7 @@ def fns(site: Site) -> None:
 @instruction("dp4a", "dp2a", is_pure=True)
 def dot(site: Site) -> None:
     """The products of bytes (or of halves and bytes), added to a number."""
-    left, right = site.types()
+    left, right = site.types(2)
     upper = site.family == "dp2a" and site.choice(("lo", "hi")) == "hi"
     site.count(4)
     per = 4 if site.family == "dp4a" else 2

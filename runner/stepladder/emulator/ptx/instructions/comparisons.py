@@ -81,7 +81,7 @@ def _truth(value: Value) -> Value:
 def setp(site: Site) -> None:
     """Whether two numbers compare as is said, combined with a predicate; and the opposite as a second result."""
     combine = site.choice(tuple(_COMBINE), "")
-    (type_,) = site.types()
+    (type_,) = site.types(1)
     compare = _comparison(site, type_)
     site.count(4 if combine else 3)
     target = site.operands[0]
@@ -116,7 +116,7 @@ def _and_so(found: Value, combine: str, given: tuple) -> Value:
 def set_(site: Site) -> None:
     """All bits set (or 1.0) where two numbers compare as is said, else zero."""
     combine = site.choice(tuple(_COMBINE), "")
-    target, type_ = site.types()
+    target, type_ = site.types(2)
     compare = _comparison(site, type_)
     site.count(4 if combine else 3)
     if target.count > type_.count or (type_.count > 1 and target.width != type_.width):
@@ -161,7 +161,7 @@ def _dtype(left: Value, right: Value) -> np.dtype:
 @instruction("selp", is_pure=True)
 def selp(site: Site) -> None:
     """One of two values, by a predicate."""
-    (type_,) = site.types()
+    (type_,) = site.types(1)
     site.count(4)
 
     def execute(fiber: Fiber, op: Instruction, left: Value, right: Value, condition: Value) -> Value:
@@ -174,7 +174,7 @@ def selp(site: Site) -> None:
 @instruction("slct", is_pure=True)
 def slct(site: Site) -> None:
     """One of two values, by the sign of a number."""
-    type_, sign = site.types()
+    type_, sign = site.types(2)
     flushes = site.flag("ftz")
     site.count(4)
 

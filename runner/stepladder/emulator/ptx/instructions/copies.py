@@ -359,7 +359,7 @@ def reduce_bulk(site: Site) -> None:
     hinted = site.flag("L2::cache_hint")
     operation = site.choice(_REDUCTIONS)
     site.flag("noftz")
-    (type_,) = site.types()
+    (type_,) = site.types(1)
     if operation not in _OF_ARRAYS or type_.count > 1:
         raise site.error("with this operation and these types")
     combination(site, operation, type_)

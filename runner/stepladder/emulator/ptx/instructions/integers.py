@@ -259,7 +259,7 @@ _LOGIC = {
 @instruction("and", "or", "xor", is_pure=True)
 def logic(site: Site) -> None:
     """Bits of two operands combined; predicates too."""
-    type_ = site.types()[0]
+    type_ = site.types(1)[0]
     if type_.kind == "pred":
         site.count(3)
         function = _LOGIC[site.family]
@@ -277,7 +277,7 @@ def logic(site: Site) -> None:
 @instruction("not", "cnot", is_pure=True)
 def not_(site: Site) -> None:
     """All bits inverted; or (cnot) whether none is set."""
-    type_ = site.types()[0]
+    type_ = site.types(1)[0]
     if type_.kind == "pred":
         site.count(2)
         site.emit(

@@ -214,7 +214,7 @@ def move_fragment(site: Site) -> None:
     site.choice(("aligned",))
     layout = site.choice(("row", "col"))
     space = site.choice(("global", "shared", "shared::cta"), "")
-    (type_,) = site.types()
+    (type_,) = site.types(1)
     attributes = _attributes(site, operand.replace("d", "c"), type_)
     attributes["layout"] = f"<{layout}>"
     count = site.count(2, 3)

@@ -35,7 +35,7 @@ _TO_INTEGER: dict[str, Callable] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.f
 @instruction("mov", is_pure=True)
 def mov(site: Site) -> None:
     """A register, a number, an address or a special register to a register; or parts of one to and from others."""
-    (type_,) = site.types()
+    (type_,) = site.types(1)
     site.count(2)
     target, source = site.operands
     if isinstance(target, syntax.Vector):
@@ -126,7 +126,7 @@ def cvt(site: Site) -> None:
     mode = rounding[0] if rounding else ""
     flushes, saturates, clamps = site.flag("ftz"), site.flag("sat"), site.flag("relu")
     finite = site.flag("satfinite")
-    target, *sources = site.types()
+    target, *sources = site.types(2)
     if target.name == "tf32" and not sources:
         raise site.error("with these types")
     source = sources[0]
@@ -321,7 +321,7 @@ def _packed(site: Site, source: PtxType, target: PtxType, convert: Callable) -> 
 def cvt_pack(site: Site) -> None:
     """Two integers, saturated to fewer bits and put side by side; of 8 bits, behind two more of another operand."""
     site.choice(("sat",))
-    target, source, *kept = site.types()
+    target, source, *kept = site.types(2, 3)
     signed = (target.kind, source.kind) in (("s", "s"), ("u", "s"), ("u", "u"))
     if source.bits != 32 or target.bits not in (8, 16) or not signed or bool(kept) != (target.bits == 8):
         raise site.error("with these types")

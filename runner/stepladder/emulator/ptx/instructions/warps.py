@@ -61,7 +61,7 @@ def shfl(site: Site) -> None:
 def vote(site: Site) -> None:
     """Whether a predicate holds for all threads, for any, or is the same; or the bits of those for which it holds."""
     kind = site.choice(("all", "any", "uni", "ballot"))
-    type_ = site.types()[0]
+    type_ = site.types(1)[0]
     site.count(3)
     site.emit(
         lambda fiber, op, predicate, members: nvvm_votes.vote(fiber, op, members, predicate),
