@@ -126,6 +126,21 @@ def test_pairs_of_which_a_part_is_not_written(sources: str, finds: set[str]) -> 
     assert finds or not half.any()  # subnormal numbers
 
 
+@pytest.mark.parametrize("clock", ["%clock64", "%globaltimer"])
+def test_a_wait_for_a_clock_ends(clock: str) -> None:
+    body = f"""
+  mov.u64 %d1, {clock};
+W: mov.u64 %d2, {clock};
+  sub.s64 %d3, %d2, %d1;
+  setp.lt.u64 %p1, %d3, 1000000000;
+  @%p1 bra W;
+  setp.gt.u64 %p2, %d2, %d1;
+  selp.b64 %d4, 1, 0, %p2;
+  st.global.b64 [%y], %d4;"""
+    y, outcome = run(kernel(body), max_steps=2000)
+    assert not outcome.findings and set(y.tolist()) == {1}
+
+
 FENCES = {
     "behind the barrier, by all warps": ("bar.sync 0;\n  fence.proxy.async;", set()),
     "behind the barrier, by one warp": (

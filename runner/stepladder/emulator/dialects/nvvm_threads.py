@@ -10,7 +10,7 @@ import numpy as np
 from stepladder.emulator.core.fibers import Fiber
 from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
-from stepladder.emulator.core.values import Value, lanes
+from stepladder.emulator.core.values import Value, lanes, wrap
 from stepladder.emulator.dialects.llvm import Struct
 from stepladder.emulator.dialects.nvvm_votes import meet
 from stepladder.emulator.memory.sanitizer import WARP
@@ -18,6 +18,9 @@ from stepladder.mlir.printed import constant_range, keyword
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.groups import Group
+
+# A clock advances by a part of what it shows each time that it is read, so that a wait for any time ends soon.
+_TICKS, _MOST_TICKS = 8, 1 << 28
 
 
 @executes("nvvm.shfl.sync")
@@ -71,6 +74,17 @@ def _in_cluster(group: Group) -> tuple:
     return tuple(number % size for number, size in zip(group.block_id, group.cluster_dims))
 
 
+def time_of(group: Group) -> int:
+    """Returns what a clock shows, which is later each time: there is no time, and programs wait for it to pass.
+
+    Args:
+        group: of the thread that reads it.
+    """
+    machine = group.machine
+    machine.ticks += min(1 + machine.ticks // _TICKS, _MOST_TICKS)
+    return machine.steps + machine.ticks
+
+
 def _lane_mask(group: Group, name: str) -> np.ndarray:
     """Returns for each thread the bits of the threads of its warp that are before it, behind it, or itself."""
     own = np.int64(1) << (group.thread_of_lane % WARP)
@@ -86,10 +100,10 @@ SPECIAL = {
     "nsmid": lambda group: 1,
     "smid": lambda group: 0,
     "gridid": lambda group: 0,
-    "clock": lambda group: group.machine.steps & 0x7FFFFFFF,
-    "clock64": lambda group: group.machine.steps,
-    "globaltimer": lambda group: group.machine.steps,
-    "globaltimer.lo": lambda group: group.machine.steps & 0x7FFFFFFF,
+    "clock": lambda group: wrap(time_of(group), 32),
+    "clock64": lambda group: time_of(group),
+    "globaltimer": lambda group: time_of(group),
+    "globaltimer.lo": lambda group: wrap(time_of(group), 32),
     "total.smem.size": lambda group: group.shared.size,
     **{f"lanemask.{name}": lambda group, name=name: _lane_mask(group, name) for name in ("eq", "le", "lt", "ge", "gt")},
     "cluster.ctarank": lambda group: group.block_of_lane,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepladder.emulator.core.groups import DYNAMIC
-from stepladder.emulator.dialects.nvvm_threads import SPECIAL
+from stepladder.emulator.dialects.nvvm_threads import SPECIAL, time_of
 from stepladder.emulator.ptx import types
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ _OWN: dict[str, Callable[[Group], Value]] = {
     "aggr_smem_size": lambda group: group.shared.size,
     "reserved_smem_offset_begin": lambda group: 0,
     "nwarpid": lambda group: group.warps_per_block,
-    "clock_hi": lambda group: group.machine.steps >> 32,
-    "globaltimer_hi": lambda group: group.machine.steps >> 32,
+    "clock_hi": lambda group: time_of(group) >> 32,
+    "globaltimer_hi": lambda group: time_of(group) >> 32,
     # The two halves of a pointer that a cooperative launch gives to CUDA's cooperative groups.
     "envreg1": lambda group: _for_the_grid(group) >> 32,
     "envreg2": lambda group: _for_the_grid(group) & 0xFFFFFFFF,
