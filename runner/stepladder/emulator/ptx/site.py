@@ -111,7 +111,7 @@ class Site:
         return None
 
     def types(self, *counts: int) -> list[PtxType]:
-        """Takes all modifiers that are types.
+        """Consumes and returns all modifiers that are types.
 
         Args:
             counts: accepted numbers of them; none for all.
