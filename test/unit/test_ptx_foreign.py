@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+import llvm_kernels
 from planted import check, text_of
 from ptx_kernels import HEAD, kernel, kinds, run, run_clean
 from stepladder.emulator.core.launched import Launch
@@ -268,3 +269,53 @@ def test_products_that_are_not_known() -> None:
         with pytest.raises(StepladderError, match=r"the emulator does not know mma\.sync"):
             one = np.zeros((8, 32), np.int64)
             _product(f"mma.sync.aligned.m8n8k32.row.col.{types}", one, one.T, np.zeros((8, 8), np.int64), 8)
+
+
+@pytest.mark.parametrize(
+    "k, types, behind",
+    [
+        (32, ("s8", "u8"), "intOverflowBehavior = #nvvm.mma_int_overflow<wrapped>"),
+        (64, ("s4", "u4"), "intOverflowBehavior = #nvvm.mma_int_overflow<satfinite>"),
+        (256, ("b1", "b1"), "b1Op = #nvvm.mma_b1op<xor_popc>"),
+        (256, ("b1", "b1"), "b1Op = #nvvm.mma_b1op<and_popc>"),
+    ],
+)
+def test_products_of_integers_in_the_llvm_dialect(k: int, types: tuple[str, str], behind: str) -> None:
+    rng = np.random.default_rng(0)
+    a, b, c = (
+        rng.integers(*_LIMITS[types[0]], (16, k)),
+        rng.integers(*_LIMITS[types[1]], (k, 8)),
+        rng.integers(-9, 9, (16, 8)),
+    )
+    bits = int(types[0][1:])
+    parts = [_held(a & (1 << bits) - 1, bits), _held((b & (1 << bits) - 1).T, bits), _sums(c & 0xFFFFFFFF)]
+    listed = [register for part in parts for register in part]
+    x = np.array([[int(register[lane]) for register in listed] for lane in range(32)], np.uint64).astype(np.uint32)
+    names = iter(f"%r{number}" for number in range(len(listed)))
+    operands = " ".join(f"{letter}[{', '.join(next(names) for _ in part)}]" for letter, part in zip("ABC", parts))
+    struct = "!llvm.struct<(i32, i32, i32, i32)>"
+    count = len(listed)
+    lines = [f"%n = llvm.mlir.constant({count} : i32) : i32", "%from = llvm.mul %t, %n : i32"]
+    for number in range(count):
+        lines += [
+            f"%c_{number} = llvm.mlir.constant({number} : i32) : i32",
+            f"%s{number} = llvm.add %from, %c_{number} : i32",
+            f"%p{number} = llvm.getelementptr %X[%s{number}] : (!llvm.ptr, i32) -> !llvm.ptr, i32",
+            f"%r{number} = llvm.load %p{number} : !llvm.ptr -> i32",
+        ]
+    lines.append(
+        f"%d = nvvm.mma.sync {operands} {{layoutA = #nvvm.mma_layout<row>, layoutB = #nvvm.mma_layout<col>, {behind}, "
+        f"multiplicandAPtxType = #nvvm.mma_type<{types[0]}>, multiplicandBPtxType = #nvvm.mma_type<{types[1]}>, "
+        f"shape = #nvvm.shape<m = 16, n = 8, k = {k}>}} : (i32, i32, i32) -> {struct}"
+    )
+    for number in range(4):
+        lines += [
+            f"%e{number} = llvm.extractvalue %d[{number}] : {struct}",
+            f"%q{number} = llvm.getelementptr %Y[%s{number}] : (!llvm.ptr, i32) -> !llvm.ptr, i32",
+            f"llvm.store %e{number}, %q{number} : i32, !llvm.ptr",
+        ]
+    text = llvm_kernels.kernel("\n".join([*lines, "llvm.return"]), element="i32", threads=32, size=32 * count)
+    y, outcome = llvm_kernels.run(text, x.view(np.int32).ravel())
+    assert not outcome.findings and y is not None
+    wanted = ((a[:, :, None] ^ b[None]).sum(axis=1) if "xor" in behind else a @ b) + c
+    np.testing.assert_array_equal(y.reshape(32, count)[:, :4], np.stack(_sums(wanted), axis=1))

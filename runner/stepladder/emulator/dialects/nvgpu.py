@@ -243,6 +243,8 @@ def multiply_in_warps(
 @executes("nvgpu.mma.sync")
 def mma_sync(fiber: Fiber, op: Instruction, a: Value, b: Value, c: Value) -> Value:
     """A product of a warp. Integers saturate, as the instruction does that the op becomes."""
+    if op.operand_types[0].element.width < 8:
+        raise Unsupported(op, f"of {op.operand_types[0].element.name}")
     rows, columns, k = op.attributes["mmaShape"]
     return multiply_in_warps(
         fiber, op, a, b, c, (rows, columns, k), tf32="tf32Enabled" in op.attributes, saturates=True
