@@ -52,11 +52,10 @@ GROUPS = {
     "textures, surfaces and video": "tex tld4 txq suld sust sured suq vadd vsub vabsdiff vmin vmax vshl vshr vmad vset",
     "tensor memory": "tcgen05",
 }
-# Instructions that are registered under a longer name.
-_LONGER = {"wmma.mma": "wmma.mma.sync"}
+# Instructions that are registered under another name.
+_LONGER = {"wmma.mma": "wmma.mma.sync", **{f"{name}.cc": f"{name}c" for name in ("add", "sub", "mad")}}
 # Reason why the emulator leaves instructions out -> their names.
 LEFT_OUT = {
-    "carries between instructions: of integers of more than 64 bits": "add.cc addc sub.cc subc mad.cc madc",
     "Blackwell": "tcgen05 st.bulk clusterlaunchcontrol",
     "sparse products": "mma.sp wgmma.mma_async.sp",
     "textures, surfaces and video, which kernels for matrix units do not use": (
@@ -64,11 +63,9 @@ LEFT_OUT = {
     ),
     "instructions that newer ones replace": "shfl vote",
     "several GPUs": "multimem",
-    "TMA descriptors that a kernel changes": "tensormap.replace tensormap.cp_fenceproxy",
     "functions and stacks, which LLVM inlines in kernels": ("call alloca stacksave stackrestore"),
     "reductions in other blocks that complete on an mbarrier": "red.async",
     "the emulator's token is the phase alone": "mbarrier.pending_count",
-    "rare": "fns cvt.pack",
 }
 
 

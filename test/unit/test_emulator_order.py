@@ -1,10 +1,14 @@
 """Order, scope and proxies of memory, as IR states them."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
 import ptx_kernels
 from llvm_kernels import kernel, kinds, run
+from stepladder.emulator.memory import order
 from test_emulator_llvm_products import wgmma
 
 X = np.arange(64, dtype=np.int32)
@@ -198,3 +202,25 @@ def test_a_fence_of_a_kind(kind: str, found: set[str]) -> None:
     assert fence in text
     _, outcome = run(text.replace(fence, kind), np.zeros(128, np.float32))
     assert kinds(outcome) == found
+
+
+def test_releases_of_a_block_at_an_address_are_one_record() -> None:
+    """Hundreds of updates of one number, each of which acquires what the others released, take linear time."""
+    clock = np.zeros(2, np.int32)
+
+    def released(warps: object) -> np.ndarray:
+        clock[0] += 1
+        return clock.copy()
+
+    sanitizer = SimpleNamespace(enabled=True, known_by=lambda warp: {}, release=released)
+    machine = SimpleNamespace(published={})
+    group = SimpleNamespace(
+        is_host=False, sanitizer=sanitizer, machine=machine, number=3, state={}, warp_of_lane=[0], block_of_lane=[0]
+    )
+    fiber: Any = SimpleNamespace(group=group)
+    for scope in ("gpu", "sys", "gpu", "gpu"):
+        order.release(fiber, 0, "global", 64, scope, fenced=False, replaces=False)
+    records = machine.published[64]
+    assert {record.scope: record[3].tolist() for record in records.values()} == {"gpu": [4, 0], "sys": [2, 0]}
+    order.release(fiber, 0, "global", 64, "cta", fenced=False, replaces=True)
+    assert [record.scope for record in machine.published[64].values()] == ["cta"]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -34,24 +35,38 @@ def test_votes() -> None:
     assert set(of(ODD + "%p = nvvm.vote.sync all %all, %odd -> i1\n%r = llvm.zext %p : i1 to i32")) == {0}
 
 
-def test_a_vote_whose_members_do_not_all_come() -> None:
-    _, outcome = run(
-        kernel(
-            """
+PART = """
       %all = llvm.mlir.constant(-1 : i32) : i32
       %c5 = llvm.mlir.constant(5 : i32) : i32
       %few = llvm.icmp "ult" %t, %c5 : i32
-      llvm.cond_br %few, ^vote, ^end
-    ^vote:
-      %r = nvvm.vote.sync ballot %all, %few -> i32
+      llvm.cond_br %few, ^part, ^end
+    ^part:
+      {op}
       llvm.br ^end
     ^end:
-      llvm.return""",
-            element="i32",
-        ),
-        X,
-    )
+      {behind}
+      llvm.return"""
+TOGETHER = [
+    "%r = nvvm.vote.sync ballot %all, %few -> i32",
+    "%r = nvvm.shfl.sync idx %all, %t, %c1, %all : i32 -> i32",
+    "%r = nvvm.redux.sync add %t, %all : i32 -> i32",
+    "%r = nvvm.match.sync any %all, %t : i32 -> i32",
+]
+
+
+@pytest.mark.parametrize("op", TOGETHER)
+def test_members_that_do_not_all_come(op: str) -> None:
+    """Members must come, but for those that end without it."""
+    _, outcome = run(kernel(PART.format(op=op, behind="llvm.store %c1, %y : i32, !llvm.ptr"), element="i32"), X)
     assert kinds(outcome) == {"divergent-barrier"}
+    assert "waits for members of its warp" in outcome.findings[0].message
+    _, outcome = run(kernel(PART.format(op=op, behind=""), element="i32"), X)
+    assert not outcome.findings
+
+
+def test_a_thread_that_exits() -> None:
+    y = run_clean(PART.format(op="nvvm.exit", behind="llvm.store %c1, %y : i32, !llvm.ptr"))
+    assert y.tolist() == [-1] * 5 + [1] * 59
 
 
 def test_matches() -> None:
@@ -97,6 +112,47 @@ INTRINSICS = {
        %b = llvm.getelementptr %a[1] : (!llvm.ptr) -> !llvm.ptr, i32
        llvm.store %v, %b : i32, !llvm.ptr
        %r = llvm.load %b : !llvm.ptr -> i32""": lambda v: v,
+    "%r = llvm.intr.scmp(%v, %c32) : (i32, i32) -> i32": lambda v: np.sign(v.astype(np.int64) - 32),
+    "%r = llvm.intr.ucmp(%v, %c32) : (i32, i32) -> i32": lambda v: np.sign(v.view(np.uint32).astype(np.int64) - 32),
+    """%f = llvm.sitofp %v : i32 to f64
+       %h = llvm.mlir.constant(0.5 : f64) : f64
+       %q = llvm.fmul %f, %h : f64
+       %a = llvm.intr.lround(%q) : (f64) -> i32
+       %b = llvm.intr.lrint(%q) : (f64) -> i32
+       %r = llvm.sub %a, %b : i32""": lambda v: np.where(v % 4 == 1, v > 0, 0) - np.where(v % 4 == 3, v < 0, 0),
+    """%f = llvm.sitofp %v : i32 to f32
+       %g = llvm.intr.ldexp(%f, %c2) : (f32, i32) -> f32
+       %s = llvm.intr.frexp(%g) : (f32) -> !llvm.struct<(f32, i32)>
+       %r = llvm.extractvalue %s[1] : !llvm.struct<(f32, i32)>""": lambda v: np.frexp(4 * v.astype(np.float32))[1],
+    # Numbers below 0 that are normal, and 0.
+    """%f = llvm.sitofp %v : i32 to f32
+       %p = "llvm.intr.is.fpclass"(%f) <{bit = 72 : i32}> : (f32) -> i1
+       %r = llvm.zext %p : i1 to i32""": lambda v: (v <= 0).astype(np.int32),
+    """%f = llvm.sitofp %v : i32 to f32
+       %p = nvvm.convert.f32x2.to.bf16x2 %f, %f {rnd = #nvvm.fp_rnd_mode<rn>} : vector<2xbf16>
+       %r = llvm.bitcast %p : vector<2xbf16> to i32""": lambda v: (
+        v.astype(np.float32).astype(ml_dtypes.bfloat16).view(np.uint16).astype(np.uint32) * 0x10001
+    ).view(np.int32),
+    """%f = llvm.sitofp %v : i32 to f32
+       %p = nvvm.convert.f32x2.to.f8x2 %f, %f
+           {rnd = #nvvm.fp_rnd_mode<rn>, sat = #nvvm.sat_mode<satfinite>} : i16 (f8E4M3FN)
+       %r = llvm.zext %p : i16 to i32""": lambda v: (
+        np.clip(v.astype(np.float32), -448, 448).astype(ml_dtypes.float8_e4m3fn).view(np.uint8).astype(np.int32) * 257
+    ),
+    """%f = llvm.sitofp %v : i32 to f32
+       %r = nvvm.convert.float.to.tf32 %f {rnd = #nvvm.fp_rnd_mode<rna>}""": lambda v: (
+        (v.astype(np.float32).view(np.int32) + 0x1000) & ~0x1FFF
+    ),
+    **{
+        f"""%c = llvm.atomicrmw {kind} %x, %c32 monotonic : !llvm.ptr, i32
+       %r = llvm.load %x : !llvm.ptr -> i32""": function
+        for kind, function in {
+            "uinc_wrap": lambda v: np.where(v.view(np.uint32) >= 32, 0, v + 1),
+            "udec_wrap": lambda v: np.where((v == 0) | (v.view(np.uint32) > 32), 32, v - 1),
+            "usub_cond": lambda v: np.where(v.view(np.uint32) >= 32, v - 32, v),
+            "usub_sat": lambda v: np.where(v.view(np.uint32) >= 32, v - 32, 0),
+        }.items()
+    },
 }
 
 

@@ -86,7 +86,7 @@ def test_functions_take_the_place_of_calls() -> None:
         ("call.uni both, (p0);", "both returns 1 variables, and the call names 0"),
         ("call.uni (r0), both, (%d1);", "number of both is no variable of the call, %d1"),
         ("call.uni (r0), again, (p0);", "again calls itself"),
-        ("call.uni (r0), other, (p0);", "of other: of functions without a body it knows __assertfail"),
+        ("call.uni (r0), other, (p0);", "of other: of functions without a body it knows __assertfail and vprintf"),
     ],
 )
 def test_calls_that_are_not_known(call: str, message: str) -> None:
@@ -95,6 +95,70 @@ def test_calls_that_are_not_known(call: str, message: str) -> None:
     with pytest.raises(StepladderError) as refused:
         run(text)
     assert message in refused.value.render()
+
+
+_PRINTS = """
+  .local .align 8 .b8 depot[24];
+  .reg .pred %few;
+  mov.b64 %d1, depot;
+  setp.gt.u32 %few, %t, 1;
+  @%few bra DONE;
+  neg.s32 %r1, %t;
+  st.local.u32 [depot], %r1;
+  st.local.f64 [depot+8], 0d3FF8000000000000;
+  cvta.global.u64 %d2, name;
+  st.local.u64 [depot+16], %d2;
+  cvta.local.u64 %d1, %d1;
+  cvta.global.u64 %d3, form;
+  {
+  .param .b64 p0; .param .b64 p1; .param .b32 r0;
+  st.param.b64 [p0], %d3;
+  st.param.b64 [p1], %d1;
+  call.uni (r0), vprintf, (p0, p1);
+  }
+DONE:
+  bar.sync 0;
+  st.global.b64 [%y], 1;
+"""
+
+
+def test_a_call_of_printf() -> None:
+    """Arguments are in memory as C promotes them: four bytes of an integer, and eight from a multiple of eight."""
+    texts = {"form": b"%d %.2f %s 100%%\n\0", "name": b"ab\0"}
+    declared = "".join(
+        f".global .align 1 .b8 {name}[{len(text)}] = {{{', '.join(map(str, text))}}};\n" for name, text in texts.items()
+    )
+    y, outcome = run(kernel(_PRINTS, head=HEAD + declared))
+    assert not outcome.findings and set(y.tolist()) == {1}
+    assert outcome.output == "0 1.50 ab 100%\n-1 1.50 ab 100%\n"
+
+
+_FAILS = """
+  .reg .pred %few;
+  setp.{few}.u32 %few, %t, 40;
+  @%few bra GOOD;
+  {{
+  .param .b64 p0; .param .b64 p1; .param .b32 p2; .param .b64 p3; .param .b64 p4;
+  cvta.global.u64 %d1, text;
+  st.param.b64 [p0], %d1;
+  st.param.b64 [p1], %d1;
+  st.param.b32 [p2], 3;
+  st.param.b64 [p3], %d1;
+  st.param.b64 [p4], 1;
+  call.uni __assertfail, (p0, p1, p2, p3, p4);
+  }}
+GOOD:
+  st.global.b64 [%y], 1;
+"""
+
+
+@pytest.mark.parametrize("few, lasting", [("lt", 40), ("ne", 63), ("gt", 23), ("gt.and", 0)])
+def test_threads_that_end_at_an_assertion(few: str, lasting: int) -> None:
+    """The others of a warp, which wait behind it, go on."""
+    text = _FAILS.format(few=few.split(".")[0]).replace("%t, 40", "%t, 400" if "and" in few else "%t, 40")
+    y, outcome = run(kernel(text, head=HEAD + ".global .align 1 .b8 text[2] = {120, 0};"))
+    assert {finding.kind for finding in outcome.findings} == {"assertion"}
+    assert (y == 1).sum() == lasting
 
 
 _TYPE = "tensor<4x8xf64>"

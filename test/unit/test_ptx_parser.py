@@ -84,7 +84,7 @@ def test_comments_directives_and_variables() -> None:
     [
         ("", "x.ptx:1:1: error: PTX begins with its .version, and here is 'the end'"),
         ("module {}", "x.ptx:1:1: error: PTX begins with its .version, and here is 'module'"),
-        (".version 99.0", "x.ptx:1:10: error: PTX 99.0 is newer than 9.0, the newest that the emulator knows"),
+        (".version 99.0", "x.ptx:1:10: error: PTX 99.0 is newer than 9.x, the newest that the emulator knows"),
         (".version 8.0\n.entry", "x.ptx:2:1: error: PTX has a .target behind its .version"),
         (".version 8.0 .target sm_90 .address_size 32", "addresses of 32 bits are not supported"),
         (HEAD + ".entry k() { ret }", "x.ptx:4:18: error: expected "),
@@ -121,11 +121,22 @@ def test_all_unknown_instructions_are_reported_at_once() -> None:
     ]
 
 
+def test_a_type_that_registers_do_not_have() -> None:
+    error = refusal("  .reg .b128 %q<2>;")
+    assert (error.location, error.message) == ("k.ptx:25:3", "registers of type .b128 are not supported")
+
+
 @pytest.mark.parametrize(
     "body, message",
     [
         ("add.rz.f16 %h1, %h2, %h3;", "add.rz.f16 with this rounding: it takes .rn"),
-        ("add.cc.u64 %d1, %d2, %d3;", "add.cc.u64 with these types"),
+        ("add.cc.u16 %h1, %h2, %h3;", "add.cc.u16 with these types"),
+        ("mov.sync %r1, %r2;", "mov.sync without a type"),
+        ("setp.eq.u32.u32 %p1, %r1, %r2;", "setp.eq.u32.u32 with these types"),
+        ("set.eq.u32 %r1, %r2, %r3;", "set.eq.u32 with these types"),
+        ("slct.b32 %r1, %r2, %r3, %r3;", "slct.b32 with these types"),
+        ("cvt.rn.f32 %r1, %r2;", "cvt.rn.f32 with these types"),
+        ("not.rn %r1, %r2;", "not.rn without a type"),
         ("add.u32 %r1, %r2;", "with 2 operands: it takes 3"),
         ("add.u32 %r1, %h1, 1;", "of %h1, which has 16 bits, as .u32"),
         ("add.u32 %r1, nowhere, 1;", "of nowhere: there is no such register or variable"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -94,6 +94,14 @@ class Convergence:
         if (self.arrived == self.expected).all():
             self._go_on(self.expected)
 
+    def is_in_front_of(self, names: Container[str]) -> bool:
+        """Whether the op behind it, where a thread has arrived, has one of some names.
+
+        Args:
+            names: of ops.
+        """
+        return self.last is not None and self.last.code[self.place + 1].name in names
+
     def release(self) -> bool:
         """Lets those warps go on of which all threads have arrived; returns whether there are any."""
         group = self.group
@@ -104,6 +112,18 @@ class Convergence:
             return False
         self._go_on(ready)
         return True
+
+    def leave(self, mask: np.ndarray) -> None:
+        """Expects lanes no more, which have ended; continues with the others if all of these have arrived.
+
+        Args:
+            mask: bool array (T,) of those lanes.
+        """
+        self.expected = self.expected & ~mask
+        if not self.expected.any():
+            self.group.convergences.remove(self)
+        elif (self.arrived == self.expected).all():
+            self._go_on(self.expected)
 
     def _go_on(self, mask: np.ndarray) -> None:
         group, last = self.group, self.last

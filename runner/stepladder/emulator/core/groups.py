@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 # Entries of `Group.layout` that are numbers of the launch, and no offsets.
 DYNAMIC, LAUNCHED = "dynamic bytes", "registers of a thread"
+_ENDS = ("ret", "exit", "llvm.return", "gpu.return", "gpu.terminator")  # ops that a thread ends in
 _OWN_ALIGNMENT = 1024  # bytes, of what a thread has for itself
 # Exceptions of an op whose form or types are not supported.
 _SURPRISES = (
@@ -217,6 +218,14 @@ class Group:
     def is_done(self) -> bool:
         """Whether all threads have ended."""
         return not (self.ready or self.blocked or self.convergences)
+
+    def about_to_end(self) -> np.ndarray:
+        """Returns the threads that have ended, or wait for others only to end beside them: bool array (T,)."""
+        found = self.finished.copy()
+        for convergence in self.convergences:
+            if convergence.is_in_front_of(_ENDS):
+                found |= convergence.arrived
+        return found
 
     def run(self) -> bool:
         """Runs until all threads have ended or all wait; returns whether any instruction was executed."""

@@ -43,6 +43,7 @@ class Machine:
         findings: what the sanitizer found.
         counters: `counters.Counters`, or None.
         steps: instructions executed so far, of at most `max_steps`.
+        ticks: that clocks show beside the steps (`dialects.nvvm_threads`).
         views: memrefs that are elements of memory, by the number that represents each there.
         output: what the program prints, as pieces of text.
         unfinished: blocks of asynchronous launches that wait for what is launched later.
@@ -82,6 +83,7 @@ class Machine:
         self.counters = counters
         self.max_steps = max_steps
         self.steps = 0
+        self.ticks = 0
         self._depth = 0  # of calls on the host
         self._begun = 0  # blocks
         self.progress = progress

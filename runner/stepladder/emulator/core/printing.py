@@ -84,6 +84,23 @@ def memref_data(array: np.ndarray, text: Callable) -> str:
     return part(array) if rank else f"[{text(array[()])}]"
 
 
+def variadic(text: str) -> list[tuple[int, int, str]]:
+    """Returns where printf's arguments are in memory, as C promotes them: byte, bits and letter of each specifier.
+
+    Args:
+        text: the format.
+    """
+    found: list[tuple[int, int, str]] = []
+    place = 0
+    for _, _, _, length, letter in _SPECIFIER.findall(text):
+        if letter != "%":
+            size = 8 if letter in "eEfFgGaAsp" or length in ("l", "ll", "j", "z", "t") else 4
+            place = -(-place // size) * size
+            found.append((place, 8 * size, letter))
+            place += size
+    return found
+
+
 def formatted(text: str, arguments: Sequence[tuple]) -> str:
     """Returns what C's printf prints.
 

@@ -10,7 +10,6 @@ from stepladder.emulator.core.program import Builder, Instruction, decode_attrib
 from stepladder.emulator.core.registry import lowers
 from stepladder.emulator.core.values import Value
 from stepladder.emulator.hardware import synchronization
-from stepladder.emulator.hardware.warps import narrowed
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
 
@@ -65,9 +64,7 @@ def fail(fiber: Fiber, op: Instruction, text: str, place: tuple[str, str, int], 
         block = ",".join(map(str, group.block_ids[group.block_of_lane[lane]]))
         thread = ",".join(str(number if isinstance(number, int) else number[lane]) for number in group.thread_id)
         say(fiber, f"{file}:{line}: {function}: block: [{block}], thread: [{thread}] Assertion `{text}` failed.\n")
-    synchronization.leave(narrowed(fiber, failing))
     if failing.sum() == len(fiber.lanes):
+        synchronization.leave(fiber)
         raise Left
-    for meeting in fiber.stack:
-        meeting.expected &= ~failing
-    fiber.narrow(fiber.active & ~failing)
+    synchronization.leave(fiber.split(failing))

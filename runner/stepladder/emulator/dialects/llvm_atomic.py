@@ -163,9 +163,25 @@ def _combined(op: Instruction, kind: str, element: Scalar, old: Value, own: Valu
             return old - own
         case "nand":
             return ~(old & own)
+        case "uinc_wrap" | "udec_wrap" | "usub_cond" | "usub_sat":
+            unsigned = np.dtype(f"u{element.bytes}").type
+            return _unsigned_update(kind, old.view(unsigned), own.view(unsigned)).view(element.dtype)
     if kind not in ALIASES and kind != "add":
         raise Unsupported(op, f"of {kind}")
     return combined(kind, element, old, own)
+
+
+def _unsigned_update(kind: str, old: np.unsignedinteger, own: np.unsignedinteger) -> np.unsignedinteger:
+    """Returns what an update of numbers without a sign gives: counts to a limit and back, differences of 0 and more."""
+    one = old.dtype.type(1)
+    match kind:
+        case "uinc_wrap":
+            return old + one if old < own else old - old
+        case "udec_wrap":
+            return own if old == 0 or old > own else old - one
+        case "usub_cond":
+            return old - own if old >= own else old
+    return old - own if old >= own else old - old
 
 
 @executes("llvm.cmpxchg")

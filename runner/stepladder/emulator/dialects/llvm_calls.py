@@ -100,6 +100,13 @@ def return_(fiber: Fiber, op: Instruction, *results: Value) -> None:
     raise Left
 
 
+@executes("nvvm.exit")
+def exit_(fiber: Fiber, op: Instruction) -> None:
+    """The thread ends."""
+    synchronization.leave(fiber)
+    raise Left
+
+
 @executes("llvm.unreachable")
 def unreachable(fiber: Fiber, op: Instruction) -> None:
     """An instruction that no thread may reach."""

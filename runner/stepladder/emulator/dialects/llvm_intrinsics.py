@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
+import ml_dtypes
 import numpy as np
 
 from stepladder.emulator.core.elements import plain, rounded, signed, unsigned, wrapped
@@ -63,6 +64,66 @@ for _name, _other in _MATH.items():
 def exp10(fiber: Fiber, op: Instruction, value: Value) -> Value:
     """Ten to a power."""
     return rounded(np.power(10.0, np.asarray(value).astype(np.float64)), op.result_types[0].element)
+
+
+# Bits of `llvm.intr.is.fpclass` of numbers below and above 0.
+_CLASSES = {"normal": (1 << 3, 1 << 8), "subnormal": (1 << 4, 1 << 7), "zero": (1 << 5, 1 << 6)}
+_INFINITE = 1 << 2, 1 << 9
+_SIGNALING, _QUIET = 1, 2
+
+
+@executes("llvm.intr.is.fpclass")
+def is_fpclass(fiber: Fiber, op: Instruction, value: Value) -> Value:
+    """Whether a number is of one of some classes."""
+    wanted, value = op.attributes["bit"], np.asarray(value)
+    kinds = np.finfo(value.dtype) if value.dtype.kind == "f" else ml_dtypes.finfo(value.dtype)
+    bits = value.view(f"i{value.dtype.itemsize}")
+    is_quiet = (bits >> (kinds.nmant - 1) & 1) == 1
+    size, below = np.abs(value), np.signbit(value)
+    found = np.where(np.isnan(value), np.where(is_quiet, _QUIET, _SIGNALING), np.where(below, *_INFINITE))
+    for name, holds in {
+        "normal": (size >= kinds.smallest_normal) & np.isfinite(value),
+        "subnormal": (size > 0) & (size < kinds.smallest_normal),
+        "zero": size == 0,
+    }.items():
+        found = np.where(holds, np.where(below, *_CLASSES[name]), found)
+    return plain((found & wanted) != 0)
+
+
+@executes("llvm.intr.ldexp")
+def ldexp(fiber: Fiber, op: Instruction, value: Value, power: Value) -> Value:
+    """A number times a power of two."""
+    scaled = np.ldexp(np.asarray(value).astype(np.float64), np.clip(power, -4096, 4096))
+    return rounded(scaled, op.result_types[0].element)
+
+
+@executes("llvm.intr.frexp")
+def frexp(fiber: Fiber, op: Instruction, value: Value) -> Value:
+    """A number from 0.5 to 1, and the power of two that it is multiplied by."""
+    element = op.operand_types[0].element
+    fraction, power = np.frexp(np.asarray(value).astype(np.float64))
+    return Struct((rounded(fraction, element), plain(np.asarray(power, np.int32))))
+
+
+def _to_integer(rounds: Callable) -> Callable:
+    def execute(fiber: Fiber, op: Instruction, value: Value) -> Value:
+        """The nearest integer, of those of the type."""
+        element = op.result_types[0].element
+        limits = np.iinfo(element.dtype)
+        exact = rounds(np.asarray(value).astype(np.float64))
+        inside = (exact > limits.min) & (exact < limits.max)
+        beyond = np.where(exact >= limits.max, limits.max, limits.min)
+        return plain(np.where(inside, np.where(inside, exact, 0).astype(element.dtype), beyond))
+
+    return execute
+
+
+for _name in ("lrint", "llrint"):
+    executes(f"llvm.intr.{_name}")(_to_integer(np.rint))
+for _name in ("lround", "llround"):  # halves away from zero
+    executes(f"llvm.intr.{_name}")(
+        _to_integer(lambda exact: np.trunc(exact) + np.sign(exact) * (np.abs(exact - np.trunc(exact)) >= 0.5))
+    )
 
 
 @executes(
@@ -160,6 +221,21 @@ for _letter, _without in (("s", False), ("u", True)):
         executes(f"llvm.intr.{_letter}{_name}.with.overflow")(_overflowing(_name, _without))
     for _name in ("add", "sub", "shl"):
         executes(f"llvm.intr.{_letter}{_name}.sat")(_saturating(_name, _without))
+
+
+def _compared(without_sign: bool) -> Callable:
+    def execute(fiber: Fiber, op: Instruction, left: Value, right: Value) -> Value:
+        """1, 0 or -1: whether one number is more than, equal to or less than the other."""
+        element = op.operand_types[0].element
+        left, right = (_exact(value, element, without_sign=without_sign) for value in (left, right))
+        found = np.asarray(left > right, np.int8) - np.asarray(left < right, np.int8)
+        return plain(found.astype(op.result_types[0].element.dtype))
+
+    return execute
+
+
+executes("llvm.intr.scmp")(_compared(False))
+executes("llvm.intr.ucmp")(_compared(True))
 
 
 def _funnel(left_shift: bool) -> Callable:

@@ -204,6 +204,7 @@ def multiply_in_warps(
     *,
     tf32: bool = False,
     saturates: bool = False,
+    differs: bool = False,
 ) -> np.ndarray:
     """Returns C plus the product of fragments, as mma.sync computes it: arrays (T, registers, elements).
 
@@ -214,10 +215,11 @@ def multiply_in_warps(
         shape: rows, columns and k of the instruction.
         tf32: whether float32 operands are truncated to tf32.
         saturates: whether sums of integers saturate.
+        differs: whether factors are bits, and a product is whether they differ.
     """
     rows, columns, k = shape
     lanes = warps_of(fiber, op)
-    bits = 8 * a.itemsize
+    bits = fragments.REGISTER_BITS // a.shape[-1] if a.shape[-1] > 1 else 8 * a.itemsize
     held = [values.lanes(array, fiber.count, 2)[lanes] for array in (a, b, c)]
     left = fragments.mma_a(rows, k, bits).join(held[0])
     right = fragments.mma_b(k, columns, bits).join(held[1])
@@ -226,9 +228,11 @@ def multiply_in_warps(
         total = sums.join(held[2]) + left @ right
     else:
         kind = "tf32" if tf32 else "s8" if a.dtype.kind in "iu" else ""
-        total = warpgroups.added(
-            sums.join(held[2]), warpgroups.exact(left, kind) @ warpgroups.exact(right, kind), saturates=saturates
-        )
+        left, right = warpgroups.exact(left, kind), warpgroups.exact(right, kind)
+        product = left @ right
+        if differs:
+            product = left.sum(axis=-1)[..., None] + right.sum(axis=-2)[..., None, :] - 2 * product
+        total = warpgroups.added(sums.join(held[2]), product, saturates=saturates)
     if fiber.group.counters is not None:
         fiber.group.counters.products(fiber, op, rows * columns * k)
     result = np.zeros((fiber.count, *held[2].shape[2:]), total.dtype)

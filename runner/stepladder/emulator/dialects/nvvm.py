@@ -12,7 +12,7 @@ from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.types import Scalar
 from stepladder.emulator.core.values import Value, lanes
 from stepladder.emulator.dialects import nvgpu, nvgpu_tma
-from stepladder.emulator.dialects.nvvm_votes import check_members
+from stepladder.emulator.dialects.nvvm_votes import meet
 from stepladder.emulator.hardware import (
     asynchronous,
     barrier_votes,
@@ -73,7 +73,7 @@ def cluster_wait(fiber: Fiber, op: Instruction) -> None:
 @executes("nvvm.bar.warp.sync")
 def warp_sync(fiber: Fiber, op: Instruction, mask: Value) -> None:
     """Lets the threads of a warp wait for each other: they run in step, so that only what they touch is in order."""
-    check_members(fiber, op, mask)
+    meet(fiber, op, mask)
     fiber.group.sanitizer.meet(fiber.warps)
 
 

@@ -18,6 +18,7 @@ from stepladder.emulator.core.values import Value, lanes
 from stepladder.emulator.dialects import math
 from stepladder.mlir.printed import keyword
 
+_TF32_DROPPED = 13  # bits of an f32 that tf32 does not have
 _NEAREST = ("none", "rn")
 
 
@@ -88,21 +89,52 @@ def dot_accumulate(fiber: Fiber, op: Instruction, left: Value, right: Value, tot
 @executes("nvvm.convert.f8x2.to.f16x2")
 def convert_fp8(fiber: Fiber, op: Instruction, bits: Value) -> Value:
     """Two numbers of fp8, as bytes, in f16, which has them all."""
-    if op.attributes.get("relu"):
-        raise Unsupported(op, "with relu")
-    return np.asarray(bits).view(op.attributes["srcType"].dtype).astype(np.float16)
+    found = np.asarray(bits).view(op.attributes["srcType"].dtype).astype(np.float16)
+    return _clamped(op, found)
+
+
+def _clamped(op: Instruction, values: np.ndarray) -> np.ndarray:
+    """Returns numbers with 0 for those below it, where the op says so."""
+    return np.where(values < 0, np.zeros_like(values), values) if op.attributes.get("relu") else values
 
 
 @executes("nvvm.convert.f32x2.to.f8x2")
 def round_to_fp8(fiber: Fiber, op: Instruction, high: Value, low: Value) -> Value:
     """Two numbers of f32 as bytes of fp8, rounded to nearest; what is larger is its largest number."""
+    if keyword(op.attributes.get("sat", "none")) != "satfinite":
+        raise Unsupported(op, "without satfinite")
+    both = _pair_of_floats(fiber, op, high, low, op.attributes["dstTy"].dtype)
+    return both.view(np.int8) if op.result_types[0].shape else both.view(np.int16)[..., 0]
+
+
+@executes("nvvm.convert.f32x2.to.f16x2", "nvvm.convert.f32x2.to.bf16x2")
+def round_to_halves(fiber: Fiber, op: Instruction, high: Value, low: Value, *random: Value) -> Value:
+    """Two numbers of f32 as a vector of f16 or bf16, the lower one first, rounded to nearest."""
+    if random:
+        raise Unsupported(op, "with random bits")
+    return _pair_of_floats(fiber, op, high, low, op.result_types[0].element.dtype)
+
+
+def _pair_of_floats(fiber: Fiber, op: Instruction, high: Value, low: Value, dtype: np.dtype) -> np.ndarray:
+    """Returns two numbers rounded to a narrow type, (T, 2); with satfinite the largest one for what is larger."""
     _only_nearest(op)
-    if op.attributes.get("relu") or keyword(op.attributes.get("sat", "none")) != "satfinite":
-        raise Unsupported(op, "with relu, or without satfinite")
-    dtype = op.attributes["dstTy"].dtype
-    largest = float(ml_dtypes.finfo(dtype).max)
-    both = np.stack([lanes(np.asarray(part), fiber.count) for part in (low, high)], axis=-1)
-    return np.clip(both, -largest, largest).astype(dtype).view(np.int8)
+    both = _clamped(op, np.stack([lanes(np.asarray(part), fiber.count) for part in (low, high)], axis=-1))
+    if keyword(op.attributes.get("sat", "none")) == "satfinite":
+        largest = float((np.finfo if dtype == np.float16 else ml_dtypes.finfo)(dtype).max)
+        both = np.clip(both, -largest, largest)
+    return np.ascontiguousarray(both.astype(dtype))
+
+
+@executes("nvvm.convert.float.to.tf32")
+def round_to_tf32(fiber: Fiber, op: Instruction, value: Value) -> Value:
+    """A number of f32 as the bits of one of tf32, rounded to nearest; of two, to the one farther from 0 (`rna`)."""
+    rounding = keyword(op.attributes.get("rnd", "rna"))
+    if rounding not in ("rna", "rn", "none") or keyword(op.attributes.get("sat", "none")) != "none":
+        raise Unsupported(op, f"with the rounding {rounding}, or with saturation")
+    number = _clamped(op, np.asarray(value, np.float32))
+    bits = number.view(np.int32)
+    half = (1 << _TF32_DROPPED - 1) - (rounding == "rn") * (1 - (bits >> _TF32_DROPPED & 1))
+    return plain(np.where(np.isfinite(number), bits + half >> _TF32_DROPPED << _TF32_DROPPED, bits).astype(np.int32))
 
 
 @executes("nvvm.prmt")

@@ -78,6 +78,9 @@ def stmatrix(fiber: Fiber, op: Instruction, pointer: Value, *registers: Value) -
     )
 
 
+_NARROW = {"s4": (4, True), "u4": (4, False), "b1": (1, False)}  # bits, and whether there is a sign
+
+
 @executes("nvvm.mma.sync")
 def mma_sync(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
     """A product of a warp, of fragments in registers."""
@@ -87,7 +90,8 @@ def mma_sync(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
         for name in ("multiplicandAPtxType", "multiplicandBPtxType")
     ]
     a, b, c = (_registers_of(fiber, part, kind) for part, kind in zip(nvgpu.segments(op, operands), (*kinds, None)))
-    if kinds[0] not in (None, "f64", *warpgroups.TYPES) or a.dtype != b.dtype:
+    are_alike = a.dtype == b.dtype or {a.dtype.kind, b.dtype.kind} == {"i", "u"}
+    if kinds[0] not in (None, "f64", *_NARROW, *warpgroups.TYPES) or not are_alike or a.shape[-1] != b.shape[-1]:
         raise Unsupported(op, f"of {kinds[0]} by {kinds[1]}")
     sums = nvgpu.multiply_in_warps(
         fiber,
@@ -98,6 +102,7 @@ def mma_sync(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
         (rows, columns, k),
         tf32=kinds[0] == "tf32",
         saturates=keyword(op.attributes.get("intOverflowBehavior", "wrapped")) == "satfinite",
+        differs="b1Op" in op.attributes and keyword(op.attributes["b1Op"]) == "xor_popc",
     )
     if c.shape[2] == 2:  # two accumulators of 16 bits are a vector
         return Struct(tuple(sums[:, pair] for pair in range(sums.shape[1])))
@@ -110,4 +115,6 @@ def _registers_of(fiber: Fiber, registers: Value, kind: str | None) -> np.ndarra
     held = np.stack([lanes(np.asarray(register), fiber.count, rank) for register in registers], axis=1)
     if held.ndim == 2:
         held = held[..., None]
+    if kind in _NARROW:
+        return fragments.narrow(held, *_NARROW[kind])
     return np.ascontiguousarray(held).view(warpgroups.TYPES[kind]) if kind in warpgroups.TYPES else held

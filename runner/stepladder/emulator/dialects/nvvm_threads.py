@@ -10,13 +10,17 @@ import numpy as np
 from stepladder.emulator.core.fibers import Fiber
 from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
-from stepladder.emulator.core.values import Value, lanes
+from stepladder.emulator.core.values import Value, lanes, wrap
 from stepladder.emulator.dialects.llvm import Struct
+from stepladder.emulator.dialects.nvvm_votes import meet
 from stepladder.emulator.memory.sanitizer import WARP
 from stepladder.mlir.printed import constant_range, keyword
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.groups import Group
+
+# A clock advances by a part of what it shows each time that it is read, so that a wait for any time ends soon.
+_TICKS, _MOST_TICKS = 8, 1 << 28
 
 
 @executes("nvvm.shfl.sync")
@@ -26,13 +30,7 @@ def shfl_sync(fiber: Fiber, op: Instruction, members: Value, value: Value, offse
     Source: PTX ISA, shfl.sync.
     """
     thread = fiber.group.thread_of_lane % WARP
-    left_out = (lanes(members, fiber.count) >> thread & 1)[fiber.lanes] == 0
-    if left_out.any():
-        fiber.group.sanitizer.report(
-            "divergent-barrier",
-            f"{fiber.group.thread_name(int(fiber.lanes[left_out.argmax()]))} comes to it, and is not among its members",
-            op,
-        )
+    meet(fiber, op, members)
     offset, segment = offset & 31, (limits >> 8) & 31
     first = thread & segment
     last = first | (limits & 31 & ~segment)
@@ -44,7 +42,6 @@ def shfl_sync(fiber: Fiber, op: Instruction, members: Value, value: Value, offse
         "idx": first | (offset & ~segment),
     }[mode]
     valid = other >= last if mode == "up" else other <= last
-    fiber.group.sanitizer.converge(fiber.warps)
     source = np.arange(fiber.count) - thread + np.where(valid, other, thread)
     found = lanes(value, fiber.count)[np.clip(source, 0, fiber.count - 1)]
     return Struct((found, valid)) if "return_value_and_is_valid" in op.attributes else found
@@ -52,11 +49,21 @@ def shfl_sync(fiber: Fiber, op: Instruction, members: Value, value: Value, offse
 
 @executes("nvvm.elect.sync")
 def elect_sync(fiber: Fiber, op: Instruction, *mask: Value) -> Value:
-    """Whether the thread is the first active one of its warp."""
-    fiber.group.sanitizer.converge(fiber.warps)
-    elected = np.zeros(fiber.count, bool)
-    elected[fiber.representatives().lanes] = True
-    return elected
+    """Whether the thread is the first one of those of its warp that are asked."""
+    return leaders(fiber, op, *mask) == fiber.group.thread_of_lane % WARP
+
+
+def leaders(fiber: Fiber, op: Instruction, members: Value = -1) -> np.ndarray:
+    """Returns, for each lane, the number in the warp of the first of the threads that it meets; -1 where there is none.
+
+    Args:
+        fiber: the threads.
+        op: the instruction.
+        members: as `nvvm_votes.meet` takes them.
+    """
+    met = np.zeros(fiber.count, np.int64)
+    met[fiber.lanes] = meet(fiber, op, members)[fiber.lanes]
+    return np.frexp((met & -met).astype(np.float64))[1] - 1
 
 
 def _axis_of(numbers: Callable[[Group], Sequence[Value]]) -> dict[str, Callable[[Group], Value]]:
@@ -65,6 +72,17 @@ def _axis_of(numbers: Callable[[Group], Sequence[Value]]) -> dict[str, Callable[
 
 def _in_cluster(group: Group) -> tuple:
     return tuple(number % size for number, size in zip(group.block_id, group.cluster_dims))
+
+
+def time_of(group: Group) -> int:
+    """Returns what a clock shows, which is later each time: there is no time, and programs wait for it to pass.
+
+    Args:
+        group: of the thread that reads it.
+    """
+    machine = group.machine
+    machine.ticks += min(1 + machine.ticks // _TICKS, _MOST_TICKS)
+    return machine.steps + machine.ticks
 
 
 def _lane_mask(group: Group, name: str) -> np.ndarray:
@@ -82,10 +100,10 @@ SPECIAL = {
     "nsmid": lambda group: 1,
     "smid": lambda group: 0,
     "gridid": lambda group: 0,
-    "clock": lambda group: group.machine.steps & 0x7FFFFFFF,
-    "clock64": lambda group: group.machine.steps,
-    "globaltimer": lambda group: group.machine.steps,
-    "globaltimer.lo": lambda group: group.machine.steps & 0x7FFFFFFF,
+    "clock": lambda group: wrap(time_of(group), 32),
+    "clock64": lambda group: time_of(group),
+    "globaltimer": lambda group: time_of(group),
+    "globaltimer.lo": lambda group: wrap(time_of(group), 32),
     "total.smem.size": lambda group: group.shared.size,
     **{f"lanemask.{name}": lambda group, name=name: _lane_mask(group, name) for name in ("eq", "le", "lt", "ge", "gt")},
     "cluster.ctarank": lambda group: group.block_of_lane,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stepladder.emulator.core.fibers import Fiber, Unsupported
+from stepladder.emulator.core.fibers import Blocked, Fiber, Unsupported
 from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.values import Value, lanes
@@ -14,22 +14,26 @@ from stepladder.emulator.hardware.reductions import combined
 from stepladder.emulator.memory.sanitizer import WARP
 from stepladder.mlir.printed import keyword
 
+_WAITED = "threads that have let members of their warps go first"
 _REDUX = ("add", "and", "or", "xor", "max", "min", "umax", "umin", "fmax", "fmin")
 
 
-def check_members(fiber: Fiber, op: Instruction, members: Value) -> None:
+def meet(fiber: Fiber, op: Instruction, members: Value) -> np.ndarray:
     """Lets the members of a warp wait for each other at an op.
 
-    Threads that execute it without being members, and members that do not execute it, are findings.
+    Threads that execute it without being members, and members that do not execute it and have not ended, are findings.
 
     Args:
         fiber: the threads.
         op: the instruction.
         members: a mask of 32 bits, one for each thread of the warp; uniform or (T,).
+
+    Returns:
+        For each lane the bits of the threads that it meets: members that execute the op with the same mask. Parts of a
+        warp may each have a mask of their own. int64 array (T,).
     """
     group = fiber.group
     mask = lanes(np.asarray(members), fiber.count).astype(np.int64) & 0xFFFFFFFF
-    group.sanitizer.converge(fiber.warps)
     own = group.thread_of_lane % WARP
     left_out = (mask[fiber.lanes] >> own[fiber.lanes] & 1) == 0
     if left_out.any():
@@ -38,8 +42,16 @@ def check_members(fiber: Fiber, op: Instruction, members: Value) -> None:
             "divergent-barrier", f"{group.thread_name(int(lane))} comes to it, and is not among its members", op
         )
     here = ballots(fiber, np.ones(fiber.count, bool))
-    exist = np.bincount(group.warp_of_lane, 1 << own, group.warps).astype(np.int64)[group.warp_of_lane]
+    present = np.where(group.about_to_end(), 0, 1 << own)
+    exist = np.bincount(group.warp_of_lane, present, group.warps).astype(np.int64)[group.warp_of_lane]
     missing = mask[fiber.lanes] & exist[fiber.lanes] & ~here[fiber.lanes]
+    waited = group.state.setdefault(_WAITED, set())
+    key = op.number, fiber.active.tobytes()
+    if missing.any() and key not in waited:
+        waited.add(key)
+        raise Blocked("members of its warp have not come")  # they may be about to end
+    waited.discard(key)
+    group.sanitizer.converge(fiber.warps)
     if missing.any():
         lane = fiber.lanes[(missing != 0).argmax()]
         group.sanitizer.report(
@@ -47,15 +59,31 @@ def check_members(fiber: Fiber, op: Instruction, members: Value) -> None:
             f"{group.thread_name(int(lane))} waits for members of its warp that do not execute it",
             op,
         )
+    own_masks = mask[fiber.lanes]
+    if (own_masks == own_masks[0]).all():
+        return here & mask
+    found = np.zeros(fiber.count, np.int64)
+    for part in np.unique(own_masks):
+        found = np.where(mask == part, ballots(fiber, mask == part) & mask, found)
+    return found
+
+
+def meetings_of(fiber: Fiber, met: np.ndarray) -> np.ndarray:
+    """Returns a number for each lane, which those that meet have in common: int64 array (T,).
+
+    Args:
+        fiber: the threads.
+        met: as `meet` returns it.
+    """
+    return fiber.group.warp_of_lane * (np.int64(1) << WARP) + met
 
 
 @executes("nvvm.vote.ballot.sync", "nvvm.vote.sync")
 def vote(fiber: Fiber, op: Instruction, members: Value, predicate: Value) -> Value:
     """The bits of the threads for which a predicate holds, or whether it holds for all, for any, or is the same."""
-    check_members(fiber, op, members)
+    here = meet(fiber, op, members)
     kind = keyword(op.attributes.get("kind", "ballot"))
-    bits = ballots(fiber, lanes(np.asarray(predicate, bool), fiber.count))
-    here = ballots(fiber, np.ones(fiber.count, bool))
+    bits = ballots(fiber, lanes(np.asarray(predicate, bool), fiber.count)) & here
     if kind == "ballot":
         return bits.astype(np.int32)
     return {"any": bits != 0, "all": bits == here, "uni": (bits == 0) | (bits == here)}[kind]
@@ -64,7 +92,7 @@ def vote(fiber: Fiber, op: Instruction, members: Value, predicate: Value) -> Val
 @executes("nvvm.match.sync")
 def match(fiber: Fiber, op: Instruction, members: Value, value: Value) -> Value:
     """The bits of the threads that have the same value; of all threads, and whether it is the same for all."""
-    check_members(fiber, op, members)
+    here = meet(fiber, op, members)
     group = fiber.group
     own = lanes(np.asarray(value), fiber.count)
     bits = np.zeros(fiber.count, np.int64)
@@ -72,9 +100,9 @@ def match(fiber: Fiber, op: Instruction, members: Value, value: Value) -> Value:
         mine = fiber.lanes[group.warp_of_lane[fiber.lanes] == warp]
         same = own[mine][:, None] == own[mine][None, :]
         bits[mine] = (same.astype(np.int64) << (group.thread_of_lane[mine] % WARP)[None, :]).sum(axis=1)
+    bits &= here
     if keyword(op.attributes["kind"]) == "any":
         return bits.astype(np.int32)
-    here = ballots(fiber, np.ones(fiber.count, bool))
     agreed = bits == here
     return Struct((np.where(agreed, here, 0).astype(np.int32), agreed))
 
@@ -82,13 +110,13 @@ def match(fiber: Fiber, op: Instruction, members: Value, value: Value) -> Value:
 @executes("nvvm.redux.sync")
 def redux(fiber: Fiber, op: Instruction, value: Value, members: Value) -> Value:
     """What the threads of a warp have together."""
-    check_members(fiber, op, members)
+    met = meet(fiber, op, members)
     kind = keyword(op.attributes["kind"])
     if kind not in _REDUX or op.attributes.get("nan") or op.attributes.get("abs"):
         raise Unsupported(op, f"of {kind} with these flags")
     element = op.result_types[0]
     return over_groups(
-        fiber, op, value, fiber.group.warp_of_lane, lambda left, right: combined(kind, element, left, right)
+        fiber, op, value, meetings_of(fiber, met), lambda left, right: combined(kind, element, left, right)
     )
 
 

@@ -12,6 +12,7 @@ from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.types import Scalar, Shaped
 from stepladder.emulator.core.values import Value
+from stepladder.emulator.hardware import synchronization
 
 POISON = -1  # in place of an element's position: the element is poison
 
@@ -30,6 +31,7 @@ def poison_of(element: Scalar, shape: Sequence[int] = ()) -> np.ndarray:
 def unreachable(fiber: Fiber, op: Instruction) -> None:
     """An instruction that no thread may reach."""
     fiber.group.sanitizer.report("order", f"{fiber.group.thread_name(fiber.lanes[0])} reaches it", op)
+    synchronization.leave(fiber)
     raise Left
 
 

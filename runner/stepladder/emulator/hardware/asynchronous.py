@@ -260,6 +260,7 @@ class Warpgroup:
             touches: what it reads; None without the sanitizer.
         """
         tell_common(self.group, self.agent, self.warps)
+        self.group.sanitizer.read_behind_fences(self.agent, self.warps)
         touches = [touch for touch in touches if touch is not None]
         for touch in touches:
             self.group.sanitizer.begin_read(op, touch)

@@ -14,7 +14,7 @@ WARP = 32  # threads
 WARPGROUP = 128
 MATRIX_ROWS = 8  # of the matrices that ldmatrix and stmatrix move
 ROW_BYTES = 16  # of a row of them
-_REGISTER_BITS = 32
+REGISTER_BITS = 32
 _FOUR = 4  # threads that share a row of 8 x 8 elements
 _TF32_DROPPED = 13  # bits of a float32 that tf32 does not have
 
@@ -66,7 +66,7 @@ def _in_warp() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _per_register(bits: int) -> int:
-    return max(1, _REGISTER_BITS // bits)
+    return max(1, REGISTER_BITS // bits)
 
 
 @functools.cache
@@ -142,6 +142,18 @@ def accumulator(columns: int) -> Fragment:
     held = np.arange(columns // 2).reshape(1, -1)
     rows = thread // WARP * 16 + thread % WARP // _FOUR + MATRIX_ROWS * (held // 2 % 2)
     return Fragment((64, columns), rows, 8 * (held // 4) + thread % _FOUR * 2 + held % 2)
+
+
+def narrow(registers: np.ndarray, bits: int, signed: bool) -> np.ndarray:
+    """Returns registers as integers of fewer than 8 bits: int8 array (..., elements of a register).
+
+    Args:
+        registers: int32 array (..., 1).
+        bits: of an element.
+        signed: whether the highest bit of an element is a sign.
+    """
+    held = registers >> bits * np.arange(REGISTER_BITS // bits) & (1 << bits) - 1
+    return np.where(signed & (held >> (bits - 1) == 1), held - (1 << bits), held).astype(np.int8)
 
 
 def as_tf32(values: np.ndarray) -> np.ndarray:

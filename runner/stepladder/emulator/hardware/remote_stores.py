@@ -1,4 +1,4 @@
-"""Asynchronous stores to the shared memory of blocks of a cluster, which complete on an mbarrier of the same block."""
+"""Asynchronous stores and copies to the shared memory of blocks of a cluster, which complete on an mbarrier there."""
 
 from __future__ import annotations
 
@@ -76,3 +76,73 @@ class _Landing:
         known = sanitizer.release([self.barrier.agent]) if sanitizer.enabled else None
         self.barrier.update(came=self.access.positions.size * self.access.element.bytes, known=known)
         self.group.ends(self)
+
+
+_UNIT = 16  # bytes, that addresses and the size of a bulk copy are multiples of
+
+
+def copy(
+    fiber: Fiber, op: Instruction, lane: int, source: int, size: int, target: int, place: int, barrier: MBarrier
+) -> None:
+    """Begins a copy of bytes by a thread, from its block's shared memory; they are read and arrive at a wait.
+
+    Args:
+        fiber: the threads.
+        op: the instruction.
+        lane: the thread.
+        source: the first byte, in the shared memory of its own block.
+        size: how many bytes are copied.
+        target: the rank of the block that they are copied to, `place` where.
+        barrier: of that block, which counts the bytes.
+    """
+    group = fiber.group
+    sanitizer, window = group.sanitizer, group.shared
+    for number in (source, place, size):
+        if number % _UNIT:
+            sanitizer.misaligned(fiber, op, number, _UNIT)
+            return
+    if max(source, place) + size > window.size or min(source, place) < 0:
+        sanitizer.report(
+            "out-of-bounds",
+            f"{size} bytes from {source:#x} to {place:#x} are not in shared memory, and a block has {window.size}",
+            op,
+        )
+        return
+    if not barrier.is_fenced:
+        sanitizer.report("proxy", "completes on an mbarrier, and no fence is behind the initialization of that", op)
+    if group.counters is not None:
+        group.counters.bulk(op, "shared", "load", size)
+        group.counters.bulk(op, "shared", "store", size)
+    if sanitizer.enabled:
+        sanitizer.acquire([barrier.agent], sanitizer.release([group.warp_of_lane[lane]]))
+    places = (int(group.block_of_lane[lane]) * window.size + source, target * window.size + place)
+    landing = _CopyLanding(group, op, places, size, barrier)
+    landings.add(group, barrier, landing)
+    group.begins("bulk copies", op, landing, f"{size} bytes to block {target}")
+
+
+class _CopyLanding:
+    """The arrival of bytes of one block in another: called, they are read and arrive."""
+
+    def __init__(self, group: Group, op: Instruction, places: tuple[int, int], size: int, barrier: MBarrier) -> None:
+        self.group, self.op, self.places, self.size, self.barrier = group, op, places, size, barrier
+        touched = [
+            bytes_touched(group, group.shared, barrier.agent, start + np.arange(0, size, _UNIT), _UNIT)
+            for start in places
+        ]
+        self.read, self.written = touched
+        if self.read is not None and self.written is not None:
+            group.sanitizer.begin_read(op, self.read)
+            group.sanitizer.begin_write(op, self.written)
+
+    def __call__(self) -> None:
+        group, sanitizer = self.group, self.group.sanitizer
+        data = group.shared.typed(np.dtype(np.uint8))
+        source, target = (slice(start, start + self.size) for start in self.places)
+        data[target] = data[source]
+        if self.read is not None and self.written is not None:
+            sanitizer.end_read(self.op, self.read)
+            sanitizer.end_write(self.op, self.written)
+        known = sanitizer.release([self.barrier.agent]) if sanitizer.enabled else None
+        self.barrier.update(came=self.size, known=known)
+        group.ends(self)

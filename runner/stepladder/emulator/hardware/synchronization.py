@@ -298,6 +298,8 @@ def leave(fiber: Fiber) -> None:
     """
     group = fiber.group
     group.finished[fiber.lanes] = True
+    for meeting in reversed(fiber.stack):
+        meeting.leave(fiber.active)
     meetings = _meetings(group)
     if "cluster" in meetings:
         meetings["cluster"].end(group.count - int(group.finished.sum()))

@@ -36,6 +36,8 @@ class Clocks:
             (actors, _FENCES), 0 where there is none.
         met: for each actor, its time when it last learned of others: what the threads of a warp have done since then
             is in no order among them.
+        fenced_past: for each warp, what it knew at its latest such fence: int array (actors, actors); a product of
+            warpgroups has here what all of its warps knew.
         converged: for each actor, its time when the threads of that warp last came together: what they have done since
             then, one of them alone does not release (`lone_arrivals`).
         touched: for each actor, its time when a thread of that warp last accessed shared memory by itself.
@@ -54,6 +56,7 @@ class Clocks:
         self.actors = 0
         self.clocks = np.zeros((0, 0), np.int32)
         self.fences = np.zeros((0, _FENCES), np.int32)
+        self.fenced_past = np.zeros((0, 0), np.int32)
         self.converged = np.zeros(0, np.int32)
         self.touched = np.zeros(0, np.int32)
         self.lone: dict[tuple[int, int], int] = {}
@@ -76,10 +79,11 @@ class Clocks:
         self.clocks[np.arange(group.warps), np.arange(group.warps)] = 1
 
     def _grow(self, room: int) -> None:
-        clocks = np.zeros((room, room), np.int32)
         old = len(self.clocks)
-        clocks[:old, :old] = self.clocks
-        self.clocks = clocks
+        for name in ("clocks", "fenced_past"):
+            square = np.zeros((room, room), np.int32)
+            square[:old, :old] = getattr(self, name)
+            setattr(self, name, square)
         for name in ("fences", "fenced_global", "met", "converged", "touched"):
             times = getattr(self, name)
             longer = np.zeros((room, *times.shape[1:]), np.int32)
@@ -197,12 +201,24 @@ class Clocks:
         if space != "global":
             self.fences[warps, 1:] = self.fences[warps, :-1]
             self.fences[warps, 0] = self.clocks[warps, warps]
+            self.fenced_past[warps] = self.clocks[warps]
         if space != "shared":
             self.fenced_global = np.maximum(self.fenced_global, self.clocks[warps].max(axis=0))
         self.clocks[warps, warps] += 1
 
+    def read_behind_fences(self, agent: int, warps: np.ndarray) -> None:
+        """Lets an operation of several warps see what each of them knew at its own latest fence for the async proxy.
+
+        Args:
+            agent: that reads for the operation.
+            warps: that begin it together.
+        """
+        self.fenced_past[agent] = self.fenced_past[warps].min(axis=0)
+
     def fenced_for(self, actor: int) -> np.ndarray:
-        """Returns the time of the latest fence of each actor that one knows of, which is ordered before what it does.
+        """Returns the time up to which the writes of each actor are visible to what one does through the async proxy.
+
+        That is the latest fence of the writer that is ordered before, or what a product's own warps knew at theirs.
 
         Args:
             actor: that reads through the async proxy.
@@ -216,7 +232,8 @@ class Clocks:
         fences = self.fences
         latest = np.where(fences <= known[:, None], fences, 0).max(axis=1)
         # Of a warp with more fences than are kept, the one may be lost that the actor knows.
-        return np.where(fences[:, -1] > known, known, latest)
+        latest = np.where(fences[:, -1] > known, known, latest)
+        return latest if actor < self.group.warps else np.maximum(latest, self.fenced_past[actor])
 
     def learn(self, warp: int, known: dict[int, np.ndarray]) -> None:
         """Tells a warp what others, by group, had released to the whole GPU when it acquired that.

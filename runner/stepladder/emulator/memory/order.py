@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepladder.emulator.memory.memory import RANK_SHIFT
-from stepladder.emulator.memory.shadow import together
+from stepladder.emulator.memory.shadow import joined, together
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.fibers import Fiber
@@ -101,7 +101,19 @@ def release(
         scope = SCOPES[min(SCOPES.index(scope), SCOPES.index(fence_scope))]
     else:
         known = group.sanitizer.known_by(warp) | {group.number: group.sanitizer.release([warp])}
-    notes.setdefault(key, []).append(Release(known, scope, group.number, block))
+    notes.setdefault(key, {})
+    where = scope, group.number, block
+    before = notes[key].get(where)
+    # Who acquires one of those of a block at a scope acquires all of them.
+    notes[key][where] = Release(known if before is None else _both(before, known), *where)
+
+
+def _both(first: dict, second: dict) -> dict:
+    """Returns what two records know together."""
+    return {
+        group: joined(first[group], second[group]) if group in first and group in second else known
+        for group, known in (first | second).items()
+    }
 
 
 def acquire(
@@ -123,11 +135,14 @@ def acquire(
         return
     warp, block = int(group.warp_of_lane[lane]), int(group.block_of_lane[lane])
     notes, key = place_of(group, block if owner is None else owner, address, space)
-    releases = [(known, scope) for known in notes.get(key, ())]
-    if fenced:
-        group.state.setdefault(("read", warp), []).extend(releases)
-    else:
-        _learn(group, warp, block, releases)
+    found = notes.get(key, {})
+    if not fenced:
+        _learn(group, warp, block, [(known, scope) for known in found.values()])
+        return
+    read = group.state.setdefault(("read", warp), {})
+    for where, known in found.items():
+        before, _ = read.get((where, scope), (None, scope))
+        read[where, scope] = known if before is None else Release(_both(before, known), *where), scope
 
 
 def _learn(group: Group, warp: int, block: int, releases: Iterable[tuple[dict, str]]) -> None:
@@ -164,8 +179,8 @@ def fence(fiber: Fiber, scope: str, *, acquires: bool = True, releases: bool = T
     for warp in fiber.warps:
         if acquires:
             block = int(warp) // group.warps_per_block
-            read = group.state.pop(("read", int(warp)), ())
-            narrow = [(known, SCOPES[min(SCOPES.index(scope), SCOPES.index(at))]) for known, at in read]
+            read = group.state.pop(("read", int(warp)), {})
+            narrow = [(known, SCOPES[min(SCOPES.index(scope), SCOPES.index(at))]) for known, at in read.values()]
             _learn(group, int(warp), block, narrow)
         if releases:
             known = group.sanitizer.known_by(int(warp)) | {group.number: group.sanitizer.release(np.array([warp]))}

@@ -14,7 +14,7 @@ import numpy as np
 
 from stepladder.emulator.core import types as core_types
 from stepladder.emulator.core.values import wrap
-from stepladder.emulator.hardware import tma
+from stepladder.emulator.hardware import tensor_maps, tma
 from stepladder.mlir.bindings import ir
 from stepladder.runtime import bundle
 from stepladder.runtime.bundle import Manifest
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from stepladder.emulator.memory.memory import Allocation
 
 _POINTER_BYTES = 8
-_MAP_BYTES = 128
+_MAP_ALIGNMENT = 64
 _VALUE = r"-?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?"
 _ARRAY = re.compile(
     r"(?P<shape>\d+(?:x\d+)*)x(?P<type>[a-z]\w*)(?:\[(?P<box>\d+(?:x\d+)*)(?:,(?P<swizzle>\d+)b)?\])?"
@@ -40,14 +40,21 @@ FORMS = (
 )
 
 
-def tensor_map_at(machine: Machine, address: int) -> tma.Descriptor | None:
-    """Returns the TMA descriptor at an address, None where there is none.
+def tensor_map_at(machine: Machine, address: int) -> tma.Descriptor | str | None:
+    """Returns the TMA descriptor at an address, or what is wrong with it; None where there is none.
 
     Args:
         machine: that the kernel is launched on.
-        address: of the descriptor, a kernel's parameter.
+        address: of the descriptor: a kernel's parameter, or global memory that a kernel has written it to.
     """
-    return machine.globals.get(("tensor map", address))
+    given = machine.globals.get(("tensor map", address))
+    if given is not None:
+        return given
+    memory = machine.heap.find(address)
+    if memory is None or address + tensor_maps.BYTES > memory.address + memory.size:
+        return None
+    start = address - memory.address
+    return tensor_maps.decoded(memory.data[start : start + tensor_maps.BYTES], machine.heap.find)
 
 
 @dataclass(frozen=True)
@@ -141,7 +148,12 @@ class Argument:
         """Bytes of the parameter."""
         if isinstance(self.type, core_types.Scalar):
             return self.type.bytes
-        return _MAP_BYTES if self.box else _POINTER_BYTES
+        return tensor_maps.BYTES if self.box else _POINTER_BYTES
+
+    @property
+    def alignment(self) -> int:
+        """The alignment of the parameter in bytes."""
+        return _MAP_ALIGNMENT if self.box else self.bytes
 
     def describe(self) -> str:
         """Returns what it is, for a message."""
@@ -182,7 +194,7 @@ class Argument:
                 f"{self.name or 'an argument'} is no TMA descriptor that the hardware takes: {problems[0]}"
             )
         machine.globals["tensor map", address] = descriptor
-        return struct.pack("<q", allocation.address) + bytes(_MAP_BYTES - _POINTER_BYTES)
+        return tensor_maps.encoded(descriptor)
 
 
 def _scalar(name: str, text: str) -> core_types.Scalar:

@@ -66,7 +66,7 @@ class Flow:
         builder: Builder,
         slots: Slots,
         declare: Callable[[Scope, syntax.Variable], None],
-        locate: Callable[[syntax.Statement], str],
+        locate: Callable[[syntax.Statement | syntax.Registers], str],
         name: Callable[[syntax.Statement], str],
         functions: tuple[Mapping[str, syntax.Function], Scope] | None = None,
     ) -> None:
@@ -95,7 +95,11 @@ class Flow:
         if isinstance(item, syntax.Block):
             self.add(item, Scope(self.slots, scope))
         elif isinstance(item, syntax.Registers):
-            scope.declare(item)
+            try:
+                scope.declare(item)
+            except StepladderError as error:
+                error.location = error.location or self.locate(item)
+                raise
         elif isinstance(item, syntax.Variable):
             # What a call is given is memory of the thread.
             self.declare(scope, replace(item, space="local") if item.space == "param" else item)

@@ -85,7 +85,7 @@ class Kernel:
         """The parameters, in order."""
         return [variable for variable, _, _ in self.variables.parameters]
 
-    def _locate(self, statement: syntax.Statement) -> str:
+    def _locate(self, statement: syntax.Statement | syntax.Registers) -> str:
         if not statement.line:
             return self.location
         return f"{self.file}:{statement.line}:{statement.column}"
@@ -149,6 +149,8 @@ class Kernel:
             StepladderError: another number of them, or one of another size; says what would be accepted.
         """
         wanted = self.variables.parameters
+        if self.places(arguments) is not None:
+            return
         if len(arguments) != len(wanted):
             raise self._refused(
                 f"takes {len(wanted)} arguments, and {len(arguments)} were given: {self.describe_parameters()}"
@@ -159,6 +161,19 @@ class Kernel:
                     f"takes {size} bytes as argument {number} ({variable.declaration()}), and {argument.describe()} "
                     f"is {argument.bytes}"
                 )
+
+    def places(self, arguments: Sequence[Argument]) -> list[tuple[syntax.Variable, int]] | None:
+        """Returns the parameter that each argument is in, and the byte of all parameters where it is.
+
+        A parameter that is a struct takes the arguments of its fields, each aligned to its own size.
+
+        Args:
+            arguments: in order.
+
+        Returns:
+            None where they do not fit the parameters.
+        """
+        return _places(self.variables.parameters, arguments)
 
     def describe_parameters(self) -> str:
         """Returns the parameters' declarations."""
@@ -234,17 +249,48 @@ class BoundPtx(BoundKernel):
         machine.globals[PARAMETERS] = place
         place.is_array = False
         allocations: list[Allocation | None] = []
-        for argument, array, (variable, start, size) in zip(self.arguments, inputs, variables.parameters):
+        places = self.kernel.places(self.arguments)
+        assert places is not None  # `check_arguments`
+        for argument, array, (variable, start) in zip(self.arguments, inputs, places):
             name = argument.name or variable.name
             allocation = argument.placed(machine, array, name, allocations)
             passed = argument.passed(machine, allocation, array, place.address + start)
-            place.data[start : start + size] = np.frombuffer(passed, np.uint8)
+            place.data[start : start + len(passed)] = np.frombuffer(passed, np.uint8)
             allocations.append(allocation)
         for number in self.launch.early:
             kept = allocations[number]
             assert kept is not None  # numbers are read from parameters
             kept.is_kept = True
         return allocations
+
+
+def _places(
+    parameters: Sequence[tuple[syntax.Variable, int, int]], arguments: Sequence[Argument]
+) -> list[tuple[syntax.Variable, int]] | None:
+    if not parameters:
+        return None if arguments else []
+    (variable, start, size), *rest = parameters
+    if len(parameters) == len(arguments) and all(
+        argument.bytes == room for argument, (_, _, room) in zip(arguments, parameters)
+    ):
+        return [(variable, start) for variable, start, _ in parameters]
+    if variable.count is None:
+        fits = bool(arguments) and arguments[0].bytes == size
+        behind = _places(rest, arguments[1:]) if fits else None
+        return None if behind is None else [(variable, start), *behind]
+    fields: list[tuple[syntax.Variable, int]] = []
+    end = 0
+    for count, argument in enumerate(arguments, 1):
+        place = -(-end // argument.alignment) * argument.alignment
+        end = place + argument.bytes
+        if end > size:
+            break
+        fields.append((variable, start + place))
+        if -(-end // (variable.alignment or 1)) * (variable.alignment or 1) == size:
+            behind = _places(rest, arguments[count:])
+            if behind is not None:
+                return [*fields, *behind]
+    return None
 
 
 def _entry(module: syntax.Module, name: str | None, file: str) -> syntax.Function:

@@ -10,7 +10,7 @@ import re
 from stepladder.emulator.ptx import syntax
 from stepladder.emulator.ptx.tokens import INTEGERS, Reader, Token, float_bits, integer_of
 
-NEWEST = (9, 0)  # version of PTX that is known
+NEWEST = 9  # version of PTX that is known: minor ones add instructions, and unknown ones are refused
 _SPACES = (".global", ".shared", ".local", ".const", ".param", ".shared::cta", ".tex")
 _LINKING = (".extern", ".visible", ".weak", ".common")
 _LISTS = (".calltargets", ".callprototype", ".pragma", ".loc", ".file", ".section", ".alias")
@@ -47,9 +47,8 @@ class Parser(Reader):
     def _version(self) -> tuple[int, int]:
         token = self.kind("decimal")
         major, minor = (int(part or "0") for part in token.text.split("."))
-        if (major, minor) > NEWEST:
-            known = ".".join(map(str, NEWEST))
-            raise self.error(f"PTX {major}.{minor} is newer than {known}, the newest that the emulator knows", token)
+        if major > NEWEST:
+            raise self.error(f"PTX {major}.{minor} is newer than {NEWEST}.x, the newest that the emulator knows", token)
         return major, minor
 
     def _top(self) -> syntax.Function | syntax.Variable | None:
@@ -209,6 +208,7 @@ class Parser(Reader):
         return [self._statement()]
 
     def _registers(self) -> syntax.Registers:
+        start = self.next
         self.want(".reg")
         type_ = self.kind("directive").text[1:]
         if re.fullmatch(r"v[248]", type_):
@@ -223,7 +223,7 @@ class Parser(Reader):
             if not self.has(","):
                 break
         self.want(";")
-        return syntax.Registers(type_, tuple(names))
+        return syntax.Registers(type_, tuple(names), *self.source.place(start.start))
 
     def _statement(self) -> syntax.Statement:
         guard = None

@@ -110,11 +110,21 @@ class Site:
                 return found
         return None
 
-    def types(self) -> list[PtxType]:
-        """Takes all modifiers that are types."""
+    def types(self, *counts: int) -> list[PtxType]:
+        """Consumes and returns all modifiers that are types.
+
+        Args:
+            counts: accepted numbers of them; none for all.
+
+        Raises:
+            StepladderError: another number of types.
+        """
         found = [(modifier, types.find(modifier)) for modifier in self.rest]
         self.rest = [modifier for modifier, type_ in found if type_ is None]
-        return [type_ for _, type_ in found if type_ is not None]
+        listed = [type_ for _, type_ in found if type_ is not None]
+        if counts and len(listed) not in counts:
+            raise self.error("with these types" if listed else "without a type")
+        return listed
 
     def type(self, kinds: str = "", bits: Sequence[int] = ()) -> PtxType:
         """Consumes and returns the one modifier that is a type.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepladder.emulator.core.groups import DYNAMIC
-from stepladder.emulator.dialects.nvvm_threads import SPECIAL
+from stepladder.emulator.dialects.nvvm_threads import SPECIAL, time_of
 from stepladder.emulator.ptx import types
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from stepladder.emulator.core.groups import Group
     from stepladder.emulator.core.values import Value
 
+_GRID_BYTES = 8  # the size of what follows, and the barrier of the grid
 _CHANGES = ("clock", "clock64", "clock_hi", "globaltimer", "globaltimer_lo", "globaltimer_hi")
 _OWN: dict[str, Callable[[Group], Value]] = {
     "is_explicit_cluster": lambda group: group.blocks > 1,
@@ -22,9 +23,22 @@ _OWN: dict[str, Callable[[Group], Value]] = {
     "aggr_smem_size": lambda group: group.shared.size,
     "reserved_smem_offset_begin": lambda group: 0,
     "nwarpid": lambda group: group.warps_per_block,
-    "clock_hi": lambda group: group.machine.steps >> 32,
-    "globaltimer_hi": lambda group: group.machine.steps >> 32,
+    "clock_hi": lambda group: time_of(group) >> 32,
+    "globaltimer_hi": lambda group: time_of(group) >> 32,
+    # The two halves of a pointer that a cooperative launch gives to CUDA's cooperative groups.
+    "envreg1": lambda group: _for_the_grid(group) >> 32,
+    "envreg2": lambda group: _for_the_grid(group) & 0xFFFFFFFF,
 }
+
+
+def _for_the_grid(group: Group) -> int:
+    """Returns the address of the memory that the blocks of a launch meet in; it begins as zeros."""
+    machine = group.machine
+    key = "ptx", "memory of the grid"
+    if key not in machine.globals:
+        machine.globals[key] = machine.heap.allocate(_GRID_BYTES, "memory of a cooperative launch")
+        machine.globals[key].data[:] = 0
+    return machine.globals[key].address
 
 
 @dataclass(frozen=True)

@@ -156,10 +156,15 @@ class BranchTargets:
 
 @dataclass(frozen=True)
 class Registers:
-    """Declared registers of a type: `names`, each with how many a number in angle brackets makes of it (0: itself)."""
+    """Declared registers of a type: `names`, each with how many a number in angle brackets makes of it (0: itself).
+
+    `line` and `column` are where they stand.
+    """
 
     type: str
     names: tuple[tuple[str, int], ...]
+    line: int = field(default=0, compare=False)
+    column: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
         return f".reg .{self.type} {', '.join(f'{name}<{count}>' if count else name for name, count in self.names)};"

@@ -185,6 +185,25 @@ def floats(value: Value, type_: PtxType) -> Value:
     return bits[0] if type_.count == 1 else bits
 
 
+def flushed(value: Value) -> Value:
+    """Returns floating-point numbers with zeros of their sign for those that are subnormal in f32.
+
+    Args:
+        value: as `floats` returns it.
+    """
+    tiny = np.finfo(np.float32).tiny
+    return np.where(np.abs(value) < tiny, np.copysign(0, value), value).astype(np.asarray(value).dtype)
+
+
+def within_one(value: Value) -> Value:
+    """Returns floating-point numbers limited to 0 to 1, as `.sat` does it: NaN and -0 become 0.
+
+    Args:
+        value: as `floats` returns it.
+    """
+    return np.where(np.isnan(value), 0, np.clip(value, 0, 1) + 0.0)
+
+
 def from_floats(value: Value, type_: PtxType) -> Value:
     """Returns floating-point numbers as the bits of a register.
 

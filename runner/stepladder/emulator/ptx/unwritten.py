@@ -2,7 +2,8 @@
 
 Such a register holds anything: all bits set here, which is not a number. A kernel that computes again where it finds
 that in a result would hide what is missing. A `mov` is no such read: compilers move what is undefined, and make pairs
-of which a part is. The register that it moves to is as its source, a pair is taken for written.
+of which a part is. The register that it moves to is as its source, a pair is taken for written. A `cvt` that makes a
+pair of a number that is written and of one that is not is no such read either.
 """
 
 from __future__ import annotations
@@ -82,13 +83,17 @@ def _moves(op: Instruction) -> bool:
     return op.name.rpartition(" ")[2].startswith("mov.")
 
 
+def _makes_pair(op: Instruction) -> bool:
+    return op.name.rpartition(" ")[2].startswith("cvt.") and len(op.operands) == 2
+
+
 def _watch(op: Instruction, unwritten: int, names: Mapping[int, str]) -> None:
     """Lets an instruction report the registers among these that it reads."""
     places = {place: slot for place, slot in enumerate(op.operands) if unwritten >> slot & 1}
     if whole_sums.SUMS in op.attributes:
         # A product need not keep the sums that it is given.
         places = {place: slot for place, slot in places.items() if slot not in op.results}
-    if not places:
+    if not places or (_makes_pair(op) and len(places) == 1):
         return
     read = {place: names[slot] for place, slot in places.items()}
     if isinstance(op.execute, Guarded):

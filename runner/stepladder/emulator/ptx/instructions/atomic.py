@@ -13,9 +13,9 @@ import numpy as np
 from stepladder.emulator.core import values
 from stepladder.emulator.dialects import nvvm
 from stepladder.emulator.hardware import mbarriers
-from stepladder.emulator.memory import atomics
+from stepladder.emulator.memory import atomics, pointers
 from stepladder.emulator.ptx import types
-from stepladder.emulator.ptx.instructions import addresses, order
+from stepladder.emulator.ptx.instructions import addresses, order, tensor_maps
 from stepladder.emulator.ptx.registry import instruction
 from stepladder.emulator.ptx.types import PtxType
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from stepladder.emulator.ptx.site import Site
 
 _OPERATIONS = ("exch", "cas", "add", "inc", "dec", "min", "max", "and", "or", "xor")
+_LONGEST = 16  # bytes of a vector
 _BITS: dict[str, Callable] = {
     "and": lambda old, own: old & own,
     "or": lambda old, own: old | own,
@@ -91,17 +92,21 @@ def combination(site: Site, operation: str, type_: PtxType) -> Callable[[int, in
 
 @instruction("atom", "red")
 def atom(site: Site) -> None:
-    """An atomic update of a number in memory; `atom` gives what stood there."""
+    """An atomic update of a number in memory, or of each of several neighbours; `atom` gives what stood there."""
     ordering = site.choice(("relaxed", "acquire", "release", "acq_rel"), "relaxed")
     scope = order.scope_of(site, "gpu")
     space = addresses.space_of(site)
     operation = site.choice(_OPERATIONS)
     site.flag("noftz")
     site.hints()
+    vector = site.match("v[248]")
+    count = int(vector[0][1:]) if vector else 1
     found = site.types()
     if len(found) != 1 or found[0].width not in (16, 32, 64):
         raise site.error("with these types")
     type_ = found[0]
+    if count > 1 and (type_.kind != "f" or count * type_.bytes > _LONGEST or space not in ("", "global")):
+        raise site.error("of this many elements")
     gives = site.family == "atom"
     wanted = 1 + gives + (2 if operation == "cas" else 1)
     site.count(wanted, wanted + 1)
@@ -112,6 +117,12 @@ def atom(site: Site) -> None:
 
     def execute(fiber: Fiber, op: Instruction, address: Value, *numbers: Value) -> Value:
         address = addresses.at(address, offset)
+        if count == 1:
+            return update(fiber, op, address, *numbers)
+        pointers.check_alignment(fiber, op, address, count * element.bytes)
+        return [update(fiber, op, address + place * element.bytes, number) for place, number in enumerate(numbers)]
+
+    def update(fiber: Fiber, op: Instruction, address: Value, *numbers: Value) -> Value:
         own = [values.lanes(np.asarray(number, element.dtype), fiber.count) for number in numbers]
         before = np.zeros(fiber.count, element.dtype)
         for part, allocation, start, remote in addresses.parts(fiber, op, space, address, element.bytes, ()):
@@ -131,9 +142,13 @@ def atom(site: Site) -> None:
             order.release(fiber, int(lane), where, place, scope, fenced=ordering not in order.RELEASES, replaces=False)
         return before
 
-    operands = [base, *(site.read(number, type_) for number in places)]
+    given = [part for number in places for part in site.elements(number)]
+    targets = site.elements(0) if gives else ()
+    if len(given) != len(places) * count or (gives and len(targets) != count):
+        raise site.error(f"with other registers than for {count} elements")
+    operands = [base, *(site.read(part, type_) for part in given)]
     if gives:
-        site.emit(execute, operands, [site.write(0, type_.width)])
+        site.emit(execute, operands, [site.write(target, type_.width) for target in targets])
     else:
         site.emit(lambda fiber, op, *given: _without_result(execute, fiber, op, *given), operands, ())
 
@@ -180,8 +195,11 @@ def fence_mbarrier_init(site: Site) -> None:
 def fence_proxy(site: Site) -> None:
     """Orders what a thread did through the generic proxy and another one, in one memory or in all."""
     kind = site.choice(("async", "alias", "tensormap::generic", "async::generic"))
+    if kind == "tensormap::generic" and site.choice(("acquire", "release")) == "acquire":
+        tensor_maps.acquire(site)
+        return
     if kind != "async":
-        # Tensor maps do not change, and there is one address for each place.
+        # There is one address for each place.
         site.rest.clear()
         return
     space = site.choice(("global", "shared::cta", "shared::cluster"), "")

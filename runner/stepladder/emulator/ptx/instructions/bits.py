@@ -5,6 +5,7 @@ Source: PTX ISA, "Integer Arithmetic Instructions", "prmt".
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -153,10 +154,32 @@ def _signed(value: Value) -> Value:
     return types.plain(np.asarray(value, np.uint64).view(np.int64))
 
 
+@instruction("fns", is_pure=True)
+def fns(site: Site) -> None:
+    """The place of the n-th bit that is set, from a base on, upwards or downwards; all bits set where there is none."""
+    site.type("b", (32,))
+
+    def place(mask: Value, base: Value, offset: Value) -> Value:
+        bits = _bits_of(mask, 32)
+        base, offset = (np.asarray(value).astype(np.int64)[..., None] for value in (base, offset))
+        places = np.arange(32)
+        # The n-th at or above the base, or at or below it; at the base itself where n is 0.
+        above = np.cumsum(bits & (places >= base), axis=-1)
+        below = np.cumsum((bits & (places <= base))[..., ::-1], axis=-1)[..., ::-1]
+        found = np.where(
+            offset > 0,
+            bits & (places >= base) & (above == offset),
+            np.where(offset < 0, bits & (places <= base) & (below == -offset), bits & (places == base)),
+        )
+        return types.plain(np.where(found.any(axis=-1), found.argmax(axis=-1), -1))
+
+    emit(site, place, [_B32, _U32, PtxType("s32", "s", 32)], 32)
+
+
 @instruction("dp4a", "dp2a", is_pure=True)
 def dot(site: Site) -> None:
     """The products of bytes (or of halves and bytes), added to a number."""
-    left, right = site.types()
+    left, right = site.types(2)
     upper = site.family == "dp2a" and site.choice(("lo", "hi")) == "hi"
     site.count(4)
     per = 4 if site.family == "dp4a" else 2
@@ -174,14 +197,34 @@ def _split(value: Value, kind: str, bits: int) -> np.ndarray:
     return np.ascontiguousarray(array).view(f"{'u' if kind == 'u' else 'i'}{bits // 8}").astype(np.int64)
 
 
+# The bytes of `prmt` with a mode, the lowest first, by the two bits that say where they begin.
+_PATTERNS: dict[str, Callable[[int], list[int]]] = {
+    "f4e": lambda start: [start + place for place in range(4)],
+    "b4e": lambda start: [(start - place) % 8 for place in range(4)],
+    "rc8": lambda start: [start] * 4,
+    "ecl": lambda start: [max(start, place) for place in range(4)],
+    "ecr": lambda start: [min(start, place) for place in range(4)],
+    "rc16": lambda start: [start % 2 * 2, start % 2 * 2 + 1] * 2,
+}
+
+
 @instruction("prmt", is_pure=True)
 def prmt(site: Site) -> None:
-    """Bytes of two operands, each chosen by four bits; the highest of the four repeats the byte's sign."""
+    """Bytes of two operands, each chosen by four bits; the highest of the four repeats the byte's sign.
+
+    With a mode the two lowest bits say where a pattern of bytes begins.
+    """
     site.type("b", (32,))
+    mode = site.choice(tuple(_PATTERNS), "")
+    if mode:
+        patterns = np.array([_PATTERNS[mode](start) for start in range(4)])
+        selectors = (patterns << 4 * np.arange(4)).sum(axis=1)
 
     def chosen(low: Value, high: Value, selector: Value) -> Value:
         word = np.asarray(low).astype(np.uint64) | np.asarray(high).astype(np.uint64) << np.uint64(32)
         word, selector = word.view(np.int64), np.asarray(selector).astype(np.int64)
+        if mode:
+            selector = selectors[selector & 3]
         result = np.zeros(np.broadcast_shapes(word.shape, selector.shape), np.int64)
         for number in range(4):
             nibble = selector >> (4 * number) & 15

@@ -60,9 +60,11 @@ def _of_floats(name: str) -> Callable:
 def _comparison(site: Site, type_: PtxType) -> Callable:
     """Returns what compares the bits of two registers."""
     name = site.choice(_ALL)
-    site.flag("ftz")
+    flushes = site.flag("ftz")
     if type_.kind == "f":
         compare = _of_floats(name)
+        if flushes and type_.name == "f32":
+            return lambda left, right: compare(*(types.flushed(types.floats(value, type_)) for value in (left, right)))
         return lambda left, right: compare(types.floats(left, type_), types.floats(right, type_))
     if type_.kind == "b" and name not in ("eq", "ne") and name not in _UNSIGNED:
         raise site.error("with these types")
@@ -79,7 +81,7 @@ def _truth(value: Value) -> Value:
 def setp(site: Site) -> None:
     """Whether two numbers compare as is said, combined with a predicate; and the opposite as a second result."""
     combine = site.choice(tuple(_COMBINE), "")
-    (type_,) = site.types()
+    (type_,) = site.types(1)
     compare = _comparison(site, type_)
     site.count(4 if combine else 3)
     target = site.operands[0]
@@ -113,19 +115,26 @@ def _and_so(found: Value, combine: str, given: tuple) -> Value:
 @instruction("set", is_pure=True)
 def set_(site: Site) -> None:
     """All bits set (or 1.0) where two numbers compare as is said, else zero."""
-    target, type_ = site.types()
+    combine = site.choice(tuple(_COMBINE), "")
+    target, type_ = site.types(2)
     compare = _comparison(site, type_)
-    site.count(3)
-    if type_.count > 1 or target.count > 1:
+    site.count(4 if combine else 3)
+    if target.count > type_.count or (type_.count > 1 and target.width != type_.width):
         raise site.error("with these types")
 
-    def execute(fiber: Fiber, op: Instruction, left: Value, right: Value) -> Value:
+    def execute(fiber: Fiber, op: Instruction, left: Value, right: Value, *given: Value) -> Value:
         found = compare(left, right)
+        if combine:
+            found = _and_so(found, combine, given if type_.count == 1 else (np.asarray(given[0])[..., None],))
         if target.kind == "f":
             return types.from_floats(np.where(found, 1.0, 0.0).astype(target.dtype), target)
+        if type_.count > 1:  # a half of the register for each
+            halves = np.ascontiguousarray(np.where(found, -1, 0).astype(np.int16))
+            return types.plain(halves.view(np.int32)[..., 0])
         return types.stored(types.plain(np.where(found, -1, 0)), target.width)
 
-    site.emit(execute, [site.read(1, type_), site.read(2, type_)], [site.write(0, target.width)])
+    operands = [site.read(1, type_), site.read(2, type_), *([site.read(3, _PRED)] if combine else [])]
+    site.emit(execute, operands, [site.write(0, target.width)])
 
 
 def chosen(fiber: Fiber, condition: Value, left: Value, right: Value) -> Value:
@@ -152,7 +161,7 @@ def _dtype(left: Value, right: Value) -> np.dtype:
 @instruction("selp", is_pure=True)
 def selp(site: Site) -> None:
     """One of two values, by a predicate."""
-    (type_,) = site.types()
+    (type_,) = site.types(1)
     site.count(4)
 
     def execute(fiber: Fiber, op: Instruction, left: Value, right: Value, condition: Value) -> Value:
@@ -165,12 +174,13 @@ def selp(site: Site) -> None:
 @instruction("slct", is_pure=True)
 def slct(site: Site) -> None:
     """One of two values, by the sign of a number."""
-    type_, sign = site.types()
-    site.flag("ftz")
+    type_, sign = site.types(2)
+    flushes = site.flag("ftz")
     site.count(4)
 
     def execute(fiber: Fiber, op: Instruction, left: Value, right: Value, number: Value) -> Value:
         number = types.floats(number, sign) if sign.kind == "f" else types.number(number, sign)
+        number = types.flushed(number) if flushes else number
         condition = number >= 0
         if not values.is_uniform(condition):
             return types.stored(chosen(fiber, condition, left, right), type_.width)

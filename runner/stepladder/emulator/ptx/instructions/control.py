@@ -5,13 +5,17 @@ Source: PTX ISA, "Control Flow Instructions", "Miscellaneous Instructions", "gri
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepladder.emulator.core import printing, values
 from stepladder.emulator.core.fibers import Left
+from stepladder.emulator.core.host import say
 from stepladder.emulator.dialects import cf, llvm_calls
 from stepladder.emulator.hardware import dependent_launch, registers, synchronization
+from stepladder.emulator.hardware.warps import narrowed
 from stepladder.emulator.ptx import calls, syntax
 from stepladder.emulator.ptx.instructions import memory_access
 from stepladder.emulator.ptx.registry import instruction
@@ -80,15 +84,16 @@ def _trap(fiber: Fiber, op: Instruction) -> None:
 
 @instruction("call", waits=True)
 def call(site: Site) -> None:
-    """A call of `__assertfail`, CUDA's function for assertions that do not hold: it prints, and the threads end.
+    """A call of a function of CUDA: of `vprintf`, or of `__assertfail`, after which the threads end.
 
     Functions with a body take the place of their calls (`calls`).
     """
     site.flag("uni")
     name, given = calls.callee_of(site.statement), site.elements(-1)
-    if name != _ASSERTFAIL or len(given) != _PARTS:
-        raise site.error(f"of {name}: of functions without a body it knows {_ASSERTFAIL}")
-    site.emit(_assertfail, [site.read(part, _B64) for part in given], ())
+    parts, execute = _KNOWN.get(name, (-1, None))
+    if execute is None or len(given) != parts:
+        raise site.error(f"of {name}: of functions without a body it knows {' and '.join(_KNOWN)}")
+    site.emit(execute, [site.read(part, _B64) for part in given], ())
 
 
 def _assertfail(fiber: Fiber, op: Instruction, *parameters: Value) -> None:
@@ -99,6 +104,34 @@ def _assertfail(fiber: Fiber, op: Instruction, *parameters: Value) -> None:
     ]
     message, file, function = (llvm_calls.text_at(fiber, op, number) for number in (*numbers[:2], numbers[3]))
     cf.fail(fiber, op, message, (file, function, numbers[2]), fiber.active)
+
+
+def _vprintf(fiber: Fiber, op: Instruction, text: Value, arguments: Value) -> None:
+    """Prints, one thread after the other, what the format at an address says of the arguments at another one."""
+    texts, places = (
+        values.lanes(np.asarray(memory_access.read(fiber, op, "local", place, _B64)), fiber.count)
+        for place in (text, arguments)
+    )
+    for address in np.unique(texts[fiber.lanes]):
+        part = narrowed(fiber, fiber.active & (texts == address))
+        form = llvm_calls.text_at(part, op, int(address))
+        columns = []
+        for offset, bits, letter in printing.variadic(form):
+            type_ = PtxType(f"b{bits}", "b", bits)
+            found = values.lanes(np.asarray(memory_access.read(part, op, "", places + offset, type_)), fiber.count)
+            if letter in "eEfFgGaA":
+                found = found.view(np.float64)
+            columns.append((found, bits, letter))
+        for lane in part.lanes:
+            given = [
+                (llvm_calls.text_at(part, op, int(found[lane])) if letter == "s" else found[lane], bits)
+                for found, bits, letter in columns
+            ]
+            say(part, printing.formatted(form, given))
+
+
+# Functions without a body: how many parameters they take, and what executes them.
+_KNOWN: dict[str, tuple[int, Callable]] = {_ASSERTFAIL: (_PARTS, _assertfail), "vprintf": (2, _vprintf)}
 
 
 @instruction("nanosleep", "pmevent", "brkpt", is_pure=True)

@@ -13,7 +13,7 @@ import numpy as np
 from stepladder.emulator.core import values
 from stepladder.emulator.core.types import Scalar
 from stepladder.emulator.dialects import nvvm
-from stepladder.emulator.hardware import asynchronous, bulk_stores, mbarriers, tma
+from stepladder.emulator.hardware import asynchronous, bulk_stores, mbarriers, remote_stores, tensor_maps, tma
 from stepladder.emulator.memory.memory import Allocation
 from stepladder.emulator.ptx import syntax
 from stepladder.emulator.ptx.arguments import tensor_map_at
@@ -143,9 +143,12 @@ def _descriptor(fiber: Fiber, op: Instruction, value: Value, lane: int) -> tma.D
         return value
     address = addresses.of_lane(value, lane)
     found = tensor_map_at(fiber.group.machine, address)
-    if found is None:
-        fiber.group.sanitizer.report("descriptor", f"there is no TMA descriptor at {address:#x}", op)
-    return found
+    if isinstance(found, tma.Descriptor):
+        tensor_maps.check_fenced(fiber.group, op, address)
+        return found
+    why = f": {found}" if found else ""
+    fiber.group.sanitizer.report("descriptor", f"there is no TMA descriptor at {address:#x}{why}", op)
+    return None
 
 
 @instruction("cp.async.bulk.tensor")
@@ -286,7 +289,7 @@ _BYTE = PtxType("u8", "u", 8)
 
 @instruction("cp.async.bulk")
 def bulk(site: Site) -> None:
-    """Begins to copy bytes between global and shared memory."""
+    """Begins to copy bytes between global and shared memory, or from a block's shared memory to that of another."""
     target_space = site.choice((*_TO_SHARED, "global"))
     source_space = site.choice(("global", "shared::cta"))
     hinted = site.flag("L2::cache_hint")
@@ -295,10 +298,11 @@ def bulk(site: Site) -> None:
         site.count(3 + hinted)
         _store_bytes(site, _BYTE, None)
         return
-    if source_space != "global":
-        raise site.error("between the shared memory of two blocks")
     site.choice(("mbarrier::complete_tx::bytes",))
-    multicast = site.flag("multicast::cluster")
+    is_local = source_space != "global"
+    if is_local and (target_space != "shared::cluster" or hinted):
+        raise site.error("with these spaces and hints")
+    multicast = not is_local and site.flag("multicast::cluster")
     site.count(4 + multicast + hinted)
     target, target_offset = site.address(0)
     source, source_offset = site.address(1)
@@ -310,8 +314,9 @@ def bulk(site: Site) -> None:
     ) -> None:
         for lane in map(int, fiber.lanes):
             address = addresses.of_lane(from_, lane) + source_offset
-            descriptor = _span(fiber, op, lane, address, addresses.of_lane(size, lane), _BYTE)
-            if descriptor is None:
+            count = addresses.of_lane(size, lane)
+            descriptor = None if is_local else _span(fiber, op, lane, address, count, _BYTE)
+            if descriptor is None and not is_local:
                 continue
             place, barriers = _targets(
                 fiber,
@@ -321,7 +326,11 @@ def bulk(site: Site) -> None:
                 addresses.of_lane(complete, lane) + barrier_offset,
                 addresses.of_lane(masks[0], lane) & 0xFFFF if masks else None,
             )
-            tma.load(fiber, op, descriptor, [0], lane=lane, address=place, barriers=barriers)
+            if descriptor is not None:
+                tma.load(fiber, op, descriptor, [0], lane=lane, address=place, barriers=barriers)
+                continue
+            for block, known in barriers:
+                remote_stores.copy(fiber, op, lane, addresses.inside_block(address), count, block, place, known)
 
     site.emit(execute, [target, source, site.read(2, _U32), barrier, *mask], ())
 
@@ -350,7 +359,7 @@ def reduce_bulk(site: Site) -> None:
     hinted = site.flag("L2::cache_hint")
     operation = site.choice(_REDUCTIONS)
     site.flag("noftz")
-    (type_,) = site.types()
+    (type_,) = site.types(1)
     if operation not in _OF_ARRAYS or type_.count > 1:
         raise site.error("with this operation and these types")
     combination(site, operation, type_)

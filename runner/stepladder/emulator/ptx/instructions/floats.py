@@ -55,23 +55,18 @@ def emit(site: Site, function: Callable, type_: PtxType, operands: int) -> None:
     def execute(fiber: Fiber, op: Instruction, *values: Value) -> Value:
         numbers = [types.floats(value, type_) for value in values]
         if flushes:
-            numbers = [_flushed(number) for number in numbers]
+            numbers = [types.flushed(number) for number in numbers]
         result = np.asarray(function(*numbers)).astype(type_.dtype, copy=False)
         if flushes:
-            result = _flushed(result)
+            result = types.flushed(result)
         if saturates:
-            result = np.where(np.isnan(result), 0, np.clip(result, 0, 1)).astype(type_.dtype)
+            result = types.within_one(result).astype(type_.dtype)
         if clamps:
             result = np.where(result < 0, 0, result).astype(type_.dtype)
         return types.from_floats(result, type_)
 
     reads = [site.read(1 + number, type_) for number in range(operands)]
     site.emit(execute, reads, [site.write(0, type_.width)])
-
-
-def _flushed(value: Value) -> Value:
-    tiny = np.finfo(np.float32).tiny
-    return np.where(np.abs(value) < tiny, np.copysign(0, value), value).astype(np.asarray(value).dtype)
 
 
 def _fma(type_: PtxType) -> Callable:
@@ -116,7 +111,8 @@ def arithmetic(site: Site) -> None:
             emit(site, _fma(_element(type_)), type_, 3)
         case "div":
             site.flag("approx", "full")
-            emit(site, np.divide, type_, 2)
+            directed = _direction(site, type_)
+            emit(site, _directed_quotient(directed[0], type_) if directed else np.divide, type_, 2)
         case "min" | "max":
             _extreme(site, type_)
         case "neg" | "abs":
@@ -145,8 +141,7 @@ _OF_INTEGERS = {
 
 
 def _extreme(site: Site, type_: PtxType) -> None:
-    if site.flag("xorsign", "abs"):
-        raise site.error("with .xorsign.abs")
+    of_magnitudes = site.flag("xorsign", "abs")
     spreads = site.flag("NaN")
     functions = {
         ("min", True): np.minimum,
@@ -154,7 +149,18 @@ def _extreme(site: Site, type_: PtxType) -> None:
         ("max", True): np.maximum,
         ("max", False): np.fmax,
     }
-    emit(site, _of_signed_zeros(functions[site.family, spreads], site.family), type_, 2)
+    extremum = _of_signed_zeros(functions[site.family, spreads], site.family)
+    emit(site, _with_both_signs(extremum) if of_magnitudes else extremum, type_, 2)
+
+
+def _with_both_signs(function: Callable) -> Callable:
+    """Returns a function of two magnitudes, whose result has the product of the two signs (`.xorsign.abs`)."""
+
+    def extremum(left: Value, right: Value) -> Value:
+        found = function(np.abs(left), np.abs(right))
+        return np.where(np.signbit(left) != np.signbit(right), np.negative(found), found)
+
+    return extremum
 
 
 def _of_signed_zeros(function: Callable, family: str) -> Callable:
@@ -180,11 +186,61 @@ def _each_directed_fma(direction: str, left: float, right: float, addend: float)
     exact = Fraction(left) * Fraction(right) + Fraction(addend)
     is_above = nearest == math.inf or (math.isfinite(nearest) and nearest > exact)
     is_below = nearest == -math.inf or (math.isfinite(nearest) and nearest < exact)
-    if is_above and (direction == "rm" or (direction == "rz" and exact > 0)):
-        return math.nextafter(nearest, -math.inf)
-    if is_below and (direction == "rp" or (direction == "rz" and exact < 0)):
-        return math.nextafter(nearest, math.inf)
+    return float(_moved(direction, np.float64(nearest), is_above=is_above, is_below=is_below))
+
+
+def _moved(direction: str, nearest: np.floating, *, is_above: bool, is_below: bool) -> np.floating:
+    """Returns a number that was rounded to nearest as it is rounded in a direction.
+
+    Args:
+        direction: `rm`, `rp` or `rz`.
+        nearest: the number, of its own type.
+        is_above, is_below: whether it is more or less than the exact one.
+    """
+    if is_above and (direction == "rm" or (direction == "rz" and nearest > 0)):
+        return np.nextafter(nearest, nearest.dtype.type(-np.inf))
+    if is_below and (direction == "rp" or (direction == "rz" and nearest < 0)):
+        return np.nextafter(nearest, nearest.dtype.type(np.inf))
     return nearest
+
+
+def _directed_quotient(direction: str, type_: PtxType) -> Callable:
+    """Returns what divides two numbers of f32 or f64, rounded once in a direction."""
+
+    def divide(left: np.floating, right: np.floating) -> np.floating:
+        nearest = left / right
+        if not (np.isfinite(left) and np.isfinite(right) and right):
+            return nearest
+        exact = Fraction(float(left)) / Fraction(float(right))
+        is_above = nearest == np.inf or bool(np.isfinite(nearest) and Fraction(float(nearest)) > exact)
+        is_below = nearest == -np.inf or bool(np.isfinite(nearest) and Fraction(float(nearest)) < exact)
+        return _moved(direction, nearest, is_above=is_above, is_below=is_below)
+
+    return _each(divide, type_)
+
+
+def _directed_root(direction: str, type_: PtxType) -> Callable:
+    """Returns what takes the square root of a number of f32 or f64, rounded once in a direction."""
+
+    def root(value: np.floating) -> np.floating:
+        nearest = np.sqrt(value)
+        if not np.isfinite(nearest):
+            return nearest
+        square, exact = Fraction(float(nearest)) ** 2, Fraction(float(value))
+        return _moved(direction, nearest, is_above=square > exact, is_below=square < exact)
+
+    return _each(root, type_)
+
+
+def _each(function: Callable, type_: PtxType) -> Callable:
+    """Returns a function of arrays of f32 or f64 that takes them number by number."""
+
+    def of_arrays(*arrays: Value) -> np.ndarray:
+        given = np.broadcast_arrays(*(np.asarray(array, type_.dtype) for array in arrays))
+        found = [function(*numbers) for numbers in zip(*(array.ravel() for array in given))]
+        return np.array(found, type_.dtype).reshape(given[0].shape)
+
+    return of_arrays
 
 
 def _directed_fma(direction: str, type_: PtxType) -> Callable:
@@ -253,6 +309,12 @@ _FUNCTIONS: dict[str, Callable] = {
 def function(site: Site) -> None:
     """A function of one number."""
     type_ = site.type("f")
+    directed = _direction(site, type_) if site.family in ("rcp", "sqrt") else []
+    if directed:
+        quotient = _directed_quotient(directed[0], type_)
+        root = _directed_root(directed[0], type_)
+        emit(site, root if site.family == "sqrt" else lambda value: quotient(1, value), type_, 1)
+        return
     site.flag("approx")
     exact = _FUNCTIONS[site.family]
     emit(site, lambda value: rounded(exact(np.asarray(value).astype(np.float64)), _element(type_).scalar), type_, 1)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepladder.emulator.ptx import types
+from stepladder.emulator.ptx import syntax, types
 from stepladder.emulator.ptx.registry import instruction
 from stepladder.emulator.ptx.types import PtxType
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from stepladder.emulator.ptx.site import Site
 
 _U16, _U32, _B32 = PtxType("u16", "u", 16), PtxType("u32", "u", 32), PtxType("b32", "b", 32)
+_PRED = PtxType("pred", "pred", 1)
 _WIDTHS = (16, 32, 64)
 
 
@@ -81,6 +82,7 @@ def multiply(site: Site, type_: PtxType) -> None:
     width = 2 * type_.bits if part == "wide" else type_.bits
     if part == "wide" and type_.bits == 64:
         raise site.error("with these types")
+    saturates = site.family == "mad" and part == "hi" and type_.name == "s32" and site.flag("sat")
     product = _low if part == "lo" else _high(type_) if part == "hi" else _wide(type_)
     if site.family != "mad":
         emit(site, product, [type_, type_], width)
@@ -89,6 +91,8 @@ def multiply(site: Site, type_: PtxType) -> None:
 
     def total(left: Value, right: Value, more: Value) -> Value:
         found = product(left, right)
+        if saturates:
+            return _saturated(types.number(types.stored(found, width), whole), more, False)
         if not _is_array(found):
             found = types.number(types.stored(found, width), whole)
         return types.number(types.stored(found, width), whole) + more
@@ -255,7 +259,7 @@ _LOGIC = {
 @instruction("and", "or", "xor", is_pure=True)
 def logic(site: Site) -> None:
     """Bits of two operands combined; predicates too."""
-    type_ = site.types()[0]
+    type_ = site.types(1)[0]
     if type_.kind == "pred":
         site.count(3)
         function = _LOGIC[site.family]
@@ -273,7 +277,7 @@ def logic(site: Site) -> None:
 @instruction("not", "cnot", is_pure=True)
 def not_(site: Site) -> None:
     """All bits inverted; or (cnot) whether none is set."""
-    type_ = site.types()[0]
+    type_ = site.types(1)[0]
     if type_.kind == "pred":
         site.count(2)
         site.emit(
@@ -287,9 +291,13 @@ def not_(site: Site) -> None:
 
 @instruction("lop3", is_pure=True)
 def lop3(site: Site) -> None:
-    """Any function of the bits of three operands, given as a table of eight bits."""
+    """Any function of the bits of three operands, given as a table of eight bits.
+
+    With `.and` or `.or` a second result is whether any bit is set, combined with a predicate.
+    """
+    combine = site.choice(("and", "or"), "")
     type_ = site.type("b", (32,))
-    site.count(5)
+    site.count(6 if combine else 5)
     table = site.number(4)
 
     def combined(fiber: Fiber, op: Instruction, a: Value, b: Value, c: Value) -> Value:
@@ -299,7 +307,21 @@ def lop3(site: Site) -> None:
                 result = result | ((a if place & 4 else ~a) & (b if place & 2 else ~b) & (c if place & 1 else ~c))
         return result
 
-    site.emit(combined, [site.read(number, type_) for number in (1, 2, 3)], [site.write(0, 32)])
+    reads = [site.read(number, type_) for number in (1, 2, 3)]
+    if not combine:
+        site.emit(combined, reads, [site.write(0, 32)])
+        return
+    target = site.operands[0]
+    if not isinstance(target, syntax.Pair):
+        raise site.error("with one result")
+
+    def and_whether(fiber: Fiber, op: Instruction, a: Value, b: Value, c: Value, given: Value) -> Value:
+        result = combined(fiber, op, a, b, c)
+        is_set = (np.asarray(result) != 0) & given if combine == "and" else (np.asarray(result) != 0) | given
+        return result, is_set if np.ndim(is_set) else bool(is_set)
+
+    results = [site.write(target.first, 32), site.write(target.second, 1)]
+    site.emit(and_whether, [*reads, site.read(5, _PRED)], results)
 
 
 @instruction("shl", "shr", is_pure=True)

@@ -13,6 +13,7 @@ from stepladder.emulator.core import values
 from stepladder.emulator.core.types import Opaque
 from stepladder.emulator.dialects import nvgpu, nvvm_matrix, nvvm_mbarrier, nvvm_wmma
 from stepladder.emulator.dialects.llvm import Struct
+from stepladder.emulator.hardware import fragments
 from stepladder.emulator.hardware.accumulators import AccumulatorRegisters
 from stepladder.emulator.ptx import types
 from stepladder.emulator.ptx.instructions import addresses
@@ -89,6 +90,8 @@ def held(fiber: Fiber, registers: tuple, type_: PtxType) -> np.ndarray:
     width = 64 if type_.bits == 64 else 32
     columns = [values.lanes(np.asarray(value, f"i{width // 8}"), fiber.count) for value in registers]
     stacked = np.ascontiguousarray(np.stack(columns, axis=1)[..., None])
+    if type_.bits < 8:
+        return fragments.narrow(stacked, type_.bits, type_.kind == "s")
     return stacked.view(type_.dtype if type_.kind != "s" else np.dtype(f"i{type_.bits // 8}"))
 
 
@@ -108,12 +111,22 @@ _SHAPES = {
     "f16": ((16, 8, 8), (16, 8, 16)),
     "bf16": ((16, 8, 8), (16, 8, 16)),
     "tf32": ((16, 8, 4), (16, 8, 8)),
-    "f64": ((8, 8, 4),),
+    "f64": ((8, 8, 4), (16, 8, 4), (16, 8, 8), (16, 8, 16)),
     "s8": ((8, 8, 16), (16, 8, 16), (16, 8, 32)),
-    "u8": ((8, 8, 16), (16, 8, 16), (16, 8, 32)),
+    "s4": ((8, 8, 32), (16, 8, 32), (16, 8, 64)),
+    "b1": ((8, 8, 128), (16, 8, 128), (16, 8, 256)),
     "e4m3": ((16, 8, 16), (16, 8, 32)),
-    "e5m2": ((16, 8, 16), (16, 8, 32)),
 }
+
+
+_SUMS = {
+    "f16": ("f16", "f32"),
+    "e4m3": ("f16", "f32"),
+    "f64": ("f64",),
+    **dict.fromkeys(("s8", "s4", "b1"), ("s32",)),
+}
+_ALIKE = {"u8": "s8", "u4": "s4", "e5m2": "e4m3"}  # types that may be multiplied with each other
+_NARROW = {"s4": PtxType("s4", "s", 4), "u4": PtxType("u4", "u", 4), "b1": PtxType("b1", "u", 1)}
 
 
 @instruction("mma.sync")
@@ -125,16 +138,22 @@ def mma(site: Site) -> None:
     site.choice(("col",))
     saturates = site.flag("satfinite")
     site.flag("kind::f8f6f4")
+    narrow = [_NARROW[match[0]] for match in (site.match("[su]4|b1"), site.match("[su]4|b1")) if match]
     found = site.types()
+    if narrow:
+        found[1:1] = narrow
     if shape is None or len(found) != 4:
         raise site.error("with these types")
     d, a, b, c = found
     rows, columns, k = (int(number) for number in shape.groups())
-    same = a.name == b.name or {a.name, b.name} == {"e4m3", "e5m2"}
-    if (rows, columns, k) not in _SHAPES.get(a.name, ()) or not same or d.name != c.name:
+    kind, other = (_ALIKE.get(type_.name, type_.name) for type_ in (a, b))
+    if (rows, columns, k) not in _SHAPES.get(kind, ()) or kind != other or d.name != c.name:
         raise site.error("of this shape and these types")
-    if d.name not in ("f16", "f32", "f64", "s32"):
+    if d.name not in _SUMS.get(kind, ("f32",)):
         raise site.error("of this shape and these types")
+    differs = kind == "b1" and site.choice(("xor", "and")) == "xor"
+    if kind == "b1":
+        site.choice(("popc",))
     site.count(4)
     parts = [site.elements(number) for number in (1, 2, 3)]
     width = 64 if d.bits == 64 else 32
@@ -154,7 +173,15 @@ def mma(site: Site) -> None:
         right = held(fiber, registers[first:second], b)
         sums = held(fiber, registers[second:], c).reshape(fiber.count, -1, 2)
         result = nvgpu.multiply_in_warps(
-            fiber, op, left, right, sums, (rows, columns, k), tf32=a.name == "tf32", saturates=saturates
+            fiber,
+            op,
+            left,
+            right,
+            sums,
+            (rows, columns, k),
+            tf32=a.name == "tf32",
+            saturates=saturates,
+            differs=differs,
         )
         return registers_of(result.reshape(fiber.count, counts[2], -1))
 
@@ -187,7 +214,7 @@ def move_fragment(site: Site) -> None:
     site.choice(("aligned",))
     layout = site.choice(("row", "col"))
     space = site.choice(("global", "shared", "shared::cta"), "")
-    (type_,) = site.types()
+    (type_,) = site.types(1)
     attributes = _attributes(site, operand.replace("d", "c"), type_)
     attributes["layout"] = f"<{layout}>"
     count = site.count(2, 3)

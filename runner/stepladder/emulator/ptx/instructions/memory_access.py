@@ -216,6 +216,21 @@ def _write(
         memory.scatter(access, own)
 
 
+def write(fiber: Fiber, op: Instruction, space: str, address: Value, type_: PtxType, number: Value) -> None:
+    """Writes a number to memory weakly.
+
+    Args:
+        fiber: the threads.
+        op: that writes it.
+        space: the state space.
+        address: uniform or (T,).
+        type_: of the number.
+        number: bits, uniform or (T,).
+    """
+    value = np.asarray(number, types.register(type_.bits).dtype)
+    _write(fiber, op, space, address, type_, value, (), is_strong=False)
+
+
 @instruction("prefetch", "prefetchu", "discard", "applypriority", is_pure=True)
 def nothing(site: Site) -> None:
     """Nothing: there are no caches."""

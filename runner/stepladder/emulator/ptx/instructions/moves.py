@@ -27,13 +27,15 @@ if TYPE_CHECKING:
 _SPACES = ("const", "global", "local", "shared", "shared::cta", "shared::cluster", "param", "param::entry")
 _SHARED_END = 17 << RANK_SHIFT  # addresses below are in shared memory
 _PRIVATE = range(0x10_0000_0000, 0x7F00_0000_0000)  # addresses of threads' own memory
+_DIRECTED = ("rm", "rp", "rz")
+_WIDE = ("f32", "f64")
 _TO_INTEGER: dict[str, Callable] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 
 
 @instruction("mov", is_pure=True)
 def mov(site: Site) -> None:
     """A register, a number, an address or a special register to a register; or parts of one to and from others."""
-    (type_,) = site.types()
+    (type_,) = site.types(1)
     site.count(2)
     target, source = site.operands
     if isinstance(target, syntax.Vector):
@@ -124,25 +126,25 @@ def cvt(site: Site) -> None:
     mode = rounding[0] if rounding else ""
     flushes, saturates, clamps = site.flag("ftz"), site.flag("sat"), site.flag("relu")
     finite = site.flag("satfinite")
-    target, *sources = site.types()
+    target, *sources = site.types(2)
     if target.name == "tf32" and not sources:
         raise site.error("with these types")
     source = sources[0]
     site.count(2 + (target.count == 2 and source.count == 1))
-    if "f" in (target.kind, source.kind) and mode in ("rs", "rm", "rp") and target.kind == "f":
+    if mode == "rs" or (mode in ("rm", "rp") and target.kind == "f" and target.name not in _WIDE):
         raise site.error("with this rounding: it takes .rn, and .rz")
     if target.kind in "su" and source.kind in "su":
         convert = _integers(source, target, saturates=saturates)
     elif target.kind in "su":
-        convert = _to_integers(source, target, mode or "rzi")
+        convert = _to_integers(source, target, mode or "rzi", flushes=flushes and source.name == "f32")
     elif source.kind in "su":
-        if mode == "rz" and source.bits > 32:
-            raise site.error("with this rounding of integers of 64 bits")
         convert = _from_integers(source, target, mode)
     else:
         if flushes and "f32" not in (source.name, target.name):
             raise site.error("with .ftz")
         convert = _floats(source, target, mode, saturates=saturates or finite, clamps=clamps, finite=finite)
+        if flushes:
+            convert = _flushing(convert, source, target)
     if clamps and target.kind != "f":
         raise site.error("with .relu")
     width = target.width
@@ -181,17 +183,35 @@ def _integers(source: PtxType, target: PtxType, *, saturates: bool) -> Callable:
     return convert
 
 
-def _to_integers(source: PtxType, target: PtxType, mode: str) -> Callable:
+def _flushing(convert: Callable, source: PtxType, target: PtxType) -> Callable:
+    """Returns a conversion with zeros for subnormal numbers of f32, read or written."""
+
+    def flushed(value: Value) -> Value:
+        if source.name == "f32":
+            value = types.from_floats(types.flushed(types.floats(value, source)), source)
+        found = convert(value)
+        if target.name == "f32":
+            found = types.from_floats(types.flushed(types.floats(found, target)), target)
+        return found
+
+    return flushed
+
+
+def _to_integers(source: PtxType, target: PtxType, mode: str, *, flushes: bool) -> Callable:
     signed = target.kind == "s"
     low = -(1 << (target.bits - 1)) if signed else 0
     high = (1 << (target.bits - signed)) - 1
     dtype = np.dtype(f"{'i' if signed else 'u'}{target.bits // 8}")
+    # Zero, but where f64 or integers of 64 bits take part: the highest bit alone.
+    is_long = 64 in (source.bits, target.bits)
+    of_nan = dtype.type((low if signed else high // 2 + 1) if is_long else 0)
 
     def convert(value: Value) -> Value:
-        number = _TO_INTEGER[mode](np.asarray(types.floats(value, source)).astype(np.float64))
+        given = types.floats(value, source)
+        number = _TO_INTEGER[mode](np.asarray(types.flushed(given) if flushes else given).astype(np.float64))
         inside = np.where((number > low) & (number < high), number, 0).astype(dtype)
         found = np.where(number >= high, dtype.type(high), np.where(number <= low, dtype.type(low), inside))
-        found = np.where(np.isnan(number), dtype.type(0), found)
+        found = np.where(np.isnan(number), of_nan, found)
         return types.stored(found if found.ndim else int(found), target.bits)
 
     return convert
@@ -200,6 +220,8 @@ def _to_integers(source: PtxType, target: PtxType, mode: str) -> Callable:
 def _from_integers(source: PtxType, target: PtxType, mode: str) -> Callable:
     def convert(value: Value) -> Value:
         number = types.number(value, source)
+        if mode in _DIRECTED and target.name in _WIDE:
+            return types.from_floats(_in_direction(mode, np.asarray(number).astype(np.longdouble), target), target)
         if mode == "rz":
             return types.from_floats(_toward_zero(np.asarray(number).astype(np.float64), target), target)
         if target.name == "f64" or source.bits <= 32:
@@ -220,10 +242,12 @@ def _floats(source: PtxType, target: PtxType, mode: str, *, saturates: bool, cla
         elif mode == "rna":
             bits = np.ascontiguousarray(number).view(np.int32) + (1 << 12)
             number = (bits >> 13 << 13).view(np.float32).reshape(number.shape)
+        elif mode in _DIRECTED and target.name in _WIDE:
+            number = _in_direction(mode, number.astype(np.longdouble), target)
         elif mode == "rz":
             number = _toward_zero(number.astype(np.float64), target)
         if saturates and not finite:
-            number = np.where(np.isnan(number), 0, np.clip(number, 0, 1))
+            number = types.within_one(number)
         if clamps:
             number = np.where(number < 0, 0, number)
         if finite and target.bits <= 16 and target.name != "tf32":
@@ -238,6 +262,22 @@ def _largest(type_: PtxType) -> float:
     import ml_dtypes
 
     return float((np.finfo if type_.name in ("f16", "f32", "f64") else ml_dtypes.finfo)(type_.dtype).max)
+
+
+def _in_direction(mode: str, number: np.ndarray, target: PtxType) -> np.ndarray:
+    """Returns numbers as those of f32 or f64 that are next to them: below (`rm`), above (`rp`), nearer to 0 (`rz`).
+
+    Args:
+        mode: one of `_DIRECTED`.
+        number: of a type that has all of them.
+        target: the type of the result.
+    """
+    near = number.astype(target.dtype)
+    wide = near.astype(number.dtype)
+    down, up = (np.nextafter(near, target.dtype.type(limit)) for limit in (-np.inf, np.inf))
+    lowers = (wide > number) & ((mode == "rm") | ((mode == "rz") & (number > 0)))
+    raises = (wide < number) & ((mode == "rp") | ((mode == "rz") & (number < 0)))
+    return np.where(lowers, down, np.where(raises, up, near)).astype(target.dtype)
 
 
 def _toward_zero(number: np.ndarray, target: PtxType) -> np.ndarray:
@@ -275,6 +315,28 @@ def _packed(site: Site, source: PtxType, target: PtxType, convert: Callable) -> 
         finite=finite,
     )
     site.emit(execute, [site.read(1, source), site.read(2, source)], [site.write(0, target.width)])
+
+
+@instruction("cvt.pack", is_pure=True)
+def cvt_pack(site: Site) -> None:
+    """Two integers, saturated to fewer bits and put side by side; of 8 bits, behind two more of another operand."""
+    site.choice(("sat",))
+    target, source, *kept = site.types(2, 3)
+    signed = (target.kind, source.kind) in (("s", "s"), ("u", "s"), ("u", "u"))
+    if source.bits != 32 or target.bits not in (8, 16) or not signed or bool(kept) != (target.bits == 8):
+        raise site.error("with these types")
+    site.count(4 if kept else 3)
+    convert = _integers(source, target, saturates=True)
+
+    def execute(fiber: Fiber, op: Instruction, high: Value, low: Value, *more: Value) -> Value:
+        parts = [np.asarray(convert(value)).astype(np.int64) & (1 << target.bits) - 1 for value in (low, high)]
+        whole = parts[0] | parts[1] << target.bits
+        if more:
+            whole = whole | np.asarray(more[0]).astype(np.int64) << 2 * target.bits
+        return types.stored(types.plain(whole), 32)
+
+    reads = [site.read(1, source), site.read(2, source), *(site.read(3, type_) for type_ in kept)]
+    site.emit(execute, reads, [site.write(0, 32)])
 
 
 @instruction("createpolicy", is_pure=True)

@@ -61,7 +61,7 @@ def shfl(site: Site) -> None:
 def vote(site: Site) -> None:
     """Whether a predicate holds for all threads, for any, or is the same; or the bits of those for which it holds."""
     kind = site.choice(("all", "any", "uni", "ballot"))
-    type_ = site.types()[0]
+    type_ = site.types(1)[0]
     site.count(3)
     site.emit(
         lambda fiber, op, predicate, members: nvvm_votes.vote(fiber, op, members, predicate),
@@ -114,7 +114,7 @@ def redux(site: Site) -> None:
         raise site.error("with these types")
 
     def execute(fiber: Fiber, op: Instruction, value: Value, members: Value) -> Value:
-        nvvm_votes.check_members(fiber, op, members)
+        met = nvvm_votes.meet(fiber, op, members)
         own = types.floats(value, type_) if type_.kind == "f" else value
         own = values.lanes(np.asarray(own, type_.scalar.dtype), fiber.count)
         op.result_types = (type_.scalar,)
@@ -122,7 +122,7 @@ def redux(site: Site) -> None:
             fiber,
             op,
             own,
-            fiber.group.warp_of_lane,
+            nvvm_votes.meetings_of(fiber, met),
             lambda left, right: combined(name, type_.scalar, np.asarray(left), np.asarray(right)),
         )
         return types.from_floats(found, type_) if type_.kind == "f" else types.stored(found, 32)
@@ -145,11 +145,9 @@ def elect(site: Site) -> None:
     results, both = _results(site, 32)
 
     def execute(fiber: Fiber, op: Instruction, members: Value) -> Value:
-        elected = nvvm_threads.elect_sync(fiber, op, members)
-        leader = np.zeros(fiber.group.warps, np.int32)
-        leader[fiber.group.warp_of_lane[elected]] = fiber.group.thread_of_lane[elected] % WARP
-        number = leader[fiber.group.warp_of_lane]
-        return (number, elected) if both else number
+        leader = nvvm_threads.leaders(fiber, op, members).astype(np.int32)
+        elected = leader == fiber.group.thread_of_lane % WARP
+        return (leader, elected) if both else leader
 
     site.emit(execute, [site.read(1, _B32)], results)
 
