@@ -184,8 +184,36 @@ def f32_table(name: str = "f32_products") -> str:
     )
 
 
+def f32_few_rows_table() -> str:
+    """Returns products of f32 with few rows beside cuBLAS, with the choices before and after a change of the model."""
+    measured = result("f32_thin")
+    earlier = {problem["size"]: problem for problem in result("f32_thin_before")["problems"]}
+
+    def ratio(problem: dict) -> float:
+        times = problem["measured"]
+        own = times["kernels"]["wgmma"]["tflops_spread"]["median"]
+        return own / times["baseline"]["tflops_spread"]["median"]
+
+    rows = [
+        {
+            "m x n x k": problem["size"].replace("x", " x "),
+            "TFLOP/s": f"{problem['measured']['kernels']['wgmma']['tflops_spread']['median']:.1f}",
+            "of cuBLAS": f"{ratio(problem):.2f}",
+            "before": f"{ratio(earlier[problem['size']]):.2f}",
+            "error": f"{problem['errors']['wgmma']:.1e}",
+            "error of cuBLAS": f"{problem['errors']['cublas']:.1e}",
+        }
+        for problem in measured["problems"]
+    ]
+    return (
+        table(rows) + f"\nMedians of {measured['rounds']} rounds of bursts, and the largest errors of "
+        f"{measured['seeds']} seeds. {where(measured)}.\n"
+    )
+
+
 REGIONS: dict[str, Callable[[], str]] = {
     "f32 products": f32_table,
+    "f32 few rows": f32_few_rows_table,
     "counters": counters_table,
     "types": types_table,
     "product": product_table,
