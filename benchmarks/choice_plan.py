@@ -11,7 +11,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 from draw import Drawn
-from model_report import DEFAULT, FIRST, MOST
+from model_report import DEFAULT, FIRST, MAX
 
 # Element types of A and B, of the accumulator and of C, and the layouts of A and B.
 Types = tuple[str, str, str, str, str]
@@ -148,7 +148,7 @@ def candidates(
     folder: Path,
     given: Mapping[str, int | str] | None = None,
     first: int = 0,
-    among: int = MOST,
+    among: int = MAX,
     factor: float = FACTOR,
 ) -> list[Job]:
     """Returns the model's first settings for a problem, where some knobs are given.

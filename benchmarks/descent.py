@@ -14,7 +14,7 @@ _DIFFERENCE = 0.01
 # the gradient and of its square decay (Kingma and Ba, "Adam: A Method for Stochastic Optimization").
 _STEPS, _FIRST_STEP, _MEAN_DECAY, _SQUARE_DECAY = 150, 0.25, 0.9, 0.99
 # How trust grows after a round that gains, and falls after one that does not; below the least, the search ends.
-_GROWTH, _FALL, _LEAST_TRUST, _MOST_TRUST = 1.2, 0.4, 0.003, 0.3
+_GROWTH, _FALL, _MIN_TRUST, _MAX_TRUST = 1.2, 0.4, 0.003, 0.3
 
 
 def descend(
@@ -51,10 +51,10 @@ def descend(
         value = judge(moved)[0] + pull * float(((found - origin) ** 2).sum())
         if value < lowest:
             best, predicted, lowest, slopes = found, moved, value, None
-            trust = min(trust * _GROWTH, _MOST_TRUST)
+            trust = min(trust * _GROWTH, _MAX_TRUST)
         else:
             trust *= _FALL
-        if trust < _LEAST_TRUST:
+        if trust < _MIN_TRUST:
             break
     return box.numbers(best)
 

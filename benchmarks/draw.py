@@ -41,8 +41,8 @@ EDGE_BYTES = (18e6, 90e6)
 _WIDE_LAYERS = (3000, 9000), (1000, 5200)
 
 # Limits of a problem that can be measured.
-MOST_OPERATIONS = 9e12
-MOST_BYTES = 8e9
+MAX_OPERATIONS = 9e12
+MAX_BYTES = 8e9
 
 # Widths of layers: hidden sizes and those of feed-forward layers, as public models have them.
 HIDDEN = (768, 1024, 1536, 2048, 2560, 3072, 3584, 4096, 5120, 6144, 8192)
@@ -167,7 +167,7 @@ def draw(count: int = COUNT, seed: int = SEED) -> list[Drawn]:
     while len(found) < count:
         kind = list(KINDS)[len(found) % len(KINDS)]
         m, n, k = KINDS[kind](rng)
-        if (m, n, k) in seen or 2.0 * m * n * k > MOST_OPERATIONS or 4.0 * (m * n + m * k + k * n) > MOST_BYTES:
+        if (m, n, k) in seen or 2.0 * m * n * k > MAX_OPERATIONS or 4.0 * (m * n + m * k + k * n) > MAX_BYTES:
             continue
         seen.add((m, n, k))
         found.append(Drawn(kind, m, n, k, len(found) // len(KINDS) % 2 == 1))

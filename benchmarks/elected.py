@@ -32,7 +32,7 @@ WHAT = "default knobs without and with elect_producer, hot L2, in turn with cuBL
 # Problems of a draw, of more operations than which launches take too long for the producer to matter.
 _DRAWS, _OPERATIONS = ((draw_tail, 300), (draw_fresh, 400), (draw_thin, 300)), 4e10
 # How many problems there are of such bytes a k step, up to so many.
-_SAMPLES, _LEAST_STEPS = ((16 << 10, 16), (21 << 10, 8), (28 << 10, 2)), 8
+_SAMPLES, _MIN_STEPS = ((16 << 10, 16), (21 << 10, 8), (28 << 10, 2)), 8
 _NAMED = ("256x1536x3072", "128x3072x2048", "2816x192x1560", "6104x112x2424")
 _ROUNDS = 3
 _TYPES = TYPES["bf16-bf16"]
@@ -59,7 +59,7 @@ def problems() -> list[Drawn]:
                 continue
             first = plan(problem, _TYPES, everything=False, folder=Path())[1:2]
             knobs = first[0].knobs if first else None
-            if not knobs or knobs["split_k"] != 1 or problem.k < _LEAST_STEPS * int(knobs["block_k"]):
+            if not knobs or knobs["split_k"] != 1 or problem.k < _MIN_STEPS * int(knobs["block_k"]):
                 continue
             place = next((i for i, (most, _) in enumerate(_SAMPLES) if step_bytes(knobs) <= most), None)
             if place is not None:

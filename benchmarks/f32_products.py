@@ -54,7 +54,7 @@ SQUARES: Kernels = {
 SHAPES: Kernels = {"wgmma": ("wgmma", {}), "in_front": ("wgmma", {"split_f32": "kernels"})}
 DRAWN: Kernels = {"wgmma": ("wgmma", {})}
 # Of `--drawn`: the seed, the short side, the others, and the most operations.
-DRAW_SEED, SHORT, LONG, MOST_DRAWN_OPERATIONS = 20271801, (8, 256), (512, 16384), 6e10
+DRAW_SEED, SHORT, LONG, MAX_DRAWN_OPERATIONS = 20271801, (8, 256), (512, 16384), 6e10
 # Settings of `--settings` differ in one of these; each value of the first three may come so often.
 _FORM = ("block_m", "block_n", "consumer_warpgroups", "split_k", "split_k_workspace")
 _RANKED, _OF_A_TILE, _BLOCKS = 400, 2, "min_blocks_per_sm"
@@ -86,7 +86,7 @@ def draw(count: int) -> list[Product]:
     while len(found) < count:
         short, longer, k = (log_uniform(rng, *limits, 8) for limits in (SHORT, LONG, LONG))
         m, n = (short, longer) if len(found) % 2 else (longer, short)
-        if 2 * m * n * k <= MOST_DRAWN_OPERATIONS:
+        if 2 * m * n * k <= MAX_DRAWN_OPERATIONS:
             found.append(Product(m, n, k, DRAWN))
     return found
 

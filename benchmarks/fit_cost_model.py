@@ -12,7 +12,7 @@ The fit is cross-validated: problems are divided into quarters at random, with a
 three quarters choose for the fourth; their search begins in the middle of the constants' ranges. The constants that are
 written are fitted to all problems. The objective is the time that the first choice loses to the best measured setting
 of a problem, the mean of it and, so that few problems lose much, of its square, plus a third of the mean error of the
-logarithm of times. Choices are made as the model makes them, by times with its cautions.
+logarithm of times. Choices are made as the model makes them, by times with its margins.
 """
 
 from __future__ import annotations

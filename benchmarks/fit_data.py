@@ -100,7 +100,7 @@ class Group:
         """
         return self._times(gpu)["total"]
 
-    def cautions(self, gpu: gpus.Gpu) -> Array:
+    def margins(self, gpu: gpus.Gpu) -> Array:
         """Returns what the model multiplies predicted times by before it takes the shortest; it does not depend on
         fitted constants.
 
@@ -108,9 +108,9 @@ class Group:
             gpu: that the kernels are for.
         """
         family = WARPGROUP if self.pipeline == "wgmma" else WARP
-        factors = ranking.caution(family, self.knobs, self._times(gpu)["waves"], self.size, gpu)
+        factors = ranking.margin_factor(family, self.knobs, self._times(gpu)["waves"], self.size, gpu)
         dependent = np.asarray(self.knobs.column("dependent_launch", True), bool)
-        return np.broadcast_to(factors / np.where(dependent, 1.0, 1 - ranking.LAUNCH_CAUTION), len(self.kernels))
+        return np.broadcast_to(factors / np.where(dependent, 1.0, 1 - ranking.LAUNCH_MARGIN), len(self.kernels))
 
     def _times(self, gpu: gpus.Gpu) -> dict[str, Array]:
         if self.pipeline == "wgmma":
@@ -156,7 +156,7 @@ class Data:
         self.groups = [Group.of(members) for members in grouped.values()]
         self.kernels = [kernel for group in self.groups for kernel in group.kernels]
         self.measured = np.array([kernel.microseconds for kernel in self.kernels])
-        self.caution = np.log(np.concatenate([group.cautions(gpu) for group in self.groups]))
+        self.margins = np.log(np.concatenate([group.margins(gpu) for group in self.groups]))
         numbers: dict[tuple[str, ...], int] = {}
         self.problem = np.array([numbers.setdefault(kernel.key, len(numbers)) for kernel in self.kernels], int)
         self.problems = len(numbers)
@@ -181,8 +181,8 @@ class Data:
         """
         errors = logarithms - np.log(self.measured)
         sizes = np.hypot(errors, SMOOTHNESS)
-        cautious = logarithms + self.caution
-        weight = np.exp(-(cautious - self._least(cautious)[self.problem]) / SHARPNESS)
+        with_margins = logarithms + self.margins
+        weight = np.exp(-(with_margins - self._least(with_margins)[self.problem]) / SHARPNESS)
         weight /= np.bincount(self.problem, weight)[self.problem]
         loss = self.loss + SQUARE_WEIGHT * self.loss**2
         lost = np.bincount(self.problem, weight * loss)
@@ -251,4 +251,4 @@ class Data:
     def _in_order(self, number: int, predicted: Array) -> Array:
         """Returns the kernels of a problem in the order in which the model takes them."""
         members = np.flatnonzero(self.problem == number)
-        return members[np.argsort(np.log(predicted[members]) + self.caution[members], kind="stable")]
+        return members[np.argsort(np.log(predicted[members]) + self.margins[members], kind="stable")]

@@ -53,7 +53,7 @@ WIDTHS = (0.25, 0.05)
 # Predictions within such a part of each other share a choice; what the time that choices lose weighs. In the error,
 # settings within such factors of the best have such weights, and the others the last; larger errors count as the last.
 _SOFT, _LOST = 0.015, 8.0
-_WEIGHTS, _OTHER, _MOST_ERROR = ((1.1, 3.0), (1.35, 1.0)), 0.15, 0.3
+_WEIGHTS, _OTHER, _MAX_ERROR = ((1.1, 3.0), (1.35, 1.0)), 0.15, 0.3
 # Waves by which kernels differ at least for a term of the last one.
 _FEW_WAVES = 0.5
 _NUMBERS = ("block_m", "block_n", "block_k", "split_k", "stages", "persistent_blocks", "min_blocks_per_sm")
@@ -147,7 +147,7 @@ class Settings:
             constants: of the model, by set.
         """
         predicted = self.predict(constants)
-        errors = np.minimum((np.log(predicted) - np.log(self.times)) ** 2, _MOST_ERROR**2)
+        errors = np.minimum((np.log(predicted) - np.log(self.times)) ** 2, _MAX_ERROR**2)
         lost = []
         for members in self.problems.values():
             near = np.exp(-np.log(predicted[members] / predicted[members].min()) / _SOFT)

@@ -31,10 +31,10 @@ from pathlib import Path
 from typing import Any
 
 from common import new_parser, run, write_result
-from draw import MOST_BYTES, MOST_OPERATIONS
+from draw import MAX_BYTES, MAX_OPERATIONS
 from drawn_forms import BURST, measure, payload
 from duel import header
-from forms import KINDS, MOST, MOST_OF_BATCH, Form, draw, sized
+from forms import KINDS, MAX, MAX_OF_BATCH, Form, draw, sized
 from fused_epilogues import PIPELINE, TARGET
 from stepladder.runtime.device import Device
 from stepladder.runtime.errors import StepladderError
@@ -64,7 +64,7 @@ _BATCHES = (
 )
 _FIRST = 3  # settings of each number of blocks
 _SEEN_SEED, _SEEN = 20270417, 70
-_LEAST_OPERATIONS = 2e8
+_MIN_OPERATIONS = 2e8
 # The kinds of `seen`, one after the other: a kind and its operands, or a kind whose operands are drawn.
 _CYCLE = (
     *(("batched", "bkm,bkn->bmn"), ("batched", "bmk,bkn->bmn"), ("transposed", "km,kn->mn")),
@@ -87,7 +87,7 @@ _SUSPECTS = {
 }
 _SUSPECT_OPERATIONS = (3e7, 1.2e11)
 # Of `batches`: how many problems, of how many drawn ones, of at least so many bytes.
-_BATCHES_SEED, _DRAWN_BATCHES, _OF_OWN_MATRICES, _LEAST_BYTES = 20271701, 800, 64, 8e6
+_BATCHES_SEED, _DRAWN_BATCHES, _OF_OWN_MATRICES, _MIN_BYTES = 20271701, 800, 64, 8e6
 # Settings of a problem, how many of them may have a form of kernel or a tile, and how much longer than the first they
 # are predicted to take at most.
 _SETTINGS, _OF_A_FORM, _OF_A_TILE, _LONGEST = 10, 2, 3, 1.45
@@ -99,9 +99,9 @@ def draw_seen() -> list[Form]:
     found: list[Form] = []
     while len(found) < _SEEN:
         kind, spec = _CYCLE[len(found) % len(_CYCLE)]
-        most = MOST if kind == "transposed" else MOST_OF_BATCH
+        most = MAX if kind == "transposed" else MAX_OF_BATCH
         form = sized(rng, kind, spec, most) if spec else KINDS[kind](rng)
-        if _LEAST_OPERATIONS < form.flops <= MOST_OPERATIONS / 16 and form.bytes <= MOST_BYTES / 8:
+        if _MIN_OPERATIONS < form.flops <= MAX_OPERATIONS / 16 and form.bytes <= MAX_BYTES / 8:
             found.append(form)
     return found
 
@@ -126,7 +126,7 @@ def _ranked(form: Form, count: int, **fixed: int) -> list[Any]:
 def draw_batches() -> list[Form]:
     """Returns the problems of `batches`."""
     forms = draw(_DRAWN_BATCHES, _BATCHES_SEED)
-    own = [form for form in forms if form.kind == "batched" and form.spec.count("b") == 3 and form.bytes > _LEAST_BYTES]
+    own = [form for form in forms if form.kind == "batched" and form.spec.count("b") == 3 and form.bytes > _MIN_BYTES]
     return own[:_OF_OWN_MATRICES]
 
 
@@ -149,7 +149,7 @@ def _various(forms: Sequence[Form]) -> Iterator[tuple[Form, Knobs]]:
             of_form = [knobs[name] for name in ("cluster_m", "cluster_n", "min_blocks_per_sm", "schedule")]
             key = ("form", swap, *of_form, int(knobs["persistent_blocks"]) > 0, int(knobs["split_k"]) > 1)
             tile = ("tile", swap, knobs["block_m"], knobs["block_n"])
-            is_slow = candidate.cautious > _LONGEST * candidates[0].cautious
+            is_slow = candidate.with_margins > _LONGEST * candidates[0].with_margins
             if is_slow or taken[key] == _OF_A_FORM or taken[tile] == _OF_A_TILE or taken["all",] == _SETTINGS:
                 continue
             taken.update([key, tile, ("all",)])

@@ -7,11 +7,11 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from draw import MOST_BYTES, MOST_OPERATIONS, log_uniform
+from draw import MAX_BYTES, MAX_OPERATIONS, log_uniform
 from fused_epilogues import CASES
 
 SEED, COUNT = 20261126, 80
-LEAST, MOST, MOST_OF_BATCH = 64, 8192, 2048
+MIN, MAX, MAX_OF_BATCH = 64, 8192, 2048
 
 # Dimensions of A, B and C, as `einsum` writes them: m, n, k and b, and the parts of a dimension of a contraction.
 _TRANSPOSED = ("km,kn->mn", "mk,nk->mn", "km,nk->mn")
@@ -85,15 +85,15 @@ def sized(rng: random.Random, kind: str, spec: str, most: int, epilogue: str = "
         elif letter in parts or ("l" in parts and letter == "k"):
             sizes[letter] = log_uniform(rng, 8, 128, 8)
         else:
-            sizes[letter] = log_uniform(rng, LEAST, most, 8)
+            sizes[letter] = log_uniform(rng, MIN, most, 8)
     return Form(kind, spec, sizes, epilogue)
 
 
 KINDS: dict[str, Callable[[random.Random], Form]] = {
-    "transposed": lambda rng: sized(rng, "transposed", rng.choice(_TRANSPOSED), MOST),
-    "batched": lambda rng: sized(rng, "batched", rng.choice(_BATCHED), MOST_OF_BATCH),
-    "fused": lambda rng: sized(rng, "fused", rng.choice(_FUSED), MOST, rng.choice(list(CASES))),
-    "contraction": lambda rng: sized(rng, "contraction", rng.choice(_CONTRACTIONS), MOST_OF_BATCH),
+    "transposed": lambda rng: sized(rng, "transposed", rng.choice(_TRANSPOSED), MAX),
+    "batched": lambda rng: sized(rng, "batched", rng.choice(_BATCHED), MAX_OF_BATCH),
+    "fused": lambda rng: sized(rng, "fused", rng.choice(_FUSED), MAX, rng.choice(list(CASES))),
+    "contraction": lambda rng: sized(rng, "contraction", rng.choice(_CONTRACTIONS), MAX_OF_BATCH),
 }
 
 
@@ -107,6 +107,6 @@ def draw(count: int = COUNT, seed: int = SEED) -> list[Form]:
     found: list[Form] = []
     while len(found) < count:
         form = list(KINDS.values())[len(found) % len(KINDS)](rng)
-        if form.flops <= MOST_OPERATIONS / 4 and form.bytes <= MOST_BYTES / 4:
+        if form.flops <= MAX_OPERATIONS / 4 and form.bytes <= MAX_BYTES / 4:
             found.append(form)
     return found

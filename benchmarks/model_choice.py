@@ -40,7 +40,7 @@ from choice_timing import Gpu
 from common import main_of_parts, new_parser, run
 from draw import COUNT, DRAWS, Drawn, draw, named
 from measured_kernels import write_table
-from model_report import DEFAULT, FIRST, MOST, report
+from model_report import DEFAULT, FIRST, MAX, report
 
 GROUP = 30
 _KEPT = "kernels.pickle"  # of a group, in its folder
@@ -188,7 +188,7 @@ class Series:
         path: of the result, which is continued.
         problems: all of the series.
         types: element types and layout of all problems.
-        everything: whether up to MOST settings of a problem are measured, or the first four.
+        everything: whether up to MAX settings of a problem are measured, or the first four.
         what: description of the measurement, for the result.
         rotated_bytes: as in `choice_timing.Gpu`.
         swapped: whether settings of exchanged operands are measured too.
@@ -238,7 +238,7 @@ def measure_series(series: Series, args: argparse.Namespace) -> None:
     done = {tuple(row[:3]) for row in rows}
     wanted = [problem for problem in series.problems if problem.size not in done]
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    size = max(1, GROUP * FIRST // MOST) if series.everything else GROUP
+    size = max(1, GROUP * FIRST // MAX) if series.everything else GROUP
     gpu: Gpu | None = None
     head: dict[str, Any] = {}
     with ProcessPoolExecutor(args.jobs) as pool, tempfile.TemporaryDirectory() as temporary:

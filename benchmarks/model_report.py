@@ -13,7 +13,7 @@ from typing import Any
 # Choices are numbered: the settings of the model from 0 on, and before them the one that `stepladder compile` takes.
 DEFAULT = -1
 # Settings of the model that every problem is measured with, and that a problem is measured with at most.
-FIRST, MOST = 4, 48
+FIRST, MAX = 4, 48
 
 
 def geometric_mean(values: Sequence[float]) -> float:
@@ -76,7 +76,7 @@ def _report(problems: list[list[dict[str, Any]]], name: str) -> None:
         "default": (DEFAULT,),
         "first of the model": (0,),
         "best of its first four": range(FIRST),
-        "best that was measured": range(DEFAULT, MOST),
+        "best that was measured": range(DEFAULT, MAX),
     }
     for title, chosen in places.items():
         ratios = [best[1] for found in problems if (best := _best(found, tuple(chosen)))]
@@ -86,6 +86,6 @@ def _report(problems: list[list[dict[str, Any]]], name: str) -> None:
         fractions = [
             best[0] / own[0]
             for found in many
-            if (own := _best(found, tuple(places[title]))) and (best := _best(found, range(DEFAULT, MOST)))
+            if (own := _best(found, tuple(places[title]))) and (best := _best(found, range(DEFAULT, MAX)))
         ]
         print("  " + _line(f"{name}, {title}, of the best", fractions))

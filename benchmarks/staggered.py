@@ -51,7 +51,7 @@ _FORMS = (
     "mkl,lkn->mn, m = 4096, n = 4096, k = 64, l = 64",
 )
 _PLAN = "staggered.json"
-_MOST = 7
+_MAX = 7
 
 
 def forms() -> list[Form]:
@@ -79,7 +79,7 @@ def build(folder: Path) -> None:
             for path in (folder / "0").rglob("manifest.json")
             if "knobs" in (made := json.loads(path.read_text()))
         )
-        for steps in sorted({0, 1, min(knobs["stages"] - 1, _MOST)}):
+        for steps in sorted({0, 1, min(knobs["stages"] - 1, _MAX)}):
             name = f"{number}_{steps}"
             with mlir_context():
                 request = Request(PIPELINE, {**knobs, "stagger": steps})

@@ -8,7 +8,7 @@
 // RUN: %stepladder emulate %s --function fits | FileCheck %s --check-prefix=FITS
 
 module attributes {gpu.container_module} {
-// THREADS: launch.mlir:{{[0-9]+:[0-9]+}}: launch: gpu.launch: a block of 2048 threads, of which 1024 are possible
+// THREADS: launch.mlir:{{[0-9]+:[0-9]+}}: launch: gpu.launch: a block of 2048 threads; at most 1024
 // THREADS: findings: 1
 func.func @threads() {
   %c1 = arith.constant 1 : index
@@ -21,7 +21,7 @@ func.func @threads() {
   return
 }
 
-// DEPTH: launch: gpu.launch: a block of 1 x 1 x 65: 1 to 64 threads are possible along z
+// DEPTH: launch: gpu.launch: a block of 1 x 1 x 65; accepted: 1 to 64 threads along z
 // DEPTH: findings: 1
 func.func @depth() {
   %c1 = arith.constant 1 : index
@@ -33,7 +33,7 @@ func.func @depth() {
   return
 }
 
-// SHARED: launch: gpu.launch: 233472 bytes of shared memory a block, of which 232448 are possible
+// SHARED: launch: gpu.launch: 233472 bytes of shared memory per block; at most 232448
 func.func @shared() {
   %c1 = arith.constant 1 : index
   %bytes = arith.constant 233472 : i32

@@ -304,7 +304,7 @@ func.func @arithmetic(%A: memref<16x64xbf16, #space>, %B: memref<64x16xbf16, #sp
 
 // -----
 
-// expected-error@unknown {{accumulators must be of f32, or with f16 of f16}}
+// expected-error@unknown {{the accumulator type must be f32, or f16 for operands of f16}}
 #space = #gpu.address_space<workgroup>
 #a = affine_map<(i, j, k) -> (i, k)>
 #b = affine_map<(i, j, k) -> (k, j)>

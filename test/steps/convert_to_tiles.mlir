@@ -65,7 +65,7 @@ func.func @start(%A: memref<32x32xf16>, %B: memref<32x32xf16>, %S: memref<32x32x
 // -----
 
 // A batch has no tiles.
-// expected-error@unknown {{the matmul must be a single one, since a batch has no tile form, but batched = 1}}
+// expected-error@unknown {{the payload must be a single matmul: a batch is not supported, but batched = 1}}
 func.func @batch(%A: memref<2x32x32xf16>, %B: memref<2x32x32xf16>, %C: memref<2x32x32xf32>) {
   %a = bufferization.to_tensor %A restrict : memref<2x32x32xf16> to tensor<2x32x32xf16>
   %b = bufferization.to_tensor %B restrict : memref<2x32x32xf16> to tensor<2x32x32xf16>
@@ -78,7 +78,7 @@ func.func @batch(%A: memref<2x32x32xf16>, %B: memref<2x32x32xf16>, %C: memref<2x
 // -----
 
 // An elementwise op stands between the product and C.
-// expected-error@unknown {{C must have the element type of the accumulators, and no elementwise ops may follow the matmul}}
+// expected-error@unknown {{C must have the accumulator type, and the matmul must have no elementwise consumers}}
 func.func @rounded(%A: memref<32x32xf16>, %B: memref<32x32xf16>, %C: memref<32x32xf32>) {
   %a = bufferization.to_tensor %A restrict : memref<32x32xf16> to tensor<32x32xf16>
   %b = bufferization.to_tensor %B restrict : memref<32x32xf16> to tensor<32x32xf16>

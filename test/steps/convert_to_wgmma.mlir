@@ -391,7 +391,7 @@ func.func @pitch(%A: memref<128x100xf16>, %B: memref<32x64xf16>, %C: memref<128x
     %shared_a = memref.alloc() {operand_a} : memref<128x32xf16, #space>
     %shared_b = memref.alloc() {operand_b} : memref<32x64xf16, #space>
     %a = memref.subview %A[0, 0] [128, 32] [1, 1] : memref<128x100xf16> to memref<128x32xf16, strided<[100, 1]>>
-    // expected-error@+1 {{rows of A are 100 x f16, 200 bytes, and TMA takes multiples of 16 bytes: make its rows}}
+    // expected-error@+1 {{rows of A are 100 x f16, 200 bytes; TMA requires multiples of 16 bytes: make its rows}}
     linalg.copy {operand_a} ins(%a : memref<128x32xf16, strided<[100, 1]>>) outs(%shared_a : memref<128x32xf16, #space>)
     linalg.copy {operand_b} ins(%B : memref<32x64xf16>) outs(%shared_b : memref<32x64xf16, #space>)
     linalg.matmul ins(%shared_a, %shared_b : memref<128x32xf16, #space>, memref<32x64xf16, #space>)
@@ -413,7 +413,7 @@ func.func @no_swizzle(%A: memref<128x8xf16>, %B: memref<8x64xf16>, %C: memref<12
     linalg.fill ins(%zero : f32) outs(%sums : memref<128x64xf32, #space>)
     %shared_a = memref.alloc() {operand_a} : memref<128x8xf16, #space>
     %shared_b = memref.alloc() {operand_b} : memref<8x64xf16, #space>
-    // expected-error@+1 {{rows of the tile of A are 16 bytes, and TMA swizzles multiples of 32}}
+    // expected-error@+1 {{rows of the tile of A are 16 bytes; TMA swizzles require multiples of 32}}
     linalg.copy {operand_a} ins(%A : memref<128x8xf16>) outs(%shared_a : memref<128x8xf16, #space>)
     linalg.copy {operand_b} ins(%B : memref<8x64xf16>) outs(%shared_b : memref<8x64xf16, #space>)
     linalg.matmul ins(%shared_a, %shared_b : memref<128x8xf16, #space>, memref<8x64xf16, #space>)

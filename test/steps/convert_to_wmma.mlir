@@ -120,7 +120,7 @@ gpu.module @kernels {
 
 // -----
 
-// expected-error@unknown {{A and B must be of f16, bf16 or i8, both the same}}
+// expected-error@unknown {{A and B must have the same element type: f16, bf16 or i8}}
 #space = #gpu.address_space<workgroup>
 #a = affine_map<(i, j, k) -> (i, k)>
 #b = affine_map<(i, j, k) -> (k, j)>

@@ -217,7 +217,7 @@ func.func @refused(%a: vector<8x8xf16>, %b: vector<8x16xf16>) {
   %c16 = arith.constant 16 : index
   gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
-    // expected-error @+1 {{xetile.tile_mma of f16 over 8 elements of k: a multiple of 16 is possible}}
+    // expected-error @+1 {{xetile.tile_mma of f16 over 8 elements of k; accepted: a multiple of 16}}
     %d = "xetile.tile_mma"(%a, %b) : (vector<8x8xf16>, vector<8x16xf16>) -> vector<8x16xf32>
     gpu.terminator
   }
@@ -231,7 +231,7 @@ func.func @refused(%a: vector<1x16xf16>, %b: vector<16x16xf16>) {
   %c16 = arith.constant 16 : index
   gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
-    // expected-error @+1 {{xetile.tile_mma of 1 rows has no form in lanes: an even number has one}}
+    // expected-error @+1 {{xetile.tile_mma of 1 rows cannot be distributed to lanes; accepted: an even number of rows}}
     %d = "xetile.tile_mma"(%a, %b) : (vector<1x16xf16>, vector<16x16xf16>) -> vector<1x16xf32>
     gpu.terminator
   }
@@ -246,7 +246,7 @@ func.func @refused(%A: memref<64x64xf32>) {
   %c16 = arith.constant 16 : index
   gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
-    // expected-error @+1 {{a tile of 24 contiguous elements of f32 has no 2D block operations: a multiple of 16 has}}
+    // expected-error @+1 {{a tile of 24 contiguous elements of f32 has no 2D block operations; accepted: a multiple of 16}}
     %t = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x64xf32>, index, index) -> !xetile.tile<vector<8x24xf32>, unit>
     %v = "xetile.load_tile"(%t) : (!xetile.tile<vector<8x24xf32>, unit>) -> vector<8x24xf32>
     gpu.terminator
@@ -261,7 +261,7 @@ func.func @refused(%v: vector<16x1xf32>) {
   %c16 = arith.constant 16 : index
   gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
-    // expected-error @+1 {{xetile.transpose of one row or one column has no form in lanes}}
+    // expected-error @+1 {{xetile.transpose of one row or one column cannot be distributed to lanes}}
     %t = "xetile.transpose"(%v) {permutation = [1, 0]} : (vector<16x1xf32>) -> vector<1x16xf32>
     gpu.terminator
   }
@@ -275,7 +275,7 @@ func.func @refused(%v: vector<8x64xf32>) {
   %c16 = arith.constant 16 : index
   gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
-    // expected-error @+1 {{a reduction to 16 columns has no form in lanes: one to fewer than 16 columns has}}
+    // expected-error @+1 {{a reduction to 16 columns cannot be distributed to lanes; accepted: fewer than 16 columns}}
     %t = "xetile.reduction"(%v) {kind = #vector.kind<add>, dims = [1], reduction_size = 4} : (vector<8x64xf32>) -> vector<8x16xf32>
     gpu.terminator
   }
@@ -319,7 +319,7 @@ func.func @refused(%v: vector<8x8xf16>) {
   %c16 = arith.constant 16 : index
   gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
-    // expected-error @+1 {{xetile.reduction of 8 columns has no form in lanes: a multiple of 16 has one}}
+    // expected-error @+1 {{xetile.reduction of 8 columns cannot be distributed to lanes; accepted: a multiple of 16}}
     %r = "xetile.reduction"(%v) {kind = #vector.kind<add>, dims = [1]} : (vector<8x8xf16>) -> vector<8x1xf16>
     gpu.terminator
   }
@@ -372,7 +372,7 @@ func.func @refused(%A: memref<64x64xf16>, %v: vector<8x16xf16>) {
   gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
     %t = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x64xf16>, index, index) -> !xetile.tile<vector<8x16xf16>, unit>
-    // expected-error @+1 {{xetile.atomic_rmw by addf of f16 has no form in lanes: addf, assign of f32; addi, maxs, mins, maxu, minu, andi, ori, assign of i32 have}}
+    // expected-error @+1 {{xetile.atomic_rmw by addf of f16 cannot be distributed to lanes; accepted: addf, assign of f32; addi, maxs, mins, maxu, minu, andi, ori, assign of i32}}
     %r = "xetile.atomic_rmw"(%v, %t) {kind = "addf"} : (vector<8x16xf16>, !xetile.tile<vector<8x16xf16>, unit>) -> vector<8x16xf16>
     gpu.terminator
   }
@@ -450,7 +450,7 @@ func.func @refused(%v: vector<8x16xbf16>) {
   %c16 = arith.constant 16 : index
   gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
-    // expected-error @+1 {{xetile.reduction of bf16 has no form in lanes: integers of 16 and 32 bits, f16 and f32 have one}}
+    // expected-error @+1 {{xetile.reduction of bf16 cannot be distributed to lanes; accepted: integers of 16 and 32 bits, f16, f32}}
     %r = "xetile.reduction"(%v) {kind = #vector.kind<add>, dims = [1]} : (vector<8x16xbf16>) -> vector<8x1xbf16>
     gpu.terminator
   }
@@ -467,7 +467,7 @@ func.func @refused(%A: memref<64x64xf32>) {
   %c16 = arith.constant 16 : index
   gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
-    // expected-error @+1 {{only a tile of a subgroup has an XeGPU form here}}
+    // expected-error @+1 {{only a tile of a subgroup can be lowered to XeGPU}}
     %t = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x64xf32>, index, index) -> !t
     gpu.terminator
   }
@@ -483,7 +483,7 @@ func.func @refused(%A: memref<64x64xf32>, %v: vector<8x16xf32>) {
   %c16 = arith.constant 16 : index
   gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
-    // expected-error @+1 {{xetile.convert_layout of this kind has no XeGPU form here: init_tile, update_tile_offset}}
+    // expected-error @+1 {{xetile.convert_layout of this kind cannot be lowered to XeGPU here; accepted on subgroups: init_tile, update_tile_offset}}
     %t = "xetile.convert_layout"(%v) {wg_map = #map, wg_map_source = #map} : (vector<8x16xf32>) -> vector<8x16xf32>
     gpu.terminator
   }
@@ -540,7 +540,7 @@ func.func @refused(%A: memref<64x64xf32>, %v: vector<16x16xf32>) {
   gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
     %t = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x64xf32>, index, index) -> !xetile.tile<vector<16x16xf32>, unit>
-    // expected-error @+1 {{xetile.transpose of this vector has no form in lanes: one of a vector that is loaded from global memory and has no other use has; a store to a tile of order [0, 1] transposes any}}
+    // expected-error @+1 {{xetile.transpose of this vector cannot be distributed to lanes; accepted: a vector loaded from global memory without other uses (a store to a tile of order [0, 1] transposes any vector)}}
     %w = "xetile.transpose"(%v) {permutation = [1, 0]} : (vector<16x16xf32>) -> vector<16x16xf32>
     "xetile.store_tile"(%w, %t) : (vector<16x16xf32>, !xetile.tile<vector<16x16xf32>, unit>) -> ()
     gpu.terminator
@@ -560,7 +560,7 @@ func.func @refused(%A: memref<64x64xf16>, %B: memref<40x40xf16>, %C: memref<64x6
     %tb = "xetile.init_tile"(%B, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<40x40xf16>, index, index) -> !xetile.tile<vector<16x16xf16>, unit>
     %tc = "xetile.init_tile"(%C, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x64xf32>, index, index) -> !xetile.tile<vector<8x16xf32>, unit>
     %a = "xetile.load_tile"(%ta) : (!xetile.tile<vector<8x16xf16>, unit>) -> vector<8x16xf16>
-    // expected-error @+1 {{the padding of a load that xetile.transpose makes B has no form in lanes: that of a tile of order [0, 1] has one}}
+    // expected-error @+1 {{padding of a load whose xetile.transpose is B cannot be distributed to lanes; accepted: a tile of order [0, 1]}}
     %b = "xetile.load_tile"(%tb) {padding = 1.0 : f16} : (!xetile.tile<vector<16x16xf16>, unit>) -> vector<16x16xf16>
     %t = "xetile.transpose"(%b) {permutation = [1, 0]} : (vector<16x16xf16>) -> vector<16x16xf16>
     %d = "xetile.tile_mma"(%a, %t) : (vector<8x16xf16>, vector<16x16xf16>) -> vector<8x16xf32>
@@ -608,7 +608,7 @@ func.func @refused(%A: memref<64xf32>, %o: vector<16xindex>) {
   %c16 = arith.constant 16 : index
   gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
-    // expected-error @+1 {{a scatter tile of vector<16xf32> has no form in lanes: one of rows of a multiple of 16 has}}
+    // expected-error @+1 {{a scatter tile of vector<16xf32> cannot be distributed to lanes; accepted: rows of a multiple of 16 elements}}
     %t = "xetile.init_tile"(%A, %o) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (memref<64xf32>, vector<16xindex>) -> !xetile.tile<vector<16xf32>, #xetile.scatter>
     gpu.terminator
   }
@@ -623,7 +623,7 @@ func.func @refused(%A: memref<64xi8>, %o: vector<4x16xindex>) {
   %c16 = arith.constant 16 : index
   gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
-    // expected-error @+1 {{xetile.init_tile of i8 has no form in lanes: integers of 16 and 32 bits, f16 and f32 have one}}
+    // expected-error @+1 {{xetile.init_tile of i8 cannot be distributed to lanes; accepted: integers of 16 and 32 bits, f16, f32}}
     %t = "xetile.init_tile"(%A, %o) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (memref<64xi8>, vector<4x16xindex>) -> !xetile.tile<vector<4x16xi8>, #xetile.scatter>
     gpu.terminator
   }
@@ -654,7 +654,7 @@ func.func @refused(%A: memref<64xf32>) {
   %o = arith.constant dense<[[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]]> : vector<1x16xindex>
   gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%bx = %c16, %by = %c1, %bz = %c1) {
-    // expected-error @+1 {{xetile.init_tile of a constant of several numbers has no form in lanes: constants of one number have one}}
+    // expected-error @+1 {{xetile.init_tile of a constant that is not a splat cannot be distributed to lanes; accepted: splat constants}}
     %t = "xetile.init_tile"(%A, %o) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (memref<64xf32>, vector<1x16xindex>) -> !xetile.tile<vector<1x16xf32>, #xetile.scatter>
     gpu.terminator
   }

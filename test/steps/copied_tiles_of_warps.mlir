@@ -8,7 +8,7 @@
 // CHECK: linalg.matmul
 // CHECK-NEXT: gpu.barrier
 #space = #gpu.address_space<workgroup>
-// expected-error@unknown {{a barrier must follow products of tiles that linalg.copy writes: stage_in_shared_memory must}}
+// expected-error@unknown {{tiles that linalg.copy writes must be protected by barriers: stage_in_shared_memory must}}
 func.func @copied(%A: memref<64x64xf16>, %B: memref<16x64xf16>, %C: memref<64x64xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

@@ -132,7 +132,7 @@ func.func @no_softmax(%x: tensor<128x128xf16>, %y: tensor<128x128xf16>) -> tenso
   %zero = arith.constant 0.0 : f32
   %0 = tensor.empty() : tensor<128x128xf32>
   %1 = linalg.fill ins(%zero : f32) outs(%0 : tensor<128x128xf32>) -> tensor<128x128xf32>
-  // expected-error@+1 {{tc.distribute_attention: a product of no softmax}}
+  // expected-error@+1 {{tc.distribute_attention: a product that does not read a softmax}}
   %2 = linalg.matmul ins(%x, %y : tensor<128x128xf16>, tensor<128x128xf16>) outs(%1 : tensor<128x128xf32>)
     -> tensor<128x128xf32>
   return %2 : tensor<128x128xf32>

@@ -42,7 +42,7 @@ func.func @threads(%A: memref<128x128xf16>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c128 = arith.constant 128 : index
-  // expected-error @+1 {{the maps have 4 subgroups of 16 threads, and the launch 128 threads: 64 are right}}
+  // expected-error @+1 {{the maps have 4 subgroups of 16 threads, and the launch 128 threads; expected 64}}
   gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%bx = %c128, %by = %c1, %bz = %c1) {
     %t = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>}

@@ -38,6 +38,6 @@
 // MMA-SYNC: [[rounded:%.+]] = arith.truncf {{.*}} : vector<2xf32> to vector<2xf16>
 // MMA-SYNC-NEXT: vector.store [[rounded]], {{.*}} {alignment = 4 : i64}
 
-// HOIST: error: step 'convert_to_mma_sync': elementwise ops take accumulators that stay in registers: hoist_accumulators must run
+// HOIST: error: step 'convert_to_mma_sync': elementwise ops require accumulators in registers: hoist_accumulators must run
 // STREAM-K: error: step 'stream_k_tail':
 // UPSTREAM: error: step 'tile_to_blocks':

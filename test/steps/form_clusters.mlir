@@ -8,7 +8,7 @@
 // RUN: %{accepted} | %{opt} - | FileCheck %s --check-prefix=ONE
 // RUN: %refused 2 %{opt} %s --set cluster_m=4 --set cluster_n=4 | FileCheck %s --check-prefix=LARGE
 
-// LARGE: step 'form_clusters': a cluster must have at most 8 blocks, cluster_m x cluster_n: more are not portable
+// LARGE: step 'form_clusters': a cluster must have at most 8 blocks (cluster_m * cluster_n), the portable maximum
 
 // 8 x 4 tiles. Row of a tile: 2 * cluster + rank mod 2; column: 2 * cluster + rank / 2.
 // CHECK-DAG: #[[row:.+]] = affine_map<()[s0, s1] -> (s0 * 2 + s1 mod 2)>

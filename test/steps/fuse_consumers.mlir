@@ -255,7 +255,7 @@ func.func @product_of_a_row(%A: memref<64x16xf16>, %B: memref<16x32xf16>, %R: me
   %z = linalg.fill ins(%zero : f32) outs(%e : tensor<64x32xf32>) -> tensor<64x32xf32>
   %p = linalg.matmul ins(%a, %b : tensor<64x16xf16>, tensor<16x32xf16>) outs(%z : tensor<64x32xf32>) -> tensor<64x32xf32>
   %f = linalg.fill ins(%zero : f32) outs(%r : tensor<64xf32>) -> tensor<64xf32>
-  // expected-error@+1 {{tc.separate_reductions: linalg.generic does more with the result so far than to fold a value into it}}
+  // expected-error@+1 {{tc.separate_reductions: linalg.generic does not simply fold a value into the result}}
   %s = linalg.reduce ins(%p : tensor<64x32xf32>) outs(%f : tensor<64xf32>) dimensions = [1]
     (%x: f32, %y: f32) {
       %t = arith.mulf %x, %y : f32

@@ -165,7 +165,7 @@ func.func @same_size(%A: memref<64x64xbf16>, %B: memref<64x64xbf16>) {
   %a_map = nvgpu.tma.create.descriptor %any_a box[%c64, %c64] : memref<*xbf16> -> !map
   %any_b = memref.cast %B : memref<64x64xbf16> to memref<*xbf16>
   %b_map = nvgpu.tma.create.descriptor %any_b box[%c64, %c64] : memref<*xbf16> -> !map
-  // expected-error@+1 {{tc.load_weights_early: expected an operand larger than the other, found two of 4096 elements}}
+  // expected-error@+1 {{tc.load_weights_early: expected operands of different sizes, found two of 4096 elements}}
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c256, %sy = %c1, %sz = %c1) {
     %a = memref.alloc() {operand_a} : memref<64x64xbf16, #space>
@@ -203,7 +203,7 @@ func.func @workspace(%A: memref<16x64xbf16>) {
   %a_map = nvgpu.tma.create.descriptor %any_a box[%c16, %c64] : memref<*xbf16> -> !a
   %any_b = memref.cast %B : memref<64x64xbf16> to memref<*xbf16>
   %b_map = nvgpu.tma.create.descriptor %any_b box[%c64, %c64] : memref<*xbf16> -> !b
-  // expected-error@+1 {{tc.load_weights_early: a kernel before the matmul writes the larger operand, which is to be read early}}
+  // expected-error@+1 {{tc.load_weights_early: a preceding kernel writes the larger operand, which would be read early}}
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c256, %sy = %c1, %sz = %c1) {
     %a = memref.alloc() {operand_a} : memref<16x64xbf16, #space>

@@ -106,7 +106,7 @@ module attributes {gpu.container_module} {
   func.func @twice(%C: memref<4xf32>) {
     %c1 = arith.constant 1 : index
     gpu.launch_func @kernels::@kernel blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%C : memref<4xf32>)
-    // expected-error @below {{the kernel @kernel has another launch: a kernel with one launch is accepted}}
+    // expected-error @below {{the kernel @kernel has another launch; accepted: a kernel with one launch}}
     gpu.launch_func @kernels::@kernel blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%C : memref<4xf32>)
     return
   }

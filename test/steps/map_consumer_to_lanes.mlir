@@ -31,7 +31,7 @@ func.func @uneven(%c: memref<3x16xf32>) {
   %zero = arith.constant 0 : index
   gpu.launch blocks(%0, %1, %2) in (%3 = %n, %4 = %n, %5 = %n) threads(%6, %7, %8) in (%9 = %n, %10 = %n, %11 = %n) {
     %tile = memref.alloc() {operand_c} : memref<16x16xf32, #gpu.address_space<workgroup>>
-    // expected-error@+1 {{tc.map_consumer_to_lanes: a tile of 3 x 16 does not come out even in vectors of 4 for each lane}}
+    // expected-error@+1 {{tc.map_consumer_to_lanes: a tile of 3 x 16 cannot be divided evenly among lanes in vectors of 4}}
     %r = func.call @consumer(%tile, %zero, %zero, %c) {operand_c} : (memref<16x16xf32, #gpu.address_space<workgroup>>, index, index, memref<3x16xf32>) -> memref<3x16xf32>
     gpu.terminator
   }
@@ -67,7 +67,7 @@ func.func @three_vectors(%c: memref<32x12xf32>, %r: memref<32xf32>) {
   %w = memref.alloc() {workspace} : memref<32x12xf32>
   gpu.launch blocks(%0, %1, %2) in (%3 = %n, %4 = %n, %5 = %n) threads(%6, %7, %8) in (%9 = %n, %10 = %n, %11 = %n) {
     %tile = memref.alloc() {operand_c} : memref<32x12xf32, #gpu.address_space<workgroup>>
-    // expected-error@+1 {{tc.map_consumer_to_lanes: rows of 12 elements do not come out even in vectors of 4 for each lane}}
+    // expected-error@+1 {{tc.map_consumer_to_lanes: rows of 12 elements cannot be divided evenly among lanes in vectors of 4}}
     %q:2 = func.call @consumer(%tile, %zero, %zero, %c, %w) {operand_c} : (memref<32x12xf32, #gpu.address_space<workgroup>>, index, index, memref<32x12xf32>, memref<32x12xf32>) -> (memref<32x12xf32>, memref<32x12xf32>)
     gpu.terminator
   }

@@ -114,7 +114,7 @@ func.func @outside(%n: f32, %C: memref<64x64xf32>) {
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
     %tile = memref.alloc() {operand_c} : memref<64x64xf32, #gpu.address_space<workgroup>>
-    // expected-error@+1 {{tc.outline_consumer: the body takes a value from outside that is no constant}}
+    // expected-error@+1 {{tc.outline_consumer: the body captures a value that is not a constant}}
     linalg.generic {indexing_maps = [#same, #same], iterator_types = ["parallel", "parallel"]}
         ins(%tile : memref<64x64xf32, #gpu.address_space<workgroup>>) outs(%C : memref<64x64xf32>) attrs = {operand_c} {
     ^bb0(%x: f32, %c: f32):

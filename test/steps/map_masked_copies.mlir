@@ -112,7 +112,7 @@ func.func @small_tile(%A: memref<17x16xf16>) attributes {size_m = 17, size_n = 3
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
     %a = memref.alloc() {operand_a} : memref<17x16xf16, #space>
-    // expected-error@+1 {{tc.map_masked_copies: a tile of 17 x 16 does not come out even in vectors of 8 for 32 threads}}
+    // expected-error@+1 {{tc.map_masked_copies: a tile of 17 x 16 cannot be divided evenly among 32 threads in vectors of 8}}
     linalg.copy {operand_a} ins(%A : memref<17x16xf16>) outs(%a : memref<17x16xf16, #space>)
     gpu.terminator
   }
@@ -122,7 +122,7 @@ func.func @small_tile(%A: memref<17x16xf16>) attributes {size_m = 17, size_n = 3
 
 // -----
 
-// A row of a tile is more than the threads copy at once, and the second one is outside: its mask is no constant, which
+// A row of a tile is more than the threads copy at once, and the second one is outside: its mask is not a constant, which
 // `convert_to_cp_async` would not take.
 #space = #gpu.address_space<workgroup>
 #a = affine_map<(i, j, k) -> (i, k)>

@@ -68,7 +68,7 @@ func.func @from_zero(%A: memref<64x16xf16>, %B: memref<16x64xf16>, %C: memref<64
 // -----
 
 // A thread would have a tile of its own, which others do not copy to.
-// expected-error@unknown {{tiles that linalg.matmul takes must be arguments or in shared memory}}
+// expected-error@unknown {{operands of linalg.matmul must be arguments or in shared memory}}
 func.func @private(%A: memref<64x16xf16>, %B: memref<16x64xf16>, %C: memref<64x64xf32>) {
   %c1 = arith.constant 1 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)

@@ -107,7 +107,7 @@ func.func @views(%b: memref<32x32xf16, #gpu.address_space<workgroup>>) {
       threads(%tx, %ty, %tz) in (%sx = %one, %sy = %one, %sz = %one) {
     %a = memref.alloc() : memref<64x32xf16, #gpu.address_space<workgroup>>
     %p = memref.alloc() : memref<64x32xf32, #gpu.address_space<workgroup>>
-    // expected-error@+1 {{tc.merge_products: operand 1 is no whole tile in shared memory}}
+    // expected-error@+1 {{tc.merge_products: operand 1 is not a whole tile in shared memory}}
     linalg.matmul ins(%a, %b : memref<64x32xf16, #gpu.address_space<workgroup>>, memref<32x32xf16, #gpu.address_space<workgroup>>)
       outs(%p : memref<64x32xf32, #gpu.address_space<workgroup>>)
     linalg.matmul ins(%a, %b : memref<64x32xf16, #gpu.address_space<workgroup>>, memref<32x32xf16, #gpu.address_space<workgroup>>)

@@ -49,7 +49,7 @@ func.func @as_it_is(%A: memref<8x16xf16>, %B: memref<16x32xf16>, %C: memref<8x32
   %a = bufferization.to_tensor %A restrict : memref<8x16xf16> to tensor<8x16xf16>
   %b = bufferization.to_tensor %B restrict : memref<16x32xf16> to tensor<16x32xf16>
   %c = bufferization.to_tensor %C restrict writable : memref<8x32xf32> to tensor<8x32xf32>
-  // expected-error @below {{no elementwise ops make B, which a register operand would be made by}}
+  // expected-error @below {{expected elementwise ops that compute B, the register operand}}
   %d = linalg.matmul ins(%a, %b : tensor<8x16xf16>, tensor<16x32xf16>) outs(%c : tensor<8x32xf32>) -> tensor<8x32xf32>
   bufferization.materialize_in_destination %d in restrict writable %C : (tensor<8x32xf32>, memref<8x32xf32>) -> ()
   return

@@ -170,7 +170,7 @@ func.func @refused(%A: memref<72x40xf16>, %B: memref<48x40xf16>, %C: memref<72x4
     %tc = "xetile.init_tile"(%C, %i, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<72x48xf32>, index, index) -> !c
     %start = "xetile.load_tile"(%tc) : (!c) -> vector<32x64xf32>
     %sum:3 = scf.for %k = %c0 to %c40 step %c32 iter_args(%acc = %start, %ka = %ta, %kb = %tb) -> (vector<32x64xf32>, !a, !b) {
-      // expected-error @below {{the padding is 1.000000e+00 : f16, and the tiles reach beyond the matrices: 0 is accepted}}
+      // expected-error @below {{the padding is 1.000000e+00 : f16, and the tiles reach beyond the matrices; accepted: 0}}
       %va = "xetile.load_tile"(%ka) {padding = 1.0 : f16} : (!a) -> vector<32x32xf16>
       %vb = "xetile.load_tile"(%kb) : (!b) -> vector<32x64xf16>
       %d = "xetile.tile_mma"(%va, %vb, %acc) : (vector<32x32xf16>, vector<32x64xf16>, vector<32x64xf32>) -> vector<32x64xf32>
@@ -204,7 +204,7 @@ func.func @refused(%A: memref<72x40xf16>, %B: memref<48x40xf16>, %C: memref<72x4
   gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c3, %gz = %c1)
              threads(%tx, %ty, %tz) in (%bx = %c32, %by = %c1, %bz = %c1) {
     %i = arith.muli %y, %c32 : index
-    // expected-error @below {{the base is i64: a block tile of a static memref of two dimensions without gaps, or of its transpose, is accepted}}
+    // expected-error @below {{the base is i64; accepted: a block tile of a static two-dimensional memref without gaps, or of its transpose}}
     %ta = "xetile.init_tile"(%address, %i, %c0, %c72, %c40, %c64, %c1) {operandSegmentSizes = array<i32: 1, 2, 2, 2>} : (i64, index, index, index, index, index, index) -> !a
     %tb = "xetile.init_tile"(%view, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<40x48xf16, strided<[1, 40]>>, index, index) -> !b
     %tc = "xetile.init_tile"(%C, %i, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<72x48xf32>, index, index) -> !c
@@ -256,7 +256,7 @@ func.func @refused(%A: memref<72x40xf16>, %B: memref<48x40xf16>, %C: memref<72x4
       scf.yield %d, %na, %nb : vector<32x64xf32>, !a, !b
     }
     "xetile.store_tile"(%sum#0, %tc) : (vector<32x64xf32>, !c) -> ()
-    // expected-error @below {{the launch has 2 xetile.store_tile: one, of the sums, is accepted}}
+    // expected-error @below {{the launch has 2 xetile.store_tile; accepted: one, of the sums}}
     "xetile.store_tile"(%start, %tc) : (vector<32x64xf32>, !c) -> ()
     gpu.terminator
   } {intel_reqd_sub_group_size = 32 : i32}

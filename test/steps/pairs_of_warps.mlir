@@ -45,8 +45,8 @@
 // LANES: [[m:%.+]] = arith.maximumf [[x]], %
 // LANES-NEXT: [[t:%.+]] = arith.mulf [[m]], [[g]] : vector<4xf32>
 
-// REGISTERS: error: step 'convert_to_mma_sync': accumulators must take fewer than 255 registers a thread (accumulator_registers), but accumulator_registers = 256, products = 2
-// MEMORY: error: step 'pack_shared_memory': the shared memory of a block (shared_bytes) must fit in that of the target
+// REGISTERS: error: step 'convert_to_mma_sync': accumulators must use fewer than 255 registers per thread (accumulator_registers), but accumulator_registers = 256, products = 2
+// MEMORY: error: step 'pack_shared_memory': the shared memory of a block (shared_bytes) must be at most shared_memory_limit
 
 // Accumulators at other places of one tile than of the other.
 #space = #gpu.address_space<workgroup>

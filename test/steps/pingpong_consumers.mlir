@@ -9,8 +9,8 @@
 // RUN: %refused 2 %{opt} %s --set persistent_blocks=0 | FileCheck %s --check-prefix=NO-TILES
 // RUN: %refused 2 %{opt} %s --set stages=1 | FileCheck %s --check-prefix=ONE-STAGE
 
-// NO-TILES: step 'pingpong_consumers': persistent_blocks must be above 0, so that each block takes several tiles
-// ONE-STAGE: step 'pingpong_consumers': stages must be above 1: each consumer begins at a stage of its own
+// NO-TILES: step 'pingpong_consumers': persistent_blocks must be above 0, so that each block computes several tiles
+// ONE-STAGE: step 'pingpong_consumers': stages must be above 1: each consumer begins with a different stage
 
 // Six steps of k in a pipeline of four stages: two stages on, and the parity turns or not.
 // CHECK-DAG: #[[first:.+]] = affine_map<()[s0] -> (s0 * 6 - ((s0 * 3) floordiv 2) * 4)>

@@ -60,7 +60,7 @@ func.func @still(%A: memref<256x256xf16>) {
   %c256 = arith.constant 256 : index
   %t = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>}
     : (memref<256x256xf16>, index, index) -> !t
-  // expected-error @+1 {{the loop moves no tile on that it loads}}
+  // expected-error @+1 {{the loop does not advance a tile that it loads}}
   scf.for %k = %c0 to %c256 step %c32 {
     %v = "xetile.load_tile"(%t) : (!t) -> vector<8x16xf16>
     "xetile.store_tile"(%v, %t) : (vector<8x16xf16>, !t) -> ()

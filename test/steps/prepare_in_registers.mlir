@@ -177,7 +177,7 @@ func.func @other_order(%Q: memref<2x64x64xi8>, %S: memref<64xf16>, %B: memref<8x
   %ticks = arith.constant 10000000 : index
   %false = arith.constant false
   %w = memref.alloc() {whole, workspace} : memref<64x128xf16>
-  // expected-error @below {{an operand in registers is made from numbers in another order than its rows or columns}}
+  // expected-error @below {{a register operand is computed from a source in an order other than its rows or columns}}
   call @producer(%Q, %S, %w) {producer} : (memref<2x64x64xi8>, memref<64xf16>, memref<64x128xf16>) -> ()
   %w_cast = memref.cast %w : memref<64x128xf16> to memref<*xf16>
   %a_map = nvgpu.tma.create.descriptor %w_cast box[%c64, %c32] : memref<*xf16> -> !a_map
@@ -245,7 +245,7 @@ func.func @other_order(%Q: memref<2x64x64xi8>, %S: memref<64xf16>, %B: memref<8x
 !b_map = !nvgpu.tensormap.descriptor<tensor = memref<8x32xf16, 3>, swizzle = swizzle_64b, l2promo = none, oob = zero,
                                      interleave = none>
 !sums = !nvgpu.warpgroup.accumulator<fragmented = vector<64x8xf32>>
-// expected-error @below {{expected an operand that elementwise ops make, in a buffer that nothing copies}}
+// expected-error @below {{expected an operand that elementwise ops compute, in a buffer without copies}}
 module {
 func.func @an_argument(%Q: memref<64x128xi8>, %S: memref<64xf16>, %B: memref<8x128xf16>, %C: memref<64x8xf32>) {
   %c0 = arith.constant 0 : index

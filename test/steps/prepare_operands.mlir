@@ -163,7 +163,7 @@ func.func @reduces(%A: memref<64x32xf16>) {
   %w = memref.alloc() {whole, workspace} : memref<64xf16>
   %x = bufferization.to_tensor %A restrict : memref<64x32xf16> to tensor<64x32xf16>
   %e = tensor.empty() : tensor<64xf16>
-  // expected-error@+1 {{tc.prepare_operands: expected sums or products of i32 that begin with a constant}}
+  // expected-error@+1 {{tc.prepare_operands: expected i32 sums or products with a constant initial value}}
   %made = linalg.generic {indexing_maps = [#matrix, #row], iterator_types = ["parallel", "reduction"]}
       ins(%x : tensor<64x32xf16>) outs(%e : tensor<64xf16>) {
   ^bb0(%in: f16, %out: f16):
@@ -182,7 +182,7 @@ func.func @outside(%n: f16, %A: memref<64x32xf16>) {
   %w = memref.alloc() {whole, workspace} : memref<64x32xf16>
   %x = bufferization.to_tensor %A restrict : memref<64x32xf16> to tensor<64x32xf16>
   %e = tensor.empty() : tensor<64x32xf16>
-  // expected-error@+1 {{tc.prepare_operands: the body takes a value from outside that is no constant}}
+  // expected-error@+1 {{tc.prepare_operands: the body captures a value that is not a constant}}
   %made = linalg.generic {indexing_maps = [#matrix, #matrix], iterator_types = ["parallel", "parallel"]}
       ins(%x : tensor<64x32xf16>) outs(%e : tensor<64x32xf16>) {
   ^bb0(%in: f16, %out: f16):

@@ -36,4 +36,4 @@
 // TMA: nvgpu.tma.async.store
 // ALL-NOT: {{linalg.reduce|linalg.map|linalg.generic}}
 
-// SPLIT: error: step 'split_k': with split_k above 1, results must not be reductions of the product
+// SPLIT: error: step 'split_k': split_k above 1 does not support reductions of the product

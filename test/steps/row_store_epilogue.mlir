@@ -160,7 +160,7 @@ func.func @anywhere(%C: memref<512x9xf32>, %i: index) {
     %c = memref.subview %C[%i, 0] [64, 8] [1, 1] : memref<512x9xf32> to memref<64x8xf32, strided<[9, 1], offset: ?>>
     %sums = nvgpu.warpgroup.mma.init.accumulator -> !sums
     nvgpu.warpgroup.mma.store %sums, %tile : !sums to memref<64x8xf32, #space>
-    // expected-error@+1 {{tc.row_store_epilogue: tiles of C begin at other than multiples of 4 rows and columns}}
+    // expected-error@+1 {{tc.row_store_epilogue: tiles of C must begin at multiples of 4 rows and columns}}
     linalg.copy ins(%tile : memref<64x8xf32, #space>) outs(%c : memref<64x8xf32, strided<[9, 1], offset: ?>>)
     gpu.terminator
   }
@@ -182,7 +182,7 @@ func.func @batch(%C: memref<2x63x9xf32>) {
     %sums = nvgpu.warpgroup.mma.init.accumulator -> !sums
     nvgpu.warpgroup.mma.store %sums, %tile : !sums to memref<64x8xf32, #space>
     %inside = memref.subview %tile[0, 0] [63, 8] [1, 1] : memref<64x8xf32, #space> to memref<63x8xf32, strided<[8, 1]>, #space>
-    // expected-error@+1 {{tc.row_store_epilogue: matrices of a batch are 567 elements apart, and rows are stored in units of 4}}
+    // expected-error@+1 {{tc.row_store_epilogue: matrices of a batch are 567 elements apart; rows are stored in units of 4}}
     linalg.copy ins(%inside : memref<63x8xf32, strided<[8, 1]>, #space>) outs(%c : memref<63x8xf32, strided<[9, 1], offset: ?>>)
     gpu.terminator
   }
@@ -223,7 +223,7 @@ func.func @own_rows_anywhere(%C: memref<128x8xf32>, %own: index) {
     %own_rows = memref.subview %tile[%own, 0] [64, 8] [1, 1]
         : memref<128x8xf32, #space> to memref<64x8xf32, strided<[8, 1], offset: ?>, #space>
     "tc.warpgroup_mma_store"(%sums, %own_rows) : (!sums, memref<64x8xf32, strided<[8, 1], offset: ?>, #space>) -> ()
-    // expected-error@+1 {{tc.row_store_epilogue: a warpgroup's rows begin at other than multiples of 64}}
+    // expected-error@+1 {{tc.row_store_epilogue: rows of a warpgroup must begin at multiples of 64}}
     linalg.copy ins(%tile : memref<128x8xf32, #space>) outs(%C : memref<128x8xf32>)
     gpu.terminator
   }

@@ -24,7 +24,7 @@ gpu.module @kernels {
 // -----
 
 gpu.module @kernels {
-  // expected-error@+1 {{tc.set_min_blocks_per_sm: the op is no kernel function}}
+  // expected-error@+1 {{tc.set_min_blocks_per_sm: the op is not a kernel function}}
   gpu.func @called_by_a_kernel(%A: memref<16xf16>) {
     gpu.return
   }

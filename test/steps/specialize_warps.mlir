@@ -11,7 +11,7 @@
 // RUN: %refused 2 %{opt} %s --set consumer_warpgroups=3 --set block_m=192 --set block_n=256 \
 // RUN:   | FileCheck %s --check-prefix=TOO-MANY
 
-// TOO-MANY: step 'specialize_warps': with three consumer warpgroups, accumulator_registers must be at most 100
+// TOO-MANY: step 'specialize_warps': three consumer warpgroups require accumulator_registers to be at most 100
 
 // A warpgroup has 128 threads: 32 + 3 * 160 registers for one thread of each of four are all there are.
 // THREE: nvvm.setmaxregister decrease 32

@@ -15,7 +15,7 @@
 // RUN: %{accepted} | %{opt} - | FileCheck %s --check-prefix=ONE
 // RUN: %refused 2 %{opt} %s --set split_k=10 | FileCheck %s --check-prefix=LARGE
 
-// LARGE: step 'split_k': with split_k_workspace = cluster, split_k must be at most 8
+// LARGE: step 'split_k': split_k_workspace = cluster requires split_k to be at most 8
 
 // Eight steps of 64: three, three and two. 2 x 4 tiles of three blocks each.
 // CHECK-DAG: #[[begin:.+]] = affine_map<()[s0] -> (s0 * 192)>

@@ -95,7 +95,7 @@ func.func @refused(%A: memref<96x64xf16>, %B: memref<64x64xf16>, %C: memref<96x6
 func.func @refused(%A: memref<64x64xf16>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  // expected-error @below {{the launch has 0 xetile.tile_mma: one is accepted}}
+  // expected-error @below {{the launch has 0 xetile.tile_mma; accepted: one}}
   gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%bx = %c1, %by = %c1, %bz = %c1) {
     %t = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x64xf16>, index, index) -> !xetile.tile<vector<32x32xf16>, unit>

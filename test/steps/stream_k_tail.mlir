@@ -7,8 +7,8 @@
 // RUN: %refused 2 %{opt} --set persistent_blocks=0 | FileCheck %s --check-prefix=NO-TILES
 // RUN: %refused 2 %{opt} --set schedule=pingpong | FileCheck %s --check-prefix=PINGPONG
 
-// NO-TILES: step 'stream_k_tail': with tile_scheduler = stream_k, persistent_blocks must be above 0: blocks take several tiles
-// PINGPONG: step 'stream_k_tail': with tile_scheduler = stream_k, schedule must be cooperative
+// NO-TILES: step 'stream_k_tail': tile_scheduler = stream_k requires persistent_blocks above 0, blocks that compute several tiles
+// PINGPONG: step 'stream_k_tail': tile_scheduler = stream_k requires schedule = cooperative
 
 // Four tiles of eight steps on three blocks: one wave, and a tile of eight steps, of which a block takes four at least.
 // One semaphore for each of two warpgroups.

@@ -508,7 +508,7 @@ func.func @narrow(%C: memref<64x8xf16>) {
     %tile = memref.alloc() {operand_c} : memref<64x8xf32, #space>
     %sums = nvgpu.warpgroup.mma.init.accumulator -> !sums
     nvgpu.warpgroup.mma.store %sums, %tile : !sums to memref<64x8xf32, #space>
-    // expected-error@+1 {{rows of the tile of C are 8 x f16, and TMA stores multiples of 16}}
+    // expected-error@+1 {{rows of the tile of C are 8 x f16; TMA stores require multiples of 16}}
     linalg.generic {indexing_maps = [#same, #same], iterator_types = ["parallel", "parallel"]}
         ins(%tile : memref<64x8xf32, #space>) outs(%C : memref<64x8xf16>) {
     ^bb0(%sum: f32, %old: f16):
@@ -550,7 +550,7 @@ func.func @pitch(%C: memref<64x30xf32>) {
     %sums = nvgpu.warpgroup.mma.init.accumulator -> !sums
     nvgpu.warpgroup.mma.store %sums, %tile : !sums to memref<64x8xf32, #space>
     %c = memref.subview %C[0, 0] [64, 8] [1, 1] : memref<64x30xf32> to memref<64x8xf32, strided<[30, 1]>>
-    // expected-error@+1 {{rows of C are 30 x f32, 120 bytes, and TMA takes multiples of 16 bytes: make its}}
+    // expected-error@+1 {{rows of C are 30 x f32, 120 bytes; TMA requires multiples of 16 bytes: make its}}
     linalg.copy ins(%tile : memref<64x8xf32, #space>) outs(%c : memref<64x8xf32, strided<[30, 1]>>)
     gpu.terminator
   }

@@ -15,7 +15,7 @@ func.func @two_types(%A: memref<128x64xf16>, %B: memref<64x64xbf16>, %C: memref<
     %shared_b = memref.alloc() {operand_b} : memref<64x64xbf16, #space>
     linalg.copy {operand_a} ins(%A : memref<128x64xf16>) outs(%shared_a : memref<128x64xf16, #space>)
     linalg.copy {operand_b} ins(%B : memref<64x64xbf16>) outs(%shared_b : memref<64x64xbf16, #space>)
-    // expected-error@+1 {{wgmma does not multiply f16 by bf16: it takes two operands of one}}
+    // expected-error@+1 {{wgmma does not multiply f16 by bf16: expected two operands of one}}
     linalg.matmul ins(%shared_a, %shared_b : memref<128x64xf16, #space>, memref<64x64xbf16, #space>)
         outs(%sums : memref<128x64xf32, #space>)
     linalg.copy {operand_c} ins(%sums : memref<128x64xf32, #space>) outs(%C : memref<128x64xf32>)

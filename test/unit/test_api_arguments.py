@@ -75,7 +75,9 @@ def test_elements() -> None:
 
 
 def test_what_is_no_array_is_refused() -> None:
-    with pytest.raises(stepladder.ArgumentError, match="argument 'a' is a list, which is no array; accepted: NumPy"):
+    with pytest.raises(
+        stepladder.ArgumentError, match="argument 'a' is a list, which is not an array; accepted: NumPy"
+    ):
         stepladder.matmul([[1.0]], zeros(1, 1))
     with pytest.raises(stepladder.ArgumentError, match="argument 'stream' is a str"):
         stepladder.matmul(zeros(1, 1), zeros(1, 1), stream="main")
@@ -111,7 +113,7 @@ def test_a_kernel_takes_its_arguments_and_no_others() -> None:
     out.setflags(write=False)
     with pytest.raises(stepladder.ArgumentError, match="argument 'out' is read-only"):
         kernel(a, a, out=out)
-    with pytest.raises(stepladder.ArgumentError, match="argument 'out' is a list, which is no array"):
+    with pytest.raises(stepladder.ArgumentError, match="argument 'out' is a list, which is not an array"):
         kernel(a, a, out=[out])
 
 
@@ -160,7 +162,7 @@ def test_the_package_imports_nothing_before_a_name_is_used() -> None:
         (lambda a: stepladder.matmul(a, a[:, ::-1], device="emulator"), r"'b' has strides \(8, -1\) in elements"),
         (lambda a: stepladder.matmul(np.array(1, np.float16), a, device="emulator"), "'a' is a single element"),
         (lambda a: stepladder.matmul(a[:0], a, device="emulator"), "'a' is 0 x 8; accepted: extents of at least 1"),
-        (lambda a: stepladder.matmul(None, a, device="emulator"), "'a' is a NoneType, which is no array"),
+        (lambda a: stepladder.matmul(None, a, device="emulator"), "'a' is a NoneType, which is not an array"),
         (lambda a: stepladder.matmul(a, a, out=a, device="emulator"), "'out' overlaps argument 'a'"),
     ],
 )

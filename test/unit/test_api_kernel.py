@@ -167,7 +167,7 @@ def test_a_spec_is_one_kernel_or_is_refused() -> None:
     with pytest.raises(stepladder.StepladderError, match="no pipeline compiles this payload"):
         stepladder.compile(stepladder.MatmulSpec(16, 16, 16, a_type="i32"), target="sm_80")
     rows = [np.ones(16, np.float32) for _ in range(9)]
-    with pytest.raises(stepladder.StepladderError, match="elementwise ops take 9 arguments, and the most is 8"):
+    with pytest.raises(stepladder.StepladderError, match="elementwise ops read 9 arguments; accepted: at most 8"):
         stepladder.matmul(random(16, 16), random(16, 16), epilogue=lambda x: sum(rows, x), device="emulator")
     assert stepladder.MatmulSpec(16, 16, 16, a_type="f64").stored == "f64"
 
@@ -192,7 +192,7 @@ def test_refusals_have_the_messages_of_the_command_line() -> None:
         ({"group": True}, "none of the pipelines has the knob 'group' (did you mean 'groups'?)"),
         ({"groups": True}, "knob 'groups' is of functions that are several kernels, and this payload is one kernel"),
         ({"stages": 99}, "knob 'stages' cannot be 99"),
-        ({"block_m": "wide"}, "knob 'block_m' takes a number, not 'wide'"),
+        ({"block_m": "wide"}, "knob 'block_m' must be a number, got 'wide'"),
     ):
         with pytest.raises(stepladder.StepladderError) as caught:
             stepladder.compile(stepladder.MatmulSpec(64, 64, 64), target="sm_90a", **knobs)

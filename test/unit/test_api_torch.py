@@ -231,7 +231,7 @@ def test_the_backend_compiles_for_each_size(
     from stepladder.api import torch_backend, torch_part
 
     caplog.set_level(logging.DEBUG, "stepladder.api.torch_backend")
-    monkeypatch.setattr(torch_part, "_MOST", 2)
+    monkeypatch.setattr(torch_part, "_MAX", 2)
 
     class Heads(torch.nn.Module):
         def __init__(self) -> None:

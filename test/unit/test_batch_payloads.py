@@ -138,7 +138,10 @@ def test_refused(text: str, message: str) -> None:
 @pytest.mark.parametrize(
     "sizes, message",
     [
-        ((65536, 64, 64, 64), "a batch must have at most 65535 matmuls: blocks along z of a grid, but batch = 65536"),
+        (
+            (65536, 64, 64, 64),
+            "a batch must have at most 65535 matmuls, the maximum grid dimension z, but batch = 65536",
+        ),
         ((2, 1, 64, 64), "m, n and k of a batch must be above 1: .* but .*m = 1"),
     ],
 )
@@ -154,7 +157,7 @@ def test_large_c_is_stored_by_tma() -> None:
     text = matmul_text(8192, 8192, 64, batch=32)
     with mlir_context():
         with pytest.raises(
-            StepladderError, match=r"step 'narrow_indices': .*epilogue must be tma, but .*epilogue = reg"
+            StepladderError, match=r"step 'narrow_indices': .*requires epilogue = tma, but .*epilogue = reg"
         ):
             run_pipeline(text, "batch.mlir", Request("wgmma", {"epilogue": "registers"}))
         assert run_pipeline(text, "batch.mlir", Request("wgmma")).knobs["epilogue"] == "tma"

@@ -14,7 +14,7 @@ from stepladder.cli.commands import bench as command
 from stepladder.cli.main import main
 from stepladder.measure import bench, power
 from stepladder.measure.power import Monitor, Readings, find_monitor, parse_readings
-from stepladder.measure.rotation import MOST_COPIES, copies_of, in_turn, operand_bytes
+from stepladder.measure.rotation import MAX_COPIES, copies_of, in_turn, operand_bytes
 from stepladder.measure.summary import loser_rows, quantile, summarize_bundles, summary_rows
 from stepladder.measure.timing import MODES, Contestant, Runner, measure_rounds
 from stepladder.runtime.bundle import write_bundle
@@ -127,7 +127,7 @@ def test_copies_exceed_the_l2_cache_twice() -> None:
     for l2_bytes in (size - 1, size, 10 * size, 10 * size + 1):
         copies = copies_of(problem, l2_bytes)
         assert (copies - 1) * size <= 2 * l2_bytes < copies * size
-    assert copies_of(problem, 10**12) == MOST_COPIES
+    assert copies_of(problem, 10**12) == MAX_COPIES
 
 
 def test_each_copy_is_reset_after_launches_of_its_own() -> None:

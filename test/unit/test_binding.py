@@ -151,12 +151,12 @@ def test_errors_stand_where_the_payload_has_them() -> None:
     "text, sizes, message",
     [
         (BUFFERS, {"M": 32}, "arg0.1 has no size: it is memref<?x?xf16>"),
-        (BUFFERS, {"M": 32, "X": 4}, "--bind X: there is no such name"),
+        (BUFFERS, {"M": 32, "X": 4}, "--bind X: unknown name"),
         (BUFFERS, {"M": 32, "arg3.0": 4}, "--bind arg3.0=4: no argument has this dimension"),
         (BUFFERS, {"arg1.1": 64}, "--bind arg1.1=64: dimension 1 of argument 1 is 32"),
         (BUFFERS, {"M": 32, "arg0.0": 64}, "--bind arg0.0=64: dimension 0 of argument 0 is 32"),
-        (BUFFERS, {"arg0.0": 32, "arg0.1": 64, "arg1.0": 32, "arg2.0": 32}, "the sizes do not fit the payload"),
-        (TENSORS, {"M": 32, "N": 32, "arg2.0": 64}, "the sizes do not fit|'cf.assert' beside|the shape of C"),
+        (BUFFERS, {"arg0.0": 32, "arg0.1": 64, "arg1.0": 32, "arg2.0": 32}, "the sizes do not match the payload"),
+        (TENSORS, {"M": 32, "N": 32, "arg2.0": 64}, "the sizes do not match|'cf.assert' beside|the shape of C"),
         (BUFFERS.replace("?x?xf16>", "?x?xf16, strided<[?, 1]>>"), {"M": 32, "K": 64}, "argument 0 is memref<"),
     ],
 )

@@ -142,12 +142,12 @@ REFUSED = {
     "assertion": ('cf.assert %off, "never"\n    %f = arith.negf %zero : f32', "'cf.assert' inside 'scf.if'"),
     "division": (
         "%q = arith.divsi %two, %n : i32\n    %f = arith.sitofp %q : i32 to f32",
-        "arith.divsi by a number that is no constant inside 'scf.if'",
+        "arith.divsi by a non-constant inside 'scf.if'",
     ),
     "element": (
         f"%i = arith.index_cast %n : i32 to index\n    %q = tensor.extract %a[%i, %i] : {A}\n"
         "    %f = arith.extf %q : f16 to f32",
-        "tensor.extract at computed places inside 'scf.if'",
+        "tensor.extract at computed indices inside 'scf.if'",
     ),
 }
 
@@ -159,8 +159,8 @@ def test_what_may_fault_is_refused(name: str) -> None:
     with pytest.raises(StepladderError) as refused:
         text = text_of(f"{CONDITIONS['integer'][1]}\n  {branch}", "%n: i32, %off: i1")
         stepladder.compile(text, target="sm_80", device="emulator")
-    assert refused.value.message == f"{message} with a condition that is no constant"
-    assert "both branches are computed" in refused.value.render()
+    assert refused.value.message == f"{message} with a non-constant condition"
+    assert "both branches are executed" in refused.value.render()
 
 
 def test_what_may_fault_in_a_branch_of_a_body_is_refused() -> None:
@@ -183,5 +183,5 @@ def test_what_may_fault_in_a_branch_of_a_body_is_refused() -> None:
 """
     with pytest.raises(StepladderError) as refused:
         stepladder.compile(text, target="sm_80", device="emulator")
-    assert refused.value.message.startswith("arith.divsi by a number that is no constant inside 'scf.if'")
-    assert "threads compute both branches of an element" in refused.value.render()
+    assert refused.value.message.startswith("arith.divsi by a non-constant inside 'scf.if'")
+    assert "each thread executes both branches" in refused.value.render()

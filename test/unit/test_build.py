@@ -115,7 +115,7 @@ def spills_of(knobs: dict[str, int], **types: object) -> tuple[int, str]:
         (
             {"block_m": 256, "block_n": 256, "warp_m": 64, "warp_n": 64},
             {"block_m": 128, "block_n": 256, "warp_m": 64, "warp_n": 64},
-            "with 512 threads a block, each can have 128 registers; a smaller block leaves more to each",
+            "with 512 threads per block, each can have 128 registers; a smaller block leaves more to each",
         ),
     ],
 )

@@ -89,7 +89,7 @@ def test_does_not_write_over_files_of_the_user(bundle: Path, name: str) -> None:
             {"01-step.mlir": ""},
             {"reference.json": "{}", "data/table.json": "{}"},
         )
-    assert "it is left as it is" in caught.value.message
+    assert "it was not changed" in caught.value.message
     assert (bundle / name).read_text() == "mine"
     assert listing(bundle) == before
     assert read_bundle(bundle).cubin == b"\x7fELF cubin"
@@ -119,7 +119,7 @@ def test_a_folder_with_another_manifest_is_no_bundle(tmp_path: Path, manifest: s
     put(tmp_path / "thesis/chapter.tex", "years of work")
     put(tmp_path / "thesis/manifest.json", manifest)
     for refused in (check_output, lambda path: write_bundle(path, make_manifest(), b"", "", {})):
-        with pytest.raises(StepladderError, match="is not a bundle; it is left as it is") as caught:
+        with pytest.raises(StepladderError, match="is not a bundle; it was not changed") as caught:
             refused(tmp_path / "thesis")
         assert reason in caught.value.render()
     assert (tmp_path / "thesis/chapter.tex").read_text() == "years of work"

@@ -54,7 +54,7 @@ def test_no_gpu_is_a_status_of_its_own(bundle: Path, command: str) -> None:
     done = stepladder(command, bundle, CUDA_VISIBLE_DEVICES="")
     assert done.returncode == NOT_EXECUTED
     assert done.stderr.startswith("error: ")
-    assert "nothing was executed" in done.stderr
+    assert "no kernel was launched" in done.stderr
     assert done.stdout == ""
 
 

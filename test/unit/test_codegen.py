@@ -191,7 +191,7 @@ def test_tool_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setenv("STEPLADDER_PTXAS", ptxas)
     assert find_tool("ptxas") == ptxas
     monkeypatch.setenv("STEPLADDER_PTXAS", str(tmp_path))
-    with pytest.raises(StepladderError, match="which is no program") as caught:
+    with pytest.raises(StepladderError, match="which is not a program") as caught:
         find_tool("ptxas")
     assert_clear(caught.value, BAD_INPUT)
 

@@ -119,11 +119,11 @@ func.func @f() -> tensor<{size}x{type_}> {{
     [
         (
             linear("dense_resource<weight>", resource(b"\0" * 8)),
-            "payload.mlir:4:13: error: the numbers of the constant are not in the payload: 8 bytes of 24576",
+            "payload.mlir:4:13: error: the data of the constant is not in the payload: 8 bytes of 24576",
         ),
         (
             linear("dense_resource<weight>"),
-            "payload.mlir:4:13: error: the numbers of the constant are not in the payload",
+            "payload.mlir:4:13: error: the data of the constant is not in the payload",
         ),
         (
             linear("dense<1.0>"),
@@ -134,7 +134,7 @@ func.func @f() -> tensor<{size}x{type_}> {{
             "  %c = arith.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>\n"
             "  %p = linalg.matmul ins(%A, %B : tensor<2x2xf16>, tensor<2x2xf16>) outs(%c : tensor<2x2xf32>)"
             " -> tensor<2x2xf32>\n  return %p : tensor<2x2xf32>\n}\n",
-            "payload.mlir:2:8: error: the sums start from a constant, which a kernel would overwrite",
+            "payload.mlir:2:8: error: the initial value is a constant, which the kernel would overwrite",
         ),
     ],
 )

@@ -114,9 +114,9 @@ def test_is_refused_where_it_stands(name: str) -> None:
 def test_f32_keeps_its_bits_unless_a_knob_says_otherwise() -> None:
     text = matmul_text(64, 64, 64, a_type="f32", b_type="f32", b_layout="column")
     tile = {"block_m": 64, "block_n": 32, "block_k": 32, "consumer_warpgroups": 1}
-    with mlir_context(), pytest.raises(StepladderError, match="f32 must be multiplied as tf32 here") as caught:
+    with mlir_context(), pytest.raises(StepladderError, match="f32 operands require allow_tf32 = true") as caught:
         run_pipeline(text, "payload.mlir", Request("wgmma_multistage", tile))
-    assert "with allow_tf32 = True it would hold" in caught.value.notes
+    assert "satisfied by allow_tf32 = True" in caught.value.notes
     with mlir_context():
         allowed = run_pipeline(text, "payload.mlir", Request("wgmma_multistage", {**tile, "allow_tf32": "true"}))
     assert allowed.matmul.problem.compute_type == "tf32"

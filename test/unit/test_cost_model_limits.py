@@ -163,7 +163,7 @@ def test_blocks_wait_for_many_splits() -> None:
 def test_a_width_that_was_not_measured_has_to_be_faster_by_more() -> None:
     space, facts = pipeline_space("wgmma"), facts_of("wgmma", 1024, 72 * 16, 1024, c_type="f16")
     measured = replace(H200, measured_widths={WARPGROUP: (64, 128)})
-    given = {"split_k": 1}  # others have cautions of their own
+    given = {"split_k": 1}  # others have margins of their own
     plain = ranking.rank(space, facts, False, replace(H200, measured_widths={}), given)
     careful = ranking.rank(space, facts, False, measured, given)
     assert list(np.diff(plain.times["total"][plain.order]) >= 0).count(False) == 0

@@ -41,8 +41,8 @@ def test_ranking_is_of_everything_and_takes_each_rule_once(monkeypatch: pytest.M
     assert len(calls) < 8 * (len(knobs.rules) + len(knobs.derived) + 20)
     assert seconds < 2.0  # a tenth of a second by itself; other processes may have the cores
     order = ranked.order[ranked.columns.floats("split_k")[ranked.order] == 1]
-    assert (np.diff(ranked.times["total"][order]) >= 0).all()  # settings with splits have cautions
-    assert (np.diff(ranked.cautious[ranked.order]) >= 0).all()
+    assert (np.diff(ranked.times["total"][order]) >= 0).all()  # settings with splits have margins
+    assert (np.diff(ranked.with_margin[ranked.order]) >= 0).all()
 
 
 def test_groups_of_rows_are_even_where_the_order_makes_no_other_difference() -> None:
@@ -61,7 +61,7 @@ def test_splits_in_a_cluster_have_to_be_faster_by_more(rows: int, factor: float)
     fixed = {"target": "sm_90a", "split_k_workspace": "cluster", "min_blocks_per_sm": 1}
     ranked = ranking.rank(knobs, facts, False, dataclasses.replace(H200, measured_widths={}), fixed)
     splits = ranked.columns.floats("split_k") > 1
-    assert np.allclose(ranked.cautious, ranked.times["total"] * np.where(splits, factor, 1.0))
+    assert np.allclose(ranked.with_margin, ranked.times["total"] * np.where(splits, factor, 1.0))
 
 
 def test_a_setting_of_which_every_other_knob_is_given_is_ranked() -> None:
@@ -256,7 +256,7 @@ def test_two_blocks_share_a_multiprocessor_in_a_batch_only() -> None:
     _, first = _orientations(64, 64, 128, batch=200)
     assert first[0].knobs["min_blocks_per_sm"] == 2 and first[0].knobs["persistent_blocks"] == 0
     _, alone = _orientations(64, 64, 128, batch=200, min_blocks_per_sm=1)
-    assert first[0].cautious < alone[0].microseconds
+    assert first[0].with_margin < alone[0].microseconds
     _, longer = _orientations(64, 64, 512, batch=200)
     assert longer[0].knobs["min_blocks_per_sm"] == 1
     _, single = _orientations(576, 576, 1048)
@@ -264,16 +264,16 @@ def test_two_blocks_share_a_multiprocessor_in_a_batch_only() -> None:
 
 
 def test_wide_tiles_with_two_k_steps_have_to_be_faster_by_a_tenth() -> None:
-    cautions = {k: _caution(k) for k in (128, 192)}
-    assert cautions[128] == pytest.approx(cautions[192] + 0.1)
+    margins = {k: _margin(k) for k in (128, 192)}
+    assert margins[128] == pytest.approx(margins[192] + 0.1)
 
 
-def _caution(k: int) -> float:
+def _margin(k: int) -> float:
     """What the predicted time of tiles of 128 x 192 of 11328 x 152 is multiplied by for their order."""
     fixed = {"block_m": 128, "block_n": 192, "consumer_warpgroups": 2, "schedule": "cooperative", "split_k": 1}
     ranked, _ = _orientations(11328, 152, k, swap_operands=False, **fixed)
     first = ranked.first(1)[0]
-    return first.cautious / first.microseconds
+    return first.with_margin / first.microseconds
 
 
 def test_dependent_launches_begin_sooner_where_half_of_the_multiprocessors_are_idle() -> None:

@@ -32,7 +32,7 @@ def test_kinds_alternate_and_a_longer_list_begins_with_the_shorter_one() -> None
     drawn = forms.draw(12)
     assert [form.kind for form in drawn] == list(forms.KINDS) * 3
     assert forms.draw(20)[:12] == drawn
-    assert all(forms.LEAST <= form.sizes["n"] <= forms.MOST for form in drawn)
+    assert all(forms.MIN <= form.sizes["n"] <= forms.MAX for form in drawn)
 
 
 @pytest.mark.parametrize("form", sample(FORMS, 4), ids=lambda form: f"{form.spec} {form.epilogue}")

@@ -73,7 +73,7 @@ def test_a_message_says_what_would_be_right() -> None:
     %a = gpu.subgroup_mma_load_matrix %m[%c0, %c0] {{leadDimension = 20 : index}} : {tile} -> {WMMA}"""
     _, outcome = run(shared(tile) + kernel(body))
     (message,) = [finding.message for finding in outcome.findings if finding.kind == "misaligned"]
-    assert message == "rows are 40 bytes apart (leadDimension 20), no multiple of 16"
+    assert message == "rows are 40 bytes apart (leadDimension 20), not a multiple of 16"
 
 
 @pytest.mark.parametrize("offset, found", [(1, {"misaligned"}), (4, set())])

@@ -100,7 +100,7 @@ def test_rounding_at_the_ends() -> None:
 
 
 def test_other_roundings_than_to_nearest_are_refused() -> None:
-    with pytest.raises(StepladderError, match="with another rounding than to nearest"):
+    with pytest.raises(StepladderError, match="with a rounding mode other than to nearest"):
         everywhere("arith.truncf {} toward_zero", "f32", "f16", np.array([1.5], np.float32))
 
 

@@ -126,7 +126,7 @@ def test_four_bit_integers() -> None:
 def test_a_launch_that_no_gpu_takes_does_not_run() -> None:
     outcome = run(launch("gpu.terminator", threads=10**9), INTS)
     (finding,) = outcome.findings
-    assert finding.kind == "launch" and "a block of 1000000000 threads, of which 1024 are possible" in finding.message
+    assert finding.kind == "launch" and "a block of 1000000000 threads; at most 1024" in finding.message
     with pytest.raises(StepladderError, match=r"gpu\.launch cannot be executed: a block of 1000000000 x 1 x 1"):
         run(launch("gpu.terminator", threads=10**9), INTS, sanitize=False)
 
@@ -143,7 +143,7 @@ def test_a_launch_takes_the_cluster_of_its_kernel() -> None:
     text = launch_func(kernel, threads=1, blocks=4, targets='[#nvvm.target<chip = "sm_90">]')
     assert list(run_clean(text, INTS).arguments[0][:4]) == [0, 0, 1, 1]
     (finding,) = run(text.replace("sm_90", "sm_80"), INTS).findings
-    assert "a cluster of 2 blocks, of which 1 are possible on sm_80" in finding.message
+    assert "a cluster of 2 blocks; at most 1 on sm_80" in finding.message
 
 
 @pytest.mark.parametrize(

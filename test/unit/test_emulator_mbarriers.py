@@ -48,7 +48,7 @@ BEHIND = """%p = llvm.getelementptr %s[2] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i32
         ((INIT, STORE), "writes byte 0x0 of shared memory, which is part of an mbarrier that has not been invalidated"),
         ((INIT, "%v = llvm.load %s : !llvm.ptr<3> -> i32"), "reads byte 0x0 of shared memory, which is part of an mb"),
         ((INIT, INIT), "initializes the mbarrier at byte 0x0 of shared memory again"),
-        ((INIT.replace("%c1", "%c0"),), "is to wait for 0 arrivals: 1 to 1048575 are possible"),
+        ((INIT.replace("%c1", "%c0"),), "is to wait for 0 arrivals; accepted: 1 to 1048575"),
     ],
 )
 def test_what_is_done_to_an_mbarrier(ops: tuple[str, ...], says: str) -> None:

@@ -51,7 +51,7 @@ def test_what_a_block_has(producer: str, consumer: str, attributes: str) -> None
 @pytest.mark.parametrize(
     "producer, consumer, attributes, says",
     [
-        (GIVE.format(48), TAKE.format(232), "", "232 registers a thread, 29696 in all: the block has 64512, and its"),
+        (GIVE.format(48), TAKE.format(232), "", "232 registers per thread, 29696 in all: the block has 64512, and its"),
         ("", TAKE.format(232), "", "other warpgroups hold"),
         (GIVE.format(40), TAKE.format(232), ", nvvm.minctasm = 2 : i32", "the block has 30720"),
         (GIVE.format(40), TAKE.format(104), ", nvvm.maxnreg = 80 : i32", "the block has 30720"),
@@ -68,8 +68,8 @@ def test_more_than_a_block_has(producer: str, consumer: str, attributes: str, sa
 @pytest.mark.parametrize(
     "ops, says",
     [
-        ((GIVE.format(40), GIVE.format(64)), "keeps 64 registers a thread, and each has 40"),
-        ((GIVE.format(64), TAKE.format(40)), "requests 40 registers a thread, and each has 64"),
+        ((GIVE.format(40), GIVE.format(64)), "keeps 64 registers per thread, and each has 40"),
+        ((GIVE.format(64), TAKE.format(40)), "requests 40 registers per thread, and each has 64"),
     ],
 )
 def test_the_other_way(ops: tuple[str, str], says: str) -> None:

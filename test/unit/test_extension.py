@@ -82,11 +82,11 @@ def test_split_k_refuses(upper: str, workspace: str, message: str) -> None:
     [
         (
             '"tc.split_k"(%module) {splits = 16 : i64, threads = 128 : i64, workspace = "cluster"}',
-            "tc.split_k: a cluster of 16 blocks: more than 8 are not portable",
+            "tc.split_k: a cluster of 16 blocks; portable clusters have at most 8",
         ),
         (
             '"tc.form_clusters"(%module) {rows = 4 : i64, columns = 4 : i64}',
-            "tc.form_clusters: a cluster of 4 x 4 blocks: more than 8 are not portable",
+            "tc.form_clusters: a cluster of 4 x 4 blocks; portable clusters have at most 8",
         ),
         (
             '"tc.convert_to_warpgroup_mma"(%module)',

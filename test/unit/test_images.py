@@ -34,7 +34,7 @@ def test_image_for(target: str, capability: tuple[int, int], image: str) -> None
     ],
 )
 def test_wrong_gpu(target: str, capability: tuple[int, int]) -> None:
-    with pytest.raises(StepladderError, match="nothing was executed") as caught:
+    with pytest.raises(StepladderError, match="no kernel was launched") as caught:
         image_for(target, capability, "card X")
     assert caught.value.status == NOT_EXECUTED
     assert target in caught.value.message and "card X" in caught.value.message

@@ -68,7 +68,7 @@ def launcher_of(device: Device, read: Bundle) -> Callable[..., None]:
 def test_device_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STEPLADDER_DEVICE", "2")
     assert device_ordinal() == 2
-    with pytest.raises(StepladderError, match="there is no GPU 2: the driver shows 1; nothing was executed") as caught:
+    with pytest.raises(StepladderError, match="no GPU 2: the driver shows 1; no kernel was launched") as caught:
         Device(cuda=FakeGpu().cuda)
     assert caught.value.status == NOT_EXECUTED
     monkeypatch.setenv("STEPLADDER_DEVICE", "first")
@@ -77,7 +77,7 @@ def test_device_variable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_gpu() -> None:
-    message = "no usable NVIDIA GPU: CUDA_ERROR_NO_DEVICE .it went wrong.; nothing was executed"
+    message = "no usable NVIDIA GPU: CUDA_ERROR_NO_DEVICE .it went wrong.; no kernel was launched"
     with pytest.raises(StepladderError, match=message) as caught:
         device_of(FakeGpu({"Device": ["CUDA_ERROR_NO_DEVICE"]}))
     assert caught.value.status == NOT_EXECUTED
@@ -92,7 +92,7 @@ def test_no_driver() -> None:
 
     gpu.cuda.core.Device = device
     with pytest.raises(
-        StepladderError, match=r"^no NVIDIA driver: Failed to dlopen libcuda.so.1; nothing was"
+        StepladderError, match=r"^no NVIDIA driver: Failed to dlopen libcuda.so.1; no kernel was"
     ) as caught:
         device_of(gpu)
     assert caught.value.status == NOT_EXECUTED
@@ -195,8 +195,8 @@ def test_what_only_hopper_has(
     with pytest.raises(StepladderError) as caught:
         device_of(FakeGpu(capability=(8, 9))).load(read)
     assert caught.value.message == (
-        f"'{read.path}' needs {feature}, which GPUs of compute capability 9.0 and later "
-        "have, and Fake H200 is 8.9; nothing was executed"
+        f"'{read.path}' needs {feature}, which GPUs of compute capability 9.0 and later have, and Fake H200 is 8.9; "
+        "no kernel was launched"
     )
     assert caught.value.status == NOT_EXECUTED
 
@@ -323,7 +323,7 @@ def test_grid_that_is_no_multiple_of_the_cluster(
     unread_bundle: Make, cluster: tuple[int, int, int], grid: tuple[int, int, int]
 ) -> None:
     text = " x ".join(map(str, grid)), " x ".join(map(str, cluster))
-    message = f"has a grid of {text[0]} blocks, which is not a multiple of its cluster of {text[1]}; nothing was"
+    message = f"has a grid of {text[0]} blocks, which is not a multiple of its cluster of {text[1]}; no kernel was"
     with pytest.raises(StepladderError, match=message) as caught:
         device_of(FakeGpu(cluster=cluster)).load(unread_bundle(target="sm_90a", cluster=cluster, grid=grid))
     assert caught.value.status == NOT_EXECUTED
@@ -332,7 +332,7 @@ def test_grid_that_is_no_multiple_of_the_cluster(
 @pytest.mark.parametrize("compiled", [(0, 0, 0), (1, 2, 1)])
 def test_kernel_compiled_for_another_cluster(bundle: Make, compiled: tuple[int, int, int]) -> None:
     text = " x ".join(map(str, compiled))
-    message = f"kernel 'matmul' is compiled for clusters of {text} blocks, and the manifest has 2 x 1 x 1; nothing was"
+    message = f"'matmul' is compiled for clusters of {text} blocks, and the manifest has 2 x 1 x 1; no kernel was"
     with pytest.raises(StepladderError, match=message) as caught:
         device_of(FakeGpu(cluster=compiled)).load(bundle(target="sm_90a", cluster=(2, 1, 1), grid=(2, 1, 1)))
     assert caught.value.status == NOT_EXECUTED
@@ -344,7 +344,7 @@ def test_cluster_that_does_not_fit(bundle: Make) -> None:
     read = bundle(
         target="sm_90a", cluster=(16, 1, 1), grid=(16, 1, 1), static_shared_memory=1, dynamic_shared_memory=200_000
     )
-    message = "no cluster of 16 x 1 x 1 blocks, with 200001 bytes of shared memory a block, fits on Fake H200"
+    message = "no cluster of 16 x 1 x 1 blocks, with 200001 bytes of shared memory per block, fits on Fake H200"
     with pytest.raises(StepladderError, match=message) as caught:
         device_of(gpu).load(read)
     assert caught.value.status == NOT_EXECUTED

@@ -33,7 +33,7 @@ def messages(
     [
         ({"grid": [3, 1, 1], "cluster": [2, 1, 1]}, "a grid of 3 x 1 x 1, which clusters of 2 x 1 x 1 do not divide"),
         ({"grid": [2**31, 1, 1]}, "a grid of 2147483648 x 1 x 1"),
-        ({"grid": [1, 65536, 1]}, "1 to 65535 blocks are possible along y"),
+        ({"grid": [1, 65536, 1]}, "1 to 65535 blocks along y"),
         ({"grid": [0, 1, 1]}, "a grid of 0 x 1 x 1"),
         ({"grid": [17, 1, 1], "cluster": [17, 1, 1]}, "a cluster of 17 blocks"),
         ({"grid": [4, 1, 1], "known_grid_size": [2, 1, 1]}, "known_grid_size is 2 x 1 x 1"),
@@ -48,14 +48,17 @@ def messages(
         # Of the targets that a module names, one has to take it.
         (
             {"grid": [4, 1, 1], "cluster": [2, 1, 1], "chips": ("sm_80",)},
-            "a cluster of 2 blocks, of which 1 are possible on sm_80",
+            "a cluster of 2 blocks; at most 1 on sm_80",
         ),
-        ({"shared": 200 * 1024, "chips": ("sm_86", "sm_80")}, "of which 166912 are possible on sm_80"),
+        ({"shared": 200 * 1024, "chips": ("sm_86", "sm_80")}, "at most 166912 on sm_80"),
         (
             {"shared": 50000, "static": 50000, "chips": ("sm_90",)},
-            "50000 bytes of static shared memory a block, of which 49152 are pos",
+            "50000 bytes of static shared memory per block; at most 49152",
         ),
-        ({"block": [1000, 1, 1], "registers": 65}, "with up to 65 registers each (maxnreg), 73728 in all, of which"),
+        (
+            {"block": [1000, 1, 1], "registers": 65},
+            "with up to 65 registers each (maxnreg), 73728 in all; at most 65536",
+        ),
     ],
 )
 def test_what_no_launch_may_ask(launch: dict[str, int | list[int] | tuple[str, ...]], message: str) -> None:

@@ -128,7 +128,9 @@ def test_fp8_that_the_payload_extends(b: str, wide: str, sums: str, target: str,
 def test_one_pipeline_takes_what_the_extension_makes() -> None:
     kernel = stepladder.compile(payload("f8E5M2", "bf16", "f32"), target="sm_80", pipeline="wmma", device="emulator")
     assert [launch.stage for launch in kernel.manifest.launches] == ["f_matmul_0"]
-    with pytest.raises(stepladder.StepladderError, match="A and B must be of f16, bf16 or i8") as refused:
+    with pytest.raises(
+        stepladder.StepladderError, match="A and B must have the same element type: f16, bf16 or i8"
+    ) as refused:
         stepladder.compile(payload("f16", "bf16", "f32"), target="sm_80", pipeline="wmma", device="emulator")
     assert "as a function with several kernels: " in refused.value.render()
 

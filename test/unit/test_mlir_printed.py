@@ -73,7 +73,7 @@ def test_integer_sets() -> None:
     found, equalities = printed.integer_set(ir.Attribute.parse("affine_set<(d0)[s0] : (d0 - s0 >= 0, d0 mod 2 == 0)>"))
     assert str(found) == "(d0)[s0] -> (d0 - s0, d0 mod 2)"
     assert equalities == [False, True]
-    with pytest.raises(ValueError, match="is no integer set"):
+    with pytest.raises(ValueError, match="is not an integer set"):
         printed.integer_set("affine_map<(d0) -> (d0)>")
 
 

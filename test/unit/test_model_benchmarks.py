@@ -213,7 +213,7 @@ def test_the_derivatives_of_an_objective_are_those_of_its_value() -> None:
     assert (values[1] - values[0]) / 2e-5 == pytest.approx(float(derivatives @ direction), rel=1e-3)
 
 
-def test_choices_are_judged_with_the_cautions_of_the_model() -> None:
+def test_choices_are_judged_with_the_margins_of_the_model() -> None:
     """A launch by itself is chosen if it is predicted to be faster by 3%, and its time counts if it is chosen."""
     from fit_data import Data
     from stepladder.pipeline.cost_model import gpu
@@ -222,7 +222,7 @@ def test_choices_are_judged_with_the_cautions_of_the_model() -> None:
     kernel = measured("wgmma_sweep_bf16-bf16")[0]
     other = replace(kernel, knobs=kernel.knobs | {"dependent_launch": False}, microseconds=kernel.microseconds * 2)
     data = Data([kernel, other], card)
-    assert data.caution == pytest.approx([0.0, -np.log(0.97)])
+    assert data.margins == pytest.approx([0.0, -np.log(0.97)])
     judged = [data.judge_sources(np.array([1.0, time]))[kernel.source]["first_of_best"] for time in (0.98, 0.96)]
     assert judged == [1.0, 0.5]
 

@@ -118,7 +118,7 @@ def test_the_bound_of_the_depth_is_one(text: str) -> None:
     """What the exact check refuses, the bound does not accept."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(nesting, "MAX_DEPTH", 3)
-        patched.setattr(nesting, "_MOST_MINUS_SIGNS", 2)
+        patched.setattr(nesting, "_MAX_MINUS_SIGNS", 2)
         try:
             nesting._check_depth(text, "text")
         except StepladderError:

@@ -136,9 +136,9 @@ def test_layouts_of_every_form(form: str) -> None:
 @pytest.mark.parametrize(
     "maps, attributes, message",
     [
-        (["(k)", "(k, n)", "(m, n)"], "", "indexes A by the map .*must be .*row-major. or .*column-major"),
-        (["(m, k)", "(k)", "(m, n)"], "", "indexes B by the map .*must be .*row-major. or .*column-major"),
-        (["(k, m)", "(k, n)", "(m, n)"], "{cast = #linalg.type_fn<cast_unsigned>}", "takes A and B for unsigned"),
+        (["(k)", "(k, n)", "(m, n)"], "", "indexes A with the map .*must be .*row-major. or .*column-major"),
+        (["(m, k)", "(k)", "(m, n)"], "", "indexes B with the map .*must be .*row-major. or .*column-major"),
+        (["(k, m)", "(k, n)", "(m, n)"], "{cast = #linalg.type_fn<cast_unsigned>}", "reads A and B as unsigned"),
     ],
 )
 def test_matmuls_that_are_refused(maps: list[str], attributes: str, message: str) -> None:

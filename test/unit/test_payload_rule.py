@@ -99,7 +99,7 @@ REFUSED = {
             type_=H,
         ),
         4,
-        "arith.truncf with another rounding",
+        "arith.truncf with a rounding mode other than to nearest",
     ),
     "store": (on_buffers(IN_PLACE, NUMBER, PLACE, f"memref.store %n, %C[%i, %i] : memref<{C}>"), 5, "'memref.store' b"),
     "store in front": (
@@ -142,7 +142,7 @@ REFUSED = {
     "layout": (
         on_buffers(IN_PLACE).replace(f"memref<{C}>", f"memref<{C}, strided<[128, 2]>>"),
         1,
-        "argument 2 .* row-major, with static pitches",
+        "argument 2 .* row-major with static row pitches",
     ),
     "sparse": (
         "#s = #sparse_tensor.encoding<{map = (i, j) -> (i : compressed, j : compressed)}>\n"
@@ -150,7 +150,7 @@ REFUSED = {
         2,
         "argument 0 .* must be dense",
     ),
-    "unused and of no shape": (on_buffers(IN_PLACE, more=", %D: memref<?xf32>"), 1, "argument 3 .* nothing uses"),
+    "unused and of no shape": (on_buffers(IN_PLACE, more=", %D: memref<?xf32>"), 1, "unused argument 3 is memref"),
     "used, and no operand": (
         on_buffers(f"linalg.fill ins(%x : f32) outs(%C : memref<{C}>)", IN_PLACE, more=", %x: f32"),
         2,
@@ -158,13 +158,21 @@ REFUSED = {
     ),
     "-0.0": (on_tensors(start=filled("-0.0")), 3, "other than the constant 0: -0.0"),
     "2.0": (on_tensors(start=filled("2.0")), 3, "other than the constant 0: 2.0"),
-    "zeros for more": (on_tensors(start=filled("0.0"), result="%s"), 3, "not, or not only, what linalg.matmul starts"),
+    "zeros for more": (
+        on_tensors(start=filled("0.0"), result="%s"),
+        3,
+        "has uses other than the initial value of linalg.matmul",
+    ),
     "C filled behind": (
         on_buffers(IN_PLACE, "%n = arith.constant 0.0 : f32", f"linalg.fill ins(%n : f32) outs(%C : memref<{C}>)"),
         4,
         "linalg.fill overwrites the accumulators",
     ),
-    "from nothing": (on_tensors(start=EMPTY + "\n" + ACCUMULATED.replace("%C", "%e")), 3, "starts from tensor.empty"),
+    "from nothing": (
+        on_tensors(start=EMPTY + "\n" + ACCUMULATED.replace("%C", "%e")),
+        3,
+        "the initial value of linalg.matmul is tensor.empty",
+    ),
     "a buffer of its own": (
         on_buffers(f"%D = memref.alloc() : memref<{C}>", IN_PLACE.replace("%C", "%D")),
         2,
@@ -175,22 +183,22 @@ REFUSED = {
         3,
         "A is a constant; it must be an argument",
     ),
-    "result lost": (between(PRODUCT), 6, "nothing takes the result"),
+    "result lost": (between(PRODUCT), 6, "the result of linalg.matmul is unused"),
     "result written twice": (between(PRODUCT, written(), written()), 7, "argument 2 is written a second time"),
     "result written elsewhere": (
         between(PRODUCT, written(buffer="%D"), more=f", %D: memref<{C}>"),
         6,
-        "begins in argument 2 and ends in another place",
+        "is initialized from argument 2 and written elsewhere",
     ),
-    "C written by something else": (between(PRODUCT, written("%c")), 6, "takes an argument; it must take the result"),
+    "C written by something else": (between(PRODUCT, written("%c")), 6, "reads an argument; it must read the result"),
     "two results": (
         on_tensors()
         .replace(f"-> tensor<{C}> {{", f"-> (tensor<{C}>, tensor<{C}>) {{")
         .replace(f"return %p : tensor<{C}>", f"return %p, %p : tensor<{C}>, tensor<{C}>"),
         3,
-        "result 0 of 2 begins in argument 2",
+        "result 0 of 2 is initialized from argument 2",
     ),
-    "C returned": (on_tensors(result="%C"), 3, "takes an argument; it must take the result"),
+    "C returned": (on_tensors(result="%C"), 3, "reads an argument; it must read the result"),
     "C not writable": (between(PRODUCT, written(), c="restrict"), 4, "without 'writable'"),
     "buffers that may overlap": (between(PRODUCT, written(), a=""), 2, "without 'restrict'"),
     "a body of its own": (

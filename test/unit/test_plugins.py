@@ -107,7 +107,7 @@ def test_a_file_is_loaded_once(write: Callable[..., str]) -> None:
             "tc.mine has several results",
         ),
         (op("mine") + "transform_op(Op)(rewrite)", "tc.mine has an implementation already"),
-        (IMPORT + "@transform_op\ndef f(p, o, r): pass", "f is no op of a dialect"),
+        (IMPORT + "@transform_op\ndef f(p, o, r): pass", "f is not an op of a dialect"),
         (
             IMPORT + "class L(Dialect, name='linalg'): pass\n" + op("mine", "L"),
             "dialect 'linalg', which is one of MLIR's",

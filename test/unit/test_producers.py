@@ -181,16 +181,16 @@ FP8 = """  %q = tensor.empty() : tensor<32x64xf8E4M3FN>
   } -> tensor<32x64xf16>"""
 REFUSED = {
     "fp8": (FP8, "'arith.addf' on fp8"),
-    "another op": (PAD.replace("%a", "%p0").replace("%d", "%a"), "'tensor.pad' makes what an operand"),
+    "another op": (PAD.replace("%a", "%p0").replace("%d", "%a"), "'tensor.pad' computes the source of an operand"),
     "another scalar op": (
         GENERIC.replace("BODY", "arith.flush_denormals %v : f16"),
-        "'arith.flush_denormals' in linalg.generic, which makes A or B",
+        "'arith.flush_denormals' in linalg.generic, a producer of A or B",
     ),
     "its output": (
         GENERIC.replace("BODY", "arith.addf %v, %o : f16"),
-        "linalg.generic makes A or B, and reads what its output held",
+        "linalg.generic is a producer of A or B that reads the initial value of its output",
     ),
-    "memory written before": (WRITTEN, "A or B is prepared from a buffer that"),
+    "memory written before": (WRITTEN, "a producer of A or B reads a buffer that"),
 }
 
 
@@ -207,7 +207,7 @@ def test_refused(name: str) -> None:
 @pytest.mark.parametrize("pipeline", ["wmma_upstream", "xetile", "xetile_mma_sync"])
 def test_pipelines_without_the_step_refuse(pipeline: str) -> None:
     text = ProducerPayload(0).text
-    with mlir_context(), pytest.raises(StepladderError, match="nothing may prepare them"):
+    with mlir_context(), pytest.raises(StepladderError, match="producers are not supported"):
         check_steps(text, "f.mlir", Request(pipeline, {}), lambda _: None)
 
 
@@ -249,7 +249,7 @@ NIBBLES = """func.func @f(%Q: tensor<SHAPExi4>, %B: tensor<4x8xi8>) -> tensor<8x
         (NIBBLES.replace("SHAPE", "8x5").replace("4x8xi8", "5x8xi8"), "argument 0 is tensor<8x5xi4>"),
         (
             NIBBLES.replace("SHAPE", "8x4").replace("i8", "i4").replace("extsi %x : i4 to i4", "addi %x, %x : i4"),
-            "A or B of i4, which no pipeline multiplies",
+            "A or B of i4, which no pipeline supports",
         ),
     ],
 )
@@ -303,7 +303,7 @@ def test_shifts_by_a_constant(places: list[int]) -> None:
 def test_shifts_by_an_argument_are_refused() -> None:
     text = WORDS.replace("%Q: tensor<1x8xi32>", "%Q: tensor<1x8xi32>, %shifts: tensor<8xi32>", 1)
     text = "".join(line for line in text.splitlines(keepends=True) if "%shifts = " not in line)
-    with mlir_context(), pytest.raises(StepladderError, match="by a number that an operand holds"):
+    with mlir_context(), pytest.raises(StepladderError, match="by an element of an operand"):
         find_matmul(parse_payload(text, "payload.mlir"))
 
 

@@ -84,7 +84,7 @@ def test_functions_take_the_place_of_calls() -> None:
     [
         ("call.uni (r0), both, (p0, p0);", "both takes 1 variables, and the call names 2"),
         ("call.uni both, (p0);", "both returns 1 variables, and the call names 0"),
-        ("call.uni (r0), both, (%d1);", "number of both is no variable of the call, %d1"),
+        ("call.uni (r0), both, (%d1);", "number of both is not a variable of the call, %d1"),
         ("call.uni (r0), again, (p0);", "again calls itself"),
         ("call.uni (r0), other, (p0);", "of other: of functions without a body it knows __assertfail and vprintf"),
     ],

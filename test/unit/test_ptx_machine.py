@@ -331,8 +331,8 @@ def bound(text: str, arguments: list[str], launch: Launch) -> None:
             "argument '4xq7' has the element type 'q7', which there is not\naccepted: element types of MLIR, such as",
         ),
         (["4xf32", "four"], Launch((1, 1, 1), (1, 1, 1)), "", "argument 'four' must be 256x128xf16 for an array"),
-        (["4xf32"] * 2, Launch((1, 1, 1), (64, 1, 1)), ".maxntid 32, 1, 1", "has at most 32 threads a block, got 64"),
-        (["4xf32"] * 2, Launch((1, 1, 1), (64, 1, 1)), ".reqntid 32", "has 32 threads a block, got 64"),
+        (["4xf32"] * 2, Launch((1, 1, 1), (64, 1, 1)), ".maxntid 32, 1, 1", "has at most 32 threads per block, got 64"),
+        (["4xf32"] * 2, Launch((1, 1, 1), (64, 1, 1)), ".reqntid 32", "has 32 threads per block, got 64"),
         (
             ["4xf32"] * 2,
             Launch((1, 1, 1), (64, 1, 1)),
@@ -344,13 +344,13 @@ def bound(text: str, arguments: list[str], launch: Launch) -> None:
             ["4xf32"] * 2,
             Launch((1, 1, 1), (2048, 1, 1)),
             "",
-            "cannot be launched: a block of 2048 x 1 x 1: 1 to 1024 threads are possible along x",
+            "cannot be launched: a block of 2048 x 1 x 1; accepted: 1 to 1024 threads along x",
         ),
         (
             ["4xf32"] * 2,
             Launch((1, 1, 1), (32, 1, 1), (1, 1, 1), 2**20),
             "",
-            "1048576 bytes of shared memory a block, of which 232448 are possible on sm_90a",
+            "1048576 bytes of shared memory per block; at most 232448 on sm_90a",
         ),
     ],
 )

@@ -113,11 +113,11 @@ def test_all_unknown_instructions_are_reported_at_once() -> None:
     error = refusal(
         "  tex.2d.v4.f32.s32 {%r1}, [t, {%r2}];\n  tcgen05.ld.x1 %r1;\n  add.f128 %r1, %r2, %r3;\n  tcgen05.ld.x1 %r1;"
     )
-    assert error.message.startswith("the emulator does not know tex.2d.v4.f32.s32")
+    assert error.message.startswith("the emulator does not support tex.2d.v4.f32.s32")
     assert error.location == "k.ptx:25:3"
     assert list(error.notes) == [
-        "k.ptx:26:3: the emulator does not know tcgen05.ld.x1, and in 1 more place",
-        "k.ptx:27:3: the emulator does not know add.f128 with these types",
+        "k.ptx:26:3: the emulator does not support tcgen05.ld.x1, and in 1 more place",
+        "k.ptx:27:3: the emulator does not support add.f128 with these types",
     ]
 
 
@@ -129,7 +129,7 @@ def test_a_type_that_registers_do_not_have() -> None:
 @pytest.mark.parametrize(
     "body, message",
     [
-        ("add.rz.f16 %h1, %h2, %h3;", "add.rz.f16 with this rounding: it takes .rn"),
+        ("add.rz.f16 %h1, %h2, %h3;", "add.rz.f16 with this rounding: expected .rn"),
         ("add.cc.u16 %h1, %h2, %h3;", "add.cc.u16 with these types"),
         ("mov.sync %r1, %r2;", "mov.sync without a type"),
         ("setp.eq.u32.u32 %p1, %r1, %r2;", "setp.eq.u32.u32 with these types"),
@@ -137,14 +137,14 @@ def test_a_type_that_registers_do_not_have() -> None:
         ("slct.b32 %r1, %r2, %r3, %r3;", "slct.b32 with these types"),
         ("cvt.rn.f32 %r1, %r2;", "cvt.rn.f32 with these types"),
         ("not.rn %r1, %r2;", "not.rn without a type"),
-        ("add.u32 %r1, %r2;", "with 2 operands: it takes 3"),
+        ("add.u32 %r1, %r2;", "with 2 operands: expected 3"),
         ("add.u32 %r1, %h1, 1;", "of %h1, which has 16 bits, as .u32"),
         ("add.u32 %r1, nowhere, 1;", "of nowhere: there is no such register or variable"),
         ("add.u32 %r99, %r1, 1;", "there is no such register"),
         ("bra NOWHERE;", "there is no label NOWHERE"),
         ("ld.release.global.b32 %r1, [%x];", "with this order"),
         ("ld.global.v2.b32 %r1, [%x];", "with 1 registers for 2 elements"),
-        ("cp.async.ca.shared.global [%r1], [%x], 12;", "of 12 bytes: it takes 4 or 8 or 16"),
+        ("cp.async.ca.shared.global [%r1], [%x], 12;", "of 12 bytes: expected 4 or 8 or 16"),
         ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r1}, {%r2}, {%r3}, {%r4};", "registers for A, B and C"),
         (
             "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%r1, %r2}, %x, %y, 1, 1, 1, 0, 0;",
@@ -154,7 +154,7 @@ def test_a_type_that_registers_do_not_have() -> None:
             "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%r1, %r2, %r3, %r4}, {%r5}, %y, 1, 1, 1, 0;",
             "with 1 registers for A",
         ),
-        ("call f, (%r1);", "the emulator does not know call"),
+        ("call f, (%r1);", "the emulator does not support call"),
     ],
 )
 def test_forms_that_are_not_known(body: str, message: str) -> None:

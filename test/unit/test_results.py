@@ -91,12 +91,12 @@ def test_the_kernel_is_called_for_all_results(tmp_path: Path, capsys: pytest.Cap
 
 REFUSED = {
     "the same twice": (results_payload(64, 64, 64, ["f32", "f32"], same=True), "a value is stored or returned twice"),
-    "five": (results_payload(64, 64, 64, ["f32"] * 5), "5 results of one product are stored; the most is 4"),
+    "five": (results_payload(64, 64, 64, ["f32"] * 5), "5 results of one product are stored; accepted: at most 4"),
     "read too": (
         IN_PLACE.replace(
             "%v = arith.truncf %t : f32 to f16", "%w = arith.truncf %t : f32 to f16\n    %v = arith.addf %w, %y : f16"
         ),
-        "makes a second result, argument 2, that is read too",
+        "computes a second result, argument 2, that is also read",
     ),
 }
 

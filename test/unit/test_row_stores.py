@@ -94,9 +94,9 @@ def test_batches(sizes: tuple[int, int, int, int]) -> None:
 @pytest.mark.parametrize(
     "text, knobs, message",
     [
-        (matmul_text(64, 45, 40), {"swap_operands": True}, "with epilogue = rows, C must not be transposed"),
-        (matmul_text(63, 45, 40, batch=2), {}, "matrices of a batch must be multiples of 16 bytes apart"),
-        (matmul_text(64, 45, 40), {"tile_scheduler": "stream_k"}, "epilogue must be tma"),
+        (matmul_text(64, 45, 40), {"swap_operands": True}, "epilogue = rows requires a row-major C"),
+        (matmul_text(63, 45, 40, batch=2), {}, "requires a batch stride of C that is a multiple of 16 bytes"),
+        (matmul_text(64, 45, 40), {"tile_scheduler": "stream_k"}, "requires epilogue = tma"),
     ],
 )
 def test_refused(text: str, knobs: dict[str, bool | str], message: str) -> None:

@@ -122,8 +122,8 @@ def test_right(where: str, body: str, inputs: str, sums: str) -> None:
 @pytest.mark.parametrize(
     "line, message",
     [
-        ("%r = arith.divsi %x, %x : i32", "'arith.divsi' by a number that an operand holds, which may be 0"),
-        ("%r = arith.shli %x, %x : i32", "'arith.shli' by a number that an operand holds, which may be wider than"),
+        ("%r = arith.divsi %x, %x : i32", "'arith.divsi' by an element of an operand, which may be 0"),
+        ("%r = arith.shli %x, %x : i32", "'arith.shli' by an element of an operand, which may be wider than"),
         ("%k = arith.constant 0 : i32\n%r = arith.remui %x, %k : i32", "'arith.remui' by 0"),
     ],
 )

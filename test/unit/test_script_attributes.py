@@ -59,13 +59,13 @@ def test_known_attributes(load: Callable[..., list[Step]]) -> None:
         ("optimisation", r"step 'step' has an unknown attribute 'optimisation' \(did you mean 'optimization'\?\)"),
         ('require = ["size > 1"]', r"step 'step' has an unknown attribute 'require' \(did you mean 'requires'\?\)"),
         ('derived = {half = "size // 2"}', "step 'step' has an attribute 'derived', which belongs on a pipeline"),
-        ("optimization = false", "attribute 'optimization' holds nothing: .* and not false"),
-        ('needs = "step"', r"attribute 'needs' holds a list of step names, for example needs = .* and not \"step\""),
-        ("requires = [1]", "attribute 'requires' holds a list of conditions, each with a message"),
-        ('left_out = ["size"]', "attribute 'left_out' holds numbers, booleans or texts by knob"),
+        ("optimization = false", "attribute 'optimization' must hold no value, .* got false"),
+        ('needs = "step"', r"attribute 'needs' must hold a list of step names, for example needs = .* got \"step\""),
+        ("requires = [1]", "attribute 'requires' must hold a list of conditions, each with a message"),
+        ('left_out = ["size"]', "attribute 'left_out' must hold numbers, booleans or texts by knob"),
         ("left_out = {size = true}", "knob 'size' is true when it is left out, and its options are: 32, 24"),
-        ("left_out = {size}", "attribute 'left_out' holds numbers, booleans or texts by knob"),
-        ("when = [1]", "attribute 'when' holds an expression over knobs, for example when = "),
+        ("left_out = {size}", "attribute 'left_out' must hold numbers, booleans or texts by knob"),
+        ("when = [1]", "attribute 'when' must hold an expression over knobs, for example when = "),
         ('when = "size >"', "step 'step': when: 'size >' is not an expression"),
         (
             'requires = [{condition = "size >", message = "size"}]',
@@ -87,7 +87,7 @@ def test_attributes_of_steps_that_are_refused(load: Callable[..., list[Step]], a
     [
         ('drived = {half = "size"}', r"pipeline 'mine' has an unknown attribute 'drived' \(did you mean 'derived'\?\)"),
         ("optimization", "pipeline 'mine' has an attribute 'optimization', which belongs on a step"),
-        ("derived = {half = 16 : i64}", "attribute 'derived' holds expressions over knobs by name"),
+        ("derived = {half = 16 : i64}", "attribute 'derived' must hold expressions over knobs by name"),
         ('derived = {half = "size //"}', "pipeline 'mine': derived: 'size //' is not an expression"),
     ],
 )
@@ -136,14 +136,14 @@ def test_attributes_of_a_sequence_that_a_step_includes_are_refused(load: Callabl
   }}
 """
     text = TEXT.replace("  transform.named_sequence @step", f"{part}  transform.named_sequence @step")
-    with pytest.raises(StepladderError, match="attribute 'optimization' stands on sequence 'part', which step 'step' "):
+    with pytest.raises(StepladderError, match="attribute 'optimization' is on sequence 'part', which step 'step' "):
         load(op="transform.include @part failures(propagate) (%module) : (!transform.any_op) -> ()", text=text)
 
 
 @pytest.mark.parametrize("knobs", ['["size"]', "{value = 8 : i64}"])
 def test_knobs_of_an_op_that_are_refused(load: Callable[..., list[Step]], knobs: str) -> None:
     with pytest.raises(
-        StepladderError, match=r"transform.param.constant: attribute 'knobs' holds expressions"
+        StepladderError, match=r"transform.param.constant: attribute 'knobs' must hold expressions"
     ) as error:
         load(op=f"%c = transform.param.constant 8 : i64 {{knobs = {knobs}}} -> !transform.param<i64>")
     assert error.value.location.endswith("mine.mlir:3:10")
@@ -168,7 +168,7 @@ module attributes {{transform.with_named_sequence}} {{
   }}
 }}
 """
-    with pytest.raises(StepladderError, match="'optimization' stands on the declaration of step 'bufferize'") as error:
+    with pytest.raises(StepladderError, match="'optimization' is on the declaration of step 'bufferize'") as error:
         load(text=declared)
     assert error.value.location.endswith("mine.mlir:2:3")
 

@@ -55,7 +55,7 @@ def test_i8_whose_rows_are_whole_vectors(pipeline: str) -> None:
     with mlir_context():
         check_text(text, Request(pipeline, WARPS))
         if pipeline == "wmma":
-            with pytest.raises(StepladderError, match=r"tiles of i8 .* must go through registers"):
+            with pytest.raises(StepladderError, match=r"i8 tiles .* must be copied through registers"):
                 run_pipeline(text, "m.mlir", Request(pipeline, {**WARPS, "prefetch": "cp_async"}))
 
 
@@ -94,7 +94,7 @@ def test_only_edges_have_conditions(pipeline: str) -> None:
 
 
 REFUSED = [
-    ({"prefetch": "cp_async"}, {}, "must have the 4 bytes of cp.async"),
+    ({"prefetch": "cp_async"}, {}, "must have at least 4 bytes, the minimum of cp.async"),
     ({}, {"without": ("stage_in_shared_memory", "prefetch_to_registers")}, "must be staged in shared memory"),
     ({}, {"without": ("hoist_accumulators",)}, "hoist_accumulators must run"),
 ]

@@ -111,7 +111,7 @@ def test_one_buffer_is_a_and_b(layouts: tuple[str, str], block_n: int) -> None:
         ({"tile_scheduler": "stream_k", "epilogue": "tma"}, {}, "data_parallel"),
         ({"block_m": 48}, {}, "multiple of 64"),
         ({"block_m": 256, "block_n": 64}, {}, "fragment_registers"),
-        ({}, {"batch": 2}, "a batch must have split_f32 = kernels"),
+        ({}, {"batch": 2}, "a batch requires split_f32 = kernels"),
     ],
 )
 def test_refused_settings(knobs: dict, form: dict, message: str) -> None:

@@ -180,7 +180,7 @@ def test_refused_numbers_and_functions() -> None:
   %0 = stablehlo.multiply %x, %i : tensor<4xcomplex<f32>>
   return %0 : tensor<4xcomplex<f32>>
 }"""
-    with pytest.raises(stepladder.StepladderError, match="constant of complex numbers, which no kernel computes"):
+    with pytest.raises(stepladder.StepladderError, match="constant of a complex type, which kernels do not support"):
         stepladder.compile(text, device="emulator", target="sm_80")
 
 
@@ -197,7 +197,9 @@ def test_a_refusal_begins_with_that_of_a_function() -> None:
   return %3 : tensor<8x8xf32>
 }
 """
-    with pytest.raises(stepladder.StepladderError, match="is not compiled: no reference can be computed") as refused:
+    with pytest.raises(
+        stepladder.StepladderError, match=r"is not compiled: .* has no reference computation"
+    ) as refused:
         stepladder.compile(text, target="sm_80", device="emulator")
     assert refused.value.notes[0].startswith("as one kernel: 'arith.mulsi_extended' in linalg.")
 

@@ -10,7 +10,7 @@ import pytest
 from stepladder.cli import main
 from stepladder.cli.guard import BROKEN_PIPE
 
-RUNNER = Path(main.__file__).resolve().parents[1]
+RUNNER = Path(main.__file__).resolve().parents[2]
 PAYLOADS = Path(__file__).resolve().parents[1] / "inputs" / "payloads"
 LIST = "-m stepladder list"
 TEXT = f"-m stepladder.cli.opt {PAYLOADS / 'product.mlir'}"
@@ -30,7 +30,9 @@ def shell(command: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-@pytest.mark.parametrize("command", [LIST, TEXT, "-m stepladder --help"])
+@pytest.mark.parametrize(
+    "command", [LIST, TEXT, "-m stepladder --help", "-u -m stepladder --help", "-u -m stepladder --version"]
+)
 @pytest.mark.parametrize("place, reason", [("/dev/full", "No space left on device"), ("&-", "Bad file descriptor")])
 def test_output_that_cannot_be_written(command: str, place: str, reason: str) -> None:
     done = shell(f"python {command} >{place}")

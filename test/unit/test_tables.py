@@ -21,13 +21,7 @@ def test_columns_are_aligned() -> None:
     out, other = io.StringIO(), io.StringIO()
     print_table(rows, title="Traffic", file=out)
     assert out.getvalue() == (
-        "Traffic                    \n"
-        "                           \n"
-        " op       bytes   at       \n"
-        " ───────────────────────── \n"
-        " store        5   a.mlir:1 \n"
-        " a load    1024            \n"
-        "                           \n"
+        "Traffic\n\n op       bytes   at\n ─────────────────────────\n store        5   a.mlir:1\n a load    1024\n\n"
     )
     # Characters that are two columns wide are left to rich.
     print_table([*rows, {"op": "行", "bytes": 7, "at": ""}], title="Traffic", file=other)
@@ -39,7 +33,7 @@ def test_the_rule_has_a_character_of_the_encoding() -> None:
     out = io.TextIOWrapper(raw, encoding="ascii")
     print_table([{"op": "store", "bytes": 5}], file=out)
     out.flush()
-    assert raw.getvalue().splitlines()[2] == b" ------------- "
+    assert raw.getvalue().splitlines()[2] == b" -------------"
 
 
 class Terminal(io.StringIO):

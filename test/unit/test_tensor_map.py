@@ -94,7 +94,7 @@ def test_descriptors_that_cannot_be_encoded(
     descriptor = dataclasses.replace(make_descriptor("b", (64, 64)), **fields)
     with pytest.raises(StepladderError) as caught:
         encode(descriptor, buffer_of(gpu, 64 * 64 * 2))
-    assert caught.value.message == f"the TMA descriptor of B cannot be encoded: {message}; nothing was executed"
+    assert caught.value.message == f"the TMA descriptor of B cannot be encoded: {message}; no kernel was launched"
     assert gpu.driver.encoded == []
 
 

@@ -17,12 +17,12 @@ EDITS = {
         STORE,
         "scf.for %q = %c0 to %k step %c32 {\n"
         f'"xetile.prefetch_tile"(%a_pfh) {{locality = 3 : i32}} : (!a_pfh) -> ()\n }}\n {STORE}',
-        "the launch has 2 loops: one along k is accepted",
+        "the launch has 2 loops; accepted: one along k",
     ),
     "another op": (
         STORE,
         f'gpu.printf "done"\n {STORE}',
-        "gpu.printf has no form here: loads and stores of tiles",
+        "gpu.printf is not supported here; accepted: loads and stores of tiles",
     ),
     "no first step": ("%step = %c0", "%step = %c32", "the loop must go from 0 by 32, the k of a tile, to a constant"),
     "sums of one step": ("(%va, %vb, %acc)", "(%va, %vb, %zero)", "the sums must be carried by the loop"),
@@ -44,7 +44,7 @@ EDITS = {
     "two stores": (
         STORE,
         f"{STORE} : ({SUMS}, !c) -> ()\n {STORE}",
-        "the launch has 2 xetile.store_tile: one, of the sums, is accepted",
+        "the launch has 2 xetile.store_tile; accepted: one, of the sums",
     ),
     "other rows of A": ("(%a, %i, %c0)", "(%a, %c0, %c0)", "A must begin at the rows of C and B at its columns"),
     "tiles with gaps": (
@@ -57,14 +57,14 @@ EDITS = {
         "%column = arith.constant dense<1.0> : vector<256x1xf32>\n"
         '%all = "xetile.broadcast"(%column) {dims = [1], wg_map = #mp_c} : (vector<256x1xf32>) -> ' + SUMS + "\n"
         f"%more = arith.addf %sum, %all : {SUMS}\n {STORE.replace('%sum', '%more')}",
-        "one row can be broadcast, along dimension 0",
+        "expected a broadcast of one row, along dimension 0",
     ),
     "another op behind": (
         STORE,
         "%first = arith.cmpi eq, %x, %c0 : index\n"
         f"%some = scf.if %first -> ({SUMS}) {{\nscf.yield %sum : {SUMS}\n}} else {{\nscf.yield %zero : {SUMS}\n}}\n"
         f"{STORE.replace('%sum', '%some')}",
-        "arith.cmpi has no form behind a product: elementwise ops on vectors have one",
+        "arith.cmpi is not supported after a product; accepted: elementwise ops on vectors",
     ),
     "a moved tile of C": (
         STORE,
@@ -131,12 +131,15 @@ def test_a_matrix_is_no_view_of_the_launch() -> None:
 
 def test_steps_of_a_block_divide_the_depth() -> None:
     text = program("gemm", 512, 512, 96).partition("func.func @golden")[0]
-    with mlir_context(), pytest.raises(StepladderError, match="the depth is 96, which is no multiple of block_k = 64"):
+    with (
+        mlir_context(),
+        pytest.raises(StepladderError, match="the depth is 96, which is not a multiple of block_k = 64"),
+    ):
         run_pipeline(text, "deep", Request("xetile_mma_sync", {"block_k": 64}))
 
 
 def test_a_program_has_one_launch() -> None:
     text = program("gemm", 512, 512, 64).partition("func.func @golden")[0]
     launch = text[text.index("  gpu.launch") : text.rindex("  return")]
-    with mlir_context(), pytest.raises(StepladderError, match="2 launches have tiles: one is accepted"):
+    with mlir_context(), pytest.raises(StepladderError, match="2 launches have tiles; accepted: one"):
         run_pipeline(text.replace(launch, launch + launch), "two", Request("xetile_mma_sync"))

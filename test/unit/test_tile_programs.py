@@ -105,14 +105,14 @@ def test_elementwise_ops_behind_a_product_are_its_epilogue(pipeline: str, sizes:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("(%d, %i, %j)", "(%d, %n0, %j)", "a row-major matrix of 136 x 264 at the place of C's tile is accepted"),
-        ("(%r, %n0, %j)", "(%r, %n0, %n0)", "a row-major matrix of 1 x 264 at the place of C's tile is accepted"),
+        ("(%d, %i, %j)", "(%d, %n0, %j)", "expected a row-major matrix of 136 x 264 at the offsets of C's tile"),
+        ("(%r, %n0, %j)", "(%r, %n0, %n0)", "expected a row-major matrix of 1 x 264 at the offsets of C's tile"),
         (
             "arith.subf %first, %vd",
             "vector.fma %first, %vd, %vd",
-            "vector.fma has no form here: .* elementwise ops",
+            "vector.fma is not supported here; .* elementwise ops",
         ),
-        ("(%rounded, %th)", "(%none, %th)", "a constant must have one number for all elements"),
+        ("(%rounded, %th)", "(%none, %th)", "a constant must be a splat"),
         ("(%rounded, %th)", "(%held, %th)", "what is stored must be made of the sums"),
     ],
 )
@@ -200,7 +200,7 @@ def test_an_edited_program_is_no_product_or_another_one() -> None:
 
 def test_a_padding_that_is_multiplied_is_refused() -> None:
     text = program("gemm", 256, 256, 72).replace("(%ta) : (!a)", "(%ta) {padding = 1.0 : f16} : (!a)")
-    with mlir_context(), pytest.raises(StepladderError, match=r"the tiles reach beyond the matrices: 0 is accepted"):
+    with mlir_context(), pytest.raises(StepladderError, match=r"the tiles reach beyond the matrices; accepted: 0"):
         run_pipeline(text, "edited.mlir", Request("xetile_wgmma"))
 
 
@@ -217,7 +217,7 @@ def test_two_programs_need_a_name() -> None:
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ("LAUNCH", "the program has 2 launches: one is accepted"),
+        ("LAUNCH", "the program has 2 launches; accepted: one"),
         ("  memref.store %zero, %c[%n0, %n0] : memref<64x64xf32>\n", "memref.store is outside of the launch"),
     ],
 )
@@ -245,5 +245,5 @@ def test_cooperative_loads_become_those_of_the_pipeline() -> None:
             text.replace("(%v3, %n0, %n0)", "(%v3, %n0, %n32)", 1),
         ):
             assert edited != text
-            with pytest.raises(StepladderError, match="stored once, and loaded as it is behind a barrier, is accepted"):
+            with pytest.raises(StepladderError, match="stored once, and loaded as it is after a barrier"):
                 run_pipeline(edited, "edited.mlir", Request("xetile_wgmma"))

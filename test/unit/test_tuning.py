@@ -63,7 +63,7 @@ def test_two_that_cannot_be_told_apart_end_after_the_most_rounds() -> None:
         {"a": 10.0, "b": 10.0}, lambda name, number: 1.05 if (name == "a") == (number % 2) else 1.0
     )
     found = halving.select(["a", "b"], None, measure)
-    assert not found.apart and len(calls) == halving.MOST_ROUNDS and found.of_reference() is None
+    assert not found.apart and len(calls) == halving.MAX_ROUNDS and found.of_reference() is None
 
 
 def test_one_alone_wins() -> None:
@@ -322,7 +322,7 @@ def test_a_process_that_fails_by_itself_ends_the_measurement(
 
 
 def test_without_a_gpu_nothing_is_executed_or_stored(planned: Path, tmp_path: Path) -> None:
-    body = f"say(error='no usable GPU; nothing was executed', status={NOT_EXECUTED})"
+    body = f"say(error='no usable GPU; no kernel was launched', status={NOT_EXECUTED})"
     with pytest.raises(StepladderError) as raised:
         measure(planned, tmp_path, body)
     assert raised.value.status == NOT_EXECUTED and not (tmp_path / "tuning.json").exists()

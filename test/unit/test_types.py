@@ -245,7 +245,7 @@ def test_bf16_of_a_dump_of_wmma() -> None:
             before = list(steps)[list(steps).index(first) - 1]
             rest = run_pipeline(steps[before], "dump.mlir", Request("wmma", WARPS, start=first))
             assert rest.steps[-1].text == whole.steps[-1].text
-        with pytest.raises(StepladderError, match="with bf16, target must be sm_80 or later"):
+        with pytest.raises(StepladderError, match="operands of bf16 require target sm_80 or later"):
             run_pipeline(text, "payload.mlir", Request("wmma", {**WARPS, "target": "sm_75"}))
     assert "wmma.m16n16k16.mma.row.row.bf16" in whole.steps[-1].text
 
@@ -253,11 +253,16 @@ def test_bf16_of_a_dump_of_wmma() -> None:
 @pytest.mark.parametrize(
     "pipeline, types, knobs, message",
     [
-        ("mma_sync", ("f8E4M3FN", "f8E4M3FN", "f32", "f32"), {}, "with fp8, target must be sm_89 or later"),
-        ("mma_sync", ("f8E5M2", "f8E4M3FN", "f32", "f32"), {"target": "sm_90"}, "wgmma also multiplies one fp8 by the"),
+        ("mma_sync", ("f8E4M3FN", "f8E4M3FN", "f32", "f32"), {}, "operands of fp8 require target sm_89 or later"),
+        ("mma_sync", ("f8E5M2", "f8E4M3FN", "f32", "f32"), {"target": "sm_90"}, "wgmma also multiplies f8E4M3FN by"),
         ("mma_sync", ("f64", "f64", "f64", "f64"), {"allow_tf32": True}, None),
-        ("wmma", ("f32", "f32", "f32", "f32"), {}, "A and B must be of f16, bf16 or i8, both the same"),
-        ("wgmma", ("f64", "f64", "f64", "f64"), {}, "A must be of f16, bf16, f32, f8E4M3FN, f8E5M2 or i8"),
+        ("wmma", ("f32", "f32", "f32", "f32"), {}, "A and B must have the same element type: f16, bf16 or i8"),
+        (
+            "wgmma",
+            ("f64", "f64", "f64", "f64"),
+            {},
+            "the element type of A must be f16, bf16, f32, f8E4M3FN, f8E5M2 or i8",
+        ),
         ("wgmma", ("i8", "i8", "i32", "i32"), {"block_n": 40}, "a multiple of 8 up to 32, or of 16 above"),
     ],
 )

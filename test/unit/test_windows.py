@@ -188,10 +188,10 @@ def test_axes_in_another_order_than_in_memory(text: str, sums: str) -> None:
 @pytest.mark.parametrize(
     "text, message",
     [
-        (pitched(70, 77, 40, None, None, (96, 8)), "rows of A, B, C that are parts of buffers must begin"),
-        (pitched(70, 72, 40, (48, 3), None, None), "rows of A, B, C that are parts of buffers must begin"),
-        (pitched(70, 72, 40, None, (75, 0), None), "rows of A, B, C that are parts of buffers must begin"),
-        (pitched(70, 72, 40, (32, 0), None, None), "argument 0 .* row-major, with static pitches of rows"),
+        (pitched(70, 77, 40, None, None, (96, 8)), "rows of parts of buffers must begin"),
+        (pitched(70, 72, 40, (48, 3), None, None), "rows of parts of buffers must begin"),
+        (pitched(70, 72, 40, None, (75, 0), None), "rows of parts of buffers must begin"),
+        (pitched(70, 72, 40, (32, 0), None, None), "argument 0 .* row-major with static row pitches"),
         (
             TWO_PARTS,
             "starts from another part of argument 2 than the result is written to",

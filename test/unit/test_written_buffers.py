@@ -132,7 +132,7 @@ def test_constants_of_the_module() -> None:
     added = f"%d = memref.alloc() : {C}\n    linalg.broadcast ins(%v : memref<32xf32>) outs(%d : {C}) dimensions = [0]"
     text = text.replace(PRODUCT, f"{added}\n    {PRODUCT}")
     np.testing.assert_array_equal(compiled(text)(X, Z), XY + Z + 2)
-    with pytest.raises(StepladderError, match=r"'memref\.get_global' of @v, whose numbers are not constant") as caught:
+    with pytest.raises(StepladderError, match=r"'memref\.get_global' of @v, whose values are not constant") as caught:
         compiled(text.replace("constant @v", "@v"))
     assert caught.value.location and caught.value.location.endswith(":10")
 

@@ -334,7 +334,7 @@ def test_weights_that_are_globals_of_a_program(load: str) -> None:
 
 
 def test_a_global_that_changes_is_refused() -> None:
-    with pytest.raises(StepladderError, match="whose numbers are not constant") as caught:
+    with pytest.raises(StepladderError, match="whose values are not constant") as caught:
         compiled(GLOBAL.replace("private", "private mutable"))
     assert caught.value.location and caught.value.location.endswith(":4:8")
 

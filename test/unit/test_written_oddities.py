@@ -50,9 +50,9 @@ def test_roundings_other_than_to_nearest_are_refused(mode: str, place: str) -> N
         product = PRODUCT.replace("%a", "%h")
         text = f"func.func @f(%x: {wide}, %b: {B}) -> {C} {{\n  {ZEROS}\n  {cast}\n  {product}\n  return %p : {C}\n}}"
     error = refusal(text, "sm_90a")
-    assert error.message == "arith.truncf with another rounding than to nearest"
+    assert error.message == "arith.truncf with a rounding mode other than to nearest"
     assert error.location and error.location.endswith(":10")
-    assert any("no reference can be computed" in note for note in error.notes)
+    assert any("has no reference computation" in note for note in error.notes)
 
 
 def test_a_contraction_whose_result_has_its_heads_behind_its_rows_starts_from_a_constant() -> None:
@@ -76,7 +76,7 @@ def test_types_that_no_pipeline_multiplies() -> None:
   %p = linalg.matmul ins(%a, %b : tensor<16x24xf6E2M3FN>, tensor<24x32xf6E2M3FN>) outs(%z : {C}) -> {C}
   return %p : {C}
 }}"""
-    assert refusal(text).message == "A of f6E2M3FN, which no pipeline multiplies"
+    assert refusal(text).message == "A of f6E2M3FN, which no pipeline supports"
 
 
 def test_a_part_that_no_pipeline_compiles_is_why_a_function_is_refused() -> None:
@@ -98,7 +98,7 @@ def test_a_part_that_no_pipeline_compiles_is_why_a_function_is_refused() -> None
   return %r#0, %r#1 : {both}
 }}"""
     error = refusal(text)
-    assert error.notes[0].startswith("mma_sync: step 'convert_to_mma_sync': A must be of f16")
+    assert error.notes[0].startswith("mma_sync: step 'convert_to_mma_sync': the element type of A must be f16")
     assert error.notes[-1].startswith("as one kernel: ")
     assert error.location and error.location.endswith(":3:8")
 
@@ -114,7 +114,7 @@ def test_sums_from_a_constant_are_not_what_is_wrong_with_a_payload() -> None:
   return %r : tensor<99x32xf32>
 }}"""
     error = refusal(text)
-    assert error.message == "'tensor.scatter' beside the contraction: a pipeline would lose it"
+    assert error.message == "'tensor.scatter' beside the contraction is not supported: a pipeline would drop it"
     assert error.location and error.location.endswith(":6:8")
 
 
@@ -217,7 +217,7 @@ def test_a_named_op_divides_unsigned_integers() -> None:
 def test_a_refusal_about_the_body_of_a_named_op_has_its_place() -> None:
     with mlir_context(), pytest.raises(StepladderError) as caught:
         find_matmul(parse_payload(DIVIDED, "divided.mlir"))
-    assert "'arith.divui' by a number that an operand holds" in caught.value.message
+    assert "'arith.divui' by an element of an operand" in caught.value.message
     assert caught.value.location == "divided.mlir:5:8"
 
 
@@ -275,7 +275,7 @@ def test_loops_that_a_counter_ends(text: str, parts: tuple[int, ...]) -> None:
 
 def test_a_loop_that_no_counter_ends_is_refused() -> None:
     error = refusal(counted("uge, %i, %c0"))
-    assert error.message == "'scf.while' beside the contraction: a pipeline would lose it"
+    assert error.message == "'scf.while' beside the contraction is not supported: a pipeline would drop it"
 
 
 def test_a_buffer_of_the_caller_that_is_written_and_returned_is_one_result() -> None:

@@ -31,17 +31,17 @@ REQUEST = Request("xetile", start="distribute_to_subgroups")
 # What has no form in lanes, with a part of the reason.
 REFUSED = {
     "i8_product": "A and B must be f16 or bf16",
-    "accumulators_f16": "A and B must be f16 or bf16, with sums in f32",
+    "accumulators_f16": "A and B must be f16 or bf16, with f32 accumulators",
     "k_not_divided_k20": "are 88 bytes apart, and 2D block operations need",
-    "transpose_of_product": "xetile.transpose of this vector has no form in lanes",
-    "transpose_of_broadcast": "xetile.transpose of this vector has no form in lanes",
-    "transpose_of_broadcast_row": "xetile.transpose of this vector has no form in lanes",
-    "transpose_and_plain_use": "xetile.transpose of this vector has no form in lanes",
-    "transpose_plus_itself": "xetile.transpose of this vector has no form in lanes",
+    "transpose_of_product": "xetile.transpose of this vector cannot be distributed to lanes",
+    "transpose_of_broadcast": "xetile.transpose of this vector cannot be distributed to lanes",
+    "transpose_of_broadcast_row": "xetile.transpose of this vector cannot be distributed to lanes",
+    "transpose_and_plain_use": "xetile.transpose of this vector cannot be distributed to lanes",
+    "transpose_plus_itself": "xetile.transpose of this vector cannot be distributed to lanes",
     "transpose_of_product_one_subgroup_wg": "are 32 bytes apart, and 2D block operations need",
-    "pad_b_transposed": "the padding of a load that xetile.transpose makes B has no form in lanes",
+    "pad_b_transposed": "padding of a load whose xetile.transpose is B cannot be distributed to lanes",
     "eight_bit_store": "elements of i8 are loaded as operands of products only",
-    "constant_offsets": "xetile.init_tile of a constant of several numbers has no form in lanes",
+    "constant_offsets": "xetile.init_tile of a constant that is not a splat cannot be distributed to lanes",
     "f64_tile": "a tile of 64 contiguous elements of f64 has no 2D block operations",
 }
 

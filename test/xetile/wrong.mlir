@@ -6,7 +6,7 @@
 
 // The first incorrect lowering of the RFC: a transposed memref, and a row-major tile.
 func.func @wrong(%m: memref<128x128xf16, affine_map<(d0, d1) -> (d1, d0)>>, %i: index) {
-  // expected-error @+1 {{the memref is column-major, and the tile has order = [1, 0]: order = [0, 1] is right}}
+  // expected-error @+1 {{the memref is column-major, and the tile has order = [1, 0]: expected order = [0, 1]}}
   %t = "xetile.init_tile"(%m, %i, %i) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<128x128xf16, affine_map<(d0, d1) -> (d1, d0)>>, index, index) -> !xetile.tile<vector<64x32xf16>, #xetile.tile_attr<{order = [1, 0]}>>
   return
 }
@@ -15,7 +15,7 @@ func.func @wrong(%m: memref<128x128xf16, affine_map<(d0, d1) -> (d1, d0)>>, %i: 
 
 // The second one: the default order is row-major.
 func.func @wrong(%m: memref<128x128xf16, affine_map<(d0, d1) -> (d1, d0)>>, %i: index) {
-  // expected-error @+1 {{the memref is column-major, and the tile has order = [1, 0]: order = [0, 1] is right}}
+  // expected-error @+1 {{the memref is column-major, and the tile has order = [1, 0]: expected order = [0, 1]}}
   %t = "xetile.init_tile"(%m, %i, %i) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<128x128xf16, affine_map<(d0, d1) -> (d1, d0)>>, index, index) -> !xetile.tile<vector<64x32xf16>, unit>
   return
 }
@@ -24,7 +24,7 @@ func.func @wrong(%m: memref<128x128xf16, affine_map<(d0, d1) -> (d1, d0)>>, %i: 
 
 // The third one: a row-major memref, and a column-major tile.
 func.func @wrong(%m: memref<128x128xf16>, %i: index) {
-  // expected-error @+1 {{the memref is row-major, and the tile has order = [0, 1]: order = [1, 0] is right}}
+  // expected-error @+1 {{the memref is row-major, and the tile has order = [0, 1]: expected order = [1, 0]}}
   %t = "xetile.init_tile"(%m, %i, %i) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<128x128xf16>, index, index) -> !xetile.tile<vector<64x32xf16>, #xetile.tile_attr<{order = [0, 1]}>>
   return
 }
@@ -59,7 +59,7 @@ func.func @wrong(%m: memref<128x128x128xf16, affine_map<(d0, d1, d2) -> (d2, d0 
 // -----
 
 func.func @wrong(%m: memref<128x128xf16>, %i: index) {
-  // expected-error @+1 {{order = [1, 1]: it is [1, 0] (row-major) or [0, 1] (column-major)}}
+  // expected-error @+1 {{order = [1, 1]; expected [1, 0] (row-major) or [0, 1] (column-major)}}
   %t = "xetile.init_tile"(%m, %i, %i) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<128x128xf16>, index, index) -> !xetile.tile<vector<64x32xf16>, #xetile.tile_attr<{order = [1, 1]}>>
   return
 }
@@ -149,7 +149,7 @@ func.func @wrong(%m: memref<128x128xf16>, %i: index) {
 // -----
 
 func.func @wrong(%m: memref<128x128xf16>, %i: index) {
-  // expected-error @+1 {{is no map: #xetile.wg_map<{sg_layout = [8, 4], sg_data = [32, 64]}> is one}}
+  // expected-error @+1 {{is not a map; expected an attribute such as #xetile.wg_map<{sg_layout = [8, 4], sg_data = [32, 64]}>}}
   %t = "xetile.init_tile"(%m, %i, %i) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<128x128xf16>, index, index) -> !xetile.tile<vector<8x16xf16>, #xetile.tile_attr<{wg = 3}>>
   return
 }
@@ -165,7 +165,7 @@ func.func @wrong(%m: memref<128x128xf16>, %i: index) {
 // -----
 
 func.func @wrong(%m: memref<128x128xf16>, %i: index) {
-  // expected-error @+1 {{sg_layout has 3 numbers, and 2 are right}}
+  // expected-error @+1 {{sg_layout has 3 entries, expected 2}}
   %t = "xetile.init_tile"(%m, %i, %i) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<128x128xf16>, index, index) -> !xetile.tile<vector<64x64xf16>, #xetile.tile_attr<{wg = #xetile.wg_map<{sg_layout = [2, 2, 1], sg_data = [32, 32]}>}>>
   return
 }
@@ -265,7 +265,7 @@ func.func @wrong(%t: !xetile.tile<vector<8x16xf16>, unit>, %v: vector<8x16xf16>)
 // -----
 
 func.func @wrong(%t: !xetile.tile<vector<8x16xf16>, unit>) {
-  // expected-error @+1 {{locality = 4 : i32: it is 0 (no locality) to 3}}
+  // expected-error @+1 {{locality = 4 : i32; accepted: 0 (no locality) to 3}}
   "xetile.prefetch_tile"(%t) {locality = 4 : i32} : (!xetile.tile<vector<8x16xf16>, unit>) -> ()
   return
 }
@@ -297,7 +297,7 @@ func.func @wrong(%t: !xetile.tile<vector<8x16xf16>, #xetile.scatter>, %i: index)
 // -----
 
 func.func @wrong(%t: !xetile.tile<vector<8x16xf16>, unit>, %i: i32) {
-  // expected-error @+1 {{offset_x is i32: offsets are of type index}}
+  // expected-error @+1 {{offset_x is i32; expected an offset of type index}}
   %u = "xetile.update_tile_offset"(%t, %i, %i) : (!xetile.tile<vector<8x16xf16>, unit>, i32, i32) -> !xetile.tile<vector<8x16xf16>, unit>
   return
 }
@@ -305,7 +305,7 @@ func.func @wrong(%t: !xetile.tile<vector<8x16xf16>, unit>, %i: i32) {
 // -----
 
 func.func @wrong(%t: !xetile.tile<vector<8x16xf16>, unit>, %v: vector<8x16xf16>) {
-  // expected-error @+1 {{kind = "addi" is none for elements of f16: addf, assign,}}
+  // expected-error @+1 {{kind = "addi" is not supported for elements of f16; accepted: addf, assign,}}
   %r = "xetile.atomic_rmw"(%v, %t) {kind = "addi"} : (vector<8x16xf16>, !xetile.tile<vector<8x16xf16>, unit>) -> vector<8x16xf16>
   return
 }
@@ -321,7 +321,7 @@ func.func @wrong(%t: !xetile.tile<vector<8x16xf16>, #xetile.scatter>, %k: vector
 // -----
 
 func.func @wrong(%t: !xetile.tile<vector<8x16xf16>, unit>, %k: vector<8x16xi1>) {
-  // expected-error @+1 {{is no scatter tile: xetile.load_tile is for tiles of a block}}
+  // expected-error @+1 {{is not a scatter tile: xetile.load_tile is for tiles of a block}}
   %v = "xetile.load_gather"(%t, %k) : (!xetile.tile<vector<8x16xf16>, unit>, vector<8x16xi1>) -> vector<8x16xf16>
   return
 }
@@ -337,7 +337,7 @@ func.func @wrong(%t: !xetile.tile<vector<8x16xf16>, #xetile.scatter>, %k: vector
 // -----
 
 func.func @wrong(%a: vector<8x16xf16>, %b: vector<8x16xf16>) {
-  // expected-error @+1 {{A is 8 x 16 and B is 8 x 16: the columns of A are the rows of B}}
+  // expected-error @+1 {{A is 8 x 16 and B is 8 x 16: the columns of A must match the rows of B}}
   %d = "xetile.tile_mma"(%a, %b) : (vector<8x16xf16>, vector<8x16xf16>) -> vector<8x16xf32>
   return
 }
@@ -353,7 +353,7 @@ func.func @wrong(%a: vector<8x16xf16>, %b: vector<16x32xf16>) {
 // -----
 
 func.func @wrong(%a: vector<8x16xf16>, %b: vector<16x32xf16>, %c: vector<8x32xf16>) {
-  // expected-error @+1 {{C is vector<8x32xf16>, and the result is vector<8x32xf32>: they are of one type}}
+  // expected-error @+1 {{C is vector<8x32xf16>, and the result is vector<8x32xf32>: they must have the same type}}
   %d = "xetile.tile_mma"(%a, %b, %c) : (vector<8x16xf16>, vector<16x32xf16>, vector<8x32xf16>) -> vector<8x32xf32>
   return
 }
@@ -369,7 +369,7 @@ func.func @wrong(%a: vector<8x16xf16>, %b: vector<16x32xbf16>) {
 // -----
 
 func.func @wrong(%a: vector<8x16xi8>, %b: vector<16x32xi8>) {
-  // expected-error @+1 {{products of i8 are added in i32, not in i8}}
+  // expected-error @+1 {{products of i8 must be accumulated in i32, not in i8}}
   %d = "xetile.tile_mma"(%a, %b) : (vector<8x16xi8>, vector<16x32xi8>) -> vector<8x32xi8>
   return
 }
@@ -415,7 +415,7 @@ func.func @wrong(%ta: !xetile.tile<vector<256x32xf16>, #xetile.tile_attr<{wg = #
 // -----
 
 func.func @wrong(%a: vector<8x16xf32>) {
-  // expected-error @+1 {{permutation = [0, 1]: it is [1, 0]}}
+  // expected-error @+1 {{permutation = [0, 1]; expected [1, 0]}}
   %d = "xetile.transpose"(%a) {permutation = [0, 1]} : (vector<8x16xf32>) -> vector<8x16xf32>
   return
 }
@@ -443,7 +443,7 @@ func.func @wrong(%ta: !xetile.tile<vector<512x128xf32>, #xetile.tile_attr<{wg = 
 // -----
 
 func.func @wrong(%a: vector<64x32xf32>) {
-  // expected-error @+1 {{dims = [2]: it is [0] or [1]}}
+  // expected-error @+1 {{dims = [2]; expected [0] or [1]}}
   %d = "xetile.reduction"(%a) {kind = #vector.kind<add>, dims = [2]} : (vector<64x32xf32>) -> vector<64x1xf32>
   return
 }
@@ -451,7 +451,7 @@ func.func @wrong(%a: vector<64x32xf32>) {
 // -----
 
 func.func @wrong(%a: vector<64x32xf32>) {
-  // expected-error @+1 {{the result is vector<64xf32>: it is a vector of two static dimensions}}
+  // expected-error @+1 {{the result is vector<64xf32>; expected a vector of two static dimensions}}
   %d = "xetile.reduction"(%a) {kind = #vector.kind<add>, dims = [1]} : (vector<64x32xf32>) -> vector<64xf32>
   return
 }
@@ -459,7 +459,7 @@ func.func @wrong(%a: vector<64x32xf32>) {
 // -----
 
 func.func @wrong(%a: vector<64x32xf32>) {
-  // expected-error @+1 {{kind = #vector.kind<xor> is none for elements of f32}}
+  // expected-error @+1 {{kind = #vector.kind<xor> is not supported for elements of f32}}
   %d = "xetile.reduction"(%a) {kind = #vector.kind<xor>, dims = [1]} : (vector<64x32xf32>) -> vector<64x1xf32>
   return
 }
@@ -467,7 +467,7 @@ func.func @wrong(%a: vector<64x32xf32>) {
 // -----
 
 func.func @wrong(%a: vector<64x32xf32>) {
-  // expected-error @+1 {{the result is 64 x 1, and 1 x 32 is right}}
+  // expected-error @+1 {{the result is 64 x 1, expected 1 x 32}}
   %d = "xetile.reduction"(%a) {kind = #vector.kind<add>, dims = [0]} : (vector<64x32xf32>) -> vector<64x1xf32>
   return
 }
@@ -483,7 +483,7 @@ func.func @wrong(%a: vector<64x32xf32>) {
 // -----
 
 func.func @wrong(%a: vector<64x32xf32>) {
-  // expected-error @+1 {{the result is 64 x 2, and 64 x 4 is right}}
+  // expected-error @+1 {{the result is 64 x 2, expected 64 x 4}}
   %d = "xetile.reduction"(%a) {kind = #vector.kind<add>, dims = [1], reduction_size = [8]} : (vector<64x32xf32>) -> vector<64x2xf32>
   return
 }
@@ -511,7 +511,7 @@ func.func @wrong(%a: vector<2x32xf32>) {
 // -----
 
 func.func @wrong(%a: vector<2x32xf32>) {
-  // expected-error @+1 {{the result is 64 x 32, and 32 x 32 is right}}
+  // expected-error @+1 {{the result is 64 x 32, expected 32 x 32}}
   %d = "xetile.broadcast"(%a) {dims = [0], broadcast_size = 16} : (vector<2x32xf32>) -> vector<64x32xf32>
   return
 }
@@ -519,7 +519,7 @@ func.func @wrong(%a: vector<2x32xf32>) {
 // -----
 
 func.func @wrong(%a: vector<64x1xf32>) {
-  // expected-error @+1 {{the result is 32 x 32, and 64 x 32 is right}}
+  // expected-error @+1 {{the result is 32 x 32, expected 64 x 32}}
   %d = "xetile.broadcast"(%a) {dims = [1]} : (vector<64x1xf32>) -> vector<32x32xf32>
   return
 }
@@ -611,7 +611,7 @@ func.func @wrong(%ta: !xetile.tile<vector<256x256xf32>, #xetile.tile_attr<{wg = 
 // -----
 
 func.func @wrong(%v: vector<8x16xf16>) {
-  // expected-error @+1 {{it has 1 operands, and takes 2}}
+  // expected-error @+1 {{it has 1 operands, expected 2}}
   "xetile.store_tile"(%v) : (vector<8x16xf16>) -> ()
   return
 }
@@ -648,7 +648,7 @@ func.func @wrong(%t: !xetile.tile<vector<16x32xf32>, #xetile.tile_attr<{wg = #a}
 // -----
 
 func.func @wrong(%m: memref<16x16xf16>, %i: index) {
-  // expected-error @+1 {{order = ["row"] is no list of integers, such as [8, 4]}}
+  // expected-error @+1 {{order = ["row"] is not a list of integers, such as [8, 4]}}
   %t = "xetile.init_tile"(%m, %i, %i) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<16x16xf16>, index, index) -> !xetile.tile<vector<8x16xf16>, #xetile.tile_attr<{order = ["row"]}>>
   return
 }
@@ -672,7 +672,7 @@ func.func @wrong(%v: vector<8x16xf16>) {
 // -----
 
 func.func @wrong(%t: !xetile.tile<vector<8x16xf32>, unit>, %v: vector<8x16xf32>) {
-  // expected-error @+1 {{arith.addf: 3 : i32 is no map}}
+  // expected-error @+1 {{arith.addf: 3 : i32 is not a map}}
   %w = arith.addf %v, %v {wg_map = 3 : i32} : vector<8x16xf32>
   "xetile.store_tile"(%w, %t) : (vector<8x16xf32>, !xetile.tile<vector<8x16xf32>, unit>) -> ()
   return

@@ -13,7 +13,7 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @allocate_shared_memory(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
         {condition = "shared_bytes <= 49152",
-         message = "a block must take at most 49152 bytes of static shared memory (shared_bytes)"}
+         message = "a block must use at most 49152 bytes of static shared memory (shared_bytes)"}
       ]} {
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     // Rank 3: multi-staged tiles are stages x rows x columns. The limit is what a block may declare statically.

@@ -14,7 +14,8 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @convert_to_cp_async(%module: !transform.any_op {transform.readonly})
       attributes {needs = ["stage_in_shared_memory", "vectorize_copies"], requires = [
-        {condition = "target != 'sm_75'", message = "the target must have asynchronous copies: sm_80 or later"}
+        {condition = "target != 'sm_75'",
+         message = "the target must have asynchronous copies (cp.async): sm_80 or later"}
       ]} {
     %bodies = transform.structured.match ops{["func.func", "gpu.func"]} in %module
       : (!transform.any_op) -> !transform.any_op

@@ -19,17 +19,17 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @convert_to_wmma(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
         {condition = "a_type == b_type and a_type in ['f16', 'bf16', 'i8']",
-         message = "A and B must be of f16, bf16 or i8, both the same"},
+         message = "A and B must have the same element type: f16, bf16 or i8"},
         {condition = "a_type != 'i8' or extend_integers",
-         message = "with i8, the step extend_integers must run before"},
+         message = "operands of i8 require the step extend_integers"},
         {condition = "a_type != 'bf16' or load_bf16_as_f16",
-         message = "with bf16, the step load_bf16_as_f16 must run before"},
+         message = "operands of bf16 require the step load_bf16_as_f16"},
         {condition = "acc_type in (['f16', 'f32'] if a_type == 'f16' else ['f32'] if a_type == 'bf16' else ['i32'])",
-         message = "accumulators must be of f16 or f32 with f16, of f32 with bf16, and of i32 with i8"},
+         message = "the accumulator type must be f16 or f32 for f16, f32 for bf16, and i32 for i8"},
         {condition = "accumulator_registers < 255",
-         message = "accumulators must take fewer than 255 registers a thread (accumulator_registers)"},
+         message = "accumulators must use fewer than 255 registers per thread (accumulator_registers)"},
         {condition = "accumulator_registers * threads < 65536",
-         message = "the accumulators of all threads must take fewer than 65536 registers"}
+         message = "the accumulators of all threads must use fewer than 65536 registers"}
       ]} {
     %kernel = transform.structured.match ops{["gpu.func"]} in %module : (!transform.any_op) -> !transform.any_op
     // Converts the k loop as a whole: accumulators carried by iter_args become `!gpu.mma_matrix` values.

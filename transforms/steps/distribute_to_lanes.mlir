@@ -16,7 +16,7 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @distribute_to_lanes(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
         {condition = "a_type in ['f16', 'bf16'] and acc_bits == 32",
-         message = "A and B must be f16 or bf16, with sums in f32: blocks of other types are not distributed to lanes"}
+         message = "A and B must be f16 or bf16, with f32 accumulators: other types have no subgroup layout"}
       ]} {
     %code = transform.structured.match ops{["gpu.module"]} in %module : (!transform.any_op) -> !transform.any_op
     %laid_out = transform.apply_registered_pass "xegpu-propagate-layout" with options = {"layout-kind" = "lane"}

@@ -24,9 +24,9 @@ module attributes {transform.with_named_sequence} {
         {condition = "block_n % warp_n == 0", message = "block_n must be a multiple of warp_n"},
         {condition = "threads <= 1024", message = "a block must have at most 1024 threads"},
         {condition = "not has_private_tiles",
-         message = "tiles that linalg.matmul takes must be arguments or in shared memory (address space workgroup)"},
+         message = "operands of linalg.matmul must be arguments or in shared memory (address space workgroup)"},
         {condition = "stage_in_shared_memory or not has_copied_tiles",
-         message = "a barrier must follow products of tiles that linalg.copy writes: stage_in_shared_memory must run"}
+         message = "tiles that linalg.copy writes must be protected by barriers: stage_in_shared_memory must run"}
       ]} {
     // C = AB: the fill is tiled the same way. It needs no barrier, since a warp accesses its own tile of C only.
     %fill = transform.structured.match ops{["linalg.fill"]} in %module : (!transform.any_op) -> !transform.any_op

@@ -17,7 +17,7 @@ module attributes {transform.with_named_sequence} {
       attributes {optimization, requires = [
         // Upstream also narrows products between 2^31 and 2^32, and keeps their flag `nsw`, which then no longer holds.
         {condition = "not batched or epilogue == 'tma' or batch * m * n < 2147483648",
-         message = "a batch whose C has 2^31 elements or more is stored by TMA: epilogue must be tma"}
+         message = "a batch whose C has 2^31 elements or more requires epilogue = tma"}
       ]} {
     %kernels = transform.structured.match ops{["gpu.module"]} in %module : (!transform.any_op) -> !transform.any_op
     // Range analysis follows arithmetic, not affine maps or views.

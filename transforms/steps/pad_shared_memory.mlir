@@ -19,9 +19,9 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @pad_shared_memory(%module: !transform.any_op {transform.readonly})
       attributes {optimization, left_out = {padding = 0 : i64}, requires = [
         {condition = "a_width == (block_k if a_layout == 'row' else block_m)",
-         message = "a_width must be the row length of A's tile as stored"},
+         message = "a_width must be the row length of A's tile in its layout (a_layout)"},
         {condition = "b_width == (block_n if b_layout == 'row' else block_k)",
-         message = "b_width must be the row length of B's tile as stored"}
+         message = "b_width must be the row length of B's tile in its layout (b_layout)"}
       ]} {
     // `structured.replace` does not check the type: the new allocation is larger, and all uses are indexed accesses.
     %a = transform.structured.match ops{["memref.alloc"]} attributes {operand_a} in %module

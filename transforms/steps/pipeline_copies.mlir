@@ -22,7 +22,7 @@ module attributes {transform.with_named_sequence} {
       attributes {optimization, needs = ["multi_buffer"], requires = [
         {condition = "stages >= 2", message = "stages must be at least 2"},
         {condition = "k <= block_k or (k + block_k - 1) // block_k >= stages - 1 >= 1",
-         message = "k must take one step of block_k, or at least as many as tiles are loaded ahead (stages - 1)"}
+         message = "k must have one step of block_k, or at least stages - 1 steps, the tiles that are prefetched"}
       ]} {
     // Matches the k loop: there are no other loops in the kernel at this point.
     %k_loop = transform.structured.match ops{["scf.for"]} in %module : (!transform.any_op) -> !transform.any_op

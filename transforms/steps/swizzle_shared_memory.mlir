@@ -19,9 +19,9 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @swizzle_shared_memory(%module: !transform.any_op {transform.readonly})
       attributes {optimization, requires = [
         {condition = "a_width * a_bits > 128",
-         message = "a row of the shared tile of A must be longer than 128 bits (a_width elements of a_bits)"},
+         message = "rows of A's tile in shared memory must be longer than 128 bits (a_width elements of a_bits)"},
         {condition = "b_width * a_bits > 128",
-         message = "a row of the shared tile of B must be longer than 128 bits (b_width elements of a_bits)"}
+         message = "rows of B's tile in shared memory must be longer than 128 bits (b_width elements of a_bits)"}
       ]} {
     %plain = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     // The pass skips functions that contain a view of any buffer, such as one of C in a fused epilogue.

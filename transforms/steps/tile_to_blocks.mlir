@@ -32,26 +32,28 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @tile_to_blocks(%module: !transform.any_op {transform.readonly},
       %block_m: !transform.param<i64> {transform.readonly}, %block_n: !transform.param<i64> {transform.readonly})
       attributes {requires = [
-        {condition = "not has_producer or prepares", message = "A and B must be arguments: nothing may prepare them"},
+        {condition = "not has_producer or prepares",
+         message = "A and B must be function arguments: producers are not supported"},
         {condition = "form == 'normal' or normalizes",
-         message = "the payload must be in the form that normalize_payload makes, on tensors between buffers"},
+         message = "the payload must be in the form that normalize_payload produces, on tensors between buffers"},
         {condition = "not has_consumer or rounds_c",
-         message = "C must have the element type of the accumulators, and no elementwise ops may follow the matmul"},
+         message = "C must have the accumulator type, and the matmul must have no elementwise consumers"},
         {condition = "windows == 0 or takes_windows",
-         message = "A, B and C must be whole buffers, and one of them is a part of a buffer"},
+         message = "A, B and C must be whole buffers, not parts of buffers"},
         {condition = "windows == 0 or windows_aligned",
-         message = "rows of A, B, C that are parts of buffers must begin at multiples of 16 bytes, and end there in C"},
+         message = "rows of parts of buffers must begin at multiples of 16 bytes, and those of C also end there"},
         {condition = "products == 1 or takes_pairs",
-         message = "the payload must have one product, not two of one A; wgmma, mma_sync and wmma take such a pair"},
+         message = "the payload must have one product; wgmma, mma_sync and wmma also accept a pair with the same A"},
         {condition = "m % block_m == 0 or not whole_tiles", message = "m must be a multiple of block_m"},
         {condition = "n % block_n == 0 or not whole_tiles", message = "n must be a multiple of block_n"},
         {condition = "(m + block_m - 1) // block_m <= 65535",
-         message = "C must have at most 65535 rows of tiles: blocks along y of a grid"},
+         message = "C must have at most 65535 rows of tiles, the maximum grid dimension y"},
         {condition = "(m + block_m - 1) // block_m * ((n + block_n - 1) // block_n) * batch <= 2147483647",
-         message = "C must have at most 2147483647 tiles: blocks of a grid"},
-        {condition = "batch <= 65535", message = "a batch must have at most 65535 matmuls: blocks along z of a grid"},
+         message = "C must have at most 2147483647 tiles, the maximum number of blocks in a grid"},
+        {condition = "batch <= 65535",
+         message = "a batch must have at most 65535 matmuls, the maximum grid dimension z"},
         {condition = "not batched or m > 1 and n > 1 and k > 1",
-         message = "m, n and k of a batch must be above 1: dimensions of 1 are dropped with that of the batch"}
+         message = "m, n and k of a batch must be above 1: unit dimensions are dropped along with the batch's"}
       ]} {
     // Tiles the producer of C: the matmul, or the op that consumes its result. Rows of tiles map to y and columns to x,
     // the fastest dimension of the grid.

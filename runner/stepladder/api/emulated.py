@@ -48,7 +48,7 @@ def run(
             executor.load(arrays["a"], arrays["b"] if "b" in arrays else arrays["a"], *further)
             result = executor.launch(arrays["c"])
             return [result, *executor.results()], [finding.render() for finding in executor.findings]
-    raise StepladderError(f"the emulator has nothing to run: {reason}; nothing was executed", status=NOT_EXECUTED)
+    raise StepladderError(f"the emulator has nothing to run: {reason}; no kernel was launched", status=NOT_EXECUTED)
 
 
 def run_ptx(bundle: Bundle, arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:

@@ -223,7 +223,7 @@ def as_condition(value: object) -> Value:
         EpilogueError: it is no comparison of arrays.
     """
     if not isinstance(value, Value) or value.type != "i1":
-        refuse("a condition that is no comparison of arrays", "accepted: x < y, x > y, ..., and & and | of these")
+        refuse("a condition that is not a comparison of arrays", "accepted: x < y, x > y, ..., and & and | of these")
     return value
 
 

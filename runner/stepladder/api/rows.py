@@ -144,7 +144,7 @@ def _with_rows(bundle: Bundle, spec: MatmulSpec, m: int) -> Bundle:
     if not 1 <= m <= most:
         raise _refusal(f"it is compiled for {most} rows, and the arrays have {m}")
     if manifest.front or manifest.workspaces or manifest.problem.b_is_a or manifest.problem.results:
-        raise _refusal("other kernels run in front, A is B, or there are several results")
+        raise _refusal("other kernels run before the matmul, A is B, or there are several results")
     arguments, descriptors = list(manifest.arguments), list(manifest.tma_descriptors)
     for place, item in enumerate(manifest.arguments):
         if item.role not in ("a", "c"):

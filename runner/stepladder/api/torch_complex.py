@@ -234,7 +234,7 @@ class _Parts(torch.fx.Interpreter):
         if is_made and name in ("full", "zeros", "ones", "empty", "empty_strided", "scalar_tensor"):
             return self._made(target, args, kwargs)
         if name not in _BY_PARTS:
-            raise StepladderError(f"the module has complex numbers ('{target}'), which no kernel computes")
+            raise StepladderError(f"the module has complex numbers ('{target}'), which kernels do not support")
 
         def part(of: str) -> Any:  # noqa: ANN401
             def chosen(value: Any) -> Any:  # noqa: ANN401

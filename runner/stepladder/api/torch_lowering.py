@@ -213,7 +213,7 @@ def _check_ops(program: Any) -> None:  # noqa: ANN401
         if _takes_bytes_as_signed(node):
             raise StepladderError(
                 f"the module has '{node.target}' of elements of uint8, which torch-mlir takes as numbers with signs",
-                notes=["accepted: x.to(torch.int32) or x.float() in front of it"],
+                notes=["accepted: x.to(torch.int32) or x.float() before it"],
             )
         extents = getattr(node.meta.get("val"), "shape", ())
         if not all(isinstance(extent, int) for extent in extents):
@@ -223,7 +223,7 @@ def _check_ops(program: Any) -> None:  # noqa: ANN401
             )
         if is_complex(node.meta.get("val")):
             what = f"'{node.target}'" if node.op == "call_function" else "an input"
-            raise StepladderError(f"the module has complex numbers ({what}), which no kernel computes")
+            raise StepladderError(f"the module has complex numbers ({what}), which kernels do not support")
 
 
 def _check_results(program: Any) -> None:  # noqa: ANN401

@@ -22,7 +22,7 @@ from stepladder.runtime.errors import StepladderError
 TYPES = {torch.float16: "f16", torch.bfloat16: "bf16"}
 VALUES = {**TYPES, torch.float32: "f32"}
 # Sets of sizes that a part of dynamic shapes has kernels for; calls with others run in eager mode.
-_MOST = 64
+_MAX = 64
 
 Kernels = Callable[..., Any]
 
@@ -124,7 +124,7 @@ class DynamicKernels:
     def __init__(self, compiled: Callable[[Sequence[Any]], Kernel | Function], log: logging.Logger) -> None:
         self._compiled = compiled
         self._log = log
-        self._made = Memory[Kernel | Function | str](_MOST)
+        self._made = Memory[Kernel | Function | str](_MAX)
 
     def __repr__(self) -> str:
         return f"<kernels for each set of sizes, {len(self._made.made)} compiled>"
@@ -137,8 +137,8 @@ class DynamicKernels:
         """
         key = tuple(tuple(item.shape) if isinstance(item, torch.Tensor) else item for item in inputs)
         found = self._made.find(key)
-        if found is None and len(self._made.made) >= _MOST:
-            return f"kernels of {_MOST} sets of sizes are compiled"
+        if found is None and len(self._made.made) >= _MAX:
+            return f"kernels of {_MAX} sets of sizes are compiled"
         with self._made.only_one(key):
             found = self._made.find(key)
             if found is None:
@@ -187,7 +187,7 @@ def kernels_of(
     (output,) = [node for node in part.graph.nodes if node.op == "output"]
     results = [tensor_of(item) for item in output.all_input_nodes]
     if any(item.dim() == 0 or not is_contiguous(item) for item in results):
-        raise ArgumentError("a result is no contiguous tensor of one dimension and more")
+        raise ArgumentError("a result is not a contiguous tensor of one dimension and more")
     where: Any = device if device == EMULATOR else tensors[0].device.index
 
     def compiled(inputs: Sequence[Any]) -> Kernel | Function:

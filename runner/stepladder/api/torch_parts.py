@@ -70,7 +70,7 @@ def untaken(
     where = "cpu" if device == EMULATOR else "cuda"
     for item in tensors:
         if item is None:
-            return "an operand is no tensor"
+            return "an operand is not a tensor"
         if item.dtype not in types:
             return f"elements of {item.dtype}; accepted: {', '.join(map(str, types))}"
         if item.device.type != where:

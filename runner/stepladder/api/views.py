@@ -186,7 +186,7 @@ def view_of(name: str, array: object, stream: int | None = None) -> View:
     if jax is not None and isinstance(array, jax.Array):
         return _view_of_jax(name, array)
     if not is_array(array):
-        raise ArgumentError(f"argument '{name}' is a {type(array).__name__}, which is no array; {_ACCEPTED}")
+        raise ArgumentError(f"argument '{name}' is a {type(array).__name__}, which is not an array; {_ACCEPTED}")
     return _view_of_any(name, array, stream)
 
 

@@ -36,7 +36,7 @@ def run(args: argparse.Namespace, bundle: FunctionBundle) -> int:
         bundle: the function's.
 
     Raises:
-        StepladderError: nothing was executed.
+        StepladderError: no kernel was launched.
     """
     with text_for_people(args.json):
         reports, details = _checked(args, bundle)

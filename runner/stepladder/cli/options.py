@@ -9,10 +9,13 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from stepladder.runtime.errors import BAD_INPUT, StepladderError, suggest
 from stepladder.runtime.files import STANDARD
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 # Arguments of parsed command lines that name something -> how a message calls them.
 _NAMES = {
@@ -343,6 +346,10 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
 
 class Parser(argparse.ArgumentParser):
     """Reports a wrong option in one message; the usage of some commands is longer than a screen."""
+
+    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
+        """Prints a help, version or error text. argparse's own method ignores OSError: such a text would be lost."""
+        (sys.stderr if file is None else file).write(message)
 
     def error(self, message: str) -> NoReturn:
         """Prints the message and ends the process.

@@ -82,9 +82,9 @@ def _resources(kernel: Any) -> dict[str, str]:  # noqa: ANN401 (a manifest, or o
         "grid": _extents(kernel.grid),
         "block": _extents(kernel.block),
         "cluster": _extents(getattr(kernel, "cluster", (1, 1, 1))),
-        "registers": f"{kernel.registers} a thread",
-        "spills": f"{kernel.spills['stores']} bytes of stores, {kernel.spills['loads']} of loads a thread",
-        "shared memory": f"{shared}, {dynamic} dynamic, a block",
+        "registers": f"{kernel.registers} per thread",
+        "spills": f"{kernel.spills['stores']} bytes of stores, {kernel.spills['loads']} of loads per thread",
+        "shared memory": f"{shared}, {dynamic} dynamic, per block",
     }
 
 
@@ -92,7 +92,7 @@ def _xe_resources(manifest: SpirvManifest) -> dict[str, str]:
     return {
         "grid": _extents(manifest.grid),
         "work-group": f"{_extents(manifest.work_group)}, sub-groups of {manifest.subgroup_size}",
-        "shared local memory": f"{manifest.shared_local_memory} bytes a work-group",
+        "shared local memory": f"{manifest.shared_local_memory} bytes per work-group",
         "SPIR-V": "valid" if manifest.validated else "not validated",
     }
 

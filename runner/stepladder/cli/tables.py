@@ -54,9 +54,13 @@ def print_table(rows: list[dict[str, object]], *, title: str | None = None, file
     if out.isatty() and _least_width(rows) > console.width:
         out.write(_paragraphs(rows, title, console.width))
         return
-    if not out.isatty():
-        console.width = console.measure(table, options=console.options.update(max_width=100_000)).maximum
-    console.print(table)
+    if out.isatty():
+        console.print(table)
+        return
+    console.width = console.measure(table, options=console.options.update(max_width=100_000)).maximum
+    with console.capture() as printed:
+        console.print(table)
+    out.write("".join(f"{line.rstrip()}\n" for line in printed.get().splitlines()))
 
 
 def _rule(out: TextIO) -> str:
@@ -87,7 +91,9 @@ def _paragraphs(rows: list[dict[str, object]], title: str | None, width: int) ->
 
 
 def _plain(rows: list[dict[str, object]], numbers: list[bool], title: str | None, rule: str) -> str | None:
-    """Returns a table as rich prints it without styles; None for cells whose width is not their number of characters.
+    """Returns a table as rich prints it, without styles and without blanks at the ends of lines.
+
+    Returns None for cells whose width is not their number of characters.
 
     Args:
         rows: as for `print_table`.
@@ -103,11 +109,11 @@ def _plain(rows: list[dict[str, object]], numbers: list[bool], title: str | None
 
     def line(row: list[str]) -> str:
         padded = (cell.rjust(width) if right else cell.ljust(width) for cell, width, right in zip(row, widths, numbers))
-        return f" {'   '.join(padded)} "
+        return f" {'   '.join(padded)}".rstrip()
 
     width = sum(widths) + 3 * len(widths) - 1
     if title is not None and len(title) > width:
         return None
-    lines = [*([title.ljust(width)] if title is not None else []), " " * width, line(cells[0])]
-    lines += [f" {rule * (width - 2)} ", *map(line, cells[1:]), " " * width]
+    lines = [*([title] if title is not None else []), "", line(cells[0])]
+    lines += [f" {rule * (width - 2)}", *map(line, cells[1:]), ""]
     return "".join(f"{text}\n" for text in lines)

@@ -38,7 +38,7 @@ def expected_errors(text: str, name: str) -> list[Expected]:
         match = _EXPECTED.search(line)
         if match is None:
             raise StepladderError(
-                f"'{line.strip()}' is no annotation that --verify-diagnostics takes",
+                f"'{line.strip()}' is not an annotation that --verify-diagnostics takes",
                 location=f"{name}:{number}",
                 notes=[
                     "accepted: // expected-error {{text}}, with @+N, @-N, @above, @below or @unknown before the text"

@@ -372,4 +372,4 @@ def lowest(bundle: Bundle) -> tuple[str, Emulation, dict[int, str]]:
             return file.name, emulation, bundle.reference.roles
         first = find_matmul(parse_payload(files[0].read_text(), str(files[0])))
         return file.name, emulation, first.roles
-    raise StepladderError(f"the emulator has nothing to run: {reason}; nothing was executed", status=NOT_EXECUTED)
+    raise StepladderError(f"the emulator has nothing to run: {reason}; no kernel was launched", status=NOT_EXECUTED)

@@ -12,7 +12,7 @@ from stepladder.runtime.problem import Problem
 # Copies hold together more than so many times the L2 cache.
 CACHES = 2
 # Of a problem of a few kilobytes, no more copies than this are made.
-MOST_COPIES = 512
+MAX_COPIES = 512
 
 
 def operand_bytes(problem: Problem) -> int:
@@ -26,13 +26,13 @@ def operand_bytes(problem: Problem) -> int:
 
 
 def copies_of(problem: Problem, l2_bytes: int) -> int:
-    """Returns how many copies of a problem's operands are more than twice the L2 cache; MOST_COPIES at most.
+    """Returns how many copies of a problem's operands are more than twice the L2 cache; MAX_COPIES at most.
 
     Args:
         problem: of a matmul.
         l2_bytes: size of the L2 cache.
     """
-    return min(MOST_COPIES, CACHES * l2_bytes // operand_bytes(problem) + 1)
+    return min(MAX_COPIES, CACHES * l2_bytes // operand_bytes(problem) + 1)
 
 
 def repeated(launch: Callable[[], None], count: int) -> Callable[[], None]:

@@ -31,7 +31,7 @@ _TEXT = re.compile(r'//[^\n]*|"(?:[^"\\\n]|\\.)*"|->|[<>]=')
 _NO_BRACKET = re.compile(r"[^()\[\]{}<>]+")
 _ONE_KIND = str.maketrans("[{<]}>", "((()))")
 _ALIAS = re.compile(r"^[ \t]*[#!]", re.MULTILINE)
-_MOST_MINUS_SIGNS = 8  # in a row, in text of which the bound below is taken
+_MAX_MINUS_SIGNS = 8  # in a row, in text of which the bound below is taken
 _OPERATORS = re.compile(
     r'//[^\n]*|"(?:[^"\\\n]|\\.)*"|->|(?P<operator>[-+*]|\b(?:floordiv|ceildiv|mod)\b)'
     r"|(?P<end>[()\[\]{}<>,=])"
@@ -60,14 +60,14 @@ def check_nesting(text: str, name: str) -> None:
 
 def _depth_bound(text: str) -> int:
     """Returns a bound of the depth, from what `str` and `re` count without a step for each token."""
-    if "-" * _MOST_MINUS_SIGNS in text:
+    if "-" * _MAX_MINUS_SIGNS in text:
         return MAX_DEPTH + 1
     brackets = _NO_BRACKET.sub("", _TEXT.sub(" ", text)).translate(_ONE_KIND)
     levels, inner = 0, brackets.replace("()", "")
     while inner != brackets and levels <= MAX_DEPTH:
         levels, brackets, inner = levels + 1, inner, inner.replace("()", "")
     # Each alias may use the one before it.
-    return (levels + brackets.count("(") + _MOST_MINUS_SIGNS) * (len(_ALIAS.findall(text)) + 1)
+    return (levels + brackets.count("(") + _MAX_MINUS_SIGNS) * (len(_ALIAS.findall(text)) + 1)
 
 
 def _check_depth(text: str, name: str) -> None:

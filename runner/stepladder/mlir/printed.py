@@ -97,7 +97,7 @@ def integer_set(attribute: ir.Attribute | str) -> tuple[ir.AffineMap, list[bool]
     """
     inside = _INTEGER_SET.fullmatch(str(attribute))
     if inside is None:
-        raise ValueError(f"'{attribute}' is no integer set")
+        raise ValueError(f"'{attribute}' is not an integer set")
     constraints = [part.strip() for part in inside[2].split(",")]
     equalities = ["==" in constraint for constraint in constraints]
     expressions = ", ".join(re.split("==|>=", constraint)[0] for constraint in constraints)

@@ -46,13 +46,13 @@ def check_operand(argument: ir.BlockArgument, number: int) -> None:
         if type_.affine_map != ir.AffineMap.get_identity(type_.rank):
             raise refuse(
                 argument,
-                f"argument {number} is {type_}; buffers must be row-major, with static pitches of rows",
+                f"argument {number} is {type_}; buffers must be row-major with static row pitches",
                 f"accepted: {_plain(type_)}, or with a layout strided<[pitch, 1]>",
             )
         if type_.memory_space is not None:
             raise refuse(
                 argument,
-                f"argument {number} is {type_}; buffers must be in global memory, which is no memory space",
+                f"argument {number} is {type_}; buffers must be in the default memory space, global memory",
                 f"accepted: {_plain(type_)}",
             )
     elif isinstance(type_, ir.RankedTensorType) and type_.encoding is not None:
@@ -82,8 +82,8 @@ def check_unused(argument: ir.BlockArgument, number: int) -> None:
     if not is_number and not is_shaped:
         raise refuse(
             argument,
-            f"argument {number} is {type_}, which nothing uses",
-            "accepted as an argument that nothing uses: a number, a buffer or tensor of static shape",
+            f"unused argument {number} is {type_}",
+            "accepted as an unused argument: a scalar, a buffer or tensor of static shape",
         )
 
 
@@ -103,5 +103,5 @@ def check_attributes(function: ir.Operation) -> None:
                 raise refuse(
                     arguments[number],
                     f"argument {number} has the attribute {attribute}",
-                    "accepted: no attribute about bufferization, which a pipeline decides",
+                    "accepted: no bufferization attributes, which the pipelines set",
                 )

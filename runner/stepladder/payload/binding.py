@@ -44,7 +44,7 @@ def bind(module: ir.Module, sizes: Mapping[str, int], name: str | None = None) -
     try:
         shape_folding.fold(function)
     except ir.MLIRError as error:
-        raise refuse(function, f"the sizes do not fit the payload: {error.error_diagnostics[0].message}") from None
+        raise refuse(function, f"the sizes do not match the payload: {error.error_diagnostics[0].message}") from None
     for op in walk(function, "func.return", "bufferization.materialize_in_destination"):
         for place, operand in enumerate(op.operands):
             cast = producer(operand)
@@ -168,7 +168,7 @@ def _places(function: ir.Operation, sizes: Mapping[str, int]) -> dict[tuple[int,
 def _places_of_extent(function: ir.Operation, name: str) -> list[tuple[int, int]]:
     """Returns the dimensions of arguments along the loop of an extent, `M` for example, of the one product."""
     if not any(name in names for names in _LOOPS.values()):
-        raise refuse(function, f"--bind {name}: there is no such name", _ACCEPTED)
+        raise refuse(function, f"--bind {name}: unknown name", _ACCEPTED)
     products = [op for op in walk(function, *_LOOPS) if name in _LOOPS[op.name]]
     if len(products) != 1:
         raise refuse(function, f"--bind {name}: {len(products)} products have such an extent", _ACCEPTED)

@@ -20,13 +20,13 @@ _DIVISIONS = ("ceildivsi", "ceildivui", "divsi", "divui", "floordivsi", "remsi",
 _PARTS = ("tensor.extract_slice", "tensor.insert_slice")
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 _ACCEPTED = (
-    "both branches are computed, as kernels are launched whatever the numbers of the caller are; accepted: linalg ops, "
-    "arithmetic and views of tensors, without divisions of integers by numbers that are no constants, and without "
-    "elements and slices at computed places"
+    "both branches are executed, since launches do not depend on values of arguments; accepted: linalg ops, "
+    "arithmetic and views of tensors, without integer divisions by non-constants, and without accesses at computed "
+    "indices"
 )
 _ACCEPTED_IN_BODIES = (
-    "threads compute both branches of an element; accepted: arithmetic, without divisions of integers by numbers that "
-    "are no constants, and without elements at computed places"
+    "each thread executes both branches; accepted: arithmetic, without integer divisions by non-constants, and "
+    "without accesses at computed indices"
 )
 
 
@@ -82,13 +82,13 @@ def check(op: ir.Operation, branch: ir.Operation) -> None:
     if not op.name.startswith(_PURE):
         reason = f"'{op.name}'"
     elif op.name.removeprefix("arith.") in _DIVISIONS and not _is_constant(op.operands[1]):
-        reason = f"{op.name} by a number that is no constant"
+        reason = f"{op.name} by a non-constant"
     elif _has_computed_places(op):
-        reason = f"{op.name} at computed places"
+        reason = f"{op.name} at computed indices"
     if reason is not None:
         raise refuse(
             op,
-            f"{reason} inside '{branch.name}' with a condition that is no constant",
+            f"{reason} inside '{branch.name}' with a non-constant condition",
             _ACCEPTED_IN_BODIES if _is_in_body(branch) else _ACCEPTED,
         )
 

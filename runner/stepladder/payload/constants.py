@@ -46,7 +46,7 @@ def _is_many(op: ir.Operation) -> bool:
     if not isinstance(type_, ir.RankedTensorType):
         return False
     if isinstance(type_.element_type, ir.ComplexType):  # the bindings do not know its attribute
-        raise refuse(op, "arith.constant of complex numbers, which no kernel computes")
+        raise refuse(op, "arith.constant of a complex type, which kernels do not support")
     value = op.attributes["value"]
     return str(value).startswith("dense_resource<") or (isinstance(value, ir.DenseElementsAttr) and not value.is_splat)
 
@@ -105,7 +105,7 @@ def check_constants(constants: Mapping[int, ConstantData], roles: Mapping[int, s
         if roles.get(number) == "c":
             raise refuse(
                 constant,
-                "the sums start from a constant, which a kernel would overwrite",
+                "the initial value is a constant, which the kernel would overwrite",
                 "accepted: constants as A or B",
             )
 
@@ -121,7 +121,7 @@ def _data_of(op: ir.Operation) -> ConstantData:
     if len(data) != size:
         raise refuse(
             op,
-            f"the numbers of the constant are not in the payload: {len(data)} bytes of {size}",
+            f"the data of the constant is not in the payload: {len(data)} bytes of {size}",
             "accepted: constants with their data; MLIR leaves it out where it elides large ones",
         )
     return ConstantData(element.name, shape, data, op.location)

@@ -49,7 +49,7 @@ OPERAND_TYPES = (*_NUMBER_TYPES, *FP8_TYPES)
 _OF_FP8 = ("arith.constant", "arith.extf", "arith.select", "arith.truncf")
 
 # Operands that the manifest of a kernel has roles for.
-MOST_OPERANDS = 8
+MAX_OPERANDS = 8
 
 _SCALARS = "accepted in an elementwise op: " + ", ".join(sorted(SCALAR_OPS))
 
@@ -104,14 +104,14 @@ def check(op: ir.Operation, rank: int) -> None:
             types or scalar ops that an epilogue does not compute.
     """
     if len(op.results) > 1 or _outputs(op) > 1:
-        raise refuse(op, f"{op.name} has {_outputs(op)} results; an epilogue computes one")
+        raise refuse(op, f"{op.name} has {_outputs(op)} results; an epilogue op must have one")
     iterators = [str(iterator) for iterator in op.attributes.get("iterator_types", ())]
     *inputs, output = maps_of(op)
     if any("reduction" in iterator for iterator in iterators) or output.n_dims != len(output.results):
-        raise refuse(op, f"{op.name} reduces; an epilogue computes each element on its own")
+        raise refuse(op, f"{op.name} is a reduction; an epilogue op must be elementwise")
     if output != ir.AffineMap.get_identity(output.n_dims):
         raise refuse(
-            op, f"{op.name} writes its result by the map {output}; it must be that of the loops in their order"
+            op, f"{op.name} writes its result with the indexing map {output}; it must be the identity map of its loops"
         )
     if output.n_dims > rank:
         raise refuse(op, f"{op.name} has {output.n_dims} loops; it must have those of C, {rank}")
@@ -142,7 +142,11 @@ def check_map(op: ir.Operation, map_: ir.AffineMap) -> None:
     others = [expression for expression in map_.results if not isinstance(expression, ir.AffineDimExpr)]
     is_zero = all(isinstance(other, ir.AffineConstantExpr) and other.value == 0 for other in others)
     if len(set(dims)) < len(dims) or not is_zero:
-        raise refuse(op, f"{op.name} reads an operand by the map {map_}; it must name loops, each once, or 0")
+        raise refuse(
+            op,
+            f"{op.name} reads an operand with the indexing map {map_}; it must be a projected permutation, with "
+            f"or without constants 0",
+        )
 
 
 def check_type(op: ir.Operation, operand: ir.Value) -> None:
@@ -161,9 +165,11 @@ def check_type(op: ir.Operation, operand: ir.Value) -> None:
             _check_number(op, operand)
         return
     if not ir.ShapedType(type_).has_static_shape:
-        raise refuse(op, f"{op.name} takes {type_}; shapes must be static")
+        raise refuse(op, f"{op.name} has an operand of type {type_}; shapes must be static")
     if str(type_.element_type) not in OPERAND_TYPES and not (str(type_.element_type) == "i1" and _is_between(operand)):
-        raise refuse(op, f"{op.name} takes {type_}; element types may be {', '.join(OPERAND_TYPES)}")
+        raise refuse(
+            op, f"{op.name} has an operand of type {type_}; accepted element types: {', '.join(OPERAND_TYPES)}"
+        )
 
 
 def _is_between(operand: ir.Value) -> bool:
@@ -177,8 +183,8 @@ def _check_number(op: ir.Operation, number: ir.Value) -> None:
     if str(number.type) not in _NUMBER_TYPES:
         raise refuse(
             op,
-            f"{op.name} takes a number of type {number.type}, an argument of the function",
-            f"accepted: numbers of {', '.join(_NUMBER_TYPES)}",
+            f"{op.name} has a scalar argument of type {number.type}",
+            f"accepted: scalars of {', '.join(_NUMBER_TYPES)}",
         )
 
 
@@ -211,7 +217,7 @@ def check_scalar(inner: ir.Operation, op: ir.Operation) -> None:
             the function, of another type than `OPERAND_TYPES`.
     """
     if inner.name not in SCALAR_OPS:
-        raise refuse(inner, f"'{inner.name}' in {op.name}: an epilogue does not compute it", _SCALARS)
+        raise refuse(inner, f"'{inner.name}' in {op.name} is not supported in an epilogue", _SCALARS)
     for value in inner.operands:
         if isinstance(value.owner, ir.Block) and value.owner.owner != op:
             _check_number(op, value)
@@ -219,9 +225,9 @@ def check_scalar(inner: ir.Operation, op: ir.Operation) -> None:
         if str(value.type) in FP8_TYPES:
             check_fp8(inner)
         elif str(value.type) not in _TYPES:
-            raise refuse(inner, f"'{inner.name}' on {value.type}; an epilogue computes on {', '.join(_TYPES)}")
+            raise refuse(inner, f"'{inner.name}' on {value.type}; accepted in an epilogue: {', '.join(_TYPES)}")
     if not rounds_to_nearest(inner):
-        raise refuse(inner, f"{inner.name} with another rounding than to nearest")
+        raise refuse(inner, f"{inner.name} with a rounding mode other than to nearest")
     check_right(inner)
     if inner.name == "arith.sitofp" and bits_of_name(str(inner.operands[0].type)) == 1:
         raise refuse(inner, "arith.sitofp of i1")
@@ -254,10 +260,10 @@ def check_right(inner: ir.Operation) -> None:
     """
     if inner.name not in (*SHIFTS, *_DIVISIONS):
         return
-    accepted = "accepted: a constant, or what linalg.index computes"
+    accepted = "accepted: a constant, or a value computed from linalg.index"
     if _depends_on_operands(inner.operands[1]):
         reason = "may be wider than the type" if inner.name in SHIFTS else "may be 0"
-        raise refuse(inner, f"'{inner.name}' by a number that an operand holds, which {reason}", accepted)
+        raise refuse(inner, f"'{inner.name}' by an element of an operand, which {reason}", accepted)
     right = producer(inner.operands[1])
     if right is None or right.name != "arith.constant" or inner.name in SHIFTS:
         return

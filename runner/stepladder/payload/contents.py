@@ -52,7 +52,7 @@ class Contents:
         if buffer in self.views:
             return self.views[buffer]
         if not isinstance(buffer.owner, ir.Block):
-            raise refuse(op, f"{op.name} takes a buffer that is no argument of the function")
+            raise refuse(op, f"{op.name} has a buffer operand that is not an argument of the function")
         return ir.BlockArgument(buffer).arg_number
 
     def content_of(self, operand: ir.Value, op: ir.Operation) -> Content:
@@ -68,7 +68,9 @@ class Contents:
         """
         content = self.buffers[self.number_of(operand, op)] if is_memref(operand) else self.values[operand]
         if is_memref(operand) and window_of(operand) is not None:  # `front` reads it as a tensor
-            raise refuse(op, f"{op.name} takes a part of a buffer", "accepted: tensors that are read from such parts")
+            raise refuse(
+                op, f"{op.name} accesses a part of a buffer", "accepted: tensors that are read from such parts"
+            )
         if content.read is not None and "restrict" not in content.read.attributes:
             raise refuse(
                 content.read,
@@ -113,11 +115,11 @@ class Contents:
         noted = self.windows.get(number, [])
         for window, op in noted:
             if window != noted[0][0]:
-                raise refuse(op, f"{op.name} takes another part of argument {number}, which is {role.upper()}, too")
+                raise refuse(op, f"{op.name} accesses a second part of argument {number}, which is {role.upper()}")
             if window is not None and role != "c":
                 raise refuse(
                     op,
-                    f"{op.name} takes a part of argument {number}, which is {role.upper()}",
+                    f"{op.name} accesses a part of argument {number}, which is {role.upper()}",
                     "accepted: A, B and C as parts of buffers, and others as whole buffers",
                 )
         return noted[0][0] if noted else None

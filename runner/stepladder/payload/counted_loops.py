@@ -21,7 +21,7 @@ _COMPARED = {
     8: operator.gt,
     9: operator.ge,
 }
-_MOST = 1024  # iterations, as of the loops that a reference program writes out
+_MAX = 1024  # iterations, as of the loops that a reference program writes out
 
 
 class _Count(NamedTuple):
@@ -83,7 +83,7 @@ def _count(loop: ir.Operation) -> _Count | None:
     number, iterations = first, 0
     while compare(*((number, bound) if counter == left else (bound, number))):
         number, iterations = number + step, iterations + 1
-        if iterations > _MOST or (isinstance(counter.type, ir.IntegerType) and number >> counter.type.width - 1):
+        if iterations > _MAX or (isinstance(counter.type, ir.IntegerType) and number >> counter.type.width - 1):
             return None
     return _Count(place, first, step, iterations)
 

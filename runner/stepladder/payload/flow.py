@@ -49,7 +49,7 @@ class Flow(Contents):
         """
         blocks = self.function.regions[0].blocks
         if len(blocks) != 1:
-            raise refuse(self.function, f"the function has {len(blocks)} blocks; it must have one, without branches")
+            raise refuse(self.function, f"the function has {len(blocks)} blocks; it must have a single block")
         arguments = list(blocks[0].arguments)
         for number, argument in enumerate(arguments):
             content = Content(Kind.ARGUMENT, number)
@@ -61,7 +61,7 @@ class Flow(Contents):
             self._follow(op)
         if not self.results.values:
             end = blocks[0].operations[len(blocks[0].operations) - 1]
-            raise refuse(end, f"nothing takes the result of {self.matmul.name}: it must be returned or written to C")
+            raise refuse(end, f"the result of {self.matmul.name} is unused: it must be returned or written to C")
         c = self.results.choose_c({*self.read, self.start})
         value = self.results.values[c]
         self.roles[c] = "c"
@@ -78,7 +78,7 @@ class Flow(Contents):
         c_type = str(ir.ShapedType(value.type).element_type)
         sums_type = str(ir.ShapedType(self.matmul.operands[2].type).element_type)
         if self.copied is not None and not self.consumed and not results and c_type == sums_type:
-            raise refuse(self.copied, f"{self.copied.name} copies the product and computes nothing of it")
+            raise refuse(self.copied, f"{self.copied.name} is a copy of the product without other computation")
         windows = self.operand_windows(self.roles)
         accumulates = c in self.read or c == self.start
         return Form(accumulates, self.roles, c_type, name, tuple(self.consumed), operands, results, windows)
@@ -92,7 +92,7 @@ class Flow(Contents):
             case "bufferization.to_tensor":
                 self.note_read(op)
             case "memref.reinterpret_cast" if not is_window(op):
-                raise refuse(op, f"{op.name} makes rows that overlap, or that are not all in the buffer")
+                raise refuse(op, f"{op.name} has rows that overlap or exceed the buffer")
             # `front.rewrite` makes matrices of arguments.
             case "memref.collapse_shape" | "memref.expand_shape" | "memref.reinterpret_cast":
                 self.views[op.results[0]] = self.number_of(op.operands[0], op)
@@ -111,7 +111,7 @@ class Flow(Contents):
             case "func.return":
                 self._return(op)
             case _:
-                raise refuse(op, f"'{op.name}' beside {self.matmul.name}: a pipeline would lose it")
+                raise refuse(op, f"'{op.name}' beside {self.matmul.name} is not supported: a pipeline would drop it")
 
     def _fill(self, op: ir.Operation) -> None:
         users = [use.owner.operation for use in op.results[0].uses] if len(op.results) else []
@@ -133,15 +133,15 @@ class Flow(Contents):
         others = [user for user in users if user != self.matmul]
         is_start = op.operands[1] == self.matmul.operands[2] if is_memref(op.operands[1]) else self.matmul in users
         if not is_start or not all(map(consumers.is_consumer, others)):
-            raise refuse(op, f"linalg.fill makes zeros that are not, or not only, what {self.matmul.name} starts from")
+            raise refuse(op, f"linalg.fill has uses other than the initial value of {self.matmul.name}")
         self.store(op, Kind.ZEROS, target)
 
     def _begin(self, op: ir.Operation, users: list[ir.Operation]) -> None:
         """Notes what reductions begin with: copies of one constant."""
         if not all(reductions.begins_with(user, op.results[0]) for user in users):
-            raise refuse(op, "linalg.fill makes what a reduction begins with, and another op reads")
+            raise refuse(op, "linalg.fill computes the initial value of a reduction that another op reads as well")
         if self.values.get(op.operands[0], Content(Kind.EMPTY)).kind is not Kind.NUMBER:
-            raise refuse(op, "linalg.fill takes a number that is no constant")
+            raise refuse(op, "linalg.fill has a scalar that is not a constant")
         target = self.content_of(op.operands[1], op)
         if target.kind not in (Kind.ARGUMENT, Kind.EMPTY):
             raise refuse(op, f"linalg.fill overwrites {target.kind.value}")
@@ -151,7 +151,7 @@ class Flow(Contents):
         """Notes a tensor of copies of one number, which elementwise ops read."""
         number = self.values.get(op.operands[0], Content(Kind.EMPTY))
         if number.kind not in (Kind.NUMBER, Kind.ARGUMENT):
-            raise refuse(op, "linalg.fill takes a number that is no constant, and no argument of the function")
+            raise refuse(op, "linalg.fill has a scalar that is neither a constant nor an argument of the function")
         if self.content_of(op.operands[1], op).kind is not Kind.EMPTY:
             raise refuse(op, "linalg.fill overwrites an argument with an operand of an elementwise op")
         if number.argument is not None:
@@ -163,7 +163,7 @@ class Flow(Contents):
         element = ir.ShapedType(op.operands[0].type).element_type
         if isinstance(element, ir.ComplexType):
             raise refuse(
-                op, f"{op.name} of {element}, which no kernel multiplies", "accepted: products of real numbers"
+                op, f"{op.name} of {element}, which kernels do not support", "accepted: products of real numbers"
             )
         if not linalg_bodies.multiplies_and_adds(op):
             raise refuse(
@@ -181,12 +181,12 @@ class Flow(Contents):
         if start.kind not in (Kind.ARGUMENT, Kind.ZEROS):
             raise refuse(
                 op,
-                f"{op.name} starts from {start.kind.value}",
-                "C = AB starts from a linalg.fill with 0, C = AB + C from C itself",
+                f"the initial value of {op.name} is {start.kind.value}",
+                "accepted initial values: a linalg.fill with 0 (C = AB), C itself (C = AB + C)",
             )
         self.start = start.argument if start.kind is Kind.ARGUMENT else None
         if start.argument in self.roles:
-            raise refuse(op, f"{op.name} takes argument {start.argument} as C and as A or B; C must be another")
+            raise refuse(op, f"{op.name} takes argument {start.argument} as C and as A or B; C must be distinct")
         self.store(op, Kind.ACCUMULATORS, start)
         if is_memref(op.operands[2]):
             self.results.note(self.number_of(op.operands[2], op), op.operands[2], op)
@@ -223,7 +223,7 @@ class Flow(Contents):
             if _is_shaped(operand) and list(argument.uses)
         ]
         if len(op.results) and not list(op.results[0].uses):
-            raise refuse(op, f"nothing uses the result of {op.name}")
+            raise refuse(op, f"the result of {op.name} is unused")
         self._note_numbers(op)
         if consumers.reads_output(op):
             read.append(target)
@@ -234,15 +234,15 @@ class Flow(Contents):
                 self.read.setdefault(content.argument, op)
         if not any(content.kind in PRODUCT for content in read):
             if is_memref(output) or (target.kind is not Kind.EMPTY and not consumers.reads_output(op)):
-                raise refuse(op, f"{op.name} writes {target.kind.value}, and takes no result of linalg.matmul")
+                raise refuse(op, f"{op.name} writes {target.kind.value} and does not read the result of linalg.matmul")
             self.values[op.results[0]] = Content(Kind.DERIVED)
             return
         whole = ir.AffineMap.get_identity(len(shape))
         for operand, map_ in zip(inputs, consumers.maps_of(op)):
             if _is_shaped(operand) and self.content_of(operand, op).kind in PRODUCT and map_ != whole:
-                raise refuse(op, f"{op.name} reads the product by the map {map_}; it must be {whole}")
+                raise refuse(op, f"{op.name} reads the product with the indexing map {map_}; it must be {whole}")
         if list(ir.ShapedType(output.type).shape) != shape:
-            raise refuse(op, f"{op.name} makes {output.type} of the product; it must have the shape of C")
+            raise refuse(op, f"{op.name} computes {output.type} from the product; it must have the shape of C")
         if target.kind not in (Kind.ARGUMENT, Kind.EMPTY, *PRODUCT):
             raise refuse(op, f"{op.name} overwrites {target.kind.value}")
         body = [item.operation.name for item in op.regions[0].blocks[0].operations]
@@ -263,13 +263,13 @@ class Flow(Contents):
         reductions.reduction_of(op)
         inputs, output = consumers.parts(op)
         if len(ir.ShapedType(self.matmul.operands[2].type).shape) > 2:
-            raise refuse(op, f"{op.name} reduces the products of a batch; an epilogue reduces those of one matmul")
+            raise refuse(op, f"{op.name} reduces the products of a batch; accepted: reductions of a single matmul")
         if is_memref(output):
-            raise refuse(op, f"{op.name} reduces to a buffer; an epilogue reduces tensors")
+            raise refuse(op, f"{op.name} reduces to a buffer; accepted: reductions of tensors")
         begin = self.content_of(output, op)
         if begin.kind is not Kind.INITIAL:
             raise refuse(
-                op, f"{op.name} begins with {begin.kind.value}", "accepted: a linalg.fill of the result with a constant"
+                op, f"the initial value of {op.name} is {begin.kind.value}", "accepted: linalg.fill with a constant"
             )
         self._note_numbers(op)
         whole, is_of_product = ir.AffineMap.get_identity(2), False
@@ -283,9 +283,9 @@ class Flow(Contents):
             if content.kind in PRODUCT:
                 is_of_product = True
                 if map_ != whole:
-                    raise refuse(op, f"{op.name} reads the product by the map {map_}; it must be {whole}")
+                    raise refuse(op, f"{op.name} reads the product with the indexing map {map_}; it must be {whole}")
         if not is_of_product:
-            raise refuse(op, f"{op.name} takes no result of {self.matmul.name}")
+            raise refuse(op, f"{op.name} does not read the result of {self.matmul.name}")
         body = [item.operation.name for item in op.regions[0].blocks[0].operations]
         self.consumed += [name for name in body if name not in ("linalg.yield", "arith.constant")]
         self.store(op, Kind.REDUCED, begin)
@@ -302,10 +302,10 @@ class Flow(Contents):
                     f"{self.read[number].name} takes argument {number}, which is {self.roles[number].upper()} too; an "
                     "operand of the epilogue must be another argument",
                 )
-        if len(numbers) > consumers.MOST_OPERANDS:
-            op = self.read[numbers[consumers.MOST_OPERANDS]]
+        if len(numbers) > consumers.MAX_OPERANDS:
+            op = self.read[numbers[consumers.MAX_OPERANDS]]
             raise refuse(
-                op, f"elementwise ops take {len(numbers)} arguments, and the most is {consumers.MOST_OPERANDS}"
+                op, f"elementwise ops read {len(numbers)} arguments; accepted: at most {consumers.MAX_OPERANDS}"
             )
         operands = []
         for place, number in enumerate(numbers):
@@ -321,17 +321,18 @@ class Flow(Contents):
     def _take(self, op: ir.Operation, value: ir.Value, content: Content, c: int) -> None:
         """Notes a result, argument or new argument `c`."""
         if content.kind not in (*PRODUCT, Kind.REDUCED):
-            raise refuse(op, f"{op.name} takes {content.kind.value}; it must take the result of {self.matmul.name}")
+            raise refuse(op, f"{op.name} reads {content.kind.value}; it must read the result of {self.matmul.name}")
         if str(ir.ShapedType(value.type).element_type) == "i1":
-            raise refuse(op, f"{op.name} takes {value.type}; element types may be {', '.join(consumers.OPERAND_TYPES)}")
+            accepted = ", ".join(consumers.OPERAND_TYPES)
+            raise refuse(op, f"{op.name} has an operand of type {value.type}; accepted element types: {accepted}")
         if value in self.results.values.values():
-            raise refuse(op, "a value is stored or returned twice, and each result must be another value")
+            raise refuse(op, "a value is stored or returned twice; each result must be a different value")
         if content.argument not in (None, c):
             raise refuse(
-                op, f"the result begins in argument {content.argument} and ends in another place; both must be C"
+                op, f"the result is initialized from argument {content.argument} and written elsewhere; both must be C"
             )
         if c in self.roles:
-            raise refuse(op, f"the result overwrites argument {c}, which is {self.roles[c].upper()}; C must be another")
+            raise refuse(op, f"argument {c}, which is {self.roles[c].upper()}, is overwritten; C must be distinct")
         self.results.note(c, value, op)
         if content.kind is Kind.REDUCED:
             self.results.reduced.add(c)
@@ -356,16 +357,15 @@ class Flow(Contents):
                 raise refuse(op, f"the function returns a value of type {operand.type}: it must return tensors")
         arguments = self.function.regions[0].blocks[0].arguments
         if self.results.values:
-            raise refuse(op, "results are returned and written to buffers; it must be one of both")
+            raise refuse(op, "results are returned as well as written to buffers; accepted: one of the two")
         if len(op.operands) > 1:
             for place, operand in enumerate(op.operands):
                 content = self.content_of(operand, op)
                 if content.argument is not None:
                     raise refuse(
                         op,
-                        f"result {place} of {len(op.operands)} begins in argument {content.argument}",
-                        "accepted: several results that begin in a tensor.empty, or are written to buffers by "
-                        "bufferization.materialize_in_destination",
+                        f"result {place} of {len(op.operands)} is initialized from argument {content.argument}",
+                        "accepted: tensor.empty as initial values, or bufferization.materialize_in_destination",
                     )
                 self._take(op, operand, content, len(arguments) + place)
             return
@@ -373,7 +373,7 @@ class Flow(Contents):
         if content.argument is not None and is_memref(arguments[content.argument]):
             raise refuse(
                 op,
-                f"the result begins in argument {content.argument}, a buffer, and is returned as a tensor",
+                f"the result is initialized from argument {content.argument}, a buffer, and returned as a tensor",
                 "accepted: bufferization.materialize_in_destination to the buffer",
             )
         self._take(op, op.operands[0], content, len(arguments) if content.argument is None else content.argument)
@@ -387,12 +387,12 @@ class Flow(Contents):
                         self.written[number], f"argument {number} is {self.roles[number].upper()} and is written"
                     )
             elif number in self.written or list(argument.uses):
-                raise refuse(argument, f"argument {number} is used and is none of A, B and C")
+                raise refuse(argument, f"argument {number} is used, but is not A, B or C")
             else:
                 check_unused(argument, number)
         for number in self.as_buffers & set(self.as_tensors):
             raise refuse(
                 self.as_tensors[number],
-                f"argument {number} is used as a tensor here and as a buffer by linalg ops; it must be one of both",
+                f"argument {number} is used as a tensor here and as a buffer by linalg ops; accepted: one of the two",
             )
         check_attributes(self.function)

@@ -21,7 +21,7 @@ class Kind(Enum):
     DERIVED = "the result of an elementwise op on arguments"
     NUMBER = "a constant"
     REDUCED = "a reduction of the product"
-    INITIAL = "what a reduction begins with"
+    INITIAL = "the initial value of a reduction"
 
 
 # What an elementwise op of the epilogue makes its result from, and of these what depends on the product.

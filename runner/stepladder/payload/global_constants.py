@@ -31,7 +31,7 @@ def inline(function: ir.Operation) -> None:
         if found is None or "constant" not in found.attributes or "initial_value" not in found.attributes:
             raise refuse(
                 op,
-                f"'memref.get_global' of @{name}, whose numbers are not constant",
+                f"'memref.get_global' of @{name}, whose values are not constant",
                 "accepted: a memref.global with the keyword constant and its numbers; arguments for others",
             )
         _replace(op, found.attributes["initial_value"])
@@ -47,7 +47,7 @@ def _load(op: ir.Operation) -> None:
     if found is None or "is_mutable" in found.attributes or "value" not in found.attributes:
         raise refuse(
             op,
-            f"'{op.name}' of @{name}, whose numbers are not constant",
+            f"'{op.name}' of @{name}, whose values are not constant",
             "accepted: an ml_program.global that is not mutable, with its numbers; arguments for others",
         )
     with ir.InsertionPoint(op), op.location:

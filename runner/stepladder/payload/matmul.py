@@ -204,7 +204,7 @@ def find_written(module: ir.Module | ir.Operation | ir.OpView) -> PayloadMatmul:
         places = ", ".join(dict.fromkeys(diagnostics.location_text(op.location) for op in matmuls[:4]))
         names = " and ".join(dict.fromkeys(op.name for op in matmuls))
         raise StepladderError(
-            f"{len(matmuls)} {names} ops in the payload, and a pipeline takes one ({places})",
+            f"{len(matmuls)} {names} ops in the payload; a pipeline accepts one ({places})",
             location=diagnostics.location_text(matmuls[1].location),
         )
     matmul = matmuls[0]
@@ -229,11 +229,11 @@ def find_written(module: ir.Module | ir.Operation | ir.OpView) -> PayloadMatmul:
     if str(c.element_type) == "bf16":
         raise refuse(
             matmul,
-            f"{matmul.name} sums in bf16, which no pipeline does",
+            f"{matmul.name} accumulates in bf16, which no pipeline supports",
             "accepted: sums of f32 that are rounded to bf16 once; the front makes them of a matmul in bf16",
         )
     if _VECTOR_BITS % (bits_of_name(a_type) or _VECTOR_BITS):
-        raise refuse(matmul, f"A of {a_type}, which no pipeline multiplies", _MULTIPLIED)
+        raise refuse(matmul, f"A of {a_type}, which no pipeline supports", _MULTIPLIED)
     problem = Problem(
         m,
         n,
@@ -313,7 +313,7 @@ def _maps(matmul: ir.Operation, location: str) -> tuple[_Map, _Map]:
         if own not in accepted:
             texts = [f"{map_} ({_describe(kind)})" for map_, kind in accepted.items()]
             raise StepladderError(
-                f"{matmul.name} indexes {name} by the map {own}; it must be {' or '.join(texts)}", location=location
+                f"{matmul.name} indexes {name} with the map {own}; it must be {' or '.join(texts)}", location=location
             )
         found.append(accepted[own])
     return found[0], found[1]
@@ -326,4 +326,4 @@ def _describe(kind: _Map) -> str:
 def _check_signed(matmul: ir.Operation, location: str) -> None:
     """Raises StepladderError for a matmul that casts its inputs as unsigned integers."""
     if "cast" in matmul.attributes and keyword(matmul.attributes["cast"]) == "cast_unsigned":
-        raise StepladderError(f"{matmul.name} takes A and B for unsigned; integers must be signed", location=location)
+        raise StepladderError(f"{matmul.name} reads A and B as unsigned; integers must be signed", location=location)

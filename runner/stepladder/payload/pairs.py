@@ -178,7 +178,7 @@ def combine(parts: Parts, find: Callable[[ir.Module], Found]) -> Found:
     first, second = find(parts.first), find(parts.second)
     a, b = ({role: number for number, role in each.roles.items()} for each in (first, second))
     if "ab" in a or "ab" in b or a["a"] != b["a"] or a["b"] == b["b"]:
-        raise refuse(parts.contraction, "a second product, which does not multiply the A of the first one", ACCEPTED)
+        raise refuse(parts.contraction, "a second product whose A is not that of the first", ACCEPTED)
     names = (
         "m",
         "n",
@@ -199,11 +199,13 @@ def combine(parts: Parts, find: Callable[[ir.Module], Found]) -> Found:
                 parts.contraction, f"a second product whose {name} is {right}, and {left} of the first", ACCEPTED
             )
     if second.problem.accumulate:
-        raise refuse(parts.contraction, "a second product that C is added to", "accepted: sums that start from zeros")
+        raise refuse(
+            parts.contraction, "a second product with C as its initial value", "accepted: an initial value of zero"
+        )
     if first.problem.has_windows or second.problem.has_windows:
         raise refuse(parts.contraction, "a pair of products of parts of buffers", ACCEPTED)
     if second.problem.results:
-        raise refuse(parts.contraction, "a second product of which several results are used", ACCEPTED)
+        raise refuse(parts.contraction, "a second product with several uses", ACCEPTED)
     _check_reads(parts)
     return Found(*_joined(parts, first, second, b["b"]), location=first.location)
 
@@ -219,7 +221,9 @@ def _check_reads(parts: Parts) -> None:
             elif consumers.is_consumer(op):
                 maps = indexing_maps(op)
                 if maps[use.operand_number] != maps[-1]:
-                    raise refuse(op, f"{op.name} reads a product by the map {maps[use.operand_number]}", ACCEPTED)
+                    raise refuse(
+                        op, f"{op.name} reads a product with the indexing map {maps[use.operand_number]}", ACCEPTED
+                    )
                 pending += list(op.results)
 
 
@@ -241,8 +245,8 @@ def _joined(parts: Parts, first: Found, second: Found, second_b: int) -> tuple[P
         raise refuse(
             parts.contraction, f"argument {taken[0]} is {role} of one product, and an operand of both", ACCEPTED
         )
-    if len(numbers) > consumers.MOST_OPERANDS:
-        text = f"{len(numbers)} arguments beside A, B and C, and the most is {consumers.MOST_OPERANDS}"
+    if len(numbers) > consumers.MAX_OPERANDS:
+        text = f"{len(numbers)} arguments beside A, B and C; accepted: at most {consumers.MAX_OPERANDS}"
         raise refuse(parts.contraction, text)
     roles |= {number: epilogue_role(place) for place, number in enumerate(numbers)}
     problem = replace(

@@ -6,7 +6,7 @@ from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.linalg_ops import create_generic, create_named_op
 from stepladder.mlir.traverse import producer, walk
 
-_MOST_ELEMENTS = 16  # of a list, of which a kernel selects one
+_MAX_ELEMENTS = 16  # of a list, of which a kernel selects one
 
 
 def lower(function: ir.Operation) -> None:
@@ -23,7 +23,7 @@ def lower(function: ir.Operation) -> None:
         type_ = ir.RankedTensorType(op.results[0].type)
         is_constant = all((source := producer(value)) and source.name == "arith.constant" for value in op.operands)
         is_shape = isinstance(type_.element_type, ir.IndexType)  # of `tensor.reshape`
-        if type_.rank == 1 and len(op.operands) <= _MOST_ELEMENTS and not is_constant and not is_shape:
+        if type_.rank == 1 and len(op.operands) <= _MAX_ELEMENTS and not is_constant and not is_shape:
             _replace_list(op)
     for op in walk(function, "tensor.pad"):
         _replace_padding(op)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
-from stepladder.payload.consumers import MOST_OPERANDS
+from stepladder.payload.consumers import MAX_OPERANDS
 from stepladder.payload.producers import Producer
 from stepladder.payload.refusal import refuse
 from stepladder.runtime.problem import EpilogueOperand, epilogue_role
@@ -54,31 +54,31 @@ def with_producers(
         if found.problem.products > 1 and role in ("b", epilogue_role(found.problem.second_b or 0)):
             raise refuse(
                 item,
-                "elementwise ops make a B of a pair of products",
-                "accepted: elementwise ops that make A; each B is an argument, as it is or through views",
+                "elementwise ops compute a B operand of a pair of products",
+                "accepted: elementwise ops that compute A; each B is an argument, as it is or through views",
             )
         if role not in ("a", "b", "ab"):
             raise refuse(
-                item, "what prepares A or B is read by another op than the product", "accepted: A and B are read once"
+                item, "a producer of A or B is read by an op other than the product", "accepted: A and B are read once"
             )
         written = [roles[number] for number in item.arguments if roles.get(number, "").startswith(("c", "r"))]
         if written:
             raise refuse(
-                item, f"A or B is prepared from {written[0].upper()}, which the function writes", "accepted: another"
+                item, f"a producer of A or B reads {written[0].upper()}, which the function writes", "accepted: another"
             )
         free = [number for number in item.arguments if number not in roles]
         if not free:
             raise refuse(
                 item,
-                "A or B is prepared from arguments that are operands of the product or of other ops alone",
+                "the producer of A or B reads only arguments that are operands of the product or of other ops",
                 "accepted: a buffer of its own",
             )
         source = max(free, key=lambda number: math.prod(ir.ShapedType(arguments[number].type).shape))
         roles[source] = role
         sources[role[0]] = _operand(arguments[source])
         for number in (other for other in free if other != source):
-            if len(operands) == MOST_OPERANDS:
-                raise refuse(item, f"elementwise ops take more than {MOST_OPERANDS} arguments beside A, B and C")
+            if len(operands) == MAX_OPERANDS:
+                raise refuse(item, f"elementwise ops read more than {MAX_OPERANDS} arguments beside A, B and C")
             roles[number] = epilogue_role(len(operands))
             operands.append(_operand(arguments[number]))
     problem = replace(

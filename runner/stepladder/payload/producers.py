@@ -33,10 +33,10 @@ _STORED = (*FP8_TYPES, "f16", "bf16", "f32", "i8", "i32")
 _TYPES = (*_STORED, "i1", "i4", "i16", "index")
 _NO_SUMS_OF_FP8 = "f16"  # matrix units add products of fp8 in f32
 _ACCEPTED = (
-    "accepted as what makes A or B: elementwise ops of linalg on tensors, of arguments of the function and constants, "
-    "tensor.empty, linalg.fill, tensor.collapse_shape, tensor.expand_shape"
+    "accepted in producers of A or B: elementwise ops of linalg on tensors, of arguments of the function and "
+    "constants, tensor.empty, linalg.fill, tensor.collapse_shape, tensor.expand_shape"
 )
-_SCALARS = "accepted in an op that makes A or B: " + ", ".join(sorted(SCALARS))
+_SCALARS = "accepted in an op of a producer: " + ", ".join(sorted(SCALARS))
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def separate(function: ir.Operation, contractions: int = 1, sums: Sequence[ir.Va
             values.append(made)
     for value in values:
         if str(ir.ShapedType(value.type).element_type) == NIBBLE:
-            raise refuse(value, "A or B of i4, which no pipeline multiplies", "accepted: i4 that an op extends to i8")
+            raise refuse(value, "A or B of i4, which no pipeline supports", "accepted: i4 that an op extends to i8")
     values += sums
     if not values:
         return []
@@ -223,9 +223,9 @@ def _check(op: ir.Operation, body: ir.Block) -> None:
         case name if _is_structured(op):
             _check_elementwise(bodies.structured(op))
         case _:
-            raise refuse(op, f"'{op.name}' makes what an operand of the product is prepared from", _ACCEPTED)
+            raise refuse(op, f"'{op.name}' computes the source of an operand of the product", _ACCEPTED)
     if op.name == "linalg.fill" and any(isinstance(value.owner, ir.Block) for value in list(op.operands)[:1]):
-        raise refuse(op, "linalg.fill with a number that is an argument of the function", _ACCEPTED)
+        raise refuse(op, "linalg.fill with a scalar argument of the function", _ACCEPTED)
 
 
 def _check_read(op: ir.Operation, body: ir.Block) -> None:
@@ -234,45 +234,45 @@ def _check_read(op: ir.Operation, body: ir.Block) -> None:
     if not isinstance(buffer.owner, ir.Block) or "restrict" not in op.attributes:
         raise refuse(
             op,
-            "A or B is prepared from a buffer that is a view, or is read without 'restrict'",
+            "a producer of A or B reads a buffer that is a view, or without 'restrict'",
             "accepted: bufferization.to_tensor %argument restrict : ...",
         )
     places = _places(body)
     for use in buffer.uses:
         user = use.owner.operation
         if user.name != "bufferization.to_tensor" and places.get(user, -1) < places[op]:
-            raise refuse(op, f"A or B is prepared from a buffer that {user.name} has used before", _ACCEPTED)
+            raise refuse(op, f"a producer of A or B reads a buffer that {user.name} has used before", _ACCEPTED)
 
 
 def _check_elementwise(item: bodies.Structured) -> None:
     op = item.op
     if len(item.outputs) != 1 or not isinstance(item.outputs[0].type, ir.RankedTensorType):
-        raise refuse(op, f"{op.name} makes A or B, and has several results or is on buffers", _ACCEPTED)
+        raise refuse(op, f"{op.name} is a producer of A or B with several results or on buffers", _ACCEPTED)
     if item.maps[-1] != list(range(len(item.sizes))):
         raise refuse(
             op,
-            f"{op.name} makes A or B, and reduces, or writes in another order than that of its loops",
+            f"{op.name} is a producer of A or B that reduces, or writes in an order other than that of its loops",
             "accepted: an op with parallel loops that writes each element of its result once, in the order of its "
             "loops; one that reduces is a function of several kernels (stepladder compile without --pipeline)",
         )
     if bodies.reads_output(item):
-        raise refuse(op, f"{op.name} makes A or B, and reads what its output held", _ACCEPTED)
+        raise refuse(op, f"{op.name} is a producer of A or B that reads the initial value of its output", _ACCEPTED)
     if op.name != "linalg.generic" and op.name not in NAMED:
-        raise refuse(op, f"'{op.name}' makes A or B", _ACCEPTED)
+        raise refuse(op, f"'{op.name}' in a producer of A or B", _ACCEPTED)
     for operand in _captured(op):
         if not isinstance(operand.type, ir.RankedTensorType):
             if isinstance(operand.owner, ir.Block):
                 raise refuse(
                     op,
-                    f"{op.name} makes A or B, and takes a number of type {operand.type}, an argument of the function",
-                    "accepted: a constant, or a tensor of one element; elementwise ops on the product take numbers",
+                    f"{op.name} is a producer of A or B with a scalar argument of type {operand.type}",
+                    "accepted: a constant, or a tensor of one element; elementwise ops on the product accept scalars",
                 )
         elif str(operand.type.element_type) not in (*_STORED, NIBBLE):
             raise refuse(
                 op,
                 f"{op.name} takes {operand.type}",
-                f"accepted as elements of what A and B are prepared from: {', '.join(_STORED)}; two numbers of 4 bits "
-                "are one of i8, which shifts unpack",
+                f"accepted element types of sources of A and B: {', '.join(_STORED)}; two numbers of 4 bits are one "
+                "of i8, which shifts unpack",
             )
     for inner in item.body:
         _check_scalar(inner, item)
@@ -282,18 +282,20 @@ def _check_scalar(inner: ir.Operation, item: bodies.Structured) -> None:
     if inner.name == "tensor.extract":
         raise refuse(
             item.op,
-            "elements at computed places, such as those of the windows of a convolution, make A or B",
+            "a producer of A or B accesses elements at computed indices, such as the windows of a convolution",
             "a kernel of its own copies them: stepladder compile makes a function of several kernels",
         )
     if inner.name not in SCALARS:
-        raise refuse(inner, f"'{inner.name}' in {item.op.name}, which makes A or B", _SCALARS)
+        raise refuse(inner, f"'{inner.name}' in {item.op.name}, a producer of A or B", _SCALARS)
     for value in (*inner.operands, *inner.results):
         if str(value.type) in FP8_TYPES:
             check_fp8(inner)
         if str(value.type) not in _TYPES:
-            raise refuse(inner, f"'{inner.name}' on {value.type} makes A or B", f"accepted: {', '.join(_TYPES)}")
+            raise refuse(
+                inner, f"'{inner.name}' on {value.type} in a producer of A or B", f"accepted: {', '.join(_TYPES)}"
+            )
     if not rounds_to_nearest(inner):
-        raise refuse(inner, f"{inner.name} with another rounding than to nearest")
+        raise refuse(inner, f"{inner.name} with a rounding mode other than to nearest")
     check_right(inner)
 
 

@@ -190,11 +190,9 @@ class _Raising:
             limits = (
                 f" whose bounds are not constant, or of more than {AT_MOST} iterations," if op.name in _LOOPS else ""
             )
-            raise refuse(op, f"'{op.name}'{limits} in a function on buffers that is no single kernel", _ACCEPTED)
+            raise refuse(op, f"'{op.name}'{limits} in a function on buffers that is not a single kernel", _ACCEPTED)
         elif len(op.regions) and any(value in self.numbers for value in nested):
-            raise refuse(
-                op, f"'{op.name}' of a number that is an argument, in a function of several kernels", _OF_NUMBERS
-            )
+            raise refuse(op, f"'{op.name}' of a scalar argument, in a function of several kernels", _OF_NUMBERS)
         else:
             numbers = {value: self._scalar(value) for value in nested if value in self.numbers}
             self.known |= clone_ops([op], {**self.known, **numbers}, ir.InsertionPoint(self.block))
@@ -320,7 +318,7 @@ class _Raising:
     ) -> tuple[ir.Operation, ir.Block]:
         """Creates a `linalg.generic` for an op that takes numbers; its body is empty."""
         if op.name not in ("linalg.generic", "linalg.fill", "linalg.map"):
-            raise refuse(op, f"'{op.name}' takes a number that is an argument", _OF_NUMBERS)
+            raise refuse(op, f"'{op.name}' has a scalar argument", _OF_NUMBERS)
         maps = element_order(op) if op.name == "linalg.map" else indexing_maps(op)
         kept = [number for number in range(len(values)) if number not in outputs and op.name != "linalg.fill"]
         constant = ir.AffineMap.get(maps[-1].n_dims, 0, [])
@@ -351,7 +349,9 @@ class _Raising:
         if source is not None and source.name in VIEWS:
             return read_view(source, self._read(source.operands[0], user), self._places(source))
         if buffer not in self.held:
-            raise refuse(user, f"a buffer of type {buffer.type} that is no argument and no allocation", _ACCEPTED)
+            raise refuse(
+                user, f"a buffer of type {buffer.type} that is neither an argument nor an allocation", _ACCEPTED
+            )
         return self.held[buffer]
 
     def _places(self, view: ir.Operation) -> list[ir.Value]:

@@ -69,17 +69,19 @@ def reduction_of(op: ir.Operation) -> Reduction:
     body = op.regions[0].blocks[0]
     *_, end = [item.operation for item in body.operations]
     if len(end.operands) != 1:
-        raise refuse(op, f"{op.name} reduces to {len(end.operands)} results; an epilogue reduces to one", _ACCEPTED)
+        raise refuse(op, f"{op.name} reduces to {len(end.operands)} results; accepted: one", _ACCEPTED)
     *inputs, output = consumers.maps_of(op)
     if output.n_dims != 2:
-        raise refuse(op, f"{op.name} reduces with {output.n_dims} loops; an epilogue reduces a matrix", _ACCEPTED)
+        raise refuse(op, f"{op.name} reduces with {output.n_dims} loops; accepted: reductions of a matrix", _ACCEPTED)
     kept = [ir.AffineExpr.get_dim(1), ir.AffineExpr.get_dim(0)]
     axis = next((axis for axis in range(2) if list(output.results) == [kept[axis]]), None)
     if axis is None:
-        raise refuse(op, f"{op.name} writes its result by the map {output}; it must name one loop", _ACCEPTED)
+        raise refuse(
+            op, f"{op.name} writes its result with the indexing map {output}; it must have one loop", _ACCEPTED
+        )
     type_ = str(ir.ShapedType(op.operands[len(op.operands) - 1].type).element_type)
     if type_ not in TYPES:
-        raise refuse(op, f"{op.name} reduces in {type_}; an epilogue reduces in {', '.join(TYPES)}", _ACCEPTED)
+        raise refuse(op, f"{op.name} reduces in {type_}; accepted types: {', '.join(TYPES)}", _ACCEPTED)
     for map_ in inputs:
         consumers.check_map(op, map_)
     for operand in op.operands:
@@ -89,8 +91,8 @@ def reduction_of(op: ir.Operation) -> Reduction:
     so_far = body.arguments[len(body.arguments) - 1]
     fold = end.operands[0].owner
     if isinstance(fold, ir.Block) or fold.name not in FOLDS or len(list(so_far.uses)) != 1:
-        raise refuse(op, f"{op.name} does more with the result so far than to fold a value into it", _ACCEPTED)
+        raise refuse(op, f"{op.name} does not simply fold a value into the result", _ACCEPTED)
     terms = [operand for operand in fold.operands if operand != so_far]
     if len(terms) != 1 or len(list(fold.results[0].uses)) != 1:
-        raise refuse(op, f"{op.name} does more with the result so far than to fold a value into it", _ACCEPTED)
+        raise refuse(op, f"{op.name} does not simply fold a value into the result", _ACCEPTED)
     return Reduction(axis, fold.operation, terms[0])

@@ -59,7 +59,7 @@ def export(module: ir.Module, roles: Mapping[int, str]) -> Program:
 
 def _refusal(op: ir.Operation, what: str) -> StepladderError:
     return StepladderError(
-        f"no reference can be computed for {what}, so that the numbers could not be checked",
+        f"{what} has no reference computation, so that results could not be checked",
         location=diagnostics.location_text(op.location),
     )
 
@@ -342,7 +342,7 @@ class _Export:
         # The evaluation holds integers in i64 with a sign.
         known = known and not (op.name in (*UNSIGNED, "arith.uitofp") and types[0] in ("i64", "index"))
         if not rounds_to_nearest(op):
-            raise _refusal(op, f"'{op.name}' with another rounding than to nearest")
+            raise _refusal(op, f"'{op.name}' with a rounding mode other than to nearest")
         is_gather = op.name == GATHER
         if not known or any(
             operand not in self.numbers or (_is_tensor(operand) and not (is_gather and place == 0))

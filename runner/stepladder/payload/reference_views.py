@@ -53,8 +53,7 @@ def view_of(op: ir.Operation) -> BufferView:
     place = place_of(result) if isinstance(op.operands[0].owner, ir.Block) else None
     if is_part and place is None and op.name != "memref.transpose":
         raise StepladderError(
-            f"no reference can be computed for '{op.name}' of a part of a buffer, so that the numbers could not be "
-            "checked",
+            f"'{op.name}' of a part of a buffer has no reference computation, so that results could not be checked",
             location=diagnostics.location_text(op.location),
         )
     part = place if is_part else None

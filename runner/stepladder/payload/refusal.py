@@ -52,7 +52,7 @@ def refuse_fill(op: ir.Operation, number: object) -> StepladderError:
     return refuse(
         op,
         f"linalg.fill starts the accumulator from something other than the constant 0{found}",
-        "C = AB starts from zero, C = AB + C from C itself",
+        "accepted initial values: zero (C = AB), C itself (C = AB + C)",
     )
 
 

@@ -10,7 +10,7 @@ from stepladder.payload.refusal import refuse
 from stepladder.runtime.problem import FurtherResult, result_role
 
 RESULT_TYPES = ("f16", "bf16", "f32", "i8", "i32")
-MOST_RESULTS = 3  # beside C: those that the manifest of a kernel has roles for
+MAX_RESULTS = 3  # beside C: those that the manifest of a kernel has roles for
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Results:
             op = self.makers[min(self.values)]
             raise refuse(
                 op,
-                f"{op.name} makes reductions of the product the only results",
+                f"{op.name} has only reductions of the product as results",
                 "accepted: reductions beside the product, or an elementwise function of it",
             )
         both = [number for number in self.values if number in read]
@@ -60,8 +60,8 @@ class Results:
             op = self.makers[both[1]]
             raise refuse(
                 op,
-                f"{op.name} makes a second result, argument {both[1]}, that is read too",
-                "accepted: several results, of which what one held before is read",
+                f"{op.name} computes a second result, argument {both[1]}, that is also read",
+                "accepted: several results, of which the initial value of one is read",
             )
         return both[0] if both else min(matrices)
 
@@ -76,14 +76,16 @@ class Results:
             StepladderError: too many, or one that overwrites an operand.
         """
         numbers = sorted(number for number in self.values if number != c)
-        if len(numbers) > MOST_RESULTS:
-            op = self.makers[numbers[MOST_RESULTS]]
-            raise refuse(op, f"{1 + len(numbers)} results of one product are stored; the most is {1 + MOST_RESULTS}")
+        if len(numbers) > MAX_RESULTS:
+            op = self.makers[numbers[MAX_RESULTS]]
+            raise refuse(
+                op, f"{1 + len(numbers)} results of one product are stored; accepted: at most {1 + MAX_RESULTS}"
+            )
         found = []
         for place, number in enumerate(numbers):
             if number in roles:
                 text = f"the result overwrites argument {number}, which is {roles[number].upper()}"
-                raise refuse(self.makers[number], f"{text}; a result must be another argument")
+                raise refuse(self.makers[number], f"{text}; a result must be a different argument")
             type_ = ir.ShapedType(self.values[number].type)
             if str(type_.element_type) not in RESULT_TYPES:
                 accepted = f"accepted as elements of a result: {', '.join(RESULT_TYPES)}"

@@ -17,8 +17,8 @@ from stepladder.payload.refusal import refuse
 # Ops that run their regions under a condition.
 _CONDITIONS = ("scf.if", "scf.index_switch", "scf.while")
 _UNCONDITIONAL = (
-    "kernels are launched whatever the numbers of the caller are; accepted: conditions that are constants, and "
-    "arith.select of elements of both results"
+    "launches do not depend on values of arguments; accepted: constant conditions, and arith.select of elements of "
+    "both results"
 )
 # Names that PTX takes for an entry point, to which "_kernel" is added.
 _ENTRY = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
@@ -64,25 +64,25 @@ def _the_function(module: ir.Module | ir.Operation | ir.OpView, matmul: ir.Opera
     check_unconditional(matmul)
     for op in matmul.block.operations:
         if op.operation.name in _CONDITIONS:
-            raise refuse(op, f"'{op.operation.name}' with a condition that is no constant", _UNCONDITIONAL)
+            raise refuse(op, f"'{op.operation.name}' with a non-constant condition", _UNCONDITIONAL)
     if function.name != "func.func" and function.name != "builtin.module":
         raise refuse(matmul, f"{matmul.name} is inside '{function.name}'; it must be at the top level of the function")
     for op in (op.operation for op in body.operations):
         is_unused_global = op.name == "ml_program.global"  # a reader of it would be refused where it is
         if op.name != "func.func" and not is_unused_global:
-            raise refuse(op, f"'{op.name}' beside the function: a payload is one function")
+            raise refuse(op, f"'{op.name}' beside the function; accepted: one function")
     others = [_symbol(other) for other in functions if other != function]
     if others:
         raise refuse(
             function,
-            f"{len(functions)} functions in the payload, and a pipeline takes one: beside "
-            f"@{_symbol(function)} there is {', '.join(f'@{name}' for name in others)}",
+            f"{len(functions)} functions in the payload; a pipeline accepts one: beside @{_symbol(function)} there is "
+            f"{', '.join(f'@{name}' for name in others)}",
         )
     name = _symbol(function)
     if not _ENTRY.fullmatch(name):
         raise refuse(
             function,
-            f"the function's name '{name}' cannot be that of a kernel in PTX",
+            f"the function's name '{name}' is not an identifier in PTX",
             "accepted: letters, digits, _ and $, not beginning with a digit",
         )
     return function

@@ -81,7 +81,7 @@ def select(module: ir.Module, name: str | None = None) -> Selection:
         names = ", ".join(f"@{_name_of(function)}" for function in bodies)
         raise refuse(
             bodies[1],
-            f"{len(bodies)} functions in the payload, and a pipeline takes one: {names}",
+            f"{len(bodies)} functions in the payload; a pipeline accepts one: {names}",
             "--function NAME chooses one",
         )
     function = bodies[0]

@@ -16,7 +16,7 @@ from stepladder.mlir.traverse import users_of
 from stepladder.payload.constants import constants_of, integers_of
 from stepladder.payload.consumers import SHIFTS
 
-_MOST = 16  # numbers that a chain of selections takes
+_MAX = 16  # numbers that a chain of selections takes
 
 
 def compute(function: ir.Operation) -> None:
@@ -26,7 +26,7 @@ def compute(function: ir.Operation) -> None:
         function: a `func.func` with a body; it is changed where there are any.
     """
     for constant in constants_of(function):
-        is_short = math.prod(ir.ShapedType(constant.results[0].type).shape) <= _MOST
+        is_short = math.prod(ir.ShapedType(constant.results[0].type).shape) <= _MAX
         numbers = integers_of(constant) if is_short else None
         if numbers is None:
             continue

@@ -87,7 +87,7 @@ def _texts_by_name(attribute: ir.Attribute) -> list[str]:
 
 
 OF_STEPS = {
-    "optimization": Attribute("nothing: it is there or not", "optimization", _is_unit),
+    "optimization": Attribute("no value", "optimization", _is_unit),
     "needs": Attribute("a list of step names", 'needs = ["multi_buffer"]', _is_texts),
     "requires": Attribute(
         "a list of conditions, each with a message",
@@ -105,7 +105,7 @@ OF_PIPELINES = {
     "derived": Attribute(
         "expressions over knobs by name", 'derived = {threads = "warps * 32"}', _is_texts_by_name, _texts_by_name
     ),
-    "whole_function": Attribute("nothing: it is there or not", "whole_function", _is_unit),
+    "whole_function": Attribute("no value", "whole_function", _is_unit),
     "program_step": Attribute("the name of a step", 'program_step = "distribute_to_subgroups"', _is_text),
     "program_knobs": Attribute(
         "expressions by knob", 'program_knobs = {block_m = "tile_m"}', _is_texts_by_name, _texts_by_name
@@ -155,7 +155,7 @@ def check_declaration(sequence: ir.Operation, name: str) -> None:
     """
     for attribute in _own_attributes(sequence):
         raise StepladderError(
-            f"attribute '{attribute}' stands on the declaration of step '{name}'",
+            f"attribute '{attribute}' is on the declaration of step '{name}'",
             location=diagnostics.location_text(sequence.location),
             notes=["attributes of a step stand where it is defined"],
         )
@@ -175,7 +175,7 @@ def check_included(sequence: ir.Operation, name: str, step: str) -> None:
     """
     for attribute in _own_attributes(sequence):
         raise StepladderError(
-            f"attribute '{attribute}' stands on sequence '{name}', which step '{step}' includes",
+            f"attribute '{attribute}' is on sequence '{name}', which step '{step}' includes",
             location=diagnostics.location_text(sequence.location),
             notes=["attributes of a step are read where a pipeline includes it"],
         )
@@ -246,7 +246,7 @@ def _check_kind(op: ir.Operation, what: str, name: str, attribute: Attribute) ->
     value = op.attributes[name]
     if not attribute.fits(value):
         raise StepladderError(
-            f"{what}: attribute '{name}' holds {attribute.holds}, for example {attribute.example}, "
-            f"and not {diagnostics.shorten(str(value))}",
+            f"{what}: attribute '{name}' must hold {attribute.holds}, for example {attribute.example}, got "
+            f"{diagnostics.shorten(str(value))}",
             location=diagnostics.location_text(op.location),
         )

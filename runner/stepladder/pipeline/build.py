@@ -228,7 +228,7 @@ def _manifest(
     ]
     if unknown:
         raise StepladderError(
-            f"the kernel takes argument {unknown[0]} of the function, which is no operand of the problem",
+            f"the kernel takes argument {unknown[0]} of the function, which is not an operand of the problem",
             location=matmul.location,
         )
     written: set[int] = set()
@@ -354,7 +354,7 @@ def build(
         given, matmul = select(parse_payload(text, name), request.function).module, run.matmul
     if matmul is None:  # the run began with the payload
         raise StepladderError(
-            f"pipeline '{run.pipeline.name}' takes whole functions, and makes no kernel of a payload",
+            f"pipeline '{run.pipeline.name}' compiles whole functions, not single kernels",
             location=str(run.pipeline.path),
             notes=["--pipeline auto, or the pipeline of a matmul, compiles a function with several matmuls"],
         )

@@ -164,7 +164,7 @@ def _knob_value(knob: Knob, given: KnobValue, pipeline: Pipeline) -> KnobValue:
         try:
             value = int(given, 0)
         except ValueError:
-            message = f"knob '{knob.name}' takes a number, not '{given}'"
+            message = f"knob '{knob.name}' must be a number, got '{given}'"
             raise KnobError(message, message, knob.name, notes=[f"its options are: {knob.options_text()}"]) from None
     if not knob.accepts(value):
         raise KnobError(

@@ -270,7 +270,7 @@ def _facts(sequence: ir.Operation, name: str) -> dict[str, str]:
     for fact in facts:
         if fact not in FACTS:
             raise StepladderError(
-                f"step '{name}' changes '{fact}', which is no fact of a payload{suggest(fact, list(FACTS))}",
+                f"step '{name}' changes '{fact}', which is not a fact of a payload{suggest(fact, list(FACTS))}",
                 location=diagnostics.location_text(sequence.location),
                 notes=[f"facts are: {', '.join(FACTS)}"],
             )

@@ -74,9 +74,9 @@ def accepted_values(pipeline: Pipeline, scope: Scope, condition: str) -> list[st
                 if evaluate(condition, scope.replace(**{name: option})):
                     good.append(str(option))
         if good:
-            hints.append(f"with {name} = {' or '.join(good)} it would hold")
+            hints.append(f"satisfied by {name} = {' or '.join(good)}")
         else:
-            hopeless.append(f"no other option of {name} ({knob.options_text()}) would make it hold")
+            hopeless.append(f"no other option of {name} ({knob.options_text()}) satisfies the requirement")
     return hints or hopeless
 
 
@@ -121,7 +121,7 @@ def _check(
     raise RequirementError(
         f"step '{step.name}': {requirement.message}, but {found}",
         location=location,
-        notes=[*notes, f"the step requires: {condition}"],
+        notes=[*notes, f"requirement: {condition}"],
     )
 
 

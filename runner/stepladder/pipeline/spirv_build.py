@@ -152,7 +152,7 @@ def _of_matmul(run: Run, kernel: Kernel) -> tuple[Argument, ...]:
     unknown = [parameter.number for parameter in kernel.parameters if parameter.number not in matmul.roles]
     if unknown:
         raise StepladderError(
-            f"the kernel takes argument {unknown[0]} of the function, which is no operand of the problem",
+            f"the kernel takes argument {unknown[0]} of the function, which is not an operand of the problem",
             location=matmul.location,
         )
     return tuple(

@@ -83,8 +83,8 @@ def _selected_region(pipeline: Pipeline, condition: Condition, scope: Scope) -> 
         ) from None
     if not isinstance(value, int) or not 0 <= value < condition.regions:
         raise StepladderError(
-            f"pipeline '{pipeline.name}' chooses among alternatives by {condition.expression}, which "
-            f"is {value}, and must be from 0 to {condition.regions - 1}",
+            f"pipeline '{pipeline.name}' chooses among alternatives by {condition.expression}, which is {value}; it "
+            f"must be from 0 to {condition.regions - 1}",
             location=condition.location,
         )
     return int(value)

@@ -132,7 +132,7 @@ def _write_matmul(module: ir.Module) -> tuple[int, int, int]:
     ops = [op.operation for op in function.regions[0].blocks[0].operations]
     launches = [op for op in ops if op.name == "gpu.launch"]
     if len(launches) != 1:
-        raise Refusal(function, f"the program has {len(launches)} launches: one is accepted")
+        raise Refusal(function, f"the program has {len(launches)} launches; accepted: one")
     for op in ops:
         if op.name not in _AROUND and not op.name.startswith(("arith.", "affine.")):
             raise Refusal(

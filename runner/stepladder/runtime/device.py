@@ -177,7 +177,7 @@ class Device:
             return self.load_ptx(ptx, name, dynamic)
         except CudaError as error:
             raise StepladderError(
-                f"'{path}' does not load: {reason}, and it refuses the PTX too ({error.name}); nothing was executed",
+                f"'{path}' does not load: {reason}, and it refuses the PTX too ({error.name}); no kernel was launched",
                 status=NOT_EXECUTED,
                 notes=["a newer driver, or an older ptxas at compile time, helps"],
             ) from error
@@ -203,8 +203,8 @@ class Device:
         needed = manifest.static_shared_memory + manifest.dynamic_shared_memory
         if needed > self.shared_memory_limit:
             raise StepladderError(
-                f"the bundle needs {needed} bytes of shared memory a block, and {self.name} has at "
-                f"most {self.shared_memory_limit}; nothing was executed",
+                f"the bundle needs {needed} bytes of shared memory per block, and {self.name} has at most "
+                f"{self.shared_memory_limit}; no kernel was launched",
                 status=NOT_EXECUTED,
             )
         wanted = {
@@ -215,15 +215,14 @@ class Device:
         for feature, is_wanted in wanted.items():
             if is_wanted and self.capability < HOPPER:
                 raise StepladderError(
-                    f"'{bundle.path}' needs {feature}, which GPUs of compute capability 9.0 and "
-                    f"later have, and {self.name} is {self.capability[0]}.{self.capability[1]}; "
-                    "nothing was executed",
+                    f"'{bundle.path}' needs {feature}, which GPUs of compute capability 9.0 and later have, and "
+                    f"{self.name} is {self.capability[0]}.{self.capability[1]}; no kernel was launched",
                     status=NOT_EXECUTED,
                 )
         if any(blocks % size for blocks, size in zip(manifest.grid, manifest.cluster, strict=True)):
             raise StepladderError(
-                f"'{bundle.path}' has a grid of {extents_text(manifest.grid)} blocks, which is not a "
-                f"multiple of its cluster of {extents_text(manifest.cluster)}; nothing was executed",
+                f"'{bundle.path}' has a grid of {extents_text(manifest.grid)} blocks, which is not a multiple of its "
+                f"cluster of {extents_text(manifest.cluster)}; no kernel was launched",
                 status=NOT_EXECUTED,
             )
 

@@ -339,4 +339,4 @@ def not_executed(reason: str) -> StepladderError:
     Args:
         reason: why, as a sentence without a full stop.
     """
-    return StepladderError(f"{reason.rstrip('.')}; nothing was executed", status=NOT_EXECUTED)
+    return StepladderError(f"{reason.rstrip('.')}; no kernel was launched", status=NOT_EXECUTED)

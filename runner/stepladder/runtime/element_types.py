@@ -85,8 +85,8 @@ def _ml_dtype(name: str) -> np.dtype:
         import ml_dtypes
     except ImportError as error:
         raise StepladderError(
-            f"element type '{name}' needs ml_dtypes on this machine, which is not installed; "
-            "`pip install ml_dtypes` has it; nothing was executed",
+            f"element type '{name}' needs ml_dtypes on this machine, which is not installed; `pip install ml_dtypes` "
+            "has it; no kernel was launched",
             status=NOT_EXECUTED,
         ) from error
     return np.dtype(getattr(ml_dtypes, _ML_DTYPES[name]))

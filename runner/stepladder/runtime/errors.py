@@ -80,9 +80,9 @@ def cause(error: StepladderError) -> str:
     """Returns the message of a refusal to execute a kernel, for sentences that say what happens instead.
 
     Args:
-        error: whose message may end with "nothing was executed".
+        error: whose message may end with "no kernel was launched".
     """
-    return error.message.removesuffix("; nothing was executed")
+    return error.message.removesuffix("; no kernel was launched")
 
 
 def suggest(name: str, accepted: list[str] | tuple[str, ...]) -> str:

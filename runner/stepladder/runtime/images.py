@@ -49,8 +49,8 @@ def image_for(target: str, capability: tuple[int, int], device_name: str) -> str
         return "ptx"
     needed = f"exactly {major}.{minor}" if specific else f"{major}.{minor} or later"
     raise StepladderError(
-        f"the bundle is for {target} (compute capability {needed}), and this GPU is {device_name} "
-        f"(compute capability {capability[0]}.{capability[1]}); nothing was executed",
+        f"the bundle is for {target} (compute capability {needed}), and this GPU is {device_name} (compute "
+        f"capability {capability[0]}.{capability[1]}); no kernel was launched",
         notes=["compile the bundle again with --target for this GPU"],
         status=NOT_EXECUTED,
     )

@@ -87,8 +87,8 @@ class Kernel:
             )
         if compiled != manifest.cluster:
             raise StepladderError(
-                f"kernel '{manifest.kernel_name}' is compiled for clusters of {extents_text(compiled)} "
-                f"blocks, and the manifest has {extents_text(manifest.cluster)}; nothing was executed",
+                f"kernel '{manifest.kernel_name}' is compiled for clusters of {extents_text(compiled)} blocks, and "
+                f"the manifest has {extents_text(manifest.cluster)}; no kernel was launched",
                 status=NOT_EXECUTED,
             )
         if math.prod(compiled) > PORTABLE_CLUSTER:
@@ -101,8 +101,8 @@ class Kernel:
         if fitting < 1:
             raise StepladderError(
                 f"no cluster of {extents_text(compiled)} blocks, with "
-                f"{manifest.static_shared_memory + manifest.dynamic_shared_memory} bytes of shared "
-                f"memory a block, fits on {self.session.gpu.name}; nothing was executed",
+                f"{manifest.static_shared_memory + manifest.dynamic_shared_memory} bytes of shared memory per block, "
+                f"fits on {self.session.gpu.name}; no kernel was launched",
                 status=NOT_EXECUTED,
             )
 

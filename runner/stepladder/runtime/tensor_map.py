@@ -142,7 +142,7 @@ def check(descriptor: TmaDescriptor, address: int, size: int) -> None:
 
     def refuse(problem: str) -> StepladderError:
         return StepladderError(
-            f"the TMA descriptor of {descriptor.role.upper()} cannot be encoded: {problem}; nothing was executed"
+            f"the TMA descriptor of {descriptor.role.upper()} cannot be encoded: {problem}; no kernel was launched"
         )
 
     if descriptor.element_type not in DATA_TYPES:

@@ -52,7 +52,7 @@ def runtime() -> Path:
     found = find_runtime()
     if found is None:
         raise StepladderError(
-            "Intel's OpenCL runtime is not installed; nothing was executed",
+            "Intel's OpenCL runtime is not installed; no kernel was launched",
             notes=["install it with: pip install '.[opencl]'"],
             status=NOT_EXECUTED,
         )

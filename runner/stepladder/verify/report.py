@@ -52,7 +52,7 @@ class CheckReport:
         if self.uncompared:
             parts.append(
                 f"nothing of {self.uncompared} could be compared, as the values of all its elements can leave their "
-                "types: the numbers may be right or wrong"
+                "types: the results may be right or wrong"
             )
         if self.first_mismatch is not None:
             parts.append(

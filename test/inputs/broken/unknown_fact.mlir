@@ -1,4 +1,4 @@
-// A pipeline with a mistake: a step that changes what is no fact of a payload.
+// A pipeline with a mistake: a step that changes what is not a fact of a payload.
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @step(%module: !transform.any_op {transform.readonly})
       attributes {facts = {rows = "n"}} {

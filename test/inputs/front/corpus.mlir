@@ -51,7 +51,7 @@ func.func @f(%A: tensor<96xf16>, %B: tensor<96x64xf16>) -> tensor<32x64xf32> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<32x64xf32>
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<32x64xf32>) -> tensor<32x64xf32>
-  // refused: linalg.matmul indexes A by the map (d0, d1, d2) -> (d2); it must be (d0, d1, d2) -> (d0,
+  // refused: linalg.matmul indexes A with the map (d0, d1, d2) -> (d2); it must be (d0, d1, d2) -> (d0,
   %p = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>] ins(%A, %B : tensor<96xf16>, tensor<96x64xf16>) outs(%start : tensor<32x64xf32>) -> tensor<32x64xf32>
   return %p : tensor<32x64xf32>
 }
@@ -210,7 +210,7 @@ func.func @f(%A: tensor<32x96xi1>, %B: tensor<96x64xi1>) -> tensor<32x64xi32> {
 
 // matmul of complex numbers
 func.func @f(%A: tensor<32x96xcomplex<f32>>, %B: tensor<96x64xcomplex<f32>>, %C: tensor<32x64xcomplex<f32>>) -> tensor<32x64xcomplex<f32>> {
-  // refused: linalg.matmul of complex<f32>, which no kernel multiplies
+  // refused: linalg.matmul of complex<f32>, which kernels do not support
   %p = linalg.matmul ins(%A, %B : tensor<32x96xcomplex<f32>>, tensor<96x64xcomplex<f32>>) outs(%C : tensor<32x64xcomplex<f32>>) -> tensor<32x64xcomplex<f32>>
   return %p : tensor<32x64xcomplex<f32>>
 }
@@ -253,7 +253,7 @@ func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf16>) -> tensor<32x64xf32> 
 // sums that start from nothing
 func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf16>) -> tensor<32x64xf32> {
   %empty = tensor.empty() : tensor<32x64xf32>
-  // refused: linalg.matmul starts from tensor.empty
+  // refused: the initial value of linalg.matmul is tensor.empty
   %p = linalg.matmul ins(%A, %B : tensor<32x96xf16>, tensor<96x64xf16>) outs(%empty : tensor<32x64xf32>) -> tensor<32x64xf32>
   return %p : tensor<32x64xf32>
 }
@@ -309,7 +309,7 @@ func.func @f(%A: memref<32x96xf16>, %B: memref<96x64xf16>, %C: memref<32x64xf32>
 // -----
 
 // buffers in memory space 1
-// refused: argument 0 is memref<32x96xf16, 1>; buffers must be in global memory, which is no memory
+// refused: argument 0 is memref<32x96xf16, 1>; buffers must be in the default memory space
 func.func @f(%A: memref<32x96xf16, 1>, %B: memref<96x64xf16, 1>, %C: memref<32x64xf32, 1>) {
   linalg.matmul ins(%A, %B : memref<32x96xf16, 1>, memref<96x64xf16, 1>) outs(%C : memref<32x64xf32, 1>)
   return
@@ -318,7 +318,7 @@ func.func @f(%A: memref<32x96xf16, 1>, %B: memref<96x64xf16, 1>, %C: memref<32x6
 // -----
 
 // buffers in the GPU's global memory
-// refused: argument 0 is memref<32x96xf16, #gpu.address_space<global>>; buffers must be in global
+// refused: argument 0 is memref<32x96xf16, #gpu.address_space<global>>; buffers must be in the default
 func.func @f(%A: memref<32x96xf16, #gpu.address_space<global>>, %B: memref<96x64xf16, #gpu.address_space<global>>, %C: memref<32x64xf32, #gpu.address_space<global>>) {
   linalg.matmul ins(%A, %B : memref<32x96xf16, #gpu.address_space<global>>, memref<96x64xf16, #gpu.address_space<global>>) outs(%C : memref<32x64xf32, #gpu.address_space<global>>)
   return
@@ -327,7 +327,7 @@ func.func @f(%A: memref<32x96xf16, #gpu.address_space<global>>, %B: memref<96x64
 // -----
 
 // a buffer in the GPU's shared memory
-// refused: argument 0 is memref<32x96xf16, #gpu.address_space<workgroup>>; buffers must be in global
+// refused: argument 0 is memref<32x96xf16, #gpu.address_space<workgroup>>; buffers must be in the default
 func.func @f(%A: memref<32x96xf16, #gpu.address_space<workgroup>>, %B: memref<96x64xf16>, %C: memref<32x64xf32>) {
   linalg.matmul ins(%A, %B : memref<32x96xf16, #gpu.address_space<workgroup>>, memref<96x64xf16>) outs(%C : memref<32x64xf32>)
   return
@@ -365,7 +365,7 @@ func.func @f(%A: memref<32x96xf16, strided<[1, 32]>>, %B: memref<96x64xf16>, %C:
 // a buffer that is written twice
 func.func @f(%A: memref<32x96xf16>, %B: memref<96x64xf16>, %C: memref<32x64xf32>) {
   linalg.matmul ins(%A, %B : memref<32x96xf16>, memref<96x64xf16>) outs(%C : memref<32x64xf32>)
-  // refused: 2 linalg.matmul ops in the payload, and a pipeline takes one (payload.mlir:3:3,
+  // refused: 2 linalg.matmul ops in the payload; a pipeline accepts one (payload.mlir:3:3,
   linalg.matmul ins(%A, %B : memref<32x96xf16>, memref<96x64xf16>) outs(%C : memref<32x64xf32>)
   return
 }
@@ -384,7 +384,7 @@ func.func @f(%A: memref<64x96xf16>, %B: memref<96x64xf16>, %C: memref<32x64xf32>
 
 // C that is A
 func.func @f(%A: memref<64x64xf16>, %B: memref<64x64xf16>) {
-  // refused: linalg.matmul takes argument 0 as C and as A or B; C must be another
+  // refused: linalg.matmul takes argument 0 as C and as A or B; C must be distinct
   linalg.matmul ins(%A, %B : memref<64x64xf16>, memref<64x64xf16>) outs(%A : memref<64x64xf16>)
   return
 }
@@ -403,7 +403,7 @@ func.func @f(%A: memref<64x64xf16>, %C: memref<64x64xf32>) {
 // an allocated C that is returned
 func.func @f(%A: memref<32x96xf16>, %B: memref<96x64xf16>) -> memref<32x64xf32> {
   %zero = arith.constant 0.0 : f32
-  // refused: 'memref.alloc' beside linalg.matmul: a pipeline would lose it
+  // refused: 'memref.alloc' beside linalg.matmul is not supported: a pipeline would drop it
   %C = memref.alloc() : memref<32x64xf32>
   linalg.fill ins(%zero : f32) outs(%C : memref<32x64xf32>)
   linalg.matmul ins(%A, %B : memref<32x96xf16>, memref<96x64xf16>) outs(%C : memref<32x64xf32>)
@@ -428,7 +428,7 @@ func.func @f(%A: memref<32x96xf16>, %B: memref<96x64xf16>, %C: memref<32x64xf32>
 
 // unranked buffers
 func.func @f(%A: memref<*xf16>, %B: memref<96x64xf16>, %C: memref<32x64xf32>) {
-  // refused: memref.cast takes a value of type memref<*xf16>, which is no tensor or buffer
+  // refused: memref.cast has an operand of type memref<*xf16>; accepted: tensors and buffers
   %a = memref.cast %A : memref<*xf16> to memref<32x96xf16>
   linalg.matmul ins(%a, %B : memref<32x96xf16>, memref<96x64xf16>) outs(%C : memref<32x64xf32>)
   return
@@ -442,7 +442,7 @@ func.func @f(%A: memref<32x96xf16>, %B: memref<96x64xf16>, %C: memref<32x64xf32>
   %high = arith.constant 4 : index
   %one = arith.constant 1 : index
   scf.for %i = %low to %high step %one {
-    // refused: 4 linalg.matmul ops in the payload, and a pipeline takes one (payload.mlir:8:5)
+    // refused: 4 linalg.matmul ops in the payload; a pipeline accepts one (payload.mlir:8:5)
     linalg.matmul ins(%A, %B : memref<32x96xf16>, memref<96x64xf16>) outs(%C : memref<32x64xf32>)
   }
   return
@@ -477,7 +477,7 @@ func.func @f(%A: memref<32x96xf16>, %B: memref<96x64xf16>, %C: memref<32x64xf32>
 // -----
 
 // matmul in several blocks
-// refused: the function has 3 blocks; it must have one, without branches
+// refused: the function has 3 blocks; it must have a single block
 func.func @f(%A: memref<32x96xf16>, %B: memref<96x64xf16>, %C: memref<32x64xf32>, %on: i1) {
   cf.cond_br %on, ^one, ^two
 ^one:
@@ -738,7 +738,7 @@ func.func @f(%A: tensor<32x64xi8>, %B: tensor<64x64xi8>) -> tensor<32x64xi32> {
   %za = arith.constant 32700 : i16
   %empty = tensor.empty() : tensor<32x64xi32>
   %start = linalg.fill ins(%zero : i32) outs(%empty : tensor<32x64xi32>) -> tensor<32x64xi32>
-  // refused: linalg.generic is no contraction: it does not add products of two operands, each as it is or
+  // refused: linalg.generic is not a contraction: it does not add products of two operands, possibly
   %p = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}
       ins(%A, %B : tensor<32x64xi8>, tensor<64x64xi8>) outs(%start : tensor<32x64xi32>) {
   ^bb0(%x: i8, %y: i8, %t: i32):
@@ -1027,7 +1027,7 @@ func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf16>) -> tensor<32x64xf32> 
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<32x64xf32>
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<32x64xf32>) -> tensor<32x64xf32>
-  // refused: linalg.generic is no contraction: it does not add products of two operands, each as it is
+  // refused: linalg.generic is not a contraction: it does not add products of two operands, possibly
   %p = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
       iterator_types = ["parallel", "parallel", "reduction"]} ins(%A, %B : tensor<32x96xf16>, tensor<96x64xf16>) outs(%start : tensor<32x64xf32>) {
   ^bb0(%x: f16, %y: f16, %z: f32):
@@ -1085,7 +1085,7 @@ func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf16>) -> tensor<32x64xf32> 
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<32x64xf32>
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<32x64xf32>) -> tensor<32x64xf32>
-  // refused: linalg.generic is no contraction: it does not add products of two operands, each as it is
+  // refused: linalg.generic is not a contraction: it does not add products of two operands, possibly
   %p = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
       iterator_types = ["parallel", "parallel", "reduction"]} ins(%A, %B : tensor<32x96xf16>, tensor<96x64xf16>) outs(%start : tensor<32x64xf32>) {
   ^bb0(%x: f16, %y: f16, %z: f32):
@@ -1104,7 +1104,7 @@ func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf16>) -> tensor<32x64xf32> 
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<32x64xf32>
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<32x64xf32>) -> tensor<32x64xf32>
-  // refused: linalg.generic is no contraction: it does not add products of two operands, each as it is
+  // refused: linalg.generic is not a contraction: it does not add products of two operands, possibly
   %p = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
       iterator_types = ["parallel", "parallel", "reduction"]} ins(%A, %B : tensor<32x96xf16>, tensor<96x64xf16>) outs(%start : tensor<32x64xf32>) {
   ^bb0(%x: f16, %y: f16, %z: f32):
@@ -1229,7 +1229,7 @@ func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf16>, %D: tensor<64x64xf32>
   %empty = tensor.empty() : tensor<32x64xf32>
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<32x64xf32>) -> tensor<32x64xf32>
   %p = linalg.matmul ins(%A, %B : tensor<32x96xf16>, tensor<96x64xf16>) outs(%start : tensor<32x64xf32>) -> tensor<32x64xf32>
-  // refused: 'tensor.insert_slice' beside linalg.matmul: a pipeline would lose it
+  // refused: 'tensor.insert_slice' beside linalg.matmul is not supported: a pipeline would drop it
   %r = tensor.insert_slice %p into %D[32, 0] [32, 64] [1, 1] : tensor<32x64xf32> into tensor<64x64xf32>
   return %r : tensor<64x64xf32>
 }
@@ -1242,7 +1242,7 @@ func.func @f(%A: tensor<31x96xf16>, %B: tensor<96x64xf16>) -> tensor<32x64xf32> 
   %empty = tensor.empty() : tensor<32x64xf32>
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<32x64xf32>) -> tensor<32x64xf32>
   %h = arith.constant 0.0 : f16
-  // refused: 'tensor.pad' beside linalg.matmul: a pipeline would lose it
+  // refused: 'tensor.pad' beside linalg.matmul is not supported: a pipeline would drop it
   %a = tensor.pad %A low[0, 0] high[1, 0] {
   ^bb0(%i: index, %j: index):
     tensor.yield %h : f16
@@ -1309,7 +1309,7 @@ func.func @f(%A: tensor<32x96xf16>) -> tensor<32x64xf32> {
 
 // a weight whose numbers are elided
 func.func @f(%A: tensor<32x96xf16>) -> tensor<32x64xf32> {
-  // refused: the numbers of the constant are not in the payload: 0 bytes of 12288
+  // refused: the data of the constant is not in the payload: 0 bytes of 12288
   %W = arith.constant dense_resource<__elided__> : tensor<96x64xf16>
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<32x64xf32>
@@ -1381,7 +1381,7 @@ func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf16>) -> (tensor<32x64xf32>
   %empty = tensor.empty() : tensor<32x64xf32>
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<32x64xf32>) -> tensor<32x64xf32>
   %p = linalg.matmul ins(%A, %B : tensor<32x96xf16>, tensor<96x64xf16>) outs(%start : tensor<32x64xf32>) -> tensor<32x64xf32>
-  // refused: a value is stored or returned twice, and each result must be another value
+  // refused: a value is stored or returned twice; each result must be a different value
   return %p, %p : tensor<32x64xf32>, tensor<32x64xf32>
 }
 
@@ -1407,7 +1407,7 @@ func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf16>) -> (tensor<32x96xf16>
   %empty = tensor.empty() : tensor<32x64xf32>
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<32x64xf32>) -> tensor<32x64xf32>
   %p = linalg.matmul ins(%A, %B : tensor<32x96xf16>, tensor<96x64xf16>) outs(%start : tensor<32x64xf32>) -> tensor<32x64xf32>
-  // refused: result 0 of 2 begins in argument 0
+  // refused: result 0 of 2 is initialized from argument 0
   return %A, %p : tensor<32x96xf16>, tensor<32x64xf32>
 }
 
@@ -1431,7 +1431,7 @@ func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf16>) {
   %empty = tensor.empty() : tensor<32x64xf32>
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<32x64xf32>) -> tensor<32x64xf32>
   %p = linalg.matmul ins(%A, %B : tensor<32x96xf16>, tensor<96x64xf16>) outs(%start : tensor<32x64xf32>) -> tensor<32x64xf32>
-  // refused: nothing takes the result of linalg.matmul: it must be returned or written to C
+  // refused: the result of linalg.matmul is unused: it must be returned or written to C
   return
 }
 
@@ -1443,7 +1443,7 @@ func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf16>) -> (tensor<32x64xf32>
   %empty = tensor.empty() : tensor<32x64xf32>
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<32x64xf32>) -> tensor<32x64xf32>
   %p = linalg.matmul ins(%A, %B : tensor<32x96xf16>, tensor<96x64xf16>) outs(%start : tensor<32x64xf32>) -> tensor<32x64xf32>
-  // refused: 2 linalg.matmul ops in the payload, and a pipeline takes one (payload.mlir:6:8,
+  // refused: 2 linalg.matmul ops in the payload; a pipeline accepts one (payload.mlir:6:8,
   %q = linalg.matmul ins(%A, %B : tensor<32x96xf16>, tensor<96x64xf16>) outs(%start : tensor<32x64xf32>) -> tensor<32x64xf32>
   return %p, %q : tensor<32x64xf32>, tensor<32x64xf32>
 }
@@ -1463,7 +1463,7 @@ func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf16>) -> tensor<32xf32> {
       %s = arith.addf %x, %acc : f32
       linalg.yield %s : f32
     }
-  // refused: func.return makes reductions of the product the only results
+  // refused: func.return has only reductions of the product as results
   return %r : tensor<32xf32>
 }
 
@@ -1476,7 +1476,7 @@ func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf16>) -> tensor<32x64xf32> 
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<32x64xf32>) -> tensor<32x64xf32>
   %p = linalg.matmul ins(%A, %B : tensor<32x96xf16>, tensor<96x64xf16>) outs(%start : tensor<32x64xf32>) -> tensor<32x64xf32>
   %e1 = tensor.empty() : tensor<32x64xf32>
-  // refused: 'linalg.softmax' beside linalg.matmul: a pipeline would lose it
+  // refused: 'linalg.softmax' beside linalg.matmul is not supported: a pipeline would drop it
   %r = linalg.softmax dimension(1) ins(%p : tensor<32x64xf32>) outs(%e1 : tensor<32x64xf32>) -> tensor<32x64xf32>
   return %r : tensor<32x64xf32>
 }
@@ -1508,7 +1508,7 @@ func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf16>) -> tensor<32x64xf32> 
   %p = linalg.matmul ins(%A, %B : tensor<32x96xf16>, tensor<96x64xf16>) outs(%start : tensor<32x64xf32>) -> tensor<32x64xf32>
   return %p : tensor<32x64xf32>
 }
-// refused: 2 functions in the payload, and a pipeline takes one: @f, @g
+// refused: 2 functions in the payload; a pipeline accepts one: @f, @g
 func.func @g(%A: tensor<32x96xf16>, %B: tensor<96x64xf16>) -> tensor<32x64xf32> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<32x64xf32>
@@ -1828,7 +1828,7 @@ func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf16>, %D: tensor<32x64xf32>
   %empty = tensor.empty() : tensor<32x64xf32>
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<32x64xf32>) -> tensor<32x64xf32>
   %p = linalg.matmul ins(%A, %B : tensor<32x96xf16>, tensor<96x64xf16>) outs(%start : tensor<32x64xf32>) -> tensor<32x64xf32>
-  // refused: 'arith.addf' beside linalg.matmul: a pipeline would lose it
+  // refused: 'arith.addf' beside linalg.matmul is not supported: a pipeline would drop it
   %r = arith.addf %p, %D : tensor<32x64xf32>
   return %r : tensor<32x64xf32>
 }
@@ -1841,7 +1841,7 @@ func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf16>) -> tensor<32x64xf32> 
   %empty = tensor.empty() : tensor<32x64xf32>
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<32x64xf32>) -> tensor<32x64xf32>
   %p = linalg.matmul ins(%A, %B : tensor<32x96xf16>, tensor<96x64xf16>) outs(%start : tensor<32x64xf32>) -> tensor<32x64xf32>
-  // refused: 'math.tanh' beside linalg.matmul: a pipeline would lose it
+  // refused: 'math.tanh' beside linalg.matmul is not supported: a pipeline would drop it
   %r = math.tanh %p : tensor<32x64xf32>
   return %r : tensor<32x64xf32>
 }
@@ -1903,7 +1903,7 @@ func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf16>) -> tensor<32x64xf32> 
   %e1 = tensor.empty() : tensor<32x64xf32>
   %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%p : tensor<32x64xf32>) outs(%e1 : tensor<32x64xf32>) {
   ^bb0(%x: f32, %y: f32):
-    // refused: 'linalg.index' in linalg.generic: an epilogue does not compute it
+    // refused: 'linalg.index' in linalg.generic is not supported in an epilogue
     %i = linalg.index 0 : index
     %n = arith.index_cast %i : index to i32
     %f = arith.sitofp %n : i32 to f32
@@ -2081,7 +2081,7 @@ func.func @main(%arg0: tensor<3x32x96xf16>, %arg1: tensor<3x64x96xf16>) -> tenso
 
 // rows of A that overlap
 func.func @f(%A: memref<3072xf16>, %B: memref<96x64xf16>, %C: memref<32x64xf32>) {
-  // refused: memref.reinterpret_cast takes a part of a buffer that is no argument, or that is no dense rows at a static place
+  // refused: memref.reinterpret_cast accesses a part of a buffer that is not an argument, or not dense rows at a static offset
   %a = memref.reinterpret_cast %A to offset: [0], sizes: [32, 96], strides: [48, 1] : memref<3072xf16> to memref<32x96xf16, strided<[48, 1]>>
   linalg.matmul ins(%a, %B : memref<32x96xf16, strided<[48, 1]>>, memref<96x64xf16>) outs(%C : memref<32x64xf32>)
   return
@@ -2091,7 +2091,7 @@ func.func @f(%A: memref<3072xf16>, %B: memref<96x64xf16>, %C: memref<32x64xf32>)
 
 // a part of A behind its buffer
 func.func @f(%A: memref<3072xf16>, %B: memref<96x64xf16>, %C: memref<32x64xf32>) {
-  // refused: memref.reinterpret_cast takes a part that ends behind its buffer, which has 3072 elements
+  // refused: memref.reinterpret_cast accesses a part that ends beyond its buffer, which has 3072 elements
   %a = memref.reinterpret_cast %A to offset: [0], sizes: [32, 96], strides: [104, 1] : memref<3072xf16> to memref<32x96xf16, strided<[104, 1]>>
   linalg.matmul ins(%a, %B : memref<32x96xf16, strided<[104, 1]>>, memref<96x64xf16>) outs(%C : memref<32x64xf32>)
   return

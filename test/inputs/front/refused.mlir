@@ -83,7 +83,7 @@ func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>) -> tensor<64x128xf32
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<64x128xf32>
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x128xf32>) -> tensor<64x128xf32>
-  // refused: linalg.generic is no contraction
+  // refused: linalg.generic is not a contraction
   %p = linalg.generic {
       indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
       iterator_types = ["parallel", "parallel", "reduction"]}
@@ -105,7 +105,7 @@ func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>) -> tensor<64x128xf32
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<64x128xf32>
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x128xf32>) -> tensor<64x128xf32>
-  // refused: linalg.generic is no contraction
+  // refused: linalg.generic is not a contraction
   %p = linalg.generic {
       indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
       iterator_types = ["parallel", "parallel", "reduction"]}
@@ -125,7 +125,7 @@ func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>) -> tensor<64x128xf32
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<64x128xf32>
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x128xf32>) -> tensor<64x128xf32>
-  // refused: linalg.generic is no contraction
+  // refused: linalg.generic is not a contraction
   %p = linalg.generic {
       indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
       iterator_types = ["parallel", "parallel", "reduction"]}
@@ -146,7 +146,7 @@ func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>) -> tensor<64x128xf32
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<64x128xf32>
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x128xf32>) -> tensor<64x128xf32>
-  // refused: linalg.generic is no contraction
+  // refused: linalg.generic is not a contraction
   %p = linalg.generic {
       indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
       iterator_types = ["parallel", "parallel", "reduction"]}
@@ -169,7 +169,7 @@ func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>) -> tensor<64x128xf32
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<64x128xf32>
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x128xf32>) -> tensor<64x128xf32>
-  // refused: linalg.generic is no contraction
+  // refused: linalg.generic is not a contraction
   %p = linalg.generic {
       indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
       iterator_types = ["parallel", "parallel", "reduction"]}
@@ -190,7 +190,7 @@ func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>) -> tensor<64x128xf32
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<64x128xf32>
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x128xf32>) -> tensor<64x128xf32>
-  // refused: linalg.generic is no contraction
+  // refused: linalg.generic is not a contraction
   %p = linalg.generic {
       indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
       iterator_types = ["parallel", "parallel", "reduction"]}
@@ -212,7 +212,7 @@ func.func @f(%A: tensor<64x96xi16>, %B: tensor<96x128xi8>) -> tensor<64x128xi32>
   %zero = arith.constant 0 : i32
   %empty = tensor.empty() : tensor<64x128xi32>
   %start = linalg.fill ins(%zero : i32) outs(%empty : tensor<64x128xi32>) -> tensor<64x128xi32>
-  // refused: linalg.generic is no contraction
+  // refused: linalg.generic is not a contraction
   %p = linalg.generic {
       indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
       iterator_types = ["parallel", "parallel", "reduction"]}
@@ -237,7 +237,7 @@ func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>) -> tensor<64x128xf32
   %low = arith.constant 0.0 : f16
   %m_e = tensor.empty() : tensor<64xf16>
   %m_z = linalg.fill ins(%low : f16) outs(%m_e : tensor<64xf16>) -> tensor<64xf16>
-  // refused: linalg.generic makes A or B, and reduces, or writes in another order than that of its loops
+  // refused: linalg.generic is a producer of A or B that reduces, or writes in an order other than that of its loops
   %m = linalg.generic {
       indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]}
       ins(%A : tensor<64x96xf16>) outs(%m_z : tensor<64xf16>) {
@@ -270,7 +270,7 @@ func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>) -> tensor<64x128xf32
       indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
       ins(%A : tensor<64x96xf16>) outs(%a_e : tensor<64x96xf16>) {
   ^bb0(%x: f16, %y: f16):
-    // refused: 'arith.flush_denormals' in linalg.generic, which makes A or B
+    // refused: 'arith.flush_denormals' in linalg.generic, a producer of A or B
     %t = arith.flush_denormals %x : f16
     linalg.yield %t : f16
   } -> tensor<64x96xf16>
@@ -283,7 +283,7 @@ func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>) -> tensor<64x128xf32
 
 // convolution
 func.func @f(%A: tensor<66xf16>, %B: tensor<3xf16>, %C: tensor<64xf32>) -> tensor<64xf32> {
-  // refused: elements at computed places, such as those of the windows of a convolution, make A or B
+  // refused: a producer of A or B accesses elements at computed indices, such as the windows of a convolution
   %p = linalg.conv_1d ins(%A, %B : tensor<66xf16>, tensor<3xf16>) outs(%C : tensor<64xf32>) -> tensor<64xf32>
   return %p : tensor<64xf32>
 }
@@ -339,7 +339,7 @@ func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>, %D: tensor<64x96xf16
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<64x128xf32>
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x128xf32>) -> tensor<64x128xf32>
-  // refused: linalg.generic is no contraction
+  // refused: linalg.generic is not a contraction
   %p = linalg.generic {
       indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (m, n)>],
       iterator_types = ["parallel", "parallel", "reduction"]}
@@ -371,7 +371,7 @@ func.func @f(%A: tensor<128x96xf16>, %B: tensor<96x128xf16>) -> tensor<64x128xf3
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<64x128xf32>
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x128xf32>) -> tensor<64x128xf32>
-  // refused: tensor.extract_slice takes a part of something other than an argument, or no dense rows at a static place
+  // refused: tensor.extract_slice accesses a part of a value other than an argument, or rows that are not dense at a static offset
   %a = tensor.extract_slice %A[0, 0] [64, 96] [2, 1] : tensor<128x96xf16> to tensor<64x96xf16>
   %p = linalg.matmul ins(%a, %B : tensor<64x96xf16>, tensor<96x128xf16>) outs(%start : tensor<64x128xf32>) -> tensor<64x128xf32>
   return %p : tensor<64x128xf32>
@@ -381,7 +381,7 @@ func.func @f(%A: tensor<128x96xf16>, %B: tensor<96x128xf16>) -> tensor<64x128xf3
 
 // every second column of a buffer
 func.func @f(%A: memref<64x192xf16>, %B: memref<96x128xf16>, %C: memref<64x128xf32>) {
-  // refused: memref.subview takes a part of a buffer that is no argument, or that is no dense rows at a static place
+  // refused: memref.subview accesses a part of a buffer that is not an argument, or not dense rows at a static offset
   %a = memref.subview %A[0, 0] [64, 96] [1, 2] : memref<64x192xf16> to memref<64x96xf16, strided<[192, 2]>>
   linalg.matmul ins(%a, %B : memref<64x96xf16, strided<[192, 2]>>, memref<96x128xf16>) outs(%C : memref<64x128xf32>)
   return
@@ -390,7 +390,7 @@ func.func @f(%A: memref<64x192xf16>, %B: memref<96x128xf16>, %C: memref<64x128xf
 // -----
 
 // rows that overlap
-// refused: argument 0 is memref<64x96xf16, strided<[64, 1]>>; buffers must be row-major, with static pitches of rows
+// refused: argument 0 is memref<64x96xf16, strided<[64, 1]>>; buffers must be row-major with static row pitches
 func.func @f(%A: memref<64x96xf16, strided<[64, 1]>>, %B: memref<128x96xf16>, %C: memref<64x128xf32>) {
   %b = memref.transpose %B (i, j) -> (j, i) : memref<128x96xf16> to memref<96x128xf16, strided<[1, 96]>>
   linalg.matmul ins(%A, %b : memref<64x96xf16, strided<[64, 1]>>, memref<96x128xf16, strided<[1, 96]>>) outs(%C : memref<64x128xf32>)
@@ -405,7 +405,7 @@ func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x9x10xf16>) -> tensor<64x90xf32
   %empty = tensor.empty() : tensor<64x90xf32>
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x90xf32>) -> tensor<64x90xf32>
   %b9 = tensor.collapse_shape %B [[0], [1, 2]] : tensor<96x9x10xf16> into tensor<96x90xf16>
-  // refused: tensor.expand_shape splits a dimension other than where it was joined
+  // refused: tensor.expand_shape expands a dimension differently from how it was collapsed
   %b = tensor.expand_shape %b9 [[0], [1, 2]] output_shape [96, 6, 15] : tensor<96x90xf16> into tensor<96x6x15xf16>
   %d = tensor.collapse_shape %b [[0], [1, 2]] : tensor<96x6x15xf16> into tensor<96x90xf16>
   %p = linalg.contract indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
@@ -418,7 +418,7 @@ func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x9x10xf16>) -> tensor<64x90xf32
 // print beside it
 func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>) -> tensor<64x128xf32> {
   %one = arith.constant 1.0 : f32
-  // refused: 'vector.print' beside the contraction: a pipeline would lose it
+  // refused: 'vector.print' beside the contraction is not supported: a pipeline would drop it
   vector.print %one : f32
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<64x128xf32>
@@ -488,7 +488,7 @@ func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>, %bias: tensor<128xf3
   %e = tensor.empty() : tensor<64x128xf32>
   %start = linalg.broadcast ins(%bias : tensor<128xf32>) outs(%e : tensor<64x128xf32>) dimensions = [0]
   %p = linalg.matmul ins(%A, %B : tensor<64x96xf16>, tensor<96x128xf16>) outs(%start : tensor<64x128xf32>) -> tensor<64x128xf32>
-  // refused: the result begins in argument 2 and ends in another place
+  // refused: the result is initialized from argument 2 and written elsewhere
   return %p : tensor<64x128xf32>
 }
 
@@ -516,7 +516,7 @@ func.func @f(%A: tensor<64x96xf16>) -> tensor<96x64xf16> {
 
 // a copy of A to another buffer
 func.func @f(%A: memref<64x96xf16>, %B: memref<96x128xf16>, %C: memref<64x128xf32>, %D: memref<64x96xf16>) {
-  // refused: memref.copy writes an argument to argument 3, and a pipeline would lose it
+  // refused: memref.copy writes an argument to argument 3, which a pipeline would drop
   memref.copy %A, %D : memref<64x96xf16> to memref<64x96xf16>
   linalg.contract indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
       ins(%A, %B : memref<64x96xf16>, memref<96x128xf16>) outs(%C : memref<64x128xf32>)
@@ -527,7 +527,7 @@ func.func @f(%A: memref<64x96xf16>, %B: memref<96x128xf16>, %C: memref<64x128xf3
 
 // the product in a buffer that A was read from
 func.func @f(%A: memref<64x64xf16>, %B: memref<64x64xf16>) {
-  // refused: linalg.matmul takes argument 0 as C and as A or B; C must be another
+  // refused: linalg.matmul takes argument 0 as C and as A or B; C must be distinct
   linalg.contract indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
       ins(%A, %B : memref<64x64xf16>, memref<64x64xf16>) outs(%A : memref<64x64xf16>)
   return

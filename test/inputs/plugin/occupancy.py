@@ -12,7 +12,7 @@ from stepladder.extension import (
 
 REGISTERS = 65536  # of a multiprocessor, from sm_70 on
 WIDTH = 8  # registers are given to the threads of a warp in units of eight
-LEAST, MOST = 24, 255  # that a thread can have
+MIN, MAX = 24, 255  # that a thread can have
 
 
 class Occupancy(Dialect, name="occupancy"):
@@ -43,8 +43,10 @@ def limit_registers(payload: ir.Operation, op: LimitRegisters, rewriter: object)
         threads = 1
         for size in ir.DenseI32ArrayAttr(kernel.attributes["nvvm.maxntid"]):
             threads *= size
-        registers = min(REGISTERS // (op.blocks.value * threads) // WIDTH * WIDTH, MOST)
-        if registers < LEAST:
-            raise Refusal(kernel, f"{op.blocks.value} blocks of {threads} threads leave {registers} registers a thread")
+        registers = min(REGISTERS // (op.blocks.value * threads) // WIDTH * WIDTH, MAX)
+        if registers < MIN:
+            raise Refusal(
+                kernel, f"{op.blocks.value} blocks of {threads} threads leave {registers} registers per thread"
+            )
         kernel.attributes["nvvm.maxnreg"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), registers)
     return kernels

@@ -47,21 +47,21 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @convert_to_mma_sync(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
         {condition = "a_type in ['f16', 'bf16', 'f32', 'f64', 'f8E4M3FN', 'f8E5M2', 'i8']",
-         message = "A must be of f16, bf16, f32, f64, f8E4M3FN, f8E5M2 or i8"},
+         message = "the element type of A must be f16, bf16, f32, f64, f8E4M3FN, f8E5M2 or i8"},
         {condition = "a_type == b_type",
-         message = "A and B must be of one element type (wgmma also multiplies one fp8 by the other)"},
+         message = "A and B must have the same element type (wgmma also multiplies f8E4M3FN by f8E5M2)"},
         {condition = "a_type in ['f64', 'i8'] or acc_type == 'f32' or [a_type, acc_type] == ['f16', 'f16']",
-         message = "accumulators must be of f32, or with f16 of f16"},
+         message = "the accumulator type must be f32, or f16 for operands of f16"},
         {condition = "a_type not in ['f64', 'i8'] or acc_type == ('f64' if a_type == 'f64' else 'i32')",
-         message = "accumulators must be of f64 with f64, and of i32 with i8"},
+         message = "the accumulator type must be f64 for operands of f64, and i32 for i8"},
         {condition = "a_bits != 8 or a_type == 'i8' or target in ['sm_89', 'sm_90', 'sm_90a']",
-         message = "with fp8, target must be sm_89 or later"},
+         message = "operands of fp8 require target sm_89 or later"},
         {condition = "hoist_accumulators or not has_consumer",
-         message = "elementwise ops take accumulators that stay in registers: hoist_accumulators must run"},
+         message = "elementwise ops require accumulators in registers: hoist_accumulators must run"},
         {condition = "accumulator_registers < 255",
-         message = "accumulators must take fewer than 255 registers a thread (accumulator_registers)"},
+         message = "accumulators must use fewer than 255 registers per thread (accumulator_registers)"},
         {condition = "accumulator_registers * threads < 65536",
-         message = "the accumulators of all threads must take fewer than 65536 registers"}
+         message = "the accumulators of all threads must use fewer than 65536 registers"}
       ]} {
     // bf16 is handled as f16 and fp8 as i8 (half_type, stand_in); for other types this changes nothing. An elementwise
     // op is in a separate function, which is not changed.

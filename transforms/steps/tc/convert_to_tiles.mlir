@@ -29,14 +29,15 @@ module attributes {transform.with_named_sequence} {
 
   transform.named_sequence @convert_to_tiles(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
-        {condition = "not has_producer or prepares", message = "A and B must be arguments: nothing may prepare them"},
+        {condition = "not has_producer or prepares",
+         message = "A and B must be function arguments: producers are not supported"},
         {condition = "windows == 0 or takes_windows",
-         message = "A, B and C must be whole buffers, and one of them is a part of a buffer"},
+         message = "A, B and C must be whole buffers, not parts of buffers"},
         {condition = "not has_consumer",
-         message = "C must have the element type of the accumulators, and no elementwise ops may follow the matmul"},
-        {condition = "not batched", message = "the matmul must be a single one, since a batch has no tile form"},
+         message = "C must have the accumulator type, and the matmul must have no elementwise consumers"},
+        {condition = "not batched", message = "the payload must be a single matmul: a batch is not supported"},
         {condition = "block_m % sg_m == 0 and block_n % sg_n == 0",
-         message = "the tile of a work-group must be divided by those of its subgroups"},
+         message = "the tile of a work-group must be a multiple of the tiles of its subgroups"},
         {condition = "subgroups in [1, 2, 4, 8, 16, 32, 64]",
          message = "block_m / sg_m * (block_n / sg_n), the subgroups of a work-group, must be a power of 2 up to 64"}
       ]} {

@@ -42,27 +42,27 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @convert_to_wgmma(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
         {condition = "m < 2147483648 and n < 2147483648 and k < 2147483648",
-         message = "extents must be below 2147483648: a coordinate of TMA has 32 bits"},
+         message = "extents must be below 2147483648: TMA coordinates have 32 bits"},
         {condition = "a_type in ['f16', 'bf16', 'f32', 'f8E4M3FN', 'f8E5M2', 'i8']",
-         message = "A must be of f16, bf16, f32, f8E4M3FN, f8E5M2 or i8"},
+         message = "the element type of A must be f16, bf16, f32, f8E4M3FN, f8E5M2 or i8"},
         {condition = "a_type == b_type or a_type in ['f8E4M3FN', 'f8E5M2'] and b_type in ['f8E4M3FN', 'f8E5M2']",
-         message = "A and B must be of one element type, or of f8E4M3FN and f8E5M2"},
+         message = "A and B must have the same element type, or f8E4M3FN and f8E5M2"},
         {condition = "acc_type == ('i32' if a_type == 'i8' else 'f32') or [a_type, acc_type] == ['f16', 'f16']",
-         message = "accumulators must be of i32 with i8, of f16 or f32 with f16, and of f32 with other types"},
+         message = "the accumulator type must be i32 for i8, f16 or f32 for f16, and f32 for other operands"},
         {condition = "a_type != 'i8' or block_n <= 32 or block_n % 16 == 0",
-         message = "with A of i8, block_n must be a multiple of 8 up to 32, or of 16 above"},
+         message = "block_n must be a multiple of 8 up to 32, or of 16 above, for operands of i8"},
         {condition = "a_type != 'f32' or allow_tf32 or splits_f32",
-         message = "f32 must be multiplied as tf32 here (allow_tf32); wgmma and mma_sync keep the accuracy of f32"},
+         message = "f32 operands require allow_tf32 = true; wgmma and mma_sync have f32 accuracy without it"},
         {condition = "block_k * a_bits >= 256",
-         message = "block_k must be at least 32 bytes of A, which one wgmma multiplies"},
+         message = "block_k must be at least 32 bytes of A, the k extent of one wgmma"},
         {condition = "(block_m + 63) // 64 % tile_warpgroups == 0",
-         message = "block_m must be a multiple of 64 rows for each warpgroup of a tile (tile_warpgroups)"},
+         message = "the rows of a tile, in units of 64 (block_m rounded up), must be a multiple of tile_warpgroups"},
         {condition = "block_m == staged_m or a_layout == 'row'",
-         message = "block_m must be a multiple of 64 where rows of A's tile lie along m, and not along k (a_layout)"},
+         message = "block_m must be a multiple of 64 if A's tile is M-major (a_layout = column)"},
         {condition = "block_m == staged_m or products == 1 and reductions == 0",
-         message = "block_m must be a multiple of 64 for a pair of products, and for reductions of one"},
+         message = "block_m must be a multiple of 64 for a pair of products, and for reductions of the product"},
         {condition = "(block_m + 63) // 64 * block_n * products * acc_bits / (tile_warpgroups * 64) < 255",
-         message = "accumulators, block_m x block_n over tile_warpgroups, must take fewer than 255 registers a thread"}
+         message = "accumulators (block_m x block_n over tile_warpgroups) must use fewer than 255 registers per thread"}
       ]} {
     // The number of warpgroups that share a tile is the arrival count of the `empty` mbarriers.
     "tc.load_by_tma"(%module) {stages = 4 : i64, warpgroups = 2 : i64,

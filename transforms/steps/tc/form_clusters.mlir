@@ -23,7 +23,7 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @form_clusters(%module: !transform.any_op {transform.readonly})
       attributes {optimization, left_out = {cluster_m = 1 : i64, cluster_n = 1 : i64}, requires = [
         {condition = "cluster_m * cluster_n <= 8",
-         message = "a cluster must have at most 8 blocks, cluster_m x cluster_n: more are not portable"},
+         message = "a cluster must have at most 8 blocks (cluster_m * cluster_n), the portable maximum"},
         {condition = "m > block_m and m % block_m != 0 or (m + block_m - 1) // block_m % cluster_m == 0",
          message = "the number of tiles along m (m over block_m) must be a multiple of cluster_m"},
         {condition = "n > block_n and n % block_n != 0 or (n + block_n - 1) // block_n % cluster_n == 0",

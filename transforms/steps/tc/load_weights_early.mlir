@@ -45,17 +45,17 @@ module attributes {transform.with_named_sequence} {
       attributes {optimization, needs = ["enable_dependent_launch", "specialize_warps"],
                   left_out = {early_weights = false}, when = "early_weights", requires = [
         {condition = "tile_scheduler == 'data_parallel'",
-         message = "with early_weights, tile_scheduler must be data_parallel"},
-        {condition = "prefetch_steps == 0", message = "with early_weights, prefetch_steps must be 0"},
-        {condition = "dependent_launch", message = "with early_weights, dependent_launch must be true"},
+         message = "early_weights requires tile_scheduler = data_parallel"},
+        {condition = "prefetch_steps == 0", message = "early_weights requires prefetch_steps = 0"},
+        {condition = "dependent_launch", message = "early_weights requires dependent_launch = true"},
         {condition = "has_producer or a_matrices * m != b_matrices * n * products",
-         message = "with early_weights, one operand must have more elements than the other: m or n"},
+         message = "early_weights requires that A and B differ in size"},
         {condition = "has_producer or windows or weight_row_bits % 128 == 0",
-         message = "with early_weights, no kernel in front must copy the larger operand: rows are units of 16 bytes"},
+         message = "early_weights requires that no preceding kernel repacks the larger operand: rows of 16-byte multiples"},
         {condition = "not transposes_weights",
-         message = "with early_weights, no kernel in front must transpose the larger operand: it must run along k"},
+         message = "early_weights requires a K-major larger operand: a preceding kernel transposes it otherwise"},
         {condition = "not splits_weights",
-         message = "with early_weights, no kernel in front must split the larger operand, as one splits f32"}
+         message = "early_weights requires that no preceding kernel splits the larger operand, as for f32"}
       ]} {
     "tc.load_weights_early"(%module) : (!transform.any_op) -> ()
 

@@ -2,8 +2,8 @@
 //
 // The mask of a read has all elements or none, so that the read becomes one load under a branch, which ptxas
 // predicates. LLVM would lower a masked load of a vector to a branch for each element. Vectors of less than 16 bytes,
-// in rows whose length is no multiple of 16 bytes, get the alignment that holds; `lower_transfers` assumes 16 bytes for
-// all others.
+// in rows whose length is not a multiple of 16 bytes, get the alignment that holds; `lower_transfers` assumes 16 bytes
+// for all others.
 //
 // `cp.async` copies have no masks at this point. Of these, the step changes only copies that `convert_to_cp_async`
 // leaves and that are known to copy nothing.

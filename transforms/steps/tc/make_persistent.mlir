@@ -24,7 +24,7 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @make_persistent(%module: !transform.any_op {transform.readonly})
       attributes {optimization, left_out = {persistent_blocks = 0 : i64}, requires = [
         {condition = "persistent_blocks == 0 or persistent_blocks >= cluster_m * cluster_n",
-         message = "persistent_blocks must be 0, or those of a cluster (cluster_m x cluster_n) or more"}
+         message = "persistent_blocks must be 0, or at least the blocks of a cluster (cluster_m * cluster_n)"}
       ]} {
     "tc.make_persistent"(%module) {blocks = 128 : i64, knobs = {blocks = "persistent_blocks"}}
       : (!transform.any_op) -> ()

@@ -33,13 +33,13 @@ module attributes {transform.with_named_sequence} {
         {condition = "block_m % warp_m == 0", message = "block_m must be a multiple of warp_m"},
         {condition = "block_n % warp_n == 0", message = "block_n must be a multiple of warp_n"},
         {condition = "threads * run % a_width == 0",
-         message = "the threads must copy whole rows of A's tile at a time (threads * run elements, rows of a_width)"},
+         message = "threads * run, the elements of a copy, must be whole rows of A's tile (a_width)"},
         {condition = "block_m * block_k % (threads * run) == 0",
-         message = "A's tile, block_m x block_k, must be a multiple of the threads * run elements of a copy"},
+         message = "block_m * block_k, the tile of A, must be a multiple of threads * run, the elements of a copy"},
         {condition = "threads * run % b_width == 0",
-         message = "the threads must copy whole rows of B's tile at a time (threads * run elements, rows of b_width)"},
+         message = "threads * run, the elements of a copy, must be whole rows of B's tile (b_width)"},
         {condition = "block_k * block_n % (threads * run) == 0",
-         message = "B's tile, block_k x block_n, must be a multiple of the threads * run elements of a copy"}
+         message = "block_k * block_n, the tile of B, must be a multiple of threads * run, the elements of a copy"}
       ]} {
     // A: one pass of the block covers a_pass rows of a part of the columns, which may be all; the passes are unrolled.
     %a = transform.structured.match ops{["linalg.copy"]} attributes {operand_a} in %module

@@ -29,7 +29,7 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @map_masked_consumer(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
         {condition = "hoist_accumulators",
-         message = "where tiles do not divide m, n and k, accumulators stay in registers: hoist_accumulators must run"}
+         message = "tiles that do not divide m, n and k require accumulators in registers: hoist_accumulators must run"}
       ]} {
     "tc.outline_masked_consumer"(%module) {rows = 64 : i64, columns = 64 : i64,
         knobs = {rows = "warp_m", columns = "warp_n"}} : (!transform.any_op) -> ()

@@ -33,15 +33,15 @@ module attributes {transform.with_named_sequence} {
         {condition = "stage_in_shared_memory",
          message = "tiles that do not divide m, n and k must be staged in shared memory (stage_in_shared_memory)"},
         {condition = "a_run * a_bits >= 32 and b_run * a_bits >= 32 or not copies_asynchronously",
-         message = "vectors that divide the rows of A and B (a_run, b_run elements) must have the 4 bytes of cp.async"},
+         message = "vectors of a_run and b_run elements must have at least 4 bytes, the minimum of cp.async"},
         {condition = "not is_i8 or not copies_asynchronously",
-         message = "tiles of i8 that do not divide m, n and k must go through registers: no cp.async is masked"},
+         message = "i8 tiles that do not divide m, n and k must be copied through registers: cp.async is not masked"},
         {condition = "block_m % warp_m == 0", message = "block_m must be a multiple of warp_m"},
         {condition = "block_n % warp_n == 0", message = "block_n must be a multiple of warp_n"},
         {condition = "block_m * block_k % (threads * a_run) == 0",
-         message = "A's tile, block_m x block_k, must be a multiple of the threads * a_run elements of a copy"},
+         message = "block_m * block_k, the tile of A, must be a multiple of threads * a_run, the elements of a copy"},
         {condition = "block_k * block_n % (threads * b_run) == 0",
-         message = "B's tile, block_k x block_n, must be a multiple of the threads * b_run elements of a copy"}
+         message = "block_k * block_n, the tile of B, must be a multiple of threads * b_run, the elements of a copy"}
       ]} {
     "tc.map_masked_copies"(%module) {operand = "operand_a", threads = 128 : i64, width = 8 : i64,
         knobs = {threads = "threads", width = "a_run"}} : (!transform.any_op) -> ()

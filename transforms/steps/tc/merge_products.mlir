@@ -28,9 +28,9 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @merge_products(%module: !transform.any_op {transform.readonly})
       attributes {when = "products == 2", requires = [
         {condition = "b_layout == 'column' or block_n * b_bits % 512 == 0 or block_n * b_bits == 256",
-         message = "with a pair of products, rows of a row-major tile of B must be 32 bytes or a multiple of 64"},
+         message = "rows of a row-major tile of B must be 32 or a multiple of 64 bytes for a pair of products"},
         {condition = "2 * block_n <= 256",
-         message = "with a pair of products, block_n must be at most 128: one wgmma multiplies both"}
+         message = "block_n must be at most 128 for a pair of products, which one wgmma computes"}
       ]} {
     "tc.merge_products"(%module) : (!transform.any_op) -> ()
 

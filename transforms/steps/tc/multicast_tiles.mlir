@@ -25,9 +25,9 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @multicast_tiles(%module: !transform.any_op {transform.readonly})
       attributes {optimization, needs = ["form_clusters"], requires = [
         {condition = "a_boxes % cluster_n == 0 or a_rows * a_row_bytes // a_boxes % (128 * cluster_n) == 0",
-         message = "cluster_n must divide the tile of A into whole boxes (a_boxes) or slices of 128, 256, ... bytes"},
+         message = "cluster_n must divide the tile of A into TMA boxes (a_boxes) or slices of a multiple of 128 bytes"},
         {condition = "b_boxes % cluster_m == 0 or b_rows * b_row_bytes // b_boxes % (128 * cluster_m) == 0",
-         message = "cluster_m must divide the tile of B into whole boxes (b_boxes) or slices of 128, 256, ... bytes"}
+         message = "cluster_m must divide the tile of B into TMA boxes (b_boxes) or slices of a multiple of 128 bytes"}
       ]} {
     "tc.multicast_tiles"(%module) {rows = 2 : i64, columns = 1 : i64,
       knobs = {rows = "cluster_m", columns = "cluster_n"}} : (!transform.any_op) -> ()

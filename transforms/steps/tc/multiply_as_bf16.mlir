@@ -20,7 +20,8 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @multiply_as_bf16(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
-        {condition = "a_type != 'bf16' or target != 'sm_75'", message = "with bf16, target must be sm_80 or later"}
+        {condition = "a_type != 'bf16' or target != 'sm_75'",
+         message = "operands of bf16 require target sm_80 or later"}
       ]} {
     "tc.multiply_as_bf16"(%module) : (!transform.any_op) -> ()
     transform.yield

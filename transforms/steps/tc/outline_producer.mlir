@@ -28,14 +28,14 @@ module attributes {transform.with_named_sequence} {
       attributes {facts = {
         register_source_bits = "b_source_bits if swap_operands else a_source_bits"
       }, requires = [
-        {condition = "not batched", message = "a batch must have producers = kernels"},
+        {condition = "not batched", message = "a batch requires producers = kernels"},
         {condition = "a_type in ['f16', 'bf16']",
-         message = "the register operand must be of f16 or bf16 (producers = kernels otherwise)"},
-        {condition = "k % block_k == 0", message = "k must be a multiple of block_k for an operand in registers"},
+         message = "the register operand must be f16 or bf16; other types require producers = kernels"},
+        {condition = "k % block_k == 0", message = "k must be a multiple of block_k for register operands"},
         {condition = "tile_scheduler == 'data_parallel'",
-         message = "an operand in registers must have tile_scheduler = data_parallel"},
+         message = "register operands require tile_scheduler = data_parallel"},
         {condition = "products == 1 or not swap_operands",
-         message = "with producers = registers, swap_operands must be false for a pair of products"}
+         message = "producers = registers requires swap_operands = false for a pair of products"}
       ]} {
     transform.include @generalize_elementwise failures(propagate) (%module) : (!transform.any_op) -> ()
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op

@@ -18,7 +18,7 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @pack_shared_memory(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
         {condition = "shared_bytes <= shared_memory_limit",
-         message = "the shared memory of a block (shared_bytes) must fit in that of the target (shared_memory_limit)"}
+         message = "the shared memory of a block (shared_bytes) must be at most shared_memory_limit of the target"}
       ]} {
     // 48 KB is the limit of static shared memory on every GPU.
     "tc.pack_shared_memory"(%module) {static_limit = 49152 : i64} : (!transform.any_op) -> ()

@@ -25,9 +25,9 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @pingpong_consumers(%module: !transform.any_op {transform.readonly})
       attributes {needs = ["make_persistent", "specialize_warps"], requires = [
         {condition = "persistent_blocks > 0",
-         message = "persistent_blocks must be above 0, so that each block takes several tiles"},
+         message = "persistent_blocks must be above 0, so that each block computes several tiles"},
         {condition = "stages > 1",
-         message = "stages must be above 1: each consumer begins at a stage of its own"}
+         message = "stages must be above 1: each consumer begins with a different stage"}
       ]} {
     "tc.pingpong_consumers"(%module) {stages = 4 : i64, knobs = {stages = "stages"}} : (!transform.any_op) -> ()
 

@@ -36,10 +36,10 @@ module attributes {transform.with_named_sequence} {
       attributes {optimization, needs = ["enable_dependent_launch", "specialize_warps"],
                   left_out = {prefetch_steps = 0 : i64}, when = "prefetch_steps > 0", requires = [
         {condition = "tile_scheduler == 'data_parallel'",
-         message = "with prefetch_steps above 0, tile_scheduler must be data_parallel"},
-        {condition = "dependent_launch", message = "with prefetch_steps above 0, dependent_launch must be true"},
+         message = "prefetch_steps above 0 requires tile_scheduler = data_parallel"},
+        {condition = "dependent_launch", message = "prefetch_steps above 0 requires dependent_launch = true"},
         {condition = "min_blocks_per_sm * (shared_bytes + 1024) <= shared_memory_limit + 1024",
-         message = "with prefetch_steps above 0, min_blocks_per_sm blocks of shared_bytes and 1024 bytes each must fit"}
+         message = "prefetch_steps above 0 requires shared memory for min_blocks_per_sm blocks (shared_bytes + 1024)"}
       ]} {
     "tc.prefetch_to_l2"(%module) {steps = 8 : i64, knobs = {steps = "prefetch_steps"}} : (!transform.any_op) -> ()
 

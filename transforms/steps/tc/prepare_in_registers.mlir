@@ -42,7 +42,7 @@ module attributes {transform.with_named_sequence} {
 
   transform.named_sequence @prepare_in_registers(%module: !transform.any_op {transform.readonly})
       attributes {needs = ["outline_producer"], requires = [
-        {condition = "cluster_m * cluster_n == 1", message = "an operand in registers must have clusters of one block"}
+        {condition = "cluster_m * cluster_n == 1", message = "register operands require clusters of one block"}
       ]} {
     "tc.prepare_in_registers"(%module) {first = 64 : i64, knobs = {first = "block_m"}} : (!transform.any_op) -> ()
 

@@ -38,7 +38,7 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @recompute_nan_tiles(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
         {condition = "hoist_accumulators",
-         message = "keep_infinities compares sums in registers: hoist_accumulators must run, or it must be false"}
+         message = "keep_infinities requires accumulators in registers: hoist_accumulators must run"}
       ]} {
     "tc.recompute_nan_tiles"(%module) : (!transform.any_op) -> ()
     transform.yield

@@ -19,7 +19,7 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @rotate_loop(%module: !transform.any_op {transform.readonly})
       attributes {optimization, needs = ["pipeline_copies"], requires = [
         {condition = "block_k / fragment_k >= 2",
-         message = "a tile must hold at least two fragments along k (block_k / fragment_k)"}
+         message = "a tile must have at least two fragments along k (block_k / fragment_k)"}
       ]} {
     "tc.rotate_loop"(%module) : (!transform.any_op) -> ()
 

@@ -39,10 +39,10 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @row_store_epilogue(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
         {condition = "block_m == staged_m",
-         message = "with epilogue = rows, block_m must be a multiple of 64, the rows of wgmma"},
-        {condition = "c_layout == 'row'", message = "with epilogue = rows, C must not be transposed"},
+         message = "epilogue = rows requires block_m to be a multiple of 64, the rows of a wgmma"},
+        {condition = "c_layout == 'row'", message = "epilogue = rows requires a row-major C"},
         {condition = "batch == 1 or m * n * result_bits % 128 == 0",
-         message = "with epilogue = rows, matrices of a batch must be multiples of 16 bytes apart"}
+         message = "epilogue = rows requires a batch stride of C that is a multiple of 16 bytes"}
       ]} {
     "tc.row_store_epilogue"(%module) {lines = 2 : i64, warpgroups = 2 : i64,
       knobs = {lines = "epilogue_stages", warpgroups = "consumers"}} : (!transform.any_op) -> ()

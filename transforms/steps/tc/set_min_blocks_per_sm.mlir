@@ -21,7 +21,7 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @set_min_blocks_per_sm(%module: !transform.any_op {transform.readonly})
       attributes {optimization, left_out = {min_blocks_per_sm = 0}, requires = [
         {condition = "min_blocks_per_sm * threads <= max_threads_per_sm",
-         message = "the threads of min_blocks_per_sm blocks must fit on a multiprocessor (max_threads_per_sm)"}
+         message = "min_blocks_per_sm * threads must be at most max_threads_per_sm, the threads of a multiprocessor"}
       ]} {
     %kernels = transform.structured.match ops{["gpu.func"]} in %module : (!transform.any_op) -> !transform.any_op
     "tc.set_min_blocks_per_sm"(%kernels) {blocks = 0 : i64, knobs = {blocks = "min_blocks_per_sm"}}

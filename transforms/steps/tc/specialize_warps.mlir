@@ -26,9 +26,9 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @specialize_warps(%module: !transform.any_op {transform.readonly})
       attributes {optimization, requires = [
         {condition = "consumers < 3 or accumulator_registers <= 100",
-         message = "with three consumer warpgroups, accumulator_registers must be at most 100"},
+         message = "three consumer warpgroups require accumulator_registers to be at most 100"},
         {condition = "is_alone or block_n * acc_bits // 64 + 26 <= starting_registers",
-         message = "with min_blocks_per_sm above 1, a wgmma must fit in registers of a thread (starting_registers)"}
+         message = "min_blocks_per_sm above 1 requires the accumulators of a wgmma to fit in starting_registers"}
       ]} {
     "tc.specialize_warps"(%module) {producer_registers = 40 : i64, consumer_registers = 232 : i64,
       knobs = {producer_registers = "producer_registers", consumer_registers = "consumer_registers"}}

@@ -37,15 +37,15 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @split_a_into_tf32(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
         {condition = "products == 1",
-         message = "a pair of products of f32 must have allow_tf32; each alone keeps the accuracy of f32"},
-        {condition = "not batched", message = "a batch must have split_f32 = kernels"},
-        {condition = "windows == 0", message = "with split_f32 = registers, A, B and C must be whole buffers"},
-        {condition = "cluster_m * cluster_n == 1", message = "an operand in registers must have clusters of one block"},
+         message = "a pair of f32 products requires allow_tf32 = true; a single product keeps f32 accuracy without it"},
+        {condition = "not batched", message = "a batch requires split_f32 = kernels"},
+        {condition = "windows == 0", message = "split_f32 = registers requires whole buffers as A, B and C"},
+        {condition = "cluster_m * cluster_n == 1", message = "register operands require clusters of one block"},
         {condition = "tile_scheduler == 'data_parallel'",
-         message = "an operand in registers must have tile_scheduler = data_parallel"},
-        {condition = "block_m % 64 == 0", message = "with split_f32 = registers, block_m must be a multiple of 64"},
+         message = "register operands require tile_scheduler = data_parallel"},
+        {condition = "block_m % 64 == 0", message = "split_f32 = registers requires block_m to be a multiple of 64"},
         {condition = "accumulator_registers * 2 + fragment_registers + 40 <= consumer_registers",
-         message = "two sets of accumulators, A (fragment_registers) and 40 registers must fit in consumer_registers"}
+         message = "two sets of accumulators, fragment_registers of A and 40 registers must fit in consumer_registers"}
       ]} {
     "tc.split_a_into_tf32"(%module) : (!transform.any_op) -> ()
 

@@ -42,9 +42,9 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @split_into_tf32(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
         {condition = "products == 1",
-         message = "a pair of products of f32 must have allow_tf32; each alone keeps the accuracy of f32"},
+         message = "a pair of f32 products requires allow_tf32 = true; a single product keeps f32 accuracy without it"},
         {condition = "accumulator_registers * 2 + 32 <= consumer_registers",
-         message = "two sets of accumulators and 32 other registers must fit in those of a thread (consumer_registers)"}
+         message = "two sets of accumulators and 32 other registers must fit in consumer_registers"}
       ]} {
     "tc.split_into_tf32"(%module) : (!transform.any_op) -> ()
 

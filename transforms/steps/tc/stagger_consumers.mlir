@@ -26,15 +26,15 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @stagger_consumers(%module: !transform.any_op {transform.readonly})
       attributes {needs = ["specialize_warps"], requires = [
         {condition = "schedule == 'cooperative' and consumer_warpgroups > 1",
-         message = "with stagger above 0, consumers must be cooperative, and two or more"},
+         message = "stagger above 0 requires schedule = cooperative and at least two consumer_warpgroups"},
         {condition = "stagger < stages",
-         message = "stagger must be less than stages: a stage that a consumer waits with cannot be loaded again"},
+         message = "stagger must be less than stages: a stage that a delayed consumer has yet to read is not refilled"},
         {condition = "stages <= k_steps",
-         message = "with stagger above 0, k must have as many steps of block_k as stages or more"},
+         message = "stagger above 0 requires at least as many k steps (k_steps) as stages"},
         {condition = "split_k == 1 and tile_scheduler == 'data_parallel'",
-         message = "with stagger above 0, blocks must compute whole tiles: split_k = 1, no stream-K tail"},
+         message = "stagger above 0 requires split_k = 1 and tile_scheduler = data_parallel"},
         {condition = "parts == 1",
-         message = "with stagger above 0, operands of f32 must be multiplied as tf32"}
+         message = "stagger above 0 requires allow_tf32 = true for operands of f32"}
       ]} {
     "tc.stagger_consumers"(%module) {steps = 2 : i64, stages = 4 : i64, knobs = {steps = "stagger", stages = "stages"}}
       : (!transform.any_op) -> ()

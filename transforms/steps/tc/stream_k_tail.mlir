@@ -32,13 +32,13 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @stream_k_tail(%module: !transform.any_op {transform.readonly})
       attributes {optimization, needs = ["make_persistent"], left_out = {tile_scheduler = "data_parallel"}, requires = [
         {condition = "c_type == acc_type",
-         message = "with tile_scheduler = stream_k, C must have the element type of the accumulators (acc_type)"},
+         message = "tile_scheduler = stream_k requires C to have the accumulator type (acc_type)"},
         {condition = "not has_consumer",
-         message = "with tile_scheduler = stream_k, no elementwise ops must follow: each slice of a tile applies them"},
+         message = "tile_scheduler = stream_k does not support elementwise ops: each slice of a tile would apply them"},
         {condition = "persistent_blocks > 0",
-         message = "with tile_scheduler = stream_k, persistent_blocks must be above 0: blocks take several tiles"},
-        {condition = "epilogue == 'tma'", message = "with tile_scheduler = stream_k, epilogue must be tma"},
-        {condition = "not is_pingpong", message = "with tile_scheduler = stream_k, schedule must be cooperative"}
+         message = "tile_scheduler = stream_k requires persistent_blocks above 0, blocks that compute several tiles"},
+        {condition = "epilogue == 'tma'", message = "tile_scheduler = stream_k requires epilogue = tma"},
+        {condition = "not is_pingpong", message = "tile_scheduler = stream_k requires schedule = cooperative"}
       ]} {
     "tc.stream_k_tail"(%module) : (!transform.any_op) -> ()
 

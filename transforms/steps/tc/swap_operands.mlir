@@ -40,12 +40,12 @@ module attributes {transform.with_named_sequence} {
         c_layout = "'column'"
       }, requires = [
         {condition = "tile_scheduler == 'data_parallel'",
-         message = "with swap_operands, tile_scheduler must be data_parallel"},
-        {condition = "windows == 0", message = "with swap_operands, A, B and C must be whole buffers"},
-        {condition = "not batched", message = "with swap_operands, the payload must be one matmul, not a batch"},
-        {condition = "products == 1", message = "with swap_operands, there must be one product, and not a pair"},
+         message = "swap_operands requires tile_scheduler = data_parallel"},
+        {condition = "windows == 0", message = "swap_operands requires whole buffers as A, B and C"},
+        {condition = "not batched", message = "swap_operands requires a single matmul, not a batch"},
+        {condition = "products == 1", message = "swap_operands requires a single product, not a pair"},
         {condition = "reductions == 0",
-         message = "with swap_operands, results must not be reductions of the product"}
+         message = "swap_operands does not support reductions of the product"}
       ]} {
     "tc.swap_operands"(%module) : (!transform.any_op) -> ()
     transform.yield

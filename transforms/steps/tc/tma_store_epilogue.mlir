@@ -43,19 +43,19 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @tma_store_epilogue(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
         {condition = "block_m == staged_m",
-         message = "with epilogue = tma, block_m must be a multiple of 64, the rows of wgmma"},
+         message = "epilogue = tma requires block_m to be a multiple of 64, the rows of a wgmma"},
         {condition = "c_layout == 'column' or block_n * c_bits % 256 == 0",
-         message = "with epilogue = tma, rows of the tile of C, block_n elements, must be a multiple of 32 bytes"},
+         message = "epilogue = tma requires tile rows of C (block_n elements) that are a multiple of 32 bytes"},
         {condition = "(m if c_layout == 'column' else n) * c_bits % 128 == 0",
-         message = "with epilogue = tma, rows of C, n elements, must be a multiple of 16 bytes"},
+         message = "epilogue = tma requires rows of C (n elements) that are a multiple of 16 bytes"},
         {condition = "results == 1 or c_layout == 'column' or block_n * result_bits % 256 == 0",
-         message = "with epilogue = tma, rows of the tile of each result must be a multiple of 32 bytes"},
+         message = "epilogue = tma requires tile rows of each result that are a multiple of 32 bytes"},
         {condition = "results == 1 or (m if c_layout == 'column' else n) * result_bits % 128 == 0",
-         message = "with epilogue = tma, rows of each result must be a multiple of 16 bytes"},
+         message = "epilogue = tma requires rows of each result that are a multiple of 16 bytes"},
         {condition = "c_layout == 'row' or result_bits > 8",
-         message = "with epilogue = tma and swap_operands, elements of results must have 16 bits or more"},
+         message = "epilogue = tma with swap_operands requires results of 16-bit elements or wider"},
         {condition = "store_threads == 128 or c_layout == 'row'",
-         message = "with store_threads = 32, C must be row-major, as warps have its rows"}
+         message = "store_threads = 32 requires a row-major C: each warp stores rows"}
       ]} {
     "tc.tma_store_epilogue"(%module) {stages = 2 : i64, warpgroups = 2 : i64, copies_operand = 1 : i64,
       group = 128 : i64,

@@ -219,8 +219,8 @@ def main(args: argparse.Namespace) -> int:
     shared = manifest.static_shared_memory + manifest.dynamic_shared_memory
     print(
         f"{manifest.kernel_name}: grid {'x'.join(map(str, manifest.grid))}, block "
-        f"{'x'.join(map(str, manifest.block))}, {manifest.registers} registers a thread, "
-        f"{sum(manifest.spills.values())} bytes spilled, {shared} bytes of shared memory a block"
+        f"{'x'.join(map(str, manifest.block))}, {manifest.registers} registers per thread, "
+        f"{sum(manifest.spills.values())} bytes spilled, {shared} bytes of shared memory per block"
     )
     if args.output:
         print(f"kept in {printable(args.output)}, with the IR after every step in {printable(args.output)}/ir")

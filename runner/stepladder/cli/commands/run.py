@@ -89,7 +89,7 @@ def main(args: argparse.Namespace) -> int:
         args: of the command line.
 
     Raises:
-        StepladderError: a bundle that cannot be read, or nothing was executed.
+        StepladderError: a bundle that cannot be read, or no kernel was launched.
     """
     from dataclasses import asdict
 

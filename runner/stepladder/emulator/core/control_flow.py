@@ -272,7 +272,7 @@ class _Flattened:
             return ways
         if targets:
             raise StepladderError(
-                f"the emulator does not know {op.name}", location=diagnostics.location_text(op.location)
+                f"the emulator does not support {op.name}", location=diagnostics.location_text(op.location)
             )
         if self.results is not None and op.name not in ENDS:
             return [_Way(self.exit, operands)]

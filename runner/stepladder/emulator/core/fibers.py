@@ -20,7 +20,7 @@ class Unsupported(StepladderError):
     """A form of an op that the emulator does not support; the message has its location."""
 
     def __init__(self, op: Instruction, text: str) -> None:
-        super().__init__(f"the emulator does not know {op.name} {text}", location=op.location)
+        super().__init__(f"the emulator does not support {op.name} {text}", location=op.location)
 
 
 class TooManySteps(StepladderError):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from stepladder.emulator.core import types
 from stepladder.emulator.core.program import Instruction, Program
 
-_MOST, _MOST_SHARED = 4, 16
+_MAX, _MAX_SHARED = 4, 16
 
 # Ops whose accesses follow from a value, not from their types.
 _BY_POINTER = {"llvm.load", "llvm.store"}
@@ -53,7 +53,7 @@ def granularity_of(program: Program) -> Granularity:
     Args:
         program: whose instructions are looked at.
     """
-    sizes = [_MOST]
+    sizes = [_MAX]
     for op in program.instructions:
         for type_ in (*op.operand_types, *op.result_types):
             if isinstance(type_, types.Buffer) and op.name not in _BYTES:
@@ -62,7 +62,7 @@ def granularity_of(program: Program) -> Granularity:
                 sizes.append(_accessed(op, type_))
     smallest = min(sizes)
     in_shared = [_in_shared(op) for op in program.instructions]
-    return Granularity(smallest, smallest if None in in_shared else min([_MOST_SHARED, *filter(None, in_shared)]))
+    return Granularity(smallest, smallest if None in in_shared else min([_MAX_SHARED, *filter(None, in_shared)]))
 
 
 def _accessed(op: Instruction, type_: types.Scalar | types.Vector) -> int:
@@ -86,4 +86,4 @@ def _in_shared(op: Instruction) -> int | None:
         return None
     buffers = [type_ for type_ in types_ if isinstance(type_, types.Buffer) and type_.space == "shared"]
     sizes = [type_.element.bytes for type_ in buffers if op.name not in _BYTES]
-    return min([8 if "mbarrier" in op.name else _MOST_SHARED, *sizes])
+    return min([8 if "mbarrier" in op.name else _MAX_SHARED, *sizes])

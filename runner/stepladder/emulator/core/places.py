@@ -29,7 +29,7 @@ _DEFINED = re.compile(r"%([\w$.-]+)(?::\d+)?\s*=\s*$")
 _ARGUMENT = re.compile(r"%([\w$.-]+)")
 _ALIASES = ("memref.subview", "memref.cast", "memref.reinterpret_cast", "memref.collapse_shape", "memref.expand_shape")
 _MBARRIER_BYTES = 8
-_MOST = 4  # bytes of a message that are explained
+_MAX = 4  # bytes of a message that are explained
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Places:
         if fiber is None or fiber.group.is_host:
             return []
         found = []
-        for address, memory in list(dict.fromkeys(_BYTE.findall(message)))[:_MOST]:
+        for address, memory in list(dict.fromkeys(_BYTE.findall(message)))[:_MAX]:
             text = self._text(fiber, int(address, 16), memory)
             if text:
                 found.append(f"byte {address} of {memory or 'shared memory'} is {text}")

@@ -236,7 +236,7 @@ class Builder:
         except (AssertionError, AttributeError, LookupError, NotImplementedError, TypeError, ValueError) as error:
             if not self.errors:
                 raise StepladderError(
-                    f"the emulator does not know {name} in this form ({type(error).__name__}: {error})",
+                    f"the emulator does not support {name} in this form ({type(error).__name__}: {error})",
                     location=self.location,
                 ) from error
         self.location, self.op = outer
@@ -274,7 +274,7 @@ class Builder:
         blocks = list(region.blocks)
         if len(blocks) > 1:
             raise StepladderError(
-                f"the emulator does not know {self.lowered.name} with a region of several blocks",
+                f"the emulator does not support {self.lowered.name} with a region of several blocks",
                 location=self.location,
             )
         arguments = self.defined(blocks[0].arguments)
@@ -296,7 +296,7 @@ class UnknownOp(StepladderError):
     """An op that the emulator does not know."""
 
     def __init__(self, name: str, location: str) -> None:
-        super().__init__(f"the emulator does not know {name}", location=location)
+        super().__init__(f"the emulator does not support {name}", location=location)
         self.name = name
 
 

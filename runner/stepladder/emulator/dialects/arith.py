@@ -34,7 +34,7 @@ def lower_constant(builder: Builder, op: ir.Operation) -> None:
     type_ = builder.slot_types[results[0]]
     if isinstance(type_, Opaque):
         raise StepladderError(
-            f"the emulator does not know {op.name} of {op.results[0].type}", location=builder.location
+            f"the emulator does not support {op.name} of {op.results[0].type}", location=builder.location
         )
     attributes = {"value": complex_array(op, type_)} if type_.element.dtype.kind == "c" else decode_attributes(op)
     builder.emit(op.name, constant, (), results, attributes)
@@ -322,7 +322,7 @@ executes("arith.maxnumf")(_floats(np.fmax))
 def to_float_type(fiber: Fiber, op: Instruction, value: Value) -> Value:
     """A floating-point number of another type; one that is wider holds it as it is."""
     if op.attributes.get("roundingmode", 0):
-        raise Unsupported(op, "with another rounding than to nearest")
+        raise Unsupported(op, "with a rounding mode other than to nearest")
     return rounded(value, op.result_types[0].element)
 
 

@@ -80,7 +80,7 @@ def put_in_place(builder: Builder, op: ir.Operation, symbol: str) -> bool:
         return False
     if symbol in builder.callees:
         raise StepladderError(
-            f"@{symbol} calls itself, which the emulator does not know in a kernel", location=builder.location
+            f"@{symbol} calls itself, which the emulator does not support in a kernel", location=builder.location
         )
     operands = builder.used(op.operands)
     results = builder.defined(op.results)
@@ -129,9 +129,9 @@ def lower_call(builder: Builder, op: ir.Operation) -> None:
     if callee is None or not list(callee.regions[0].blocks):
         if symbol not in runtime.FUNCTIONS:
             raise StepladderError(
-                f"there is no function @{symbol} with a body, and the emulator brings none along",
+                f"there is no function @{symbol} with a body, and the emulator does not provide it",
                 location=builder.location,
-                notes=[f"it brings along: {', '.join(sorted(runtime.FUNCTIONS))}"],
+                notes=[f"it provides: {', '.join(sorted(runtime.FUNCTIONS))}"],
             )
         builder.emit(op.name, call_runtime, builder.used(op.operands), builder.defined(op.results), attributes)
         return

@@ -339,7 +339,7 @@ def _arguments(op: Instruction, kernel: Function, given: Value) -> list:
     for value in given:
         found += pointers.descriptor(value) if isinstance(value, values.MemRef) else [value]
     if len(found) != len(kernel.arguments):
-        raise Unsupported(op, f"of @{kernel.name} with {len(given)} arguments: it takes {len(kernel.arguments)}")
+        raise Unsupported(op, f"of @{kernel.name} with {len(given)} arguments: expected {len(kernel.arguments)}")
     return found
 
 

@@ -105,7 +105,8 @@ def _elements(fiber: Fiber, op: Instruction, view: MemRef, indices: Sequence[Val
     if lead * view.element.bytes % ROW_ALIGNMENT:
         fiber.group.sanitizer.report(
             "misaligned",
-            f"rows are {lead * view.element.bytes} bytes apart (leadDimension {lead}), no multiple of {ROW_ALIGNMENT}",
+            f"rows are {lead * view.element.bytes} bytes apart (leadDimension {lead}), not a multiple of "
+            f"{ROW_ALIGNMENT}",
             op,
         )
     if view.strides[-2] == lead:

@@ -231,7 +231,7 @@ def structured(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
     loops: _Loops = op.cache["loops"]
     for slot in loops.captured:
         if isinstance(fiber.group.machine.program.slot_types[slot], Scalar) and isinstance(fiber.env[slot], np.ndarray):
-            raise Unsupported(op, "whose body uses a number from outside that differs between threads")
+            raise Unsupported(op, "whose body captures a value that differs between threads")
     views = [operand for operand in operands if isinstance(operand, MemRef)]
     numbers = varying(
         fiber, views, [operand for operand, type_ in zip(operands, op.operand_types) if isinstance(type_, Scalar)]

@@ -119,7 +119,7 @@ def unreachable(fiber: Fiber, op: Instruction) -> None:
 def lower_call(builder: Builder, op: ir.Operation) -> None:
     """`llvm.call`: of a function with a body, or of one that the emulator brings along."""
     if "callee" not in op.attributes:
-        raise StepladderError(f"the emulator does not know {op.name} of a pointer", location=builder.location)
+        raise StepladderError(f"the emulator does not support {op.name} of a pointer", location=builder.location)
     symbol = op.attributes["callee"].value
     if builder.in_kernel and put_in_place(builder, op, symbol):
         return
@@ -139,7 +139,8 @@ def lower_call(builder: Builder, op: ir.Operation) -> None:
         run = runtime.FUNCTIONS[symbol]
     else:
         raise StepladderError(
-            f"there is no function @{symbol} with a body, and the emulator brings none along", location=builder.location
+            f"there is no function @{symbol} with a body, and the emulator does not provide it",
+            location=builder.location,
         )
     builder.emit(op.name, run, builder.used(op.operands), builder.defined(op.results), attributes)
 

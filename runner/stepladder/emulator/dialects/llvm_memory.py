@@ -36,7 +36,7 @@ def lower_global(builder: Builder, op: ir.Operation) -> None:
     inner = {part.operation.name for block in op.regions[0].blocks for part in block.operations}
     if inner - {"llvm.mlir.undef", "llvm.mlir.poison", "llvm.return"}:
         raise StepladderError(
-            f"the emulator does not know {op.name} with an initializer that computes", location=builder.location
+            f"the emulator does not support {op.name} with an initializer that computes", location=builder.location
         )
     builder.globals[_name(builder, attributes["sym_name"])] = attributes
 
@@ -67,7 +67,7 @@ def addressof(fiber: Fiber, op: Instruction) -> Value:
         if isinstance(initial, np.ndarray):
             place.data[: initial.nbytes] = np.frombuffer(initial.tobytes(), np.uint8)
         elif initial is not None:
-            raise Unsupported(op, "of a global that is no array of numbers")
+            raise Unsupported(op, "of a global that is not an array of numbers")
         known[symbol] = contiguous(place, _BYTE, (place.size,))
     return known[symbol].memory.address
 

@@ -26,4 +26,4 @@ def lower_call(builder: Builder, op: ir.Operation) -> None:
             } | others
             builder.emit(name, run, builder.used(op.operands), builder.defined(op.results), attributes)
             return
-    raise StepladderError(f"the emulator does not know the intrinsic {name}", location=builder.location)
+    raise StepladderError(f"the emulator does not support the intrinsic {name}", location=builder.location)

@@ -138,7 +138,7 @@ def warps_of(fiber: Fiber, op: Instruction) -> np.ndarray:
     """
     group = fiber.group
     if group.threads % fragments.WARP:
-        raise Unsupported(op, f"in blocks of {group.threads} threads, which make no whole warps")
+        raise Unsupported(op, f"in blocks of {group.threads} threads, which is not a multiple of a warp")
     if len(fiber.lanes) != len(fiber.warps) * fragments.WARP:
         group.sanitizer.report(
             "divergent-barrier",

@@ -115,7 +115,7 @@ def load_boxes(
 
 def _check_box(op: Instruction, view: MemRef, descriptor: Descriptor) -> None:
     if not isinstance(descriptor, tma.Descriptor):
-        raise Unsupported(op, "of a pointer to an array: it takes a TMA descriptor, an argument with a box")
+        raise Unsupported(op, "of a pointer to an array: expected a TMA descriptor, an argument with a box")
     if tuple(size for size in view.sizes if size != 1) != tuple(size for size in descriptor.box if size != 1):
         raise Unsupported(op, f"of a box of {list(descriptor.box)} in shared memory of {list(view.sizes)}")
 

@@ -137,7 +137,7 @@ def _elements(
     pointers.check_alignment(fiber, op, pointer, matrix_alignment(fragment.rows, fragment.columns, item))
     if stride * item % ROW_ALIGNMENT:
         fiber.group.sanitizer.report(
-            "misaligned", f"rows are {stride * item} bytes apart, no multiple of {ROW_ALIGNMENT}", op
+            "misaligned", f"rows are {stride * item} bytes apart, not a multiple of {ROW_ALIGNMENT}", op
         )
     shape = fragment.rows, fragment.columns
     row, column = np.arange(fragment.rows)[:, None], np.arange(fragment.columns)[None, :]

@@ -26,7 +26,7 @@ from stepladder.mlir.bindings import ir
 
 # What 2D block operations need of a matrix, in bytes: the alignment of its first element, the distance of its rows.
 _BASE_ALIGNMENT = 64
-_LEAST_PITCH, _PITCH_MULTIPLE = 64, 16
+_MIN_PITCH, _PITCH_MULTIPLE = 64, 16
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 _LANES = 16
 _TRANSPOSED_BYTES = (2, 4)
@@ -80,10 +80,10 @@ def create_nd_tdesc(fiber: Fiber, op: Instruction, source: Value, *sizes: Value)
         fiber.group.sanitizer.report("misaligned", "the elements of a row are not contiguous", op)
     if (first % _BASE_ALIGNMENT).any():
         fiber.group.sanitizer.misaligned(fiber, op, int(first.flat[0]), _BASE_ALIGNMENT)
-    if (pitch % _PITCH_MULTIPLE).any() or (pitch < _LEAST_PITCH).any():
+    if (pitch % _PITCH_MULTIPLE).any() or (pitch < _MIN_PITCH).any():
         fiber.group.sanitizer.report(
             "misaligned",
-            f"the rows are {int(pitch.flat[0])} bytes apart: 2D block operations need at least {_LEAST_PITCH}, a "
+            f"the rows are {int(pitch.flat[0])} bytes apart: 2D block operations need at least {_MIN_PITCH}, a "
             f"multiple of {_PITCH_MULTIPLE}",
             op,
         )
@@ -107,7 +107,7 @@ def _in_lanes(fiber: Fiber, op: Instruction, shape: tuple[int, ...], count: int)
     lane = (fiber.group.thread_of_lane % fiber.group.warp)[:, None]
     element = np.arange(count)[None, :]
     if fiber.group.warp != _LANES or rows * columns != count * _LANES:
-        raise Unsupported(op, f"of {count} elements a lane, of a block of {rows} x {columns} and {_LANES} lanes")
+        raise Unsupported(op, f"of {count} elements per lane, of a block of {rows} x {columns} and {_LANES} lanes")
     if "transpose" in op.attributes:
         types_ = [type_ for type_ in (*op.operand_types, *op.result_types) if isinstance(type_, types.Vector)]
         if rows != _LANES or types_[0].element.bytes not in _TRANSPOSED_BYTES:

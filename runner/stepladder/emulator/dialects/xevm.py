@@ -100,7 +100,7 @@ def lane_product(
     ]
     rows, depth = shape
     if held[0].shape[1] * LANES != rows * depth or held[1].shape[1] != depth:
-        raise Unsupported(op, f"of {held[0].shape[1]} and {held[1].shape[1]} elements a lane, {rows} x {depth}")
+        raise Unsupported(op, f"of {held[0].shape[1]} and {held[1].shape[1]} elements per lane, {rows} x {depth}")
     left, right, lanes = blocks2d.multiply(fiber, op, *held)
     element: Scalar = op.result_types[0].element
     sums = [values.lanes(np.asarray(value), fiber.count, 1)[lanes].swapaxes(1, 2) for value in operands[2:]]

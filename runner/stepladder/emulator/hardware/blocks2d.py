@@ -22,7 +22,7 @@ from stepladder.emulator.memory import memory, pointers
 
 LANES = 16
 BASE_ALIGNMENT = 64  # bytes
-LEAST, MOST = 64, 1 << 24  # bytes of a row and of a pitch; rows up to MOST
+MIN, MAX = 64, 1 << 24  # bytes of a row and of a pitch; rows up to MAX
 PITCH_MULTIPLE = 16  # bytes
 _WIDTH_MULTIPLE = 4  # bytes
 _MULTIPLY_ROWS = 8
@@ -110,17 +110,17 @@ def _check(fiber: Fiber, op: Instruction, block: Block, numbers: Sequence[Value]
     for number, wrong, text in (
         (
             width,
-            (width % multiple != 0) | (width < LEAST) | (width > MOST),
-            f"rows of {{}} bytes: {LEAST} to {MOST} are possible, a multiple of {multiple}",
+            (width % multiple != 0) | (width < MIN) | (width > MAX),
+            f"rows of {{}} bytes; accepted: {MIN} to {MAX}, a multiple of {multiple}",
         ),
         (
             pitch,
-            (pitch % PITCH_MULTIPLE != 0) | (pitch < LEAST) | (pitch > MOST),
-            f"the rows are {{}} bytes apart: {LEAST} to {MOST} are possible, a multiple of {PITCH_MULTIPLE}",
+            (pitch % PITCH_MULTIPLE != 0) | (pitch < MIN) | (pitch > MAX),
+            f"the rows are {{}} bytes apart; accepted: {MIN} to {MAX}, a multiple of {PITCH_MULTIPLE}",
         ),
         (pitch, pitch < width, "the rows are {} bytes apart, and longer than that"),
-        (height, (height < 1) | (height > MOST), f"{{}} rows: 1 to {MOST} are possible"),
-        (x, x % step != 0, f"x = {{}}: a multiple of {step} is possible for elements of {8 * block.bytes} bits"),
+        (height, (height < 1) | (height > MAX), f"{{}} rows: 1 to {MAX} are possible"),
+        (x, x % step != 0, f"x = {{}}; accepted: a multiple of {step} for elements of {8 * block.bytes} bits"),
     ):
         own = np.asarray(wrong)
         if own.any() if own.ndim == 0 else own[fiber.lanes].any():

@@ -75,34 +75,34 @@ def problems(asked: Asked, target: Target | None = None) -> list[str]:
     ):
         for axis, extent, limit in zip("xyz", extents, limits):
             if not 0 < extent <= limit:
-                found.append(f"a {name} of {extents_text(extents)}: 1 to {limit} {unit} are possible along {axis}")
+                found.append(f"a {name} of {extents_text(extents)}; accepted: 1 to {limit} {unit} along {axis}")
                 break
-    on = "are possible" if target is None else f"are possible on {target.name}"
+    on = "" if target is None else f" on {target.name}"
     threads = math.prod(asked.block)
     if threads > THREADS:
-        found.append(f"a block of {threads} threads, of which {THREADS} {on}")
+        found.append(f"a block of {threads} threads; at most {THREADS}{on}")
     blocks, most = math.prod(asked.cluster), _CLUSTER if target is None else target.cluster
     if blocks > most:
-        found.append(f"a cluster of {blocks} blocks, of which {most} {on}")
+        found.append(f"a cluster of {blocks} blocks; at most {most}{on}")
     if not divides(asked.grid, asked.cluster):
         found.append(
             f"a grid of {extents_text(asked.grid)}, which clusters of {extents_text(asked.cluster)} do not divide"
         )
     bytes_, most = asked.shared_memory, _SHARED_MEMORY if target is None else target.shared_memory
     if bytes_ > most:
-        found.append(f"{bytes_} bytes of shared memory a block, of which {most} {on}")
+        found.append(f"{bytes_} bytes of shared memory per block; at most {most}{on}")
     elif target is not None and asked.static > target.static_shared_memory:
         found.append(
-            f"{asked.static} bytes of static shared memory a block, of which {target.static_shared_memory} {on}: more "
-            "must be dynamic"
+            f"{asked.static} bytes of static shared memory per block; at most {target.static_shared_memory}{on}: "
+            "more must be dynamic"
         )
     if asked.registers is not None and threads <= THREADS:
         each = -(-asked.registers // REGISTER_UNIT) * REGISTER_UNIT
         whole = -(-threads // _WARP) * _WARP
         if each * whole > REGISTER_FILE:
             found.append(
-                f"a block of {threads} threads with up to {asked.registers} registers each (maxnreg), "
-                f"{each * whole} in all, of which {REGISTER_FILE} {on}"
+                f"a block of {threads} threads with up to {asked.registers} registers each (maxnreg), {each * whole} "
+                f"in all; at most {REGISTER_FILE}{on}"
             )
     return found
 

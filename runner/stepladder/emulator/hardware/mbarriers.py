@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 BYTES = 8  # of an mbarrier
-_MOST = 2**20 - 1  # arrivals, and expected bytes. Source: PTX ISA, "Contents of the mbarrier object".
+_MAX = 2**20 - 1  # arrivals, and expected bytes. Source: PTX ISA, "Contents of the mbarrier object".
 
 
 @dataclass
@@ -183,8 +183,8 @@ def _check_initialization(
     group = fiber.group
     known = mbarriers(group)
     name = f"the mbarrier at byte {place:#x} of shared memory"
-    if not 0 < arrivals <= _MOST:
-        group.sanitizer.report("mbarrier", f"{name} is to wait for {arrivals} arrivals: 1 to {_MOST} are possible", op)
+    if not 0 < arrivals <= _MAX:
+        group.sanitizer.report("mbarrier", f"{name} is to wait for {arrivals} arrivals; accepted: 1 to {_MAX}", op)
     if mask.sum() > 1:
         group.sanitizer.report("mbarrier", f"{int(mask.sum())} threads initialize {name} at once: one thread may", op)
     # Mbarriers are aligned: another one can only be at the same address.
@@ -221,7 +221,10 @@ def invalidate(fiber: Fiber, op: Instruction, address: Value) -> None:
             if late.any():
                 user = group.warp_name(int(late.argmax()))
                 sanitizer.report(
-                    "race", f"invalidates {name}, which {user} used, and nothing orders them", op, barrier.op
+                    "race",
+                    f"invalidates {name}, which {user} used, without synchronization between them",
+                    op,
+                    barrier.op,
                 )
             touch = _bytes_of(group, int(warps[0]), block, place)
             if touch is not None:
@@ -298,10 +301,10 @@ def arrive_at(
         count = int(mask.sum())
         if announced:
             group.state["expects", owner, place] = op
-            if announced > _MOST or barrier.transaction + announced * count > _MOST:
+            if announced > _MAX or barrier.transaction + announced * count > _MAX:
                 bytes_ = barrier.transaction + announced * count
                 group.sanitizer.report(
-                    "transaction-bytes", f"expect_tx of {bytes_} bytes, and an mbarrier counts {_MOST} at most", op
+                    "transaction-bytes", f"expect_tx of {bytes_} bytes, and an mbarrier counts {_MAX} at most", op
                 )
         known = lone_arrivals.release(fiber, mask, warps_of(fiber, mask)) if releases else None
         if arrivals * count > barrier.pending:

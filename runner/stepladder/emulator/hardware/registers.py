@@ -71,7 +71,7 @@ def change(fiber: Fiber, op: Instruction, count: int, *, grows: bool) -> None:
     if count not in COUNTS:
         group.sanitizer.report(
             KIND,
-            f"{count} registers a thread: setmaxnreg takes multiples of {COUNTS.step} from {COUNTS.start} to "
+            f"{count} registers per thread: setmaxnreg takes multiples of {COUNTS.step} from {COUNTS.start} to "
             f"{COUNTS[-1]}",
             op,
         )
@@ -87,13 +87,13 @@ def change(fiber: Fiber, op: Instruction, count: int, *, grows: bool) -> None:
         if number in changed and (held[number] > count if grows else held[number] < count):
             group.sanitizer.report(
                 KIND,
-                f"{'requests' if grows else 'keeps'} {count} registers a thread, and each has {held[number]}",
+                f"{'requests' if grows else 'keeps'} {count} registers per thread, and each has {held[number]}",
                 op,
             )
         has, others = _launched(group) * len(held), sum(held.values()) - held[number]
         if others + count > has and count > held[number]:
             late.append(
-                f"{count} registers a thread, {count * WARPGROUP} in all: the block has {has * WARPGROUP}, and its "
+                f"{count} registers per thread, {count * WARPGROUP} in all: the block has {has * WARPGROUP}, and its "
                 f"other warpgroups hold {others * WARPGROUP} of them"
             )
         else:

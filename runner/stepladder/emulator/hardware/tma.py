@@ -62,19 +62,19 @@ class Descriptor:
         row = self.box[-1] * item
         found = []
         if (self.memory.address + self.start) % _GLOBAL_ALIGNMENT:
-            found.append(f"the tensor's address is no multiple of {_GLOBAL_ALIGNMENT} bytes")
+            found.append(f"the tensor's address is not a multiple of {_GLOBAL_ALIGNMENT} bytes")
         if self.strides[-1] != 1:
             found.append(f"neighbours of its innermost dimension are {self.strides[-1]} elements apart")
         if any(stride * item % _GLOBAL_ALIGNMENT for stride in self.strides[:-1]):
             found.append(
-                f"strides of {list(self.strides[:-1])} {self.element.name} are no multiples of "
-                f"{_GLOBAL_ALIGNMENT} bytes"
+                f"strides of {list(self.strides[:-1])} {self.element.name} are not multiples of {_GLOBAL_ALIGNMENT} "
+                "bytes"
             )
         if max(self.box) > _BOX_LIMIT:
             found.append(f"a box of {list(self.box)} has more than {_BOX_LIMIT} elements one way")
         if row % _GLOBAL_ALIGNMENT or (self.swizzle and row > self.swizzle):
             found.append(
-                f"rows of a box are {row} bytes, which is no multiple of {_GLOBAL_ALIGNMENT}"
+                f"rows of a box are {row} bytes, which is not a multiple of {_GLOBAL_ALIGNMENT}"
                 if row % _GLOBAL_ALIGNMENT
                 else f"rows of a box are {row} bytes, more than the swizzle's {self.swizzle}"
             )
@@ -187,8 +187,8 @@ class _Box:
         if origin[-1] * self.item % _GLOBAL_ALIGNMENT:
             self.group.sanitizer.report(
                 "misaligned",
-                f"the box begins at byte {origin[-1] * self.item} of a row, "
-                f"which is no multiple of {_GLOBAL_ALIGNMENT}",
+                f"the box begins at byte {origin[-1] * self.item} of a row, which is not a multiple of "
+                f"{_GLOBAL_ALIGNMENT}",
                 op,
             )
 

@@ -156,8 +156,8 @@ class GlobalChecks(Reports):
                     place = int(touch.places[late.argmax()])
                     self.add(
                         "race",
-                        f"a thread of {self.group.name} {verb} {self.where(touch.memory, place)}, which "
-                        f"another block {did}, and nothing orders them",
+                        f"a thread of {self.group.name} {verb} {self.where(touch.memory, place)}, which another "
+                        f"block {did}, without synchronization between them",
                         op,
                         int(last.by[place]),
                     )

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from stepladder.emulator.core.values import Value
 
 SHARED = 3  # address space
-_MOST_BLOCKS = 16  # of a cluster
+_MAX_BLOCKS = 16  # of a cluster
 # Addresses below are in shared memory.
-_SHARED_END = (_MOST_BLOCKS + 1) << RANK_SHIFT
+_SHARED_END = (_MAX_BLOCKS + 1) << RANK_SHIFT
 
 
 def is_shared(type_: Opaque) -> bool:

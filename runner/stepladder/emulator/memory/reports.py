@@ -93,7 +93,7 @@ class Reports(Clocks):
         """
         self.add(
             "misaligned",
-            f"{fiber.group.thread_name(fiber.lanes[0])}: address {address:#x} is no multiple of {alignment} bytes",
+            f"{fiber.group.thread_name(fiber.lanes[0])}: address {address:#x} is not a multiple of {alignment} bytes",
             op,
         )
 
@@ -133,8 +133,8 @@ class Reports(Clocks):
         """
         self.add(
             "race",
-            f"{self.actor_name(touch.actor(first))} {verb} {self.where(touch.memory, touch.places[first])}, "
-            f"which {self.actor_name(actor)} {did}, and nothing orders them"
+            f"{self.actor_name(touch.actor(first))} {verb} {self.where(touch.memory, touch.places[first])}, which "
+            f"{self.actor_name(actor)} {did}, without synchronization between them"
             + lone_arrivals.explained(self, touch.actor(first), actor),
             op,
             by,

@@ -191,7 +191,7 @@ class Argument:
         problems = descriptor.problems()
         if problems:
             raise StepladderError(
-                f"{self.name or 'an argument'} is no TMA descriptor that the hardware takes: {problems[0]}"
+                f"{self.name or 'an argument'} is not a TMA descriptor that the hardware takes: {problems[0]}"
             )
         machine.globals["tensor map", address] = descriptor
         return tensor_maps.encoded(descriptor)
@@ -310,7 +310,7 @@ def _array_of(text: str, parts: re.Match[str]) -> Argument:
     if 0 in shape or 0 in box:
         raise StepladderError(f"argument '{text}' has a size of 0: sizes are whole numbers from 1")
     if swizzle not in _SWIZZLES:
-        raise StepladderError(f"argument '{text}' has a swizzle of {swizzle} bytes: 32, 64 and 128 are possible")
+        raise StepladderError(f"argument '{text}' has a swizzle of {swizzle} bytes; accepted: 32, 64 and 128")
     fill = parts["fill"] or ""
     if fill not in ("", "iota", OUTPUT):
         _number(fill, type_.element, text)
@@ -327,7 +327,7 @@ def _number(text: str, type_: core_types.Scalar, argument: str) -> float:
     if type_.is_float:
         return float(text)
     if not re.fullmatch(r"-?\d+", text):
-        raise StepladderError(f"argument '{argument}' is no whole number, and {type_.name} has no others")
+        raise StepladderError(f"argument '{argument}' is not a whole number, and {type_.name} has no others")
     value = int(text)
     least = 0 if type_.width == 1 else -(1 << (type_.width - 1))
     if not least <= value < 1 << type_.width:

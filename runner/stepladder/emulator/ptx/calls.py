@@ -61,7 +61,9 @@ def in_place(
         for variable, name in zip(wanted, names):
             place = scope.variable(str(name))
             if variable.space != "param" or place is None:
-                raise StepladderError(f"{variable.declaration()} of {function.name} is no variable of the call, {name}")
+                raise StepladderError(
+                    f"{variable.declaration()} of {function.name} is not a variable of the call, {name}"
+                )
             outer.variables[variable.name] = place
     end = outer.labels[_END] = object()
     assert function.body is not None

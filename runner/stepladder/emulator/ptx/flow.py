@@ -249,7 +249,7 @@ class Flow:
         except (IndexError, KeyError):
             self.builder.errors.append(
                 StepladderError(
-                    f"the emulator does not know {statement.mnemonic} in this form",
+                    f"the emulator does not support {statement.mnemonic} in this form",
                     location=self.builder.location,
                 )
             )

@@ -79,7 +79,8 @@ class _Fragment:
         except StepladderError as error:
             text = " ".join(self.text.split())[:200]
             raise StepladderError(
-                f"the emulator does not know the PTX of {self.op.name}: {error.message}, in {text}", location=location
+                f"the emulator does not support the PTX of {self.op.name}: {error.message}, in {text}",
+                location=location,
             ) from None
         flow = Flow(
             self.builder,
@@ -192,7 +193,7 @@ def lower_inline_asm(builder: Builder, op: ir.Operation) -> None:
     inputs = constraints[len(outputs) :]
     if len(inputs) != len(op.operands):
         raise StepladderError(
-            f"the emulator does not know {op.name} with the constraints {attributes['constraints']}",
+            f"the emulator does not support {op.name} with the constraints {attributes['constraints']}",
             location=builder.location,
         )
     text = _with_numbers(op, text, inputs, len(outputs)).replace("\0", "$")
@@ -226,7 +227,9 @@ def _with_numbers(op: ir.Operation, text: str, inputs: list[str], outputs: int) 
             owner = op.operands[place].owner
             constant = owner.operation if isinstance(owner, ir.OpView) else owner
             if isinstance(constant, ir.Block) or constant.name not in ("llvm.mlir.constant", "arith.constant"):
-                raise StepladderError(f"the emulator does not know {op.name} with an immediate that is no constant")
+                raise StepladderError(
+                    f"the emulator does not support {op.name} with an immediate that is not a constant"
+                )
             number = ir.IntegerAttr(constant.attributes["value"]).value
             text = re.sub(rf"\$({outputs + place})(?!\d)", str(number), text)
     return text
@@ -237,7 +240,7 @@ def _width(builder: Builder, constraint: str, type_: Type) -> int:
     letter = constraint.lstrip("=&+")
     if letter not in _WIDTHS:
         raise StepladderError(
-            f"the emulator does not know the constraint '{constraint}' of PTX", location=builder.location
+            f"the emulator does not support the constraint '{constraint}' of PTX", location=builder.location
         )
     return _WIDTHS[letter]
 
@@ -273,7 +276,7 @@ def lower_inline_ptx(builder: Builder, op: ir.Operation) -> None:
     text = _BRACED.sub(lambda found: f"${int(found[2]) + (outputs if found[1] == 'r' else 0)}", attributes["ptxCode"])
     if _PTX_OPERAND.search(text) or any(attributes["operandSegmentSizes"][1:]):
         raise StepladderError(
-            f"the emulator does not know {op.name} with operands that are read and written, or under a predicate",
+            f"the emulator does not support {op.name} with operands that are read and written, or under a predicate",
             location=builder.location,
         )
     fragment = _Fragment(builder, op, text)

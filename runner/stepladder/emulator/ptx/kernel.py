@@ -108,9 +108,9 @@ class Kernel:
         directives = self.function.directives
         threads = math.prod(launch.block)
         if "maxntid" in directives and threads > math.prod(directives["maxntid"]):
-            raise self._refused(f"has at most {math.prod(directives['maxntid'])} threads a block, got {threads}")
+            raise self._refused(f"has at most {math.prod(directives['maxntid'])} threads per block, got {threads}")
         if "reqntid" in directives and threads != math.prod(directives["reqntid"]):
-            raise self._refused(f"has {math.prod(directives['reqntid'])} threads a block, got {threads}")
+            raise self._refused(f"has {math.prod(directives['reqntid'])} threads per block, got {threads}")
         cluster = (*directives.get("reqnctapercluster", ()), 1, 1, 1)[:3]
         if "reqnctapercluster" in directives and cluster != tuple(launch.cluster):
             raise self._refused(

@@ -63,7 +63,7 @@ class Site:
             text: the message behind the opcode.
         """
         return StepladderError(
-            f"the emulator does not know {self.statement.mnemonic} {text}", location=self.builder.location
+            f"the emulator does not support {self.statement.mnemonic} {text}", location=self.builder.location
         )
 
     # Modifiers.
@@ -164,7 +164,7 @@ class Site:
         """
         if len(self.operands) not in counts:
             wanted = " or ".join(map(str, counts))
-            raise self.error(f"with {len(self.operands)} operands: it takes {wanted}")
+            raise self.error(f"with {len(self.operands)} operands: expected {wanted}")
         return len(self.operands)
 
     def read(self, operand: int | syntax.Operand, type_: PtxType, *, wider: bool = False) -> int:
@@ -242,7 +242,7 @@ class Site:
         if isinstance(operand, int):
             operand = self.operands[operand]
         if not isinstance(operand, syntax.Number) or operand.width:
-            raise self.error(f"of {operand}: it takes a number")
+            raise self.error(f"of {operand}: expected a number")
         return operand.value
 
     def write(self, operand: int | syntax.Operand, width: int | None = None, *, wider: bool = False) -> int:
@@ -300,9 +300,9 @@ class Site:
         if isinstance(operand, int):
             operand = self.operands[operand]
         if not isinstance(operand, syntax.Address):
-            raise self.error(f"of {operand}: it takes an address in brackets")
+            raise self.error(f"of {operand}: expected an address in brackets")
         if len(operand.parts) != 1:
-            raise self.error(f"of {operand}: it takes one address")
+            raise self.error(f"of {operand}: expected one address")
         return self.place(operand.parts[0])
 
     def place(self, part: syntax.Operand) -> tuple[int, int]:

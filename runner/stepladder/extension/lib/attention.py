@@ -139,7 +139,7 @@ def _check(found: Attention) -> None:
             raise Refusal(last, f"attention of {element}; accepted: {', '.join(TYPES)}, one for all")
     for op in found.ops[:-1]:
         if any(user not in found.ops for result in op.results for user in users_of(result)):
-            raise Refusal(op, "a value between the products of an attention has other readers")
+            raise Refusal(op, "a value between the products of an attention has other uses")
 
 
 def is_constant(value: ir.Value, *numbers: float) -> bool:
@@ -196,13 +196,13 @@ def _check_product(op: ir.Operation) -> None:
     total = producer(_yielded(op))
     fill = producer(origin(op.operands[2], VIEWS))
     if total is None or total.name != "arith.addf" or not isinstance(c.type, ir.F32Type) or c not in total.operands:
-        raise Refusal(op, "products that are not summed in f32")
+        raise Refusal(op, "products that are not accumulated in f32")
     product = next((producer(value) for value in total.operands if value != c), None)
     factors = [origin(value, ("arith.extf",)) for value in product.operands] if product is not None else []
     if product is None or product.name != "arith.mulf" or set(factors) != {a, b}:
-        raise Refusal(op, "no sum of products of two elements")
+        raise Refusal(op, "a body that is not a sum of products of two elements")
     if fill is None or fill.name != "linalg.fill" or not is_constant(fill.operands[0], 0.0):
-        raise Refusal(op, "sums that do not begin from zero")
+        raise Refusal(op, "sums with an initial value other than zero")
 
 
 _Axes = tuple[tuple[int, ...], tuple[int, ...]]
@@ -219,7 +219,7 @@ def _weights_of(second: ir.Operation) -> tuple[ir.Value, ir.Value, tuple[_Axes, 
             axes = dict(zip(_loops(second, maps[place]), _axes_of_scores(len(shape))))
             values, result = (_axes(second, maps[other], axes) for other in (1 - place, 2))
             return weights, second.operands[1 - place], ((values, shape[:-2]), (result, shape[:-2]))
-    raise Refusal(second, "a product of no softmax")
+    raise Refusal(second, "a product that does not read a softmax")
 
 
 def _rounded(second: ir.Operation, result: Operand) -> tuple[Operand, list[ir.Operation]]:
@@ -274,7 +274,7 @@ class _Chain:
             raise Refusal(power, f"'{power.name}'; accepted: exponentials in f32")
         difference = self._scalar(power.operands[0], power)
         if difference.name != "arith.subf":
-            raise Refusal(difference, "exponentials of no differences")
+            raise Refusal(difference, "exponentials of values that are not differences")
         logits = self._operand(difference.operands[0], difference)
         largest = self._operand(difference.operands[1], difference, of_rows=True)
         self._reduction(largest, _MAXIMA, logits, _LOWEST)
@@ -365,7 +365,7 @@ class _Chain:
         if not (_is_whole(maps[0]) and _is_of_rows(maps[1]) and is_fold and rows == source.results[0]):
             raise Refusal(source, "a softmax without the maximum or the sum of each row")
         if fill is None or fill.name != "linalg.fill" or not is_constant(fill.operands[0], *starts):
-            raise Refusal(source, "a reduction that begins from another number than its neutral one")
+            raise Refusal(source, "a reduction whose initial value is not its neutral element")
         self._note(source)
 
 

@@ -81,8 +81,8 @@ class BoxStore:
         if swizzle is None:
             raise Refusal(
                 self.found.consumer,
-                f"rows of the tile of C are {self.columns} x {self.c_type}, and TMA stores "
-                f"multiples of {min(tma.SWIZZLES) // self.bytes}",
+                f"rows of the tile of C are {self.columns} x {self.c_type}; TMA stores require multiples of "
+                f"{min(tma.SWIZZLES) // self.bytes}",
             )
         return swizzle
 

@@ -83,8 +83,8 @@ def _check_op_class(op_class: OpClass) -> None:
     fields = {field.name: field for field in getattr(op_class, "_fields", ())}
     if not getattr(op_class, "OPERATION_NAME", None):
         raise TypeError(
-            f"{getattr(op_class, '__name__', op_class)} is no op of a dialect: derive it from the "
-            "dialect's Operation, with a name"
+            f"{getattr(op_class, '__name__', op_class)} is not an op of a dialect: derive it from the dialect's "
+            "Operation, with a name"
         )
     name = op_class.OPERATION_NAME
     target = fields.get("target")
@@ -159,7 +159,8 @@ def _payload_ops(rewrite: Rewrite[Op], produced: object) -> list[ir.Operation]:
             code = rewrite.__code__
             location = f"{code.co_filename}:{code.co_firstlineno}"
             raise TypeError(
-                f"the op has a result, for which {code.co_name} at {location} returned {op!r}, which is no payload op"
+                f"the op has a result, for which {code.co_name} at {location} returned {op!r}, which is not "
+                f"a payload op"
             )
         found.append(op.operation)
     return found

@@ -32,7 +32,7 @@ def check_types(generic: ir.Operation) -> None:
     """
     for op in walk(generic):
         if not rounds_to_nearest(op):
-            raise Refusal(op, f"'{op.name}' with another rounding than to nearest")
+            raise Refusal(op, f"'{op.name}' with a rounding mode other than to nearest")
         if not op.name.startswith(("arith.", "math.")) or op.name in _MOVES or _casts_fp8(op):
             continue
         for value in (*op.operands, *op.results):

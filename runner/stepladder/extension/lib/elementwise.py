@@ -315,7 +315,7 @@ def compute_body(
             return values[operand]
         source = producer(operand)
         if source is None or source.name != "arith.constant":
-            raise Refusal(op, "the body takes a value from outside that is no constant")
+            raise Refusal(op, "the body captures a value that is not a constant")
         return create_scalar_op(source, [], width)
 
     for inner in operations_of(op.regions[0].blocks[0]):

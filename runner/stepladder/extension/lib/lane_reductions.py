@@ -39,7 +39,8 @@ class _LaneReduction:
         self.per_row = found.columns // width
         if threads.WARP % self.per_row or found.rows % (threads.WARP // self.per_row):
             raise Refusal(
-                found.call, f"rows of {found.columns} elements do not come out even in vectors of {width} for each lane"
+                found.call,
+                f"rows of {found.columns} elements cannot be divided evenly among lanes in vectors of {width}",
             )
         self.part = WarpPart(found, reduced, width)
         self.partials: PartialResults = self.part.partials(launch)

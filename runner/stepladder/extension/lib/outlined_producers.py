@@ -59,7 +59,7 @@ def producer_of(module: ir.Operation, buffer: ir.Value) -> tuple[ir.Operation, i
             name = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
             functions = walk(module, "func.func")
             return call, next(each for each in functions if ir.StringAttr(each.attributes["sym_name"]).value == name)
-    raise Refusal(module, "expected an operand that elementwise ops make, in a buffer that nothing copies")
+    raise Refusal(module, "expected an operand that elementwise ops compute, in a buffer without copies")
 
 
 def _shape(buffer: ir.Value) -> list[int]:
@@ -85,7 +85,7 @@ class Producer:
             if op.name in ("linalg.generic", "linalg.fill", "memref.copy"):
                 self._writers[origin(op.operands[len(op.operands) - 1], _RESHAPES)] = op
             elif op.name not in (*_RESHAPES, "memref.alloc", "arith.constant", "func.return"):
-                raise Refusal(op, f"{op.name} makes an operand in registers")
+                raise Refusal(op, f"{op.name} cannot compute a register operand")
             if op.name == "linalg.generic":
                 _check(op)
 
@@ -190,9 +190,7 @@ def _loops(generic: ir.Operation, numbers: Numbers) -> list[list[Index]]:
     try:
         return [digits(number, _shape(generic.operands[len(generic.operands) - 1])) for number in numbers]
     except NoDigits:
-        raise Refusal(
-            generic, "makes elements of an operand in registers in groups that steps of k (block_k) do not divide"
-        ) from None
+        raise Refusal(generic, "computes a register operand in groups that a k step (block_k) splits") from None
 
 
 def _inputs(
@@ -219,6 +217,6 @@ def _constant(user: ir.Operation, value: ir.Value) -> ir.Value:
     """Returns a copy of a constant number, at the insertion point."""
     maker = producer(value)
     if maker is None or maker.name != "arith.constant":
-        raise Refusal(user, "takes a value that is no element of a buffer, and no constant")
+        raise Refusal(user, "reads a value that is neither an element of a buffer nor a constant")
     attributes = {"value": maker.attributes["value"]}
     return ir.Operation.create("arith.constant", results=[value.type], attributes=attributes).results[0]

@@ -65,7 +65,7 @@ def _sink_constants(generic: ir.Operation) -> None:
             if source.block == body if source is not None else value in list(body.arguments):
                 continue
             if source is None or source.name != "arith.constant":
-                raise Refusal(generic, "the body takes a value from outside that is no constant")
+                raise Refusal(generic, "the body captures a value that is not a constant")
             with ir.InsertionPoint(inner), inner.location:
                 inner.operands[position] = ir.Operation.create(
                     source.name, results=[value.type], attributes=attributes_of(source)

@@ -255,10 +255,10 @@ class ElementsKernel:
         maker = producer(unshaped(value))
         number = number_of(maker) if maker is not None else None
         if number is None or number.name != "arith.constant":
-            raise Refusal(generic.op, "the body takes a value from outside that is no constant")
+            raise Refusal(generic.op, "the body captures a value that is not a constant")
         attribute = number_in(number.attributes["value"])
         if attribute is None:
-            raise Refusal(generic.op, "the body takes a constant of several numbers")
+            raise Refusal(generic.op, "the body captures a constant that is not a splat")
         type_ = ir.ShapedType(value.type).element_type if isinstance(value.type, ir.RankedTensorType) else value.type
         return ir.Operation.create("arith.constant", results=[type_], attributes={"value": attribute}).results[0]
 
@@ -276,7 +276,7 @@ class SumsKernel(ElementsKernel):
         self.start = generic.operands[len(generic.operands) - 1]
         fold = self.sums.fold
         if fold is None or str(fold.type) != "i32" or not _is_constant(self.start):
-            raise Refusal(generic, "expected sums or products of i32 that begin with a constant")
+            raise Refusal(generic, "expected i32 sums or products with a constant initial value")
         self.fold = fold
         parallel = len(shape_of(output))
         self.reduced = self.sums.sizes[parallel:]

@@ -36,7 +36,7 @@ _FP8_BITS = 8
 _SHOWN, _ELIDED = 16, "__elided__"
 # Texts of the groups that were accepted last, at most as many.
 _accepted: dict[str, None] = {}
-_MOST_ACCEPTED = 256
+_MAX_ACCEPTED = 256
 
 
 class Groups(NamedTuple):
@@ -143,7 +143,7 @@ def refusal_of(ops: Sequence[ir.Operation], *results: ir.Value) -> StepladderErr
         return refusal
     if _ELIDED not in text:
         _accepted[text] = None
-        if len(_accepted) > _MOST_ACCEPTED:
+        if len(_accepted) > _MAX_ACCEPTED:
             del _accepted[next(iter(_accepted))]
     return None
 

@@ -89,7 +89,7 @@ def source_of(operand: Operand) -> tuple[int, Source]:
     """
     reads = dict(operand.producer.reads(operand.pair("row 0", 0, 0)))
     if not reads:
-        raise Refusal(operand.call, "an operand in registers is made from no buffer")
+        raise Refusal(operand.call, "a register operand has no source buffer")
     buffers = operand.call.operands
     number = max(reads, key=lambda each: math.prod(ir.MemRefType(buffers[each].type).shape))
     source = Source(operand.call, buffers[number], (operand.m, operand.k))

@@ -53,12 +53,12 @@ class _Output:
         buffer = ir.MemRefType(origin.buffer.type)
         (*outer, self._pitch, step), self._offset = buffer.get_strides_and_offset()
         if step != 1 or any(divisor_of(place) % self.width for place in (origin.row, origin.column)):
-            raise Refusal(found.consumer, f"tiles of C begin at other than multiples of {self.width} rows and columns")
+            raise Refusal(found.consumer, f"tiles of C must begin at multiples of {self.width} rows and columns")
         # The only matrix of a batch of 1 begins where the buffer does.
         if any(stride % self.width for stride, extent in zip(outer, buffer.shape) if extent != 1):
             raise Refusal(
                 found.consumer,
-                f"matrices of a batch are {outer[-1]} elements apart, and rows are stored in units of {self.width}",
+                f"matrices of a batch are {outer[-1]} elements apart; rows are stored in units of {self.width}",
             )
         self.period = self.width // math.gcd(self.width, self._pitch)
 
@@ -133,7 +133,7 @@ class RowStores:
             self.buffers, [threads.warpgroup_id(), 0, 0], [1, *ir.MemRefType(self.buffers.type).shape[1:]], drop=1
         )
         if divisor_of(first_row) % MMA_ROWS:
-            raise Refusal(self.found.consumer, f"a warpgroup's rows begin at other than multiples of {MMA_ROWS}")
+            raise Refusal(self.found.consumer, f"rows of a warpgroup must begin at multiples of {MMA_ROWS}")
         first_row = arith.addi(first_row, self.warp_row)
         for block in range(rows // MMA_ROWS):
             row = arith.addi(first_row, index(MMA_ROWS * block)) if block else first_row

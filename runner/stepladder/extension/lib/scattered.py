@@ -35,7 +35,9 @@ def scattered_base(op: ir.Operation, tile: TileType, base: ir.Value) -> ir.Value
     """
     if len(tile.shape) != 2 or tile.shape[1] % COLUMNS:
         raise Refusal(
-            op, f"a scatter tile of {tile.vector} has no form in lanes: one of rows of a multiple of {COLUMNS} has"
+            op,
+            f"a scatter tile of {tile.vector} cannot be distributed to lanes; accepted: rows of a multiple "
+            f"of {COLUMNS} elements",
         )
     check_scalars(op, tile.element)
     type_ = ir.MemRefType(base.type)

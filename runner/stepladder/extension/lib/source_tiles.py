@@ -77,7 +77,9 @@ class Source:
             for self.along_k in (True, False):
                 if None not in place and number == linear(self._in_order(place), self.shape):
                     return
-        raise Refusal(self.op, "an operand in registers is made from numbers in another order than its rows or columns")
+        raise Refusal(
+            self.op, "a register operand is computed from a source in an order other than its rows or columns"
+        )
 
     def _in_order(self, pair: Sequence) -> list:
         return list(pair) if self.along_k else [pair[1], pair[0]]
@@ -122,14 +124,14 @@ class SourceTile:
         if first % source.rows:
             raise Refusal(
                 source.op,
-                f"block_m must be a multiple of {source.rows}: so many rows of an operand in registers share a number, "
-                f"but block_m = {first}",
+                f"block_m must be a multiple of {source.rows}, the rows of a register operand that share a source "
+                f"element, but block_m = {first}",
             )
         if tile[1] % source.steps or tile[0] % source.rows or swizzle is None:
             raise Refusal(
                 source.op,
-                f"rows of the tile of {source.type} are {columns * source.bytes} bytes, and TMA swizzles multiples of "
-                "32: choose another block_k or block_m",
+                f"rows of the tile of {source.type} are {columns * source.bytes} bytes; TMA swizzles require "
+                "multiples of 32: choose another block_k or block_m",
             )
         self.swizzle = swizzle
         self.columns = swizzle // source.bytes
@@ -148,7 +150,7 @@ class SourceTile:
     def describe(self) -> ir.Value:
         """Returns the TMA descriptor, created at the insertion point on the host."""
         matrix = reshaped(self.source.buffer, self.source.shape)
-        tma.check_buffer(self.source.op, matrix, "what the operand in registers is made from")
+        tma.check_buffer(self.source.op, matrix, "the source of the register operand")
         type_ = types.tensor_map(self.rows, self.columns, self.source.type, self.swizzle)
         return tma.create_descriptor(matrix, type_, self.rows, self.columns)
 

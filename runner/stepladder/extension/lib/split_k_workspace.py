@@ -119,7 +119,9 @@ class ClusterWorkspace:
         self, launch: ir.Operation, splits: int, thread_count: int, rewriter: Rewriter, transposed: bool
     ) -> None:
         if splits > PORTABLE_CLUSTER_SIZE:
-            raise Refusal(launch, f"a cluster of {splits} blocks: more than {PORTABLE_CLUSTER_SIZE} are not portable")
+            raise Refusal(
+                launch, f"a cluster of {splits} blocks; portable clusters have at most {PORTABLE_CLUSTER_SIZE}"
+            )
         if launches.launch_sizes(launch, launches.CLUSTER)[0] > 1:
             raise Refusal(launch, "its blocks form clusters, and a split-K workspace in shared memory needs its own")
         self.splits, self.transposed, self.width = splits, transposed, WIDTH

@@ -5,7 +5,7 @@ from stepladder.mlir.bindings import arith, ir
 _DROPPED = 13  # bits of f32 that tf32 does not have
 _ROUNDS_TO_INFINITY = float.fromhex("0x1.ffep127")  # the least f32 whose first 11 bits, rounded, are an infinity
 _ALL_BUT_LAST = -1 << _DROPPED
-_LEAST_NORMAL = float.fromhex("0x1p-126")
+_MIN_NORMAL = float.fromhex("0x1p-126")
 # What is kept of an infinity, whose bits are 0x7f800000: 1 with its sign.
 _SIGN_AND_ONE = -1 << 31 | 0x3F800000
 
@@ -43,7 +43,7 @@ def split(number: ir.Value, *, keeps_infinities: bool) -> tuple[ir.Value, ir.Val
     half, kept = bits_of(1 << (_DROPPED - 1)), bits_of(_ALL_BUT_LAST)
     if keeps_infinities:
         size = ir.Operation.create("math.absf", results=[like], operands=[number]).results[0]
-        half = arith.select(at_least(size, _LEAST_NORMAL), half, bits_of(~_ALL_BUT_LAST))
+        half = arith.select(at_least(size, _MIN_NORMAL), half, bits_of(~_ALL_BUT_LAST))
         half = arith.select(at_least(size, _ROUNDS_TO_INFINITY), bits_of(0), half)
         kept = arith.select(at_least(size, float("inf")), bits_of(_SIGN_AND_ONE), kept)
     bits = arith.bitcast(of_shape(i32), number)

@@ -67,11 +67,13 @@ class Epilogue:
         if source.name == "xetile.broadcast":
             rows = ir.VectorType(source.operands[0].type).shape[0]
             if numbers(source.attributes["dims"], "dims") != (0,) or rows != 1:
-                raise Refusal(source, "one row can be broadcast, along dimension 0")
+                raise Refusal(source, "expected a broadcast of one row, along dimension 0")
         elif not source.name.startswith(_ELEMENTWISE) or not isinstance(value.type, ir.VectorType):
-            raise Refusal(source, f"{source.name} has no form behind a product: elementwise ops on vectors have one")
+            raise Refusal(
+                source, f"{source.name} is not supported after a product; accepted: elementwise ops on vectors"
+            )
         elif source.name == "arith.constant" and not ir.DenseElementsAttr(source.attributes["value"]).is_splat:
-            raise Refusal(user, "a constant must have one number for all elements")
+            raise Refusal(user, "a constant must be a splat")
         for operand in source.operands:
             self._add(operand, source)
         self.ops.append(source)
@@ -83,7 +85,7 @@ class Epilogue:
             starts, shape = (Start(), starts[1]), (1, shape[1])
         operand = self.operand_of(load, load.operands[0])
         if operand.matrix.is_transposed or operand.starts != starts or operand.matrix.shape != shape:
-            raise Refusal(load, f"a row-major matrix of {shape[0]} x {shape[1]} at the place of C's tile is accepted")
+            raise Refusal(load, f"expected a row-major matrix of {shape[0]} x {shape[1]} at the offsets of C's tile")
         if operand != self.c and operand not in self.operands:
             self.operands.append(operand)
         self._sources[value] = operand

@@ -11,7 +11,7 @@ from stepladder.mlir.traverse import producer
 from stepladder.mlir.types import row_major_strides
 from stepladder.mlir.xetile.tile_type import read_tile, segments
 
-_ACCEPTED = "a block tile of a static memref of two dimensions without gaps, or of its transpose, is accepted"
+_ACCEPTED = "accepted: a block tile of a static two-dimensional memref without gaps, or of its transpose"
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def matrix_of(op: ir.Operation, tile: ir.Value) -> tuple[Matrix, list[ir.Value]]
         view = producer(buffer)
         buffer = view.operands[0] if view is not None and view.name == "memref.transpose" else None
     if buffer is None or not _is_plain(buffer.type):
-        raise Refusal(init, f"the base is {base.type}: {_ACCEPTED}")
+        raise Refusal(init, f"the base is {base.type}; {_ACCEPTED}")
     return Matrix(buffer, made.is_transposed), offsets
 
 

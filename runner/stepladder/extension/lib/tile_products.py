@@ -67,7 +67,7 @@ class TileProduct:
         self._body = body_of(launch)
         loops = [op for op in operations_of(self._body) if op.name == "scf.for"]
         if len(loops) > 1:
-            raise Refusal(launch, f"the launch has {len(loops)} loops: one along k is accepted")
+            raise Refusal(launch, f"the launch has {len(loops)} loops; accepted: one along k")
         # A loop of one iteration is none any more: its ops are in the launch.
         self._has_loop, self._loop = bool(loops), (loops or [launch])[0]
         self._check_ops()
@@ -85,25 +85,25 @@ class TileProduct:
             if not (op.name in _AROUND or op.name.startswith(_INDICES)):
                 raise Refusal(
                     op,
-                    f"{op.name} has no form here: loads and stores of tiles, transposes of loaded ones, prefetches, "
-                    "an xetile.tile_mma and elementwise ops behind it have one",
+                    f"{op.name} is not supported here; accepted: loads and stores of tiles, transposes of loaded "
+                    "tiles, prefetches, an xetile.tile_mma and elementwise ops on its result",
                 )
             if op.name == "xetile.init_tile" and read_tile(op.results[0].type).space != "global":
                 raise Refusal(
                     op,
-                    "a tile of shared local memory has no form here, as stages of shared memory take its place: one "
-                    "that is stored once, and loaded as it is behind a barrier, is accepted",
+                    "a tile of shared local memory is not supported here, since stages of shared memory replace it; "
+                    "accepted: one that is stored once, and loaded as it is after a barrier",
                 )
         stores = walk(self.launch, "xetile.store_tile")
         if len(stores) > 1:
-            raise Refusal(stores[1], f"the launch has {len(stores)} xetile.store_tile: one, of the sums, is accepted")
+            raise Refusal(stores[1], f"the launch has {len(stores)} xetile.store_tile; accepted: one, of the sums")
 
     def _only(self, name: str, place: ir.Operation) -> ir.Operation:
         """Returns the only op of a name in the loop, or in the launch."""
         found = walk(place, name)
         if len(found) != 1 or found[0].block != body_of(place):
             where = "the loop" if self._has_loop else "the launch"
-            raise Refusal(place, f"{where} has {len(found)} {name}: one is accepted")
+            raise Refusal(place, f"{where} has {len(found)} {name}; accepted: one")
         return found[0]
 
     def _read_loop(self) -> tuple[Operand, Operand]:
@@ -278,7 +278,7 @@ class TileProduct:
         for load in walk(self.launch, "xetile.load_tile"):
             padding = load.attributes.get("padding")
             if self.reach != (m, n, k) and padding is not None and not _is_zero(padding):
-                raise Refusal(load, f"the padding is {padding}, and the tiles reach beyond the matrices: 0 is accepted")
+                raise Refusal(load, f"the padding is {padding}, and the tiles reach beyond the matrices; accepted: 0")
         return m, n, k
 
 

@@ -105,15 +105,14 @@ def check_buffer(copy: ir.Operation, buffer: ir.Value, matrix: str) -> None:
     if any(place * width % PITCH_ALIGNMENT for place in (offset, *outer[:-1])):
         raise Refusal(
             copy,
-            f"{matrix} begins {offset} elements behind its buffer, with strides of {', '.join(map(str, outer))}, and "
-            f"TMA takes multiples of {PITCH_ALIGNMENT} bytes",
+            f"{matrix} begins {offset} elements after the start of its buffer, with strides of "
+            f"{', '.join(map(str, outer))}; TMA requires multiples of {PITCH_ALIGNMENT} bytes",
         )
     if pitch % PITCH_ALIGNMENT:
         raise Refusal(
             copy,
-            f"rows of {matrix} are {columns} x {type_.element_type}, {pitch} bytes, and "
-            f"TMA takes multiples of {PITCH_ALIGNMENT} bytes: make its rows a multiple of {PITCH_ALIGNMENT // width} "
-            "elements",
+            f"rows of {matrix} are {columns} x {type_.element_type}, {pitch} bytes; TMA requires multiples of "
+            f"{PITCH_ALIGNMENT} bytes: make its rows a multiple of {PITCH_ALIGNMENT // width} elements",
         )
 
 
@@ -167,7 +166,7 @@ def global_tile(copy: ir.Operation, value: ir.Value) -> GlobalTile:
             raise Refusal(copy, "expected a view of an argument of the function")
         dropped = ir.MemRefType(view.operands[0].type).rank - len(origins)
         if _strides(view.operands[0])[dropped:] != _strides(value):
-            raise Refusal(copy, "expected a view that drops no other dimension than the outermost")
+            raise Refusal(copy, "expected a view that drops only the outermost dimension")
         origins = [*[0] * dropped, *origins]
         dynamic = list(view.operands)[1:]
         for axis, offset in enumerate(ir.DenseI64ArrayAttr(view.attributes["static_offsets"])):

@@ -16,6 +16,17 @@ ROWS, COLUMNS = 8, 16  # of the block that an instruction computes
 _DEPTH = 32  # bytes of k
 
 
+def undistributed(op: ir.Operation, what: str, accepted: str) -> Refusal:
+    """Returns the refusal of an op or a value that has no layout over the lanes of a subgroup.
+
+    Args:
+        op: where the message is.
+        what: cannot be distributed.
+        accepted: in its place.
+    """
+    return Refusal(op, f"{what} cannot be distributed to lanes; accepted: {accepted}")
+
+
 def instruction(op: ir.Operation, shape: Sequence[int], rows: int = ROWS) -> ir.Attribute:
     """Returns the layout of a vector that is divided into blocks of up to `rows` x 16 elements.
 
@@ -29,7 +40,7 @@ def instruction(op: ir.Operation, shape: Sequence[int], rows: int = ROWS) -> ir.
     """
     height, columns = shape
     if columns % COLUMNS:
-        raise Refusal(op, f"{op.name} of {columns} columns has no form in lanes: a multiple of {COLUMNS} has one")
+        raise undistributed(op, f"{op.name} of {columns} columns", f"a multiple of {COLUMNS}")
     return ir.Attribute.parse(f"#xegpu.layout<inst_data = [{math.gcd(height, rows)}, {COLUMNS}]>")
 
 
@@ -44,9 +55,7 @@ def transposed_words(op: ir.Operation, shape: Sequence[int]) -> ir.Attribute:
         Refusal: rows that are not one for each lane.
     """
     if shape[0] % COLUMNS:
-        raise Refusal(
-            op, f"{op.name} transposes {shape[0]} rows of 16-bit elements: a multiple of {COLUMNS} has a form"
-        )
+        raise Refusal(op, f"{op.name} transposes {shape[0]} rows of 16-bit elements; accepted: a multiple of {COLUMNS}")
     return ir.Attribute.parse(f"#xegpu.layout<inst_data = [{COLUMNS}, {min(shape[1], COLUMNS)}]>")
 
 
@@ -65,10 +74,10 @@ def check_product(op: ir.Operation, a: ir.VectorType, result: ir.VectorType) -> 
     depth = _DEPTH // byte_width(a.element_type)
     if a.shape[1] % depth:
         raise Refusal(
-            op, f"{op.name} of {a.element_type} over {a.shape[1]} elements of k: a multiple of {depth} is possible"
+            op, f"{op.name} of {a.element_type} over {a.shape[1]} elements of k; accepted: a multiple of {depth}"
         )
     if a.shape[0] % 2:
-        raise Refusal(op, f"{op.name} of {a.shape[0]} rows has no form in lanes: an even number has one")
+        raise undistributed(op, f"{op.name} of {a.shape[0]} rows", "an even number of rows")
 
 
 def reaches(value: ir.Value, *names: str) -> bool:

@@ -13,7 +13,7 @@ from stepladder.mlir.traverse import attributes_of, producer
 from stepladder.mlir.types import byte_width, strides_of
 from stepladder.mlir.xetile.tile_type import TileType
 
-_PITCH, _WIDTH, _LEAST_PITCH, _ALIGNMENT = 16, 4, 64, 64  # bytes
+_PITCH, _WIDTH, _MIN_PITCH, _ALIGNMENT = 16, 4, 64, 64  # bytes
 _ELEMENTS = (1, 2, 4)  # bytes
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 _DYNAMIC_OFFSET = ir.ShapedType.get_dynamic_stride_or_offset()
@@ -169,8 +169,8 @@ def described(op: ir.Operation, tile: TileType, matrix: Matrix) -> ir.Value:
     if (shape[1] % COLUMNS and shape[1] != ROWS) or byte_width(tile.element) not in _ELEMENTS:
         raise Refusal(
             op,
-            f"a tile of {shape[1]} contiguous elements of {tile.element} has no 2D block operations: a multiple of "
-            f"{COLUMNS} has, or {ROWS} that are transposed, of 8, 16 or 32 bits",
+            f"a tile of {shape[1]} contiguous elements of {tile.element} has no 2D block operations; accepted: a "
+            f"multiple of {COLUMNS}, or {ROWS} that are transposed, of 8, 16 or 32 bits",
         )
     what = "the matrix" if matrix.is_address else str(matrix.source.type)
     _check_bytes(op, what, *(number * byte_width(tile.element) for number in (strides[0], sizes[1])))
@@ -199,8 +199,8 @@ def _address_of_inner(op: ir.Operation, source: ir.Value, tile: TileType) -> ir.
     if offset != _DYNAMIC_OFFSET and offset * size % _ALIGNMENT:
         raise Refusal(
             op,
-            f"{source.type} begins {offset * size} bytes behind its buffer, and 2D block operations need a multiple of "
-            f"{_ALIGNMENT}",
+            f"{source.type} begins {offset * size} bytes after the start of its buffer, and 2D block operations need "
+            f"a multiple of {_ALIGNMENT}",
         )
     elements = memref.extract_strided_metadata(source)[1]
     start = memref.extract_aligned_pointer_as_index(source)
@@ -225,15 +225,15 @@ def _row_major(view: ir.Value, matrix: Matrix) -> ir.Value:
 
 def _check_bytes(op: ir.Operation, what: str, pitch: int, width: int) -> None:
     """Refuses rows that no 2D block operation can access: their distance and their length, in bytes."""
-    if pitch % _PITCH or pitch < _LEAST_PITCH:
+    if pitch % _PITCH or pitch < _MIN_PITCH:
         raise Refusal(
             op,
-            f"the rows of {what} are {pitch} bytes apart, and 2D block operations need at least {_LEAST_PITCH}, a "
+            f"the rows of {what} are {pitch} bytes apart, and 2D block operations need at least {_MIN_PITCH}, a "
             f"multiple of {_PITCH}",
         )
-    if width % _WIDTH or width < _LEAST_PITCH:
+    if width % _WIDTH or width < _MIN_PITCH:
         raise Refusal(
             op,
-            f"the rows of {what} have {width} bytes, and 2D block operations need at least {_LEAST_PITCH}, a multiple "
+            f"the rows of {what} have {width} bytes, and 2D block operations need at least {_MIN_PITCH}, a multiple "
             f"of {_WIDTH}",
         )

@@ -40,7 +40,7 @@ def check_scalars(op: ir.Operation, element: ir.Type) -> None:
     """
     if isinstance(element, ir.BF16Type) or bit_width(element) not in (16, 32):
         raise Refusal(
-            op, f"{op.name} of {element} has no form in lanes: integers of 16 and 32 bits, f16 and f32 have one"
+            op, f"{op.name} of {element} cannot be distributed to lanes; accepted: integers of 16 and 32 bits, f16, f32"
         )
 
 
@@ -81,7 +81,7 @@ def _in_columns(op: ir.Operation, values: Sequence[ir.Value], columns: int) -> l
         return [values[0]] * columns
     splat = splat_of(values[0])
     if splat is None:
-        raise Refusal(op, f"{op.name} of {values[0].type} has no form in lanes: a constant of one number has one")
+        raise Refusal(op, f"{op.name} of {values[0].type} cannot be distributed to lanes; accepted: splat constants")
     type_ = column_type(values[0].type)
     return [arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, splat))] * columns
 
@@ -105,7 +105,8 @@ def reduced(op: ir.Operation, source: ir.Value) -> list[ir.Value]:
     shape[axis] = size
     if axis == 1 and groups >= COLUMNS:
         raise Refusal(
-            op, f"a reduction to {groups} columns has no form in lanes: one to fewer than {COLUMNS} columns has"
+            op,
+            f"a reduction to {groups} columns cannot be distributed to lanes; accepted: fewer than {COLUMNS} columns",
         )
     parts = []
     for group in range(groups):
@@ -159,7 +160,8 @@ def broadcasted(op: ir.Operation, sources: Sequence[ir.Value]) -> list[ir.Value]
         return [_repeated_rows(source, size) for source in sources]
     if len(sources) != ir.VectorType(op.operands[0].type).shape[1]:
         raise Refusal(
-            op, f"{op.name} of {op.operands[0].type} has no form in lanes: one of a loaded or reduced column has"
+            op,
+            f"{op.name} of {op.operands[0].type} cannot be distributed to lanes; accepted: a loaded or reduced column",
         )
     instruction(op, [result.shape[0], size])  # refuses other numbers of columns
     part = ir.VectorType.get([result.shape[0], size], result.element_type)

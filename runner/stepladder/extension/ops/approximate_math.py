@@ -40,7 +40,7 @@ _LOG2_E = 1 / math.log(2)
 # most 4.8e-6, by Lawson's iteration.
 _ERFC_SCALE = 0.43
 _ERFC = (0.24328222, 0.23224684, 0.28241652, -0.01275682, 0.40878831, -0.1539725)
-_LEAST_SCALE, _LARGEST_SCALE = 2.0**-20, 2.0**20  # of constants that are folded into the exponent
+_MIN_SCALE, _LARGEST_SCALE = 2.0**-20, 2.0**20  # of constants that are folded into the exponent
 _CUBE = 3
 
 
@@ -52,7 +52,7 @@ def _scaled(value: ir.Value, factor: float) -> ir.Value:
     if source is not None and source.name == "arith.mulf":
         for operand in source.operands:
             number = constant_of(operand)
-            if number is not None and _LEAST_SCALE <= abs(number) <= _LARGEST_SCALE:
+            if number is not None and _MIN_SCALE <= abs(number) <= _LARGEST_SCALE:
                 return _scaled_sum(other(source, operand), number * factor)
     return _scaled_sum(value, factor)
 

@@ -57,7 +57,7 @@ def _check_types(matmul: ir.Operation, a: ir.Value, b: ir.Value, accumulator: ir
     if a_type not in _ACC_TYPES or (a_type != b_type and not (a_type.startswith("f8") and b_type.startswith("f8"))):
         raise Refusal(
             matmul,
-            f"wgmma does not multiply {a_type} by {b_type}: it takes two operands of one type, of "
+            f"wgmma does not multiply {a_type} by {b_type}: expected two operands of one type, of "
             f"{', '.join(_ACC_TYPES)}, and fp8 of either kind by the other",
         )
     if acc_type not in _ACC_TYPES[a_type]:

@@ -57,8 +57,8 @@ def _check_threads(launch: ir.Operation, subgroups: int) -> None:
     if x * y * z != subgroups * size:
         raise Refusal(
             launch,
-            f"the maps have {subgroups} subgroups of {size} threads, and the launch {x * y * z} threads: "
-            f"{subgroups * size} are right",
+            f"the maps have {subgroups} subgroups of {size} threads, and the launch {x * y * z} threads; expected "
+            f"{subgroups * size}",
         )
 
 

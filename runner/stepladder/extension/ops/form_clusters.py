@@ -55,7 +55,7 @@ def form_clusters(payload: ir.Operation, op: FormClusters, rewriter: Rewriter) -
         return
     if size > PORTABLE_CLUSTER_SIZE:
         raise Refusal(
-            launch, f"a cluster of {rows} x {columns} blocks: more than {PORTABLE_CLUSTER_SIZE} are not portable"
+            launch, f"a cluster of {rows} x {columns} blocks; portable clusters have at most {PORTABLE_CLUSTER_SIZE}"
         )
     width, height, batch = launches.launch_sizes(launch, launches.GRID)
     x, y = block_ids(launch)

@@ -112,7 +112,8 @@ class _Tile:
         swizzle = tma.row_swizzle(columns * width)
         if swizzle is None:
             raise Refusal(
-                copy, f"rows of the tile of {self.matrix} are {columns * width} bytes, and TMA swizzles multiples of 32"
+                copy,
+                f"rows of the tile of {self.matrix} are {columns * width} bytes; TMA swizzles require multiples of 32",
             )
         if self.rows > tma.BOX_LIMIT:
             raise Refusal(

@@ -31,7 +31,7 @@ class LoadInPlace(Tc.Operation, name="load_in_place"):
     target: Handle
 
 
-_MOST_AXES = 5  # of a descriptor
+_MAX_AXES = 5  # of a descriptor
 # Operands of a load in front of its coordinates: tile, barriers, descriptor.
 _BEFORE = 3
 
@@ -140,7 +140,7 @@ def _plan(copy: _Copy, launch: ir.Operation) -> list[_Loads] | None:
     """Returns the loads of a copy, if all of its uses are loads that TMA can do from the source; else None."""
     element = ir.MemRefType(copy.source.type).element_type
     width = types.byte_width(element)
-    if len(copy.shape) > _MOST_AXES or copy.strides[-1] != 1:
+    if len(copy.shape) > _MAX_AXES or copy.strides[-1] != 1:
         return None
     if any(stride * width % tma.PITCH_ALIGNMENT for stride in copy.strides[:-1]):
         return None

@@ -54,7 +54,7 @@ def _larger_side(launch: ir.Operation) -> str:
         for of_side in ([load for load in loads if _side(load) == side] for side in _SIDES)
     ]
     if sizes[0] == sizes[1]:
-        raise Refusal(launch, f"expected an operand larger than the other, found two of {sizes[0]} elements")
+        raise Refusal(launch, f"expected operands of different sizes, found two of {sizes[0]} elements")
     return _SIDES[sizes.index(max(sizes))]
 
 
@@ -63,7 +63,7 @@ def _mark(launch: ir.Operation, weights: list[ir.Operation]) -> None:
     for load in weights:
         create = defining_op(load.operands[2])
         if is_workspace(origin(create.operands[0], _VIEWS)):
-            raise Refusal(launch, "a kernel before the matmul writes the larger operand, which is to be read early")
+            raise Refusal(launch, "a preceding kernel writes the larger operand, which would be read early")
         for name in (READ_EARLY, READ_ONCE):
             create.attributes[name] = ir.UnitAttr.get()
 

@@ -38,7 +38,7 @@ def map_consumer_to_lanes(payload: ir.Operation, op: MapConsumerToLanes, rewrite
     if found.columns % width or found.rows * found.columns % (width * threads.WARP):
         raise Refusal(
             found.call,
-            f"a tile of {found.rows} x {found.columns} does not come out even in vectors of {width} for each lane",
+            f"a tile of {found.rows} x {found.columns} cannot be divided evenly among lanes in vectors of {width}",
         )
     with ir.InsertionPoint(found.call), found.call.location:
         ir.Operation.create("gpu.barrier")

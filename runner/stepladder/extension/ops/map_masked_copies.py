@@ -117,7 +117,8 @@ def map_masked_copies(payload: ir.Operation, op: MapMaskedCopies, rewriter: Rewr
         across = columns // width
         if columns % width or rows * across % block or (block % across and across % block):
             raise Refusal(
-                copy, f"a tile of {rows} x {columns} does not come out even in vectors of {width} for {block} threads"
+                copy,
+                f"a tile of {rows} x {columns} cannot be divided evenly among {block} threads in vectors of {width}",
             )
         with ir.InsertionPoint(copy), copy.location:
             _distribute(found, block, width)

@@ -182,7 +182,7 @@ class _TransposedCopy(_Copy):
         source = defining_op(copy.operands[0]).operands[0]
         _check(copy, source)
         if block % _WARP:
-            raise Refusal(copy, f"threads is {block}, no multiple of {_WARP}")
+            raise Refusal(copy, f"threads is {block}, not a multiple of {_WARP}")
         type_ = ir.MemRefType(source.type)
         self.copy, self.block = copy, block
         self.source, self.targets = _matrix(source), _targets(copy)

@@ -26,7 +26,7 @@ def _allocation(matmul: ir.Operation, number: int) -> ir.Operation:
     """Returns the allocation that is an operand of a matmul."""
     source = producer(matmul.operands[number])
     if source is None or source.name != "memref.alloc":
-        raise Refusal(matmul, f"operand {number} is no whole tile in shared memory")
+        raise Refusal(matmul, f"operand {number} is not a whole tile in shared memory")
     return source
 
 

@@ -33,7 +33,7 @@ def _store_of(matmul: ir.Operation, number: int) -> ir.Operation:
         value = maker.operands[0]
     stores = [user for user in users_of(value) if user.name == _STORE] if is_workspace(value) else []
     if len(stores) != 1:
-        raise Refusal(matmul, f"no elementwise ops make {'AB'[number]}, which a register operand would be made by")
+        raise Refusal(matmul, f"expected elementwise ops that compute {'AB'[number]}, the register operand")
     return stores[0]
 
 

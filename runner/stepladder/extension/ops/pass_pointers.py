@@ -31,9 +31,9 @@ def pass_pointers(payload: ir.Operation, op: PassPointers, rewriter: Rewriter) -
     for launch in walk(payload, "gpu.launch_func"):
         name = ir.SymbolRefAttr(launch.attributes["kernel"]).value[-1]
         if name not in kernels:
-            raise Refusal(launch, f"the kernel @{name} is no llvm.func: lower it first")
+            raise Refusal(launch, f"the kernel @{name} is not an llvm.func: lower it first")
         if name in launched:
-            raise Refusal(launch, f"the kernel @{name} has another launch: a kernel with one launch is accepted")
+            raise Refusal(launch, f"the kernel @{name} has another launch; accepted: a kernel with one launch")
         launched.add(name)
         sizes = list(ir.DenseI32ArrayAttr(launch.attributes["operandSegmentSizes"]))
         first = sum(sizes[:11])

@@ -21,7 +21,7 @@ _Order = tuple[int, ...]
 _KEPT_BITS = 16
 # Of TMA: axes of a tensor, bits of which strides are multiples, elements of a row of a box, and a multiple of the
 # extents of most boxes.
-_MOST_AXES, _PITCH_BITS, _ROW, _BOX = 5, 128, 64, 256
+_MAX_AXES, _PITCH_BITS, _ROW, _BOX = 5, 128, 64, 256
 
 
 class PermuteContractions(Tc.Operation, name="permute_contractions"):
@@ -152,7 +152,7 @@ def _is_addressable(operand: ir.Value, sizes: dict[int, int], groups: Groups, gi
         wanted: these in the order of a matrix.
     """
     type_ = ir.RankedTensorType(operand.type)
-    if len(given) > _MOST_AXES or given[-1] != wanted[-1] or type_.element_type.width != _KEPT_BITS:
+    if len(given) > _MAX_AXES or given[-1] != wanted[-1] or type_.element_type.width != _KEPT_BITS:
         return False
     if type_.shape[-1] * _KEPT_BITS % _PITCH_BITS:
         return False

@@ -57,7 +57,10 @@ def _outside(loop: ir.Operation, value: ir.Value) -> bool:
 def _prefetch(loop: ir.Operation, op: PrefetchTiles, rewriter: Rewriter) -> None:
     moved = _moved(loop)
     if not moved:
-        raise Refusal(loop, "the loop moves no tile on that it loads: xetile.update_tile_offset of a carried tile does")
+        raise Refusal(
+            loop,
+            "the loop does not advance a tile that it loads; expected an xetile.update_tile_offset of a carried tile",
+        )
     distance = op.distance.value
     first = []
     for number, move in moved:

@@ -24,7 +24,7 @@ class SetMinBlocksPerSm(Tc.Operation, name="set_min_blocks_per_sm"):
 def set_min_blocks_per_sm(payload: ir.Operation, op: SetMinBlocksPerSm, rewriter: Rewriter) -> None:
     """Sets `nvvm.minctasm` on the kernel `payload`; see the op."""
     if payload.name != "gpu.func" or "kernel" not in payload.attributes:
-        raise Refusal(payload, "the op is no kernel function")
+        raise Refusal(payload, "the op is not a kernel function")
     if op.blocks.value == 0:
         return
     if "known_block_size" not in payload.attributes:

@@ -51,7 +51,7 @@ class SplitK(Tc.Operation, name="split_k"):
     workspace: ir.StringAttr
 
 
-_MOST_TURNS = 4  # vectors of a thread whose operands are loaded ahead
+_MAX_TURNS = 4  # vectors of a thread whose operands are loaded ahead
 _WORKSPACES = {"cluster": ClusterWorkspace, "registers": RegisterWorkspace, "memory": GlobalWorkspace}
 
 
@@ -163,7 +163,7 @@ def _reduce_splits(workspace: Workspace, accumulator: ir.Value, thread_count: in
         reduction = Reduction(workspace, writes, c_tile, rows_of_c, columns_of_c)
         turns = reduction.turns(threads.thread_id(), thread_count)
         loads_early = writes.can_load_early()
-        if len(turns) <= _MOST_TURNS and (loads_early or all(limit is None for _, _, limit in turns)):
+        if len(turns) <= _MAX_TURNS and (loads_early or all(limit is None for _, _, limit in turns)):
             # What does not depend on other blocks is computed while they are waited for.
             ready = [
                 (workspace.runs(number), reduction.load(number) if loads_early else None) for number, _, _ in turns

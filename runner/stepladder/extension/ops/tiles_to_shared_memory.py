@@ -48,7 +48,7 @@ def tiles_to_shared_memory(payload: ir.Operation, op: TilesToSharedMemory, rewri
         launch for launch in walk(payload, "gpu.launch") if any(op.name.startswith("xetile.") for op in walk(launch))
     ]
     if len(launches) > 1:
-        raise Refusal(launches[1], f"{len(launches)} launches have tiles: one is accepted")
+        raise Refusal(launches[1], f"{len(launches)} launches have tiles; accepted: one")
     for launch in launches:
         extents = (op.block_m.value, op.block_n.value, op.block_k.value)
         _Staging(TileProduct(launch), extents, bool(op.whole_tiles.value)).write(rewriter)
@@ -63,7 +63,7 @@ def _check_division(product: TileProduct, block: tuple[int, int, int]) -> None:
             f"the tile of C is {tile_m} x {tile_n}, which block_m = {block_m} and block_n = {block_n} do not divide",
         )
     if product.depth % block_k:
-        raise Refusal(product.mma, f"the depth is {product.depth}, which is no multiple of block_k = {block_k}")
+        raise Refusal(product.mma, f"the depth is {product.depth}, which is not a multiple of block_k = {block_k}")
 
 
 def _block_id(axis: str) -> ir.Value:

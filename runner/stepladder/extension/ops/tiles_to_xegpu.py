@@ -28,6 +28,7 @@ from stepladder.extension.lib.xegpu_layouts import (
     reaches,
     transposed_words,
     turns,
+    undistributed,
 )
 from stepladder.extension.lib.xegpu_matrices import described, matrix_of
 from stepladder.extension.lib.xegpu_vectors import broadcasted, check_scalars, computed_by_column, reduced
@@ -111,9 +112,7 @@ class _Conversion(Translation):
     def carry(self, op: ir.Operation, like: ir.Value, value: ir.Value) -> None:
         """Notes the descriptor of a carried tile, which is the same in all iterations."""
         if like in self.values and len(self.standing(like)) != len(self.standing(value)):
-            raise Refusal(
-                op, f"{op.name} carries {like.type}, which has no form in lanes: a multiple of {COLUMNS} columns has"
-            )
+            raise undistributed(op, f"{op.name} carries {like.type}", f"a multiple of {COLUMNS} columns")
         if is_tile(like.type):
             if like in self.described and self.described[like] != self.described[value]:
                 raise Refusal(
@@ -132,9 +131,7 @@ class _Conversion(Translation):
         """Creates what an op of `xetile` becomes."""
         dialect, _, name = op.name.partition(".")
         if any(map(_is_table, op.operands)):
-            raise Refusal(
-                op, f"{op.name} of a constant of several numbers has no form in lanes: constants of one number have one"
-            )
+            raise undistributed(op, f"{op.name} of a constant that is not a splat", "splat constants")
         if dialect in ("arith", "math"):
             return self._by_column(op)
         if dialect != "xetile":
@@ -142,7 +139,9 @@ class _Conversion(Translation):
         convert = getattr(self, f"_{name}") if name in _FORMS else None
         if convert is None or "wg_map" in op.attributes:
             what = "of work-groups" if convert is not None else "of this kind"
-            raise Refusal(op, f"{op.name} {what} has no XeGPU form here: {', '.join(_FORMS)} of subgroups have one")
+            raise Refusal(
+                op, f"{op.name} {what} cannot be lowered to XeGPU here; accepted on subgroups: {', '.join(_FORMS)}"
+            )
         convert(op)
         return True
 
@@ -162,14 +161,14 @@ class _Conversion(Translation):
         """Returns the vector that stands for an operand; refuses one that columns stand for."""
         columns = len(self.standing(value))
         if columns > 1:
-            raise Refusal(op, f"{op.name} of {columns} columns has no form in lanes: a multiple of {COLUMNS} has one")
+            raise undistributed(op, f"{op.name} of {columns} columns", f"a multiple of {COLUMNS}")
         return self.one(value)
 
     def _init_tile(self, op: ir.Operation) -> None:
         tile = read_tile(op.results[0].type)
         (base,), offsets, sizes, strides = segments(op)
         if tile.wg is not None:
-            raise Refusal(op, "only a tile of a subgroup has an XeGPU form here")
+            raise Refusal(op, "only a tile of a subgroup can be lowered to XeGPU")
         if tile.scatter:
             source = scattered_base(op, tile, self.one(base))
             self.described[op.results[0]] = _Described(tile, tuple(ir.MemRefType(source.type).shape), None, source)
@@ -247,11 +246,7 @@ class _Conversion(Translation):
         if padding is not None:
             is_b = becomes_operand(op.results[0], 1)
             if is_b and reaches(op.results[0], "xetile.transpose"):
-                raise Refusal(
-                    op,
-                    "the padding of a load that xetile.transpose makes B has no form in lanes: that of a tile of "
-                    "order [0, 1] has one",
-                )
+                raise undistributed(op, "padding of a load whose xetile.transpose is B", "a tile of order [0, 1]")
             loaded = padded(loaded, described.sizes, self.values[op.operands[0]], padding, is_b=is_b)
         self.values[op.results[0]] = [loaded]
 
@@ -294,10 +289,10 @@ class _Conversion(Translation):
         assert matrix is not None  # of every tile with such an access
         check_scalars(op, element)
         if len(values) != described.type.shape[1] and ir.VectorType(values[0].type).shape[1] % COLUMNS:
-            raise Refusal(
+            raise undistributed(
                 op,
-                f"{op.name} of {described.type.vector} has no form in lanes: a multiple of {COLUMNS} "
-                "columns has one, and columns that are loaded, or reductions along rows",
+                f"{op.name} of {described.type.vector}",
+                f"a multiple of {COLUMNS} columns, loaded columns, reductions along rows",
             )
         if element not in self.scratch:
             self.scratch[element] = make_scratch(self.launch, element)
@@ -311,10 +306,10 @@ class _Conversion(Translation):
     def _atomic_rmw(self, op: ir.Operation) -> None:
         tile, kind = self.described[op.operands[1]].type, _atomic_kind(op)
         if tile.space != "global":
-            raise Refusal(op, "an update of shared local memory has no form in lanes: one of global memory has")
+            raise undistributed(op, "an update of shared local memory", "updates of global memory")
         if kind not in _ATOMIC.get(str(tile.element), ()):
             accepted = "; ".join(f"{', '.join(names)} of {type_}" for type_, names in _ATOMIC.items())
-            raise Refusal(op, f"xetile.atomic_rmw by {kind} of {tile.element} has no form in lanes: {accepted} have")
+            raise undistributed(op, f"xetile.atomic_rmw by {kind} of {tile.element}", f"{accepted}")
         self._update(op, lambda number, base, at: memref.atomic_rmw(ATOMIC_KINDS.index(kind), number, base, at))
 
     def _scattered(self, op: ir.Operation, tile: ir.Value, mask: ir.Value) -> Scattered:
@@ -332,7 +327,10 @@ class _Conversion(Translation):
 
     def _prefetch_tile(self, op: ir.Operation) -> None:
         if self.described[op.operands[0]].type.space != "global":
-            raise Refusal(op, "a prefetch of shared local memory has no XeGPU form: one of global memory has")
+            raise Refusal(
+                op,
+                "a prefetch of shared local memory cannot be lowered to XeGPU; accepted: prefetches of global memory",
+            )
         if is_by_element(op):  # no block of the cache's lines; it is a hint
             return
         operands, attributes = self._at(op.operands[0])
@@ -351,12 +349,13 @@ class _Conversion(Translation):
 
     def _transpose(self, op: ir.Operation) -> None:
         if 1 in ir.VectorType(op.results[0].type).shape:
-            raise Refusal(op, f"{op.name} of one row or one column has no form in lanes: one of several has")
+            raise undistributed(op, f"{op.name} of one row or one column", "several rows and columns")
         if not turns(op.operands[0]):
-            raise Refusal(
+            raise undistributed(
                 op,
-                f"{op.name} of this vector has no form in lanes: one of a vector that is loaded from global memory "
-                "and has no other use has; a store to a tile of order [0, 1] transposes any",
+                f"{op.name} of this vector",
+                "a vector loaded from global memory without other uses (a store to a tile of order [0, 1] "
+                "transposes any vector)",
             )
         made = vector.transpose(op.results[0].type, self.whole(op, op.operands[0]), [1, 0])
         self.values[op.results[0]] = [made]

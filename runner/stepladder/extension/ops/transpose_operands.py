@@ -51,7 +51,8 @@ def _transposed(buffer: ir.Value) -> ir.Value:
     if producer(buffer) is not None and has_gaps(type_):
         raise Refusal(
             defining_op(buffer),
-            "an operand that is a part of a buffer must be contiguous along k: whole buffers are transposed in front",
+            "an operand that is a part of a buffer must be contiguous along k: only whole buffers are "
+            "transposed before the matmul",
         )
     *batch, rows, columns = type_.shape
     (*outer, stride, _), offset = type_.get_strides_and_offset()

@@ -60,7 +60,7 @@ def _retype_constant(op: ir.Operation) -> None:
     value = op.attributes["value"] if op.name == "llvm.mlir.constant" else None
     if isinstance(value, ir.DenseElementsAttr):
         if not value.is_splat:
-            raise Refusal(op, f"{op.name} of {value} is no number")
+            raise Refusal(op, f"{op.name} of {value} is not a number")
         op.attributes["value"] = value.get_splat_value()
 
 

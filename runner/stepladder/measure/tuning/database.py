@@ -141,7 +141,7 @@ class Database:
         try:
             return self._read()
         except _Unusable as error:
-            self._warn(f"warning: the tuning database '{self.path}' {error}; it is left alone and not used")
+            self._warn(f"warning: the tuning database '{self.path}' {error}; it is neither used nor changed")
             return []
 
     def find(self, problem: str, digest: str, target: str, gpu: str | None = None) -> list[Entry]:

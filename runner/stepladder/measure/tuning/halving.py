@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 # Rounds before half of the kernels are dropped; rounds at most until the last two are told apart.
-ROUNDS, MOST_ROUNDS = 3, 15
+ROUNDS, MAX_ROUNDS = 3, 15
 
 # Times the named contestants once each, in turn; returns name -> us of a launch.
 Round = Callable[[Sequence[str]], dict[str, float]]
@@ -42,7 +42,7 @@ def select(names: Sequence[str], reference: str | None, measure: Round) -> Selec
     """Returns the fastest contestant.
 
     Every round times all that are still in, and the reference. After ROUNDS the slower half is dropped, by the median
-    of what is compared within a round; the last two run until their times lie apart, or MOST_ROUNDS.
+    of what is compared within a round; the last two run until their times lie apart, or MAX_ROUNDS.
 
     Args:
         names: of the contestants, at least one, each once.
@@ -80,7 +80,7 @@ def select(names: Sequence[str], reference: str | None, measure: Round) -> Selec
     while not apart:
         first, second = by_speed()
         apart = _apart(samples[first], samples[second])
-        if apart or rounds >= MOST_ROUNDS:
+        if apart or rounds >= MAX_ROUNDS:
             break
         run()
     return Selection(by_speed()[0], apart, samples, ratios)

@@ -108,7 +108,7 @@ def read_plan(folder: Path) -> Plan:
         content = path.read_bytes()
     except OSError as error:
         raise StepladderError(
-            f"'{folder}' is no folder that `stepladder tune build` made: {path.name}: {error.strerror}"
+            f"'{folder}' is not a folder that `stepladder tune build` made: {path.name}: {error.strerror}"
         ) from None
     fields = parse_object(content, str(path), "plan", "delete the folder, and build its kernels again")
     version = fields.integer("schema_version")

@@ -131,11 +131,11 @@ def measure(folder: Path, problem: Problem, excluded: Sequence[str]) -> dict[str
                 say(excluded=name, reason=error.message)
                 continue
             if reason:
-                say(excluded=name, reason=f"wrong numbers: {reason}")
+                say(excluded=name, reason=f"wrong results: {reason}")
             else:
                 launchers[name] = enqueue
         if not launchers:
-            raise StepladderError("no kernel of this problem gives right numbers")
+            raise StepladderError("no kernel of this problem gives correct results")
         names = list(launchers)
         reference = None if unsupported(first) else REFERENCE
         if reference is not None:

@@ -78,7 +78,7 @@ def _check_memref(tile: TileType, type_: ir.MemRefType) -> None:
     if not fits[tile.order] and any(fits.values()):
         right = [1, 0] if fits[1, 0] else [0, 1]
         how = "row-major" if fits[1, 0] else "column-major"
-        raise Wrong(f"the memref is {how}, and the tile has order = {list(tile.order)}: order = {right} is right")
+        raise Wrong(f"the memref is {how}, and the tile has order = {list(tile.order)}: expected order = {right}")
 
 
 def _stride(number: int | None) -> str:
@@ -129,14 +129,14 @@ def _check_subgroups(op: ir.Operation, tile: TileType) -> None:
             if wg.subgroups != tile.wg.subgroups:
                 raise Wrong(
                     f"sg_layout = {list(tile.wg.sg_layout)} has {tile.wg.subgroups} subgroups, and the first tile of "
-                    f"the function has {wg.subgroups}: all maps are of one work-group"
+                    f"the function has {wg.subgroups}: all maps must be of the same work-group"
                 )
             return
 
 
 def _block_tile(op: ir.Operation, value: ir.Value, otherwise: str) -> TileType:
     if not is_tile(value.type):
-        raise Wrong(f"{value.type} is no tile: xetile.init_tile makes one")
+        raise Wrong(f"{value.type} is not a tile; expected the result of xetile.init_tile")
     tile = read_tile(value.type)
     if tile.scatter:
         raise Wrong(f"the tile is a scatter tile: {otherwise}")
@@ -145,7 +145,7 @@ def _block_tile(op: ir.Operation, value: ir.Value, otherwise: str) -> TileType:
 
 def _scatter_operand(op: ir.Operation, value: ir.Value, otherwise: str) -> TileType:
     if not is_tile(value.type) or not read_tile(value.type).scatter:
-        raise Wrong(f"{value.type} is no scatter tile: {otherwise} is for tiles of a block")
+        raise Wrong(f"{value.type} is not a scatter tile: {otherwise} is for tiles of a block")
     return read_tile(value.type)
 
 
@@ -220,7 +220,7 @@ def prefetch_tile(op: ir.Operation) -> None:
     tile = _block_tile(op, op.operands[0], "a prefetch is of a block")
     locality = op.attributes.get("locality")
     if not isinstance(locality, ir.IntegerAttr) or locality.value not in _LOCALITIES:
-        raise Wrong(f"locality = {locality}: it is 0 (no locality) to 3 (keep in the nearest cache)")
+        raise Wrong(f"locality = {locality}; accepted: 0 (no locality) to 3 (keep in the nearest cache)")
     if tile.space != "global":
         raise Wrong("the tile is in shared local memory, which has no cache: a prefetch is of global memory")
 
@@ -239,7 +239,7 @@ def update_tile_offset(op: ir.Operation) -> None:
         raise Wrong(f"the result is {op.results[0].type}, and the tile {op.operands[0].type}: the type stays")
     for number, name in ((1, "offset_x"), (2, "offset_y")):
         if not isinstance(op.operands[number].type, ir.IndexType):
-            raise Wrong(f"{name} is {op.operands[number].type}: offsets are of type index")
+            raise Wrong(f"{name} is {op.operands[number].type}; expected an offset of type index")
 
 
 def atomic_rmw(op: ir.Operation) -> None:
@@ -266,7 +266,9 @@ def atomic_rmw(op: ir.Operation) -> None:
     elif isinstance(attribute, ir.IntegerAttr) and attribute.value in range(len(ATOMIC_KINDS)):
         kind = ATOMIC_KINDS[attribute.value]
     if kind not in allowed:
-        raise Wrong(f"kind = {attribute} is none for elements of {tile.element}: {', '.join(allowed)} are")
+        raise Wrong(
+            f"kind = {attribute} is not supported for elements of {tile.element}; accepted: {', '.join(allowed)}"
+        )
     _check_map(op.operands[0], tile)
     if tile.wg is not None and tile.wg.shares(tile.shape):
         raise Wrong(

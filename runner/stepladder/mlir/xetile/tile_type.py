@@ -65,10 +65,10 @@ def numbers(attribute: ir.Attribute, what: str, count: int | None = None) -> tup
     """
     example = "[8, 4]" if count == 2 else "[1]"
     if not isinstance(attribute, ir.ArrayAttr) or not all(isinstance(one, ir.IntegerAttr) for one in attribute):
-        raise Wrong(f"{what} = {attribute} is no list of integers, such as {example}")
+        raise Wrong(f"{what} = {attribute} is not a list of integers, such as {example}")
     found = tuple(ir.IntegerAttr(one).value for one in attribute)
     if count is not None and len(found) != count:
-        raise Wrong(f"{what} has {len(found)} numbers, and {count} are right, such as {example}")
+        raise Wrong(f"{what} has {len(found)} entries, expected {count}, such as {example}")
     return found
 
 
@@ -91,7 +91,10 @@ def read_wg_map(attribute: ir.Attribute) -> WgMap:
         Wrong: it is none, or one without two positive numbers for each parameter.
     """
     if not str(attribute).startswith("#xetile.wg_map<"):
-        raise Wrong(f"{attribute} is no map: #xetile.wg_map<{{sg_layout = [8, 4], sg_data = [32, 64]}}> is one")
+        raise Wrong(
+            f"{attribute} is not a map; expected an attribute such as "
+            f"#xetile.wg_map<{{sg_layout = [8, 4], sg_data = [32, 64]}}>"
+        )
     names = ("sg_layout", "sg_data")
     fields = _fields(attribute, names, "wg_map")
     found = []
@@ -115,7 +118,7 @@ def read_tile(type_: ir.Type) -> TileType:
         Wrong: what the dialect does not allow, and what would be right.
     """
     if not is_tile(type_):
-        raise Wrong(f"{type_} is no tile: !xetile.tile<vector<8x16xf16>, unit> is one")
+        raise Wrong(f"{type_} is not a tile; expected a type such as !xetile.tile<vector<8x16xf16>, unit>")
     block, kind = ir.DynamicType(type_).params
     vector = ir.VectorType(ir.TypeAttr(block).value)
     scatter = str(kind).startswith("#xetile.scatter")
@@ -136,7 +139,7 @@ def read_tile(type_: ir.Type) -> TileType:
         wg.check_shape(shape)
     order = numbers(fields["order"], "order", 2) if "order" in fields else _ROW_MAJOR
     if order not in (_ROW_MAJOR, _COLUMN_MAJOR):
-        raise Wrong(f"order = {list(order)}: it is [1, 0] (row-major) or [0, 1] (column-major)")
+        raise Wrong(f"order = {list(order)}; expected [1, 0] (row-major) or [0, 1] (column-major)")
     return TileType(shape, vector.element_type, wg, (order[0], order[1]), memory_space(fields.get("memory_space")))
 
 

@@ -18,7 +18,7 @@ REDUCTIONS = {
 def _vector(value: ir.Value, what: str) -> ir.VectorType:
     type_ = value.type
     if not isinstance(type_, ir.VectorType) or type_.rank != 2 or type_.scalable:
-        raise Wrong(f"{what} is {type_}: it is a vector of two static dimensions")
+        raise Wrong(f"{what} is {type_}; expected a vector of two static dimensions")
     return type_
 
 
@@ -65,13 +65,13 @@ def tile_mma(op: ir.Operation) -> None:
     d = _vector(op.results[0], "the result")
     (m, k), (k_b, n) = a.shape, b.shape
     if k != k_b:
-        raise Wrong(f"A is {m} x {k} and B is {k_b} x {n}: the columns of A are the rows of B")
+        raise Wrong(f"A is {m} x {k} and B is {k_b} x {n}: the columns of A must match the rows of B")
     if list(d.shape) != [m, n]:
         raise Wrong(f"A is {m} x {k} and B is {k} x {n}: the result is {m} x {n}, not {d.shape[0]} x {d.shape[1]}")
     if len(vectors) > 2 and vectors[2] != d:
-        raise Wrong(f"C is {vectors[2]}, and the result is {d}: they are of one type")
+        raise Wrong(f"C is {vectors[2]}, and the result is {d}: they must have the same type")
     if a.element_type != b.element_type:
-        raise Wrong(f"A has elements of {a.element_type} and B of {b.element_type}: they are of one type")
+        raise Wrong(f"A has elements of {a.element_type} and B of {b.element_type}: they must have the same type")
     _check_sums(a.element_type, d.element_type)
     maps = [map_of(value) for value in list(op.operands)[:2]]
     both = WgMap(maps[0].sg_layout, (maps[0].sg_data[0], maps[1].sg_data[1])) if maps[0] and maps[1] else None
@@ -87,9 +87,11 @@ def tile_mma(op: ir.Operation) -> None:
 def _check_sums(operand: ir.Type, sums: ir.Type) -> None:
     if isinstance(operand, ir.FloatType):
         if not isinstance(sums, ir.FloatType) or sums.width < operand.width:
-            raise Wrong(f"products of {operand} are added in a floating-point type at least as wide, not in {sums}")
+            raise Wrong(
+                f"products of {operand} must be accumulated in a floating-point type at least as wide, not in {sums}"
+            )
     elif not isinstance(operand, ir.IntegerType) or not isinstance(sums, ir.IntegerType) or sums.width != 32:
-        raise Wrong(f"products of {operand} are added in i32, not in {sums}")
+        raise Wrong(f"products of {operand} must be accumulated in i32, not in {sums}")
 
 
 def _check_elements(source: ir.VectorType, result: ir.VectorType) -> None:
@@ -109,7 +111,7 @@ def transpose(op: ir.Operation) -> None:
     source, result = _vector(op.operands[0], "the source"), _vector(op.results[0], "the result")
     permutation = numbers(op.attributes["permutation"], "permutation") if "permutation" in op.attributes else ()
     if permutation != (1, 0):
-        raise Wrong(f"permutation = {list(permutation)}: it is [1, 0]")
+        raise Wrong(f"permutation = {list(permutation)}; expected [1, 0]")
     _check_elements(source, result)
     rows, columns = source.shape
     if list(result.shape) != [columns, rows]:
@@ -134,7 +136,7 @@ def _size(type_: ir.VectorType) -> str:
 def _dimension(op: ir.Operation) -> int:
     dims = numbers(op.attributes["dims"], "dims") if "dims" in op.attributes else ()
     if len(dims) != 1 or dims[0] not in (0, 1):
-        raise Wrong(f"dims = {list(dims)}: it is [0] or [1]")
+        raise Wrong(f"dims = {list(dims)}; expected [0] or [1]")
     return dims[0]
 
 
@@ -158,8 +160,8 @@ def reduction(op: ir.Operation) -> None:
     allowed = REDUCTIONS[isinstance(source.element_type, ir.FloatType)]
     if not text.startswith("#vector.kind<") or keyword(text) not in allowed:
         raise Wrong(
-            f"kind = {text or 'none'} is none for elements of {source.element_type}: #vector.kind<...> of "
-            f"{', '.join(allowed)}"
+            f"kind = {text or 'none'} is not supported for elements of {source.element_type}; accepted: "
+            f"#vector.kind<...> of {', '.join(allowed)}"
         )
     size = size_attribute(op, "reduction_size")
     length = source.shape[axis]
@@ -167,7 +169,7 @@ def reduction(op: ir.Operation) -> None:
         raise Wrong(f"reduction_size = {size} does not divide the {length} elements of dimension {axis}")
     wanted = list(_replaced((source.shape[0], source.shape[1]), axis, length // (size or length)))
     if list(result.shape) != wanted:
-        raise Wrong(f"the result is {_size(result)}, and {wanted[0]} x {wanted[1]} is right")
+        raise Wrong(f"the result is {_size(result)}, expected {wanted[0]} x {wanted[1]}")
     found = map_of(op.operands[0])
     if found is not None and found.sg_data[axis] % (size or length):
         what = f"a multiple of reduction_size = {size}" if size else f"the {length} elements that are reduced"
@@ -207,14 +209,14 @@ def broadcast(op: ir.Operation) -> None:
     wanted = source.shape[axis] * size if size else result.shape[axis]
     if result.shape[axis] != wanted or result.shape[1 - axis] != source.shape[1 - axis]:
         right = list(_replaced((source.shape[0], source.shape[1]), axis, wanted))
-        raise Wrong(f"the result is {_size(result)}, and {right[0]} x {right[1]} is right")
+        raise Wrong(f"the result is {_size(result)}, expected {right[0]} x {right[1]}")
     found = map_of(op.operands[0])
     repeats = size or result.shape[axis]
     wg = _result_map(op, WgMap(found.sg_layout, _replaced(found.sg_data, axis, repeats)) if found else None)
     if wg is None:
         return
     if size and wg.sg_data[axis] % size:
-        raise Wrong(f"sg_data[{axis}] = {wg.sg_data[axis]} of wg_map is no multiple of broadcast_size = {size}")
+        raise Wrong(f"sg_data[{axis}] = {wg.sg_data[axis]} of wg_map is not a multiple of broadcast_size = {size}")
     own = wg.sg_data[axis] // size if size else 1
     _check_operand(op, 0, "the source", WgMap(wg.sg_layout, _replaced(wg.sg_data, axis, own)), "wg_map_source")
 
@@ -244,6 +246,6 @@ def convert_layout(op: ir.Operation) -> None:
     before.check_shape(source.shape)
     if before.subgroups != wg.subgroups:
         raise Wrong(
-            f"the source is distributed to {before.subgroups} subgroups, and wg_map to {wg.subgroups}: both are of one "
-            "work-group"
+            f"the source is distributed to {before.subgroups} subgroups, and wg_map to {wg.subgroups}: both must be "
+            "of the same work-group"
         )

@@ -51,6 +51,6 @@ def verify(op: ir.Operation) -> bool:
 def _check_counts(op: ir.Operation) -> None:
     operands, results, _ = RULES[op.name.partition(".")[2]]
     if operands is not None and len(op.operands) not in operands:
-        raise Wrong(f"it has {len(op.operands)} operands, and takes {' or '.join(map(str, operands))}")
+        raise Wrong(f"it has {len(op.operands)} operands, expected {' or '.join(map(str, operands))}")
     if len(op.results) != results:
-        raise Wrong(f"it has {len(op.results)} results, and {results} are right")
+        raise Wrong(f"it has {len(op.results)} results, expected {results}")

@@ -67,7 +67,7 @@ def structured(op: ir.Operation) -> Structured:
                 raise refuse(
                     op,
                     f"{op.name} has the indexing map {map_}",
-                    "accepted: maps of which each result is another loop: the axes of operands of a contraction",
+                    "accepted: indexing maps whose results are distinct loops",
                 )
         maps.append(loops)
     return Structured(op, inputs, outputs, maps, sizes, body, block, list(end.operands))

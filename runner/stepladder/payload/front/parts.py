@@ -69,13 +69,14 @@ class Parts:
         if place is None or view.buffer < 0 or view.place is None:
             raise refuse(
                 op,
-                f"{op.name} takes a part of a buffer that is no argument, or that is no dense rows at a static place",
+                f"{op.name} accesses a part of a buffer that is not an argument, or not dense rows at a static offset",
                 "accepted: parts of arguments, with static offsets, sizes and pitches of rows, and steps of 1",
             )
         if span_of(type_, *place) > _elements(op.operands[0]):
             raise refuse(
                 op,
-                f"{op.name} takes a part that ends behind its buffer, which has {_elements(op.operands[0])} elements",
+                f"{op.name} accesses a part that ends beyond its buffer, which has "
+                f"{_elements(op.operands[0])} elements",
                 "accepted: parts whose elements are all in the buffer",
             )
         key = view.place.argument, place[0], tuple(type_.shape), place[1]
@@ -101,7 +102,8 @@ class Parts:
         if not is_argument or not is_whole or view.place is None or len(op.operands) > 1 or set(steps) != {1}:
             raise refuse(
                 op,
-                f"{op.name} takes a part of something other than an argument, or no dense rows at a static place",
+                f"{op.name} accesses a part of a value other than an argument, or rows that are not dense at "
+                f"a static offset",
                 "accepted: parts of arguments, with static offsets and sizes, and steps of 1",
             )
         strides = row_major_strides(shape_of(op.operands[0], op))

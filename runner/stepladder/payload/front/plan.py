@@ -122,7 +122,7 @@ def make_plan(trace: Trace) -> Plan:
     if found is None and trace.reduction is not None:
         raise refuse(
             trace.reduction,
-            f"{trace.reduction.name} is no contraction: it does not add products of two operands, each as it is or "
+            f"{trace.reduction.name} is not a contraction: it does not add products of two operands, possibly "
             "extended, to its output",
             ACCEPTED,
         )
@@ -134,8 +134,8 @@ def make_plan(trace: Trace) -> Plan:
     if found.start.origin not in (Origin.ARGUMENT, Origin.ZEROS):
         raise refuse(
             found.op,
-            f"{found.op.name} starts from {found.start.origin.value}",
-            "C = AB starts from a linalg.fill with 0, C = AB + C from C itself",
+            f"the initial value of {found.op.name} is {found.start.origin.value}",
+            "accepted initial values: a linalg.fill with 0 (C = AB), C itself (C = AB + C)",
         )
     return _matmul(trace, found, result, number, c_order)
 
@@ -150,30 +150,30 @@ def _destination(trace: Trace) -> tuple[View, int, list[Digit]]:
         number = home.place.argument
         if content.origin is not Origin.PRODUCT:
             raise refuse(
-                op, f"{op.name} writes {content.origin.value} to argument {number}, and a pipeline would lose it"
+                op, f"{op.name} writes {content.origin.value} to argument {number}, which a pipeline would drop"
             )
         results.append((replace(content, window=home.window), op, number, flat(home.storage)))
     if trace.result is not None:
         view, op = trace.result
         if view.origin is not Origin.PRODUCT:
-            raise refuse(op, f"{op.name} takes {view.origin.value}; it must take the result of the contraction")
+            raise refuse(op, f"{op.name} reads {view.origin.value}; it must read the result of the contraction")
         number = len(arguments) if view.place is None else view.place.argument
         if number < len(arguments) and isinstance(arguments[number].type, ir.MemRefType):
             raise refuse(
                 op,
-                f"the result begins in argument {number}, a buffer, and is returned as a tensor",
+                f"the result is initialized from argument {number}, a buffer, and returned as a tensor",
                 "accepted: bufferization.materialize_in_destination to the buffer",
             )
         results.append((view, op, number, view.digits()))
     if len(results) != 1:
         op = results[1][1] if results else trace.function
-        raise refuse(op, "a second result; a pipeline computes one" if results else "nothing takes the result")
+        raise refuse(op, "a second result; accepted: one" if results else "the result is unused")
     view, op, number, order = results[0]
     place = view.place
     if place is not None and (place.argument != number or flat(place.storage) != order):
         raise refuse(
             op,
-            f"the result begins in argument {place.argument} and ends in another place, or in another order; "
+            f"the result is initialized from argument {place.argument} and written elsewhere, or in another order; "
             "both must be C",
         )
     if sorted(map(id, order)) != sorted(map(id, view.digits())) or len(set(map(id, order))) != len(order):
@@ -198,7 +198,7 @@ def _matmul(trace: Trace, found: Contraction, result: View, number: int, c_order
     used = {name: set(order) for name, order in orders.items()}
     for name, view in (("A", a), ("B", b)):
         if len(orders[name]) != len(used[name]) or not used[name] <= set(view.digits()):
-            raise refuse(found.op, f"{found.op.name} takes a diagonal or a part of {name}", ACCEPTED)
+            raise refuse(found.op, f"{found.op.name} reads a diagonal or a part of {name}", ACCEPTED)
     of_c = set(c_order)
     loops = [*orders["A"], *orders["B"], *c_order]
     for digit in [*loops, *a.digits(), *b.digits()]:
@@ -207,8 +207,8 @@ def _matmul(trace: Trace, found: Contraction, result: View, number: int, c_order
             owner = f"only {places[0]}" if places else "no operand"
             raise refuse(
                 found.op,
-                f"{found.op.name} has a dimension of {digit.size} that {owner} "
-                "has; it must be one of m, n and k, which two operands have",
+                f"{found.op.name} has a dimension of {digit.size} that {owner} has; it must be m, n or k, which two "
+                "operands have",
             )
     batch = _batch(c_order, used)
     rest = c_order[len(batch) :]
@@ -229,7 +229,9 @@ def _matmul(trace: Trace, found: Contraction, result: View, number: int, c_order
     if found.start.origin is Origin.ARGUMENT:
         start = _read(found.start, found.op, groups)
         if start.axes != whole:
-            raise refuse(found.op, f"{found.op.name} starts from a view that repeats an argument, or transposes it")
+            raise refuse(
+                found.op, f"{found.op.name} has an initial value that is a broadcast or transposed view of an argument"
+            )
     consumers = _consumers(trace, result.stage, groups)
     c = Matrix(number, result.element, part=_layout(found.op, "C", result, groups))
     _check_reads(c, found, start, consumers, whole)
@@ -267,7 +269,7 @@ def _layout(op: ir.Operation, name: str, view: View, groups: list[list[Digit]]) 
     if layout is None:
         raise refuse(
             op,
-            f"{op.name} takes a part of a buffer as {name}, and collapses dimensions that are not adjacent in memory",
+            f"{op.name} takes a part of a buffer as {name} and collapses dimensions that are not adjacent in memory",
             "accepted: parts whose rows, columns and matrices each are one dimension",
         )
     return layout
@@ -349,7 +351,7 @@ def _read(view: View, op: ir.Operation, groups: list[list[Digit]]) -> Read:
                 return Read(view.place.argument, view.stored, view.element, form, part)
     raise refuse(
         op,
-        f"{op.name} combines the product with an operand of other dimensions than rows or columns of C",
+        f"{op.name} combines the product with an operand whose dimensions are not rows or columns of C",
         "accepted: operands with all dimensions of m, of n, of both, or none, in the order of C",
     )
 

@@ -105,7 +105,7 @@ class Trace:
         """
         blocks = self.function.regions[0].blocks
         if len(blocks) != 1:
-            raise refuse(self.function, f"the function has {len(blocks)} blocks; it must have one, without branches")
+            raise refuse(self.function, f"the function has {len(blocks)} blocks; it must have a single block")
         check_attributes(self.function)
         for number, argument in enumerate(blocks[0].arguments):
             if not list(argument.uses):
@@ -168,12 +168,14 @@ class Trace:
             case name if name.startswith("linalg.") and len(op.regions) == 1 and name != "linalg.index":
                 self._structured(bodies.structured(op))
             case _:
-                raise refuse(op, f"'{op.name}' beside the contraction: a pipeline would lose it", ACCEPTED)
+                raise refuse(
+                    op, f"'{op.name}' beside the contraction is not supported: a pipeline would drop it", ACCEPTED
+                )
 
     def _view(self, value: ir.Value, op: ir.Operation) -> View:
         """Returns the view that a tensor or a memref is."""
         if value not in self.values:
-            raise refuse(op, f"{op.name} takes a value of type {value.type}, which is no tensor or buffer", ACCEPTED)
+            raise refuse(op, f"{op.name} has an operand of type {value.type}; accepted: tensors and buffers", ACCEPTED)
         return self.values[value]
 
     def _read(self, value: ir.Value, op: ir.Operation) -> View:
@@ -197,7 +199,9 @@ class Trace:
 
     def _equate(self, op: ir.Operation, left: tuple[Digits, ...], right: tuple[Digits, ...]) -> None:
         if len(left) != len(right) or not all(map(equate, left, right)):
-            raise refuse(op, f"{op.name}: the dimensions of its operands split in ways that do not nest", ACCEPTED)
+            raise refuse(
+                op, f"{op.name}: the dimensions of its operands are expanded in ways that do not nest", ACCEPTED
+            )
 
     def _constant(self, op: ir.Operation) -> None:
         if not isinstance(op.results[0].type, ir.RankedTensorType):
@@ -222,7 +226,7 @@ class Trace:
             for digits, group in zip(view.axes, groups):
                 parts = split(digits, [shape[number] for number in group])
                 if parts is None:
-                    raise refuse(op, f"{op.name} splits a dimension other than where it was joined", ACCEPTED)
+                    raise refuse(op, f"{op.name} expands a dimension differently from how it was collapsed", ACCEPTED)
                 axes += parts
             axes += [axis(1) for _ in shape[len(axes) :]]  # of a tensor without axes
         self.values[op.results[0]] = replace(view, axes=tuple(axes))
@@ -309,7 +313,7 @@ class Trace:
         """Follows an elementwise op on the product."""
         op = item.op
         if not bodies.is_elementwise(item):
-            raise refuse(op, f"{op.name} computes something other than one element of each element of the sums")
+            raise refuse(op, f"{op.name} is not elementwise on the sums")
         target = self._read(item.outputs[0], op)
         loops: dict[int, Digits] = {}
         inputs: list[View | None] = []
@@ -343,7 +347,7 @@ class Trace:
         op = item.op
         if self.contraction is not None:
             place = diagnostics.location_text(self.contraction.op.location)
-            raise refuse(op, f"a second contraction, {op.name}, beside that of {place}; a pipeline takes one")
+            raise refuse(op, f"a second contraction, {op.name}, beside that of {place}; accepted: one")
         a, b = (self._read(item.inputs[number], op).fresh() for number in factors)
         start = self._read(item.outputs[0], op)
         _check_writable(start)

@@ -11,9 +11,9 @@ from stepladder.payload.stablehlo.constants import Known
 from stepladder.runtime.errors import StepladderError
 
 # Iterations of a loop, of which each launches kernels of its own.
-MOST_ITERATIONS = 256
+MAX_ITERATIONS = 256
 # Ops that all loops of a module become.
-_MOST_OPS = 20_000
+_MAX_OPS = 20_000
 _NAMES = ("stablehlo.while", "stablehlo.case", "stablehlo.if")
 
 
@@ -36,9 +36,9 @@ def unroll(module: ir.Module) -> None:
         location = location_text(op.location)
         op.erase()
         made += count
-        if made > _MOST_OPS:
+        if made > _MAX_OPS:
             raise StepladderError(
-                f"loops that become more than {_MOST_OPS} ops",
+                f"loops that become more than {_MAX_OPS} ops",
                 location=location,
                 notes=["accepted: loops that launch a few kernels in each iteration"],
             )
@@ -48,7 +48,7 @@ def _iterated(op: ir.Operation) -> tuple[list[ir.Value], int]:
     """Copies the body of a loop before it, once for each iteration; returns the results, and how many ops are made."""
     condition, body = (region.blocks[0] for region in op.regions)
     values, known, made = list(op.operands), Known(), 0
-    for _ in range(MOST_ITERATIONS + 1):
+    for _ in range(MAX_ITERATIONS + 1):
         count, (decided,) = _copied(condition, values, op)
         is_next = known.number(decided)
         if is_next is None:
@@ -63,7 +63,7 @@ def _iterated(op: ir.Operation) -> tuple[list[ir.Value], int]:
         count, values = _copied(body, values, op)
         made += count
     raise StepladderError(
-        f"'stablehlo.while' has more than {MOST_ITERATIONS} iterations, of which each launches kernels",
+        f"'stablehlo.while' has more than {MAX_ITERATIONS} iterations, of which each launches kernels",
         location=location_text(op.location),
         notes=["accepted: the caller runs the loop around a compiled iteration"],
     )

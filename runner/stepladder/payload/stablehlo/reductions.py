@@ -12,7 +12,7 @@ from stepladder.payload.stablehlo.builder import created, integers
 # Ops of a body that reduces; the places of the two numbers do not matter.
 _FOLDS = ("stablehlo.add", "stablehlo.maximum", "stablehlo.minimum", "stablehlo.multiply")
 # Slices that an axis of windows becomes at most.
-_MOST_SLICES = 32
+_MAX_SLICES = 32
 # Bodies of `argmax` and `argmin`, whose arguments are a, b (numbers) and i, j (indices); the numbers of others count
 # their ops from 0. With each, the directions of its comparisons for a maximum and a minimum.
 _PLACES = [
@@ -150,7 +150,7 @@ def _replace_window(op: ir.Operation) -> None:
         return
     running = len(axes) == 1 and windows[axes[0]] == shape[axes[0]] and strides[axes[0]] == 1
     ends = (shape[axes[0]] - 1, 0) if axes else (0, 0)
-    if not (running and around[axes[0]] in (ends, ends[::-1])) and any(windows[axis] > _MOST_SLICES for axis in axes):
+    if not (running and around[axes[0]] in (ends, ends[::-1])) and any(windows[axis] > _MAX_SLICES for axis in axes):
         return
     with ir.InsertionPoint(op), op.location:
         if running and around[axes[0]] in (ends, ends[::-1]):

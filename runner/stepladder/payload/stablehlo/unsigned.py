@@ -51,7 +51,7 @@ def rewrite(module: ir.Module) -> None:
                 raise StepladderError(
                     f"'{op.name}' of integers without a sign",
                     location=location_text(op.location),
-                    notes=["accepted: x.astype(jnp.int32) or x.astype(jnp.float32) in front of it"],
+                    notes=["accepted: x.astype(jnp.int32) or x.astype(jnp.float32) before it"],
                 )
     if is_found:
         passmanager.PassManager.parse(_PASS).run(module.operation)

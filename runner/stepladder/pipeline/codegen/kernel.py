@@ -229,7 +229,7 @@ def _parameter(operand: ir.Value, launch: ir.Operation, workspaces: list[ir.Valu
             shape = tuple(ir.MemRefType(buffer.type).shape)
             return Parameter(workspaces.index(view.operands[0]), _tensor_map(create), True, shape)
     raise StepladderError(
-        "the kernel is passed a value that is no argument of the function",
+        "the kernel is passed a value that is not an argument of the function",
         location=diagnostics.location_text(launch.location),
     )
 
@@ -244,7 +244,7 @@ def _check_name(kernel: str, launch: ir.Operation) -> None:
     assert function is not None  # a launch is in a function
     name = function.attributes["sym_name"].value
     raise StepladderError(
-        f"function '{name}' gives its kernel the name '{kernel}', which is no identifier of PTX",
+        f"function '{name}' gives its kernel the name '{kernel}', which is not an identifier of PTX",
         location=diagnostics.location_text(function.location),
         notes=[_PTX_NAMES],
     )

@@ -149,7 +149,7 @@ def describe_spills(code: MachineCode, block: Sequence[int]) -> str:
         )
     if most < targets.REGISTERS:
         return (
-            f"warning: {what}: with {threads} threads a block, each can have {most} registers; a smaller block "
+            f"warning: {what}: with {threads} threads per block, each can have {most} registers; a smaller block "
             "leaves more to each"
         )
     return f"warning: {what}: it has all {most} registers that a thread can have; a smaller warp tile needs fewer"

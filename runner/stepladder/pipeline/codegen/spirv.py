@@ -127,7 +127,7 @@ def find_validator() -> str | None:
     variable = "STEPLADDER_SPIRV_VAL"
     if variable in os.environ:
         if shutil.which(os.environ[variable]) is None:
-            raise StepladderError(f"{variable} is '{os.environ[variable]}', which is no program")
+            raise StepladderError(f"{variable} is '{os.environ[variable]}', which is not a program")
         return os.environ[variable]
     for folder in sys.path:
         found = Path(folder or ".") / "cmeel.prefix" / "bin" / "spirv-val"

@@ -29,7 +29,7 @@ def find_tool(name: str) -> str:
     variable = f"STEPLADDER_{name.upper()}"
     if variable in os.environ:
         if shutil.which(os.environ[variable]) is None:
-            raise StepladderError(f"{variable} is '{os.environ[variable]}', which is no program")
+            raise StepladderError(f"{variable} is '{os.environ[variable]}', which is not a program")
         return os.environ[variable]
     for folder in sys.path:
         for found in sorted(Path(folder or ".").glob(f"nvidia/*/bin/{name}")):

@@ -1,7 +1,7 @@
 """Terms of batches, where kernels on wgmma take other times than for one matmul of as many tiles.
 
 Source of all constants: docs/results/forms_batches.json and forms_triggers.json, 64 drawn batches whose matmuls have
-matrices of their own; of `_EDGES` and two blocks on a multiprocessor, forms_seen.json, forms_blocks.json and
+matrices of their own; of `_EDGE_TIME` and two blocks on a multiprocessor, forms_seen.json, forms_blocks.json and
 forms_suspects.json.
 """
 
@@ -14,7 +14,7 @@ from stepladder.pipeline.cost_model.gpu import Gpu
 from stepladder.pipeline.cost_model.terms import Size
 
 # Of one matmul's time for rows of zeros, what those of a batch take: its tiles at edges lie beside each other.
-_EDGES = 0.3
+_EDGE_TIME = 0.3
 # Microseconds, and a part of the main loop, that two blocks on a multiprocessor take longer than if they shared it
 # evenly.
 _TWO_BLOCKS, _TWO_BLOCKS_LOOP = 0.4, 0.15
@@ -23,7 +23,7 @@ _TWO_BLOCKS, _TWO_BLOCKS_LOOP = 0.4, 0.15
 # halves of the L2 cache; behind the exit of all blocks, neighbours are before the same one. There it also matters
 # whether L2 holds all matrices, of at most so many of its bytes. Batches with an A and B of fewer than so many of its
 # bytes gain nothing.
-_EARLY, _AT_EXIT_HELD, _AT_EXIT, _HELD, _LEAST = 1.1, 0.95, 1.05, 0.8, 1 / 8
+_EARLY, _AT_EXIT_HELD, _AT_EXIT, _HELD, _MIN = 1.1, 0.95, 1.05, 0.8, 1 / 8
 
 
 def has_own_matrices(size: Size, gpu: Gpu) -> Array:
@@ -34,7 +34,7 @@ def has_own_matrices(size: Size, gpu: Gpu) -> Array:
         gpu: whose L2 cache holds operands.
     """
     of_each = (np.minimum(size.a_matrices, size.b_matrices) >= size.batch) & (np.asarray(size.batch) > 1)
-    return np.asarray(of_each & (size.operand_bytes >= _LEAST * gpu.l2_bytes))
+    return np.asarray(of_each & (size.operand_bytes >= _MIN * gpu.l2_bytes))
 
 
 def main_loop_factor(cluster: Array, splits: Array, in_place: Array, size: Size, gpu: Gpu) -> Array:
@@ -58,7 +58,7 @@ def edge_factor(size: Size) -> Array:
     Args:
         size: of the problem.
     """
-    return np.where(np.asarray(size.batch) > 1, _EDGES, 1.0)
+    return np.where(np.asarray(size.batch) > 1, _EDGE_TIME, 1.0)
 
 
 def time_of_two_blocks(blocks: Array, main_loop: Array, size: Size) -> Array:

@@ -40,25 +40,25 @@ KNOB, PREFETCH, _PERSISTENT, _BLOCKS = EARLY_WEIGHTS, "prefetch_steps", "persist
 _FEW, _ELEMENT_BYTES = 64, 2
 # Rows of an instruction, most rows of a consumer warpgroup, and the least k of a split: no shorter ones were measured,
 # but of 512, which took longer than predicted (24 x 18432 x 1024 in default_eighth_*.json).
-_ROWS, _WARPGROUP_ROWS, _LEAST_K = 64, 192, 640
+_ROWS, _WARPGROUP_ROWS, _MIN_K = 64, 192, 640
 _STAGES, _STEP_BYTES, _EPILOGUE_STAGES, _KIB = 6, 256, 2, 1024
 
 # What part of its predicted time a kernel takes that loads weights early, where L2 would keep them for others: 0.79 to
 # 0.90 for 16 x 15816 x 928, 24 x 6096 x 2608 and 32 x 21504 x 768. With 0.72 to 0.79, choices for the problems of
 # docs/results/launch_triggers.json are the same.
-_PARTLY_KEPT = 0.78
+_PARTLY_CACHED_TIME = 0.78
 # By what part loads take longer of weights that lie across k, whose rows begin within sectors of the L2 cache, for
 # tiles of _ROWS rows. Fitted to docs/results/odd_pitch_weights.json.
-_ODD = 0.2
+_UNALIGNED_ROW_SLOWDOWN = 0.2
 # Of the time of a full row of a box, what a row of activations takes that is shorter: where they lie across k, a k step
 # has a row for each element of it. Fitted to docs/results/early_weights_pitches_column.json.
-_SHORT_ROW = 0.85
+_SHORT_ROW_TIME = 0.85
 # Above such a part of the multiprocessors, clusters of so many blocks or more share pairs of them: some take the port
 # of a pair. Source: 32 x 1024 x 22016 in 64 blocks, docs/results/decode_long.json.
 _PAIRED_FROM, _PAIRED_CLUSTER = 0.375, 3
 # Rows up to which a product has the constants of few rows, the least rows of a block whose kernel waits, and the least
 # columns of each B of a pair: the fastest tiles of those measured (pairs_early.json and functions_tiles.json).
-FEW_ROWS, _LEAST_ROWS, _LEAST_COLUMNS = 32, 40, 48
+FEW_ROWS, _MIN_ROWS, _MIN_COLUMNS = 32, 40, 48
 
 
 def sets_of(size: Size) -> tuple[str, str]:
@@ -122,7 +122,7 @@ def accepted(knobs: Columns, size: Size, gpu: Gpu) -> Array:
     split = knobs.floats("split_k", 1)
     return (
         _is_of_few_rows(knobs, size)
-        & ((split == 1) | (size.k >= _LEAST_K * split))
+        & ((split == 1) | (size.k >= _MIN_K * split))
         & knobs.equals("schedule", "cooperative", "cooperative")
         & (knobs.floats("cluster_m", 1) * knobs.floats("cluster_n", 1) == 1)
         & (knobs.floats("epilogue_stages", _EPILOGUE_STAGES) == _EPILOGUE_STAGES)
@@ -161,7 +161,7 @@ def choose(knobs: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> tup
     accepts, at_exit = accepted(knobs, size, gpu), is_at_exit(knobs)
     longer, gap = _of_waiting(size, gpu)
     # HBM is not idle before kernels whose weights L2 keeps, but it keeps a part of those of the others too.
-    late = times["total"] * longer / np.where(at_exit, _PARTLY_KEPT, 1.0) + np.where(at_exit, 0.0, gap)
+    late = times["total"] * longer / np.where(at_exit, _PARTLY_CACHED_TIME, 1.0) + np.where(at_exit, 0.0, gap)
     given = np.asarray(knobs.column(_PERSISTENT, 0))
     persistent = np.where(accepts, _persistent_blocks(knobs, size, gpu), given)
     own = predict(Columns({**knobs.values, _PERSISTENT: persistent}, knobs.derived, knobs.count), size, gpu)
@@ -208,7 +208,7 @@ def wait(knobs: Columns, times: dict[str, Array], size: Size, gpu: Gpu) -> dict[
     partial = (rows % _ROWS > 0) & (size.products == 1)
     is_wave = cut(size, knobs).count * knobs.floats("split_k", 1) <= gpu.multiprocessors
     is_even = is_wave | (knobs.floats(_PERSISTENT, 0) > 0)
-    is_tile = is_even & (rows >= _LEAST_ROWS) & (knobs.floats("block_k") * size.in_bytes >= _STEP_BYTES)
+    is_tile = is_even & (rows >= _MIN_ROWS) & (knobs.floats("block_k") * size.in_bytes >= _STEP_BYTES)
     is_tile = is_tile & (np.minimum(size.m, size.n) <= FEW_ROWS)
     is_measured = accepted(knobs, size, gpu) & (is_tile & partial | (size.products > 1))
     c = gpu.early_weights[WAITING]
@@ -279,7 +279,7 @@ def _odd_rows(knobs: Columns, size: Size) -> Array | float:
     is_odd = (size.a_layout != "row") & has_odd_rows(size.m, size.in_bytes)
     if size.products > 1 or not np.any(is_odd):  # pairs were not measured
         return 0.0
-    return is_odd * _ODD * _ROWS / knobs.floats("block_m")
+    return is_odd * _UNALIGNED_ROW_SLOWDOWN * _ROWS / knobs.floats("block_m")
 
 
 def _short_rows(block_k: Array, block_n: Array | Number, size: Size) -> Array | float:
@@ -287,7 +287,7 @@ def _short_rows(block_k: Array, block_n: Array | Number, size: Size) -> Array | 
     k: TMA takes about as long for a row of a few elements as for one of a whole box."""
     if size.products > 1 or size.b_layout != "row":
         return 0.0
-    return _SHORT_ROW * block_k * np.maximum(1.0, block_n * size.in_bytes / BOX_BYTES) * BOX_BYTES
+    return _SHORT_ROW_TIME * block_k * np.maximum(1.0, block_n * size.in_bytes / BOX_BYTES) * BOX_BYTES
 
 
 def _predict(knobs: Columns, size: Size, gpu: Gpu, c: Mapping[str, float]) -> Array:
@@ -327,7 +327,7 @@ def _predict(knobs: Columns, size: Size, gpu: Gpu, c: Mapping[str, float]) -> Ar
     slower = slower + c["short"] * (block_k * size.in_bytes < _STEP_BYTES)
     slower = slower + _odd_rows(knobs, size)
     if is_pair:
-        slower = slower + c["narrow"] * (knobs.floats("block_n") < _LEAST_COLUMNS)
+        slower = slower + c["narrow"] * (knobs.floats("block_n") < _MIN_COLUMNS)
     slower = slower + c["low"] * np.maximum(0.0, 1 - stages * shared * weights / (c["held"] * _KIB))
     further = ceil_divide(blocks, at_once) - 1
     reduction = np.where(split > 1, c["cluster_column"] * block_n, 0.0)

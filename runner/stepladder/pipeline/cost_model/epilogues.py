@@ -17,27 +17,27 @@ from stepladder.pipeline.cost_model.terms import (
 
 _WARPGROUP_THREADS = 128
 # Rate of stores from registers, as a fraction of that by TMA, by the clocks of a tile of f32 with each. Measured.
-_FROM_REGISTERS = 0.67
+_REGISTER_STORE_RATE = 0.67
 # Of rows of 16 bits with an odd number of elements from registers, one by one, as a fraction of that; and of stores by
 # whole rows, as a fraction of the rate by TMA: docs/results/odd_epilogues.json.
-_SINGLY = 0.1
-_BY_ROWS = 0.625
+_SINGLE_ELEMENT_RATE = 0.1
+_ROW_STORE_RATE = 0.625
 # Lines that take as long as the parts of lines which a row of a tile begins and ends with, from the same results.
-_ROW_ENDS = 6.0
+_PARTIAL_LINES = 6.0
 # Nanoseconds of a warpgroup for an element of a pair of products, which at least an activation is computed of.
 # Measured on an H200.
-_PAIR_ELEMENT = 1.2
+_PAIR_ELEMENT_NS = 1.2
 # Microseconds that elementwise ops take for an element of a thread; beside that, for one of a matrix that is combined
 # with a transposed C by TMA, and for one that is loaded between stores, but for the first few. Source:
 # docs/results/forms_epilogues.json.
-_ELEMENT, _TURNED_ELEMENT, _LOADED_ELEMENT, _LOADED_AT_ONCE = 0.005, 0.008, 0.065, 4
+_ELEMENT, _TRANSPOSED_ELEMENT, _LOADED_ELEMENT, _LOADED_AT_ONCE = 0.005, 0.008, 0.065, 4
 # Splits of a tile in global memory for which no block waits longer than for its own.
-_FEW_SPLITS = 12
+_OVERLAPPED_SPLITS = 12
 # Rows of a tile above which few stages fit beside the buffers of its epilogue.
-_TALL = 192
+_TALL_TILE_ROWS = 192
 # The fraction that an epilogue takes longer with one stage, which waits for its store before the next box. By the mean
 # errors of docs/results/model_boxes_*.json with one stage and with two.
-_ONE_BUFFER = 0.6
+_SINGLE_BUFFER_SLOWDOWN = 0.6
 
 
 def writes_elements(knobs: Columns, size: Size) -> Array:
@@ -66,8 +66,8 @@ def _store_rate(knobs: Columns, size: Size) -> Array:
     by_tma, by_rows = (knobs.equals("epilogue", kind, "registers") for kind in ("tma", "rows"))
     is_single = size.c_layout == "row" and size.out_bytes == 2 and size.n % 2 == 1
     run = np.minimum(knobs.floats("block_n") * size.out_bytes, knobs.floats("epilogue_stages", 2) * LINE_BYTES)
-    from_registers = _FROM_REGISTERS * np.where(is_single, _SINGLY, 1.0)
-    return np.where(by_tma, 1.0, np.where(by_rows, _BY_ROWS / (1 + LINE_BYTES / run), from_registers))
+    from_registers = _REGISTER_STORE_RATE * np.where(is_single, _SINGLE_ELEMENT_RATE, 1.0)
+    return np.where(by_tma, 1.0, np.where(by_rows, _ROW_STORE_RATE / (1 + LINE_BYTES / run), from_registers))
 
 
 def shared_lines(knobs: Columns, size: Size) -> Array:
@@ -117,18 +117,20 @@ def epilogue_time(
     bytes_ = bytes_ / knobs.floats("split_k", 1)
     elements = writes_elements(knobs, size)
     rate = constants["store"] * _store_rate(knobs, size) * np.where(elements, constants["column_store"], 1)
-    tall = np.where(knobs.floats("block_m") > _TALL, constants["store_tall"], 1.0)
-    waits = np.where(by_tma & (knobs.floats("epilogue_stages", 2) < 2), 1 + _ONE_BUFFER, 1.0)
+    tall = np.where(knobs.floats("block_m") > _TALL_TILE_ROWS, constants["store_tall"], 1.0)
+    waits = np.where(by_tma & (knobs.floats("epilogue_stages", 2) < 2), 1 + _SINGLE_BUFFER_SLOWDOWN, 1.0)
     # A box of a transposed C has 64 rows of the tile.
     columns = np.asarray(float(INSTRUCTION_ROWS)) if size.c_layout == "column" else knobs.floats("block_n")
     row_bytes = columns * size.out_bytes
     lines = bytes_ * np.where(by_tma, np.maximum(1.0, LINE_BYTES / widest_box(row_bytes)), 1.0)
     lines = lines * np.where(elements, constants["column_write"], 1.0)
-    lines = lines * np.where(by_rows, 1 + _ROW_ENDS * LINE_BYTES / row_bytes, 1.0)
+    lines = lines * np.where(by_rows, 1 + _PARTIAL_LINES * LINE_BYTES / row_bytes, 1.0)
     together = lines * (at_once / gpu.multiprocessors) / (constants["store_together"] * 10)
     contended = shared_lines(knobs, size) * (at_once / gpu.multiprocessors) * constants["shared_line"]
     is_pair = np.asarray(size.products) > 1
-    computed = np.where(is_pair & (by_tma | by_rows), outside * knobs.floats("block_n") / writers * _PAIR_ELEMENT, 0.0)
+    computed = np.where(
+        is_pair & (by_tma | by_rows), outside * knobs.floats("block_n") / writers * _PAIR_ELEMENT_NS, 0.0
+    )
     return constants["tile"] + (join(bytes_ / writers / rate * waits * tall, together) + contended + computed) * 1e-3
 
 
@@ -146,9 +148,9 @@ def elementwise_time(knobs: Columns, size: Size) -> Array:
     if not size.has_elementwise or size.products > 1:
         return np.zeros(1)
     elements = _rows_of_warpgroup(knobs) * knobs.floats("block_n") / _WARPGROUP_THREADS / knobs.floats("split_k", 1)
-    turned = _TURNED_ELEMENT * elements if size.c_layout == "column" else 0.0
+    transposed = _TRANSPOSED_ELEMENT * elements if size.c_layout == "column" else 0.0
     loaded = _LOADED_ELEMENT * np.maximum(0.0, elements - _LOADED_AT_ONCE)
-    read = size.read_matrices * np.where(knobs.equals("epilogue", "tma", "registers"), turned, loaded)
+    read = size.read_matrices * np.where(knobs.equals("epilogue", "tma", "registers"), transposed, loaded)
     return _ELEMENT * elements + read
 
 
@@ -176,6 +178,6 @@ def reduction_time(knobs: Columns, constants: dict[str, float]) -> Array:
 
     shared = knobs.equals("tile_scheduler", "stream_k", "data_parallel")
     in_c = constants["reduce_memory"] + bytes_ / constants["reduce_memory_rate"]
-    waiting = np.maximum(0.0, split - _FEW_SPLITS) * constants["reduce_memory_many"]
+    waiting = np.maximum(0.0, split - _OVERLAPPED_SPLITS) * constants["reduce_memory_many"]
     times = np.where(in_cluster, reduction("reduce_cluster"), reduction("reduce_memory") + waiting)
     return np.where(split > 1, times, np.where(shared, in_c, 0.0))

@@ -1,10 +1,11 @@
 """The choice of `kept_weights`: which part of the larger operand the L2 cache keeps from launch to launch.
 
 Of operands that do not fit in the cache, it keeps as much as fits where the lines of the rest have the hint
-`evict_first`. A launch of few rows that reads the same weights as the one before takes less time, with `_ROOM` of the
-cache or some sixteenths of the operand less or more (docs/results/kept_weights.json; docs/cost_model.md has a table).
-Kernels that read weights ahead of their wait have the hint on all lines otherwise, and take longer with a part of them
-kept where each launch reads other weights: they do not get the knob. Nor do those of more rows, which gain and lose.
+`evict_first`. A launch of few rows that reads the same weights as the one before takes less time, with `_L2_FRACTION`
+of the cache or some sixteenths of the operand less or more (docs/results/kept_weights.json; docs/cost_model.md has a
+table). Kernels that read weights ahead of their wait have the hint on all lines otherwise, and take longer with a part
+of them kept where each launch reads other weights: they do not get the knob. Nor do those of more rows, which gain and
+lose.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from stepladder.pipeline.cost_model.terms import Size
 KNOB = "kept_weights"
 _PARTS = 16
 # Of the L2 cache, for what is kept, the other operand and C.
-_ROOM = 0.42
+_L2_FRACTION = 0.42
 
 
 def part_of(size: Size, gpu: Gpu) -> int:
@@ -28,7 +29,7 @@ def part_of(size: Size, gpu: Gpu) -> int:
         size: of the product.
         gpu: whose L2 cache holds operands.
     """
-    room = gpu.l2_bytes * _ROOM
+    room = gpu.l2_bytes * _L2_FRACTION
     a = size.a_matrices * size.m * size.a_bytes * size.k
     larger = float(np.max(np.maximum(a, size.operand_bytes - a)))
     others = float(np.max(size.operand_bytes + size.stored_bytes)) - larger

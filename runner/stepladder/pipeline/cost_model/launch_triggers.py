@@ -23,9 +23,9 @@ from stepladder.pipeline.request import LAUNCH_TRIGGER as KNOB
 
 EARLY, EXIT = "early", "exit"
 # Blocks of launches that gain, as parts of the multiprocessors: more than the first, at most the second.
-_LEAST_BLOCKS, _MOST_BLOCKS = 0.5, 0.85
+_MIN_BLOCKS, _MAX_BLOCKS = 0.5, 0.85
 # Rows or columns up to which kernels were measured: with more of both, they are bounded less by their loads.
-_MOST_ROWS = 192
+_MAX_ROWS = 192
 
 
 def choose(knobs: Columns, size: Size, gpu: Gpu, fixed: Mapping[str, int | str], *, whole: bool) -> Columns:
@@ -79,5 +79,5 @@ def _gains(knobs: Columns, size: Size, gpu: Gpu) -> Array:
     one_each = (knobs.floats("cluster_m", 1) * knobs.floats("cluster_n", 1) * knobs.floats("split_k", 1)) == 1
     one_each = one_each & (knobs.floats("min_blocks_per_sm", 1) == 1) & ((persistent == 0) | (persistent >= blocks))
     of_all = blocks / gpu.multiprocessors
-    one_each = one_each & (np.minimum(size.m, size.n) <= _MOST_ROWS)
-    return one_each & (of_all > _LEAST_BLOCKS) & (of_all <= _MOST_BLOCKS)
+    one_each = one_each & (np.minimum(size.m, size.n) <= _MAX_ROWS)
+    return one_each & (of_all > _MIN_BLOCKS) & (of_all <= _MAX_BLOCKS)

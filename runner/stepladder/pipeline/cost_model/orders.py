@@ -16,7 +16,7 @@ KNOB = "raster_group"
 _TRAFFIC = ("block_m", "block_n", "cluster_m", "cluster_n", "split_k")
 # By how much fewer bytes an order has to move that leaves the last group fewer rows: with it, kernels of 256 x 1536 x
 # 3072 and 704 x 928 x 2208 in clusters took longer, by as much for each k step (docs/results/orders_of_tiles.json).
-_UNEVEN_GROUPS = 0.02
+_UNEVEN_GROUP_MARGIN = 0.02
 # Blocks that begin one after another, and by how much less different tiles they have to load in an order that is
 # further from the script's. Measured, docs/results/orders_of_tiles.json.
 _NEIGHBOURS, _FEWER_TILES = 16, 0.1
@@ -76,7 +76,7 @@ def choose(columns: Columns, options: Sequence[int], default: int, size: Size, g
         moved = np.where(is_one_wave & is_held & (family == WARPGROUP), 0.0, moved)
         rows, in_row = tiles.rows / some.floats("cluster_m", 1), tiles.columns / some.floats("cluster_n", 1)
         uneven = (rows % np.minimum(float(option), rows) > 0) & (in_row > 1)
-        traffic.append(np.broadcast_to(moved * (1 + _UNEVEN_GROUPS * uneven) + uneven, (some.count,)))
+        traffic.append(np.broadcast_to(moved * (1 + _UNEVEN_GROUP_MARGIN * uneven) + uneven, (some.count,)))
         different.append(np.broadcast_to(different_loads(tiles, some, size), (some.count,)))
     by_traffic = np.stack(traffic)
     chosen = np.argmin(by_traffic, axis=0)

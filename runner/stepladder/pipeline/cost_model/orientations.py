@@ -47,7 +47,7 @@ class Orientations:
         while len(found) < count and any(heads):
             number = min(
                 (number for number, head in enumerate(heads) if head),
-                key=lambda number: heads[number][0].cautious,
+                key=lambda number: heads[number][0].with_margin,
             )
             found.append(heads[number].pop(0))
         return found

@@ -10,9 +10,9 @@ from stepladder.pipeline.cost_model.terms import BOX_BYTES, Size
 
 # Source of all constants: measured on an H200, docs/results/producers.json.
 # Microseconds from the launch of a preceding kernel to that of the matmul, besides its traffic.
-_FRONT = 4.5
+_PRECEDING_KERNEL_US = 4.5
 # Elements a ns that a preceding kernel makes of numbers of less than a byte, of which threads make two each.
-_FROM_PARTS = 380.0
+_SUB_BYTE_RATE = 380.0
 # Nanoseconds in which a warpgroup makes an element of A, and for each unit of what its ops cost.
 _MADE, _MADE_BY_COST = 0.037, 0.0105
 # Instructions that read an element of A of f32 from shared memory and split it, of which the lanes of a multiprocessor
@@ -20,11 +20,11 @@ _MADE, _MADE_BY_COST = 0.037, 0.0105
 _SPLIT, _LANES = 11, 128
 # Microseconds that a k step of split elements takes at least, and for each box of TMA along k: a warpgroup waits for
 # its loads, splits, and waits for the last of its products, one after the other. Source: measured, f32_settings.json.
-_LEAST_STEP, _LEAST_OF_BOX = 0.5, 0.15
+_MIN_STEP, _MIN_OF_BOX = 0.5, 0.15
 # By how much making an element is longer for each warpgroup beyond two; and which part of its own products a warpgroup
 # that has the multiprocessor to itself waits for.
 _MANY, _ALONE = 0.65, 0.35
-_TWO = 2.0
+_TWO_WARPGROUPS = 2.0
 _F32_BYTES = 4
 
 
@@ -46,8 +46,8 @@ def preparing_time(size: Size, gpu: Gpu, constants: dict[str, float]) -> float:
     for source_bytes, elements in operands:
         if source_bytes:
             traffic = (source_bytes + size.in_bytes) * elements / (gpu.hbm_bytes_per_us * constants["hbm"])
-            made = elements / _FROM_PARTS * 1e-3 if source_bytes < 1 else 0.0
-            total += float(np.maximum(traffic, made)) + _FRONT
+            made = elements / _SUB_BYTE_RATE * 1e-3 if source_bytes < 1 else 0.0
+            total += float(np.maximum(traffic, made)) + _PRECEDING_KERNEL_US
     return total
 
 
@@ -65,7 +65,7 @@ def split_step(knobs: Columns, matrix: Array, gpu: Gpu) -> Array:
     """
     boxes = knobs.floats("block_k") * _F32_BYTES / BOX_BYTES
     split_and_multiplied = _made_and_multiplied(knobs, matrix, float(1e3 * gpu.microseconds(_SPLIT / _LANES)))
-    return np.maximum(split_and_multiplied, _LEAST_STEP + _LEAST_OF_BOX * boxes)
+    return np.maximum(split_and_multiplied, _MIN_STEP + _MIN_OF_BOX * boxes)
 
 
 def register_step(knobs: Columns, size: Size, matrix: Array) -> Array:
@@ -89,5 +89,5 @@ def _made_and_multiplied(knobs: Columns, matrix: Array, made_by_element: float) 
     warpgroups = np.where(pingpong, 1.0, knobs.floats("consumer_warpgroups", 1))
     elements = knobs.floats("block_m") * knobs.floats("block_k") / warpgroups
     made = elements * made_by_element * 1e-3
-    waits = np.where((warpgroups < _TWO) & ~pingpong, _ALONE, 1.0)
-    return made * (1 + _MANY * np.maximum(0.0, warpgroups - _TWO)) + waits * matrix / warpgroups
+    waits = np.where((warpgroups < _TWO_WARPGROUPS) & ~pingpong, _ALONE, 1.0)
+    return made * (1 + _MANY * np.maximum(0.0, warpgroups - _TWO_WARPGROUPS)) + waits * matrix / warpgroups

@@ -27,13 +27,20 @@ from stepladder.pipeline.expressions import Value
 
 # The knob of whether blocks start before the preceding kernel has ended; what it has to be predicted to gain to be off,
 # since kernels that other work separates gain nothing.
-_LAUNCH, LAUNCH_CAUTION = "dependent_launch", 0.03
+_LAUNCH, LAUNCH_MARGIN = "dependent_launch", 0.03
 # The knob of where elementwise ops that make A are computed, and its value for registers.
 PRODUCERS, IN_REGISTERS = "producers", "registers"
 # Knobs that are chosen after the others.
-_LAST = (_LAUNCH, launch_triggers.KNOB, early_weights.KNOB, early_weights.PREFETCH, stagger.KNOB, kept_weights.KNOB)
+_LATE_KNOBS = (
+    _LAUNCH,
+    launch_triggers.KNOB,
+    early_weights.KNOB,
+    early_weights.PREFETCH,
+    stagger.KNOB,
+    kept_weights.KNOB,
+)
 # Knobs that make a small difference between settings that agree in the others.
-_DETAILS = (
+_MINOR_KNOBS = (
     *("block_k", "stages", "epilogue_stages", "persistent_blocks", "consumer_warpgroups"),
     orders.KNOB,
     _LAUNCH,
@@ -45,27 +52,27 @@ _DETAILS = (
 _TILE, _OF_A_TILE, _FEW = ("block_m", "block_n", "split_k"), 2, 4
 # How much faster than a setting of a measured tile width one of another width has to be predicted, to be chosen before
 # it: predictions have no measurement to lean on there.
-_CAUTION = 0.04
-# As _CAUTION, for a setting whose tiles extend beyond the problem before one whose tiles divide it.
-_EDGES = 0.1
-# As _CAUTION, for tiles of so many rows whose splits of k global memory reduces, of products with _FEW_ROWS rows or
+_WIDTH_MARGIN = 0.04
+# The margin for a setting whose tiles extend beyond the problem before one whose tiles divide it.
+_EDGE_MARGIN = 0.1
+# The margin for tiles of so many rows whose splits of k global memory reduces, of products with _FEW_ROWS rows or
 # columns at most. With this, first choices are nearer to the fastest measured setting of
 # docs/results/decode_settings.json, and of drawn problems with few rows.
-_FEW_ROWS, _UNEVEN_ROWS, _UNEVEN = 64, 192, 0.08
-# As _CAUTION, for splits in global memory that take more than one wave: blocks wait for splits that have not begun. No
+_FEW_ROWS, _UNEVEN_ROWS, _UNEVEN_MARGIN = 64, 192, 0.08
+# The margin for splits in global memory that take more than one wave: blocks wait for splits that have not begun. No
 # problem of docs/results/model_*.json has such a setting as the fastest one.
-_LATER_SPLITS = 0.3
-# As _CAUTION, for each split but two of kernels that load weights early: in docs/results/functions_prefetch.json, four
+_MULTI_WAVE_SPLIT_MARGIN = 0.3
+# The margin for each split but two of kernels that load weights early: in docs/results/functions_prefetch.json, four
 # splits of tiles of 128 rows took longer than two of 56.
-_EARLY_SPLITS = 0.02
-# As _CAUTION, for two blocks on a multiprocessor of a product that is no batch.
-_TWO_BLOCKS = 0.12
-# As _CAUTION, for tiles of so many elements with so few k steps, whose epilogue no other tile hides: they took longer
+_EARLY_SPLIT_MARGIN = 0.02
+# The margin for two blocks on a multiprocessor of a product that is no batch.
+_TWO_BLOCK_MARGIN = 0.12
+# The margin for tiles of so many elements with so few k steps, whose epilogue no other tile hides: they took longer
 # than predicted in docs/results/forms_seen.json.
-_WIDE, _WIDE_TILE, _FEW_STEPS = 0.1, 128 * 160, 2
-# As _CAUTION, for splits that a cluster reduces, of products with so many rows and columns at least: such first choices
+_WIDE_TILE_MARGIN, _WIDE_TILE, _FEW_STEPS = 0.1, 128 * 160, 2
+# The margin for splits that a cluster reduces, of products with so many rows and columns at least: such first choices
 # took longer, beside what was predicted, than others did.
-_CLUSTER_SPLITS, _SPLIT_SIDE = 0.04, 256
+_CLUSTER_SPLIT_MARGIN, _SPLIT_SIDE = 0.04, 256
 # What may bound a main loop, by the names of the predicted times.
 LIMITS = ("matrix unit", "shared memory", "TMA", "L2", "latency", "HBM", "writes")
 # What a predicted time is made up of.
@@ -82,7 +89,7 @@ class Candidate:
         times: by name, what it is made up of (PARTS) and what bounds its main loop (LIMITS), in us.
         waves: waves of blocks, the last one counted by what it has to do.
         bound: the largest of LIMITS, or of PARTS where one of these is larger.
-        cautious: what candidates are ordered by: the predicted time, longer where it is less certain.
+        with_margin: what candidates are ordered by: the predicted time, longer where it is less certain.
     """
 
     knobs: dict[str, int | str]
@@ -90,7 +97,7 @@ class Candidate:
     times: dict[str, float]
     waves: float
     bound: str
-    cautious: float = 0.0
+    with_margin: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -102,8 +109,8 @@ class Ranking:
         knobs: names of the knobs that were searched.
         columns: the settings.
         times: predicted times by name, a column each.
-        order: numbers of the settings, in the order of `cautious`.
-        cautious: predicted times, multiplied by `caution`.
+        order: numbers of the settings, in the order of `with_margin`.
+        with_margin: predicted times, multiplied by `margin_factor`.
     """
 
     family: str
@@ -111,13 +118,13 @@ class Ranking:
     columns: Columns
     times: dict[str, Array]
     order: Array
-    cautious: Array
+    with_margin: Array
 
     def __len__(self) -> int:
         return len(self.order)
 
     def first(self, count: int) -> list[Candidate]:
-        """Returns the first `count` candidates that differ in more than details (_DETAILS), the fastest of each kind:
+        """Returns the first `count` candidates that differ in more than _MINOR_KNOBS, the fastest of each kind:
         a measurement learns more from another tile than from another number of buffers.
 
         Args:
@@ -125,7 +132,7 @@ class Ranking:
         """
         found: dict[tuple[int | str, ...], int] = {}
         tiles: dict[tuple[int | str, ...], int] = {}
-        kind = [name for name in self.knobs if name not in _DETAILS]
+        kind = [name for name in self.knobs if name not in _MINOR_KNOBS]
         for index in self.order:
             if len(found) == count:
                 break
@@ -154,7 +161,7 @@ class Ranking:
         limits = {name: times[name] for name in LIMITS if name in times}
         bound = max(limits | parts, key=lambda name: (limits | parts)[name])
         total, waves = float(self.times["total"][index]), float(self.times["waves"][index])
-        return Candidate(knobs, total, times, waves, bound, float(self.cautious[index]))
+        return Candidate(knobs, total, times, waves, bound, float(self.with_margin[index]))
 
 
 def family_of(space: Space) -> str | None:
@@ -258,7 +265,7 @@ def _launched(columns: Columns, size: Size, gpu: Gpu, *, triggers: bool) -> tupl
     """
     both = Columns({**columns.values, _LAUNCH: np.array([[True], [False]])}, columns.derived, columns.count)
     times = warpgroup.predict(both, size, gpu)  # a row for each launch: what does not depend on it is predicted once
-    faster = times["total"][1] < times["total"][0] * (1 - LAUNCH_CAUTION)
+    faster = times["total"][1] < times["total"][0] * (1 - LAUNCH_MARGIN)
     stays = faster & warpgroup.is_kept_in_place(size, gpu)
     if triggers:
         chosen = launch_triggers.with_trigger(columns, launch_triggers.is_at_exit(columns) | stays)
@@ -267,7 +274,7 @@ def _launched(columns: Columns, size: Size, gpu: Gpu, *, triggers: bool) -> tupl
     return chosen, {name: np.where(faster, by_itself, by_launch) for name, (by_launch, by_itself) in times.items()}
 
 
-def caution(family: str, columns: Columns, waves: Array, size: Size, gpu: Gpu) -> Array:
+def margin_factor(family: str, columns: Columns, waves: Array, size: Size, gpu: Gpu) -> Array:
     """Returns what predicted times are multiplied by for their order: more for tile widths that were not measured, for
     kernels of warps whose tiles do not divide the problem, for some splits of few rows, for splits in global memory of
     more than one wave, in clusters of more than few rows and of kernels that load weights early, for two blocks on a
@@ -281,11 +288,11 @@ def caution(family: str, columns: Columns, waves: Array, size: Size, gpu: Gpu) -
         gpu: whose tile widths were measured.
     """
     known = gpu.measured_widths.get(family, ())
-    widths = _CAUTION * ~np.isin(columns.floats("block_n"), known) if known else np.zeros(columns.count)
+    widths = _WIDTH_MARGIN * ~np.isin(columns.floats("block_n"), known) if known else np.zeros(columns.count)
     # HBM bounds these, whatever the width.
     is_early = np.asarray(columns.column(early_weights.KNOB, False), bool)
     widths = widths * ~is_early
-    edges = _EDGES * columns.floats("has_edges", 0.0) if family == WARP else 0.0
+    edges = _EDGE_MARGIN * columns.floats("has_edges", 0.0) if family == WARP else 0.0
     is_warpgroup = family == WARPGROUP
     in_memory = columns.equals("split_k_workspace", "memory", "cluster")
     uneven = in_memory & (columns.floats("block_m") == _UNEVEN_ROWS) & (np.minimum(size.m, size.n) <= _FEW_ROWS)
@@ -298,8 +305,10 @@ def caution(family: str, columns: Columns, waves: Array, size: Size, gpu: Gpu) -
     in_cluster = (split > 1) & ~in_memory & (np.minimum(size.m, size.n) >= _SPLIT_SIDE) & is_warpgroup
     # Kernels whose own constants are of so many splits are as certain as others.
     early_splits = np.maximum(0.0, split - 2) * (is_early & ~has_short_blocks(columns, size, gpu))
-    splits = _LATER_SPLITS * later + _CLUSTER_SPLITS * in_cluster + _EARLY_SPLITS * early_splits
-    return 1.0 + widths + edges + _UNEVEN * uneven + splits + _TWO_BLOCKS * twice + _WIDE * wide
+    splits = _MULTI_WAVE_SPLIT_MARGIN * later + _CLUSTER_SPLIT_MARGIN * in_cluster + _EARLY_SPLIT_MARGIN * early_splits
+    return (
+        1.0 + widths + edges + _UNEVEN_MARGIN * uneven + splits + _TWO_BLOCK_MARGIN * twice + _WIDE_TILE_MARGIN * wide
+    )
 
 
 def rank(
@@ -346,13 +355,13 @@ def rank(
         at_exit = launch_triggers.is_at_exit(columns)
         columns = kept_weights.choose(columns, size, gpu, is_early & ~early_weights.streams(columns) & ~at_exit)
     # Of settings that take equally long, the first in the order of the knobs' options.
-    cautious = times["total"] * caution(family, columns, times["waves"], size, gpu)
-    order = np.argsort(cautious, kind="stable")
+    with_margin = times["total"] * margin_factor(family, columns, times["waves"], size, gpu)
+    order = np.argsort(with_margin, kind="stable")
     searched = tuple(
         name
-        for name in (*search.order, search.most, orders.KNOB, *_LAST)
+        for name in (*search.order, search.most, orders.KNOB, *_LATE_KNOBS)
         if name in space.options
         and name not in fixed
-        and (name not in _LAST or isinstance(columns.values[name], Array))
+        and (name not in _LATE_KNOBS or isinstance(columns.values[name], Array))
     )
-    return Ranking(family, searched, columns, times, order, cautious)
+    return Ranking(family, searched, columns, times, order, with_margin)

@@ -15,7 +15,7 @@ from stepladder.pipeline.cost_model.warp import splits_f32
 
 # Tiles whose rows are no multiples of those of an instruction: rows come in multiples of so many, up to those of a box
 # of TMA, and so many are of one warpgroup; splits of k, and waves of blocks.
-_EIGHT, _MOST_ROWS, _PARTIAL_ROWS = 8, 256, 192
+_EIGHT, _MAX_ROWS, _PARTIAL_ROWS = 8, 256, 192
 _PARTIAL_WAVES = ((1, 1), (1, 2), (1, 3), (2, 1))
 
 # A setting for which one of these does not hold makes the same kernel as another, or one that is never faster. Sums of
@@ -69,7 +69,7 @@ _USEFUL_WARPGROUP = (
     "tile_scheduler == 'data_parallel' or tiles > persistent_blocks and tiles % persistent_blocks != 0",
 )
 # Rows that one wgmma multiplies: tiles of others have rows in shared memory that no load fills.
-_WHOLE = f"block_m % {INSTRUCTION_ROWS} == 0"
+_FULL_ROWS = f"block_m % {INSTRUCTION_ROWS} == 0"
 # Two blocks on a multiprocessor, for the small matmuls of a batch: each hides what the other waits for, so that neither
 # loops over tiles. With less than four stages, those that split k among them, they took longer than predicted
 # (docs/results/two_blocks.json).
@@ -77,7 +77,7 @@ _TWO_BLOCKS_OF_BATCHES = ("batch > 1", "stages >= 4 and split_k == 1")
 # And for few rows, where one block loads weights while the other begins and ends; measured in forms of these kinds
 # (docs/results/early_weights_grid.json).
 _TWO_BLOCKS_OF_FEW_ROWS = (
-    f"batch > 1 or n <= block_n and cluster_m * cluster_n == 1 and block_m <= {2 * INSTRUCTION_ROWS} and {_WHOLE}",
+    f"batch > 1 or n <= block_n and cluster_m * cluster_n == 1 and block_m <= {2 * INSTRUCTION_ROWS} and {_FULL_ROWS}",
     "split_k_workspace == 'cluster'",
     "batch == 1 or stages >= 4 and split_k == 1",
 )
@@ -131,7 +131,7 @@ def _partial_tiles(size: Size, gpu: Gpu) -> list[tuple[int, int]]:
     for splits, waves in _PARTIAL_WAVES:
         tiles = int(blocks_that_fit(np.array([float(splits)]), gpu)[0]) // splits * waves
         rows = int(ceil_divide(ceil_divide(size.m, tiles), _EIGHT)) * _EIGHT
-        if rows % INSTRUCTION_ROWS and rows <= _MOST_ROWS:
+        if rows % INSTRUCTION_ROWS and rows <= _MAX_ROWS:
             found.append((rows, splits))
     return found
 
@@ -142,10 +142,15 @@ def _useful(size: Size, gpu: Gpu, is_early: bool, waits: bool) -> tuple[str, ...
     rows = [f"block_m == {rows}" for rows in sorted({rows for rows, _ in tiles})]
     both = [f"block_m == {rows} and split_k == {splits}" for rows, splits in tiles]
     partial = _USEFUL_PARTIAL if waits else (*_USEFUL_PARTIAL, _USEFUL_EARLY_PARTIAL)
-    kinds = [f"{_WHOLE} or {text}" for text in partial]
+    kinds = [f"{_FULL_ROWS} or {text}" for text in partial]
     two = _TWO_BLOCKS_OF_FEW_ROWS if is_early or waits else _TWO_BLOCKS_OF_BATCHES
     kinds += [f"min_blocks_per_sm < 2 or ({text})" for text in two]
-    return (" or ".join([_WHOLE, *rows]), " or ".join([_WHOLE, *both]), *kinds, *_USEFUL_WARPGROUP)
+    return (
+        " or ".join([_FULL_ROWS, *rows]),
+        " or ".join([_FULL_ROWS, *both]),
+        *kinds,
+        *_USEFUL_WARPGROUP,
+    )
 
 
 def _persistent_blocks(size: Size, gpu: Gpu) -> Callable[[Columns], list[Array]]:

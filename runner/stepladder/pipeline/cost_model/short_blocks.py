@@ -36,7 +36,7 @@ class Short:
     least_k: int
 
 
-_ON_ONE = 2  # blocks on a multiprocessor
+_BLOCKS_PER_SM = 2  # blocks on a multiprocessor
 # By set of constants. With more than 16 rows, three splits are faster than other settings where they have a bit more
 # than half of a second wave, and lose with less and with more; with fewer rows, five splits of tiles of 128 rows are as
 # fast.
@@ -77,7 +77,7 @@ def have_short_blocks(knobs: Columns, size: Size, gpu: Gpu, name: str) -> Array:
             found = found | (fits & (height == rows) & (step == step_bytes))
     return (
         found
-        & (knobs.floats("min_blocks_per_sm", 1) == _ON_ONE)
+        & (knobs.floats("min_blocks_per_sm", 1) == _BLOCKS_PER_SM)
         # Loads of weights that lie along k are as long as a k step; rows that begin within sectors were not measured.
         & (size.a_layout == "column")
         & ~has_odd_rows(size.m, size.in_bytes)
@@ -99,4 +99,4 @@ def time_of_short_blocks(knobs: Columns, size: Size, gpu: Gpu, constants: Mappin
 
 def _waves(knobs: Columns, size: Size, gpu: Gpu) -> Array:
     """Returns how many waves the blocks have, the last one counted by what it has to do."""
-    return cut(size, knobs).count * knobs.floats("split_k", 1) / (gpu.multiprocessors * _ON_ONE)
+    return cut(size, knobs).count * knobs.floats("split_k", 1) / (gpu.multiprocessors * _BLOCKS_PER_SM)

@@ -13,9 +13,9 @@ from stepladder.pipeline.cost_model.terms import Size
 
 KNOB = "stagger"
 # Tiles of fewer columns leave the tensor core idle while one warpgroup multiplies alone.
-_COLUMNS = 112
+_MIN_COLUMNS = 112
 # The last option of the knob.
-_MOST = 7
+_MAX = 7
 _ELEMENT_BYTES = 2
 
 
@@ -35,9 +35,9 @@ def choose(knobs: Columns, size: Size) -> Columns:
         & knobs.equals("tile_scheduler", "data_parallel", "data_parallel")
         & (knobs.floats("consumer_warpgroups", 1) > 1)
         & (knobs.floats("split_k", 1) == 1)
-        & (knobs.floats("block_n") * size.products >= _COLUMNS)
+        & (knobs.floats("block_n") * size.products >= _MIN_COLUMNS)
         & (steps >= 2 * stages)
     )
     # A knob that is given is one number for all settings.
-    held = np.broadcast_to(np.where(gains, np.minimum(stages - 1, _MOST), 0).astype(np.int64), (knobs.count,))
+    held = np.broadcast_to(np.where(gains, np.minimum(stages - 1, _MAX), 0).astype(np.int64), (knobs.count,))
     return Columns({**knobs.values, KNOB: held}, knobs.derived, knobs.count)

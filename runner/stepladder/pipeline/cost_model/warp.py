@@ -20,11 +20,11 @@ from stepladder.pipeline.cost_model.terms import (
 )
 
 # Registers of a thread besides its accumulators and fragments, and the most that it can have.
-_OTHER_REGISTERS, _MOST_REGISTERS = 40, 255
+_OTHER_REGISTERS, _MAX_REGISTERS = 40, 255
 # Shared memory that the system keeps of a block.
 _RESERVED_BYTES = 1024
 # What HBM traffic costs where it is hidden: a little, since it takes power. It decides between orders of tiles.
-_HIDDEN_TRAFFIC = 0.02
+_HIDDEN_TRAFFIC_COST = 0.02
 
 
 def threads_of(knobs: Columns) -> Array:
@@ -52,7 +52,7 @@ def blocks_a_multiprocessor(knobs: Columns, size: Size, gpu: Gpu) -> Array:
     fragments = (knobs.floats("warp_m") + columns) * 16 * 2 / 4 / 32 * 2
     parts, others = np.where(splits_f32(knobs, size), [[2.0], [_F32_REGISTERS]], [[1.0], [0.0]])
     needed = (accumulators + fragments) * parts + others + _OTHER_REGISTERS
-    registers = np.minimum(np.ceil(needed / 8) * 8, _MOST_REGISTERS)
+    registers = np.minimum(np.ceil(needed / 8) * 8, _MAX_REGISTERS)
     by_registers = np.floor(gpu.registers / (registers * threads))
     by_memory = np.floor(gpu.shared_bytes / (knobs.floats("shared_bytes", 0) + _RESERVED_BYTES))
     by_threads = np.floor(gpu.threads / threads)
@@ -200,7 +200,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu, instruction: str) -> dict[str,
     traffic = memory_bytes(size, tiles, knobs, gpu, at_once, constants["cached"])
     hbm = traffic / (gpu.hbm_bytes_per_us * constants["hbm"])
     kernel = parts["main loop"] + epilogue + prologue
-    total = join(kernel, hbm + constants["prologue"]) + _HIDDEN_TRAFFIC * hbm + constants["launch"]
+    total = join(kernel, hbm + constants["prologue"]) + _HIDDEN_TRAFFIC_COST * hbm + constants["launch"]
     times = {
         "total": total,
         **parts,

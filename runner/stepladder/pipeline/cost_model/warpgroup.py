@@ -35,11 +35,11 @@ from stepladder.pipeline.cost_model.terms import (
 )
 
 # Lanes of a multiprocessor that add in f32, and the microseconds from the last product of a step to its sum. Measured.
-_ADDING_LANES, _DRAIN = 128, 0.06
+_ADDING_LANES, _DRAIN_US = 128, 0.06
 # What part of the operands a kernel by itself may read from HBM, to be chosen before a dependent one.
-_MOST_EVICTED = 0.5
+_MAX_EVICTED = 0.5
 # Splits of k up to which loads take no longer than without; beyond, they read as many distant columns of A at a time.
-_NEAR_SPLITS = 4
+_SPLITS_WITHOUT_SLOWDOWN = 4
 # Boxes along k up to which the start of a cluster takes this part of its time: no block waits for another's stages.
 # Source: docs/results/forms_seen.json and the other measured kernels.
 _FEW_BOXES, _CLUSTER_OF_FEW = 2, 0.5
@@ -48,13 +48,13 @@ _FEW_BOXES, _CLUSTER_OF_FEW = 2, 0.5
 # forms_suspects.json.
 _IDLE_START, _FEW_ROWS = 0.2, 64
 # Of the peak rate of shared memory that products of split operands reach. Source: docs/results/f32_tiles.json.
-_SPLIT_SHARED = 1.0
+_SPLIT_SHARED_RATE = 1.0
 # Microseconds that a kernel in front takes longer which splits f32. Source: docs/results/f32_settings.json.
-_SPLITTING = 2.0
+_SPLIT_KERNEL_US = 2.0
 # Of an element of a partial accumulator in global memory.
 _PARTIAL_BYTES = 4
 # What HBM traffic costs where it is hidden: a little, since it takes power. It decides between orders of tiles.
-_HIDDEN_TRAFFIC = 0.02
+_HIDDEN_TRAFFIC_COST = 0.02
 
 
 def matrix_step(block_m: Array, block_n: Array, block_k: Array, size: Size, gpu: Gpu, factor: float) -> Array:
@@ -107,7 +107,7 @@ def shared_step(
     read_a = INSTRUCTION_ROWS * size.a_bytes * products_of(a_split)
     read = rows * (read_a + block_n * size.in_bytes * products_of(split))
     written = 0.5 * (block_m * size.a_bytes * a_split + block_n * size.in_bytes * split)
-    of_peak = np.where(np.asarray(split) > 1, _SPLIT_SHARED, fraction)
+    of_peak = np.where(np.asarray(split) > 1, _SPLIT_SHARED_RATE, fraction)
     return gpu.microseconds((read + written) * block_k / (gpu.shared_bytes_per_clock * of_peak))
 
 
@@ -173,7 +173,7 @@ def repacking_time(
         is_copied = (np.asarray(columns * size.in_bytes % PITCH_BYTES) > 0) | (np.asarray(own) > 1)
         total = total + np.where(is_copied, traffic, 0.0) * count
         is_launched = np.maximum(is_launched, is_copied)
-    splitting = _SPLITTING * (np.maximum(split, a_split) > 1)
+    splitting = _SPLIT_KERNEL_US * (np.maximum(split, a_split) > 1)
     return total + is_launched * (constants["launch"] + constants["prologue"]) + splitting
 
 
@@ -202,7 +202,7 @@ def is_kept_in_place(size: Size, gpu: Gpu) -> bool:
     """
     constants = gpu.constants[WARPGROUP]
     evicted = uncached(size, gpu, constants["cached_in_place"], constants["evicted"])
-    return bool(np.all((evicted <= _MOST_EVICTED) | batches.has_own_matrices(size, gpu)))
+    return bool(np.all((evicted <= _MAX_EVICTED) | batches.has_own_matrices(size, gpu)))
 
 
 def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
@@ -260,7 +260,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     idle = np.maximum(0.0, 1 - at_once / gpu.multiprocessors)
     fill = fill_step(parts, [cluster_n, cluster_m], gpu, constants) * (1 - constants["fill_idle"] * idle) * sharing
     # Source: measured, docs/results/model_long_bf16-bf16.json. Blocks of a cluster read tiles that they share once.
-    doublings = np.log2(np.maximum(splits / _NEAR_SPLITS, 1.0))
+    doublings = np.log2(np.maximum(splits / _SPLITS_WITHOUT_SLOWDOWN, 1.0))
     scattered = 1 + constants["split_loads"] * doublings / cluster ** constants["split_shared"]
     fill = fill * scattered
     fill = fill * (1 + constants["neighbours"] * are_neighbours(cluster_m, cluster_n, size))
@@ -307,7 +307,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     # Sums of split operands are added to the accumulator behind each step: a warpgroup that multiplies alone waits.
     alone_in_step = pingpong | (knobs.floats("consumer_warpgroups", 1) < 2)
     added = np.where(
-        (split > 1) & alone_in_step, gpu.microseconds(block_m * block_n / _ADDING_LANES) + _DRAIN, np.zeros(1)
+        (split > 1) & alone_in_step, gpu.microseconds(block_m * block_n / _ADDING_LANES) + _DRAIN_US, np.zeros(1)
     )
 
     def step(filling: Array) -> Array:
@@ -356,7 +356,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     kernel = kernel * (1 + constants["throttle"] * np.maximum(0.0, busy - constants["throttle_from"]))
     by_elements = np.where(writes_elements(knobs, size), constants["column_write"], 1.0)
     written = size.result_bytes / (constants["write"] * 1e6) * by_elements
-    total = join(kernel, from_memory, written + constants["prologue"]) + _HIDDEN_TRAFFIC * hbm + launch
+    total = join(kernel, from_memory, written + constants["prologue"]) + _HIDDEN_TRAFFIC_COST * hbm + launch
     repacking = repacking_time(size, gpu, constants, split, a_split)
     preparing = preparing_time(size, gpu, constants)
     total = total + repacking + preparing

@@ -279,7 +279,7 @@ class _Reader:
 
     def _check_known(self, fields: Fields, name: str, value: int) -> None:
         if value not in self.types:
-            raise fields.error(name, f"has {value}, which is no value that is made before")
+            raise fields.error(name, f"has {value}, which is not a value that is made before")
         if not is_number_type(self.types[value]):
             raise fields.error(name, f"has {value}, of {self.types[value]}: values that are read must be of {_TYPES}")
 

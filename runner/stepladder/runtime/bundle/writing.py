@@ -155,7 +155,7 @@ def _listed(named: Path, path: Path) -> set[str]:
     """
     if not os.path.lexists(path):
         return set()
-    refusal = f"'{named}' is there and is not a bundle; it is left as it is. Name another output"
+    refusal = f"'{named}' exists and is not a bundle; it was not changed. Name another output"
     if not (path / MANIFEST).is_file():
         raise StepladderError(refusal)
     try:
@@ -198,8 +198,8 @@ def _check_names(named: Path, contents: Mapping[str, bytes], kept: Mapping[str, 
     for name, is_folder in kept.items():
         if name in files or (name in folders and not is_folder):
             raise StepladderError(
-                f"'{named / name}' has the name of a file of the new bundle, and {MANIFEST} does not "
-                "list it; it is left as it is. Move it, or name another output"
+                f"'{named / name}' has the name of a file of the new bundle, and {MANIFEST} does not list it; it was "
+                "not changed. Move it, or name another output"
             )
 
 

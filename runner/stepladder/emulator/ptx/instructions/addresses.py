@@ -102,8 +102,8 @@ def parts(
         if space == "shared::cluster" and not is_shared:
             part.group.sanitizer.report(
                 "out-of-bounds",
-                f"{part.group.thread_name(int(part.lanes[0]))}: {int(part.first(address)):#x} is no address of shared "
-                "memory",
+                f"{part.group.thread_name(int(part.lanes[0]))}: {int(part.first(address)):#x} is not an address of "
+                "shared memory",
                 op,
             )
             continue

@@ -52,10 +52,10 @@ def cp_async(site: Site) -> None:
     site.hints()
     given = site.operands[: len(site.operands) - hinted]
     if len(given) not in (3, 4):
-        raise site.error(f"with {len(given)} operands: it takes 3 or 4")
+        raise site.error(f"with {len(given)} operands: expected 3 or 4")
     size = site.number(2)
     if size not in _SIZES[cache]:
-        raise site.error(f"of {size} bytes: it takes {' or '.join(map(str, _SIZES[cache]))}")
+        raise site.error(f"of {size} bytes: expected {' or '.join(map(str, _SIZES[cache]))}")
     target, target_offset = site.address(0)
     source, source_offset = site.address(1)
     more: list[int] = []
@@ -158,7 +158,7 @@ def tensor(site: Site) -> None:
     if rank is None:
         raise site.error("without a number of dimensions")
     if site.match(r"im2col.*|tile::.*"):
-        raise site.error("of this mode: it takes .tile")
+        raise site.error("of this mode: expected .tile")
     spaces = site.choice((*_TO_SHARED, "global")), site.choice((*_TO_SHARED, "global"))
     site.flag("tile")
     hinted = site.flag("L2::cache_hint")
@@ -176,7 +176,7 @@ def tensor(site: Site) -> None:
 def _map(site: Site, operand: syntax.Operand, rank: int) -> tuple[int, int, list[int]]:
     """Returns the slot of a TMA descriptor, the bytes that are added to it, and the slots of coordinates."""
     if not isinstance(operand, syntax.Address) or len(operand.parts) != 2:
-        raise site.error(f"of {operand}: it takes a descriptor and coordinates in brackets")
+        raise site.error(f"of {operand}: expected a descriptor and coordinates in brackets")
     base, offset = site.place(operand.parts[0])
     coordinates = site.elements(operand.parts[1])
     if len(coordinates) != rank:
@@ -255,7 +255,7 @@ def reduce_tensor(site: Site) -> None:
     site.choice(("shared::cta",))
     operation = site.choice(_REDUCTIONS)
     if operation not in _OF_ARRAYS:
-        raise site.error(f"with .{operation}: it takes .{', .'.join(_OF_ARRAYS)}")
+        raise site.error(f"with .{operation}: expected .{', .'.join(_OF_ARRAYS)}")
     site.flag("tile")
     site.choice(("bulk_group",))
     site.count(2 + site.flag("L2::cache_hint"))

@@ -48,7 +48,7 @@ def emit(site: Site, function: Callable, type_: PtxType, operands: int) -> None:
     if type_.name not in _ARITHMETIC:
         raise site.error("with these types")
     if site.flag(*_DIRECTED):
-        raise site.error("with this rounding: it takes .rn")
+        raise site.error("with this rounding: expected .rn")
     site.flag("rn")
     flushes, saturates, clamps = site.flag("ftz"), site.flag("sat"), site.flag("relu")
 

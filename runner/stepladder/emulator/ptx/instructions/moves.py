@@ -132,7 +132,7 @@ def cvt(site: Site) -> None:
     source = sources[0]
     site.count(2 + (target.count == 2 and source.count == 1))
     if mode == "rs" or (mode in ("rm", "rp") and target.kind == "f" and target.name not in _WIDE):
-        raise site.error("with this rounding: it takes .rn, and .rz")
+        raise site.error("with this rounding: expected .rn, and .rz")
     if target.kind in "su" and source.kind in "su":
         convert = _integers(source, target, saturates=saturates)
     elif target.kind in "su":
