@@ -23,7 +23,7 @@ _TWO_BLOCKS, _TWO_BLOCKS_LOOP = 0.4, 0.15
 # halves of the L2 cache; behind the exit of all blocks, neighbours are before the same one. There it also matters
 # whether L2 holds all matrices, of at most so many of its bytes. Batches with an A and B of fewer than so many of its
 # bytes gain nothing.
-_EARLY, _AT_EXIT_HELD, _AT_EXIT, _HELD, _MIN = 1.1, 0.95, 1.05, 0.8, 1 / 8
+_EARLY, _AT_EXIT_HELD, _AT_EXIT, _HELD, _MIN_OPERANDS = 1.1, 0.95, 1.05, 0.8, 1 / 8
 
 
 def has_own_matrices(size: Size, gpu: Gpu) -> Array:
@@ -34,7 +34,7 @@ def has_own_matrices(size: Size, gpu: Gpu) -> Array:
         gpu: whose L2 cache holds operands.
     """
     of_each = (np.minimum(size.a_matrices, size.b_matrices) >= size.batch) & (np.asarray(size.batch) > 1)
-    return np.asarray(of_each & (size.operand_bytes >= _MIN * gpu.l2_bytes))
+    return np.asarray(of_each & (size.operand_bytes >= _MIN_OPERANDS * gpu.l2_bytes))
 
 
 def main_loop_factor(cluster: Array, splits: Array, in_place: Array, size: Size, gpu: Gpu) -> Array:
