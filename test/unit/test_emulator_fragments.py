@@ -164,7 +164,7 @@ def test_a_box_of_a_descriptor_is_a_slice(origin: tuple[int, int]) -> None:
         ({"strides": (18, 1)}, "strides"),
         ({"strides": (32, 2)}, "apart"),
         ({"box": (300, 8)}, "256"),
-        ({"box": (4, 6)}, "no multiple"),
+        ({"box": (4, 6)}, "not a multiple"),
         ({"box": (4, 16)}, "swizzle"),
         ({"start": 8}, "address"),
     ],

@@ -137,6 +137,6 @@ def test_ops_that_are_not_known_are_located() -> None:
         "%r = sparse_tensor.convert %c : tensor<4xf32> to tensor<4xf32>",
         "tensor<4xf32>",
     )
-    with pytest.raises(StepladderError, match=r"does not know sparse_tensor.convert") as caught:
+    with pytest.raises(StepladderError, match=r"does not support sparse_tensor.convert") as caught:
         run(code, np.zeros(4, np.float32))
     assert caught.value.location

@@ -173,7 +173,7 @@ def test_a_call_of_several_kernels_passes_numbers() -> None:
         ((1e39, x, w, 3, True), "'argument 0' is 1e[+]39, which is infinite in f32"),
         ((1, x, w, 2**63, True), "'argument 3' is 9223372036854775808; accepted: whole numbers of i64"),
         ((1, x, w, 3, 2), "'argument 4' is 2; accepted: whole numbers of i1"),
-        ((1, 1, w, 3, True), "'argument 1' is a int, which is no array"),
+        ((1, 1, w, 3, True), "'argument 1' is a int, which is not an array"),
     ):
         with pytest.raises(stepladder.ArgumentError, match=message):
             function(*wrong)
@@ -217,7 +217,7 @@ def test_a_damaged_manifest(gemm: Path, tmp_path: Path, damage: Callable[..., No
 @pytest.mark.parametrize(
     "old, new, message",
     [
-        ("%beta: f32", "%beta: f64", "a number of type f64, an argument of the function"),
+        ("%beta: f32", "%beta: f64", "has a scalar argument of type f64"),
         ("linalg.fill ins(%zero", "linalg.fill ins(%beta", "starts the accumulator from something other than"),
     ],
 )

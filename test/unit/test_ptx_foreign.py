@@ -266,7 +266,7 @@ def test_products_of_f64(shape: str) -> None:
 
 def test_products_that_are_not_known() -> None:
     for types in ("s32.s8.s4.s32", "s32.b1.b1.s32", "f32.s8.s8.f32"):
-        with pytest.raises(StepladderError, match=r"the emulator does not know mma\.sync"):
+        with pytest.raises(StepladderError, match=r"the emulator does not support mma\.sync"):
             one = np.zeros((8, 32), np.int64)
             _product(f"mma.sync.aligned.m8n8k32.row.col.{types}", one, one.T, np.zeros((8, 8), np.int64), 8)
 

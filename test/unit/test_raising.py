@@ -191,7 +191,7 @@ def test_numbers_at_places_of_a_buffer(name: str) -> None:
          "    memref<8x3xf32, strided<[8, 1], offset: 1>>\n"
          "  linalg.fill ins(%s : f32) outs(%p : memref<8x3xf32, strided<[8, 1], offset: 1>>)",
          "memref.reinterpret_cast of a part of a buffer, which is written"),
-        ("%v = scf.execute_region -> f32 {\n    scf.yield %s : f32\n  }", "'scf.execute_region' of a number that is"),
+        ("%v = scf.execute_region -> f32 {\n    scf.yield %s : f32\n  }", "'scf.execute_region' of a scalar argument"),
     ],
 )  # fmt: skip
 def test_refusals(line: str, message: str) -> None:

@@ -289,7 +289,7 @@ def test_what_cannot_be_exported_is_refused(body: str, message: str) -> None:
         "func.func @f(%A: tensor<4x5xf32>) -> tensor<4x5xf32> {\n%n = arith.constant 0.0 : f32\n"
         f"{body}\nreturn %p : tensor<4x5xf32> }}"
     )
-    with pytest.raises(StepladderError, match=f"has no reference computation for .*{message}") as caught:
+    with pytest.raises(StepladderError, match=f"{message}.* has no reference computation") as caught:
         exported(text)
     assert caught.value.location.startswith("payload.mlir:3")
 

@@ -192,7 +192,7 @@ def test_explain_counts_the_copies(tmp_path: Path) -> None:
 
 
 def test_other_pipelines_name_the_pitch() -> None:
-    with mlir_context(), pytest.raises(StepladderError, match="TMA takes multiples of 16 bytes"):
+    with mlir_context(), pytest.raises(StepladderError, match="TMA requires multiples of 16 bytes"):
         run_pipeline(matmul_text(128, 128, 29), "payload.mlir", Request("wgmma_multistage", {}))
 
 

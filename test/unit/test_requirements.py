@@ -62,16 +62,16 @@ _F32 = {"a_type": "f32", "b_type": "f32"}
     "settings, problem, message",
     [
         ({}, {"n": 256}, "that A and B differ in size"),
-        ({}, {"m": 16, "n": 250}, "that no preceding kernel repacks the larger operand"),
+        ({}, {"m": 16, "n": 250}, "that the larger operand has rows of multiples of 16 bytes"),
         (
             {"swap_operands": True},
             {"m": 16, "n": 250},
-            "that no preceding kernel repacks the larger operand",
+            "that the larger operand has rows of multiples of 16 bytes",
         ),
         (
             {},
             {"m": 16, "b_layout": "column", "k": 125},
-            "that no preceding kernel repacks the larger operand",
+            "that the larger operand has rows of multiples of 16 bytes",
         ),
         (
             {"split_f32": "kernels"},
@@ -92,5 +92,5 @@ def test_requirements_of_given_knobs_come_first() -> None:
     """Of the others, which are chosen, the defaults are what fails where no choice helps."""
     error = refusal("wgmma", {"early_weights": True}, m=8, n=1023, accumulate=False)
     assert error.message.startswith(
-        "step 'load_weights_early': early_weights requires that no preceding kernel repacks"
+        "step 'load_weights_early': early_weights requires that the larger operand has rows of multiples of 16 bytes"
     )

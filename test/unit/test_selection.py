@@ -61,7 +61,7 @@ def test_selected(text: str, name: str | None, function: str, others: tuple[str,
 @pytest.mark.parametrize(
     "text, name, message",
     [
-        (product("f") + product("g"), None, r"payload.mlir:5:1: error: 2 functions in the payload, .*: @f, @g"),
+        (product("f") + product("g"), None, r"payload.mlir:5:1: error: 2 functions in the payload; .*: @f, @g"),
         (product("f") + product("g"), "h", r"no function @h with a body"),
         ("func.func private @h()\n" + product("g"), "h", r"no function @h with a body"),
     ],

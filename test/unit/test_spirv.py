@@ -122,7 +122,7 @@ def test_a_build_runs_the_whole_pipeline() -> None:
 def test_an_argument_of_the_kernel_that_is_no_operand_is_refused(built: spirv_build.SpirvBuild) -> None:
     """No payload of the rule has one: the kernel is edited."""
     kernel = SimpleNamespace(parameters=[SimpleNamespace(number=7)])
-    with pytest.raises(StepladderError, match="the kernel takes argument 7 of the function, which is no operand"):
+    with pytest.raises(StepladderError, match="the kernel takes argument 7 of the function, which is not an operand"):
         spirv_build._of_matmul(built.run, kernel)
 
 

@@ -71,7 +71,7 @@ def test_a_damaged_or_newer_file_is_not_used_and_set_aside_by_who_adds(
     lines = []
     database = Database(path, lines.append)
     assert database.entries() == [] and path.read_text() == text
-    assert said in lines[0] and "left alone" in lines[0]
+    assert said in lines[0] and "neither used nor changed" in lines[0]
     database.add(entry())
     assert [found.knobs for found in database.entries()] == [{"block_m": 64}]
     assert (tmp_path / f"tuning.json.{suffix}-1").read_text() == text and f"{suffix}-1" in lines[1]

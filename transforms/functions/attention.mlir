@@ -4,7 +4,8 @@
 // `outline_attention` writes it.
 
 module attributes {transform.with_named_sequence} {
-  transform.named_sequence @attention(%module: !transform.any_op {transform.consumed}) attributes {whole_function, derived = {
+  transform.named_sequence @attention(%module: !transform.any_op {transform.consumed})
+      attributes {whole_function, derived = {
         // At most, for heads of 128 elements: the tiles of queries, keys and values.
         shared_bytes = "256 * (128 + 5 * 128)"}} {
     %target = transform.tune.knob<"target"> = "sm_90a" from options = ["sm_90a"]

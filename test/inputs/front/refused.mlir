@@ -295,7 +295,7 @@ func.func @f(%A: tensor<64x64xf16>, %B: tensor<64x128xf16>) -> tensor<128xf32> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<128xf32>
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<128xf32>) -> tensor<128xf32>
-  // refused: elements at computed places, such as those of the windows of a convolution, make A or B
+  // refused: a producer of A or B accesses elements at computed indices, such as the windows of a convolution
   %p = linalg.generic {
       indexing_maps = [affine_map<(n, k) -> (k, k)>, affine_map<(n, k) -> (k, n)>, affine_map<(n, k) -> (n)>],
       iterator_types = ["parallel", "reduction"]}

@@ -10,7 +10,8 @@
 //   %a = tensor.collapse_shape %t [[0, 1], [2], [3]] : ... into tensor<8x64x32xf16>
 //   %s = linalg.batch_matmul ins(%a, %b : ...) outs(%zeros : tensor<8x64x64xf32>)
 // After:
-//   %s = linalg.generic {indexing_maps = [(b, h, s, t, d) -> (b, s, h, d), ...]} ins(%q, ... : tensor<2x64x4x32xf16>, ...)
+//   %s = linalg.generic {indexing_maps = [(b, h, s, t, d) -> (b, s, h, d), ...]}
+//       ins(%q, ... : tensor<2x64x4x32xf16>, ...)
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @absorb_transposes(%module: !transform.any_op {transform.readonly}) {

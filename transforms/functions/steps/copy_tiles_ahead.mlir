@@ -20,7 +20,8 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
 
-  transform.named_sequence @copy_tiles_ahead(%module: !transform.any_op {transform.readonly}) attributes {optimization} {
+  transform.named_sequence @copy_tiles_ahead(%module: !transform.any_op {transform.readonly})
+      attributes {optimization} {
     %keys = transform.structured.match ops{["memref.alloc"]} attributes {keys} in %module
       : (!transform.any_op) -> !transform.op<"memref.alloc">
     %values = transform.structured.match ops{["memref.alloc"]} attributes {values} in %module

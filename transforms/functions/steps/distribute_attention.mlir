@@ -34,7 +34,8 @@ module attributes {transform.with_named_sequence} {
     "tc.distribute_attention"(%module) {columns = 128 : i64, warpgroups = 2 : i64, fast = 1 : i64,
       knobs = {fast = "1 if math == 'fast' else 0"}} : (!transform.any_op) -> ()
     %function = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
-    %launch = transform.gpu.map_forall_to_blocks %function generate_gpu_launch : (!transform.any_op) -> !transform.any_op
+    %launch = transform.gpu.map_forall_to_blocks %function generate_gpu_launch
+      : (!transform.any_op) -> !transform.any_op
     %mapped = transform.gpu.map_nested_forall_to_threads %launch block_dims = [256, 1, 1] sync_after_distribute = false
       : (!transform.any_op) -> !transform.any_op
     %after = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op

@@ -28,7 +28,8 @@ module attributes {transform.with_named_sequence} {
     // not exchange values through memory.
     "tc.distribute_elements"(%module) {threads = 256 : i64} : (!transform.any_op) -> ()
     %function = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
-    %launch = transform.gpu.map_forall_to_blocks %function generate_gpu_launch : (!transform.any_op) -> !transform.any_op
+    %launch = transform.gpu.map_forall_to_blocks %function generate_gpu_launch
+      : (!transform.any_op) -> !transform.any_op
     %mapped = transform.gpu.map_nested_forall_to_threads %launch block_dims = [256, 1, 1] sync_after_distribute = false
       : (!transform.any_op) -> !transform.any_op
     // Loads address the buffers themselves, of which the kernel takes whole ones, and not views of them.

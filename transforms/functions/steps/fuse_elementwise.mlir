@@ -1,8 +1,8 @@
 // Fuses the elementwise ops between matmuls with each other, and with the reductions that read them.
 //
 // Each remaining op becomes a kernel that reads its operands from memory and writes its result there; fused ops
-// exchange values in registers. The step generalizes named ops first, so that transposes and broadcasts fuse as well. An
-// op that extracts elements of what an elementwise op makes, such as one that joins halves, computes them itself.
+// exchange values in registers. The step generalizes named ops first, so that transposes and broadcasts fuse as well.
+// An op that extracts elements of what an elementwise op makes, such as one that joins halves, computes them itself.
 // Upstream's pass also drops unused results, such as the position of the maximum that PyTorch's softmax computes. The
 // step leaves functions of matmuls alone.
 //
@@ -19,7 +19,8 @@ module attributes {transform.with_named_sequence} {
     %caller = transform.structured.match ops{["func.func"]} attributes{has_stages} in %module
       : (!transform.any_op) -> !transform.any_op
     transform.include @generalize_elementwise failures(propagate) (%caller) : (!transform.any_op) -> ()
-    // Contractions that `outline_matmuls` has left: batches of products of vectors, and products that the result repeats.
+    // Contractions that `outline_matmuls` has left: batches of products of vectors, and products that the result
+    // repeats.
     %vectors = transform.structured.match ops{[
         "linalg.batch_matmul", "linalg.batch_matvec", "linalg.batch_vecmat", "linalg.contract", "linalg.matmul"
       ]} in %caller : (!transform.any_op) -> !transform.any_op

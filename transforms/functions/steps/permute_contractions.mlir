@@ -11,11 +11,13 @@
 // (2018).
 //
 // Before:
-//   %s = linalg.contract indexing_maps = [(b, h, s, t, d) -> (b, s, h, d), (b, t, h, d), (b, h, s, t)] ins(%q, %k : ...)
+//   %s = linalg.contract indexing_maps = [(b, h, s, t, d) -> (b, s, h, d), (b, t, h, d), (b, h, s, t)]
+//       ins(%q, %k : ...)
 // After:
 //   %qt = linalg.transpose ins(%q : tensor<2x64x4x32xf16>) outs(... : tensor<2x4x64x32xf16>) permutation = [0, 2, 1, 3]
 //   %kt = linalg.transpose ins(%k : tensor<2x64x4x32xf16>) outs(... : tensor<2x4x64x32xf16>) permutation = [0, 2, 1, 3]
-//   %s = linalg.generic {indexing_maps = [(b, h, s, t, d) -> (b, h, s, d), (b, h, t, d), (b, h, s, t)]} ins(%qt, %kt ...)
+//   %s = linalg.generic {indexing_maps = [(b, h, s, t, d) -> (b, h, s, d), (b, h, t, d), (b, h, s, t)]}
+//       ins(%qt, %kt ...)
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @permute_contractions(%module: !transform.any_op {transform.readonly}) {

@@ -6,7 +6,8 @@
 // the next digit. Signed digits need no correction: those of x are the bytes of x + 0x80808080, minus 128. Where sums
 // have more bits than an operand, its lower digits are unsigned, and `outline_matmuls` corrects for their zero points.
 //
-// Source: integers of several digits on matrix units, as in the Ozaki scheme on INT8 by Ootomo, Ozaki and Yokota (2024).
+// Source: integers of several digits on matrix units, as in the Ozaki scheme on INT8 by Ootomo, Ozaki and Yokota
+// (2024).
 //
 // Before:
 //   %c = linalg.matmul ins(%a, %b : tensor<8x16xi16>, tensor<16x32xi16>) outs(%zeros : tensor<8x32xi32>)

@@ -51,7 +51,7 @@ module attributes {transform.with_named_sequence} {
         {condition = "has_producer or a_matrices * m != b_matrices * n * products",
          message = "early_weights requires that A and B differ in size"},
         {condition = "has_producer or windows or weight_row_bits % 128 == 0",
-         message = "early_weights requires that no preceding kernel repacks the larger operand: rows of 16-byte multiples"},
+         message = "early_weights requires that the larger operand has rows of multiples of 16 bytes"},
         {condition = "not transposes_weights",
          message = "early_weights requires a K-major larger operand: a preceding kernel transposes it otherwise"},
         {condition = "not splits_weights",
