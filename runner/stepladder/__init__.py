@@ -93,7 +93,7 @@ class _NamedModules:
         module.__spec__ = module.__spec__.loader_state
 
 
-sys.meta_path.append(_NamedModules())  # behind those that find files
+sys.meta_path.append(_NamedModules())  # after those that find files
 
 
 def __getattr__(name: str) -> object:

@@ -167,7 +167,7 @@ def open_gpu(ordinal: int | None = None, cuda: Cuda | None = None) -> OpenGpu:
 
 @dataclass(frozen=True)
 class _Copy:
-    """A loaded kernel, those in front of it, and their workspaces by role."""
+    """A loaded kernel, those before it, and their workspaces by role."""
 
     kernel: Kernel
     workspaces: dict[str, Buffer]

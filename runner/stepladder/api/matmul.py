@@ -116,7 +116,7 @@ def matmul(
         epilogue: a function of the product, an array of m x n, and of `operands`: elementwise operations, functions of
             `stepladder.functions` or NumPy. Arrays that it captures are read when the kernel runs; they may be of the
             shapes of `c`. It is traced in every call.
-        operands: arrays that the epilogue takes behind the product.
+        operands: arrays that the epilogue takes after the product.
         out: the result, row-major; a new array of the same library if None.
         dtype: element type of the result; that of `out`, else of `a`, int32 for int8, float32 for float8.
         pipeline, target, device: as for `stepladder.compile`.
@@ -201,7 +201,7 @@ class Matmul:
 
         Args:
             a, b, out, stream: as for `matmul`.
-            operands: arrays that the epilogue takes behind the product.
+            operands: arrays that the epilogue takes after the product.
 
         Raises:
             ArgumentError: an array that is not accepted.
@@ -297,7 +297,7 @@ def _shapes(a: View, b: View) -> Shapes:
 def _trace(
     a: View, shapes: Shapes, c: object, epilogue: Callable[..., Any] | None, operands: Sequence[object]
 ) -> tuple[Epilogue | None, tuple[View, ...]]:
-    """Returns the elementwise ops behind the product: the sum with `c`, then the epilogue."""
+    """Returns the elementwise ops after the product: the sum with `c`, then the epilogue."""
     if c is None and epilogue is None:
         return None, ()
     if shapes.batch is not None:

@@ -57,7 +57,7 @@ def _layout(view: View, shape: tuple[int, int], strides: tuple[int, int]) -> str
 @dataclass(frozen=True)
 class _Operand:
     """A dense operand: its matrix, its layout, the extents before the matrix, and what the batch dimensions are in
-    memory: `none` without any, `dense` for matrices one behind the other, `one` for one matrix for all."""
+    memory: `none` without any, `dense` for matrices one after the other, `one` for one matrix for all."""
 
     shape: tuple[int, int]
     layout: str

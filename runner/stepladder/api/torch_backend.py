@@ -46,7 +46,7 @@ def backend(
     options: Mapping[str, Any] | None = None,
     mode: str | None = None,
 ) -> Callable[..., Any]:
-    """Returns a graph in which matmuls, with the elementwise ops behind them, are kernels.
+    """Returns a graph in which matmuls, with the elementwise ops after them, are kernels.
 
     Matmuls of f16 and bf16 on a GPU are taken, those of dynamic shapes in parts alone; what no pipeline compiles stays
     as it is.
@@ -80,7 +80,7 @@ def backend(
 
 
 def _replace_layers(graph_module: torch.fx.GraphModule, device: str) -> None:
-    """Replaces linear layers, each with the activation behind it, and matmuls by operators."""
+    """Replaces linear layers, each with the activation after it, and matmuls by operators."""
     graph = graph_module.graph
     for node in list(graph.nodes):
         if node.op != "call_function":
@@ -146,7 +146,7 @@ def _linear_spec(node: torch.fx.Node, device: str) -> MatmulSpec | str:
 
 
 def _replace_linear(graph: torch.fx.Graph, node: torch.fx.Node, device: str) -> None:
-    """Replaces a linear layer, and the activation behind it where nothing else reads the sums."""
+    """Replaces a linear layer, and the activation after it where nothing else reads the sums."""
     last, activation = node, ""
     users = list(node.users)
     if len(users) == 1 and users[0].op == "call_function" and users[0].target in _ACTIVATIONS:

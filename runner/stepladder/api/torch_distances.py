@@ -31,7 +31,7 @@ def _distances(x: torch.Tensor, y: torch.Tensor, p: float = 2.0, compute_mode: i
 
 
 def _own_distances(x: torch.Tensor, p: float = 2.0) -> torch.Tensor:
-    """Returns the distances of each row to those behind it."""
+    """Returns the distances of each row to those after it."""
     first, second = torch.triu_indices(x.shape[0], x.shape[0], 1, device=x.device)
     return _norm(x[first] - x[second], p)
 

@@ -40,7 +40,7 @@ class Module:
             front of the results of the kernels.
         returned: for each tensor that the module returns, the number of the written one that it is, or None.
         parameters: how many of `state`, the first, are parameters.
-        types: the element type of each result behind those that are written.
+        types: the element type of each result after those that are written.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Parts of a graph of `torch.compile` that become kernels whole: matmuls with the elementwise ops behind them.
+"""Parts of a graph of `torch.compile` that become kernels whole: matmuls with the elementwise ops after them.
 
 A part is a set of connected ops of which at least one is a matmul: matmuls, elementwise ops on what they compute, and
 views between these; parts that read the same activations, such as the projections of an attention block, are one. Its

@@ -38,7 +38,7 @@ class _Axis:
 
     @property
     def after(self) -> int:
-        """Elements that are padded behind the last one."""
+        """Elements that are padded after the last one."""
         return max(0, (self.count - 1) * self.step + (self.size - 1) * self.gap + 1 - self.extent - self.before)
 
     def slice(self, number: int) -> slice:

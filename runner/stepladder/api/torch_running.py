@@ -40,7 +40,7 @@ def _running(
     reduced: Callable[..., torch.Tensor],
     joined: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
 ) -> torch.Tensor:
-    """Returns the reductions of all elements up to each along an axis; those behind it count as `neutral`."""
+    """Returns the reductions of all elements up to each along an axis; those after it count as `neutral`."""
     type_ = dtype or (x.dtype if x.is_floating_point() else torch.int64)
     if not x.dim():
         return x.to(type_)
@@ -70,7 +70,7 @@ def _of_rows(
 
 
 def _is_before(x: torch.Tensor) -> torch.Tensor:
-    """Returns which elements of the last axis, along columns, are not behind each, along rows."""
+    """Returns which elements of the last axis, along columns, are not after each, along rows."""
     places = torch.arange(x.shape[-1], device=x.device)
     return places <= places[:, None]
 

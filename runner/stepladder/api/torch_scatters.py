@@ -30,7 +30,7 @@ def _written_by(hits: torch.Tensor) -> torch.Tensor:
 
 
 def _like(x: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
-    """Returns a result with the order of a tensor's axes in memory, which `torch.export` relies on behind a write."""
+    """Returns a result with the order of a tensor's axes in memory, which `torch.export` relies on after a write."""
     order = sorted(range(x.dim()), key=lambda axis: (-x.stride(axis), axis))
     inverse = sorted(range(x.dim()), key=order.__getitem__)
     return result.permute(order).clone(memory_format=torch.contiguous_format).permute(inverse)

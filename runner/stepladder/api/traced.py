@@ -243,7 +243,7 @@ def trace(
         type_: element type of the product.
         rows, columns: extents of the product.
         device: ordinal of the GPU that all operands are on; None for host memory.
-        operands: name and array of what the function takes behind the product.
+        operands: name and array of what the function takes after the product.
         names_of: the function whose variables name captured arrays in messages; `function` if None.
 
     Returns:

@@ -79,7 +79,7 @@ def read_files(texts: list[str]) -> tuple[list[str], dict[int, np.ndarray]]:
     """Returns arguments as `ptx.arguments.from_texts` takes them, and the arrays of those that are files.
 
     Args:
-        texts: of `--arguments`; one that ends with `.npy`, or has a box behind that, is a file.
+        texts: of `--arguments`; one that ends with `.npy`, or has a box after that, is a file.
 
     Raises:
         StepladderError: a file that is no array, or one of another type than NumPy's own.

@@ -41,7 +41,7 @@ examples:
   stepladder-opt matmul.mlir --pass-pipeline='builtin.module(canonicalize,cse)'
 
 a test of one step: several small inputs in a file, separated by lines of // -----, each as the step receives it, with
-CHECK lines, or with // expected-error@+1 {{text}} in front of the line that the step refuses (@unknown stands for an
+CHECK lines, or with // expected-error@+1 {{text}} before the line that the step refuses (@unknown stands for an
 error that has no line in the input):
   stepladder-opt test/steps/tile_k.mlir --pipeline wmma --step tile_k --split-input-file --verify-diagnostics
 """

@@ -37,7 +37,7 @@ def name_payload(name: str) -> None:
 
 @contextlib.contextmanager
 def keeping_payload_name() -> Iterator[None]:
-    """Returns a context that parses other payloads; behind it, locations are of the file that they were of before."""
+    """Returns a context that parses other payloads; after it, locations are of the file that they were of before."""
     name = _payload_name.get()
     try:
         yield

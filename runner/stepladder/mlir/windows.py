@@ -34,7 +34,7 @@ def place_of(type_: ir.MemRefType) -> tuple[int, tuple[int, ...]] | None:
 
 
 def has_gaps(type_: ir.MemRefType) -> bool:
-    """Tells whether a memref is dense rows with a pitch, or behind an offset.
+    """Tells whether a memref is dense rows with a pitch, or after an offset.
 
     Args:
         type_: of a buffer, or of a view of one.

@@ -31,7 +31,7 @@ def lower(function: ir.Operation) -> None:
                     count = bits.ones(x)
                 case "math.ctlz":
                     count = bits.ones(bits.inverted(bits.below_first(x)))
-                case _:  # the zeros behind the last one are all that x - 1 has and x has not
+                case _:  # the zeros after the last one are all that x - 1 has and x has not
                     minus_one = bits.of("arith.addi", x, bits.number(-1))
                     count = bits.ones(bits.of("arith.andi", bits.inverted(x), minus_one))
         op.results[0].replace_all_uses_with(count)

@@ -68,7 +68,7 @@ def integers_of(op: ir.Operation) -> list[int] | None:
 
 
 def lift(function: ir.Operation) -> dict[int, ConstantData]:
-    """Makes arguments of the constants of a function, behind those that it has: tensors, or the buffers that they are
+    """Makes arguments of the constants of a function, after those that it has: tensors, or the buffers that they are
     read as.
 
     Args:

@@ -1,4 +1,4 @@
-"""Contractions that convert integers to floating point: elementwise ops convert them, in front of the contraction.
+"""Contractions that convert integers to floating point: elementwise ops convert them, before the contraction.
 
 Matrix units multiply two operands of one type: where sums are of f32, i8 becomes what the other factor is, f16 or bf16,
 which hold it exactly, and f16 beside another i8.

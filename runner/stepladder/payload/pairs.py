@@ -20,7 +20,7 @@ from stepladder.payload.signature import set_signature
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.problem import EpilogueOperand, Problem, epilogue_role
 
-# Ops behind which a tensor or a buffer holds the same elements.
+# Ops after which a tensor or a buffer holds the same elements.
 _VIEWS = (
     "bufferization.to_tensor",
     "memref.collapse_shape",

@@ -36,7 +36,7 @@ def with_producers(
             alone, or makes a B of a pair of products, or more operands than a manifest has roles for.
     """
     numbers = [item.number for item in producers]
-    # Arguments for results of producers are behind the payload's own; those for results of the function are behind.
+    # Arguments for results of producers are after the payload's own; those for results of the function are behind.
     first, last = min(numbers), max(numbers)
     roles = {
         number - (len(numbers) if number > last else 0): role

@@ -66,7 +66,7 @@ class Producer:
 def separate(function: ir.Operation, contractions: int = 1, sums: Sequence[ir.Value] = ()) -> list[Producer]:
     """Moves the ops that compute A and B out of a function.
 
-    The function gets an argument for each of their results, behind those that it has, and reads that.
+    The function gets an argument for each of their results, after those that it has, and reads that.
 
     Args:
         function: a `func.func` of one block; it is changed where there are producers.

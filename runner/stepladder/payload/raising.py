@@ -198,7 +198,7 @@ class _Raising:
             self.known |= clone_ops([op], {**self.known, **numbers}, ir.InsertionPoint(self.block))
 
     def _raise_branch(self, op: ir.Operation) -> None:
-        """Creates the ops of both branches, and chooses what each buffer holds behind them."""
+        """Creates the ops of both branches, and chooses what each buffer holds after them."""
         before, found = self.held, []
         for region in op.regions:
             self.held = dict(before)

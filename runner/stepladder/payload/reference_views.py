@@ -146,7 +146,7 @@ def _taken(number: int, view: BufferView, new: Callable[[], int]) -> tuple[list[
 
 
 def _length(padded: tuple[int, ...], rows: tuple[int, ...], taken: tuple[int, ...]) -> int:
-    """Returns the elements of a run that rows of a pitch are, of which the last one has no gap behind it."""
+    """Returns the elements of a run that rows of a pitch are, of which the last one has no gap after it."""
     return padded[-1] - rows[-1] + taken[-1]
 
 

@@ -31,7 +31,7 @@ class Results:
         """Notes that an argument, or a new argument, holds a result.
 
         Args:
-            number: of the argument; a result that is returned has the number of a new argument, behind those of the
+            number: of the argument; a result that is returned has the number of a new argument, after those of the
                 function.
             value: what is stored there.
             op: the one that makes the value.

@@ -224,7 +224,7 @@ def erfinv(x: Array, functions: Functions, steps: int) -> Array:
     Args:
         x: numbers of f32 or f64.
         functions: of their library.
-        steps: of Newton's method, behind an approximation of f32.
+        steps: of Newton's method, after an approximation of f32.
     """
     size = functions.abs(x)
     y = functions.where(size < 1.0, x, 0.0)

@@ -1,4 +1,4 @@
-"""Contractions that subtract products from their output: one that adds them to zeros, and a difference behind it."""
+"""Contractions that subtract products from their output: one that adds them to zeros, and a difference after it."""
 
 from __future__ import annotations
 

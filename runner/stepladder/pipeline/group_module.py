@@ -28,7 +28,7 @@ def argument_types(run: Run) -> list[ir.Type]:
 def merged(name: str, members: Sequence[Run], written: set[int]) -> Run:
     """Returns the run that makes one launch of the kernels of a group.
 
-    The arguments of its function are those of the members, one behind the other.
+    The arguments of its function are those of the members, one after the other.
 
     Args:
         name: of the group.

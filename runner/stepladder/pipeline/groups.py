@@ -57,7 +57,7 @@ def build_group(name: str, texts: Sequence[str], request: Request, *, use_cache:
             raise StepladderError(
                 "operands of a matmul are prepared by kernels before it, and those of a group have one kernel each"
             )
-    # Arguments of the group's function: those of each of its matmuls, one behind the other.
+    # Arguments of the group's function: those of each of its matmuls, one after the other.
     places = [(run, number) for run in members for number in range(len(argument_types(run)))]
     written = {place for place, (run, number) in enumerate(places) if _access(run, number) != "read"}
     whole = merged(name, members, written)

@@ -112,7 +112,7 @@ def _flops(text: str, name: str) -> int:
 
 
 def _inputs(text: str, name: str) -> int:
-    """Returns how many arguments the function of a payload has; those behind them are its results."""
+    """Returns how many arguments the function of a payload has; those after them are its results."""
     payload = parse_payload(text, name)  # what `walk` returns does not keep it
     function = walk(payload, "func.func")[0]
     return len(ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).inputs)

@@ -307,7 +307,7 @@ class Plan:
         }
 
     def _workspaces(self, manifest: bundle.Manifest) -> dict[str, int]:
-        """Places the workspaces of a matmul behind the buffers between kernels; all matmuls share the place."""
+        """Places the workspaces of a matmul after the buffers between kernels; all matmuls share the place."""
         found = {}
         end = -(-self.planned // ALIGNMENT) * ALIGNMENT
         for role, item in zip(bundle.WORKSPACE_ROLES, manifest.workspaces):

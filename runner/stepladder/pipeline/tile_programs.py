@@ -152,7 +152,7 @@ def _write_matmul(module: ir.Module) -> tuple[int, int, int]:
 
 
 def _write_on_tensors(product: TileProduct) -> None:
-    """Creates the matmul and the elementwise ops behind it, at the insertion point."""
+    """Creates the matmul and the elementwise ops after it, at the insertion point."""
     buffers = {operand.matrix.buffer for operand in (product.a, product.b, *product.epilogue.operands)}
     tensors = {buffer: _tensor_of(buffer, writable=False) for buffer in buffers}
     target = product.c.matrix.buffer

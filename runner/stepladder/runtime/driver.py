@@ -302,7 +302,7 @@ class Cuda:
 
 
 def error_code(failure: Exception) -> tuple[str, str] | None:
-    """Returns the driver's name and description of the error behind an exception of cuda.core, or None.
+    """Returns the driver's name and description of the error after an exception of cuda.core, or None.
 
     Args:
         failure: of any type; one whose text does not begin with a code of the driver gives None.

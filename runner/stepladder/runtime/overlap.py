@@ -51,10 +51,10 @@ def overlapping(kernels: Sequence[Access]) -> list[bool]:
 
     A kernel that waits first always may. One that reads early may where no kernel that has not ended writes what it
     reads early. What has not ended goes back to a kernel that is launched without overlap, or to one that lets the next
-    one start behind its own wait: other kernels do before they wait. What is enqueued before the sequence may write
+    one start after its own wait: other kernels do before they wait. What is enqueued before the sequence may write
     anything but what is kept.
 
-    Of a kernel that waits and one that reads early behind it, only one may overlap where those before them write what
+    Of a kernel that waits and one that reads early after it, only one may overlap where those before them write what
     is read early. It is the one that reads early: it has more to do before it waits.
 
     Args:

@@ -71,7 +71,7 @@ class Window:
 
     Attributes:
         shape: extents of the buffer, outermost first.
-        offset: elements in front of the first one of the operand.
+        offset: elements before the first one of the operand.
         strides: elements from one index of the operand to the next, of each dimension; 1 for the innermost.
     """
 
@@ -115,7 +115,7 @@ class Problem:
         b_is_a: whether A and B are one buffer, each in its own layout.
         consumers: names of the elementwise ops on the product, in order, beside its rounding to C's type. With them C
             is f(AB), or f(AB, C) where the kernel accumulates.
-        epilogue_operands: what elementwise ops, in front of the product and on it, read beside `a_source`, `b_source`,
+        epilogue_operands: what elementwise ops, before the product and on it, read beside `a_source`, `b_source`,
             the product and C; roles `d0`, `d1` and so on.
         results: what the elementwise ops make beside C, among them reductions of rows or columns, which have fewer
             dimensions than C; roles `r0`, `r1` and so on.

@@ -15,7 +15,7 @@ _INTEGER: dict[int, Relation] = {
     3: lambda x, y: x <= y,
     4: lambda x, y: x > y,
     5: lambda x, y: x >= y,
-    # Unsigned: numbers are held with their sign, which comes behind all others without one.
+    # Unsigned: numbers are held with their sign, which comes after all others without one.
     6: lambda x, y: (x ^ _SIGN) < (y ^ _SIGN),
     7: lambda x, y: (x ^ _SIGN) <= (y ^ _SIGN),
     8: lambda x, y: (x ^ _SIGN) > (y ^ _SIGN),

@@ -95,7 +95,7 @@ class Convergence:
             self._go_on(self.expected)
 
     def is_in_front_of(self, names: Container[str]) -> bool:
-        """Whether the op behind it, where a thread has arrived, has one of some names.
+        """Whether the op after it, where a thread has arrived, has one of some names.
 
         Args:
             names: of ops.
@@ -254,7 +254,7 @@ class Fiber:
         """Returns the first active lane's part of a value.
 
         Args:
-            value: uniform, or with lanes in front.
+            value: uniform, or with leading lanes.
             rank: dimensions of the value without lanes.
         """
         return value if values.is_uniform(value, rank) else value[self.lanes[0]]

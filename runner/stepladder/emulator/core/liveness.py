@@ -18,7 +18,7 @@ class Liveness:
         graph: the blocks by number.
         code: the instructions of each block, and of the end of the region.
         end: the number of the end.
-        results: the slots that are read behind the end.
+        results: the slots that are read after the end.
     """
 
     def __init__(

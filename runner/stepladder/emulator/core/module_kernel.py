@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _POINTERS = ("!llvm.ptr", "!llvm.ptr<1>")
 _TENSOR_MAP = "!nvgpu.tensormap.descriptor"
-_DESCRIPTOR = 3  # fields of an expanded memref in front of the sizes: two pointers and the offset
+_DESCRIPTOR = 3  # fields of an expanded memref before the sizes: two pointers and the offset
 
 
 class ModuleKernel:
@@ -113,7 +113,7 @@ class ModuleKernel:
         """Returns the error for what the kernel does not accept.
 
         Args:
-            text: the message behind the name of the kernel.
+            text: the message after the name of the kernel.
         """
         return StepladderError(f"kernel @{self.name} {text}", location=self.location)
 

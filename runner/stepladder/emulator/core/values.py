@@ -37,14 +37,14 @@ def is_uniform(value: Value, rank: int = 0) -> bool:
     """Whether a value is the same for all lanes.
 
     Args:
-        value: a number or an array, with or without lanes in front.
+        value: a number or an array, with or without leading lanes.
         rank: dimensions of the value without lanes.
     """
     return not isinstance(value, np.ndarray) or value.ndim == rank
 
 
 def lanes(value: Value, count: int, rank: int = 0) -> np.ndarray:
-    """Returns a value as an array with lanes in front.
+    """Returns a value as an array with leading lanes.
 
     Args:
         value: a number or an array, with or without lanes.
@@ -78,7 +78,7 @@ def same(left: Value, right: Value, rank: int = 0) -> tuple:
     """Returns two vectors of the same rank, or one and a number a lane, such that they broadcast lane by lane.
 
     Args:
-        left: a number or a vector of `rank` dimensions, uniform or with lanes in front.
+        left: a number or a vector of `rank` dimensions, uniform or with leading lanes.
         right: the same, or a number, uniform or (T,).
         rank: dimensions of the vector.
     """
@@ -210,7 +210,7 @@ def merge(parts: list, masks: list, count: int, rank: int = 0) -> Value:
 
 
 def leading(value: Value, rank: int) -> tuple[int, ...]:
-    """Returns the dimensions in front of a vector's own: () or (T,).
+    """Returns the dimensions before a vector's own: () or (T,).
 
     Args:
         value: an array.
@@ -221,7 +221,7 @@ def leading(value: Value, rank: int) -> tuple[int, ...]:
 
 
 def with_rank(value: Value, rank: int, to: int) -> np.ndarray:
-    """Returns a vector with dimensions of size 1 inserted in front of its own.
+    """Returns a vector with dimensions of size 1 inserted before its own.
 
     Args:
         value: with or without lanes.
@@ -234,10 +234,10 @@ def with_rank(value: Value, rank: int, to: int) -> np.ndarray:
 
 
 def in_lanes(values: Sequence[Value], ranks: Sequence[int], count: int) -> list[np.ndarray]:
-    """Returns vectors as arrays that all have lanes in front, or none of which has.
+    """Returns vectors as arrays that all have leading lanes, or none of which has.
 
     Args:
-        values: numbers or vectors, each uniform or with lanes in front.
+        values: numbers or vectors, each uniform or with leading lanes.
         ranks: dimensions of each without lanes.
         count: number of lanes, T.
     """

@@ -26,7 +26,7 @@ _DYNAMIC_ALIGNMENT = 1024
 
 
 def _with_token(op: Instruction, *results: Value) -> Value:
-    """Returns an op's results, and a token behind them where it has one."""
+    """Returns an op's results, and a token after them where it has one."""
     found = (*results, None)[: len(op.result_types)]
     return found if len(found) > 1 else found[0] if found else None
 

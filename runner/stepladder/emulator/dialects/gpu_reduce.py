@@ -45,12 +45,12 @@ def over_groups(fiber: Fiber, op: Instruction, value: Value, group_of: np.ndarra
     Args:
         fiber: the threads.
         op: the instruction.
-        value: uniform, or with lanes in front.
+        value: uniform, or with leading lanes.
         group_of: the group of each lane: int array (T,).
         function: that combines two values.
 
     Returns:
-        Array with lanes in front; lanes that are not active hold zeros.
+        Array with leading lanes; lanes that are not active hold zeros.
     """
     rank = op.result_types[0].rank
     array = values.lanes(np.asarray(value), fiber.count, rank)

@@ -224,7 +224,7 @@ def structured(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
     """Runs an op: once a warp where its threads execute the same, and once a block where all threads do.
 
     An op that does not depend on the thread is not mapped to threads yet. It is the block's, as if barriers stood
-    before and behind it.
+    before and after it.
     """
     if "loops" not in op.cache:
         op.cache["loops"] = _Loops(op)
@@ -264,7 +264,7 @@ def _of_one_size(fiber: Fiber, views: Sequence[MemRef]) -> Iterator:
 def _run(fiber: Fiber, op: Instruction, loops: _Loops, operands: Sequence[Value]) -> tuple:
     """Runs an op for lanes whose views have the same sizes; returns the tensors that it makes.
 
-    In here, every array has L lanes in front, or one where all lanes have the same.
+    In here, every array has L leading lanes, or one where all lanes have the same.
     """
     shapes = [
         tuple(map(fiber.first, operand.sizes)) if isinstance(operand, MemRef) else np.shape(operand)

@@ -262,7 +262,7 @@ def _within(fiber: Fiber, op: Instruction, place: Value) -> Value:
 
 @executes("llvm.shufflevector")
 def shufflevector(fiber: Fiber, op: Instruction, left: Value, right: Value) -> Value:
-    """Elements of two vectors behind each other; -1 stands for any."""
+    """Elements of two vectors one after the other; -1 stands for any."""
     left, right = (values.lanes(vector, fiber.count, 1) for vector in (left, right))
     return np.concatenate([left, right], axis=1)[:, np.maximum(op.attributes["mask"], 0)]
 

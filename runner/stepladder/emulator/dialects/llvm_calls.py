@@ -195,7 +195,7 @@ def _vprintf(fiber: Fiber, op: Instruction, text: Value, arguments: Value) -> Va
 def _assertfail(
     fiber: Fiber, op: Instruction, message: Value, file: Value, line: Value, function: Value, size: Value
 ) -> None:
-    """Says that an assertion does not hold; the threads end at the `llvm.unreachable` or the return behind it."""
+    """Says that an assertion does not hold; the threads end at the `llvm.unreachable` or the return after it."""
     text, name, where = (text_at(fiber, op, fiber.first(part)) for part in (message, file, function))
     cf.fail(fiber, op, text, (name, where, int(fiber.first(line))), fiber.active)
 

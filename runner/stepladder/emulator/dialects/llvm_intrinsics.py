@@ -240,7 +240,7 @@ executes("llvm.intr.ucmp")(_compared(True))
 
 def _funnel(left_shift: bool) -> Callable:
     def execute(fiber: Fiber, op: Instruction, high: Value, low: Value, amount: Value) -> Value:
-        """Bits of two numbers behind each other, shifted."""
+        """Bits of two numbers one after the other, shifted."""
         element = op.result_types[0].element
         width = element.width
         high, low, amount = (_exact(value, element, without_sign=True) for value in (high, low, amount))

@@ -375,7 +375,7 @@ def copy(fiber: Fiber, op: Instruction, source: Value, target: Value) -> None:
 
 @executes("memref.reshape")
 def reshape(fiber: Fiber, op: Instruction, view: MemRef, shape: Value) -> MemRef:
-    """The same elements, which lie one behind the other, in a shape that another memref holds."""
+    """The same elements, which lie one after the other, in a shape that another memref holds."""
     count = int(fiber.first(shape.sizes[0]))
     sizes = [int(size) for size in np.ravel(memory.read(fiber, op, shape, [np.arange(count)], (count,)))[:count]]
     return view.view(view.offset, sizes, [math.prod(sizes[axis + 1 :]) for axis in range(count)])

@@ -77,7 +77,7 @@ def check_expansion(fiber: Fiber, op: Instruction, view: MemRef, *dynamic: Value
 @checks("memref.collapse_shape")
 @_before
 def check_collapse(fiber: Fiber, op: Instruction, view: MemRef) -> str:
-    """Dimensions that are joined must lie behind each other."""
+    """Dimensions that are joined must lie one after the other."""
     sizes, strides = _sizes(fiber, view), _strides(fiber, view)
     for group in op.attributes["reassociation"]:
         wide = [axis for axis in group if sizes[axis] != 1]

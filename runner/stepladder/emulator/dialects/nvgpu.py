@@ -211,7 +211,7 @@ def multiply_in_warps(
     Args:
         fiber: the threads, in whole warps.
         op: the instruction.
-        a, b, c: fragments, (registers, elements) or with lanes in front.
+        a, b, c: fragments, (registers, elements) or with leading lanes.
         shape: rows, columns and k of the instruction.
         tf32: whether float32 operands are truncated to tf32.
         saturates: whether sums of integers saturate.

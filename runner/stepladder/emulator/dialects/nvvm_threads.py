@@ -86,7 +86,7 @@ def time_of(group: Group) -> int:
 
 
 def _lane_mask(group: Group, name: str) -> np.ndarray:
-    """Returns for each thread the bits of the threads of its warp that are before it, behind it, or itself."""
+    """Returns for each thread the bits of the threads of its warp that are before it, after it, or itself."""
     own = np.int64(1) << (group.thread_of_lane % WARP)
     masks = {"eq": own, "lt": own - 1, "le": 2 * own - 1, "ge": (1 << WARP) - own, "gt": (1 << WARP) - 2 * own}
     return masks[name].astype(np.uint32).view(np.int32)

@@ -27,7 +27,7 @@ _DYNAMIC = ir.ShapedType.get_dynamic_size()
 
 @executes("vector.broadcast", "vector.splat")
 def broadcast(fiber: Fiber, op: Instruction, value: Value) -> Value:
-    """A number or a vector repeated in front of, and along, its dimensions of one."""
+    """A number or a vector repeated before, and along, its dimensions of one."""
     type_ = op.result_types[0]
     value = with_rank(value, op.operand_types[0].rank, type_.rank)
     value = np.broadcast_to(value, (*leading(value, type_.rank), *type_.shape))

@@ -23,7 +23,7 @@ def _once(fiber: Fiber, function: Callable, *vectors: Value) -> Value:
     """Returns a function of vectors, computed once for each subgroup that has vectors of its own.
 
     Args:
-        function: of arrays with any dimensions in front, to such an array.
+        function: of arrays with any leading dimensions, to such an array.
         vectors: of two dimensions, uniform or with lanes.
     """
     if all(values.is_uniform(vector, 2) for vector in vectors):
@@ -44,7 +44,7 @@ def product(left: np.ndarray, right: np.ndarray, *sums: np.ndarray, element: Sca
     Products and sums of floating-point numbers are of f32 (f64 for 8-byte types), rounded once to the type of C.
 
     Args:
-        left, right: arrays of matrices with any dimensions in front.
+        left, right: arrays of matrices with any leading dimensions.
         sums: C, or nothing.
         element: the type of the result.
     """

@@ -23,7 +23,7 @@ class AccumulatorRegisters:
     Attributes:
         products: those that write it, done or not.
         matrices: what products made of the registers of a warpgroup, by its first lane and its number among those that
-            a thread has one behind the other (None where it has one): arrays (64, columns).
+            a thread has one after the other (None where it has one): arrays (64, columns).
     """
 
     __slots__ = ("_array", "_is_behind", "matrices", "products")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SLOTS = "registers of A"  # attribute of a product with A in registers: their slots
 # Ops that rename registers: ptxas removes moves, and casts of the same bits become none. Inline PTX has an op of its
-# own name in front of it and behind it, which moves values to its registers and back.
+# own name before it and after it, which moves values to its registers and back.
 _RENAMES = ("llvm.bitcast", "llvm.inline_asm", "nvvm.inline_ptx", "builtin.unrealized_conversion_cast")
 _MOVE = "mov."
 
@@ -79,7 +79,7 @@ def _watched(execute: Callable, written: frozenset[int]) -> Callable:
 
 
 def _note(fiber: Fiber, op: Instruction, written: frozenset[int]) -> None:
-    """Reports a write to registers of a product in flight; the write is behind the last fence."""
+    """Reports a write to registers of a product in flight; the write is after the last fence."""
     known = asynchronous.known_warpgroups(fiber.group)
     if not known:
         return

@@ -150,7 +150,7 @@ def note_fenced(group: Group, address: int) -> None:
 
 
 def check_fenced(group: Group, op: Instruction, address: int) -> None:
-    """Reports the use of a descriptor that a kernel has written, without a fence of its block behind that.
+    """Reports the use of a descriptor that a kernel has written, without a fence of its block after that.
 
     Args:
         group: whose thread uses it.

@@ -123,7 +123,7 @@ class _Placement:
 
     Attributes:
         addresses: of its elements, in bytes of the cluster's shared memory: int array of the box's shape.
-        low, high: its first byte, and the one behind its last, in the block's shared memory.
+        low, high: its first byte, and the one after its last, in the block's shared memory.
     """
 
     def __init__(self, addresses: np.ndarray, base: int, item: int) -> None:

@@ -244,7 +244,7 @@ class Clocks:
             warp: number of the warp that acquired.
             known: by number of a group, the clocks of its actors.
         """
-        self.clocks[warp, warp] += 1  # fences before this are none behind it
+        self.clocks[warp, warp] += 1  # fences before this are none after it
         time = int(self.clocks[warp, warp])
         self.group.machine.blocks_meet = True
         for group, clocks in known.items():

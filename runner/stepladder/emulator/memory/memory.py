@@ -154,7 +154,7 @@ def locate(
         fiber: the threads.
         op: for findings.
         view: of memory.
-        coordinates: one a dimension: an int, an array that broadcasts to `shape`, or one with lanes in front.
+        coordinates: one a dimension: an int, an array that broadcasts to `shape`, or one with leading lanes.
         shape: of the elements that each lane touches.
         valid: of the same form, bool: what is touched at all.
     """

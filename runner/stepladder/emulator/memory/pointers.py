@@ -240,7 +240,7 @@ def write(
         fiber: the threads.
         op: the instruction.
         pointer: addresses of the first elements, uniform or (T,).
-        value: uniform or with lanes in front.
+        value: uniform or with leading lanes.
         element: the type.
         shape: elements that one thread writes.
         shared: whether the pointer is of shared memory, whatever number it is.

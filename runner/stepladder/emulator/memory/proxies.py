@@ -56,7 +56,7 @@ def check_global(sanitizer: Sanitizer, op: Instruction, touch: Touch, verb: str)
 def check_shared(sanitizer: Sanitizer, op: Instruction, touch: Touch, shadow: SharedShadow) -> None:
     """Checks that the async proxy sees the writes of threads to shared memory that it reads.
 
-    A fence is of the warp that wrote, behind the write, and before what orders the two accesses. Products of warpgroups
+    A fence is of the warp that wrote, after the write, and before what orders the two accesses. Products of warpgroups
     also see what is ordered before a fence that each of their own warps has passed.
 
     Args:

@@ -53,7 +53,7 @@ class Reports(Clocks):
             op: the instruction.
             view: of memory.
             coordinates: of the elements, with or without lanes.
-            wrong: bool array of the elements outside, with the active lanes in front or without lanes.
+            wrong: bool array of the elements outside, with the active lanes leading or without lanes.
             rank: dimensions of what one lane accesses.
         """
         first = tuple(np.argwhere(wrong)[0])

@@ -29,7 +29,7 @@ class PagesTouched:
 
 @dataclass(frozen=True)
 class Rows:
-    """Granules, or elements, of a row-major matrix: `count` rows of `width`, each `pitch` behind the one before it."""
+    """Granules, or elements, of a row-major matrix: `count` rows of `width`, each `pitch` after the one before it."""
 
     first: int
     pitch: int

@@ -15,7 +15,7 @@ def lowered(body: Sequence[syntax.Item]) -> list[syntax.Item]:
     An index beyond the table, for which PTX defines nothing, is reported, and leads to the last label.
 
     Args:
-        body: of the block; a table has a label in front of it.
+        body: of the block; a table has a label before it.
     """
     tables = {
         item.name: behind.labels

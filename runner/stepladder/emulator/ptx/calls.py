@@ -30,7 +30,7 @@ def callee_of(statement: syntax.Statement) -> str:
 
 
 def _lists(statement: syntax.Statement) -> tuple[Sequence[syntax.Operand], Sequence[syntax.Operand]]:
-    """Returns what a call names in parentheses in front of the function, and behind it."""
+    """Returns what a call names in parentheses before the function, and after it."""
     place = next(place for place, operand in enumerate(statement.operands) if isinstance(operand, syntax.Name))
     before, behind = statement.operands[:place], statement.operands[place + 1 :]
     first, second = ((part[0] if part else None) for part in (before, behind))
@@ -43,7 +43,7 @@ def _lists(statement: syntax.Statement) -> tuple[Sequence[syntax.Operand], Seque
 def in_place(
     statement: syntax.Statement, function: syntax.Function, scope: Scope, outer: Scope
 ) -> tuple[syntax.Block, Scope, object]:
-    """Returns what takes the place of a call: statements, their scope, and the label behind them.
+    """Returns what takes the place of a call: statements, their scope, and the label after them.
 
     Args:
         statement: the call.
@@ -71,7 +71,7 @@ def in_place(
 
 
 def _with_branches(block: syntax.Block) -> syntax.Block:
-    """Returns a block with branches behind the function in the place of its returns."""
+    """Returns a block with branches after the function in the place of its returns."""
     body: list[syntax.Item] = []
     for item in block.body:
         if isinstance(item, syntax.Block):

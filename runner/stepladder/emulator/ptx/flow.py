@@ -41,7 +41,7 @@ class _Line:
 
 @dataclass
 class _Part:
-    """Instructions that follow each other: `labels` lead to the first; `branch` may leave behind the last."""
+    """Instructions that follow each other: `labels` lead to the first; `branch` may leave after the last."""
 
     labels: list[object] = field(default_factory=list)
     lines: list[_Line] = field(default_factory=list)
@@ -164,7 +164,7 @@ class Flow:
         """Emits all instructions.
 
         Args:
-            outputs: slots that are used behind the last instruction; None where threads end there.
+            outputs: slots that are used after the last instruction; None where threads end there.
         """
         if outputs is None and not self.parts[-1].ends:
             self._statement(syntax.Statement(("ret",)), Scope(self.slots))

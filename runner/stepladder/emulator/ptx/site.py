@@ -60,7 +60,7 @@ class Site:
         """Returns the error that the emulator does not support this form of the instruction.
 
         Args:
-            text: the message behind the opcode.
+            text: the message after the opcode.
         """
         return StepladderError(
             f"the emulator does not support {self.statement.mnemonic} {text}", location=self.builder.location

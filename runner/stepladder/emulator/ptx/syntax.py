@@ -146,7 +146,7 @@ class Label:
 
 @dataclass(frozen=True)
 class BranchTargets:
-    """The labels that a `brx.idx` chooses among; the label in front of it is its name."""
+    """The labels that a `brx.idx` chooses among; the label before it is its name."""
 
     labels: tuple[Operand, ...]
 

@@ -68,7 +68,7 @@ def watch(graph: Graph, code: Mapping[int, Sequence[Instruction]], names: Mappin
 
 
 def _after(op: Instruction, unwritten: int) -> int:
-    """Returns, as bits, the slots that may be unwritten behind an instruction, of those before it."""
+    """Returns, as bits, the slots that may be unwritten after an instruction, of those before it."""
     if isinstance(op.execute, Guarded):
         return unwritten
     if _moves(op) and len(op.operands) == len(op.results) == 1:

@@ -44,7 +44,7 @@ class SharedMemory:
 
     Attributes:
         bytes: of variables whose size is known.
-        dynamic: alignments of those whose size the launch gives, by name: all begin behind the others.
+        dynamic: alignments of those whose size the launch gives, by name: all begin after the others.
         places: where each of the others begins, by name.
     """
 

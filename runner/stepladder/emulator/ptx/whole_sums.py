@@ -1,6 +1,6 @@
 """Inline wgmma whose accumulators are all fields of one struct: it takes and gives the struct, not 128 registers.
 
-MLIR takes a struct apart in front of each product and puts one together behind it. Executed one by one, these moves
+MLIR takes a struct apart before each product and puts one together after it. Executed one by one, these moves
 take as long as the product.
 """
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from stepladder.emulator.core.values import Value
     from stepladder.mlir.bindings import ir
 
-# Attribute of an instruction: how many registers of sums it has, behind its first two operands, and what executes it
+# Attribute of an instruction: how many registers of sums it has, after its first two operands, and what executes it
 # with a struct in place of them.
 SUMS, WHOLE = "sums", "whole"
 _JUMPS = {"to", "otherwise"}  # attributes of what leads elsewhere

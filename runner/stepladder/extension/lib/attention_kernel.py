@@ -213,7 +213,7 @@ class AttentionKernel:
         """Returns what elementwise ops make of scores."""
         if not self.is_causal:
             return self._evaluated(scores, key, visible=False)
-        # Queries of the block attend to all keys in front of its first one.
+        # Queries of the block attend to all keys before its first one.
         before = apply(lambda k: k + (self.keys - 1), key)
         is_visible = arith.cmpi(arith.CmpIPredicate.ule, before, self.first)
         count = len(scores) * _HALVES * 2

@@ -174,7 +174,7 @@ def _plus(fields: Fields, numbers: tuple[int, ...], width: int, factor: int) -> 
 
 
 def _moved_down(fields: Fields, numbers: tuple[int, ...], width: int, *, keeps_sign: bool) -> Fields | None:
-    """Returns the bits behind a shift to the right, which must take all zeros below them away."""
+    """Returns the bits after a shift to the right, which must take all zeros below them away."""
     fills = all(own + left == width for own, left in zip(fields.widths, fields.left))
     gone = tuple(number - left for number, left in zip(numbers, fields.left))
     widths = tuple(own - less for own, less in zip(fields.widths, gone))

@@ -162,7 +162,7 @@ def extend_yield(loop: ir.Operation, values: Sequence[ir.Value]) -> None:
 
     Args:
         loop: an `scf.for`, or another op with one region of one block that ends in `scf.yield`.
-        values: behind those that are yielded already.
+        values: after those that are yielded already.
     """
     old = terminator_of(body_of(loop))
     with ir.InsertionPoint(old), old.location:

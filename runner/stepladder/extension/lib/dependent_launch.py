@@ -73,7 +73,7 @@ def copy_producer(launch: ir.Operation, producer: ir.Block, place: ir.Operation)
     Args:
         launch: a `gpu.launch` whose last warpgroup is the producer.
         producer: of `producer_of`.
-        place: the op in front of which the copy is created.
+        place: the op before which the copy is created.
     """
     thread_count = launches.launch_sizes(launch, launches.BLOCK)[0]
     with ir.InsertionPoint(place), place.location:
@@ -110,7 +110,7 @@ def begin_with(launch: ir.Operation, copy: ir.Operation) -> None:
 
 
 def ends_after(loops: Sequence[ir.Operation], iterations: int) -> list[ir.Value]:
-    """Returns upper bounds with which loops around a load end after the first iterations, created in front of each.
+    """Returns upper bounds with which loops around a load end after the first iterations, created before each.
 
     Args:
         loops: `scf.for` ops, the outermost first.

@@ -55,7 +55,7 @@ class FirstExtremum:
     def over_lanes(self, best: ir.Value, number: ir.Value) -> tuple[ir.Value, ir.Value]:
         """Returns for the first lane of a warp the extremum of all lanes, and the number of the first one that has it.
 
-        Each lane has those of values behind the ones of lower lanes. Where the extremum is NaN, the number is any.
+        Each lane has those of values after the ones of lower lanes. Where the extremum is NaN, the number is any.
 
         Args:
             best: of f32; number: of i32.

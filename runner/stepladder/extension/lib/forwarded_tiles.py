@@ -14,7 +14,7 @@ def forward_tiles(launch: ir.Operation) -> None:
     """Replaces loads from shared local memory by the vector that the program stored there, and converted vectors by
     what they are converted from.
 
-    A cooperative load stores a tile of global memory with one map, and loads it behind a barrier with another: the
+    A cooperative load stores a tile of global memory with one map, and loads it after a barrier with another: the
     vector is the same. Memory with other accesses stays as it is.
 
     Args:
@@ -43,7 +43,7 @@ def _forward(alloc: ir.Operation, inits: list[ir.Operation]) -> None:
 
 
 def _reads(load: ir.Operation, store: ir.Operation) -> bool:
-    """Returns whether a load gives the vector of a store: of the same place, behind a barrier in the same block."""
+    """Returns whether a load gives the vector of a store: of the same place, after a barrier in the same block."""
     if load.block != store.block or _place(load.operands[0]) != _place(store.operands[1]):
         return False
     between = operations_of(load.block)

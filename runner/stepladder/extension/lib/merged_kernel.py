@@ -175,7 +175,7 @@ def _append(
         member: whose code is copied.
         sets: parameters of its launches.
         own: the block's id in the merged grid.
-        blocks: the first of the range, and the first behind it.
+        blocks: the first of the range, and the first after it.
         globals_: of the module.
         is_last: whether no other range follows.
 

@@ -20,7 +20,7 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.traverse import origin, producer, users_of, walk
 
-# The attribute of such a function, and of its call in front of the matmul.
+# The attribute of such a function, and of its call before the matmul.
 PRODUCER = "producer"
 
 _RESHAPES = ("memref.collapse_shape", "memref.expand_shape", "memref.cast")

@@ -35,7 +35,7 @@ def recognize(payload: ir.Operation, rewriter: Rewriter) -> None:
 
 
 def write_pair(function: ir.Operation, parts: Parts, rewriter: Rewriter) -> None:
-    """Replaces the body of a function by those of its two parts, each in the normal form, one behind the other.
+    """Replaces the body of a function by those of its two parts, each in the normal form, one after the other.
 
     What the first part reads from the argument that crosses is the tensor that the second part stores. A result that is
     returned becomes a last argument.

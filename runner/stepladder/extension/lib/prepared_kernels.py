@@ -1,4 +1,4 @@
-"""Kernels in front of a matmul's: they compute what elementwise ops make, or sums of it, and write it to workspaces."""
+"""Kernels before a matmul's: they compute what elementwise ops make, or sums of it, and write it to workspaces."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class _Operand:
 
 
 class _Generic:
-    """A `linalg.generic` whose result has an axis for each parallel loop, in their order; loops behind them are sums.
+    """A `linalg.generic` whose result has an axis for each parallel loop, in their order; loops after them are sums.
 
     Attributes:
         sizes: how often each loop runs.
@@ -332,7 +332,7 @@ class SumsKernel(ElementsKernel):
             memref.store(total, self.parameters[-1], places)
 
     def _value(self, number: ir.Value, places: Sequence[ir.Value]) -> ir.Value:
-        """Returns the value of an iteration of the folded loops, the neutral element behind the last one."""
+        """Returns the value of an iteration of the folded loops, the neutral element after the last one."""
         if self.terms % self.lanes == 0:
             return self._made(self.sums, [*places, *digits(number, self.reduced)], 1)
         branch = scf.IfOp(less_than(number, index(self.terms)), [self.fold.type], has_else=True)

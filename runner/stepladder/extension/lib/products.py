@@ -249,7 +249,7 @@ def smallest(product: ir.Operation) -> tuple[list[ir.Operation], ir.Value]:
 
 
 def _origin(value: ir.Value, ops: Sequence[ir.Operation], *, extends_fp8: bool = False) -> ir.Type:
-    """Returns the element type that an operand has in front of the casts and views of a group.
+    """Returns the element type that an operand has before the casts and views of a group.
 
     Args:
         value: the operand.

@@ -1,6 +1,6 @@
 """Results that are reductions, as they are between their separation and the epilogue.
 
-The consumer of the product writes what is reduced to a workspace like C. Behind it the host calls a function, in which
+The consumer of the product writes what is reduced to a workspace like C. After it the host calls a function, in which
 a `linalg.map` sets the result to what it begins with, and a `linalg.reduce` folds the rows or columns of the workspace
 into it. It is a function of its own because `convert-vector-to-gpu` fails at arithmetic on numbers beside the launch.
 """

@@ -140,7 +140,7 @@ def replace_loads(operand: StagedOperand, tile: SourceTile, rewriter: Rewriter) 
 
 
 def release_by_warps(launch: ir.Operation, rewriter: Rewriter) -> None:
-    """Makes a thread of each warp release a stage, behind the reads of its warp.
+    """Makes a thread of each warp release a stage, after the reads of its warp.
 
     Args:
         launch: with the pipeline.
@@ -180,7 +180,7 @@ def stage_of(operand: StagedOperand) -> ir.Value:
 
 
 def erase_unused(op: ir.Operation, rewriter: Rewriter) -> None:
-    """Erases an op that nothing uses, and the views and the buffer behind its first operand.
+    """Erases an op that nothing uses, and the views and the buffer after its first operand.
 
     Args:
         op: without side effects.

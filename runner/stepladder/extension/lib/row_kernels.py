@@ -177,7 +177,7 @@ class RowKernel:
             compute: creates what an iteration does in some columns, and returns the values that it hands on.
 
         Returns:
-            The values behind the loops.
+            The values after the loops.
         """
         if columns := self._whole_of(op):
             return list(compute(columns, list(begin)))

@@ -85,7 +85,7 @@ class RowStores:
 
     A warp holds 16 rows of each 64 of the accumulator. It writes them to a buffer of its own, and then stores the rows:
     each thread a unit of 16 bytes that begins at a multiple of 16 bytes of C, from wherever it is in the buffer, and
-    then the elements before the first unit of each row and behind the last one.
+    then the elements before the first unit of each row and after the last one.
 
     Args:
         found: the epilogue.
@@ -219,7 +219,7 @@ class RowStores:
 
         Args:
             number, output: the result.
-            phases: the rows, behind the first of them.
+            phases: the rows, after the first of them.
             place: the warp's first row in the tile, the first of these rows in it, and the column of the buffer that
                 the units begin behind.
             part: columns that the buffer holds.
@@ -238,7 +238,7 @@ class RowStores:
             self._write(number, products, position, tile, [index(phase), index(first)])
 
     def _store_edges(self, number: int, output: _Output, first_row: ir.Value, part: _Pass) -> None:
-        """Stores the elements before the first unit of each row that is inside of C, and behind its last one, one by
+        """Stores the elements before the first unit of each row that is inside of C, and after its last one, one by
         one: together as many as a unit has, or none."""
         width = output.width
         if not any(map(output.first, range(output.period))):

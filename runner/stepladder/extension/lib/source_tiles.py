@@ -155,7 +155,7 @@ class SourceTile:
         return tma.create_descriptor(matrix, type_, self.rows, self.columns)
 
     def load(self, like: ir.Operation, descriptor: ir.Value, row: ir.Value, k: ir.Value) -> None:
-        """Creates the loads of a stage, in front of one of the operand's.
+        """Creates the loads of a stage, before one of the operand's.
 
         Args:
             like: a load of the operand's tile.

@@ -192,7 +192,7 @@ def in_order(ops: Sequence[ir.Operation]) -> list[ir.Operation]:
 
 
 def _starts_where_used(ops: Sequence[ir.Operation]) -> list[ir.Operation]:
-    """Returns ops in their order, but what takes no memory right in front of the first op that uses it.
+    """Returns ops in their order, but what takes no memory right before the first op that uses it.
 
     Where the function has such an op depends on which others of it share its result; stages that compute the same, such
     as those of the iterations of a loop, are one kernel if their texts are equal.
@@ -252,7 +252,7 @@ def outline(ops: Sequence[ir.Operation], results: Sequence[ir.Value], kind: str,
     Args:
         ops: of the body of a function in a module.
         results: values of the ops that are used outside; those of the others are not.
-        kind: of the stage; the function's name has the name of the caller before it, and a number behind it.
+        kind: of the stage; the function's name has the name of the caller before it, and a number after it.
         rewriter: of the transform op.
 
     Returns:

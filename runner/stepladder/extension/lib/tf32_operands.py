@@ -53,7 +53,7 @@ def parts_of(buffer: ir.Value, rewriter: Rewriter) -> list[ir.Value]:
     source.
 
     Args:
-        buffer: in front of the launch; the parts are created at the insertion point, or in place of the copy.
+        buffer: before the launch; the parts are created at the insertion point, or in place of the copy.
         rewriter: of the transform op.
     """
     copy = copy_to(buffer)
@@ -66,7 +66,7 @@ def parts_of(buffer: ir.Value, rewriter: Rewriter) -> list[ir.Value]:
 
 
 def cloned(op: ir.Operation, operands: Callable[[ir.Value], ir.Value]) -> ir.Operation:
-    """Returns a clone of an op behind it, with the operands that a function makes of its own.
+    """Returns a clone of an op after it, with the operands that a function makes of its own.
 
     Args:
         op: without regions.
@@ -166,7 +166,7 @@ def erase_unread(buffer: ir.Value, rewriter: Rewriter) -> None:
     """Erases the view and the workspace that a buffer is where nothing reads it, with the copy to it.
 
     Args:
-        buffer: in front of the launch.
+        buffer: before the launch.
         rewriter: of the transform op.
     """
     view = producer(buffer)

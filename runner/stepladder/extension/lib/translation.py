@@ -11,7 +11,7 @@ from stepladder.mlir.traverse import attributes_of, walk
 
 
 class Translation:
-    """Translates the ops of one launch, in order, behind the old ones.
+    """Translates the ops of one launch, in order, after the old ones.
 
     A subclass overrides `operation`, for the ops that become others, and `expanded` and `types_of`, for the values that
     loops and branches carry. The old ops stay until the end, so that they can be asked.

@@ -91,7 +91,7 @@ def _count(type_: ir.RankedTensorType) -> int:
 
 
 def _is_of_matmul(value: ir.Value) -> bool:
-    """Tells whether a matmul makes a tensor, or elementwise ops behind one, or a stage that assembles such parts."""
+    """Tells whether a matmul makes a tensor, or elementwise ops after one, or a stage that assembles such parts."""
     source = producer(origin(value, VIEWS))
     if source is None or is_product(source) or source.name == "func.call":
         return source is not None

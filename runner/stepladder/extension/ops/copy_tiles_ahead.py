@@ -13,7 +13,7 @@ from stepladder.mlir.traverse import walk
 class CopyTilesAhead(Tc.Operation, name="copy_tiles_ahead"):
     """Copies the tiles that an iteration of a loop reads one iteration before, by `cp.async`.
 
-    The tiles have two stages, which iterations use in turn. The first ones are copied in front of the loop. An
+    The tiles have two stages, which iterations use in turn. The first ones are copied before the loop. An
     iteration waits for its own, and then begins to copy the next ones to the other stage, which all threads have read
     before the barrier: the barrier at the end of the loop goes.
 
@@ -43,7 +43,7 @@ def copy_tiles_ahead(payload: ir.Operation, op: CopyTilesAhead, rewriter: Rewrit
         following = arith.addi(iteration, step)
         point = create_if(less_than(following, end))
     clone_ops(begins, {iteration: following}, point)
-    # Groups that are empty behind the last tile are complete.
+    # Groups that are empty after the last tile are complete.
     commits[0].move_after(_last_if(loop))
     for item in reversed(begins):
         if item.name == COPY:

@@ -91,7 +91,7 @@ class _Number:
         return ir.AffineExpr.get_floor_div(i - self.lower, self.step)
 
     def stage(self, ahead: int) -> ir.Value:
-        """Returns the stage of the iteration, or of one behind it.
+        """Returns the stage of the iteration, or of one after it.
 
         Args:
             ahead: iterations between.

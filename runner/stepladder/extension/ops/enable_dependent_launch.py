@@ -14,7 +14,7 @@ class EnableDependentLaunch(Tc.Operation, name="enable_dependent_launch"):
     The launcher must set the programmatic-dependent-launch attribute; without it, the wait returns at once.
 
     Operands: a handle to any op with one `gpu.launch` below.
-    Attributes: trigger, when a block allows it: `start`, before it waits; `wait`, directly behind its wait: a next
+    Attributes: trigger, when a block allows it: `start`, before it waits; `wait`, directly after its wait: a next
     kernel that reads its weights before it waits then does so when all kernels before this one have ended; `exit`, when
     it ends, which takes no op and lets that kernel do the same.
     Refuses: another trigger.

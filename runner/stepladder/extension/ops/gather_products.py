@@ -8,7 +8,7 @@ from stepladder.mlir.traverse import users_of, walk
 class GatherProducts(Tc.Operation, name="gather_products"):
     """Moves the first of two `linalg.matmul` ops on tensors, and the views of its result, to the second.
 
-    What the second one reads then stands before both, and what reads their results behind both: loops around them can
+    What the second one reads then stands before both, and what reads their results after both: loops around them can
     be fused.
 
     Operands: a handle to the module.

@@ -32,7 +32,7 @@ class LoadInPlace(Tc.Operation, name="load_in_place"):
 
 
 _MAX_AXES = 5  # of a descriptor
-# Operands of a load in front of its coordinates: tile, barriers, descriptor.
+# Operands of a load before its coordinates: tile, barriers, descriptor.
 _BEFORE = 3
 
 

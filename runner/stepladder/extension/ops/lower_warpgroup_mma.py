@@ -34,7 +34,7 @@ class LowerWarpgroupMma(Tc.Operation, name="lower_warpgroup_mma"):
     An MMA of split operands has three times as many instructions, on registers of their own that the first one writes
     without reading them, a wait for all of them, and `arith.addf` for each register.
 
-    Instructions with A in registers are inline PTX, behind a fence that follows the ops which make A.
+    Instructions with A in registers are inline PTX, after a fence that follows the ops which make A.
 
     Operands: a handle to the module of an outlined kernel.
     """
@@ -232,7 +232,7 @@ def _lower_split_register_mma(mma: ir.Operation) -> None:
         return [llvm.bitcast(i32, extract(part, [block, step, number], f32)) for number in range(A_REGISTERS)]
 
     with ir.InsertionPoint(mma), mma.location:
-        # The registers are written in front of the fence.
+        # The registers are written before the fence.
         large, small = (
             [[held(mma.operands[number], block, step) for step in range(steps)] for block in range(blocks)]
             for number in (0, 3)

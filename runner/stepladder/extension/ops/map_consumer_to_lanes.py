@@ -11,7 +11,7 @@ from stepladder.mlir.bindings import affine, arith, ir
 
 
 class MapConsumerToLanes(Tc.Operation, name="map_consumer_to_lanes"):
-    """Distributes the `linalg.generic` that consumes a warp's product over its lanes, behind a barrier.
+    """Distributes the `linalg.generic` that consumes a warp's product over its lanes, after a barrier.
 
     The warps have stored the product to shared memory, in fragments whose elements no thread can name. A lane reads
     vectors of `width` adjacent elements, computes the op on them and stores the results to C; adjacent lanes take

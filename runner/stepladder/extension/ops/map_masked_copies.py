@@ -65,7 +65,7 @@ def _and(left: ir.Value | None, right: ir.Value | None) -> ir.Value | None:
 
 
 def _below(value: ir.Value, extent: ir.Value | None) -> ir.Value | None:
-    """Returns whether `value` is below an extent, which is signed: it is negative behind the last step."""
+    """Returns whether `value` is below an extent, which is signed: it is negative after the last step."""
     return None if extent is None else arith.cmpi(arith.CmpIPredicate.slt, value, extent)
 
 

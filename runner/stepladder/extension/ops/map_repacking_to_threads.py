@@ -14,7 +14,7 @@ from stepladder.mlir.traverse import defining_op, producer, walk
 
 
 class MapRepackingToThreads(Tc.Operation, name="map_repacking_to_threads"):
-    """Converts ops that fill workspaces to launches, in front of the launch that reads them.
+    """Converts ops that fill workspaces to launches, before the launch that reads them.
 
     Such an op is a `memref.copy` to one workspace, or a `linalg.generic` that computes elements of several workspaces
     of the element at the same place of a buffer. Those of a function that follow one another become one `gpu.launch`,

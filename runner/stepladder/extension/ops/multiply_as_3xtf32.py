@@ -17,7 +17,7 @@ class MultiplyAs3xtf32(Tc.Operation, name="multiply_as_3xtf32"):
     zero, the small ones first, and `arith.addf` adds their sum to the accumulator: tensor cores cut sums off where
     `arith.addf` rounds to nearest, and the cuts of a long sum have a bias.
 
-    A fragment is split in front of the first product that takes it, once in each block. Products that are marked
+    A fragment is split before the first product that takes it, once in each block. Products that are marked
     `keeps_infinities` (`recompute_nan_tiles`) have parts that keep them.
 
     Operands: a handle to any op; products of other types, and those that are marked, stay as they are.

@@ -181,7 +181,7 @@ def _layout(part: ir.Operation) -> tuple[list[int], list[int]]:
 
 
 def _copied(value: ir.Value, user: ir.Operation) -> ir.Value:
-    """Returns a copy of a tensor, made in front of an op; of one number, which no kernel alone reads, an op that writes
+    """Returns a copy of a tensor, made before an op; of one number, which no kernel alone reads, an op that writes
     it."""
     with ir.InsertionPoint(user), user.location:
         empty = ir.Operation.create("tensor.empty", results=[value.type]).results[0]

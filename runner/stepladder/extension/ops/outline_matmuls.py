@@ -34,7 +34,7 @@ from stepladder.payload import zero_points
 from stepladder.payload.reductions import is_reduction, reduction_of
 from stepladder.runtime.errors import StepladderError
 
-# Ops behind a stage that are looked at together: one alone, such as a reshape, may not be what a kernel computes.
+# Ops after a stage that are looked at together: one alone, such as a reshape, may not be what a kernel computes.
 _AHEAD = 4
 
 
@@ -63,7 +63,7 @@ class OutlineMatmuls(Tc.Operation, name="outline_matmuls"):
     Roundings of constants are folded first, and comparisons with constants are those of the type that is compared, as
     no epilogue computes in f64, in which front ends write numbers. Zero points become corrections of the products
     (`payload.zero_points`), whose sums are kernels of their own. An A or B that is one number is copied to a buffer,
-    which another kernel writes. What elementwise ops behind a matmul read of its A and B is an argument of its own.
+    which another kernel writes. What elementwise ops after a matmul read of its A and B is an argument of its own.
 
     Operands: a handle to a module with one public function, which gets the attribute `has_stages`. Refuses a matmul
     that is no payload even alone.
@@ -125,7 +125,7 @@ def _store_constants(product: ir.Operation) -> None:
 
 
 def _read_apart(product: ir.Operation) -> None:
-    """Has elementwise ops behind a matmul read its A and B, as those of a residual connection do, as casts that change
+    """Has elementwise ops after a matmul read its A and B, as those of a residual connection do, as casts that change
     nothing: operands of an epilogue are arguments of their own, which may be the same buffers. The casts fold later."""
     factors = list(product.operands)[:2]
     layouts = layout_sources(product, factors)
@@ -151,7 +151,7 @@ def _is_other_number(start: ir.Operation) -> bool:
 
 
 def _from_zeros(product: ir.Operation) -> ir.Operation:
-    """Returns the matmul, from zeros, with what it starts from added behind it: a kernel writes a buffer of its own."""
+    """Returns the matmul, from zeros, with what it starts from added after it: a kernel writes a buffer of its own."""
     initial = product.operands[2]
     source = producer(initial)
     if source is not None and source.name in STARTS and not _is_other_number(source):
@@ -170,7 +170,7 @@ def _from_zeros(product: ir.Operation) -> ir.Operation:
 def _stage(
     product: ir.Operation, ops: list[ir.Operation], result: ir.Value, *, with_pairs: bool
 ) -> tuple[list[ir.Operation], list[ir.Value]]:
-    """Returns a stage with the ops behind it that its kernel computes too: elementwise ops, and reductions of them."""
+    """Returns a stage with the ops after it that its kernel computes too: elementwise ops, and reductions of them."""
     reduced, matrix = _grown(product, ops, result, _is_folded, with_pairs=False)
     reductions = [user for op in reduced for value in op.results for user in users_of(value) if _is_folded(user)]
     if reductions:
@@ -210,7 +210,7 @@ def _grown(
     *,
     with_pairs: bool,
 ) -> tuple[list[ir.Operation], ir.Value]:
-    """Returns a stage with the elementwise ops behind it that its kernel computes too; uses by ops that are ignored do
+    """Returns a stage with the elementwise ops after it that its kernel computes too; uses by ops that are ignored do
     not count.
 
     Ops are added in the order of the function. A group that only one value of is used outside may be a stage; one that
@@ -237,7 +237,7 @@ def _grown(
 
 
 def _partner(user: ir.Operation, group: Sequence[ir.Operation]) -> list[ir.Operation]:
-    """Returns a second product, with what makes its operands and the ops behind it, that an op combines with a group;
+    """Returns a second product, with what makes its operands and the ops after it, that an op combines with a group;
     none where something else reads one of them."""
     found: list[ir.Operation] = []
     pending = [operand for operand in user.operands if not _is_from(operand, group)]

@@ -20,7 +20,7 @@ class PassPointers(Tc.Operation, name="pass_pointers"):
     target: Handle
 
 
-_POINTERS = 2  # allocated and aligned, in front of the other fields
+_POINTERS = 2  # allocated and aligned, before the other fields
 
 
 @transform_op(PassPointers)

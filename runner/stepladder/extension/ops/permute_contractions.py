@@ -27,7 +27,7 @@ _MAX_AXES, _PITCH_BITS, _ROW, _BOX = 5, 128, 64, 256
 class PermuteContractions(Tc.Operation, name="permute_contractions"):
     """Transposes operands and results of contractions that the front refuses for the order of their dimensions.
 
-    A kernel reads a matrix whose rows are m (or n) and whose columns are k, or the reverse, behind the batch. Where m,
+    A kernel reads a matrix whose rows are m (or n) and whose columns are k, or the reverse, after the batch. Where m,
     n, k and the batch consist of several loops, an operand may hold them in any order: of the orders in which the
     operands that are left as they are agree, the one is chosen that copies the fewest elements. A copy keeps the
     innermost dimension where an order of an operand of 16 bits has it innermost: threads copy vectors along it. Other

@@ -20,8 +20,8 @@ class PrefetchToL2(Tc.Operation, name="prefetch_to_l2"):
     ops that create the descriptors of an operand larger than the other one states that its elements are read once, as
     they are in products of few rows.
 
-    If blocks allow the next kernel to begin before they wait, they do so behind their last load instead: its prefetches
-    then queue behind these loads.
+    If blocks allow the next kernel to begin before they wait, they do so after their last load instead: its prefetches
+    then queue after these loads.
 
     Operands: a handle to any op with one `gpu.launch` below, with specialized warps and a dependent launch.
     Attributes: steps, of k.
@@ -39,7 +39,7 @@ def _elements(load: ir.Operation) -> int:
 
 
 def _prefetch(load: ir.Operation) -> None:
-    """Creates the prefetch of what a load loads, in front of it."""
+    """Creates the prefetch of what a load loads, before it."""
     i32 = ir.IntegerType.get_signless(32)
     rank = len(types.tensor_map_box(load.operands[2].type))
     descriptor, coordinates = load.operands[2], list(load.operands)[3 : 3 + rank]

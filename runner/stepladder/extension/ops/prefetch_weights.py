@@ -46,7 +46,7 @@ def _matrix(load: ir.Operation) -> ir.Value:
 
 
 def _prefetch_rows(load: ir.Operation, matrix: ir.Value, thread_count: int) -> None:
-    """Creates prefetches of the rows of a load's box, in front of it, by all threads below `thread_count`."""
+    """Creates prefetches of the rows of a load's box, before it, by all threads below `thread_count`."""
     rows = types.tensor_map_box(load.operands[2].type)[0]
     type_ = ir.MemRefType(matrix.type)
     (pitch, _), offset = type_.get_strides_and_offset()

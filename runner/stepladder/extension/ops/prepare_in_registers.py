@@ -30,7 +30,7 @@ class PrepareInRegisters(Tc.Operation, name="prepare_in_registers"):
 
 
 def _multiply(operand: Operand, tile: SourceTile, fragments: Fragments, *, pipelined: bool) -> ir.Value:
-    """Returns the accumulator behind all steps of a tile, at the insertion point.
+    """Returns the accumulator after all steps of a tile, at the insertion point.
 
     What the tile holds is read before the first product, which later reads would wait for. With the products of the
     step before in flight, the registers of a product are written once the one that read them has ended.

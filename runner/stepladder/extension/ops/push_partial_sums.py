@@ -21,7 +21,7 @@ class PushPartialSums(Tc.Operation, name="push_partial_sums"):
 
     A thread's own sums are those that it reduces itself: it stores them to the block's own memory, without a barrier.
     A block may write to another one once that has started. All threads arrive at the barrier of the cluster in the
-    prologue, behind the initialization of the mbarrier, and consumers wait for the others behind the main loop. A block
+    prologue, after the initialization of the mbarrier, and consumers wait for the others after the main loop. A block
     that has all sums exits: nothing else writes to its memory.
 
     Operands: a handle to any op with one `gpu.launch` below, whose stores to a workspace in shared memory, in register
@@ -43,7 +43,7 @@ class _Workspace:
     Args:
         alloc: of the workspace, a tile in register order.
         splits: blocks of the cluster.
-        place: in front of what the addresses are created.
+        place: the op before which the addresses are created.
     """
 
     def __init__(self, alloc: ir.Operation, splits: int, place: ir.Operation) -> None:
@@ -93,7 +93,7 @@ class _Workspace:
         return slot // self.share
 
     def send(self, stores: list[ir.Operation], reducer: int) -> None:
-        """Creates the stores of some slots to the block that reduces them, behind the stores to the block's own tile.
+        """Creates the stores of some slots to the block that reduces them, after the stores to the block's own tile.
 
         Args:
             stores: the latter.
@@ -123,7 +123,7 @@ class _Workspace:
         return apply(lambda split: split * self.share + number % self.share, self.split)
 
     def receive(self, address: ir.Operation, split: int) -> ir.Value:
-        """Returns where the block has what it read from the tile of a split, in front of the address there."""
+        """Returns where the block has what it read from the tile of a split, before the address there."""
         with ir.InsertionPoint(address), address.location:
             distance = apply(lambda s: (s * -1 + split) * (self.share * self.pitch), self.split)
             place = arith.index_cast(ir.IndexType.get(), address.operands[1])

@@ -16,7 +16,7 @@ class RecomputeNanTiles(Tc.Operation, name="recompute_nan_tiles"):
 
     What is repeated is all that the kernel does from its first access to memory to its last product: copies to shared
     memory, which first wait for those that are under way, the main loop, and loads of what accumulators start from. A
-    barrier counts the threads of the block with a NaN in their sums; behind it, tiles in shared memory may be
+    barrier counts the threads of the block with a NaN in their sums; after it, tiles in shared memory may be
     overwritten. The repeated ops calculate their addresses again, those of the loop in each iteration.
 
     Operands: a handle to any op; kernels below without unmarked `nvgpu.mma.sync` of f32 stay, and those whose sums are
@@ -48,7 +48,7 @@ def _is_f32(mma: ir.Operation) -> bool:
 
 
 def _sums(ops: Sequence[ir.Operation], following: Sequence[ir.Operation]) -> list[ir.Value]:
-    """Returns the sums of products that ops of a block make and those behind them use."""
+    """Returns the sums of products that ops of a block make and those after them use."""
     behind = set(following)
     makers = [op for op in ops if walk(op, _MMA)]
     sums = [result for op in makers for result in op.results if isinstance(result.type, ir.VectorType)]
@@ -77,7 +77,7 @@ def _threads_with_nan(sums: Sequence[ir.Value]) -> ir.Value:
 
 
 def _address_ops(before: Sequence[ir.Operation], ops: Sequence[ir.Operation]) -> list[ir.Operation]:
-    """Returns the ids, and the arithmetic on them, whose results ops take from in front of them, in order."""
+    """Returns the ids, and the arithmetic on them, before some ops whose results these use, in order."""
     taken = {operand for op in ops for inner in walk(op) for operand in inner.operands}
     needed = list[ir.Operation]()
     for op in reversed(before):
@@ -104,7 +104,7 @@ def _hide_ids(block: ir.Block, count: ir.Value) -> None:
     """Makes addresses of repeated products depend on the sign of a count, which is not negative.
 
     LLVM and ptxas do not know that, and compute the addresses again. Otherwise they would take those of the main loop,
-    which are then in registers for longer, and calculate those of the repeated loop in front of it: both spill.
+    which are then in registers for longer, and calculate those of the repeated loop before it: both spill.
 
     Args:
         block: of the repeated ops.

@@ -12,7 +12,7 @@ class RowStoreEpilogue(Tc.Operation, name="row_store_epilogue"):
     Each warp writes the rows whose sums it holds to a buffer of its own in shared memory, 16 at a time, 16-bit elements
     by `stmatrix`. It reads them back along rows and stores units of 16 bytes that are aligned in C. Where units begin
     in a row repeats after 2, 4 or 8 rows, so that the shift between buffer and C is a constant of each store, made by a
-    shuffle of two vectors. The elements before the first unit and behind the last one are stored one by one, and so are
+    shuffle of two vectors. The elements before the first unit and after the last one are stored one by one, and so are
     rows of a tile that reaches beyond C. The synchronization is that of a warp.
 
     An elementwise op on the product is computed on the units: the buffer holds the sums, and operands with rows like

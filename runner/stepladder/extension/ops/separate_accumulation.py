@@ -9,7 +9,7 @@ from stepladder.payload.facts import MATMULS
 
 
 class SeparateAccumulation(Tc.Operation, name="separate_accumulation"):
-    """Makes a matmul that accumulates in C start from zeros, and adds C by a `linalg.generic` behind it.
+    """Makes a matmul that accumulates in C start from zeros, and adds C by a `linalg.generic` after it.
 
     A matmul that starts from a `linalg.fill`, or whose product an elementwise op takes, stays as it is.
 

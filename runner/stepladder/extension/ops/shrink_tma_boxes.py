@@ -22,7 +22,7 @@ class ShrinkTmaBoxes(Tc.Operation, name="shrink_tma_boxes"):
     A tile that blocks of a cluster load for each other, by multicast, does not change.
 
     Operands: a handle to any op with one `gpu.launch` below.
-    Attributes: unused_rows, of A's tile, behind those of the tile of C. Tiles of what A is made from in registers may
+    Attributes: unused_rows, of A's tile, after those of the tile of C. Tiles of what A is made from in registers may
         have other rows, and keep them.
     """
 

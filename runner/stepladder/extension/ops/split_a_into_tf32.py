@@ -46,7 +46,7 @@ def _source_of(operand: StagedOperand) -> Source:
     buffer, along_k = operand.cast.operands[0], True
     copy = copy_to(buffer)
     if copy is not None:
-        # The views of a copy are created in front of it.
+        # The views of a copy are created before it.
         with ir.InsertionPoint(copy), copy.location:
             original = memory.source_of_transpose(copy.operands[0])
         if original is not None and _is_loadable(copy, original):

@@ -113,13 +113,13 @@ def _factors_of(product: ir.Operation) -> tuple[_Factor, _Factor] | None:
 
 
 def _is_extended_before(product: ir.Operation) -> bool:
-    """Tells whether ops in front of a product extend both operands from i8, as kernels of matmuls do."""
+    """Tells whether ops before a product extend both operands from i8, as kernels of matmuls do."""
     sources = (layout_sources(product, [value]) for value in list(product.operands)[:2])
     return all(ops and _bits(ops[-1].operands[0]) == _DIGIT_BITS for ops in sources)
 
 
 def _narrowed(factor: _Factor) -> _Factor:
-    """Returns a factor of what elementwise ops in front of the product extend, which has fewer digits.
+    """Returns a factor of what elementwise ops before the product extend, which has fewer digits.
 
     Views and transposes between are created again, of the narrow numbers, at the insertion point.
     """

@@ -12,7 +12,7 @@ class SplitIntoTf32(Tc.Operation, name="split_into_tf32"):
     """Splits A and B into large and small parts in workspaces, and multiplies tiles of both.
 
     The large part of an element is its first 11 bits, rounded to nearest, and the small part what is left. A
-    `linalg.generic` in front of the launch writes both to workspaces, one for each part. Where the matrix is a copy in
+    `linalg.generic` before the launch writes both to workspaces, one for each part. Where the matrix is a copy in
     a workspace itself, the op reads the source of the copy, which goes.
 
     Each stage has a tile of either part, which TMA loads alike, and `tc.warpgroup_mma_3xtf32` multiplies them.

@@ -65,7 +65,7 @@ def _retype_constant(op: ir.Operation) -> None:
 
 
 def _restore_length(shuffle: ir.Operation) -> None:
-    """Gives the result of a shuffle the length of its mask: bitcasts that MLIR moves in front of one lose it."""
+    """Gives the result of a shuffle the length of its mask: bitcasts that MLIR moves before one lose it."""
     type_ = ir.VectorType(shuffle.results[0].type)
     length = len(ir.DenseI32ArrayAttr(shuffle.attributes["mask"]))
     if type_.shape != [length]:

@@ -45,7 +45,7 @@ class Parts:
     """The parts of a function's arguments.
 
     Attributes:
-        first: number of the first part that is a buffer: parts are numbered behind the arguments.
+        first: number of the first part that is a buffer: parts are numbered after the arguments.
         numbers: of these parts, by argument, offset, extents and strides: equal parts are one buffer.
         homes: these parts, by number.
     """

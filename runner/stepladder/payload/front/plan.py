@@ -277,7 +277,7 @@ def _layout(op: ir.Operation, name: str, view: View, groups: list[list[Digit]]) 
 
 def _batch(c_order: list[Digit], used: dict[str, set[Digit]]) -> list[Digit]:
     """Returns the outermost digits of C that number matmuls of a batch: those that A and B have, or else those of one
-    operand that the other operand's are behind, in front of more of its own."""
+    operand that the other operand's are behind, before more of its own."""
     both = [digit for digit in c_order if digit in used["A"] and digit in used["B"]]
     if both:
         return both if c_order[: len(both)] == both else []

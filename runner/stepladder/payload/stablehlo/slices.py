@@ -81,7 +81,7 @@ def _updated(op: ir.Operation, known: Known, pieces: _Pieces) -> Tensor:
         is_inside = is_hit if is_inside is None else is_inside & is_hit
         sizes = part.shape
         sizes[axis] = 1
-        # (places, axes of the part without this one): moved back behind it
+        # (places, axes of the part without this one): moved back after it
         rows = gather(
             part, places_there.reshape([*line, 1]), [axis], sizes, [item == axis for item in range(len(sizes))]
         )

@@ -18,11 +18,11 @@ _EDGE_TIME = 0.3
 # Microseconds, and a part of the main loop, that two blocks on a multiprocessor take longer than if they shared it
 # evenly.
 _TWO_BLOCKS, _TWO_BLOCKS_LOOP = 0.4, 0.15
-# What the main loop of blocks without a cluster takes where each matmul has matrices of its own, as a part of that of
-# one matmul. Few blocks read a tile. Behind an early trigger they are at other places at each launch, before different
-# halves of the L2 cache; behind the exit of all blocks, neighbours are before the same one. There it also matters
-# whether L2 holds all matrices, of at most so many of its bytes. Batches with an A and B of fewer than so many of its
-# bytes gain nothing.
+# Factors of the main loop of blocks without a cluster, relative to that of one matmul, where each matmul of a batch has
+# matrices of its own. Few blocks read each tile. With an early trigger, they run on other multiprocessors at each
+# launch, next to different halves of the L2 cache; with a trigger at exit, neighbours are next to the same half. There
+# it also matters whether L2 holds all matrices, of at most this part of its bytes. Batches whose A and B are smaller
+# than a part of it gain nothing.
 _EARLY, _AT_EXIT_HELD, _AT_EXIT, _HELD, _MIN_OPERANDS = 1.1, 0.95, 1.05, 0.8, 1 / 8
 
 
@@ -43,7 +43,7 @@ def main_loop_factor(cluster: Array, splits: Array, in_place: Array, size: Size,
     Args:
         cluster: blocks of a cluster.
         splits: of k.
-        in_place: whether blocks of the next launch begin behind the exit of all blocks.
+        in_place: whether blocks of the next launch begin after the exit of all blocks.
         size: of the problem.
         gpu: whose L2 cache holds operands.
     """

@@ -95,7 +95,7 @@ class Result:
         """Returns, for each setting, whether the expression is valid and true.
 
         Args:
-            shape: that of the columns: the number of settings, behind that of the values of a knob that has a row each.
+            shape: that of the columns: the number of settings, after that of the values of a knob that has a row each.
 
         Returns:
             An array of bool.
@@ -340,7 +340,7 @@ class Columns:
         return Result(_DIVIDING[type(op)](dividend, safe), valid if divides.all() else _both(valid, divides))
 
     def _join(self, is_and: bool, operands: list[ast.expr]) -> Result:
-        """Evaluates `and` or `or`: operands behind one that decides are not evaluated, so they cannot be invalid."""
+        """Evaluates `and` or `or`: operands after one that decides are not evaluated, so they cannot be invalid."""
         value: Array | bool = is_and
         valid: Array | bool = True
         for number, operand in enumerate(operands):

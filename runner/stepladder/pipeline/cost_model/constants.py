@@ -82,7 +82,7 @@ CONSTANTS: dict[str, dict[str, Constant]] = {
             0.0, 0.9, "part of it by which a dependent launch has less where all other multiprocessors are idle"
         ),
         "cached_halves": Constant(
-            0.0, 1.0, "what a tile that blocks before both halves of the L2 cache read takes of it besides, as a part"
+            0.0, 1.0, "what a tile that blocks next to both halves of the L2 cache read takes of it besides, as a part"
         ),
         "evicted": Constant(
             0.05, 1.0, "how much more a problem has that is read from HBM entirely, as a fraction of that part"

@@ -1,7 +1,7 @@
 """The choice of `launch_trigger`: kernels whose next launch begins when their blocks have exited.
 
 With an early trigger, blocks of the next launch take multiprocessors that have none, and the others those that become
-free. Behind the exit of all blocks, they can be at the same places at each launch. Measured in
+free. With a trigger at the exit of all blocks, they can be at the same places at each launch. Measured in
 docs/results/launch_triggers.json: kernels of more blocks than half of the multiprocessors, so that two launches do not
 fit side by side, and of clearly fewer than all gain, with the same operands at each launch and with others; kernels of
 clusters and splits of k do not, and all others lose what the early trigger hides. The likely reason, which no counter

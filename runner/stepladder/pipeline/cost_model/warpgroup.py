@@ -49,7 +49,7 @@ _FEW_BOXES, _CLUSTER_OF_FEW = 2, 0.5
 _IDLE_START, _FEW_ROWS = 0.2, 64
 # Of the peak rate of shared memory that products of split operands reach. Source: docs/results/f32_tiles.json.
 _SPLIT_SHARED_RATE = 1.0
-# Microseconds that a kernel in front takes longer which splits f32. Source: docs/results/f32_settings.json.
+# Microseconds that a preceding kernel takes longer which splits f32. Source: docs/results/f32_settings.json.
 _SPLIT_KERNEL_US = 2.0
 # Of an element of a partial accumulator in global memory.
 _PARTIAL_BYTES = 4
@@ -270,7 +270,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     alone = (size.m < 1.5 * block_m) | (size.n < 1.5 * block_n)
     by_itself = ~np.asarray(knobs.column("dependent_launch", True), bool)
     at_exit = is_at_exit(knobs)
-    # Behind the exit of all blocks, those of the next launch are spread over pairs of multiprocessors.
+    # After the exit of all blocks, those of the next launch are spread over pairs of multiprocessors.
     spread = np.where(at_exit, 1 - constants["loads_at_exit"] * idle, 1.0)
     fill = fill * spread
     # Blocks of a dependent launch begin where multiprocessors are idle, and those of the next one at other places.
@@ -304,7 +304,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
 
     pingpong = knobs.equals("schedule", "pingpong", "cooperative")
     in_memory = (splits > 1) & knobs.equals("split_k_workspace", "memory", "cluster")
-    # Sums of split operands are added to the accumulator behind each step: a warpgroup that multiplies alone waits.
+    # Sums of split operands are added to the accumulator after each step: a warpgroup that multiplies alone waits.
     alone_in_step = pingpong | (knobs.floats("consumer_warpgroups", 1) < 2)
     added = np.where(
         (split > 1) & alone_in_step, gpu.microseconds(block_m * block_n / _ADDING_LANES) + _DRAIN_US, np.zeros(1)

@@ -91,7 +91,7 @@ def bfe(site: Site) -> None:
 
 
 def _aligned(bits: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns bits and places in them with the same dimensions in front."""
+    """Returns bits and places in them with the same leading dimensions."""
     front = np.broadcast_shapes(bits.shape[:-1], places.shape[:-1])
     return (
         np.broadcast_to(bits, (*front, bits.shape[-1])),

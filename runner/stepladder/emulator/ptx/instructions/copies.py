@@ -262,7 +262,7 @@ def reduce_tensor(site: Site) -> None:
     _store_box(site, int(rank[1]), _OF_ARRAYS[operation])
 
 
-# Bulk copies without a tensor map: bytes behind each other, as a box of one dimension.
+# Bulk copies without a tensor map: bytes one after the other, as a box of one dimension.
 
 
 _BYTES_OF_BULK = 16  # alignment of addresses, and of the size

@@ -78,7 +78,7 @@ def copy(site: Site) -> None:
 
 
 def acquire(site: Site) -> None:
-    """Emits the fence behind which TMA sees a descriptor that a kernel has written.
+    """Emits the fence after which TMA sees a descriptor that a kernel has written.
 
     Args:
         site: of `fence.proxy`, whose kind is taken.
