@@ -75,6 +75,7 @@ class Group:
         values = {name: np.array([kernel.knobs.get(name, defaults.get(name)) for kernel in kernels]) for name in names}
         values["shared_bytes"] = np.array([kernel.shared_bytes for kernel in kernels])
         m, n, k = (np.array([kernel.problem[name] for kernel in kernels], float) for name in "mnk")
+        batch = np.array([kernel.batch for kernel in kernels], float)
         problem = first.problem
         size = Size(
             m,
@@ -86,7 +87,9 @@ class Group:
             problem["accumulate"],
             problem.get("a_layout", "row"),
             problem.get("b_layout", "row"),
-            *[np.array([kernel.batch for kernel in kernels], float)] * 3,
+            batch=batch,
+            a_matrices=batch,
+            b_matrices=batch,
         )
         if first.knobs.get("swap_operands"):
             size = exchanged(size)

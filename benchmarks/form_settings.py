@@ -149,7 +149,7 @@ def _various(forms: Sequence[Form]) -> Iterator[tuple[Form, Knobs]]:
             of_form = [knobs[name] for name in ("cluster_m", "cluster_n", "min_blocks_per_sm", "schedule")]
             key = ("form", swap, *of_form, int(knobs["persistent_blocks"]) > 0, int(knobs["split_k"]) > 1)
             tile = ("tile", swap, knobs["block_m"], knobs["block_n"])
-            is_slow = candidate.with_margins > _LONGEST * candidates[0].with_margins
+            is_slow = candidate.with_margin > _LONGEST * candidates[0].with_margin
             if is_slow or taken[key] == _OF_A_FORM or taken[tile] == _OF_A_TILE or taken["all",] == _SETTINGS:
                 continue
             taken.update([key, tile, ("all",)])

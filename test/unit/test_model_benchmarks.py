@@ -307,3 +307,15 @@ def test_decode_reports_ratios_and_fractions_of_the_rate_of_memory(
     assert "B column-major, NVIDIA H200" in first and "4.80 TB/s by the data sheet, 4.20 in a copy" in first
     assert "m =  8, default              :  1 layers, of cuBLAS 1.200" in default and "of HBM 0.702" in default
     assert "of cuBLAS 1.500" in best and "of HBM 0.877" in best
+
+
+def test_settings_of_batches_differ_in_more_than_the_tile(monkeypatch: pytest.MonkeyPatch) -> None:
+    import form_settings
+
+    monkeypatch.setenv("STEPLADDER_GPU", "h200")
+    first = form_settings.draw_batches()[:1]
+    monkeypatch.setattr(form_settings, "draw_batches", lambda: first)
+    for part in ("batches", "triggers"):
+        settings = [knobs for _, knobs in form_settings.PARTS[part]()]
+        assert len(settings) > 4 and len({tuple(sorted(knobs.items())) for knobs in settings}) == len(settings)
+    assert {knobs["launch_trigger"] for knobs in settings} == {"early", "exit"}

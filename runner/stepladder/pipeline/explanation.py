@@ -65,8 +65,15 @@ class Explanation:
             "settings": self.settings,
             "within_half_as_long_again": self.within,
             "chosen": {"knobs": self.chosen.knobs, "source": self.chosen.source.kind, "text": self.chosen.source.text},
-            "candidates": [asdict(candidate) for candidate in self.candidates],
+            "candidates": [_candidate_fields(candidate) for candidate in self.candidates],
         }
+
+
+def _candidate_fields(candidate: Candidate) -> dict[str, Any]:
+    """Returns a candidate as JSON data, with the names of schema version 1."""
+    fields = asdict(candidate)
+    fields["cautious"] = fields.pop("with_margin")
+    return fields
 
 
 def of_several(matmuls: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

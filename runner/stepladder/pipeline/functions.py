@@ -52,7 +52,7 @@ from stepladder.runtime import bundle
 from stepladder.runtime.errors import BAD_INPUT, FAILED, StepladderError
 from stepladder.runtime.reference import Program
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ def build_any(text: str, name: str, request: Request, *, use_cache: bool = True)
     return on_tensors_too(text, name, request, functools.partial(_build_any, use_cache=use_cache))
 
 
-def on_tensors_too(text: str, name: str, request: Request, by: Callable[[str, str, Request], T]) -> T:
+def on_tensors_too(text: str, name: str, request: Request, by: Callable[[str, str, Request], _T]) -> _T:
     """Returns what is made of a payload; of one on buffers that is refused, what is made of it on tensors.
 
     Args:

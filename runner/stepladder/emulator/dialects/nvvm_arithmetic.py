@@ -94,7 +94,7 @@ def convert_fp8(fiber: Fiber, op: Instruction, bits: Value) -> Value:
 
 
 def _clamped(op: Instruction, values: np.ndarray) -> np.ndarray:
-    """Returns numbers with 0 for those below it, where the op says so."""
+    """Returns values, with negative ones replaced by 0 if the op has `relu`."""
     return np.where(values < 0, np.zeros_like(values), values) if op.attributes.get("relu") else values
 
 

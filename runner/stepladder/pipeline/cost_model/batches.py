@@ -26,8 +26,9 @@ _TWO_BLOCKS, _TWO_BLOCKS_LOOP = 0.4, 0.15
 _EARLY, _AT_EXIT_HELD, _AT_EXIT, _HELD, _MIN_OPERANDS = 1.1, 0.95, 1.05, 0.8, 1 / 8
 
 
-def has_own_matrices(size: Size, gpu: Gpu) -> Array:
-    """Tells whether a problem is a batch whose matmuls have an A and a B of their own, which fill a part of L2.
+def depends_on_placement(size: Size, gpu: Gpu) -> Array:
+    """Tells whether it matters on which multiprocessors the blocks of a problem run: of a batch whose matmuls have an A
+    and a B of their own, which fill a part of L2.
 
     Args:
         size: of the problem.
@@ -49,7 +50,7 @@ def main_loop_factor(cluster: Array, splits: Array, in_place: Array, size: Size,
     """
     is_held = size.operand_bytes + size.stored_bytes <= _HELD * gpu.l2_bytes
     factor = np.where(in_place, np.where(is_held, _AT_EXIT_HELD, _AT_EXIT), _EARLY)
-    return np.where(has_own_matrices(size, gpu) & (cluster < 2) & (splits == 1), factor, 1.0)
+    return np.where(depends_on_placement(size, gpu) & (cluster < 2) & (splits == 1), factor, 1.0)
 
 
 def edge_factor(size: Size) -> Array:

@@ -188,7 +188,7 @@ def launches_differ(size: Size, gpu: Gpu) -> bool:
     """
     constants = gpu.constants[WARPGROUP]
     parts = [uncached(size, gpu, constants[name], constants["evicted"]) for name in ("cached", "cached_in_place")]
-    return bool(np.any((parts[0] > parts[1]) | batches.has_own_matrices(size, gpu)))
+    return bool(np.any((parts[0] > parts[1]) | batches.depends_on_placement(size, gpu)))
 
 
 def is_kept_in_place(size: Size, gpu: Gpu) -> bool:
@@ -202,7 +202,7 @@ def is_kept_in_place(size: Size, gpu: Gpu) -> bool:
     """
     constants = gpu.constants[WARPGROUP]
     evicted = uncached(size, gpu, constants["cached_in_place"], constants["evicted"])
-    return bool(np.all((evicted <= _MAX_EVICTED) | batches.has_own_matrices(size, gpu)))
+    return bool(np.all((evicted <= _MAX_EVICTED) | batches.depends_on_placement(size, gpu)))
 
 
 def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
