@@ -130,3 +130,60 @@ func.func @forwarded(%x: tensor<2x4xf32>, %y: tensor<8x4xf32>)
   %4 = tensor.extract_slice %c[1, 0] [2, 4] [1, 1] : tensor<8x4xf32> to tensor<2x4xf32>
   return %1, %2, %3, %4 : tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>
 }
+
+// -----
+
+// Results of matmuls that make up a tensor are assembled by a function, which says where each begins, in bytes.
+// CHECK-LABEL: func.func @heads(
+// CHECK-NOT: tensor.insert_slice
+// CHECK: [[h0:%.+]] = linalg.matmul
+// CHECK: [[h1:%.+]] = linalg.matmul
+// CHECK-NEXT: [[all:%.+]] = call @heads_elementwise_0([[h0]], [[h1]])
+// CHECK-NEXT: return [[all]]
+// CHECK-LABEL: func.func private @heads_elementwise_0(
+// CHECK-SAME: attributes {assembles = array<i64: 0, 4096>}
+// CHECK: linalg.generic
+// CHECK-COUNT-2: tensor.extract
+// CHECK-NOT: tensor.extract
+func.func @heads(%a: tensor<32x64xf16>, %b: tensor<64x64xf16>, %c: tensor<64x64xf16>) -> tensor<2x32x64xf16> {
+  %zero = arith.constant 0.0 : f16
+  %e = tensor.empty() : tensor<32x64xf16>
+  %z = linalg.fill ins(%zero : f16) outs(%e : tensor<32x64xf16>) -> tensor<32x64xf16>
+  %h0 = linalg.matmul ins(%a, %b : tensor<32x64xf16>, tensor<64x64xf16>) outs(%z : tensor<32x64xf16>)
+    -> tensor<32x64xf16>
+  %h1 = linalg.matmul ins(%a, %c : tensor<32x64xf16>, tensor<64x64xf16>) outs(%z : tensor<32x64xf16>)
+    -> tensor<32x64xf16>
+  %x = tensor.empty() : tensor<2x32x64xf16>
+  %y = tensor.insert_slice %h0 into %x[0, 0, 0] [1, 32, 64] [1, 1, 1] : tensor<32x64xf16> into tensor<2x32x64xf16>
+  %r = tensor.insert_slice %h1 into %y[1, 0, 0] [1, 32, 64] [1, 1, 1] : tensor<32x64xf16> into tensor<2x32x64xf16>
+  return %r : tensor<2x32x64xf16>
+}
+
+// -----
+
+// Columns do not follow each other in memory, and an argument is not computed by a kernel: both are selected in place.
+// CHECK-LABEL: func.func @side_by_side(
+// CHECK-NOT: call
+// CHECK-LABEL: func.func @argument(
+// CHECK-NOT: call
+func.func @side_by_side(%a: tensor<32x64xf16>, %b: tensor<64x64xf16>, %z: tensor<32x64xf16>) -> tensor<32x128xf16> {
+  %h0 = linalg.matmul ins(%a, %b : tensor<32x64xf16>, tensor<64x64xf16>) outs(%z : tensor<32x64xf16>)
+    -> tensor<32x64xf16>
+  %h1 = linalg.matmul ins(%h0, %b : tensor<32x64xf16>, tensor<64x64xf16>) outs(%z : tensor<32x64xf16>)
+    -> tensor<32x64xf16>
+  %x = tensor.empty() : tensor<32x128xf16>
+  %y = tensor.insert_slice %h0 into %x[0, 0] [32, 64] [1, 1] : tensor<32x64xf16> into tensor<32x128xf16>
+  %r = tensor.insert_slice %h1 into %y[0, 64] [32, 64] [1, 1] : tensor<32x64xf16> into tensor<32x128xf16>
+  return %r : tensor<32x128xf16>
+}
+
+// -----
+
+func.func @argument(%a: tensor<32x64xf16>, %b: tensor<64x64xf16>, %z: tensor<32x64xf16>) -> tensor<2x32x64xf16> {
+  %h0 = linalg.matmul ins(%a, %b : tensor<32x64xf16>, tensor<64x64xf16>) outs(%z : tensor<32x64xf16>)
+    -> tensor<32x64xf16>
+  %x = tensor.empty() : tensor<2x32x64xf16>
+  %y = tensor.insert_slice %h0 into %x[0, 0, 0] [1, 32, 64] [1, 1, 1] : tensor<32x64xf16> into tensor<2x32x64xf16>
+  %r = tensor.insert_slice %a into %y[1, 0, 0] [1, 32, 64] [1, 1, 1] : tensor<32x64xf16> into tensor<2x32x64xf16>
+  return %r : tensor<2x32x64xf16>
+}

@@ -96,3 +96,42 @@ func.func @unknown_type(%x: memref<100xf32>) {
   return
 }
 func.func private @f(memref<100xi24>)
+
+// -----
+
+// Parts that a function would assemble are written where they belong in the result; the call goes.
+// CHECK-LABEL: func.func @heads(
+// CHECK-SAME: %a: memref<32x64xf16>, %r: memref<2x32x64xf16>
+// CHECK: [[bytes:%.+]] = builtin.unrealized_conversion_cast %r : memref<2x32x64xf16> to memref<8192xi8>
+// CHECK: [[h0:%.+]] = memref.view [[bytes]][%c0{{.*}}][] : memref<8192xi8> to memref<32x64xf16>
+// CHECK: call @matmul(%a, [[h0]])
+// CHECK: [[h1:%.+]] = memref.view [[bytes]][%c4096{{.*}}][] : memref<8192xi8> to memref<32x64xf16>
+// CHECK: call @matmul(%a, [[h1]])
+// CHECK-NEXT: return
+func.func @heads(%a: memref<32x64xf16>, %r: memref<2x32x64xf16>) {
+  %h0 = memref.alloc() : memref<32x64xf16>
+  call @matmul(%a, %h0) : (memref<32x64xf16>, memref<32x64xf16>) -> ()
+  %h1 = memref.alloc() : memref<32x64xf16>
+  call @matmul(%a, %h1) : (memref<32x64xf16>, memref<32x64xf16>) -> ()
+  call @stack(%h0, %h1, %r) : (memref<32x64xf16>, memref<32x64xf16>, memref<2x32x64xf16>) -> ()
+  return
+}
+func.func private @matmul(memref<32x64xf16>, memref<32x64xf16>)
+func.func private @stack(memref<32x64xf16>, memref<32x64xf16>, memref<2x32x64xf16>)
+    attributes {assembles = array<i64: 0, 4096>}
+
+// -----
+
+// One part twice: a kernel copies it.
+// CHECK-LABEL: func.func @twice(
+// CHECK: [[h:%.+]] = memref.view
+// CHECK: call @stack([[h]], [[h]], %r)
+func.func @twice(%a: memref<32x64xf16>, %r: memref<2x32x64xf16>) {
+  %h = memref.alloc() : memref<32x64xf16>
+  call @matmul(%a, %h) : (memref<32x64xf16>, memref<32x64xf16>) -> ()
+  call @stack(%h, %h, %r) : (memref<32x64xf16>, memref<32x64xf16>, memref<2x32x64xf16>) -> ()
+  return
+}
+func.func private @matmul(memref<32x64xf16>, memref<32x64xf16>)
+func.func private @stack(memref<32x64xf16>, memref<32x64xf16>, memref<2x32x64xf16>)
+    attributes {assembles = array<i64: 0, 4096>}

@@ -50,6 +50,9 @@ module attributes {transform.with_named_sequence} {
     "tc.select_inserted_slices"(%module) : (!transform.any_op) -> ()
     %structured = transform.apply_registered_pass "convert-elementwise-to-linalg" to %function
       : (!transform.any_op) -> !transform.any_op
+    // Bodies compute their indices once, and tensors whose insertions are gone go too.
+    %functions = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    transform.apply_cse to %functions : !transform.any_op
     transform.yield
   }
 }
