@@ -171,7 +171,8 @@ class Attention(Text):
             is_causal: whether queries attend to keys with the same number and before.
         """
         loops, of_q, of_k, of_p = maps
-        scores = self.contracted(tuple(f"{loops} -> {item}" for item in (of_q, of_k, of_p)), q, given[0], shape)
+        maps_of_scores = (f"{loops} -> {of_q}", f"{loops} -> {of_k}", f"{loops} -> {of_p}")
+        scores = self.contracted(maps_of_scores, q, given[0], shape)
         scale = f"%scale = arith.constant {self.model.head**-0.5} : f32"
         body = [scale, "%z = arith.mulf %x0, %scale : f32", "%y = arith.truncf %z : f32 to bf16"]
         scores = self.generic(of_p, shape, "bf16", [(scores, shape, "f32", None)], body)
@@ -188,9 +189,8 @@ class Attention(Text):
         scores = self.generic(of_p, shape, "f32", [(scores, shape, "bf16", None)], body)
         parts = self.softmax(scores, shape)
         order = loops.replace("s, d", "d, s")
-        sums = self.contracted(
-            tuple(f"{order} -> {item}" for item in (of_p, of_k, of_q)), (parts, shape), given[1], q[1]
-        )
+        maps_of_sums = (f"{order} -> {of_p}", f"{order} -> {of_k}", f"{order} -> {of_q}")
+        sums = self.contracted(maps_of_sums, (parts, shape), given[1], q[1])
         body = ["%y = arith.truncf %x0 : f32 to bf16"]
         return self.generic("(i, j, k, l)", q[1], "bf16", [(sums, q[1], "f32", None)], body)
 

@@ -25,7 +25,7 @@ from attention_functions import Attention
 from common import run
 from model_functions import Model
 from stepladder.verify.function_check import norm_tolerance
-from torch_rounds import bundles_parser, graphs_in_turn, main_of_bundles
+from torch_rounds import bundles_parser, compile_to, graphs_in_turn, main_of_bundles
 
 WAYS = {"one kernel": True, "kernels": False}
 
@@ -77,8 +77,7 @@ def compile_all(folder: Path) -> None:
     """
     for case in CASES:
         for way, attention in WAYS.items():
-            function = stepladder.compile(text_of(case), target="sm_90a", attention=attention)
-            function.save(str(_path(folder, case, way)))
+            compile_to(_path(folder, case, way), text_of(case), attention=attention)
 
 
 def _path(folder: Path, case: Case, way: str) -> Path:
@@ -128,7 +127,7 @@ def measure(folder: Path, case: Case) -> dict[str, Any]:
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    return bundles_parser(__doc__ or "")
+    return bundles_parser(__doc__)
 
 
 def main() -> int:

@@ -191,7 +191,7 @@ def row(problem: dict[str, Any]) -> dict[str, str]:
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    parser = new_parser(__doc__ or "")
+    parser = new_parser(__doc__)
     parser.add_argument("what", choices=["run", "build", "measure"], help="which half to run, or both")
     parser.add_argument("folder", type=Path, help="of the kernels")
     parser.add_argument("out", type=Path, nargs="?", help="file of the result, for run and measure")

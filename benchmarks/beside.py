@@ -10,6 +10,7 @@ import functools
 import itertools
 import os
 import statistics
+from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from stepladder.measure.timing import MODES, Contestant, Runner
 from stepladder.runtime.device import Device
 
 if TYPE_CHECKING:
-    from triton.tools.tensor_descriptor import TensorDescriptor
+    from triton.tools.tensor_descriptor import TensorDescriptor  # pyright: ignore[reportMissingImports]
 
     from duel import Operands
 
@@ -48,14 +49,15 @@ def triton_contestants(operands: Operands, notes: dict[str, str], versions: dict
         versions: gets the version of Triton.
     """
     try:
-        import triton
-        from triton.tools.tensor_descriptor import TensorDescriptor
+        import triton  # pyright: ignore[reportMissingImports]
+        from triton.tools.tensor_descriptor import TensorDescriptor  # pyright: ignore[reportMissingImports]
 
         from triton_matmul import matmul
     except ImportError as error:
         notes["triton"] = f"not installed: {error}"
         return []
     versions["triton"] = triton.__version__
+    kernel: Any = matmul  # subscripted by the grid: `triton.jit` has no types
     torch, problem, device = operands.torch, operands.problem, operands.device
     # On the stream that is timed and captured.
     stream = torch.cuda.ExternalStream(device.stream, device=f"cuda:{device.ordinal}")
@@ -80,7 +82,7 @@ def triton_contestants(operands: Operands, notes: dict[str, str], versions: dict
             warps: int = warps,
         ) -> None:
             with torch.cuda.stream(stream):
-                matmul[(blocks,)](
+                kernel[(blocks,)](
                     a,
                     b,
                     c,
@@ -125,10 +127,10 @@ def measure_mosaic(device: Device, size: int, notes: dict[str, str], versions: d
     """
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     try:
-        import jax
-        import jax.numpy as jnp
-        from jax.experimental.mosaic.gpu import profiler
-        from jax.experimental.pallas.ops.gpu import hopper_matmul_mgpu as pallas
+        import jax  # pyright: ignore[reportMissingImports]
+        import jax.numpy as jnp  # pyright: ignore[reportMissingImports]
+        from jax.experimental.mosaic.gpu import profiler  # pyright: ignore[reportMissingImports]
+        from jax.experimental.pallas.ops.gpu import hopper_matmul_mgpu as pallas  # pyright: ignore[reportMissingImports]
 
         versions["jax"] = jax.__version__
         if jax.default_backend() != "gpu":
@@ -153,8 +155,11 @@ def _mosaic(
     a, b = (jax.random.normal(jax.random.key(seed), (size, size), jnp.float16) for seed in range(2))
     expected = jnp.matmul(a, b, preferred_element_type=jnp.float32).block_until_ready()
     flops = 2 * size**3
-    timed, failed, kernels = {}, {}, {}
-    for (tile_m, tile_n), width, side in itertools.product(MOSAIC_TILES, MOSAIC_WIDTHS, pallas.MatmulDimension):
+    sides: Iterable[Any] = pallas.MatmulDimension
+    timed: dict[str, float] = {}
+    failed: dict[str, str] = {}
+    kernels: dict[str, Callable] = {}
+    for (tile_m, tile_n), width, side in itertools.product(MOSAIC_TILES, MOSAIC_WIDTHS, sides):
         name = f"{tile_m}x{tile_n}-g{width}-wg{side}"
         config = pallas.TuningConfig(
             tile_m=tile_m,
@@ -178,7 +183,7 @@ def _mosaic(
             failed[name] = f"error {error:.3g} of the largest element"
     if not timed:
         raise RuntimeError(f"no configuration runs: {failed}")
-    best = max(timed, key=timed.get)
+    best = max(timed, key=lambda name: timed[name])
     problem = Problem(size, size, size, "f16", "f16", "f32", "f16", False)
     with duel.Operands(device, problem) as operands:
         operands.fill_random()

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
     from stepladder.measure.timing import Mode, Runner
     from stepladder.runtime.bundle import Problem
@@ -67,7 +67,7 @@ class Gpu:
     """
 
     def __init__(self, rotated_bytes: float = 0.0, *, keeps_early: bool = True) -> None:
-        import torch
+        import torch  # pyright: ignore[reportMissingImports]
 
         from stepladder.runtime.device import Device
 
@@ -92,7 +92,7 @@ class Gpu:
         self.torch.cuda.empty_cache()
         return round(statistics.median(rates), 1)
 
-    def _view(self, buffer: Buffer, shape: tuple[int, int], element: str) -> torch.Tensor:
+    def _view(self, buffer: Buffer, shape: tuple[int, ...], element: str) -> torch.Tensor:
         """Returns a buffer as a tensor of its elements."""
         forms = {"bf16": ("<i2", self.torch.bfloat16), "f16": ("<f2", None), "f32": ("<f4", None)}
         form, viewed = forms[element]
@@ -204,9 +204,9 @@ class Gpu:
     @staticmethod
     def _times(own: Runner, reference: Runner, mode: Mode) -> tuple[float, float]:
         """Returns the median times in us, after a first round that does not count."""
-        times: list[tuple[float, float]] = []
+        times: list[list[float]] = []
         for _ in range(ROUNDS):
             measured = [runner.measure(mode, lambda seconds: None) for runner in (own, reference)]
-            times.append(tuple(one["milliseconds"] / one["launches"] * 1e3 for one in measured))
+            times.append([one["milliseconds"] / one["launches"] * 1e3 for one in measured])
         first, second = zip(*times[1:])
         return statistics.median(first), statistics.median(second)

@@ -20,7 +20,7 @@ _NO_FIRST_WORD = re.compile(r" (?=(?:[-+*>]|#+|\d+[.)])(?: |$))")
 _KEPT_SPACE = "\0"
 
 
-def new_parser(description: str) -> argparse.ArgumentParser:
+def new_parser(description: str | None) -> argparse.ArgumentParser:
     """Returns a parser of a script's command line.
 
     Args:
@@ -29,7 +29,9 @@ def new_parser(description: str) -> argparse.ArgumentParser:
     return argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
 
 
-def measurement_parser(description: str, sizes: Sequence[int], name: str, rounds: int) -> argparse.ArgumentParser:
+def measurement_parser(
+    description: str | None, sizes: Sequence[int], name: str, rounds: int
+) -> argparse.ArgumentParser:
     """Returns a parser of a script that measures square problems in rounds.
 
     Args:
@@ -49,7 +51,7 @@ def measurement_parser(description: str, sizes: Sequence[int], name: str, rounds
     return parser
 
 
-def result_parser(description: str, name: str) -> argparse.ArgumentParser:
+def result_parser(description: str | None, name: str) -> argparse.ArgumentParser:
     """Returns the parser of a script whose one argument is the file that it writes.
 
     Args:

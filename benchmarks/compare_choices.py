@@ -87,9 +87,9 @@ def compare(args: argparse.Namespace) -> None:
         head = model_choice.head_of(TYPES[args.types], gpu.device.describe(), WHAT)
         rows: tuple[list[list[object]], list[list[object]]] = ([], [])
         paths = (path.with_name(f"{stem}_before_{types}.json"), path)
-        for before, after in _both(*folders, _problems(args)):
+        for before, after in _both(folders[0], folders[1], _problems(args)):
             kernels = [after] if before.knobs == after.knobs else [before, after]
-            measured = {one.path: model_choice.row_of(one, *times) for one, *times in gpu.measure(kernels)}
+            measured = {one.path: model_choice.row_of(one, time, cublas) for one, time, cublas in gpu.measure(kernels)}
             found = [measured.get(kernels[0].path), measured.get(after.path)]
             for table, row in zip(rows, found):
                 if row is not None and None not in found:

@@ -191,7 +191,7 @@ def settings(gpu: Gpu, folder: Path) -> Iterator[dict[str, Any]]:
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    return result_parser(__doc__ or "", "decode_limits")
+    return result_parser(__doc__, "decode_limits")
 
 
 def main(argv: Sequence[str] | None = None) -> None:

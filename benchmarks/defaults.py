@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,8 +19,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 from common import ROOT, new_parser, run
 from stepladder.runtime.targets import TARGETS, Target
 
-_NAME = re.compile(r"(\w+)_sizes_(\w+)")
-_TUNING = re.compile(r"(\w+?)_tuning[\w-]*")
 _BITS = {"f16": 16, "bf16": 16, "f32": 32, "i8": 8, "i32": 32}
 # Knobs of where a kernel runs and of what it computes, not how.
 _NOT_TUNED = ("target", "swap_operands", "allow_tf32", "math")
@@ -269,7 +266,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     for path in sorted(results.glob("*_sizes_*.json")):
         if path.stem.startswith("hopper"):  # measured with defaults, which come from tuning
             continue
-        pipeline, _ = _NAME.fullmatch(path.stem).groups()
+        pipeline, _, _ = path.stem.partition("_sizes_")
         for measured in json.loads(path.read_text())["sizes"].values():
             card = measured["card"]["name"]
             pipelines.setdefault(pipeline, []).extend(fastest_entries(measured))
@@ -283,7 +280,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     for path in sorted(results.glob("*_tuning*.json")):
         result = json.loads(path.read_text())
         card = result["card"]["name"]
-        tuned.setdefault(_TUNING.fullmatch(path.stem)[1], []).append(result)
+        tuned.setdefault(path.stem.partition("_tuning")[0], []).append(result)
     pipelines |= {pipeline: tuned_entries(measured) for pipeline, measured in tuned.items()}
     fused: dict[tuple, dict] = {}  # by size, with an operand or without: that of the last result
     for path in sorted(results.glob("fused_tiles*.json")):

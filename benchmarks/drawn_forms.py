@@ -47,7 +47,7 @@ from stepladder.runtime.device import Device
 from stepladder.runtime.errors import StepladderError
 
 if TYPE_CHECKING:
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
 # Of C, as a share of its largest element: what is stored in f16 is exact to half of this.
 LARGEST_DIFFERENCE = 2.0**-10
@@ -132,7 +132,7 @@ def operands_of(form: Form) -> list[torch.Tensor]:
     Args:
         form: the problem.
     """
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
     torch.manual_seed(SEED)
     shapes = [form.shape(dimensions) for dimensions in (*form.dimensions, *filter(None, [operand_of(form)]))]
@@ -148,7 +148,7 @@ def difference_of(form: Form, operands: Sequence[torch.Tensor]) -> float:
         form: the problem.
         operands: of `operands_of`, after the kernel has run.
     """
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
     a, b, c, *rest = operands
     torch.backends.cuda.matmul.allow_tf32 = True  # exact for -1, 0 and 1
@@ -207,7 +207,7 @@ def measure(
     Raises:
         StepladderError: the numbers are wrong.
     """
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
     operands = operands_of(form)
     a, b, c, *rest = operands
@@ -249,14 +249,14 @@ def measure(
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    parser = forms_parser(__doc__ or "", "drawn_forms")
+    parser = forms_parser(__doc__, "drawn_forms")
     add_draw_options(parser, COUNT, SEED)
     parser.add_argument("--skip", type=int, default=0, metavar="N", help="do not measure the first N of them")
     parser.add_argument("--changed", action="store_true", help="with --before: only where the two have other knobs")
     return parser
 
 
-def forms_parser(description: str, name: str) -> argparse.ArgumentParser:
+def forms_parser(description: str | None, name: str) -> argparse.ArgumentParser:
     """Returns a parser of the options of `run_forms`.
 
     Args:

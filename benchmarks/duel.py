@@ -27,7 +27,7 @@ from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.launch import MatmulBuffers
 
 if TYPE_CHECKING:
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
 SCHEMA_VERSION = 1
 # A launch that runs longer is taken to be deadlocked.
@@ -72,7 +72,7 @@ class Operands:
     """
 
     def __init__(self, device: Device, problem: Problem) -> None:
-        import torch
+        import torch  # pyright: ignore[reportMissingImports]
 
         self.torch, self.device, self.problem = torch, device, problem
         self.buffers = MatmulBuffers(device, problem)

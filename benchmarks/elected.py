@@ -106,7 +106,7 @@ def measure(folder: Path, out: Path) -> None:
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    return halves_parser(__doc__ or "")
+    return halves_parser(__doc__)
 
 
 main = main_of_halves(make_parser, build, measure)

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 import stepladder
 from common import run
 from stepladder.measure.rotation import repeated
-from torch_rounds import bundles_parser, graphs_in_turn, main_of_bundles
+from torch_rounds import bundles_parser, compile_to, graphs_in_turn, main_of_bundles
 
 SHAPES = ((64, 1024), (512, 4096), (4096, 4096))
 CASES = tuple((kind, *shape) for shape in SHAPES for kind in ("sum", "factors", "cast", "heads"))
@@ -93,7 +93,7 @@ def compile_all(folder: Path) -> None:
         folder: that the bundles are written to.
     """
     for case in CASES:
-        stepladder.compile(_text(case), target="sm_90a").save(str(_path(folder, case)))
+        compile_to(_path(folder, case), _text(case))
 
 
 def measure(folder: Path, case: Case) -> dict[str, Any]:
@@ -134,7 +134,7 @@ def measure(folder: Path, case: Case) -> dict[str, Any]:
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    return bundles_parser(__doc__ or "")
+    return bundles_parser(__doc__)
 
 
 def main() -> int:

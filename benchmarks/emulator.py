@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 from common import command_line, result_parser, run, write_result
 from stepladder.emulator import matmul
+from stepladder.emulator.hardware.counters import Counters
 from stepladder.payload.writing import matmul_text
 from stepladder.pipeline import ablation
 from stepladder.pipeline.context import mlir_context
@@ -53,8 +54,19 @@ def last_that_ran(reports: list[matmul.StepReport]) -> matmul.StepReport:
         reports: of all steps, in order.
     """
     last = next(report for report in reversed(reports) if report.passed is not None)
-    assert last.passed, f"{last.step}: {last.check.describe()}"
+    assert last.passed, f"{last.step}: {last.check and last.check.describe()}"
     return last
+
+
+def counters_of(reports: list[matmul.StepReport]) -> Counters:
+    """Returns what the last step that the emulator executes cost.
+
+    Args:
+        reports: of all steps, in order.
+    """
+    counters = last_that_ran(reports).counters
+    assert counters is not None
+    return counters
 
 
 def conflicts_of_loads(name: str) -> dict[str, int]:
@@ -64,13 +76,13 @@ def conflicts_of_loads(name: str) -> dict[str, int]:
         name: of the ablation.
     """
     tile, size = PROFILED[name]
-    knobs = dict(zip(("block_m", "block_n", "block_k"), map(int, tile.split("x"))))
+    knobs: dict[str, int | str] = dict(zip(("block_m", "block_n", "block_k"), map(int, tile.split("x"))))
     variants = ablation.ABLATIONS[name]
     scale = PROFILED_SIZE**3 // math.prod(size)
     found = {}
     for title, without in variants.variants.items():
         request = Request(variants.pipeline, variants.settings_of(without, knobs), without=without)
-        traffic = last_that_ran(checked_steps(request, matmul_text(*size))).counters.traffic.values()
+        traffic = counters_of(checked_steps(request, matmul_text(*size))).traffic.values()
         found[title] = scale * sum(
             row.conflicts
             for row in traffic
@@ -81,7 +93,7 @@ def conflicts_of_loads(name: str) -> dict[str, int]:
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    return result_parser(str(__doc__), "emulator")
+    return result_parser(__doc__, "emulator")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -100,7 +112,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         for title, without in variants.variants.items():
             reports = checked_steps(Request(variants.pipeline, variants.settings, without=without), text)
             last = last_that_ran(reports)
-            counted = last.counters.as_dict()
+            counted = counters_of(reports).as_dict()
             ablations[name].append(
                 {
                     "title": title,

@@ -97,12 +97,9 @@ def ops_of(dialect: str) -> list[str]:
     for module in pkgutil.iter_modules(package.__path__):
         if re.fullmatch(rf"_{dialect}_(\w+_)?ops_gen|_{dialect}_ops_gen", module.name):
             generated = importlib.import_module(f"{package.__name__}.{module.name}")
-            names |= {
-                found.OPERATION_NAME
-                for _, found in inspect.getmembers(generated, inspect.isclass)
-                if isinstance(getattr(found, "OPERATION_NAME", None), str)
-            }
-    return sorted(name for name in names if name.startswith(f"{dialect}."))
+            classes = inspect.getmembers(generated, inspect.isclass)
+            names |= {getattr(found, "OPERATION_NAME", None) for _, found in classes}
+    return sorted(name for name in names if isinstance(name, str) and name.startswith(f"{dialect}."))
 
 
 def is_known(name: str) -> bool:
@@ -130,7 +127,7 @@ def reason_for(name: str) -> str:
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    return result_parser(str(__doc__), "emulator_coverage")
+    return result_parser(__doc__, "emulator_coverage")
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -89,7 +89,7 @@ def reason_for(name: str) -> str:
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    return result_parser(str(__doc__), "emulator_ptx")
+    return result_parser(__doc__, "emulator_ptx")
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -118,7 +118,7 @@ def _do(command: Sequence[str]) -> None:
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    return result_parser(str(__doc__), "emulator_speed")
+    return result_parser(__doc__, "emulator_speed")
 
 
 def main(argv: Sequence[str] | None = None) -> None:

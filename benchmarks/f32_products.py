@@ -95,8 +95,8 @@ def _text(product: Product) -> str:
     """Returns the payload of a product."""
     from stepladder.payload.writing import matmul_text
 
-    types = {"a_type": "f32", "b_type": "f32", "c_type": "f32"}
-    return matmul_text(product.m, product.n, product.k, **types, accumulate=False)
+    size = (product.m, product.n, product.k)
+    return matmul_text(*size, a_type="f32", b_type="f32", c_type="f32", accumulate=False)
 
 
 def with_settings(product: Product, count: int) -> Product:
@@ -210,7 +210,7 @@ def measure(device: Device, product: Product, mode: str, rounds: int, folder: Pa
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    parser = measurement_parser(__doc__ or "", SIZES, "f32_products", 7)
+    parser = measurement_parser(__doc__, SIZES, "f32_products", 7)
     parser.add_argument("--shapes", nargs="+", metavar="MxNxK", help="products of these extents, in place of squares")
     parser.add_argument("--drawn", type=int, metavar="N", help="random products of few rows or columns")
     parser.add_argument("--settings", type=int, default=0, metavar="N", help="first settings of the cost model too")

@@ -48,7 +48,7 @@ FIGURES: dict[str, list[Form]] = {
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    return forms_parser(__doc__ or "", "figures")
+    return forms_parser(__doc__, "figures")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

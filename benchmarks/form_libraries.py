@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fused_epilogues import CASES
 
 if TYPE_CHECKING:
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
     from forms import Form
 
@@ -31,7 +31,7 @@ def libraries(
         operands: A, B, C and what the epilogue reads.
         stream: that calls are enqueued on.
     """
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
     a, b, c, *rest = operands
     d = rest[0] if rest else None

@@ -289,7 +289,7 @@ def time_all(args: argparse.Namespace) -> None:
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    parser = new_parser(__doc__ or "")
+    parser = new_parser(__doc__)
     parts = parser.add_subparsers(required=True, dest="command")
     building = parts.add_parser("build", help="build the kernels of a part")
     building.add_argument("folder", type=Path)

@@ -108,9 +108,11 @@ def _attention(x: Any, weights: Sequence[Any], library: Library) -> tuple:  # no
     if caches:  # of tokens of as many sequences, each the last one of its own
         for cache, new in zip(caches, (k, v)):
             cache[:, :, -1] = new
-        y = library.attend(q[:, :, None], *caches, False)
+        keys, values = caches
+        y = library.attend(q[:, :, None], keys, values, False)
     else:
-        y = library.attend(*(item.swapaxes(0, 1)[None] for item in (q, k, v)), True).swapaxes(1, 2)
+        q, k, v = (item.swapaxes(0, 1)[None] for item in (q, k, v))
+        y = library.attend(q, k, v, True).swapaxes(1, 2)
     y = library.linear(y.reshape(x.shape[0], -1), wo)
     return (x + y, *caches)
 

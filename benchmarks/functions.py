@@ -319,7 +319,7 @@ def measured(folder: Path | None, kind: str, model: Model, m: int, others: Colle
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    parser = new_parser(__doc__ or "")
+    parser = new_parser(__doc__)
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the results; standard output if not given")
     parser.add_argument("--dry-run", action="store_true", help="small sizes on the emulator, without times")
     parser.add_argument("--eager-only", action="store_true", help="beside eager PyTorch alone, which compiles nothing")

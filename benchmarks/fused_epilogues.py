@@ -40,7 +40,7 @@ from stepladder.runtime.launch import DeviceExecutor, MatmulBuffers
 from stepladder.verify.check import check_exact
 
 if TYPE_CHECKING:
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
 PIPELINE, TARGET = "wgmma", "sm_90a"
 SIZES = (2048, 4096, 8192)
@@ -80,7 +80,7 @@ class Case:
 
 
 def _torch() -> ModuleType:
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
     return torch
 
@@ -322,7 +322,7 @@ def measure(
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    parser = measurement_parser(__doc__ or "", SIZES, "fused_epilogues", 11)
+    parser = measurement_parser(__doc__, SIZES, "fused_epilogues", 11)
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
     parser.add_argument("--cases", nargs="+", default=list(CASES), choices=list(CASES), help="epilogues")
     parser.add_argument("--build", type=Path, metavar="FOLDER", help="build the kernels there, and measure nothing")

@@ -150,7 +150,7 @@ def measure(device: Device, folder: Path, planned: dict[str, Any], rounds: int) 
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    parser = halves_parser(__doc__ or "")
+    parser = halves_parser(__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="extents m = n = k, for build")
     parser.add_argument("--cases", nargs="+", default=list(MEASURED), choices=list(MEASURED), help="for build")
     parser.add_argument("--tiles", nargs="+", default=list(TILES), choices=list(TILES), help="for build")

@@ -134,7 +134,7 @@ def measure(case: Case) -> dict[str, Any]:
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    return rounds_parser(__doc__ or "")
+    return rounds_parser(__doc__)
 
 
 def main() -> int:

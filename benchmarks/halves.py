@@ -9,7 +9,7 @@ from pathlib import Path
 from common import new_parser
 
 
-def halves_parser(description: str) -> argparse.ArgumentParser:
+def halves_parser(description: str | None) -> argparse.ArgumentParser:
     """Returns a parser of a script that builds kernels on one machine and measures them on another one.
 
     Args:

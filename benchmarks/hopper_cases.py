@@ -93,6 +93,7 @@ class Variant:
 
 # The ablation: the two pipelines before `wgmma`, the steps of `wgmma`, and then knobs.
 ABLATION_SIZE = 8192
+ABLATION: Size = (ABLATION_SIZE, ABLATION_SIZE, ABLATION_SIZE)
 ABLATION_TYPES = "f16-f32"
 ABLATION_KNOBS: Knobs = {"block_m": 128, "block_n": 256, "cluster_m": 2, "cluster_n": 1}
 _TILE: Knobs = {"block_m": 128, "block_n": 256}

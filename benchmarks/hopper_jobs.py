@@ -85,7 +85,7 @@ def beside_jobs(folder: Path) -> list[Job]:
         folder: of the bundles.
     """
     types = cases.TYPES[cases.BESIDE_TYPES]
-    return [job(folder / str(size), (size,) * 3, types, {}, tuned=True) for size in cases.BESIDE_SIZES]
+    return [job(folder / str(size), (size, size, size), types, {}, tuned=True) for size in cases.BESIDE_SIZES]
 
 
 def ablation_jobs(folder: Path) -> list[Job]:
@@ -94,9 +94,9 @@ def ablation_jobs(folder: Path) -> list[Job]:
     Args:
         folder: of the bundles.
     """
-    size, types = (cases.ABLATION_SIZE,) * 3, cases.TYPES[cases.ABLATION_TYPES]
+    types = cases.TYPES[cases.ABLATION_TYPES]
     return [
-        job(folder / f"{number:02}", size, types, variant.knobs, variant.pipeline, without=variant.without)
+        job(folder / f"{number:02}", cases.ABLATION, types, variant.knobs, variant.pipeline, without=variant.without)
         for number, variant in enumerate(cases.ablation_variants())
     ]
 
@@ -138,7 +138,8 @@ def numbers_jobs(folder: Path) -> list[Job]:
     Args:
         folder: of the bundles.
     """
-    layouts = itertools.product(("row", "column"), repeat=2)
+    orders = ("row", "column")
+    layouts = itertools.product(orders, orders)
     jobs = [
         found
         for (name, types), both in itertools.product(cases.NUMBERS_TYPES.items(), layouts)
@@ -155,7 +156,7 @@ def numbers_jobs(folder: Path) -> list[Job]:
 
 def _combinations(folder: Path, name: str, types: Types, layouts: tuple[str, str]) -> list[Job]:
     """Returns the jobs of some types and layouts: each variant as C = AB and C = AB + C, and in clusters."""
-    variants = {
+    variants: dict[str, tuple[str, Knobs, tuple[bool, ...]]] = {
         title: (pipeline, knobs, (False, True))
         for title, (pipeline, knobs) in (cases.NUMBERS_VARIANTS | cases.NUMBERS_SPLIT).items()
     }

@@ -230,7 +230,7 @@ def measure_clusters(out: Path) -> None:
     Raises:
         SystemExit: the driver reports an error.
     """
-    from cuda.bindings import driver
+    from cuda.bindings import driver  # pyright: ignore[reportMissingImports]
 
     with Device() as device:
         error, module = driver.cuModuleLoadData(CLUSTERS_KERNEL.encode() + b"\0")

@@ -206,7 +206,7 @@ def measure(folder: Path, out: Path) -> None:
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    parser = halves_parser(__doc__ or "")
+    parser = halves_parser(__doc__)
     parser.add_argument("--count", type=int, default=COUNT, metavar="N", help=f"problems to draw (default: {COUNT})")
     parser.add_argument("--part", choices=("seen", "held-out", "all"), default="all", help="of them (default: all)")
     return parser

@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 from common import command_line, new_parser, run, write_result
-from hopper_cases import ABLATION_KNOBS, ABLATION_SIZE, ABLATION_TYPES, TYPES
+from hopper_cases import ABLATION, ABLATION_KNOBS, ABLATION_TYPES, TYPES
 from hopper_jobs import job
 from measure import build_jobs
 from stepladder.pipeline.codegen.toolchain import find_tool, tool_versions
@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder, "kernel")
-        build_jobs([job(place, (ABLATION_SIZE,) * 3, TYPES[ABLATION_TYPES], ABLATION_KNOBS)], 1)
+        build_jobs([job(place, ABLATION, TYPES[ABLATION_TYPES], ABLATION_KNOBS)], 1)
         manifest = read_bundle(place).manifest
         done = subprocess.run(
             [find_tool("nvdisasm"), "-c", str(place / "kernel.cubin")],

@@ -199,7 +199,7 @@ def build_all(folder: Path, only: str) -> None:
                     Job(
                         folder / "ablation" / name / title / f"{number}",
                         steps.pipeline,
-                        (ABLATION_SIZE,) * 3,
+                        (ABLATION_SIZE, ABLATION_SIZE, ABLATION_SIZE),
                         ("f16", "f32"),
                         settings,
                         without,
@@ -213,7 +213,7 @@ def build_all(folder: Path, only: str) -> None:
                         Job(
                             folder / pipeline / acc / str(size) / _name(tile),
                             pipeline,
-                            (size,) * 3,
+                            (size, size, size),
                             ("f16", acc),
                             dict(zip(KNOBS, tile)),
                         )

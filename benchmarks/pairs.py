@@ -118,7 +118,7 @@ def measure(size: tuple[int, int, int]) -> dict[str, Any]:
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    return rounds_parser(__doc__ or "")
+    return rounds_parser(__doc__)
 
 
 def main() -> int:

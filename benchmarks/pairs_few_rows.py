@@ -183,7 +183,7 @@ def _in_turn(
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    parser = new_parser(__doc__ or "")
+    parser = new_parser(__doc__)
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the results; standard output if not given")
     parser.add_argument("--dry-run", action="store_true", help="compile four kernels of the first model")
     parser.add_argument("--models", default="", help="beginning of the names of models")

@@ -6,9 +6,9 @@ import math
 from functools import partial
 from pathlib import Path
 
-import matplotlib
-import matplotlib.pyplot as plt
-from matplotlib.figure import Figure
+import matplotlib  # pyright: ignore[reportMissingImports]
+import matplotlib.pyplot as plt  # pyright: ignore[reportMissingImports]
+from matplotlib.figure import Figure  # pyright: ignore[reportMissingImports]
 
 from common import DOCS, median, result
 from render_hopper import MODES, TYPES, ablation_of, is_square, ratio_of, sizes_of

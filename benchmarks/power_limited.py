@@ -34,7 +34,7 @@ from stepladder.runtime.device import Device
 from stepladder.runtime.errors import StepladderError
 
 if TYPE_CHECKING:
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
 FORM = FIGURES["contraction"][-1]
 SIZE = FORM.sizes["m"]
@@ -73,7 +73,7 @@ def kernels(device: Device, folder: Path) -> dict[str, Callable[[], Any]]:
     Raises:
         StepladderError: the numbers are wrong.
     """
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
     operands = drawn_forms.operands_of(FORM)
     a, b, c = operands
@@ -174,7 +174,7 @@ def measure(folder: Path, out: Path) -> None:
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    return halves_parser(__doc__ or "")
+    return halves_parser(__doc__)
 
 
 main = main_of_halves(make_parser, build, measure)

@@ -249,7 +249,7 @@ def report(args: argparse.Namespace) -> None:
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    parser = new_parser(__doc__ or "")
+    parser = new_parser(__doc__)
     commands = parser.add_subparsers(required=True, metavar="PART")
     own = commands.add_parser("build", help="build the kernels")
     own.add_argument("folder", metavar="FOLDER", help="of the bundles")

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 import stepladder
 from common import run
 from stepladder.verify.function_check import norm_tolerance
-from torch_rounds import bundles_parser, graphs_in_turn, main_of_bundles
+from torch_rounds import bundles_parser, compile_to, graphs_in_turn, main_of_bundles
 
 CASES = (("rms_norm", 8, 4096), ("rms_norm", 2048, 4096), ("softmax", 8192, 2048))
 WAYS = {"one kernel": True, "a kernel each": False}
@@ -89,8 +89,7 @@ def compile_all(folder: Path) -> None:
     for case in CASES:
         kind, m, n = case
         for way, rows in WAYS.items():
-            function = stepladder.compile(_TEXTS[kind].format(m=m, n=n), target="sm_90a", rows=rows)
-            function.save(str(_path(folder, case, way)))
+            compile_to(_path(folder, case, way), _TEXTS[kind].format(m=m, n=n), rows=rows)
 
 
 def _path(folder: Path, case: Case, way: str) -> Path:
@@ -146,7 +145,7 @@ def measure(folder: Path, case: Case) -> dict[str, Any]:
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    return bundles_parser(__doc__ or "")
+    return bundles_parser(__doc__)
 
 
 def main() -> int:

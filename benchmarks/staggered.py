@@ -103,7 +103,7 @@ def measure_form(device: Device, folder: Path, form: Form, planned: dict[str, in
     Raises:
         StepladderError: the numbers are wrong.
     """
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
     operands = drawn_forms.operands_of(form)
     a, b, c, *rest = operands
@@ -149,7 +149,7 @@ def measure(folder: Path, out: Path) -> None:
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    return halves_parser(__doc__ or "")
+    return halves_parser(__doc__)
 
 
 main = main_of_halves(make_parser, build, measure)

@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 import stepladder
 from common import run
+from stepladder.pipeline.definition import KnobValue
 from torch_rounds import bundles_parser, graphs_in_turn, main_of_bundles
 
 N, K = 14336, 4096
@@ -107,7 +108,7 @@ def _path(folder: Path, case: Case, way: str) -> Path:
     return folder / f"{way}_{case[0]}_{case[1]}"
 
 
-def _build(text: str, folder: Path, **settings: object) -> int:
+def _build(text: str, folder: Path, **settings: KnobValue) -> int:
     """Compiles a layer, writes the bundle, and returns how many of its kernels are matmuls."""
     from stepladder.pipeline.automatic import AUTO
     from stepladder.pipeline.context import mlir_context
@@ -181,7 +182,7 @@ def measure(folder: Path, case: Case) -> dict[str, Any]:
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    return bundles_parser(__doc__ or "")
+    return bundles_parser(__doc__)
 
 
 def main() -> int:

@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, TypeVar
 
+import stepladder
 from common import command_line, new_parser, write_result
 from stepladder.runtime.device import Device
 
@@ -90,7 +91,7 @@ def graphs_in_turn(torch: Any, calls: dict[str, Callable[[], object]]) -> dict[s
     return in_turn(torch, graphs)
 
 
-def rounds_parser(description: str) -> argparse.ArgumentParser:
+def rounds_parser(description: str | None) -> argparse.ArgumentParser:
     """Returns the parser of a script that measures cases in turn, and can compile small ones without a GPU.
 
     Args:
@@ -125,7 +126,7 @@ def measure_cases(
     return 0 if all(case["passed"] for case in found) else 1
 
 
-def bundles_parser(description: str) -> argparse.ArgumentParser:
+def bundles_parser(description: str | None) -> argparse.ArgumentParser:
     """Returns the parser of a script that compiles bundles without a GPU, and measures them without a compiler.
 
     Args:
@@ -136,6 +137,19 @@ def bundles_parser(description: str) -> argparse.ArgumentParser:
     parser.add_argument("--bundles", metavar="FOLDER", type=Path, help="measure the bundles")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the result")
     return parser
+
+
+def compile_to(path: Path, text: str, **knobs: Any) -> None:  # noqa: ANN401
+    """Compiles a payload without dynamic dimensions for a Hopper GPU, and writes its bundle.
+
+    Args:
+        path: of the bundle.
+        text: the payload.
+        knobs: those that are set.
+    """
+    compiled = stepladder.compile(text, target="sm_90a", **knobs)
+    assert isinstance(compiled, stepladder.Function | stepladder.Kernel)
+    compiled.save(str(path))
 
 
 def main_of_bundles(

@@ -1,7 +1,7 @@
 """A persistent matmul in Triton with TMA descriptors, for comparison: C = AB, row-major, f32 accumulator."""
 
-import triton
-import triton.language as tl
+import triton  # pyright: ignore[reportMissingImports]
+import triton.language as tl  # pyright: ignore[reportMissingImports]
 
 
 @triton.jit

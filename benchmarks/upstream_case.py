@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import importlib
+import importlib.abc
 import importlib.machinery
 import json
 import os
@@ -62,6 +63,7 @@ def scheduled(text: str, name: str) -> str:
         raise StepladderError(f"{tool} does not apply the schedule: {done.stderr.splitlines()[0]}", location=name)
     body = done.stdout
     found = _SCHEDULE.search(body)
+    assert found is not None
     start, place, depth = found.start(), found.end(), 0
     for end in range(place, len(body)):
         depth += (body[end] == "{") - (body[end] == "}")
@@ -95,7 +97,7 @@ def run_text(text: str, name: str, entry: str) -> Outcome:
 # Tests in Python.
 
 
-class _Bindings:
+class _Bindings(importlib.abc.Loader):
     """`mlir` and its modules, as tests in Python import them."""
 
     def __init__(self) -> None:
@@ -118,14 +120,13 @@ class _Bindings:
             return self._engine()
         if rest == ".runtime":
             made = types.ModuleType(spec.name)
-            made.get_ranked_memref_descriptor = self._descriptor
+            vars(made).update(get_ranked_memref_descriptor=self._descriptor)
             return made
         if rest == ".passmanager":
             made = types.ModuleType(spec.name)
             # The emulator runs what the pass pipeline would lower.
-            made.PassManager = types.SimpleNamespace(
-                parse=lambda text: types.SimpleNamespace(run=lambda operation: None, enable_ir_printing=lambda: None)
-            )
+            unused = types.SimpleNamespace(run=lambda operation: None, enable_ir_printing=lambda: None)
+            vars(made).update(PassManager=types.SimpleNamespace(parse=lambda text: unused))
             return made
         module = importlib.import_module(self.name + rest)
         if rest == ".dialects.gpu":
@@ -142,7 +143,7 @@ class _Bindings:
 
                 return build
 
-            made.wait, made.LaunchOp = adapted("wait"), adapted("LaunchOp")
+            vars(made).update(wait=adapted("wait"), LaunchOp=adapted("LaunchOp"))
             return made
         return module
 
@@ -176,7 +177,7 @@ class _Bindings:
                 """Calls a function with pointers to its arguments, and changes arrays as it does."""
                 owner.invoke(self.module, name, arguments)
 
-        made.ExecutionEngine = ExecutionEngine
+        vars(made).update(ExecutionEngine=ExecutionEngine)
         return made
 
     def invoke(self, module: bindings.ir.Module, name: str, arguments: Sequence) -> None:

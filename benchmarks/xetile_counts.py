@@ -170,7 +170,7 @@ def roofline(target: str, tile: int = 256) -> dict:
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    parser = new_parser(__doc__ or "")
+    parser = new_parser(__doc__)
     parser.add_argument("json", type=Path, metavar="FILE.json", help="the file to write")
     return parser
 

@@ -88,10 +88,11 @@ def timed_cases(size: int) -> list[Case]:
     Args:
         size: m = n = k.
     """
-    text = program("gemm", size, size, size)
-    cases = [Case(f"{name}_{size}", text, name, target, "gemm", (size,) * 3) for name, target in TARGETS.items()]
-    text = matmul_text(size, size, size, accumulate=False)
-    cases += [Case(f"{name}_{size}", text, name, target, "matmul", (size,) * 3) for name, target in RIVALS.items()]
+    shape = (size, size, size)
+    text = program("gemm", *shape)
+    cases = [Case(f"{name}_{size}", text, name, target, "gemm", shape) for name, target in TARGETS.items()]
+    text = matmul_text(*shape, accumulate=False)
+    cases += [Case(f"{name}_{size}", text, name, target, "matmul", shape) for name, target in RIVALS.items()]
     return cases
 
 
@@ -139,7 +140,7 @@ def check(device: Device, path: Path) -> dict[str, Any]:
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    return measurement_parser(__doc__ or "", SIZES, "xetile_kernels", 7)
+    return measurement_parser(__doc__, SIZES, "xetile_kernels", 7)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

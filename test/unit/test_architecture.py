@@ -3,7 +3,7 @@
 import ast
 import functools
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -153,6 +153,75 @@ def test_no_import_cycle() -> None:
         if state[name] == 0:
             visit(name, [name])
     assert not cycles
+
+
+def bound_names(tree: ast.Module) -> set[str]:
+    """Returns the names that a module binds, in any block outside functions and classes."""
+    names: set[str] = set()
+    pending: list[ast.AST] = list(tree.body)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+        else:
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                names.add(node.id)
+            pending += ast.iter_child_nodes(node)
+    return names
+
+
+def missing_names(tree: ast.Module, bound: Mapping[str, set[str]]) -> Iterator[str]:
+    """Yields what a module takes from modules of the project that do not have it."""
+    modules: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            modules |= {alias.asname or alias.name: alias.name for alias in node.names if alias.name in bound}
+        elif isinstance(node, ast.ImportFrom) and node.module in bound:
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                if name in bound:
+                    modules[alias.asname or alias.name] = name
+                elif alias.name not in bound[node.module]:
+                    yield f"line {node.lineno}: {name}"
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("stepladder"):
+            yield f"line {node.lineno}: {node.module}"
+    for node in ast.walk(tree):  # a variable or parameter may have the name of a module
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            modules.pop(node.id, None)
+        elif isinstance(node, ast.arg):
+            modules.pop(node.arg, None)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            module = modules.get(node.value.id)
+            if module and node.attr not in bound[module] and f"{module}.{node.attr}" not in bound:
+                yield f"line {node.lineno}: {module}.{node.attr}"
+
+
+def test_benchmarks_use_names_that_exist() -> None:
+    """A rename in the package is followed in the scripts, most of which need a GPU to run."""
+    scripts = {path.stem: ast.parse(path.read_text()) for path in (ROOT / "benchmarks").glob("*.py")}
+    bound = {name: bound_names(tree) for name, tree in (trees() | scripts).items()}
+    missing = [f"{name}: {found}" for name, tree in scripts.items() for found in missing_names(tree, bound)]
+    assert not missing
+
+
+def test_a_name_that_is_gone_is_found() -> None:
+    bound = {"stepladder": {"compile"}, "stepladder.runtime": set(), "stepladder.runtime.files": {"read"}}
+    source = """import stepladder
+from stepladder.runtime import files as kept, gone
+from stepladder.runtime.files import read, write
+from stepladder.lost import anything
+stepladder.compile(kept.read, stepladder.load, kept.write, stepladder.runtime)
+"""
+    assert list(missing_names(ast.parse(source), bound)) == [
+        "line 2: stepladder.runtime.gone",
+        "line 3: stepladder.runtime.files.write",
+        "line 4: stepladder.lost",
+        "line 5: stepladder.load",
+        "line 5: stepladder.runtime.files.write",
+    ]
 
 
 @pytest.mark.parametrize("folder", ["runner", "test", "benchmarks"])

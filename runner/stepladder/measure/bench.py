@@ -102,7 +102,7 @@ def bench_bundles(
         }
         if rotate:
             result["rotation"] = _rotation(problem, count, card["l2_bytes"])
-        launches: dict[str, list[Callable[[], None]]] = {}
+        launches: dict[str, list[Callable[[], object]]] = {}
         for name, bundle in zip(names, bundles, strict=True):
             kernel = device.load(bundle)
             launches[name] = [each.launcher(kernel, bundle, keeps_early=keeps_early) for each in copies]
@@ -171,7 +171,7 @@ def _rotation(problem: Problem, copies: int, l2_bytes: int) -> dict[str, int]:
     return {"copies": copies, "bytes": size}
 
 
-def _cublas(problem: Problem, operands: Sequence[MatmulBuffers]) -> tuple[list[Callable[[], None]], dict[str, str]]:
+def _cublas(problem: Problem, operands: Sequence[MatmulBuffers]) -> tuple[list[Callable[[], object]], dict[str, str]]:
     """Returns functions that enqueue the library's products of each copy of the operands, and its description."""
     libraries = [cublas(each) for each in operands]
     description = {"name": "cublas", "provider": libraries[0].provider}
@@ -226,7 +226,7 @@ def _compute_type(problem: Problem) -> str:
 
 
 def _require_exact(
-    name: str, buffers: MatmulBuffers, enqueue: Callable[[], None], reference: Program, problem: Problem
+    name: str, buffers: MatmulBuffers, enqueue: Callable[[], object], reference: Program, problem: Problem
 ) -> None:
     """Raises StepladderError with status FAILED if a kernel fails the exact check of a problem."""
     report = check_exact(problem, reference, DeviceExecutor(buffers, enqueue), SEED, buffers.device.ordinal)

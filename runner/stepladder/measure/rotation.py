@@ -35,7 +35,7 @@ def copies_of(problem: Problem, l2_bytes: int) -> int:
     return min(MAX_COPIES, CACHES * l2_bytes // operand_bytes(problem) + 1)
 
 
-def repeated(launch: Callable[[], None], count: int) -> Callable[[], None]:
+def repeated(launch: Callable[[], object], count: int) -> Callable[[], object]:
     """Returns a function that calls another one several times.
 
     Args:
@@ -52,7 +52,7 @@ def repeated(launch: Callable[[], None], count: int) -> Callable[[], None]:
     return enqueue
 
 
-def in_turn(launches: Sequence[Callable[[], None]]) -> Callable[[], None]:
+def in_turn(launches: Sequence[Callable[[], object]]) -> Callable[[], object]:
     """Returns a function that calls the next of several functions each time.
 
     Args:

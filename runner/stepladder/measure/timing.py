@@ -61,7 +61,7 @@ class Replay(Protocol):
 class Timer(Protocol):
     """The part of `runtime.device.Device` that measures."""
 
-    def capture(self, enqueue: Callable[[], None], launches: int, /) -> Replay: ...
+    def capture(self, enqueue: Callable[[], object], launches: int, /) -> Replay: ...
 
     def record_event(self) -> CoreEvent: ...
 
@@ -85,7 +85,7 @@ class Contestant:
 
     name: str
     flops: int
-    enqueue: Callable[[], None]
+    enqueue: Callable[[], object]
     restore: Callable[[], None] | None = None
     restore_every: int | None = None
     cycle: int = 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -71,7 +72,7 @@ class FunctionBuild:
     stages: Mapping[str, Mapping[str, str]]
     notes: Sequence[str] = ()
 
-    def write(self, path: str) -> None:
+    def write(self, path: str | os.PathLike[str]) -> None:
         """Writes the bundle, with the IR after every step.
 
         Args:

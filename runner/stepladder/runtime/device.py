@@ -257,7 +257,7 @@ class Device:
         """
         return self.session.elapsed_ms(start, end)
 
-    def capture(self, enqueue: Callable[[], None], launches: int) -> Graph:
+    def capture(self, enqueue: Callable[[], object], launches: int) -> Graph:
         """Returns a graph of `launches` calls of `enqueue`, which enqueues on this device's stream.
 
         Args:

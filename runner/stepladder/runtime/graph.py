@@ -22,7 +22,7 @@ class Graph:
         CudaError: the capture fails.
     """
 
-    def __init__(self, session: Session, enqueue: Callable[[], None], launches: int) -> None:
+    def __init__(self, session: Session, enqueue: Callable[[], object], launches: int) -> None:
         self.session = session
         self.launches = launches
         core = session.cuda.core

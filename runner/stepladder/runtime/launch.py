@@ -123,7 +123,7 @@ class DeviceExecutor:
         enqueue: enqueues one launch that reads A and B (and C) and writes C.
     """
 
-    def __init__(self, buffers: MatmulBuffers, enqueue: Callable[[], None]) -> None:
+    def __init__(self, buffers: MatmulBuffers, enqueue: Callable[[], object]) -> None:
         self.buffers = buffers
         self.enqueue = enqueue
 
