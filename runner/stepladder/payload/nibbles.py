@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.linalg_ops import create_generic, create_loop_index
+from stepladder.mlir.reshapes import reshaped
 from stepladder.mlir.traverse import users_of
-from stepladder.mlir.types import reassociation
 from stepladder.payload.refusal import refuse
 from stepladder.payload.signature import set_signature
 
@@ -82,10 +82,5 @@ def _replace(value: ir.Value, type_: ir.RankedTensorType, point: ir.InsertionPoi
             number = arith.trunci(type_.element_type, arith.shrui(byte, distance))
             ir.Operation.create("linalg.yield", operands=[number])
         groups = [[axis] for axis in range(len(shape) - 1)] + [[len(shape) - 1, len(shape)]]
-        flat = ir.Operation.create(
-            "tensor.collapse_shape",
-            results=[type_],
-            operands=[made.results[0]],
-            attributes={"reassociation": reassociation(groups)},
-        )
-    value.replace_all_uses_except(flat.results[0], made)
+        flat = reshaped(made.results[0], type_.shape, groups)
+    value.replace_all_uses_except(flat, made)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
+from stepladder.mlir.reshapes import TENSOR_VIEWS
 from stepladder.mlir.rounding import rounds_to_nearest
 from stepladder.mlir.traverse import producer, walk
 from stepladder.payload.consumers import NAMED, SCALAR_OPS, check_fp8, check_right
@@ -22,8 +23,6 @@ from stepladder.payload.signature import set_signature
 from stepladder.runtime.element_types import FP8_TYPES
 from stepladder.runtime.errors import StepladderError
 
-_RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
-_VIEWS = (*_RESHAPES, "tensor.cast")
 # Of a `linalg.transpose`: a kernel before the matmul computes it, as no layout of an operand has its order.
 PREPARED = "prepared"
 # Scalar ops beside those of epilogues, which compute places of numbers in packed ones.
@@ -152,7 +151,7 @@ def _stored_type(value: ir.Value) -> ir.Type:
 def _extended(value: ir.Value) -> ir.Value | None:
     """Returns the tensor that a value is a view or an extension of; None where it is neither."""
     op = producer(value)
-    if op is not None and op.name in _VIEWS:
+    if op is not None and op.name in TENSOR_VIEWS:
         return op.operands[0]
     if op is not None and PREPARED in op.attributes:
         return None
@@ -216,7 +215,7 @@ def _check(op: ir.Operation, body: ir.Block) -> None:
     match op.name:
         case "arith.constant" | "tensor.empty" | "linalg.fill":
             pass
-        case name if name in _VIEWS:
+        case name if name in TENSOR_VIEWS:
             pass
         case "bufferization.to_tensor":
             _check_read(op, body)

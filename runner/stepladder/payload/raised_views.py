@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.linalg_ops import create_generic, create_loop_index, create_named_op
+from stepladder.mlir.reshapes import groups_of, reshaped
 from stepladder.mlir.slices import numbers_of
 from stepladder.mlir.traverse import producer
-from stepladder.mlir.types import reassociation, row_major_strides
+from stepladder.mlir.types import row_major_strides
 from stepladder.mlir.windows import place_of
 from stepladder.payload.refusal import refuse
 
@@ -54,7 +55,7 @@ def read_view(view: ir.Operation, source: ir.Value, places: Sequence[ir.Value]) 
             return _transposed(source, _permutation(view), type_)
         case name if name == _PLACED:
             return _read_placed(view, source, places, type_)
-    return _reshaped(source, type_, view.attributes["reassociation"])
+    return reshaped(source, type_.shape, groups_of(view))
 
 
 def write_view(view: ir.Operation, value: ir.Value, source: ir.Value, places: Sequence[ir.Value]) -> ir.Value:
@@ -79,7 +80,7 @@ def write_view(view: ir.Operation, value: ir.Value, source: ir.Value, places: Se
             return _transposed(value, [order.index(axis) for axis in range(len(order))], source.type)
         case name if name == _PLACED:
             return _write_placed(view, value, ir.RankedTensorType(source.type))
-    return _reshaped(value, source.type, view.attributes["reassociation"])
+    return reshaped(value, ir.MemRefType(view.operands[0].type).shape, groups_of(view))
 
 
 def element_order(op: ir.Operation) -> list[ir.AffineMap]:
@@ -102,17 +103,6 @@ def _transposed(value: ir.Value, order: Sequence[int], type_: ir.Type) -> ir.Val
     empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
     permutation = {"permutation": ir.DenseI64ArrayAttr.get(list(order))}
     return create_named_op("linalg.transpose", [value], empty, permutation).results[0]
-
-
-def _reshaped(value: ir.Value, type_: ir.Type, groups: ir.Attribute) -> ir.Value:
-    """Returns a reshape of a tensor to a type of more, or fewer, dimensions."""
-    shape = ir.RankedTensorType(type_).shape
-    attributes: dict[str, ir.Attribute] = {"reassociation": groups}
-    name = "tensor.collapse_shape"
-    if len(shape) > ir.RankedTensorType(value.type).rank:
-        name = "tensor.expand_shape"
-        attributes["static_output_shape"] = ir.DenseI64ArrayAttr.get(list(shape))
-    return ir.Operation.create(name, results=[type_], operands=[value], attributes=attributes).results[0]
 
 
 def _within(offset: ir.Value, most: int) -> ir.Value:
@@ -201,14 +191,9 @@ def _of_shape(value: ir.Value, shape: Sequence[int]) -> ir.Value:
     type_ = ir.RankedTensorType(value.type)
     if list(type_.shape) == list(shape):
         return value
-    flat = ir.RankedTensorType.get([math.prod(shape)], type_.element_type)
     if type_.rank > 1:
-        value = _reshaped(value, flat, reassociation([range(type_.rank)]))
-    if len(shape) == 1:
-        return value
-    return _reshaped(
-        value, ir.RankedTensorType.get(list(shape), type_.element_type), reassociation([range(len(shape))])
-    )
+        value = reshaped(value, [math.prod(shape)], [range(type_.rank)])
+    return value if len(shape) == 1 else reshaped(value, shape, [range(len(shape))])
 
 
 def _slice(

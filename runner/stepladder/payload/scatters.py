@@ -6,8 +6,8 @@ import math
 
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.linalg_ops import create_generic, create_loop_index, create_named_op
+from stepladder.mlir.reshapes import reshaped
 from stepladder.mlir.traverse import walk
-from stepladder.mlir.types import reassociation
 from stepladder.payload.gathers import coordinates_of
 
 
@@ -91,12 +91,7 @@ def _with_an_axis(value: ir.Value) -> ir.Value:
     type_ = ir.RankedTensorType(value.type)
     shape = [1, *type_.shape]
     groups = [[0, 1], *([axis + 1] for axis in range(1, type_.rank))] if type_.rank else []
-    return ir.Operation.create(
-        "tensor.expand_shape",
-        results=[ir.RankedTensorType.get(shape, type_.element_type)],
-        operands=[value],
-        attributes={"reassociation": reassociation(groups), "static_output_shape": ir.DenseI64ArrayAttr.get(shape)},
-    ).results[0]
+    return reshaped(value, shape, groups)
 
 
 def _collapsed(value: ir.Value, count: int | None) -> ir.Value:
@@ -107,9 +102,4 @@ def _collapsed(value: ir.Value, count: int | None) -> ir.Value:
         return value
     shape = [math.prod(type_.shape[:count]), *type_.shape[count:]]
     groups = [range(count), *([axis] for axis in range(count, type_.rank))]
-    return ir.Operation.create(
-        "tensor.collapse_shape",
-        results=[ir.RankedTensorType.get(shape, type_.element_type)],
-        operands=[value],
-        attributes={"reassociation": reassociation(groups)},
-    ).results[0]
+    return reshaped(value, shape, groups)

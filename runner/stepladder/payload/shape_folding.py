@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 
 from stepladder.mlir.bindings import ir, passmanager
+from stepladder.mlir.reshapes import reshaped
 from stepladder.mlir.traverse import producer, walk
-from stepladder.mlir.types import reassociation
 from stepladder.payload.refusal import refuse
 
 # Casts and sizes of tensors fold until shapes are static.
@@ -100,16 +100,8 @@ def _viewed(tensor: ir.Value, shape: list[int]) -> ir.Value:
     """Returns the elements of a tensor in another shape, by way of one dimension."""
     rank = ir.RankedTensorType(tensor.type).rank
     if rank > 1 and shape:
-        tensor = _view("tensor.collapse_shape", tensor, [math.prod(shape)], [list(range(rank))])
+        tensor = reshaped(tensor, [math.prod(shape)], [list(range(rank))])
     if not shape:
-        return _view("tensor.collapse_shape", tensor, [], [])
+        return reshaped(tensor, [], [])
     groups = [list(range(len(shape)))] if rank else []
-    return _view("tensor.expand_shape", tensor, shape, groups) if len(shape) > 1 or not rank else tensor
-
-
-def _view(name: str, tensor: ir.Value, shape: list[int], groups: list[list[int]]) -> ir.Value:
-    attributes: dict[str, ir.Attribute] = {"reassociation": reassociation(groups)}
-    if name == "tensor.expand_shape":
-        attributes["static_output_shape"] = ir.DenseI64ArrayAttr.get(shape)
-    type_ = ir.RankedTensorType.get(shape, ir.RankedTensorType(tensor.type).element_type)
-    return ir.Operation.create(name, results=[type_], operands=[tensor], attributes=attributes).results[0]
+    return reshaped(tensor, shape, groups) if len(shape) > 1 or not rank else tensor

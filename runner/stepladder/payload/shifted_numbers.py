@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.constant_numbers import constant_number
+from stepladder.mlir.reshapes import TENSOR_RESHAPES
 from stepladder.mlir.traverse import producer
 from stepladder.payload.front import bodies
 from stepladder.runtime.errors import StepladderError
 
-RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 SUMS = "i32"  # the type in which products of i8 are summed
 SIGN = -128  # of i8; exchanging this bit makes a number from 0 to 255 one from -128 to 127
 
@@ -141,7 +141,7 @@ def number_of(value: ir.Value) -> Known:
         return constant
     if str(value.type.element_type) == "i8" or op is None:
         return ShiftedNumber(value) if str(value.type.element_type) == "i8" else None
-    if op.name in RESHAPES:
+    if op.name in TENSOR_RESHAPES:
         inner = number_of(op.operands[0])
         return replace(inner, path=(*inner.path, op)) if isinstance(inner, ShiftedNumber) else None
     item = elementwise(op)
@@ -174,7 +174,7 @@ def _copies(value: ir.Value) -> int | None:
     op = producer(value)
     if op is None:
         return None
-    if op.name in ("linalg.fill", "linalg.broadcast", *RESHAPES):
+    if op.name in ("linalg.fill", "linalg.broadcast", *TENSOR_RESHAPES):
         source = op.operands[0]
         return _copies(source) if isinstance(source.type, ir.RankedTensorType) else _constant(source)
     return _constant(value)

@@ -19,11 +19,12 @@ from collections.abc import Iterable, Sequence
 
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.linalg_ops import create_generic, create_named_op, indexing_maps
+from stepladder.mlir.reshapes import TENSOR_RESHAPES
 from stepladder.mlir.traverse import attributes_of, producer
 from stepladder.payload.front import bodies
 from stepladder.payload.inlined_zero_points import inlined
 from stepladder.payload.refusal import refuse
-from stepladder.payload.shifted_numbers import RESHAPES, SIGN, SUMS, ShiftedFactor, ShiftedNumber, factors_of, number_of
+from stepladder.payload.shifted_numbers import SIGN, SUMS, ShiftedFactor, ShiftedNumber, factors_of, number_of
 from stepladder.runtime.errors import StepladderError
 
 _ACCEPTED = (
@@ -69,7 +70,7 @@ def expand(function: ir.Operation) -> list[ir.Value]:
 
 def _is_shifted(factor: ShiftedFactor) -> bool:
     """Tells whether more than views and extensions make a factor of numbers of i8."""
-    casts = [bodies.casts_of_one(bodies.structured(op)) for op in factor.number.path if op.name not in RESHAPES]
+    casts = [bodies.casts_of_one(bodies.structured(op)) for op in factor.number.path if op.name not in TENSOR_RESHAPES]
     are_extensions = all(names is not None and set(names) <= set(bodies.EXTENSIONS) for names in casts)
     has_zero = factor.number.offset != 0 or factor.zero is not None
     return has_zero or factor.number.is_unsigned or not are_extensions
@@ -189,7 +190,7 @@ def _stored(number: ShiftedNumber) -> ir.Value:
 def _in_shape_of(op: ir.Operation, value: ir.Value) -> ir.Value:
     """Returns numbers of i8 in the place of those that an op takes: its view of them, without its arithmetic."""
     shape = list(ir.ShapedType(op.results[0].type).shape)
-    if op.name in RESHAPES:
+    if op.name in TENSOR_RESHAPES:
         type_ = ir.RankedTensorType.get(shape, ir.RankedTensorType(value.type).element_type)
         return ir.Operation.create(
             op.name, results=[type_], operands=[value, *list(op.operands)[1:]], attributes=attributes_of(op)

@@ -12,6 +12,7 @@ from stepladder.extension.lib.products import is_product
 from stepladder.extension.lib.stages import group_of, is_private
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.reshapes import BUFFER_VIEWS
 from stepladder.mlir.traverse import origin, producer, symbol_of, walk
 from stepladder.mlir.types import name_of
 from stepladder.mlir.windows import BYTES, PART, begin_of_part
@@ -38,7 +39,6 @@ from stepladder.runtime.problem import operand_of
 _DEPENDENT, _MATH = "dependent_launch", "math"
 # Kinds of kernels, of several ops each, that have a pipeline of this name.
 _CHAINS = ("rows", "attention")
-_VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast")
 
 
 def type_of(function: ir.Operation) -> ir.Type:
@@ -297,7 +297,7 @@ class Plan:
         or constants: no kernel of the function writes them."""
         sizes = [math.prod(ir.MemRefType(operand.type).shape) for operand in call.operands]
         largest = [operand for operand, size in zip(call.operands, sizes) if size == max(sizes)]
-        roots = [origin(operand, (*_VIEWS, PART)) for operand in largest]
+        roots = [origin(operand, (*BUFFER_VIEWS, PART)) for operand in largest]
         return all(producer(root) is None and ir.BlockArgument(root).arg_number < self.arguments for root in roots)
 
     def _operands(self, values: Sequence[ir.Value], stage: Stage) -> dict[str, int]:
@@ -321,12 +321,12 @@ class Plan:
         """Returns the number of the buffer of a value."""
         type_ = ir.MemRefType(value.type)
         element = name_of(type_.element_type)
-        begin = begin_of_part(value, _VIEWS)
+        begin = begin_of_part(value, BUFFER_VIEWS)
         if begin is not None:
-            number = ir.BlockArgument(origin(value, (*_VIEWS, PART))).arg_number
+            number = ir.BlockArgument(origin(value, (*BUFFER_VIEWS, PART))).arg_number
             begin *= element_type(element).bytes
             return self._place(bundle.FunctionBuffer("part", number, element, tuple(type_.shape), begin))
-        source = producer(value := origin(value, _VIEWS))
+        source = producer(value := origin(value, BUFFER_VIEWS))
         shape = tuple(ir.MemRefType(value.type).shape)
         if source is None:
             number = ir.BlockArgument(value).arg_number

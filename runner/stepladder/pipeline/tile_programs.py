@@ -11,8 +11,8 @@ from stepladder.extension.lib.tile_products import TileProduct
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import bufferization, ir, passmanager
 from stepladder.mlir.linalg_ops import create_named_op
+from stepladder.mlir.reshapes import reshaped
 from stepladder.mlir.traverse import walk
-from stepladder.mlir.types import reassociation
 from stepladder.payload.matmul import PayloadMatmul, find_matmul
 from stepladder.payload.refusal import refuse
 from stepladder.payload.selection import Selection, select
@@ -184,12 +184,7 @@ def _tensor_of(buffer: ir.Value, *, writable: bool) -> ir.Value:
 
 def _row_of(tensor: ir.Value) -> ir.Value:
     """Returns a matrix with one row as a vector."""
-    type_ = ir.RankedTensorType(tensor.type)
-    result = ir.RankedTensorType.get([type_.shape[1]], type_.element_type)
-    attributes = {"reassociation": reassociation([[0, 1]])}
-    return ir.Operation.create(
-        "tensor.collapse_shape", results=[result], operands=[tensor], attributes=attributes
-    ).results[0]
+    return reshaped(tensor, ir.RankedTensorType(tensor.type).shape[1:], [[0, 1]])
 
 
 def requested(pipeline: Pipeline, request: Request, program: TileProgram) -> Request:

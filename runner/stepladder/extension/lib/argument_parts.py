@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.reshapes import TENSOR_VIEWS
 from stepladder.mlir.slices import numbers_of
 from stepladder.mlir.traverse import producer
 from stepladder.mlir.types import row_major_strides
@@ -12,7 +13,6 @@ from stepladder.runtime.bundle.function import part_alignment
 from stepladder.runtime.element_types import BUFFER_TYPES, element_type
 
 # The same elements in the same order.
-VIEWS = ("tensor.collapse_shape", "tensor.expand_shape", "tensor.cast")
 SLICE = "tensor.extract_slice"
 # The attribute of a function's argument that says which layout its buffer has.
 LAYOUT = "bufferization.buffer_layout"
@@ -32,7 +32,7 @@ def part_of(value: ir.Value, *, is_multiplied: bool = False) -> list[ir.Operatio
     chain: list[ir.Operation] = []
     source = producer(value)
     begin = 0
-    while source is not None and source.name in (*VIEWS, SLICE):
+    while source is not None and source.name in (*TENSOR_VIEWS, SLICE):
         chain.append(source)
         if source.name == SLICE:
             offset = offset_within(source, ir.RankedTensorType(source.operands[0].type))

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Refusal
 from stepladder.extension.lib.products import is_product
-from stepladder.extension.lib.stages import VIEWS, in_order, inner_ops, is_elementwise
+from stepladder.extension.lib.stages import in_order, inner_ops, is_elementwise
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import indexing_maps
+from stepladder.mlir.reshapes import TENSOR_VIEWS
 from stepladder.mlir.traverse import defining_op, origin, producer, users_of
 
 # Axes of operands: of a head, of queries and of keys. Others are numbers of outer axes of the scores.
@@ -194,7 +195,7 @@ def _check_product(op: ir.Operation) -> None:
         raise Refusal(op, f"'{op.name}'; accepted: products of two tensors")
     a, b, c = op.regions[0].blocks[0].arguments
     total = producer(_yielded(op))
-    fill = producer(origin(op.operands[2], VIEWS))
+    fill = producer(origin(op.operands[2], TENSOR_VIEWS))
     if total is None or total.name != "arith.addf" or not isinstance(c.type, ir.F32Type) or c not in total.operands:
         raise Refusal(op, "products that are not accumulated in f32")
     product = next((producer(value) for value in total.operands if value != c), None)
@@ -213,7 +214,7 @@ def _weights_of(second: ir.Operation) -> tuple[ir.Value, ir.Value, tuple[_Axes, 
     maps = indexing_maps(second)
     for place in (0, 1):
         weights = second.operands[place]
-        source = producer(origin(weights, VIEWS))
+        source = producer(origin(weights, TENSOR_VIEWS))
         if source is not None and source.name == "linalg.generic" and is_elementwise(source):
             shape = _shape(weights)
             axes = dict(zip(_loops(second, maps[place]), _axes_of_scores(len(shape))))
@@ -230,7 +231,7 @@ def _rounded(second: ir.Operation, result: Operand) -> tuple[Operand, list[ir.Op
         if len(users) != 1:
             raise Refusal(second, "a result that is not rounded by the one op that reads it")
         ops.append(users[0])
-        if users[0].name not in VIEWS:
+        if users[0].name not in TENSOR_VIEWS:
             break
         result = _viewed(result, users[0])
     op = ops[-1]
@@ -306,7 +307,7 @@ class _Chain:
     def _through(self, value: ir.Value) -> ir.Value:
         """Returns the tensor that another one is a view of, of which outer axes are divided or joined."""
         source = producer(value)
-        while source is not None and source.name in VIEWS:
+        while source is not None and source.name in TENSOR_VIEWS:
             if _shape(source.operands[0])[-2:] != _shape(value)[-2:]:
                 raise Refusal(source, "a view of scores that is not of their outer axes")
             self._note(source)
@@ -353,14 +354,14 @@ class _Chain:
     def _reduction(self, rows: ir.Value, names: Sequence[str], of: ir.Value, starts: Sequence[float]) -> None:
         """Checks that a tensor is the reduction of another one along the last axis, and notes the op."""
         source = producer(rows)
-        while source is not None and source.name in VIEWS:  # those that add an axis of one element
+        while source is not None and source.name in TENSOR_VIEWS:  # those that add an axis of one element
             self._note(source)
             rows = source.operands[0]
             source = producer(rows)
         if source is None or source.name != "linalg.generic" or self._through(source.operands[0]) != of:
             raise Refusal(defining_op(of), "a softmax without the maximum or the sum of each row")
         maps, arguments = indexing_maps(source), source.regions[0].blocks[0].arguments
-        last, fill = producer(_yielded(source)), producer(origin(source.operands[1], VIEWS))
+        last, fill = producer(_yielded(source)), producer(origin(source.operands[1], TENSOR_VIEWS))
         is_fold = last is not None and last.name in names and set(last.operands) == {arguments[0], arguments[1]}
         if not (_is_whole(maps[0]) and _is_of_rows(maps[1]) and is_fold and rows == source.results[0]):
             raise Refusal(source, "a softmax without the maximum or the sum of each row")
@@ -382,7 +383,7 @@ def _is_of_rows(map_: ir.AffineMap) -> bool:
 
 def _is_made_of_product(value: ir.Value) -> bool:
     """Tells whether elementwise ops make a tensor of a product."""
-    source = producer(origin(value, VIEWS))
+    source = producer(origin(value, TENSOR_VIEWS))
     if source is None or not source.name.startswith("linalg."):
         return False
     if is_product(source):

@@ -11,9 +11,9 @@ from stepladder.extension.lib.element_bodies import has_vectors, load
 from stepladder.extension.lib.element_ops import repeated
 from stepladder.extension.lib.elementwise import create_scalar_op
 from stepladder.extension.lib.memory import extract, load_vector
-from stepladder.extension.lib.stages import VIEWS
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.linalg_ops import indexing_maps
+from stepladder.mlir.reshapes import TENSOR_VIEWS
 from stepladder.mlir.traverse import origin, producer
 
 _PAIR = 2
@@ -57,7 +57,7 @@ class Logits:
 
     def _value(self, tensor: ir.Value, scores: ir.Value, row: ir.Value, column: ir.Value, *, visible: bool) -> ir.Value:
         """Returns two elements of a tensor that is made of the scores."""
-        tensor = origin(tensor, VIEWS)
+        tensor = origin(tensor, TENSOR_VIEWS)
         if tensor == self.found.scores:
             return scores
         op = producer(tensor)

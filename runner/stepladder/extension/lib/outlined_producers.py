@@ -18,12 +18,12 @@ from stepladder.extension.lib.mixed_radix import Index, NoDigits, digits, linear
 from stepladder.extension.lib.narrow_integers import IntegerBounds, converted
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import indexing_maps
+from stepladder.mlir.reshapes import BUFFER_VIEWS
 from stepladder.mlir.traverse import origin, producer, users_of, walk
 
 # The attribute of such a function, and of its call before the matmul.
 PRODUCER = "producer"
 
-_RESHAPES = ("memref.collapse_shape", "memref.expand_shape", "memref.cast")
 _PAIR = 2  # elements that are computed at once, as a vector
 
 # The numbers of adjacent elements of a buffer, in row-major order.
@@ -83,8 +83,8 @@ class Producer:
         self._writers: dict[ir.Value, ir.Operation] = {}
         for op in operations_of(body):
             if op.name in ("linalg.generic", "linalg.fill", "memref.copy"):
-                self._writers[origin(op.operands[len(op.operands) - 1], _RESHAPES)] = op
-            elif op.name not in (*_RESHAPES, "memref.alloc", "arith.constant", "func.return"):
+                self._writers[origin(op.operands[len(op.operands) - 1], BUFFER_VIEWS)] = op
+            elif op.name not in (*BUFFER_VIEWS, "memref.alloc", "arith.constant", "func.return"):
                 raise Refusal(op, f"{op.name} cannot compute a register operand")
             if op.name == "linalg.generic":
                 _check(op)
@@ -107,7 +107,7 @@ class Producer:
         return repeated(self._value(self.result, numbers, read), _PAIR)
 
     def _reads(self, buffer: ir.Value, numbers: Numbers) -> Iterator[tuple[int, Numbers]]:
-        root = origin(buffer, _RESHAPES)
+        root = origin(buffer, BUFFER_VIEWS)
         writer = self._writers.get(root)
         if writer is None:
             yield ir.BlockArgument(root).arg_number, numbers
@@ -120,7 +120,7 @@ class Producer:
 
     def _value(self, buffer: ir.Value, numbers: Numbers, read: Read) -> ir.Value:
         """Returns elements of a buffer: a vector, or the number that all of them are."""
-        root = origin(buffer, _RESHAPES)
+        root = origin(buffer, BUFFER_VIEWS)
         writer = self._writers.get(root)
         if writer is None:
             return read(ir.BlockArgument(root).arg_number, numbers)

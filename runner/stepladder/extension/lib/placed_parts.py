@@ -9,11 +9,10 @@ from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Rewriter
 from stepladder.extension.lib.stages import ASSEMBLED, one_function
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.reshapes import BUFFER_VIEWS
 from stepladder.mlir.traverse import origin, producer, symbol_of, walk
 from stepladder.mlir.windows import BYTES
 from stepladder.runtime.element_types import element_type
-
-_VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast")
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ def placed_parts(payload: ir.Operation, rewriter: Rewriter) -> dict[ir.Operation
         if callee not in stages:
             continue
         begins = list(ir.DenseI64ArrayAttr(stages[callee].attributes[ASSEMBLED]))
-        *roots, whole = [origin(value, _VIEWS) for value in call.operands]
+        *roots, whole = [origin(value, BUFFER_VIEWS) for value in call.operands]
         allocs = [
             op for op in map(producer, roots) if op is not None and op.name == "memref.alloc" and op not in placed
         ]

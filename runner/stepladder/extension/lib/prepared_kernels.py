@@ -16,11 +16,11 @@ from stepladder.mlir import types
 from stepladder.mlir.bindings import affine, gpu, ir, memref, scf
 from stepladder.mlir.constant_numbers import number_in
 from stepladder.mlir.linalg_ops import indexing_maps
+from stepladder.mlir.reshapes import TENSOR_VIEWS
 from stepladder.mlir.traverse import defining_op, origin, producer, walk
 from stepladder.payload.front.rewrite import reshaped
 
 _WIDEST = 16  # bytes of a load or a store
-_RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape", "tensor.cast")
 
 
 def shape_of(value: ir.Value) -> list[int]:
@@ -38,7 +38,7 @@ def unshaped(value: ir.Value) -> ir.Value:
     Args:
         value: a tensor.
     """
-    return origin(value, _RESHAPES)
+    return origin(value, TENSOR_VIEWS)
 
 
 def number_of(maker: ir.Operation) -> ir.Operation | None:

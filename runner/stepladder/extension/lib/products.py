@@ -9,7 +9,6 @@ from stepladder.extension.lib.argument_parts import part_of
 from stepladder.extension.lib.dialect import Refusal
 from stepladder.extension.lib.stages import (
     STARTS,
-    VIEWS,
     inner_ops,
     is_elementwise,
     is_start,
@@ -21,6 +20,7 @@ from stepladder.extension.lib.stages import (
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
 from stepladder.mlir.linalg_ops import indexing_maps
+from stepladder.mlir.reshapes import TENSOR_VIEWS
 from stepladder.mlir.traverse import producer, users_of
 from stepladder.payload.front.bodies import factors, structured
 from stepladder.payload.matmul import find_matmul
@@ -172,7 +172,7 @@ def is_layout(op: ir.Operation) -> bool:
     Args:
         op: any op of the function.
     """
-    if op.name in VIEWS or op.name in ("linalg.transpose", "linalg.broadcast", "linalg.copy"):
+    if op.name in TENSOR_VIEWS or op.name in ("linalg.transpose", "linalg.broadcast", "linalg.copy"):
         return True
     is_copy = is_elementwise(op) and len(op.operands) == 2
     return is_copy and set(inner_ops(op)) <= {*_WIDER, "linalg.yield"}

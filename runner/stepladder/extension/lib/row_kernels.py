@@ -24,9 +24,9 @@ from stepladder.extension.lib.rows import LONG, RowOp, length_of, vector_width
 from stepladder.extension.lib.threads import WARP
 from stepladder.mlir import types
 from stepladder.mlir.bindings import gpu, ir, memref, scf
+from stepladder.mlir.reshapes import BUFFER_VIEWS, groups_of
 from stepladder.mlir.traverse import origin, producer
 
-VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast")
 # Elements, or vectors of them, that a thread loads before it computes: their loads overlap.
 _AT_ONCE = 4
 _VECTORS_AT_ONCE = 2
@@ -71,7 +71,7 @@ class RowKernel:
         self.made: dict[ir.Value, tuple[RowOp, int]] = {}
         for op in ops:
             for number in range(op.outputs):
-                self.made[origin(op.op.operands[op.inputs + number], VIEWS)] = (op, number)
+                self.made[origin(op.op.operands[op.inputs + number], BUFFER_VIEWS)] = (op, number)
         self.row: list[ir.Value] = []
         self.scalars: dict[tuple[ir.Operation, int], ir.Value] = {}
         # What the ops of one block of IR read of the chain, by op, result and coordinates.
@@ -118,7 +118,7 @@ class RowKernel:
                 self._store(op, stored[op])
 
     def _is_result(self, op: RowOp, number: int) -> bool:
-        return producer(origin(op.op.operands[op.inputs + number], VIEWS)) is None
+        return producer(origin(op.op.operands[op.inputs + number], BUFFER_VIEWS)) is None
 
     def _loops(self, op: RowOp, column: ir.Value | None) -> dict[int, Coordinate]:
         """Returns the indices of the loops of an op in a column of the row."""
@@ -137,7 +137,7 @@ class RowKernel:
             loops = self._loops(op, column)
             for number in range(op.inputs):
                 buffer = op.op.operands[number]
-                if origin(buffer, VIEWS) not in self.made and list(op.body.arguments[number].uses):
+                if origin(buffer, BUFFER_VIEWS) not in self.made and list(op.body.arguments[number].uses):
                     coordinates = [None if loop is None else loops[loop] for loop in op.maps[number]]
                     last = coordinates[-1] if coordinates else None
                     if last is not None and last == column:
@@ -154,7 +154,7 @@ class RowKernel:
             values = [self._over_warps(fold, value) for fold, value in zip(folds, values)]
         for number, (fold, value) in enumerate(zip(folds, values)):
             place = op.inputs + number
-            start = self.starts[origin(op.op.operands[place], VIEWS)]
+            start = self.starts[origin(op.op.operands[place], BUFFER_VIEWS)]
             whole = fold.folded(as_float(start, fold.type), value)
             self.scalars[op.op, number] = as_float(whole, fold.op.results[0].type)
         if stored:
@@ -292,7 +292,7 @@ class RowKernel:
 
     def _read(self, buffer: ir.Value, coordinates: list[Coordinate]) -> ir.Value:
         """Returns an element: of an argument, or of what an op of the chain computes."""
-        root = origin(buffer, VIEWS)
+        root = origin(buffer, BUFFER_VIEWS)
         if root not in self.made:
             return self._loaded_element(buffer, coordinates)
         op, number = self.made[root]
@@ -339,7 +339,7 @@ def _through(view: ir.Operation, coordinates: list[Coordinate]) -> list[Coordina
     """Returns the coordinates in what a view is of, where it adds or leaves out axes of one element alone."""
     if view.name == "memref.cast":
         return coordinates
-    groups = [[axis.value for axis in group] for group in view.attributes["reassociation"]]
+    groups = groups_of(view)
     narrow, wide = ir.MemRefType(view.results[0].type), ir.MemRefType(view.operands[0].type)
     if view.name == "memref.expand_shape":
         narrow, wide = wide, narrow

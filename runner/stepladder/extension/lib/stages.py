@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Sequence
 
-from stepladder.extension.lib.argument_parts import LAYOUT, SLICE, VIEWS, part_of
+from stepladder.extension.lib.argument_parts import LAYOUT, SLICE, part_of
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Refusal, Rewriter
 from stepladder.extension.lib.functions import create_private_function
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.linalg_ops import indexing_maps
+from stepladder.mlir.reshapes import TENSOR_VIEWS
 from stepladder.mlir.traverse import producer, symbol_of, walk
 
 # Ops that a stage has copies of: what they make takes no memory.
@@ -163,7 +164,7 @@ def with_producers(ops: Iterable[ir.Operation], names: Sequence[str]) -> list[ir
                 continue
             if source.name == SLICE and part_of(source.results[0]):
                 continue
-            if source.name in names or (source.name in VIEWS and is_start(source)):
+            if source.name in names or (source.name in TENSOR_VIEWS and is_start(source)):
                 found.append(source)
     return in_order(found)
 
@@ -174,7 +175,7 @@ def is_start(op: ir.Operation) -> bool:
     Args:
         op: any op.
     """
-    while op.name in VIEWS:
+    while op.name in TENSOR_VIEWS:
         source = producer(op.operands[0])
         if source is None:
             return False

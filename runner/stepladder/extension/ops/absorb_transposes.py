@@ -1,5 +1,6 @@
 """`tc.absorb_transposes`: contractions of transposed tensors read the tensors in the order that they have."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ from stepladder.extension.lib.stages import loops_of, one_function
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.linalg_ops import create_generic, indexing_maps
+from stepladder.mlir.reshapes import groups_of, reshaped
 from stepladder.mlir.traverse import producer
 
 
@@ -90,7 +92,7 @@ def _absorb(product: ir.Operation, rewriter: Rewriter) -> None:
         body = product.regions[0].blocks[0]
         clone_ops(operations_of(body), dict(zip(body.arguments, block.arguments)), ir.InsertionPoint(block))
         shape = ir.RankedTensorType(product.results[0].type).shape
-        result = _reshaped("tensor.collapse_shape", generic.results[0], shape, [places[loop] for loop in loops[2]])
+        result = _merged(generic.results[0], shape, [places[loop] for loop in loops[2]])
     rewriter.replace_op(product, [result])
 
 
@@ -99,7 +101,7 @@ def _transposed(value: ir.Value, taken: Sequence[ir.Operation]) -> _Transposed |
     op = producer(value)
     groups = [[axis] for axis in range(ir.RankedTensorType(value.type).rank)]
     if op is not None and op.name == "tensor.collapse_shape":
-        groups = [[ir.IntegerAttr(axis).value for axis in group] for group in op.attributes["reassociation"]]
+        groups = groups_of(op)
         op = producer(op.operands[0])
     if op is None or op.name != "linalg.transpose" or op in taken:
         return None
@@ -112,22 +114,12 @@ def _expanded(value: ir.Value, extents: Sequence[list[int] | None]) -> ir.Value:
     """Returns a tensor with an axis for each loop of its dimensions, at the insertion point."""
     type_ = ir.RankedTensorType(value.type)
     groups = [own if own is not None else [size] for own, size in zip(extents, type_.shape)]
-    return _reshaped("tensor.expand_shape", value, [size for group in groups for size in group], groups)
+    return _merged(value, [size for group in groups for size in group], groups)
 
 
-def _reshaped(name: str, value: ir.Value, shape: Sequence[int], groups: Sequence[Sequence[int]]) -> ir.Value:
+def _merged(value: ir.Value, shape: Sequence[int], groups: Sequence[Sequence[int]]) -> ir.Value:
     """Returns a reshaped tensor, or the tensor if all dimensions stay; each group is as long as the axes of one."""
     if all(len(group) == 1 for group in groups):
         return value
-    i64 = ir.IntegerType.get_signless(64)
-    axes, count = [], 0
-    for group in groups:
-        axes.append(ir.ArrayAttr.get([ir.IntegerAttr.get(i64, count + place) for place in range(len(group))]))
-        count += len(group)
-    attributes: dict[str, ir.Attribute] = {"reassociation": ir.ArrayAttr.get(axes)}
-    if name == "tensor.expand_shape":
-        attributes["static_output_shape"] = ir.DenseI64ArrayAttr.get(list(shape))
-    element = ir.RankedTensorType(value.type).element_type
-    return ir.Operation.create(
-        name, results=[ir.RankedTensorType.get(list(shape), element)], operands=[value], attributes=attributes
-    ).results[0]
+    axes = iter(range(sum(map(len, groups))))
+    return reshaped(value, shape, [list(itertools.islice(axes, len(group))) for group in groups])

@@ -4,9 +4,10 @@ import math
 
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
-from stepladder.extension.lib.stages import VIEWS, loops_of
+from stepladder.extension.lib.stages import loops_of
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.linalg_ops import indexing_maps
+from stepladder.mlir.reshapes import TENSOR_VIEWS
 from stepladder.mlir.traverse import origin, producer, walk
 
 _GENERIC = "linalg.generic"
@@ -67,7 +68,7 @@ def _operand(value: ir.Value, generic: ir.Operation) -> tuple[ir.Value, ir.Affin
     if producer(value) is not None or ir.BlockArgument(value).owner != generic.regions[0].blocks[0]:
         return None
     place = ir.BlockArgument(value).arg_number
-    return origin(generic.operands[place], VIEWS), indexing_maps(generic)[place]
+    return origin(generic.operands[place], TENSOR_VIEWS), indexing_maps(generic)[place]
 
 
 def _reduced(generic: ir.Operation, names: tuple[str, ...]) -> ir.Value | None:
@@ -77,7 +78,7 @@ def _reduced(generic: ir.Operation, names: tuple[str, ...]) -> ir.Value | None:
         return None
     loops = loops_of(maps[0])
     is_inner = loops == list(range(maps[0].n_dims)) and loops_of(maps[1]) == loops[:-1]
-    return origin(generic.operands[0], VIEWS) if is_inner else None
+    return origin(generic.operands[0], TENSOR_VIEWS) if is_inner else None
 
 
 def _is_sum(generic: ir.Operation, powers: list[ir.Operation]) -> bool:
@@ -116,7 +117,9 @@ def _is_of(quotient: ir.Operation, generic: ir.Operation, powers: list[ir.Operat
     (power, whole), (total, of_rows) = found
     of = producer(total)
     loops = loops_of(whole)
-    is_sum = of is not None and of in sums and power in _results(powers) and origin(of.operands[0], VIEWS) == power
+    is_sum = (
+        of is not None and of in sums and power in _results(powers) and origin(of.operands[0], TENSOR_VIEWS) == power
+    )
     return is_sum and loops_of(of_rows) == loops[:-1]
 
 

@@ -1,6 +1,6 @@
 """`tc.assemble_parts`: makes a stage of the insertions that make a tensor of results of matmuls."""
 
-from stepladder.extension.lib.argument_parts import VIEWS, offset_within
+from stepladder.extension.lib.argument_parts import offset_within
 from stepladder.extension.lib.arithmetic import constant
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
@@ -9,6 +9,7 @@ from stepladder.extension.lib.products import is_product
 from stepladder.extension.lib.stages import ASSEMBLED, is_elementwise, one_function, outline
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.linalg_ops import create_generic
+from stepladder.mlir.reshapes import TENSOR_VIEWS
 from stepladder.mlir.traverse import origin, producer, users_of
 from stepladder.runtime.bundle.function import part_alignment
 from stepladder.runtime.element_types import BUFFER_TYPES, element_type
@@ -66,7 +67,7 @@ def _chain(last: ir.Operation) -> list[ir.Operation]:
 def _begins(chain: list[ir.Operation]) -> list[int] | None:
     """Returns the bytes that slices begin at which together are a tensor; None for others."""
     whole = ir.RankedTensorType(chain[0].results[0].type)
-    sources = [origin(insertion.operands[0], VIEWS) for insertion in chain]
+    sources = [origin(insertion.operands[0], TENSOR_VIEWS) for insertion in chain]
     types = [ir.RankedTensorType(insertion.operands[0].type) for insertion in chain]
     name = str(whole.element_type)
     is_static = whole.has_static_shape and all(type_.has_static_shape for type_ in types)
@@ -92,7 +93,7 @@ def _count(type_: ir.RankedTensorType) -> int:
 
 def _is_of_matmul(value: ir.Value) -> bool:
     """Tells whether a matmul makes a tensor, or elementwise ops after one, or a stage that assembles such parts."""
-    source = producer(origin(value, VIEWS))
+    source = producer(origin(value, TENSOR_VIEWS))
     if source is None or is_product(source) or source.name == "func.call":
         return source is not None
     count = _count(ir.RankedTensorType(value.type))

@@ -28,12 +28,12 @@ from stepladder.extension.lib.partial_results import over_lanes
 from stepladder.extension.lib.threads import WARP
 from stepladder.mlir.bindings import arith, ir, scf
 from stepladder.mlir.linalg_ops import indexing_maps
+from stepladder.mlir.reshapes import BUFFER_VIEWS
 from stepladder.mlir.traverse import origin, walk
 
 # With fewer threads, multiprocessors are idle: threads compute an element each.
 _FEWEST_THREADS = 1 << 15
 _FLOATS = (ir.F32Type, ir.F16Type, ir.BF16Type)  # which lanes exchange, as f32
-_VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast")
 
 
 class DistributeElements(Tc.Operation, name="distribute_elements"):
@@ -125,12 +125,12 @@ class _Nest:
 
     def _initial(self, number: int) -> _Initial:
         """Returns what an output holds before the op, of which the last fill or copy says it."""
-        root = origin(self.generic.operands[self.inputs + number], _VIEWS)
+        root = origin(self.generic.operands[self.inputs + number], BUFFER_VIEWS)
         found = _Initial()
         for item in operations_of(self.generic.block):
             if item == self.generic:
                 break
-            if item.name in ("linalg.fill", "memref.copy") and origin(item.operands[1], _VIEWS) == root:
+            if item.name in ("linalg.fill", "memref.copy") and origin(item.operands[1], BUFFER_VIEWS) == root:
                 is_whole = item.operands[1] == self.generic.operands[self.inputs + number]
                 if item.name == "memref.copy" and not is_whole:
                     raise Refusal(item, "a copy to another view of the result")

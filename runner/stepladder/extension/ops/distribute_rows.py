@@ -3,14 +3,15 @@
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.element_bodies import check_types
-from stepladder.extension.lib.row_kernels import VIEWS, RowKernel
+from stepladder.extension.lib.row_kernels import RowKernel
 from stepladder.extension.lib.rows import RowOp
 from stepladder.extension.lib.threads import WARP
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.reshapes import BUFFER_VIEWS
 from stepladder.mlir.traverse import origin, producer, walk
 
 _PART = "memref.subview"
-_BETWEEN = ("linalg.generic", "linalg.fill", "memref.alloc", "func.return", _PART, *VIEWS)
+_BETWEEN = ("linalg.generic", "linalg.fill", "memref.alloc", "func.return", _PART, *BUFFER_VIEWS)
 
 
 class DistributeRows(Tc.Operation, name="distribute_rows"):
@@ -42,7 +43,7 @@ def distribute_rows(payload: ir.Operation, op: DistributeRows, rewriter: Rewrite
     for item in body:
         if item.name not in _BETWEEN and not item.name.startswith("arith."):
             raise Refusal(item, f"'{item.name}' between ops over rows")
-        if item.name == _PART and producer(origin(item.operands[0], (_PART, *VIEWS))) is not None:
+        if item.name == _PART and producer(origin(item.operands[0], (_PART, *BUFFER_VIEWS))) is not None:
             raise Refusal(item, "a part of what an op over rows computes")
     for generic in generics:
         check_types(generic)
@@ -64,12 +65,12 @@ def _starts(body: list[ir.Operation], ops: list[RowOp]) -> dict[ir.Value, ir.Val
     by_op = {op.op: op for op in ops}
     for item in body:
         if item.name == "linalg.fill":
-            filled[origin(item.operands[1], VIEWS)] = item.operands[0]
+            filled[origin(item.operands[1], BUFFER_VIEWS)] = item.operands[0]
         if item not in by_op:
             continue
         op = by_op[item]
         for number in range(op.outputs):
-            root = origin(item.operands[op.inputs + number], VIEWS)
+            root = origin(item.operands[op.inputs + number], BUFFER_VIEWS)
             source = producer(root)
             if root in written or (source is not None and source.name != "memref.alloc"):
                 raise Refusal(item, "a result in a buffer that another op writes")

@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterable
 
-from stepladder.extension.lib.argument_parts import LAYOUT, SLICE, VIEWS, layout_of_part, part_of
+from stepladder.extension.lib.argument_parts import LAYOUT, SLICE, layout_of_part, part_of
 from stepladder.extension.lib.arithmetic import constant, splat_of
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
@@ -18,13 +18,14 @@ from stepladder.extension.lib.stages import (
 )
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import create_generic, create_named_op
+from stepladder.mlir.reshapes import TENSOR_VIEWS, groups_of
 from stepladder.mlir.traverse import origin, producer, symbol_of, walk
 from stepladder.mlir.types import row_major_strides
 
 # Kinds of stages that load vectors which the extents of their operands are multiples of.
 _OF_ELEMENTS = ("elementwise", "rows")
 _RANDOM = "linalg.fill_rng_2d"
-_IN_FUNCTION = (*STARTS, *VIEWS, "func.call", "func.return")
+_IN_FUNCTION = (*STARTS, *TENSOR_VIEWS, "func.call", "func.return")
 
 
 class OutlineElementwise(Tc.Operation, name="outline_elementwise"):
@@ -61,12 +62,12 @@ def outline_elementwise(payload: ir.Operation, op: OutlineElementwise, rewriter:
         if is_structured(item):
             _separate_starts(item)
             results = [result for result in item.results if list(result.uses)]
-            ops = with_producers([item], (*VIEWS, SLICE))
+            ops = with_producers([item], (*TENSOR_VIEWS, SLICE))
             if results:
                 outline(ops, results, "elementwise", rewriter)
     for item in reversed(operations_of(body)):
         is_dead = not any(list(result.uses) for result in item.results)
-        if is_dead and (item.name in (*VIEWS, SLICE) or item.name.startswith("linalg.")):
+        if is_dead and (item.name in (*TENSOR_VIEWS, SLICE) or item.name.startswith("linalg.")):
             rewriter.erase_op(item)
         elif item.name not in _IN_FUNCTION and not (item.name == SLICE and part_of(item.results[0])):
             raise Refusal(
@@ -94,7 +95,7 @@ def _copy_results(end: ir.Operation, payload: ir.Operation) -> None:
     calls = [
         item for item in walk(payload, "func.call") if ir.FlatSymbolRefAttr(item.attributes["callee"]).value in stages
     ]
-    parts = {origin(value, VIEWS) for call in calls for value in call.operands}
+    parts = {origin(value, TENSOR_VIEWS) for call in calls for value in call.operands}
     for place, value in enumerate(end.operands):
         if not isinstance(value.type, ir.RankedTensorType):
             raise Refusal(end, f"the function returns a value of type {value.type}; accepted: tensors")
@@ -110,7 +111,7 @@ def _copy_slices(body: ir.Block, payload: ir.Operation) -> None:
     stages = {symbol_of(function): function for function in walk(payload, "func.func")}
     for call in (item for item in operations_of(body) if item.name == "func.call"):
         for place, value in enumerate(call.operands):
-            source = producer(origin(value, VIEWS))
+            source = producer(origin(value, TENSOR_VIEWS))
             stage = stages[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
             if source is not None and source.name == SLICE and not _part(value, stage):
                 call.operands[place] = _copied(value, call)
@@ -161,8 +162,8 @@ def _copy_collapsed_slices(body: ir.Block) -> None:
         if source is None or source.name != SLICE:
             continue
         shape, strides = _layout(source)
-        for group in view.attributes["reassociation"]:
-            axes = [axis.value for axis in group if shape[axis.value] > 1]
+        for group in groups_of(view):
+            axes = [axis for axis in group if shape[axis] > 1]
             if any(strides[outer] != shape[inner] * strides[inner] for outer, inner in itertools.pairwise(axes)):
                 view.operands[0] = _copied(view.operands[0], view)
                 break

@@ -3,9 +3,10 @@
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.donation import mark_donated
-from stepladder.extension.lib.stages import VIEWS, is_elementwise, one_function, outline, with_producers
+from stepladder.extension.lib.stages import is_elementwise, one_function, outline, with_producers
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import indexing_maps
+from stepladder.mlir.reshapes import TENSOR_VIEWS
 from stepladder.mlir.traverse import producer, symbol_of, walk
 from stepladder.payload.arguments import donated
 
@@ -38,7 +39,9 @@ def outline_in_place(payload: ir.Operation, op: OutlineInPlace, rewriter: Rewrit
         if source is None or not is_elementwise(source) or not _is_of_same_elements(source, argument):
             mark_donated(function, number, None)
             continue
-        outline(with_producers([source], (*VIEWS, "tensor.extract_slice")), source.results, "elementwise", rewriter)
+        outline(
+            with_producers([source], (*TENSOR_VIEWS, "tensor.extract_slice")), source.results, "elementwise", rewriter
+        )
         call = producer(operations_of(body)[-1].operands[result])
         assert call is not None  # what the op was replaced by
         name = ir.FlatSymbolRefAttr(call.attributes["callee"]).value

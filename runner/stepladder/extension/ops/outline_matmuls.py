@@ -18,7 +18,6 @@ from stepladder.extension.lib.products import (
 )
 from stepladder.extension.lib.stages import (
     STARTS,
-    VIEWS,
     in_order,
     is_elementwise,
     is_start,
@@ -29,6 +28,7 @@ from stepladder.extension.lib.stages import (
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.constant_numbers import repeated_number
 from stepladder.mlir.linalg_ops import create_named_op
+from stepladder.mlir.reshapes import TENSOR_VIEWS
 from stepladder.mlir.traverse import producer, users_of
 from stepladder.payload import zero_points
 from stepladder.payload.reductions import is_reduction, reduction_of
@@ -249,7 +249,7 @@ def _partner(user: ir.Operation, group: Sequence[ir.Operation]) -> list[ir.Opera
         if is_product(source):
             products.append(source)
             found += [source, *layout_sources(source, list(source.operands)[:2])]
-        elif is_elementwise(source) or source.name in VIEWS:
+        elif is_elementwise(source) or source.name in TENSOR_VIEWS:
             found.append(source)
             pending += list(source.operands)
     if len(products) != 1:
@@ -298,9 +298,9 @@ def _next_user(
     if not users:
         return None
     first = in_order(list(users))[0] if all(user.block == group[0].block for user in users) else None
-    if first is None or not (is_elementwise(first) or first.name in VIEWS) or first in _behind(group, ignored):
+    if first is None or not (is_elementwise(first) or first.name in TENSOR_VIEWS) or first in _behind(group, ignored):
         return None
     begin = producer(first.operands[len(first.operands) - 1])
-    if first.name not in VIEWS and begin is not None and begin in group and not is_start(begin):
+    if first.name not in TENSOR_VIEWS and begin is not None and begin in group and not is_start(begin):
         return None  # the op begins from values of the group, or writes over them
     return first

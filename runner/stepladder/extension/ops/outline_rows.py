@@ -5,9 +5,10 @@ import math
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.rows import LONG, RowOp, length_of
-from stepladder.extension.lib.stages import STARTS, VIEWS, one_function, outline, with_producers
+from stepladder.extension.lib.stages import STARTS, one_function, outline, with_producers
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
+from stepladder.mlir.reshapes import TENSOR_VIEWS
 from stepladder.mlir.traverse import origin, producer, walk
 
 _SLICE = "tensor.extract_slice"
@@ -96,7 +97,7 @@ class _Block:
         for member in chain:
             needed |= self._before[self._places[member.op]]
         return not any(
-            self._before[place] & members and not members >> place & 1 and op.name not in (*VIEWS, *STARTS)
+            self._before[place] & members and not members >> place & 1 and op.name not in (*TENSOR_VIEWS, *STARTS)
             for place, op in enumerate(self.all)
             if needed >> place & 1
         )
@@ -130,7 +131,7 @@ def _may_be_in_chain(op: RowOp) -> bool:
         return False
     outputs = range(op.inputs, op.inputs + op.outputs)
     if op.reduced:
-        starts = [producer(origin(op.op.operands[place], VIEWS)) for place in outputs]
+        starts = [producer(origin(op.op.operands[place], TENSOR_VIEWS)) for place in outputs]
         return all(start is not None and start.name == "linalg.fill" for start in starts)
     return not any(list(op.body.arguments[place].uses) for place in outputs)
 
@@ -150,14 +151,14 @@ def _edges(maker: RowOp, reader: RowOp) -> list[tuple[RowOp, RowOp, int]]:
     return [
         (maker, reader, number)
         for number in range(reader.inputs)
-        if (source := producer(origin(reader.op.operands[number], VIEWS))) is not None and source == maker.op
+        if (source := producer(origin(reader.op.operands[number], TENSOR_VIEWS))) is not None and source == maker.op
     ]
 
 
 def _is_of_same_axes(value: ir.Value) -> bool:
     """Tells whether a view adds or leaves out axes of one element alone, and casts nothing."""
     source = producer(value)
-    while source is not None and source.name in VIEWS:
+    while source is not None and source.name in TENSOR_VIEWS:
         shapes = [ir.RankedTensorType(item.type).shape for item in (source.operands[0], value)]
         long, other = ([size for size in shape if size > 1] for shape in shapes)
         if source.name == "tensor.cast" or long != other:
@@ -173,17 +174,17 @@ def _outline(block: _Block, chain: list[RowOp], rewriter: Rewriter) -> None:
     behind = block.dependents(chain)
     for op in members:
         for place, operand in enumerate(op.operands):
-            source, root = producer(operand), producer(origin(operand, VIEWS))
+            source, root = producer(operand), producer(origin(operand, TENSOR_VIEWS))
             if source is None or root is None:
                 continue
             if root.name in STARTS or (source != root and root in members):
-                made = with_producers([source], (*VIEWS, *STARTS))
+                made = with_producers([source], (*TENSOR_VIEWS, *STARTS))
                 op.operands[place] = clone_ops(made, {}, ir.InsertionPoint(op))[operand]
     after = members[-1]
     for op in behind:
         op.move_after(after)
         after = op
-    ops = with_producers(members, (*VIEWS, _SLICE))
+    ops = with_producers(members, (*TENSOR_VIEWS, _SLICE))
     inside = set(ops)
     results = [
         result

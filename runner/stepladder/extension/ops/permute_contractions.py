@@ -12,8 +12,8 @@ from stepladder.extension.lib.stages import loops_of, one_function
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.linalg_ops import create_generic, create_named_op, indexing_maps
+from stepladder.mlir.reshapes import reshaped
 from stepladder.mlir.traverse import producer
-from stepladder.mlir.types import reassociation
 from stepladder.payload.producers import PREPARED
 
 _Order = tuple[int, ...]
@@ -106,12 +106,7 @@ def _without_axes(value: ir.Value, is_dropped: Sequence[bool]) -> ir.Value:
             groups.append([axis])
     type_ = ir.RankedTensorType(value.type)
     shape = [extent for extent, dropped in zip(type_.shape, is_dropped) if not dropped]
-    return ir.Operation.create(
-        "tensor.collapse_shape",
-        results=[ir.RankedTensorType.get(shape, type_.element_type)],
-        operands=[value],
-        attributes={"reassociation": reassociation(groups)},
-    ).results[0]
+    return reshaped(value, shape, groups)
 
 
 def _permute(product: ir.Operation, rewriter: Rewriter, *, in_place: bool) -> None:

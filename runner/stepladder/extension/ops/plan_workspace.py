@@ -10,6 +10,7 @@ from stepladder.extension.lib.placed_parts import Placed, bytes_of, placed_parts
 from stepladder.extension.lib.stages import group_of, one_function
 from stepladder.extension.lib.workspaces import create_workspace
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.reshapes import BUFFER_VIEWS
 from stepladder.mlir.traverse import symbol_of, users_of, walk
 from stepladder.runtime.element_types import BUFFER_TYPES, element_type
 
@@ -17,7 +18,6 @@ from stepladder.runtime.element_types import BUFFER_TYPES, element_type
 ALIGNMENT = 256
 # MLIR's names of the element types that buffers of kernels have.
 _ELEMENTS = tuple(BUFFER_TYPES)
-_VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast")
 _USES = ("func.call", "memref.copy")
 
 
@@ -113,7 +113,7 @@ def _buffer(alloc: ir.Operation, places: dict[ir.Operation, int], parts: Mapping
     views = [alloc.results[0], *(part.results[0] for part, place in parts.items() if place.whole == alloc.results[0])]
     for view in views:  # grows in the loop
         for user in users_of(view):
-            if user.name in _VIEWS:
+            if user.name in BUFFER_VIEWS:
                 views.append(user.results[0])
             elif user.name in _USES and user in places:
                 used.append(places[user])

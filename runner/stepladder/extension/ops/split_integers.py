@@ -11,10 +11,10 @@ from stepladder.extension.lib.stages import inner_ops, is_elementwise, is_struct
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.constant_numbers import repeated_number
 from stepladder.mlir.linalg_ops import create_generic, create_named_op, indexing_maps
+from stepladder.mlir.reshapes import TENSOR_RESHAPES
 from stepladder.mlir.traverse import attributes_of, producer
 from stepladder.payload import zero_points
 from stepladder.payload.front import bodies
-from stepladder.payload.shifted_numbers import RESHAPES
 from stepladder.runtime.errors import StepladderError
 
 _DIGIT_BITS = 8
@@ -127,7 +127,7 @@ def _narrowed(factor: _Factor) -> _Factor:
     found, value = factor, factor.value
     while (op := producer(value)) is not None:
         value = op.operands[0]
-        if op.name == "linalg.transpose" or op.name in RESHAPES:
+        if op.name == "linalg.transpose" or op.name in TENSOR_RESHAPES:
             views.append(op)
             continue
         extension, bits = _extension(op), _bits(value)
@@ -149,7 +149,7 @@ def _viewed(value: ir.Value, views: Sequence[ir.Operation]) -> ir.Value:
     for view in reversed(views):
         type_ = ir.RankedTensorType.get(ir.RankedTensorType(view.results[0].type).shape, element)
         attributes = attributes_of(view)
-        if view.name in RESHAPES:
+        if view.name in TENSOR_RESHAPES:
             value = ir.Operation.create(view.name, results=[type_], operands=[value], attributes=attributes).results[0]
         else:
             empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]

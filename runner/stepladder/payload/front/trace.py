@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.reshapes import groups_of
 from stepladder.mlir.traverse import producer
 from stepladder.payload.arguments import check_attributes, check_operand, check_unused
 from stepladder.payload.front import bodies
@@ -215,9 +216,7 @@ class Trace:
 
     def _reshape(self, op: ir.Operation) -> None:
         view = self._view(op.operands[0], op)
-        groups = [
-            [ir.IntegerAttr(each).value for each in ir.ArrayAttr(group)] for group in op.attributes["reassociation"]
-        ]
+        groups = groups_of(op)
         shape = bodies.shape_of(op.results[0], op)
         if "collapse" in op.name:
             axes = [tuple(digit for number in group for digit in view.axes[number]) for group in groups]
