@@ -161,8 +161,8 @@ def difference_of(form: Form, operands: Sequence[torch.Tensor]) -> float:
 
 def _build(number: int, form: Form, folder: Path) -> str:
     """Builds the bundle of a problem; returns why it cannot be built, or an empty string."""
+    from stepladder.pipeline.any_payload import build_any
     from stepladder.pipeline.context import mlir_context
-    from stepladder.pipeline.functions import build_any
     from stepladder.pipeline.request import Request
 
     try:

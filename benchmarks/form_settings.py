@@ -229,8 +229,8 @@ PARTS = {
 
 def _build(folder: Path, number: int, setting: tuple[Form, Knobs]) -> str:
     """Builds a kernel; returns why it cannot be built, or an empty text."""
+    from stepladder.pipeline.any_payload import build_any
     from stepladder.pipeline.context import mlir_context
-    from stepladder.pipeline.functions import build_any
     from stepladder.pipeline.request import Request
 
     form, knobs = setting

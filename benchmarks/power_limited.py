@@ -52,8 +52,8 @@ def build(folder: Path) -> None:
     Args:
         folder: of the bundles.
     """
+    from stepladder.pipeline.any_payload import build_any
     from stepladder.pipeline.context import mlir_context
-    from stepladder.pipeline.functions import build_any
     from stepladder.pipeline.request import Request
 
     with mlir_context():

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from stepladder.emulator.functions import EmulatedFunction
+from stepladder.pipeline.any_payload import build_any
 from stepladder.pipeline.context import mlir_context
-from stepladder.pipeline.functions import FunctionBuild, build_any
+from stepladder.pipeline.functions import FunctionBuild
 from stepladder.pipeline.request import Request
 from stepladder.runtime.bundle import FunctionBundle, read_any
 from stepladder.runtime.errors import StepladderError

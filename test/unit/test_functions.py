@@ -17,9 +17,11 @@ from stepladder.cli.main import main
 from stepladder.emulator import function_steps
 from stepladder.emulator.core.launched import BoundKernel
 from stepladder.emulator.functions import EmulatedFunction
+from stepladder.pipeline.any_payload import build_any
 from stepladder.pipeline.build import Build
 from stepladder.pipeline.context import mlir_context
-from stepladder.pipeline.functions import FunctionBuild, build_any, build_function, pipeline_file
+from stepladder.pipeline.functions import FunctionBuild, build_function
+from stepladder.pipeline.library import pipeline_file
 from stepladder.pipeline.request import Request
 from stepladder.runtime.bundle import read_any, read_bundle
 from stepladder.runtime.errors import StepladderError

@@ -7,8 +7,8 @@ import pytest
 from refused import refusal
 from stepladder.payload.matmul import find_matmul
 from stepladder.payload.refusal import ACCEPTED
+from stepladder.pipeline.any_payload import build_any
 from stepladder.pipeline.context import mlir_context, parse_payload
-from stepladder.pipeline.functions import build_any
 from stepladder.pipeline.request import Request
 from stepladder.runtime.errors import BAD_INPUT, StepladderError
 

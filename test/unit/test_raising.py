@@ -14,9 +14,10 @@ from stepladder.emulator.functions import EmulatedFunction
 from stepladder.mlir.text import text_of
 from stepladder.mlir.traverse import walk
 from stepladder.payload.raising import is_raisable, raised
+from stepladder.pipeline.any_payload import build_any
 from stepladder.pipeline.build import Build
 from stepladder.pipeline.context import mlir_context, parse_payload
-from stepladder.pipeline.functions import FunctionBuild, build_any
+from stepladder.pipeline.functions import FunctionBuild
 from stepladder.pipeline.request import Request
 from stepladder.runtime.errors import StepladderError
 from stepladder.verify.function_check import check_function

@@ -283,12 +283,12 @@ def _compile_any(job: Job) -> Built | BuiltFunction:
 def _on_tensors(job: Job, refusal: StepladderError) -> str | None:
     """Returns a refused payload on buffers and numbers as one on tensors; None for one that is not raised, where a
     reason is a note of the refusal."""
-    from stepladder.pipeline import functions
+    from stepladder.pipeline import any_payload
     from stepladder.pipeline.context import mlir_context
 
     with exclusive, mlir_context():
         try:
-            return functions.raised_text(job.text, job.name, job.function)
+            return any_payload.raised_text(job.text, job.name, job.function)
         except StepladderError as error:
             with_reason(refusal, error)
             return None
@@ -328,18 +328,18 @@ def with_dumps(function: BuiltFunction) -> BuiltFunction:
 def _build_function(job: Job, refusal: StepladderError | None) -> BuiltFunction:
     """Compiles a function with several kernels; raises the refusal of the matmul for a payload that is none."""
     from stepladder.extension import plugins
-    from stepladder.pipeline import functions
+    from stepladder.pipeline import any_payload, functions
     from stepladder.pipeline.context import mlir_context
     from stepladder.pipeline.division import is_divisible
 
     with exclusive:
         plugins.load_files(list(job.plugins))
         with mlir_context():
-            is_matmul = functions.refusal_of_matmul(job.text, job.name, job.function) is None
+            is_matmul = any_payload.refusal_of_matmul(job.text, job.name, job.function) is None
             request = job.request(job.pipeline)
             if refusal is not None and is_matmul and not is_divisible(job.text, job.name, request):
                 raise refusal
-            built = functions.build_any(job.text, job.name, request)
+            built = any_payload.build_any(job.text, job.name, request)
             assert isinstance(built, functions.FunctionBuild)  # no pipeline took the payload as one matmul
             return BuiltFunction(built.bundle, job, built.dumps, built.stages)
 

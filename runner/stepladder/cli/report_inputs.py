@@ -78,7 +78,7 @@ def compile_payload(path: str, request: Request, sizes: Mapping[str, int], from_
         StepladderError: as `stepladder compile`.
     """
     from stepladder.payload import stablehlo
-    from stepladder.pipeline import functions, library, spirv_build
+    from stepladder.pipeline import any_payload, functions, library, spirv_build
     from stepladder.pipeline.automatic import AUTO
     from stepladder.pipeline.context import bound_text, mlir_context
 
@@ -92,7 +92,7 @@ def compile_payload(path: str, request: Request, sizes: Mapping[str, int], from_
             built = spirv_build.build(text, name, request)
             made = SpirvBundle(built.manifest, built.code.spirv, built.reference, {})
         else:
-            built = functions.build_any(text, name, request)
+            built = any_payload.build_any(text, name, request)
             made = built.bundle if isinstance(built, functions.FunctionBuild) else built.bundle(name)
         if isinstance(built, functions.FunctionBuild):
             found = _function(name, built.bundle, built.dumps, lambda folder: built.stages.get(folder, {}))

@@ -1,59 +1,26 @@
-"""Builds the bundle of a function with several matmuls: divides it into kernels, and compiles each.
+"""Builds the bundle of a function with several matmuls: divides it into kernels (`divided`), and compiles each.
 
-The pipeline `functions` outlines the kernels as functions (IR on tensors), and plans buffers and workspace (IR on
-buffers). The functions of matmuls are payloads of their own, compiled as any other; the others go through the pipeline
+The functions of matmuls are payloads of their own, compiled as any other; the others go through the pipeline
 `elementwise`. Equal functions are compiled once.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 import os
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
-from stepladder.mlir import diagnostics
-from stepladder.mlir.bindings import ir
-from stepladder.mlir.traverse import symbol_of, walk
-from stepladder.payload import expansions, raising, reference_export, windows
-from stepladder.payload.inlining import inlined
-from stepladder.payload.matmul import find_matmul
-from stepladder.payload.selection import Selection
-from stepladder.pipeline import attention_choice, library
-from stepladder.pipeline import build as builds
-from stepladder.pipeline.automatic import AS_FUNCTION, AUTO, WITHOUT_GPU, first_of, pipelines_for, with_reason
+from stepladder.pipeline.automatic import pipelines_for
 from stepladder.pipeline.codegen.toolchain import find_tool, tool_versions
-from stepladder.pipeline.context import parse_payload
-from stepladder.pipeline.definition import KnobValue, RequirementError
+from stepladder.pipeline.divided import divide, takes_pairs
 from stepladder.pipeline.division import (
-    has_step,
-    is_divisible,
-    is_on_tensors,
-    multiplies_fp8,
-    products,
-    selected,
     target_of,
 )
-from stepladder.pipeline.group_choice import has_faster_group
-from stepladder.pipeline.group_knobs import has_few_rows
-from stepladder.pipeline.knobs import OF_FUNCTIONS
-from stepladder.pipeline.library import pipeline_file
-from stepladder.pipeline.matmul_requests import of_matmuls
-from stepladder.pipeline.pair_choice import is_slower
 from stepladder.pipeline.request import Request
-from stepladder.pipeline.run import Run, run_again, run_pipeline
-from stepladder.pipeline.stage_texts import is_matmul, stage_texts
-from stepladder.pipeline.stages import Compiler, Plan, type_of
-from stepladder.pipeline.tile_programs import read_text
+from stepladder.pipeline.stages import Compiler, Plan
 from stepladder.runtime import bundle
-from stepladder.runtime.errors import BAD_INPUT, FAILED, StepladderError
-from stepladder.runtime.reference import Program
-
-_T = TypeVar("_T")
+from stepladder.runtime.errors import StepladderError
 
 
 @dataclass(frozen=True)
@@ -84,155 +51,6 @@ class FunctionBuild:
         bundle.write_function(path, self.bundle, self.dumps, self.stages)
 
 
-def refusal_of_matmul(text: str, name: str, function: str | None = None) -> StepladderError | None:
-    """Returns why a payload is not that of one matmul, where `build_function` may compile it; else None.
-
-    Args:
-        text: the payload; `name`: its file.
-        function: the one to compile, of several.
-
-    Raises:
-        StepladderError: text that does not parse, or no such function.
-    """
-    selection = selected(text, name, function)
-    try:
-        found = find_matmul(selection.module)
-    except StepladderError as refusal:
-        return refusal if is_on_tensors(selection) else None
-    problem = found.problem
-    if problem.batch is not None and 1 in (problem.m, problem.n, problem.k) and is_on_tensors(selection):
-        return StepladderError(
-            f"m, n or k is 1 in each product of a batch: {problem.m} x {problem.n} x {problem.k}",
-            location=found.location,
-            notes=["accepted: a batch of matmuls whose sizes are above 1, or one matmul"],
-        )
-    if problem.has_windows and not found.facts()["windows_aligned"] and is_on_tensors(selection):
-        return StepladderError(
-            "A, B or C is a part of a tensor whose rows do not begin, and those of C end, at multiples of 16 bytes",
-            location=found.location,
-            notes=["accepted: parts whose offset and pitch are multiples of 16 bytes, or whole tensors"],
-        )
-    return None
-
-
-def raised_text(text: str, name: str, function: str | None = None) -> str | None:
-    """Returns a payload on buffers and numbers as one on tensors (`payload.raising`); None for one that is on tensors.
-
-    Args:
-        text: the payload; `name`: its file.
-        function: the one to compile, of several.
-
-    Raises:
-        StepladderError: text that does not parse, no such function, or as `raising.raised`.
-    """
-    chosen = selected(text, name, function).function
-    module = parse_payload(text, name)
-    functions = [op for op in walk(module, "func.func") if symbol_of(op) == chosen]
-    copy = inlined(module, functions)
-    if copy is not None:
-        functions = [op for op in walk(copy, "func.func") if symbol_of(op) == chosen]
-    if len(functions) != 1:
-        return None
-    expansions.expand(functions[0])
-    windows.spread(functions[0], with_gaps=False)
-    if not raising.is_raisable(functions[0]):
-        return None
-    # With the places of ops in the file, for messages.
-    return raising.raised(functions[0]).operation.get_asm(enable_debug_info=True)
-
-
-def build_any(text: str, name: str, request: Request, *, use_cache: bool = True) -> builds.Build | FunctionBuild:
-    """Compiles a payload in the current MLIR context: one matmul, or a XeTile program, to a kernel, another function to
-    several. One on buffers that is no single kernel is compiled as one on tensors.
-
-    Args:
-        text: the payload; `name`: its file, for messages.
-        request: pipeline, or `auto` for the first that accepts each matmul; its knobs; the function of several.
-        use_cache: reuse machine code made before from the same LLVM IR.
-
-    Returns:
-        What was built: of one kernel, or of a function of several.
-
-    Raises:
-        StepladderError: as `build.build` and `build_function`. Of a function with one matmul that is refused both ways,
-            the refusal of the matmul.
-    """
-    return on_tensors_too(text, name, request, functools.partial(_build_any, use_cache=use_cache))
-
-
-def on_tensors_too(text: str, name: str, request: Request, by: Callable[[str, str, Request], _T]) -> _T:
-    """Returns what is made of a payload; of one on buffers that is refused, what is made of it on tensors.
-
-    Args:
-        text: the payload; `name`: its file.
-        request: what to make.
-        by: makes it of a payload, its file and a request.
-
-    Raises:
-        StepladderError: as `by` does of the payload as it is.
-    """
-    try:
-        return by(text, name, request)
-    except StepladderError as refusal:
-        if refusal.status not in (BAD_INPUT, FAILED) or (on_tensors := _raised(text, name, request, refusal)) is None:
-            raise
-        try:
-            return by(on_tensors, name, dataclasses.replace(request, function=None))
-        except StepladderError as error:
-            raise with_reason(refusal, error) from None
-
-
-def _raised(text: str, name: str, request: Request, refusal: StepladderError) -> str | None:
-    """Returns a refused payload on tensors; a reason why it is not raised is a note of the refusal."""
-    try:
-        return raised_text(text, name, request.function)
-    except StepladderError as error:
-        with_reason(refusal, error)
-        return None
-
-
-def _build_any(text: str, name: str, request: Request, *, use_cache: bool) -> builds.Build | FunctionBuild:
-    """Compiles a payload as it is; arguments, result and errors as of `build_any`."""
-    if request.pipeline != AUTO and read_text(text, name, request) is not None:
-        return builds.build(text, name, request, use_cache=use_cache)
-    refusal = refusal_of_matmul(text, name, request.function)
-    if refusal is None:
-        pipelines = pipelines_for(
-            request.pipeline,
-            str(request.settings.get("target", WITHOUT_GPU)),
-            is_divisible=lambda: is_divisible(text, name, request),
-        )
-        try:
-            return first_of(
-                pipelines,
-                lambda pipeline: builds.build(
-                    text, name, dataclasses.replace(request, pipeline=pipeline), use_cache=use_cache
-                ),
-            )
-        except StepladderError as error:
-            # A pair that no pipeline compiles is two matmuls, unless the one for pairs refuses its knobs; of two
-            # element types, one is cast by a kernel of its own.
-            is_chosen = request.pipeline != AUTO and takes_pairs(pipelines) and "pairs" not in request.settings
-            is_pair = len(products(text, name, request.function)) > 1
-            if (is_pair and is_chosen) or not is_divisible(text, name, request):
-                raise
-            refusal = error
-    try:
-        return build_function(text, name, request, use_cache=use_cache)
-    except StepladderError as error:
-        places = products(text, name, request.function)
-        if len(places) > 1:
-            raise
-        if isinstance(error, RequirementError) and not isinstance(refusal, RequirementError):
-            # It was divided, and nothing compiles a part: the form that one kernel takes says little about that.
-            error.location = places[0] if places else error.location
-            error.notes = (*error.notes, f"as one kernel: {refusal.message}")
-            raise
-        refusal.location = refusal.location or name
-        refusal.notes = (*refusal.notes, f"{AS_FUNCTION}{error.message}")
-        raise refusal from None
-
-
 def build_function(text: str, name: str, request: Request, *, use_cache: bool = True) -> FunctionBuild:
     """Compiles a function, in the current MLIR context.
 
@@ -258,98 +76,6 @@ def build_function(text: str, name: str, request: Request, *, use_cache: bool = 
             # Of a pair of products that its pipelines refuse, each may be a kernel of its own.
             pass
     return _build_function(text, name, request, use_cache=use_cache, pairs=False)
-
-
-def takes_pairs(pipelines: tuple[str, ...]) -> bool:
-    """Tells whether one of some pipelines compiles a pair of products.
-
-    Args:
-        pipelines: names or files.
-    """
-    return any("takes_pairs" in library.load(pipeline).derived for pipeline in pipelines)
-
-
-@dataclass(frozen=True)
-class Divided:
-    """A function that is divided into kernels, which are not compiled yet.
-
-    Attributes:
-        run: of the pipeline `functions`.
-        texts: payloads of the kernels, by name.
-        selection: the function.
-        arguments: how many the function has.
-        reference: what the function computes.
-        request: of its matmuls.
-        target: GPU architecture.
-        groups_faster: whether groups are compiled only where one launch is predicted to be faster.
-    """
-
-    run: Run
-    texts: Mapping[str, str]
-    selection: Selection
-    arguments: int
-    reference: Program
-    request: Request
-    target: str
-    groups_faster: bool
-
-
-def divide(text: str, name: str, request: Request, *, pairs: bool) -> Divided:
-    """Divides a function into kernels, in the current MLIR context.
-
-    Args:
-        text: the payload; `name`: its file, for messages.
-        request: of its matmuls, as for `build_function`.
-        pairs: whether a pair of matmuls becomes one kernel, where the cost model has no objection, or as the request
-            sets it.
-
-    Returns:
-        The function with its kernels outlined, and the payload of each.
-
-    Raises:
-        StepladderError: as `build_function`, but for what the pipelines of the kernels refuse.
-    """
-    target, selection = target_of(request), selected(text, name, request.function)
-    if not is_on_tensors(selection):
-        raise StepladderError(
-            "a function with several matmuls has another signature than tensors of static shapes",
-            location=_location(selection) or name,
-            notes=["accepted: arguments and results that are ranked tensors of numbers"],
-        )
-    arguments = len(walk(selection.module, "func.func")[0].regions[0].blocks[0].arguments)
-    results = len(ir.FunctionType(type_of(walk(selection.module, "func.func")[0])).results)
-    roles = {number: f"argument{number}" for number in range(arguments)}
-    roles |= {arguments + number: f"result{number}" for number in range(results)}
-    reference = reference_export.export(selection.module, roles)
-    pipelines = pipelines_for(request.pipeline, target)
-    # `wgmma` alone multiplies one kind of fp8 by the other, and is what an attention is multiplied by.
-    settings = {"pairs": pairs, **dict.fromkeys(("mixed_fp8", "attention"), has_step(pipelines, "convert_to_wgmma"))}
-    settings["multiplies_fp8"] = multiplies_fp8(pipelines, target)
-    asked, settings = request, settings | {"in_place": has_step(pipelines, "load_in_place")}
-    settings["dequantizing"] = all(has_step((pipeline,), "prepare_operands") for pipeline in pipelines)
-    settings |= {name: value for name, value in asked.settings.items() if name in OF_FUNCTIONS}
-    own = {name: value for name, value in asked.settings.items() if name not in OF_FUNCTIONS}
-    request = dataclasses.replace(asked, settings=own)
-    run = run_pipeline(text, name, _division(request, settings))
-    texts = stage_texts(run)
-    if "attention" not in asked.settings and attention_choice.is_slower(texts, asked, target):
-        run = run_again(run, _division(request, settings := {**settings, "attention": False}))
-        texts = stage_texts(run)
-    if pairs:
-        by = next(item for item in pipelines_for(request.pipeline, target) if takes_pairs((item,)))
-
-        apart = functools.cache(lambda: run_again(run, _division(request, {**settings, "pairs": False})))
-        if is_slower(_matmuls(texts), lambda: _matmuls(stage_texts(apart())), of_matmuls(request, by, target)):
-            run, settings = apart(), {**settings, "pairs": False}
-            texts = stage_texts(run)
-    is_chosen = request.tuned and "groups" not in settings
-    kinds = Counter(_matmuls(texts))  # equal kernels have equal texts
-    if is_chosen and sum(count for kind, count in kinds.items() if has_few_rows(kind)) > 1:
-        grouped = run_again(run, _division(request, {**settings, "groups": True}))
-        if first_of(pipelines, lambda by: has_faster_group(grouped, texts, of_matmuls(request, by, target))):
-            run = grouped
-    diagnostics.name_payload(name)  # what was parsed since has other names
-    return Divided(run, texts, selection, arguments, reference, request, target, is_chosen)
 
 
 def _build_function(text: str, name: str, request: Request, *, use_cache: bool, pairs: bool) -> FunctionBuild:
@@ -381,17 +107,3 @@ def _build_function(text: str, name: str, request: Request, *, use_cache: bool, 
     bundle.check_function(made)
     dumps = {folder: stage.dumps for folder, stage in compiler.stages.items()}
     return FunctionBuild(made, run.dumps(), dumps, compiler.notes)
-
-
-def _division(request: Request, settings: Mapping[str, KnobValue]) -> Request:
-    """Returns the request of the pipeline that divides a function, with its own knobs."""
-    return Request(pipeline_file("functions"), settings, function=request.function)
-
-
-def _matmuls(texts: Mapping[str, str]) -> list[str]:
-    """Returns the payloads of the stages that are matmuls."""
-    return [text for name, text in texts.items() if is_matmul(name)]
-
-
-def _location(selection: Selection) -> str:
-    return next((diagnostics.location_text(op.location) for op in walk(selection.module, "func.func")), "")

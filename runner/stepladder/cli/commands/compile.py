@@ -140,7 +140,7 @@ def main(args: argparse.Namespace) -> int:
     with imports():
         from stepladder.extension import plugins
         from stepladder.payload import stablehlo
-        from stepladder.pipeline import functions, library, spirv_build
+        from stepladder.pipeline import any_payload, functions, library, spirv_build
         from stepladder.pipeline.automatic import reason_of_function
         from stepladder.pipeline.codegen.machine_code import describe_spills
         from stepladder.pipeline.context import bound_text, mlir_context
@@ -168,7 +168,7 @@ def main(args: argparse.Namespace) -> int:
         if args.pipeline != "auto" and spirv_build.is_for_xe(args.pipeline):
             return _compile_spirv(args, text, name, request)
         try:
-            built = functions.build_any(text, name, request, use_cache=not args.no_cache)
+            built = any_payload.build_any(text, name, request, use_cache=not args.no_cache)
         except StepladderError as error:
             raise (reason_of_function(error, f"{name} is not compiled") if is_foreign else error) from None
         built.write(args.output)

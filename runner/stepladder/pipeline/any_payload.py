@@ -1,0 +1,179 @@
+"""Compiles a payload of any kind: as one kernel, or as a function of several; on tensors where it is on buffers."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import TypeVar
+
+from stepladder.mlir.traverse import symbol_of, walk
+from stepladder.payload import expansions, raising, windows
+from stepladder.payload.inlining import inlined
+from stepladder.payload.matmul import find_matmul
+from stepladder.pipeline import build as builds
+from stepladder.pipeline.automatic import AS_FUNCTION, AUTO, WITHOUT_GPU, first_of, pipelines_for, with_reason
+from stepladder.pipeline.context import parse_payload
+from stepladder.pipeline.definition import RequirementError
+from stepladder.pipeline.divided import takes_pairs
+from stepladder.pipeline.division import (
+    is_divisible,
+    is_on_tensors,
+    products,
+    selected,
+)
+from stepladder.pipeline.functions import FunctionBuild, build_function
+from stepladder.pipeline.request import Request
+from stepladder.pipeline.tile_programs import read_text
+from stepladder.runtime.errors import BAD_INPUT, FAILED, StepladderError
+
+_T = TypeVar("_T")
+
+
+def build_any(text: str, name: str, request: Request, *, use_cache: bool = True) -> builds.Build | FunctionBuild:
+    """Compiles a payload in the current MLIR context: one matmul, or a XeTile program, to a kernel, another function to
+    several. One on buffers that is no single kernel is compiled as one on tensors.
+
+    Args:
+        text: the payload; `name`: its file, for messages.
+        request: pipeline, or `auto` for the first that accepts each matmul; its knobs; the function of several.
+        use_cache: reuse machine code made before from the same LLVM IR.
+
+    Returns:
+        What was built: of one kernel, or of a function of several.
+
+    Raises:
+        StepladderError: as `build.build` and `build_function`. Of a function with one matmul that is refused both ways,
+            the refusal of the matmul.
+    """
+    return on_tensors_too(text, name, request, functools.partial(_build_any, use_cache=use_cache))
+
+
+def on_tensors_too(text: str, name: str, request: Request, by: Callable[[str, str, Request], _T]) -> _T:
+    """Returns what is made of a payload; of one on buffers that is refused, what is made of it on tensors.
+
+    Args:
+        text: the payload; `name`: its file.
+        request: what to make.
+        by: makes it of a payload, its file and a request.
+
+    Raises:
+        StepladderError: as `by` does of the payload as it is.
+    """
+    try:
+        return by(text, name, request)
+    except StepladderError as refusal:
+        if refusal.status not in (BAD_INPUT, FAILED) or (on_tensors := _raised(text, name, request, refusal)) is None:
+            raise
+        try:
+            return by(on_tensors, name, dataclasses.replace(request, function=None))
+        except StepladderError as error:
+            raise with_reason(refusal, error) from None
+
+
+def _raised(text: str, name: str, request: Request, refusal: StepladderError) -> str | None:
+    """Returns a refused payload on tensors; a reason why it is not raised is a note of the refusal."""
+    try:
+        return raised_text(text, name, request.function)
+    except StepladderError as error:
+        with_reason(refusal, error)
+        return None
+
+
+def _build_any(text: str, name: str, request: Request, *, use_cache: bool) -> builds.Build | FunctionBuild:
+    """Compiles a payload as it is; arguments, result and errors as of `build_any`."""
+    if request.pipeline != AUTO and read_text(text, name, request) is not None:
+        return builds.build(text, name, request, use_cache=use_cache)
+    refusal = refusal_of_matmul(text, name, request.function)
+    if refusal is None:
+        pipelines = pipelines_for(
+            request.pipeline,
+            str(request.settings.get("target", WITHOUT_GPU)),
+            is_divisible=lambda: is_divisible(text, name, request),
+        )
+        try:
+            return first_of(
+                pipelines,
+                lambda pipeline: builds.build(
+                    text, name, dataclasses.replace(request, pipeline=pipeline), use_cache=use_cache
+                ),
+            )
+        except StepladderError as error:
+            # A pair that no pipeline compiles is two matmuls, unless the one for pairs refuses its knobs; of two
+            # element types, one is cast by a kernel of its own.
+            is_chosen = request.pipeline != AUTO and takes_pairs(pipelines) and "pairs" not in request.settings
+            is_pair = len(products(text, name, request.function)) > 1
+            if (is_pair and is_chosen) or not is_divisible(text, name, request):
+                raise
+            refusal = error
+    try:
+        return build_function(text, name, request, use_cache=use_cache)
+    except StepladderError as error:
+        places = products(text, name, request.function)
+        if len(places) > 1:
+            raise
+        if isinstance(error, RequirementError) and not isinstance(refusal, RequirementError):
+            # It was divided, and nothing compiles a part: the form that one kernel takes says little about that.
+            error.location = places[0] if places else error.location
+            error.notes = (*error.notes, f"as one kernel: {refusal.message}")
+            raise
+        refusal.location = refusal.location or name
+        refusal.notes = (*refusal.notes, f"{AS_FUNCTION}{error.message}")
+        raise refusal from None
+
+
+def refusal_of_matmul(text: str, name: str, function: str | None = None) -> StepladderError | None:
+    """Returns why a payload is not that of one matmul, where `build_function` may compile it; else None.
+
+    Args:
+        text: the payload; `name`: its file.
+        function: the one to compile, of several.
+
+    Raises:
+        StepladderError: text that does not parse, or no such function.
+    """
+    selection = selected(text, name, function)
+    try:
+        found = find_matmul(selection.module)
+    except StepladderError as refusal:
+        return refusal if is_on_tensors(selection) else None
+    problem = found.problem
+    if problem.batch is not None and 1 in (problem.m, problem.n, problem.k) and is_on_tensors(selection):
+        return StepladderError(
+            f"m, n or k is 1 in each product of a batch: {problem.m} x {problem.n} x {problem.k}",
+            location=found.location,
+            notes=["accepted: a batch of matmuls whose sizes are above 1, or one matmul"],
+        )
+    if problem.has_windows and not found.facts()["windows_aligned"] and is_on_tensors(selection):
+        return StepladderError(
+            "A, B or C is a part of a tensor whose rows do not begin, and those of C end, at multiples of 16 bytes",
+            location=found.location,
+            notes=["accepted: parts whose offset and pitch are multiples of 16 bytes, or whole tensors"],
+        )
+    return None
+
+
+def raised_text(text: str, name: str, function: str | None = None) -> str | None:
+    """Returns a payload on buffers and numbers as one on tensors (`payload.raising`); None for one that is on tensors.
+
+    Args:
+        text: the payload; `name`: its file.
+        function: the one to compile, of several.
+
+    Raises:
+        StepladderError: text that does not parse, no such function, or as `raising.raised`.
+    """
+    chosen = selected(text, name, function).function
+    module = parse_payload(text, name)
+    functions = [op for op in walk(module, "func.func") if symbol_of(op) == chosen]
+    copy = inlined(module, functions)
+    if copy is not None:
+        functions = [op for op in walk(copy, "func.func") if symbol_of(op) == chosen]
+    if len(functions) != 1:
+        return None
+    expansions.expand(functions[0])
+    windows.spread(functions[0], with_gaps=False)
+    if not raising.is_raisable(functions[0]):
+        return None
+    # With the places of ops in the file, for messages.
+    return raising.raised(functions[0]).operation.get_asm(enable_debug_info=True)
