@@ -24,7 +24,7 @@ import stepladder
 from attention_functions import Attention
 from common import run
 from model_functions import Model
-from stepladder.verify.function_check import norm_tolerance
+from stepladder.verify.function_tolerance import norm_tolerance
 from torch_rounds import bundles_parser, compile_to, graphs_in_turn, main_of_bundles
 
 WAYS = {"one kernel": True, "kernels": False}

@@ -41,7 +41,7 @@ from common import new_parser, run, write_result
 from function_numbers import Library, distance, error_of, expected, library_of, numpy_attend, random_arrays
 from model_functions import EPSILON, MODELS, SMALL, Model, payload
 from stepladder.runtime.device import Device
-from stepladder.verify.function_check import norm_tolerance
+from stepladder.verify.function_tolerance import norm_tolerance
 from torch_rounds import captured, in_turn
 
 TOKENS = (2048, 1, 8, 32)

@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 import stepladder
 from common import run
-from stepladder.verify.function_check import norm_tolerance
+from stepladder.verify.function_tolerance import norm_tolerance
 from torch_rounds import bundles_parser, compile_to, graphs_in_turn, main_of_bundles
 
 CASES = (("rms_norm", 8, 4096), ("rms_norm", 2048, 4096), ("softmax", 8192, 2048))

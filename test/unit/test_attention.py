@@ -19,7 +19,7 @@ from stepladder.pipeline.library import pipeline_file
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
 from stepladder.pipeline.stage_texts import stage_texts
-from stepladder.verify.function_check import norm_tolerance
+from stepladder.verify.function_tolerance import norm_tolerance
 
 _CAUSAL = """%row = linalg.index 1 : index
     %column = linalg.index 2 : index

@@ -9,7 +9,9 @@ import pytest
 from stepladder.emulator.functions import EmulatedFunction
 from stepladder.runtime.bundle import FunctionBundle, PlainCode
 from stepladder.runtime.overlap import triggers_late
-from stepladder.verify.function_check import check_function, error_of_matmuls, random_inputs
+from stepladder.verify.function_check import check_function
+from stepladder.verify.function_inputs import random_inputs
+from stepladder.verify.function_tolerance import error_of_matmuls
 from weight_functions import EARLY, bundle_of, chain, gated, projections
 
 pytestmark = pytest.mark.usefixtures("needs_ptxas")

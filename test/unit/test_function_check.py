@@ -9,7 +9,8 @@ from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.functions import FunctionBuild
 from stepladder.pipeline.request import Request
 from stepladder.verify.arrays import NumPyArrays
-from stepladder.verify.function_check import check_function, compare_results, random_inputs
+from stepladder.verify.function_check import check_function, compare_results
+from stepladder.verify.function_inputs import random_inputs
 from stepladder.verify.reference_evaluation import Evaluation
 
 pytestmark = pytest.mark.usefixtures("needs_ptxas")

@@ -15,7 +15,8 @@ import pytest
 
 import stepladder
 from combinations import sample
-from stepladder.verify.function_check import error_of_matmuls, error_of_sums, largest_errors
+from stepladder.verify.function_check import largest_errors
+from stepladder.verify.function_tolerance import error_of_matmuls, error_of_sums
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("torch") is None or importlib.util.find_spec("torch_mlir") is None,

@@ -25,7 +25,8 @@ from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.reference import Program
 from stepladder.verify.arrays import NumPyArrays
-from stepladder.verify.function_check import compare_results, error_of_sums
+from stepladder.verify.function_check import compare_results
+from stepladder.verify.function_tolerance import error_of_sums
 from stepladder.verify.integer_arguments import IntegerArguments
 
 # Error that f32 sums in any order add, as a part of the numbers' mean square root.

@@ -13,7 +13,8 @@ from stepladder.runtime.bundle import FunctionBundle
 from stepladder.runtime.device import Device
 from stepladder.runtime.errors import FAILED, StepladderError
 from stepladder.runtime.function_launch import DeviceFunction
-from stepladder.verify.function_check import check_function, random_inputs
+from stepladder.verify.function_check import check_function
+from stepladder.verify.function_inputs import random_inputs
 
 
 def flops_of(bundle: FunctionBundle) -> int:

@@ -10,19 +10,11 @@ import numpy as np
 from stepladder.runtime.element_types import FP8_TYPES, element_type
 from stepladder.runtime.problem import Problem
 from stepladder.runtime.reference import Program
-from stepladder.verify.arrays import Array, NumPyArrays
+from stepladder.verify.arrays import NumPyArrays
 from stepladder.verify.comparison import count_mismatches, inputs_by_number, row_blocks, rows_of
-from stepladder.verify.error_propagation import (
-    Bound,
-    BoundedEvaluation,
-    Magnitudes,
-    SquaredProduct,
-)
 from stepladder.verify.inputs import Further, Operands
-from stepladder.verify.reference_products import factors_are_exact, products_of
+from stepladder.verify.product_errors import ProductErrors
 from stepladder.verify.report import CheckReport
-from stepladder.verify.structured_evaluation import Region
-from stepladder.verify.tolerance import Tolerance
 
 
 def follows_program(problem: Problem) -> bool:
@@ -71,13 +63,6 @@ def compare_results(
     return report
 
 
-def _rounding(problem: Problem, stored: str, *, is_exact: bool) -> float:
-    """Returns the unit roundoff of a product: of the type that the payload sums in, such as bf16, which kernels round
-    their sums to once; exact sums fit in it if C has it."""
-    once = element_type(problem.acc_type).unit_roundoff
-    return once if is_exact and stored == problem.c_type else max(once, element_type(stored).unit_roundoff)
-
-
 def compare_epilogue(
     check: str,
     problem: Problem,
@@ -110,49 +95,11 @@ def compare_epilogue(
         The report of this result: what differs by more than its bound, and the largest error.
     """
     xp = backend.xp
-    tolerance = Tolerance.of(problem)
     # What makes A and B may leave numbers whose sums are rounded.
     is_exact = (check == "exact" and not problem.is_prepared) or element_type(problem.acc_type).is_integer
     inputs = inputs_by_number(problem, reference, operands, further)
-    products = {item.results[0]: item for item in products_of(reference, problem)}
-    once = {value: _rounding(problem, item.types[0], is_exact=is_exact) for value, item in products.items()}
-    squares = {value: SquaredProduct(reference, inputs, backend, item) for value, item in products.items()}
-
-    def summed(product: int) -> Bound:
-        def bound(region: Region) -> Array:
-            sums = bounded.part(product, region, keep=False)
-            rounding = abs(sums) * once[product] + of_factors(product, region)
-            if is_exact:
-                return rounding
-            root = backend.cast(xp.sqrt(squares[product].part(product, region, keep=False)), "float64")
-            return rounding + (
-                tolerance.of_sum(root, sums, backend) if problem.is_prepared else root * tolerance.element
-            )
-
-        return bound
-
-    def of_factors(product: int, region: Region) -> Array | float:
-        """How far sums can be off as functions that make A or B are approximated."""
-        if factors_are_exact(reference):
-            return 0.0
-        largest, plain = (
-            Magnitudes(bounded, reference, inputs, with_errors=wrong).part(product, region) for wrong in (True, False)
-        )
-        return largest - plain
-
-    def typical(product: int) -> Bound:
-        def bound(region: Region) -> Array:
-            # As float64 also where they are integers, whose squares could wrap.
-            sums = backend.cast(bounded.part(product, region, keep=False), "float64")
-            mean = math.sqrt(float((sums**2).sum()) / math.prod(sums.shape))
-            return (
-                abs(sums) * once[product] + (0.0 if is_exact else tolerance.norm * mean) + of_factors(product, region)
-            )
-
-        return bound
-
-    bounded = BoundedEvaluation(reference, inputs, backend, {value: summed(value) for value in products})
-    usual = BoundedEvaluation(reference, inputs, backend, {value: typical(value) for value in products})
+    errors = ProductErrors(problem, reference, inputs, backend, is_exact=is_exact)
+    bounded, usual = errors.bounded, errors.usual
     report = CheckReport(check, True, got.size, reference=backend.name)
     totals = {"error": 0.0, "usual": 0.0, "reference": 0.0}
     largest, compared = 0.0, 0

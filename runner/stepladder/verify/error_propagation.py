@@ -64,7 +64,7 @@ from stepladder.runtime.reference_operations import is_float
 from stepladder.verify.arrays import Array, NumPyArrays
 from stepladder.verify.function_errors import FURTHER, as_number, of_bits, range_of, unbounded_where
 from stepladder.verify.reference_evaluation import Evaluation
-from stepladder.verify.reference_products import prepared_values, product_of
+from stepladder.verify.reference_products import prepared_values
 from stepladder.verify.scalar_operations import ARITHMETIC
 from stepladder.verify.structured_evaluation import Labelled, Region, StructuredOp
 
@@ -113,52 +113,6 @@ class RoundedOp(StructuredOp):
         return self.arrays.rounded(array, op.type) if is_float(op.type) and op.type != "f64" else array
 
 
-class SquaredProduct(Evaluation):
-    """A program on given inputs, of which a product has the squares of its factors and starts from zeros: the sums
-    that bounds of its errors follow from. Arguments as for `Evaluation`, and the product."""
-
-    def __init__(self, program: Program, inputs: dict[int, np.ndarray], arrays: NumPyArrays, product: Generic) -> None:
-        super().__init__(program, inputs, arrays, "float32")
-        self._plain = Evaluation(program, inputs, arrays, "float32")
-        self._factors, self._starts = set(product.inputs), set(product.outputs)
-
-    def _computed(self, value: int, region: Region) -> Array:
-        if value in self._starts:
-            return self.filled(0.0, "f32", region)
-        if value in self._factors:
-            return self._plain.part(value, region, keep=False) ** 2
-        return super()._computed(value, region)
-
-
-class Magnitudes(Evaluation):
-    """The product of the factors' magnitudes, which starts from zeros; with the bounds of their errors added to them,
-    how far sums can be off is the difference. Two kernels may round numbers that differ by an error to two that differ
-    by a unit in the last place besides: the bounds count twice.
-
-    Args:
-        bounded: has values and bounds of the factors.
-        program, inputs: as for it.
-        with_errors: add the bounds.
-    """
-
-    def __init__(
-        self, bounded: BoundedEvaluation, program: Program, inputs: dict[int, np.ndarray], *, with_errors: bool
-    ) -> None:
-        super().__init__(program, inputs, bounded.arrays, "float64")
-        self._bounded = bounded
-        self._with_errors = with_errors
-        product = product_of(program)
-        self._factors, self._starts = set(product.inputs), set(product.outputs)
-
-    def _computed(self, value: int, region: Region) -> Array:
-        if value in self._starts:
-            return self.filled(0.0, "f32", region)
-        if value in self._factors:
-            magnitude = abs(self._bounded.part(value, region, keep=False))
-            return magnitude + self._bounded.error(value, region) * 2 if self._with_errors else magnitude
-        return super()._computed(value, region)
-
-
 class BoundedEvaluation(Evaluation):
     """A program on given inputs, with bounds of the errors of its values.
 
@@ -193,13 +147,24 @@ class BoundedEvaluation(Evaluation):
         return super()._computed(value, region)
 
     def error_of_rows(self, value: int, rows: slice, shape: tuple[int, ...]) -> Array:
-        """Returns the bounds of the errors of rows of a value, taken for a row-major buffer of a shape."""
+        """Returns the bounds of the errors of rows of a value, taken for a row-major buffer of a shape.
+
+        Args:
+            value: its number.
+            rows: of the buffer.
+            shape: of the buffer.
+        """
         if self.shape(value) == shape:
             return self.error(value, (rows, *(slice(0, size) for size in shape[1:])))
         return self._error_of(value).reshape(shape)[rows]
 
     def error(self, value: int, region: Region) -> Array:
-        """Returns the bounds of the errors of a region of a value."""
+        """Returns the bounds of the errors of a region of a value.
+
+        Args:
+            value: its number.
+            region: slices of its axes.
+        """
         if value in self._products:
             return self._products[value](region)
         if value in self._arguments_of_program:

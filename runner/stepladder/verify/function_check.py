@@ -20,37 +20,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from stepladder.runtime.bundle import FunctionBundle, Launch
+from stepladder.runtime.bundle import FunctionBundle
 from stepladder.runtime.element_types import BUFFER_TYPES, FP8_TYPES, element_type
-from stepladder.runtime.problem import Problem
-from stepladder.runtime.reference import Generic, Operation, Program
-from stepladder.runtime.reference_operations import is_float
+from stepladder.runtime.reference import Program
 from stepladder.verify import arrays
-from stepladder.verify.arrays import Array, NumPyArrays, on_host
+from stepladder.verify.arrays import NumPyArrays, on_host
 from stepladder.verify.comparison import compare_launches
 from stepladder.verify.extremum_comparison import distances
-from stepladder.verify.integer_arguments import IntegerArguments
+from stepladder.verify.function_inputs import random_inputs
+from stepladder.verify.function_tolerance import error_of_matmuls, error_of_sums, problems_of
 from stepladder.verify.reference_evaluation import Evaluation
 from stepladder.verify.report import CheckReport
-from stepladder.verify.structured_evaluation import Labelled, Region, StructuredOp
-from stepladder.verify.tolerance import Tolerance
+from stepladder.verify.rounded_evaluation import RoundedEvaluation
 
 # How often the errors of the evaluation that rounds are allowed: their mean square root, and the largest.
 _MEAN = 3.0
 _LARGEST = 8.0
-# Significant bits, the leading one included.
-_BITS = {"f64": 53, "f32": 24, "tf32": 11, "f16": 11, "bf16": 8, "f8E4M3FN": 4, "f8E5M2": 3}
-# The largest number of types whose larger numbers are rounded to infinity.
-_LARGEST_NUMBERS = {name: float(np.finfo(element_type(name).dtype).max) for name in ("f32", "f16")} | {
-    "bf16": float.fromhex("0x1.fep127")
-}
-# The step that makes one kernel of an attention.
-_ATTENTION = "distribute_attention"
-_UNSIGNED = 256.0
 _SMALLEST = 2.0**-24  # below it, numbers of f16 are flushed to zero
 
 
@@ -64,51 +53,6 @@ class FunctionExecutor(Protocol):
             inputs: arrays of the arguments' types and shapes.
         """
         ...
-
-
-def random_inputs(bundle: FunctionBundle, seed: int) -> dict[int, np.ndarray]:
-    """Returns an array for each argument of a function; constants have their own content.
-
-    Normal numbers of a standard deviation of 1, or of less for operands of matmuls, so that sums of products have 1;
-    integers as `IntegerArguments` draws them.
-
-    Args:
-        bundle: of the function.
-        seed: of the numbers.
-
-    Returns:
-        Arrays by argument number, of the arguments' shapes and types.
-    """
-    scales: dict[int, float] = {}
-    for launch in bundle.manifest.launches:
-        if launch.kernel is None:
-            _scale(bundle, launch, scales)
-    integers = IntegerArguments(bundle.reference)
-    found = {}
-    for place, buffer in bundle.manifest.of_kind("argument"):
-        generator = np.random.default_rng([seed, buffer.number])
-        element = element_type(buffer.element_type)
-        if element.is_integer:
-            found[buffer.number] = integers.draw(buffer.number, element, buffer.shape, generator)
-        else:
-            numbers = generator.standard_normal(buffer.shape, np.float32) * np.float32(scales.get(place, 1.0))
-            found[buffer.number] = numbers.astype(element.dtype)
-    return found | {buffer.number: bundle.constant(buffer) for _, buffer in bundle.manifest.of_kind("constant")}
-
-
-def _scale(bundle: FunctionBundle, launch: Launch, scales: dict[int, float]) -> None:
-    """Notes the factors of a matmul's operands that are arguments: the smaller buffer, a weight, has that of both."""
-    buffers, homes = bundle.manifest.buffers, bundle.manifest.homes
-    operands = [homes.get(launch.operands[role], launch.operands[role]) for role in "ab"]
-    given = [place for place in operands if buffers[place].kind == "argument"]
-    integers = [place for place in given if element_type(buffers[place].element_type).is_integer]
-    given = [place for place in given if place not in integers]
-    if not given:
-        return
-    # Integers that a kernel makes an operand of may be read without their sign: those of 8 bits up to 255.
-    factor = bundle.matmul(launch).manifest.problem.k ** -0.5 / (_UNSIGNED if integers else 1.0)
-    weight = max(given)  # front ends have inputs before weights, or weights alone
-    scales[weight] = min(scales.get(weight, 1.0), factor)
 
 
 def check_function(
@@ -127,7 +71,7 @@ def check_function(
     """
     inputs = random_inputs(bundle, seed)
     first, second = executor.run(inputs), executor.run(inputs)
-    problems = _problems(bundle)
+    problems = problems_of(bundle)
     backend = arrays.choose(sum(problem.flops for problem in problems), ordinal)
     is_tf32 = any(problem.compute_type == "tf32" for problem in problems)
     extra = error_of_matmuls(problems) + error_of_sums(bundle.reference, in_f32=True)
@@ -137,90 +81,6 @@ def check_function(
         repeatable.check = random.check.replace("random", repeatable.check)
         reports.append(repeatable)
     return reports
-
-
-def _problems(bundle: FunctionBundle) -> list[Problem]:
-    """Returns what the matmuls of a function compute, with those of groups."""
-    found: list[Problem] = []
-    for launch in bundle.manifest.launches:
-        found += [bundle.matmul(launch).manifest.problem] if launch.kernel is None else launch.grouped
-    return found
-
-
-def error_of_matmuls(problems: Sequence[Problem]) -> float:
-    """Returns the error that the orders of summation and the matrix units of matmuls add, and the rounding of their
-    results, as a part of the numbers' mean square root.
-
-    Args:
-        problems: of the matmuls; those of integers are exact.
-    """
-    return sum(Tolerance.of(problem).norm for problem in problems if not element_type(problem.acc_type).is_integer)
-
-
-def norm_tolerance(bundle: FunctionBundle) -> float:
-    """Returns how far the results of a function may be from exact ones: the norm of the error over that of the numbers.
-
-    For functions whose ops keep relative errors as they are: matmuls by weights that do not depend on the errors, which
-    turn an error of a part of the norm into one of the same part, products, sums of independent numbers, norms, and
-    activations of slope 1. The errors of kernels add (triangle inequality): those of matmuls (`Tolerance.norm`), half a
-    unit in the last place for each rounded result of another kernel, and each rounding of scores and weights of an
-    attention in one kernel, and those of sums in f32.
-
-    Args:
-        bundle: of the function.
-    """
-    problems = _problems(bundle)
-    by_matmuls = {launch.operands["c"] for launch in bundle.manifest.launches if launch.kernel is None}
-    for launch in bundle.manifest.launches:
-        if launch.kernel is not None and launch.grouped:
-            written = [item.role for item in launch.kernel.arguments if item.access != "read"]
-            by_matmuls |= {launch.operands[role] for role in written}
-    written = {number for launch in bundle.manifest.launches for number in launch.written} - by_matmuls
-    rounded = sum(element_type(bundle.manifest.buffers[place].element_type).unit_roundoff for place in written)
-    rounded += _error_of_scores(bundle)
-    return error_of_matmuls(problems) + rounded + error_of_sums(bundle.reference, in_f32=True)
-
-
-def _error_of_scores(bundle: FunctionBundle) -> float:
-    """Returns the error of what attentions in one kernel round in registers: weights, and scores where the program
-    rounds them."""
-    kernels = [
-        launch.kernel
-        for launch in bundle.manifest.launches
-        if launch.kernel is not None and _ATTENTION in launch.kernel.steps
-    ]
-    # Two products, of a multiplication and an addition each, for every score and element of a head.
-    scores = {kernel.flops // (4 * kernel.arguments[0].shape[-1]) for kernel in kernels}
-    return sum(
-        element_type(operation.type).unit_roundoff
-        for item in bundle.reference.instructions
-        if isinstance(item, Generic) and math.prod(item.sizes) in scores
-        for operation in item.body
-        if operation.name == "arith.truncf"
-    )
-
-
-def error_of_sums(program: Program, *, in_f32: bool) -> float:
-    """Returns the error of sums that are rounded term by term, as a part of the numbers' mean square root.
-
-    Additions to nearest have independent errors of at most u of the partial sum. Of n terms of zero mean the expected
-    error is at most u sqrt(n/6) of the sums' mean square root, as `Tolerance` derives for f16 accumulators; of positive
-    terms, whose partial sums grow evenly, u sqrt(n)/3. As there, u sqrt(n/2) is allowed.
-
-    Args:
-        program: the reference.
-        in_f32: whether sums of 16 bits are f32, as those of kernels without matrix units, and not in the type that the
-            program says.
-    """
-    error = 0.0
-    for item in program.instructions:
-        if not isinstance(item, Generic) or not is_float(item.types[0]):
-            continue
-        terms = math.prod(size for loop, size in enumerate(item.sizes) if loop not in item.maps[-1])
-        if terms > 1:
-            type_ = "f32" if in_f32 and item.types[0] != "f64" else item.types[0]
-            error += element_type(type_).unit_roundoff * math.sqrt(terms / 2)
-    return error
 
 
 @np.errstate(all="ignore")  # of infinite numbers and NaN, which results may have
@@ -339,58 +199,3 @@ def _compare(
 
 def _mean(numbers: np.ndarray) -> float:
     return math.sqrt(float(np.mean(np.square(numbers)))) if numbers.size else 0.0
-
-
-class RoundedEvaluation(Evaluation):
-    """A program on given inputs that rounds every value to its type, to nearest, and sums of products once.
-
-    Args:
-        program, inputs, arrays: as for `Evaluation`.
-        is_tf32: whether matmuls of f32 multiply in TF32.
-
-    Attributes:
-        has_floats: whether a body computes floating-point numbers.
-    """
-
-    def __init__(self, program: Program, inputs: dict[int, np.ndarray], backend: NumPyArrays, is_tf32: bool) -> None:
-        super().__init__(program, inputs, backend)
-        self.is_tf32 = is_tf32
-        types = {op.type for item in program.instructions if isinstance(item, Generic) for op in item.body}
-        self.has_floats = any(map(is_float, types))
-
-    def _computed(self, value: int, region: Region) -> Array:
-        maker = self.makers.get(value)
-        if maker is not None and isinstance(maker[0], Generic):
-            return _RoundedOp(self, maker[0], maker[1], region).computed()
-        return super()._computed(value, region)
-
-
-class _RoundedOp(StructuredOp):
-    """One output of a structured op, with rounded values; arguments as for `StructuredOp`."""
-
-    def _typed(self, op: Operation, array: Array) -> Array:
-        array = super()._typed(op, array)
-        return _rounded(self.arrays.xp, array, op.type) if is_float(op.type) else array
-
-    def _operand(self, number: int) -> Labelled:
-        value = super()._operand(number)
-        assert isinstance(self.program, RoundedEvaluation)
-        is_factor = number in self.op.arguments[: len(self.op.inputs)] and len(self.op.inputs) == 2
-        reduces = len(self.order) < len(self.op.sizes)
-        if self.program.is_tf32 and is_factor and reduces and "int" not in str(value.array.dtype):
-            return Labelled(_rounded(self.arrays.xp, value.array, "tf32"), value.loops)
-        return value
-
-
-def _rounded(xp: Any, array: Array, type_: str) -> Array:  # noqa: ANN401
-    """Returns numbers rounded to the significant bits of a type, by Veltkamp's splitting, and to its range."""
-    bits = _BITS[type_]
-    if bits == 53:
-        return array
-    scaled = array * (2.0 ** (53 - bits) + 1.0)
-    # Numbers that overflow stay as they are: 0 - (0 - x).
-    scaled = xp.where(abs(scaled) < math.inf, scaled, 0.0)
-    rounded = scaled - (scaled - array)
-    too_large = abs(rounded) > _LARGEST_NUMBERS.get(type_, math.inf)
-    # Zeros take no part in the product, which would be NaN and warn.
-    return xp.where(too_large, xp.where(too_large, rounded, 1.0) * math.inf, rounded)
