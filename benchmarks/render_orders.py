@@ -12,7 +12,7 @@ from fit_cost_model import usable
 from fit_data import Data, Group
 from measured_kernels import RESULTS, Kernel, kernels_of
 from stepladder.pipeline.cost_model import gpu as gpus
-from stepladder.pipeline.cost_model import orders, warpgroup
+from stepladder.pipeline.cost_model import orders, warpgroup_launch
 from stepladder.pipeline.cost_model.columns import Array
 from stepladder.pipeline.cost_model.constants import WARPGROUP
 from stepladder.pipeline.cost_model.terms import cut
@@ -83,7 +83,7 @@ def _different_loads(group: Group) -> tuple[Array, Array]:
         best = np.minimum(best, np.where(even, orders.different_loads(tiles, knobs, size), np.inf))
     knobs.values[orders.KNOB] = own
     held = size.operand_bytes + size.stored_bytes <= orders.HELD * gpu.l2_bytes
-    return loads / best, held & is_even & (warpgroup.waves_of(tiles, knobs, gpu)[0] <= 1)
+    return loads / best, held & is_even & (warpgroup_launch.waves_of(tiles, knobs, gpu)[0] <= 1)
 
 
 def neighbours_table() -> str:

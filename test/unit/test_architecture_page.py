@@ -68,3 +68,16 @@ def test_packages_have_no_cycle() -> None:
         free = [name for name, others in left.items() if not others & set(left)]
         assert free, f"a cycle among {', '.join(left)}"
         left = {name: others for name, others in left.items() if name not in free}
+
+
+@pytest.mark.parametrize("page", ["docs/architecture.md", "docs/extending.md", "CONTRIBUTING.md"])
+def test_names_of_the_code_are_in_the_file_that_a_page_says(page: str) -> None:
+    root = PAGE.parents[1]
+    named = re.findall(r"`(\w+)`\s+in\s+`((?:runner|benchmarks)/[\w/]+\.py)`", (root / page).read_text())
+    assert named or page == "docs/extending.md"
+    missing = [
+        f"{name} in {path}"
+        for name, path in named
+        if not re.search(rf"^(?:def|class) {name}\b|^{name}\b.* = ", (root / path).read_text(), re.MULTILINE)
+    ]
+    assert not missing

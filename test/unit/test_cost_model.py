@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cost_model_settings import H200, TILE, WARP_TILE, columns, predicted, size
-from stepladder.pipeline.cost_model import epilogues, gpu, loading, orders, terms, warp, warpgroup
+from stepladder.pipeline.cost_model import epilogues, gpu, loading, orders, terms, warp, warpgroup_launch
 from stepladder.pipeline.cost_model.columns import Coded, Columns
 from stepladder.pipeline.cost_model.constants import (
     CONSTANTS,
@@ -105,7 +105,7 @@ def test_tiles_fill_up_clusters_and_know_what_is_in_the_last() -> None:
     "tiles, blocks, waves", [(132, 132, 1), (133, 132, 2), (264, 132, 2), (128, 0, 1), (400, 0, 4), (128, 64, 2)]
 )
 def test_waves_are_counted(tiles: int, blocks: int, waves: int) -> None:
-    found, at_once, _ = warpgroup.waves_of(
+    found, at_once, _ = warpgroup_launch.waves_of(
         terms.cut(size(128 * tiles, 256, 64), columns(TILE)), columns(TILE, persistent_blocks=blocks), H200
     )
     assert (found[0], at_once[0]) == (waves, min(tiles, blocks or 132))
@@ -114,7 +114,7 @@ def test_waves_are_counted(tiles: int, blocks: int, waves: int) -> None:
 def test_fewer_clusters_fit_than_multiprocessors_allow() -> None:
     problem = terms.cut(size(128 * 132, 256, 64), columns(TILE, cluster_m=4))
     assert [
-        warpgroup.waves_of(problem, columns(TILE, cluster_m=4, persistent_blocks=blocks), H200)[0][0]
+        warpgroup_launch.waves_of(problem, columns(TILE, cluster_m=4, persistent_blocks=blocks), H200)[0][0]
         for blocks in (120, 132)
     ] == [2, 2]  # 33 clusters, of which 30 run at once
     assert H200.blocks_at_once(4) == 120
@@ -124,7 +124,7 @@ def test_fewer_clusters_fit_than_multiprocessors_allow() -> None:
 def test_the_last_wave_counts_by_what_it_has_to_do_where_its_tiles_are_shared() -> None:
     problem = terms.cut(size(128 * 142, 256, 64), columns(TILE))
     rounds = [
-        warpgroup.waves_of(problem, columns(TILE, tile_scheduler=how), H200)[2][0]
+        warpgroup_launch.waves_of(problem, columns(TILE, tile_scheduler=how), H200)[2][0]
         for how in ("data_parallel", "stream_k")
     ]
     assert rounds == [2.0, 1.5]  # half a tile is the least that a block takes

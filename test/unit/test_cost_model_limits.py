@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cost_model_settings import H200, TILE, columns, facts_of, pipeline_space, predicted, size
-from stepladder.pipeline.cost_model import early_weights, epilogues, ranking, warpgroup
+from stepladder.pipeline.cost_model import early_weights, epilogues, launch_triggers, ranking
 from stepladder.pipeline.cost_model.columns import Columns
 from stepladder.pipeline.cost_model.constants import WARPGROUP
 from stepladder.pipeline.cost_model.gpu import Gpu
@@ -215,7 +215,7 @@ def test_a_launch_by_itself_needs_a_cache_that_holds_half_of_the_operands() -> N
     ranked = ranking.rank(pipeline_space("wgmma"), facts, False, H200, {})
     assert ranked is not None
     assert {bool(candidate.knobs.get("dependent_launch", True)) for candidate in ranked.first(3)} == {True}
-    assert [warpgroup.is_kept_in_place(size(16, n, 5120), H200) for n in (2048, 5120)] == [True, False]
+    assert [launch_triggers.is_kept_in_place(size(16, n, 5120), H200) for n in (2048, 5120)] == [True, False]
 
 
 def test_two_blocks_of_a_multiprocessor_share_it_and_hide_what_each_waits_for() -> None:

@@ -15,9 +15,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from stepladder.pipeline.cost_model import batches
 from stepladder.pipeline.cost_model.columns import Array, Columns
+from stepladder.pipeline.cost_model.constants import WARPGROUP
 from stepladder.pipeline.cost_model.gpu import Gpu
-from stepladder.pipeline.cost_model.terms import INSTRUCTION_ROWS, Size, cut
+from stepladder.pipeline.cost_model.terms import INSTRUCTION_ROWS, Size, cut, uncached
 from stepladder.pipeline.request import EARLY_WEIGHTS
 from stepladder.pipeline.request import LAUNCH_TRIGGER as KNOB
 
@@ -26,6 +28,8 @@ EARLY, EXIT = "early", "exit"
 _MIN_BLOCKS, _MAX_BLOCKS = 0.5, 0.85
 # Rows or columns up to which kernels were measured: with more of both, they are bounded less by their loads.
 _MAX_ROWS = 192
+# What part of the operands a kernel by itself may read from HBM, to be chosen before a dependent one.
+_MAX_EVICTED = 0.5
 
 
 def choose(knobs: Columns, size: Size, gpu: Gpu, fixed: Mapping[str, int | str], *, whole: bool) -> Columns:
@@ -66,6 +70,34 @@ def is_at_exit(knobs: Columns) -> Array:
         knobs: columns of the pipeline's knobs.
     """
     return knobs.equals(KNOB, EXIT, EARLY) & np.asarray(knobs.column("dependent_launch", True), bool)
+
+
+def launches_differ(size: Size, gpu: Gpu) -> bool:
+    """Tells whether the L2 cache keeps more of a problem's operands where launches are not dependent: blocks then
+    return to their multiprocessors, and each part of the cache keeps their tiles. Source: measured,
+    docs/results/model_edge_bf16-bf16.json.
+
+    Args:
+        size: of the problem.
+        gpu: whose L2 cache holds operands.
+    """
+    constants = gpu.constants[WARPGROUP]
+    parts = [uncached(size, gpu, constants[name], constants["evicted"]) for name in ("cached", "cached_in_place")]
+    return bool(np.any((parts[0] > parts[1]) | batches.depends_on_placement(size, gpu)))
+
+
+def is_kept_in_place(size: Size, gpu: Gpu) -> bool:
+    """Tells whether the L2 cache keeps half of a problem's operands at least where launches are not dependent. Where it
+    keeps less, a dependent launch is faster. Source: measured, docs/results/decode_limits.json and
+    decode_settings.json; batches of own matrices, where neighbours share it: forms_triggers.json.
+
+    Args:
+        size: of the problem.
+        gpu: whose L2 cache holds operands.
+    """
+    constants = gpu.constants[WARPGROUP]
+    evicted = uncached(size, gpu, constants["cached_in_place"], constants["evicted"])
+    return bool(np.all((evicted <= _MAX_EVICTED) | batches.depends_on_placement(size, gpu)))
 
 
 def _gains(knobs: Columns, size: Size, gpu: Gpu) -> Array:

@@ -1,4 +1,4 @@
-"""Predicted times of elementwise ops that make A or B: in preceding kernels, or in registers of `wgmma`."""
+"""Predicted times of what makes or copies A or B: preceding kernels, or ops in registers of `wgmma`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import numpy as np
 
 from stepladder.pipeline.cost_model.columns import Array, Columns
 from stepladder.pipeline.cost_model.gpu import Gpu
-from stepladder.pipeline.cost_model.terms import BOX_BYTES, Size
+from stepladder.pipeline.cost_model.loading import PITCH_BYTES
+from stepladder.pipeline.cost_model.terms import BOX_BYTES, Number, Size
 
 # Source of all constants: measured on an H200, docs/results/producers.json.
 # Microseconds from the launch of a preceding kernel to that of the matmul, besides its traffic.
@@ -25,6 +26,8 @@ _MIN_STEP, _MIN_OF_BOX = 0.5, 0.15
 # that has the multiprocessor to itself waits for.
 _MANY, _ALONE = 0.65, 0.35
 _TWO_WARPGROUPS = 2.0
+# Microseconds that a preceding kernel takes longer which splits f32. Source: docs/results/f32_settings.json.
+_SPLIT_KERNEL_US = 2.0
 _F32_BYTES = 4
 
 
@@ -49,6 +52,42 @@ def preparing_time(size: Size, gpu: Gpu, constants: dict[str, float]) -> float:
             made = elements / _SUB_BYTE_RATE * 1e-3 if source_bytes < 1 else 0.0
             total += float(np.maximum(traffic, made)) + _PRECEDING_KERNEL_US
     return total
+
+
+def repacking_time(
+    size: Size,
+    gpu: Gpu,
+    constants: dict[str, float],
+    split: Array | float = 1.0,
+    a_split: Array | float = 1.0,
+) -> Number:
+    """Returns the time of the kernel that copies operands whose rows are no multiple of 16 bytes, or splits operands
+    into parts: each element is read once and written once for each part, at the rate of HBM, and the kernel takes a
+    launch and a prologue. Source: counting.
+
+    Copies to transposes (`transpose_operands`) are left out: the layouts are those of the copies. All settings of a
+    problem have the same ones, so that their order is the same without.
+
+    Args:
+        size: of the problem.
+        gpu: with the rate of its memory.
+        constants: fitted, of kernels on wgmma.
+        split: parts of B; see `products_of`.
+        a_split: parts of A that the kernel makes.
+    """
+    total: Number = 0.0
+    is_launched: Number = 0.0
+    operands = (
+        (size.k if size.a_layout == "row" else size.m, size.a_matrices * size.m, 1.0, a_split),
+        (size.n if size.b_layout == "row" else size.k, size.b_matrices * size.n, size.products, split),
+    )
+    for columns, extent, count, own in operands:
+        traffic = (1 + own) * extent * size.k * size.in_bytes / (gpu.hbm_bytes_per_us * constants["hbm"])
+        is_copied = (np.asarray(columns * size.in_bytes % PITCH_BYTES) > 0) | (np.asarray(own) > 1)
+        total = total + np.where(is_copied, traffic, 0.0) * count
+        is_launched = np.maximum(is_launched, is_copied)
+    splitting = _SPLIT_KERNEL_US * (np.maximum(split, a_split) > 1)
+    return total + is_launched * (constants["launch"] + constants["prologue"]) + splitting
 
 
 def split_step(knobs: Columns, matrix: Array, gpu: Gpu) -> Array:

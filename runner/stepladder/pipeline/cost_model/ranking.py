@@ -266,7 +266,7 @@ def _launched(columns: Columns, size: Size, gpu: Gpu, *, triggers: bool) -> tupl
     both = Columns({**columns.values, _LAUNCH: np.array([[True], [False]])}, columns.derived, columns.count)
     times = warpgroup.predict(both, size, gpu)  # a row for each launch: what does not depend on it is predicted once
     faster = times["total"][1] < times["total"][0] * (1 - LAUNCH_MARGIN)
-    stays = faster & warpgroup.is_kept_in_place(size, gpu)
+    stays = faster & launch_triggers.is_kept_in_place(size, gpu)
     if triggers:
         chosen = launch_triggers.with_trigger(columns, launch_triggers.is_at_exit(columns) | stays)
     else:
@@ -336,10 +336,10 @@ def rank(
     columns = _ordered(space, feasible(space, facts, fixed, search), size, gpu, family, fixed)
     triggers = family == WARPGROUP and launch_triggers.KNOB in space.options and launch_triggers.KNOB not in fixed
     # Of kernels for few rows, only those were measured whose weights L2 holds.
-    if triggers and (not (is_early or waits) or warpgroup.is_kept_in_place(size, gpu)):
+    if triggers and (not (is_early or waits) or launch_triggers.is_kept_in_place(size, gpu)):
         columns = launch_triggers.choose(columns, size, gpu, fixed, whole=is_early or waits)
     launches = family == WARPGROUP and _LAUNCH in space.options and _LAUNCH not in fixed
-    if launches and not is_early and not fixed.get(early_weights.KNOB) and warpgroup.launches_differ(size, gpu):
+    if launches and not is_early and not fixed.get(early_weights.KNOB) and launch_triggers.launches_differ(size, gpu):
         columns, times = _launched(columns, size, gpu, triggers=triggers)
     else:
         times = predict(family, space, columns, size, gpu)
