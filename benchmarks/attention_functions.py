@@ -23,13 +23,12 @@ class Attention(Text):
         self.model, self.m = model, m
         self.half = model.head // 2
 
-    def reshaped(self, value: str, before: tuple[int, ...], after: tuple[int, ...], element: str = "bf16") -> str:
+    def reshaped(self, value: str, before: tuple[int, ...], after: tuple[int, ...]) -> str:
         """Adds a reshape that splits or joins neighbouring dimensions, and returns its name.
 
         Args:
             value: the name of the tensor.
             before, after: its shapes.
-            element: type of its elements.
         """
         narrow, wide = (before, after) if len(before) < len(after) else (after, before)
         groups, place = [], 0
@@ -44,7 +43,7 @@ class Attention(Text):
         is_split = len(before) < len(after)
         name = "expand_shape" if is_split else "collapse_shape"
         shape = f" output_shape [{', '.join(map(str, after))}]" if is_split else ""
-        types = f"{type_of(before, element)} into {type_of(after, element)}"
+        types = f"{type_of(before, 'bf16')} into {type_of(after, 'bf16')}"
         return self.new(f"tensor.{name} {value} [{', '.join(groups)}]{shape} : {types}")
 
     def rotated(self, heads: str, count: int, cos: str, sin: str) -> str:

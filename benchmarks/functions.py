@@ -171,15 +171,13 @@ def tuned(torch: Any, call: Callable[..., tuple], weights: Sequence[Any]) -> Cal
     return torch.compile(Layers(), mode="max-autotune")
 
 
-def measure(
-    functions: dict[str, stepladder.Function], kind: str, model: Model, m: int, others: Collection[str]
-) -> dict[str, Any]:
+def measure(functions: dict[str, stepladder.Function], kind: str, m: int, others: Collection[str]) -> dict[str, Any]:
     """Returns the result of a function, measured beside PyTorch on the GPU.
 
     Args:
         functions: that were compiled, by name: `stepladder`, and in decode `promised`.
         kind: of the function.
-        model, m: widths of the model, and rows of the input.
+        m: rows of the input.
         others: of `graph` and `calls`, what is measured of `torch.compile` beside eager mode.
     """
     import torch  # pyright: ignore[reportMissingImports]
@@ -314,7 +312,7 @@ def measured(folder: Path | None, kind: str, model: Model, m: int, others: Colle
             function = stepladder.load(path, constant_weights=promise)
         assert isinstance(function, stepladder.Function)
         functions["promised" if promise else "stepladder"] = function
-    return measure(functions, kind, model, m, others)
+    return measure(functions, kind, m, others)
 
 
 def make_parser() -> argparse.ArgumentParser:

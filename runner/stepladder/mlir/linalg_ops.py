@@ -57,8 +57,7 @@ def create_generic(
     Returns:
         The op, and the block of its body, which is empty and has an argument for each operand.
     """
-    axes = (axis for map_ in maps[len(inputs) :] for axis in map_.results)
-    written = {axis.position for axis in axes if isinstance(axis, ir.AffineDimExpr)}
+    written = {loop for map_ in maps[len(inputs) :] for loop in loops_of(map_)}
     kinds = ["parallel" if loop in written else "reduction" for loop in range(maps[0].n_dims)]
     iterators = [ir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in kinds]
     op = ir.Operation.create(
@@ -89,6 +88,24 @@ def indexing_maps(op: ir.Operation) -> list[ir.AffineMap]:
         op: named or `linalg.generic`.
     """
     return [ir.AffineMapAttr(attribute).value for attribute in bindings.indexing_maps_of(op)]
+
+
+def loops_of(map_: ir.AffineMap) -> list[int]:
+    """Returns the loops that run along the axes of an operand, without axes of one element.
+
+    Args:
+        map_: an indexing map, from loops to axes.
+    """
+    return [item.position for item in map_.results if isinstance(item, ir.AffineDimExpr)]
+
+
+def axis_loops(map_: ir.AffineMap) -> list[int | None]:
+    """Returns the loop along each axis of an operand, None where the map has another expression.
+
+    Args:
+        map_: an indexing map, from loops to axes.
+    """
+    return [item.position if isinstance(item, ir.AffineDimExpr) else None for item in map_.results]
 
 
 def create_loop_index(loop: int) -> ir.Value:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
-from stepladder.mlir.linalg_ops import indexing_maps
+from stepladder.mlir.linalg_ops import indexing_maps, loops_of
 from stepladder.mlir.rounding import rounds_to_nearest
 from stepladder.mlir.traverse import producer
 from stepladder.payload.refusal import refuse
@@ -138,7 +138,7 @@ def check_map(op: ir.Operation, map_: ir.AffineMap) -> None:
     Raises:
         StepladderError: another expression than a loop or 0, or a loop that the map names twice.
     """
-    dims = [expression.position for expression in map_.results if isinstance(expression, ir.AffineDimExpr)]
+    dims = loops_of(map_)
     others = [expression for expression in map_.results if not isinstance(expression, ir.AffineDimExpr)]
     is_zero = all(isinstance(other, ir.AffineConstantExpr) and other.value == 0 for other in others)
     if len(set(dims)) < len(dims) or not is_zero:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stepladder.mlir.bindings import arith, ir
-from stepladder.mlir.linalg_ops import create_generic, create_loop_index, create_named_op, indexing_maps
+from stepladder.mlir.linalg_ops import create_generic, create_loop_index, create_named_op, indexing_maps, loops_of
 from stepladder.mlir.traverse import producer, walk
 from stepladder.payload.selected_extrema import starts_from_a_number
 
@@ -83,8 +83,7 @@ def _extremum(op: ir.Operation) -> _Extremum | None:
         return None
     loop = ir.IntegerAttr(index.attributes["dim"]).value
     maps = indexing_maps(op)
-    loops = {axis.position for axis in maps[1].results if isinstance(axis, ir.AffineDimExpr)}
-    is_one = maps[1] == maps[2] and {*range(maps[0].n_dims)} - loops == {loop}
+    is_one = maps[1] == maps[2] and {*range(maps[0].n_dims)} - {*loops_of(maps[1])} == {loop}
     extents = dict(zip(maps[0].results, ir.RankedTensorType(op.operands[0].type).shape))
     size = extents.get(ir.AffineExpr.get_dim(loop))
     # In a type that does not have all places, they wrap, and the largest number stands for none.

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.cloning import clone_ops
-from stepladder.mlir.linalg_ops import create_generic, create_loop_index, indexing_maps
+from stepladder.mlir.linalg_ops import create_generic, create_loop_index, indexing_maps, loops_of
 from stepladder.mlir.traverse import walk
 from stepladder.mlir.types import is_number
 
@@ -46,7 +46,7 @@ def _is_static(op: ir.Operation) -> bool:
 
 def _is_computed(operand: ir.Value, map_: ir.AffineMap) -> bool:
     """Tells whether an operand is read otherwise than by another loop along each axis, or along one of one element."""
-    loops = [item.position for item in map_.results if isinstance(item, ir.AffineDimExpr)]
+    loops = loops_of(map_)
     if len(set(loops)) < len(loops) or any(isinstance(item, ir.AffineBinaryExpr) for item in map_.results):
         return True
     shape = [] if is_number(operand.type) else ir.RankedTensorType(operand.type).shape

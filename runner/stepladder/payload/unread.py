@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from stepladder.mlir.bindings import ir, passmanager
 from stepladder.mlir.cloning import clone_ops
-from stepladder.mlir.linalg_ops import create_generic, indexing_maps
+from stepladder.mlir.linalg_ops import create_generic, indexing_maps, loops_of
 from stepladder.mlir.traverse import attributes_of, origin, producer, walk
 from stepladder.payload.reference_views import VIEWS
 
@@ -129,7 +129,7 @@ def _leave_out_operands(op: ir.Operation) -> None:
     maps = indexing_maps(op)
     kept = [number for number in range(count) if list(body.arguments[number].uses)]
     places = [*kept, *range(count, len(op.operands))]
-    loops = {axis.position for number in places for axis in maps[number].results if isinstance(axis, ir.AffineDimExpr)}
+    loops = {loop for number in places for loop in loops_of(maps[number])}
     if len(kept) == count or len(loops) < maps[0].n_dims:
         return
     own = ("indexing_maps", "operandSegmentSizes")

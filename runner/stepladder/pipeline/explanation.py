@@ -105,7 +105,7 @@ def _explain(part: Part, count: int) -> Explanation:
     request = part.request
     pipeline = library.load(request.pipeline)
     module, matmul = read_payload(pipeline, request, part.text, part.name)
-    query = make_query(pipeline, request, module, matmul)
+    query = make_query(pipeline, request, matmul)
     began = time.perf_counter()
     ranked = knob_choice.rank(query)
     seconds = time.perf_counter() - began

@@ -6,7 +6,6 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 
-from stepladder.mlir.bindings import ir
 from stepladder.payload.matmul import PayloadMatmul, find_matmul
 from stepladder.pipeline import knob_choice, library
 from stepladder.pipeline.context import parse_payload
@@ -40,9 +39,9 @@ def requests_of(texts: Sequence[str], request: Request) -> dict[str, Request]:
     pipeline = library.load(request.pipeline)
     request = _of_whole_tiles(pipeline, request)
     read = _read(pipeline, texts, request)
-    matmuls = [read[text][1] for text in texts]
+    matmuls = [read[text] for text in texts]
     if request.tuned:
-        query, whole = _query(pipeline, [read[text] for text in texts], request)
+        query, whole = _query(pipeline, matmuls, request)
         request = _chosen(query, request, matmuls, whole)
     request = dataclasses.replace(request, tuned=False)
     knobs = choose_knobs(pipeline, request)
@@ -87,7 +86,7 @@ def is_faster(texts: Sequence[str], request: Request) -> bool:
         return False
     asked = dataclasses.replace(request, constant_weights=True)
     whole, _ = _query(pipeline, [read[text] for text in texts], _of_whole_tiles(pipeline, asked))
-    alone = {text: _from_launch_to_launch(make_query(pipeline, asked, *found)) for text, found in read.items()}
+    alone = {text: _from_launch_to_launch(make_query(pipeline, asked, found)) for text, found in read.items()}
     return _from_launch_to_launch(whole) < sum(alone[text] for text in texts)
 
 
@@ -114,17 +113,16 @@ def _of_whole_tiles(pipeline: Pipeline, request: Request) -> Request:
     return dataclasses.replace(request, settings={**settings, **request.settings})
 
 
-def _read(pipeline: Pipeline, texts: Sequence[str], request: Request) -> dict[str, tuple[ir.Module, PayloadMatmul]]:
-    return {text: read_payload(pipeline, request, text, "group") for text in dict.fromkeys(texts)}
+def _read(pipeline: Pipeline, texts: Sequence[str], request: Request) -> dict[str, PayloadMatmul]:
+    return {text: read_payload(pipeline, request, text, "group")[1] for text in dict.fromkeys(texts)}
 
 
 def _query(
-    pipeline: Pipeline, found: Sequence[tuple[ir.Module, PayloadMatmul]], request: Request
+    pipeline: Pipeline, found: Sequence[PayloadMatmul], request: Request
 ) -> tuple[knob_choice.Query, PayloadMatmul]:
     """Returns the query for a matmul that is as large as all of a group, and this matmul."""
-    module, matmul = max(found, key=lambda item: item[1].problem.flops)
-    whole = _together(matmul, [item for _, item in found])
-    return make_query(pipeline, request, module, whole), whole
+    whole = _together(max(found, key=lambda item: item.problem.flops), found)
+    return make_query(pipeline, request, whole), whole
 
 
 def _together(matmul: PayloadMatmul, matmuls: Sequence[PayloadMatmul]) -> PayloadMatmul:

@@ -67,14 +67,13 @@ def select_function(module: ir.Module, name: str, request: Request) -> Selection
         raise
 
 
-def make_query(pipeline: Pipeline, request: Request, module: ir.Module, matmul: PayloadMatmul) -> Query:
+def make_query(pipeline: Pipeline, request: Request, matmul: PayloadMatmul) -> Query:
     """Returns the query for the knobs that a request does not give.
 
     Args:
         pipeline: loaded in the current MLIR context; no values are bound yet.
         request: the knobs whose values are given, and the steps left out.
-        module: the payload.
-        matmul: that of the payload.
+        matmul: of the payload.
 
     Raises:
         StepladderError: settings that the pipeline does not accept.
@@ -156,7 +155,7 @@ def read_query(pipeline: Pipeline, request: Request, text: str, name: str) -> Qu
     Raises:
         StepladderError: as `read_payload`.
     """
-    return make_query(pipeline, request, *read_payload(pipeline, request, text, name))
+    return make_query(pipeline, request, read_payload(pipeline, request, text, name)[1])
 
 
 def read_payload(pipeline: Pipeline, request: Request, text: str, name: str) -> tuple[ir.Module, PayloadMatmul]:
@@ -212,7 +211,7 @@ def complete_request(
     """
     if not request.tuned or matmul is None or "target" not in pipeline.knobs or _is_for_xe(pipeline):
         return request, FROM_SCRIPT, None
-    query = make_query(pipeline, request, module, matmul)
+    query = make_query(pipeline, request, matmul)
     accepted = tried_choice(query, request, module, matmul)
     if accepted is None:
         return request, FROM_SCRIPT, query.measured

@@ -12,7 +12,7 @@ from stepladder.extension.lib.dialect import Refusal, Rewriter
 from stepladder.extension.lib.reduced_results import find_reduced
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, ir
-from stepladder.mlir.linalg_ops import create_named_op, with_swapped_loops
+from stepladder.mlir.linalg_ops import axis_loops, create_named_op, with_swapped_loops
 from stepladder.mlir.traverse import attributes_of, producer, walk
 
 # The attribute of the op, and of the buffers of the product.
@@ -352,7 +352,7 @@ def _load(operand: ir.Value, map_: ir.AffineMap, position: Position, width: int 
     if not isinstance(operand.type, ir.MemRefType):
         return operand if width is None else _repeated(operand, width)
     type_ = ir.MemRefType(operand.type)
-    loops = [item.position if isinstance(item, ir.AffineDimExpr) else None for item in map_.results]
+    loops = axis_loops(map_)
 
     def element(column: ir.Value) -> ir.Value:
         place = {_ROW: position.row, _COLUMN: column, None: None}

@@ -55,7 +55,7 @@ def write_kernel(after: ir.Operation, name: str, members: Sequence[Member]) -> N
     with ir.InsertionPoint(block), first.kernel.location:
         kernel = ir.Operation.create("llvm.func", attributes=_attributes(name, members, parameters, types), regions=1)
     entry = kernel.regions[0].blocks.append(*types, arg_locs=[first.kernel.location] * len(types))
-    globals_ = _Globals(block, kernel)
+    globals_ = _Globals(kernel)
     arguments = list(entry.arguments)
     with ir.InsertionPoint(entry), first.kernel.location:
         own = nvvm.read_ptx_sreg_ctaid_x()
@@ -104,11 +104,10 @@ class _Globals:
     A block runs one body, so that bodies share variables in shared memory, by their types.
 
     Args:
-        block: of the module.
         kernel: the merged one, which they come before.
     """
 
-    def __init__(self, block: ir.Block, kernel: ir.Operation) -> None:
+    def __init__(self, kernel: ir.Operation) -> None:
         self._kernel = kernel
         self._names = {symbol_of(kernel)}
         self._shared: dict[str, list[str]] = {}

@@ -15,7 +15,7 @@ from stepladder.extension.lib.partial_results import lane_id, over_lanes
 from stepladder.mlir import types
 from stepladder.mlir.bindings import affine, gpu, ir, memref, scf
 from stepladder.mlir.constant_numbers import number_in
-from stepladder.mlir.linalg_ops import indexing_maps
+from stepladder.mlir.linalg_ops import axis_loops, indexing_maps
 from stepladder.mlir.reshapes import TENSOR_VIEWS
 from stepladder.mlir.traverse import defining_op, origin, producer, walk
 from stepladder.payload.front.rewrite import reshaped
@@ -76,7 +76,7 @@ class _Operand:
     def __init__(self, operand: ir.Value, map_: ir.AffineMap) -> None:
         self.value = operand
         self.shape = shape_of(operand)
-        self.axes = [item.position if isinstance(item, ir.AffineDimExpr) else None for item in map_.results]
+        self.axes = axis_loops(map_)
         self.maker = _maker(operand)
 
     def indices(self, loops: Sequence[ir.Value]) -> list[ir.Value]:

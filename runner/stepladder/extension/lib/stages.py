@@ -11,7 +11,7 @@ from stepladder.extension.lib.dialect import Refusal, Rewriter
 from stepladder.extension.lib.functions import create_private_function
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
-from stepladder.mlir.linalg_ops import indexing_maps
+from stepladder.mlir.linalg_ops import indexing_maps, loops_of
 from stepladder.mlir.reshapes import TENSOR_VIEWS
 from stepladder.mlir.traverse import producer, symbol_of, walk
 
@@ -107,15 +107,6 @@ def is_structured(op: ir.Operation) -> bool:
         op: any op.
     """
     return op.name.startswith("linalg.") and len(op.results) > 0 and op.name not in STARTS and op.name != "linalg.index"
-
-
-def loops_of(map_: ir.AffineMap) -> list[int]:
-    """Returns the loops that run along the axes of an operand, without axes of one element.
-
-    Args:
-        map_: an indexing map, from loops to axes.
-    """
-    return [item.position for item in map_.results if isinstance(item, ir.AffineDimExpr)]
 
 
 def is_elementwise(op: ir.Operation) -> bool:

@@ -4,9 +4,8 @@ import math
 
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
-from stepladder.extension.lib.stages import loops_of
 from stepladder.mlir.bindings import arith, ir
-from stepladder.mlir.linalg_ops import indexing_maps
+from stepladder.mlir.linalg_ops import indexing_maps, loops_of
 from stepladder.mlir.reshapes import TENSOR_VIEWS
 from stepladder.mlir.traverse import origin, producer, walk
 

@@ -71,7 +71,7 @@ def distribute_elements(payload: ir.Operation, op: DistributeElements, rewriter:
     if others != [generic]:
         raise Refusal(next(item for item in others if item != generic), "an op beside the one linalg.generic")
     check_types(generic)
-    nest = _Nest(generic, rewriter)
+    nest = _Nest(generic)
     with ir.InsertionPoint(generic), generic.location:
         nest.write(op.threads.value)
     rewriter.erase_op(generic)
@@ -94,7 +94,7 @@ class _Initial:
 class _Nest:
     """The loops of a `linalg.generic`, and what they compute; ops are created at the current insertion point."""
 
-    def __init__(self, generic: ir.Operation, rewriter: Rewriter) -> None:
+    def __init__(self, generic: ir.Operation) -> None:
         self.generic = generic
         self.body = generic.regions[0].blocks[0]
         self.end = operations_of(self.body)[-1]

@@ -4,6 +4,7 @@ from stepladder.extension.lib.arithmetic import index, zero_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.tiles import create, init_tile, load_tile, store_tile
 from stepladder.mlir.bindings import arith, ir, scf
+from stepladder.mlir.linalg_ops import loops_of
 from stepladder.mlir.traverse import producer, users_of, walk
 from stepladder.mlir.xetile.tile_type import TileType
 from stepladder.mlir.xetile.wg_map import WgMap, Wrong
@@ -87,8 +88,7 @@ class _Program:
         if "indexing_maps" not in self.matmul.attributes:
             return buffer, False
         first, second = ((0, 2), (2, 1))[number]
-        results = list(ir.AffineMapAttr(self.matmul.attributes["indexing_maps"][number]).value.results)
-        dims = [one.position for one in results if isinstance(one, ir.AffineDimExpr)]
+        dims = loops_of(ir.AffineMapAttr(self.matmul.attributes["indexing_maps"][number]).value)
         if dims == [first, second]:
             return buffer, False
         if dims != [second, first]:

@@ -6,7 +6,7 @@ from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, tran
 from stepladder.extension.lib.elementwise import MARK, WARP_TILE, products_of
 from stepladder.extension.lib.outlining import outline
 from stepladder.mlir.bindings import affine, ir
-from stepladder.mlir.linalg_ops import create_generic
+from stepladder.mlir.linalg_ops import axis_loops, create_generic
 from stepladder.mlir.traverse import defining_op, walk
 
 
@@ -84,7 +84,7 @@ def outline_masked_consumer(payload: ir.Operation, op: OutlineMaskedConsumer, re
         def part(operand: ir.Value, map_: ir.AffineMap) -> ir.Value:
             if not isinstance(operand.type, ir.MemRefType) or not map_.results:
                 return operand
-            loops = [item.position if isinstance(item, ir.AffineDimExpr) else None for item in map_.results]
+            loops = axis_loops(map_)
             offsets = [0 if loop is None else place[loop] for loop in loops]
             extents = [1 if loop is None else sizes[loop] for loop in loops]
             return memory.subview(operand, offsets, extents)

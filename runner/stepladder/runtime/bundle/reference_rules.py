@@ -95,7 +95,7 @@ def operation_problem(name: str, types: Sequence[str], type_: str, rank: int) ->
     count = _count_of(name, rank)
     if len(types) != count:
         return "operands", f"must be {count} for {name}, got {len(types)}"
-    wanted = _operands_problem(name, types, type_)
+    wanted = _operands_problem(name, types)
     if wanted is not None:
         return "operands", f"must be {wanted} for {name}, got {', '.join(types) or 'none'}"
     wanted = _result_problem(name, types, type_)
@@ -113,7 +113,7 @@ def _count_of(name: str, rank: int) -> int:
     return 1 if name in _UNARY or name in CASTS else 2
 
 
-def _operands_problem(name: str, types: Sequence[str], type_: str) -> str | None:
+def _operands_problem(name: str, types: Sequence[str]) -> str | None:
     """Returns what the types of an op's operands must be, where they are something else."""
     if name == GATHER:
         return None if all(item == "index" for item in types[1:]) else "a value and indices"
