@@ -19,8 +19,7 @@ module attributes {transform.with_named_sequence} {
       }, derived = {
         // Tiles divide the problem: no edge code. The rounding to C's type, and other elementwise ops, are refused.
         large = "m * n >= 2048 * 2048 and k % 64 == 0 and a_bits == 16 and shared_memory_limit >= 196608",
-        whole_tiles = "1", has_edges = "0", copies_asynchronously = "1", rounds_c = "0", normalizes = "1",
-        prepares = "0",
+        whole_tiles = "1", has_edges = "0", prepares = "0",
         // A subgroup of a XeTile program is a warp.
         sg_m = "warp_m", sg_n = "warp_n", subgroups = "block_m / warp_m * (block_n / warp_n)",
         // `stage_tiles_in_shared_memory` does what that step does elsewhere.
@@ -41,7 +40,7 @@ module attributes {transform.with_named_sequence} {
         // Rows of a pass of the copies: eight at least, so that a thread has one swizzle phase.
         a_pass = "threads * run / a_width if threads * run >= 8 * a_width else 8",
         b_pass = "threads * run / b_width if threads * run >= 8 * b_width else 8",
-        a_run = "run", b_run = "run", is_narrow = "0", through_registers = "0",
+        is_narrow = "0", through_registers = "0",
         // n and k of one tensor-core instruction; m is 16.
         fragment_n = "8", fragment_k = "256 / a_bits",
         // Swizzled, not padded: the tiles of A and B, for each stage.

@@ -19,7 +19,7 @@ module attributes {transform.with_named_sequence} {
         stages = "most_stages if most_stages < 4 else 4"
       }, derived = {
         // Tiles need not divide the problem. The rounding to C's type, and other elementwise ops, are refused.
-        whole_tiles = "0", rounds_c = "0", normalizes = "1", prepares = "0",
+        whole_tiles = "0", prepares = "0",
         // A tile of C is one of the work-group: warpgroups divide it among themselves later.
         sg_m = "block_m", sg_n = "block_n", subgroups = "1", staged_m = "block_m",
 
@@ -32,7 +32,7 @@ module attributes {transform.with_named_sequence} {
         stage_bytes = "parts * (block_m + load_n) * block_k * a_bits / 8",
 
         // Cooperative consumer warpgroups share one tile, and there is one split of k.
-        is_pingpong = "0", split_k = "1", is_alone = "1", launch_trigger = "'early'",
+        split_k = "1", is_alone = "1", launch_trigger = "'early'",
         tile_warpgroups = "consumer_warpgroups", consumers = "consumer_warpgroups",
         // 32-bit registers a thread for an accumulator, and the register budget of setmaxnreg; see `wgmma`.
         accumulator_registers = "block_m / tile_warpgroups * block_n / 128",

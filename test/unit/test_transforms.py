@@ -50,6 +50,20 @@ def test_every_step_is_used() -> None:
     assert used == {path.stem for path in STEPS}
 
 
+@pytest.mark.parametrize("path", PIPELINES, ids=lambda path: path.stem)
+def test_derived_names_are_used(path: Path) -> None:
+    """By other expressions of the pipeline, by its steps, or by the choice of knobs."""
+    with mlir_context():
+        pipeline = library.load(path.stem)
+        steps = [sequence.attributes["sym_name"].value for sequence in sequences_of(pipeline, pipeline.steps)]
+    code = Path(library.__file__).parent
+    texts = [step.read_text() for step in STEPS if step.stem in steps]
+    texts += [module.read_text() for module in (*code.glob("*.py"), *code.glob("cost_model/*.py"))]
+    own = re.sub(r"^ *//.*|\b\w+(?= =\s)", "", path.read_text(), flags=re.MULTILINE)  # without comments and names
+    used = re.findall(r"\w+", " ".join([own, *texts]))
+    assert set(pipeline.derived) - set(used) == set()
+
+
 @pytest.mark.parametrize("path", STEPS + PIPELINES, ids=lambda path: path.stem)
 def test_lines(path: Path) -> None:
     text = path.read_text()
