@@ -23,7 +23,7 @@ import itertools
 import json
 import statistics
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 from datetime import datetime, timezone
@@ -184,22 +184,7 @@ def measure(functions: dict[str, stepladder.Function], kind: str, m: int, others
 
     torch.manual_seed(0)
     first = functions["stepladder"]
-
-    def random_tensors() -> list[Any]:
-        angles = [item.shape for item in first.inputs if item.type == "f32"][:1]
-        factors = [
-            given for shape in angles for at in [torch.randn(shape, device="cuda")] for given in (at.cos(), at.sin())
-        ]
-        tensors = []
-        for number, item in enumerate(first.inputs):
-            if item.type == "f32":
-                tensors.append(factors.pop(0))
-                continue
-            scale = item.shape[-1] ** -0.5 if number and len(item.shape) == 2 else 1.0
-            tensors.append((torch.randn(item.shape, device="cuda") * scale).to(torch.bfloat16))
-        return tensors
-
-    layers = [random_tensors() for _ in range(LAYERS if m <= FEW else 1)]
+    layers = [_random_tensors(torch, first) for _ in range(LAYERS if m <= FEW else 1)]
     tensors = layers[0]
 
     library = library_of(torch)
@@ -267,19 +252,38 @@ def measure(functions: dict[str, stepladder.Function], kind: str, m: int, others
             result["us"]["layers"] = {
                 name: [time / LAYERS for time in times] for name, times in result["us"]["layers"].items()
             }
-        result["ratios"] = {
-            way: {
-                name: {
-                    other: statistics.median(a / b for a, b in zip(times[other], times[name]))
-                    for other in ("eager", "max-autotune")
-                    if other in times
-                }
-                for name in functions
-                if name in times
-            }
-            for way, times in result["us"].items()
-        }
+        result["ratios"] = {way: _ratios(times, functions) for way, times in result["us"].items()}
     return result
+
+
+def _random_tensors(torch: Any, function: stepladder.Function) -> list[Any]:  # noqa: ANN401
+    """Returns arguments: normal numbers, divided by the root of the rows' length in weights; cosines and sines of
+    random angles, where arguments are f32."""
+    angles = [item.shape for item in function.inputs if item.type == "f32"][:1]
+    factors = [
+        given for shape in angles for at in [torch.randn(shape, device="cuda")] for given in (at.cos(), at.sin())
+    ]
+    tensors = []
+    for number, item in enumerate(function.inputs):
+        if item.type == "f32":
+            tensors.append(factors.pop(0))
+            continue
+        scale = item.shape[-1] ** -0.5 if number and len(item.shape) == 2 else 1.0
+        tensors.append((torch.randn(item.shape, device="cuda") * scale).to(torch.bfloat16))
+    return tensors
+
+
+def _ratios(times: Mapping[str, Sequence[float]], names: Iterable[str]) -> dict[str, dict[str, float]]:
+    """Returns the median ratios of PyTorch's times to those of each function."""
+    return {
+        name: {
+            other: statistics.median(a / b for a, b in zip(times[other], times[name]))
+            for other in ("eager", "max-autotune")
+            if other in times
+        }
+        for name in names
+        if name in times
+    }
 
 
 def in_order(calls: Sequence[Callable[[], object]]) -> Callable[[], None]:

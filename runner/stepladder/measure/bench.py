@@ -22,6 +22,7 @@ from stepladder.runtime.bundle import Bundle, Problem
 from stepladder.runtime.device import Device
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import FAILED, StepladderError
+from stepladder.runtime.kernel import Kernel
 from stepladder.runtime.launch import DeviceExecutor, MatmulBuffers
 from stepladder.runtime.reference import Program, matmul_program
 from stepladder.verify.check import check_exact
@@ -106,11 +107,7 @@ def bench_bundles(
         for name, bundle in zip(names, bundles, strict=True):
             kernel = device.load(bundle)
             launches[name] = [each.launcher(kernel, bundle, keeps_early=keeps_early) for each in copies]
-            result["bundles"][name] = describe_bundle(bundle) | {
-                "image": kernel.source,
-                "loaded_registers": kernel.registers,
-                "loaded_local_memory": kernel.local_memory,
-            }
+            result["bundles"][name] = describe_bundle(bundle) | _loaded(kernel)
             if check:
                 _require_exact(name, copies[0], launches[name][0], bundle.expected(), problem)
         plain = copies
@@ -130,21 +127,37 @@ def bench_bundles(
             for name, of_copies in launches.items()
         ]
         if ceiling:
-            limit = measure_ceiling(device, problem.acc_type, _compute_type(problem))
-            result["ceiling"] = {
-                "name": "ceiling",
-                "warps": limit.warps,
-                "tflops": limit.tflops,
-                "tflops_by_warps": {str(warps): rate for warps, rate in limit.tflops_by_warps.items()},
-            }
-            contestants.append(Contestant("ceiling", limit.flops, limit.enqueue))
-        monitor = find_monitor(device.bus_id) if "sustained" in modes else None
+            contestant, result["ceiling"] = _ceiling(device, problem)
+            contestants.append(contestant)
+        monitor = None
         if "sustained" in modes:
+            monitor = find_monitor(device.bus_id)
             result["power"] = {"source": monitor.source if monitor is not None else None}
             if monitor is None:
                 _say(f"note: {NOTE}")
         result["modes"] = measure_rounds(device, contestants, modes, rounds, progress=_say, monitor=monitor)
     return result
+
+
+def _loaded(kernel: Kernel) -> dict[str, Any]:
+    """Returns what a result says of a loaded kernel."""
+    return {
+        "image": kernel.source,
+        "loaded_registers": kernel.registers,
+        "loaded_local_memory": kernel.local_memory,
+    }
+
+
+def _ceiling(device: Device, problem: Problem) -> tuple[Contestant, dict[str, Any]]:
+    """Returns the fastest loop of `mma.sync` as a contestant, and what a result says of it."""
+    limit = measure_ceiling(device, problem.acc_type, _compute_type(problem))
+    described = {
+        "name": "ceiling",
+        "warps": limit.warps,
+        "tflops": limit.tflops,
+        "tflops_by_warps": {str(warps): rate for warps, rate in limit.tflops_by_warps.items()},
+    }
+    return Contestant("ceiling", limit.flops, limit.enqueue), described
 
 
 def _say(line: str) -> None:

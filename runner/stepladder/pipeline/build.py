@@ -211,8 +211,31 @@ def _front(
         block=triple(kernel.block),
         static_shared_memory=code.static_shared_memory,
         registers=code.registers,
-        spills={"stores": code.spill_stores, "loads": code.spill_loads},
+        spills=code.spills,
     )
+
+
+def _arguments(
+    kernel: Kernel, run: Run, matmul: PayloadMatmul, workspaces: Sequence[Workspace]
+) -> tuple[tuple[bundle.Argument, ...], tuple[TmaDescriptor, ...]]:
+    """Returns the arguments of a matmul's kernel, and the descriptors that some of them are read through."""
+    arguments, descriptors = [], []
+    for parameter in kernel.parameters:
+        role = "" if parameter.is_workspace else operand_of(matmul.roles[parameter.number])
+        through, map_ = None, parameter.descriptor
+        if map_ is not None:
+            through = len(descriptors)
+            descriptors.append(
+                _workspace_descriptor(parameter, map_, workspaces)
+                if parameter.is_workspace
+                else tma_descriptor(role, parameter, map_, matmul.problem)
+            )
+        arguments.append(
+            _workspace_argument(parameter, workspaces, "read", through)
+            if parameter.is_workspace
+            else _argument(role, matmul.problem, through, _constant_file(run, parameter.number))
+        )
+    return tuple(arguments), tuple(descriptors)
 
 
 def _manifest(
@@ -233,28 +256,14 @@ def _manifest(
         )
     written: set[int] = set()
     front = [_front(item, each, run, matmul, program.workspaces, written) for item, each in zip(program.front, codes)]
-    arguments, descriptors, early = [], [], []
-    for parameter in kernel.parameters:
-        if parameter.is_workspace:
-            through = None
-            if parameter.descriptor is not None:
-                through = len(descriptors)
-                descriptors.append(_workspace_descriptor(parameter, parameter.descriptor, program.workspaces))
-            arguments.append(_workspace_argument(parameter, program.workspaces, "read", through))
-            continue
-        role = operand_of(matmul.roles[parameter.number])
-        through = None
-        if parameter.descriptor is not None:
-            through = len(descriptors)
-            descriptors.append(tma_descriptor(role, parameter, parameter.descriptor, matmul.problem))
-        arguments.append(_argument(role, matmul.problem, through, _constant_file(run, parameter.number)))
-        if parameter.is_early and role not in early:
-            early.append(role)
+    arguments, descriptors = _arguments(kernel, run, matmul, program.workspaces)
+    read_early = [each for each in kernel.parameters if each.is_early and not each.is_workspace]
+    early = tuple(dict.fromkeys(operand_of(matmul.roles[each.number]) for each in read_early))
     return bundle.Manifest(
         kernel_name=kernel.name,
         target=kernel.target,
-        arguments=tuple(arguments),
-        tma_descriptors=tuple(descriptors),
+        arguments=arguments,
+        tma_descriptors=descriptors,
         problem=matmul.problem,
         grid=triple(kernel.grid),
         block=triple(kernel.block),
@@ -262,14 +271,14 @@ def _manifest(
         static_shared_memory=code.static_shared_memory,
         dynamic_shared_memory=kernel.dynamic_shared_memory,
         registers=code.registers,
-        spills={"stores": code.spill_stores, "loads": code.spill_loads},
+        spills=code.spills,
         pipeline=run.pipeline.name,
         steps=tuple(step.name for step in run.steps),
         without=request.without,
         knobs=run.knobs,
         tool_versions=tool_versions(),
         dependent_launch="griddepcontrol.wait" in code.ptx and not early,
-        read_early=tuple(early),
+        read_early=early,
         function=run.selection.function or "" if run.selection else "",
         other_functions=run.selection.others if run.selection else (),
         front=tuple(front),

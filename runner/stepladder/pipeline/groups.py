@@ -120,7 +120,7 @@ def _described(
         block=triple(kernel.block),
         static_shared_memory=code.static_shared_memory,
         registers=code.registers,
-        spills={"stores": code.spill_stores, "loads": code.spill_loads},
+        spills=code.spills,
         steps=(*(step.name for step in members[0].steps), *(step.name for step in run.steps)),
         problems=tuple(_matmul(member).problem for member in members),
         tma_descriptors=tuple(descriptors),

@@ -87,7 +87,7 @@ def build_plain(
         triple(kernel.block),
         code.static_shared_memory,
         code.registers,
-        {"stores": code.spill_stores, "loads": code.spill_loads},
+        code.spills,
         steps,
         sum(_flops(text, name) for text in texts),
         dynamic_shared_memory=kernel.dynamic_shared_memory,

@@ -40,6 +40,11 @@ class MachineCode:
     static_shared_memory: int
     cached: bool
 
+    @property
+    def spills(self) -> dict[str, int]:
+        """The bytes of spills a thread, as manifests have them."""
+        return {"stores": self.spill_stores, "loads": self.spill_loads}
+
 
 # The fields in the cache, with the cubin in base64.
 _STORED = {
