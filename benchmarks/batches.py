@@ -18,13 +18,12 @@ import os
 import sys
 import time
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
-from common import command_line, median, new_parser, run, table, write_result
+from common import command_line, median, new_parser, origin, run, table, write_result
 from stepladder.measure.tuning.plan import Problem, read_plan
 
 CASES_FILE = "cases.json"
@@ -135,8 +134,7 @@ def measure(folder: Path, out: Path, modes: list[str], rounds: int, limit: float
     start = time.monotonic()
     names = json.loads((folder / CASES_FILE).read_text())
     result: dict[str, Any] = {
-        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "command": command_line(),
+        **origin(),
         "problems": [],
         "failed": {},
     }

@@ -8,8 +8,9 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -107,6 +108,16 @@ def command_line() -> list[str]:
     return [Path(word).name if Path(word).is_absolute() else word for word in sys.argv]
 
 
+def now() -> str:
+    """Returns the time of a measurement, in UTC."""
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
+def origin() -> dict[str, Any]:
+    """Returns when and by which command a result is made."""
+    return {"date": now(), "command": command_line()}
+
+
 def result(name: str) -> dict:
     """Returns a measured result: docs/results/NAME.json.
 
@@ -114,6 +125,16 @@ def result(name: str) -> dict:
         name: of the file, without its suffix.
     """
     return json.loads((DOCS / "results" / f"{name}.json").read_text())
+
+
+def cells_of(measured: dict, field: str = "rows") -> list[dict[str, Any]]:
+    """Returns the rows of a table as cells by column.
+
+    Args:
+        measured: a result with `columns`, and lists of as many cells.
+        field: that has the lists.
+    """
+    return [dict(zip(measured["columns"], row)) for row in measured[field]]
 
 
 def write_result(path: Path, measured: dict) -> None:

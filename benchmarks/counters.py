@@ -14,12 +14,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from datetime import datetime, timezone
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
-from common import command_line, new_parser, run, write_result
+from common import new_parser, origin, run, write_result
 from stepladder.pipeline import ablation
 
 # Ablation -> the tile whose variants are counted.
@@ -140,8 +139,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     with Device() as device:
         card = device.describe()
     result: dict = {
-        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "command": command_line(),
+        **origin(),
         "card": card,
         "tool": f"ncu --clock-control none ({version[0] if version else ''})",
         "metrics": METRICS,

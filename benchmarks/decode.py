@@ -28,7 +28,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 from choice_plan import SWAPPED
-from common import main_of_parts, new_parser, run
+from common import cells_of, main_of_parts, new_parser, run
 from draw import Drawn, named
 from model_choice import Series, add_series_options, measure_series
 from model_report import DEFAULT, FIRST, geometric_mean
@@ -109,7 +109,7 @@ def report(args: argparse.Namespace) -> None:
     """
     for path in args.results:
         data = json.loads(Path(path).read_text())
-        cells = [dict(zip(data["columns"], row)) for row in data["rows"]]
+        cells = cells_of(data)
         sheet = gpus.for_device(data["card"]["name"], data["knobs"]["target"]).gpu.hbm_bytes_per_us
         copied = data["card"].get("copied_gb_per_second", 0.0) * 1e3
         print(

@@ -16,7 +16,7 @@ from statistics import mean, median
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
-from common import ROOT, new_parser, run
+from common import ROOT, cells_of, new_parser, run
 from stepladder.runtime.targets import TARGETS, Target
 
 _BITS = {"f16": 16, "bf16": 16, "f32": 32, "i8": 8, "i32": 32}
@@ -213,7 +213,7 @@ def gains_of_the_model(folder: Path) -> dict[tuple, tuple[float, float]]:
     for path in sorted(folder.glob("*_sizes_*.json")):
         data = json.loads(path.read_text())
         bits = tuple(_BITS[data["problem"][name]] for name in ("a_type", "c_type"))
-        for row in (dict(zip(data["columns"], row)) for row in data["rows"]):
+        for row in cells_of(data):
             if row["place"] <= FIRST_OF_MODEL:
                 source = row["source"] if row["place"] < FIRST_OF_MODEL else "model"
                 found = rates.setdefault((row["m"], row["n"], row["k"], *bits), {})

@@ -13,11 +13,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
-from datetime import datetime, timezone
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from common import command_line
+from common import origin
 from stepladder.measure.baselines import cublas
 from stepladder.measure.spread import Spread
 from stepladder.measure.timing import Contestant, Mode, Runner, Timer
@@ -233,8 +232,7 @@ def header(device: Device) -> dict[str, Any]:
     """
     return {
         "schema_version": SCHEMA_VERSION,
-        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "command": command_line(),
+        **origin(),
         "card": device.describe(),
     }
 

@@ -13,12 +13,11 @@ import os
 import platform
 import sys
 from collections.abc import Sequence
-from datetime import datetime, timezone
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
-from common import command_line, result_parser, run, write_result
+from common import origin, result_parser, run, write_result
 from stepladder.emulator import matmul
 from stepladder.emulator.hardware.counters import Counters
 from stepladder.payload.writing import matmul_text
@@ -123,8 +122,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             # The last variant is the whole pipeline.
             seconds[name] = {report.step: round(report.seconds, 3) for report in reports if report.passed is not None}
     result = {
-        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "command": command_line(),
+        **origin(),
         "cores": os.cpu_count(),
         "python": platform.python_version(),
         "size": SIZE,

@@ -16,12 +16,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from datetime import datetime, timezone
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
-from common import ROOT, command_line, result_parser, run, write_result
+from common import ROOT, origin, result_parser, run, write_result
 from stepladder.payload.writing import matmul_text
 from stepladder.runtime.errors import StepladderError
 
@@ -152,8 +151,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     write_result(
         args.result,
         {
-            "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            "command": command_line(),
+            **origin(),
             "cores": os.cpu_count(),
             "python": platform.python_version(),
             "pipeline": PIPELINE,

@@ -26,7 +26,6 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +36,7 @@ import numpy as np
 import duel
 import stepladder
 from attention_functions import Attention
-from common import new_parser, run, write_result
+from common import new_parser, now, run, write_result
 from function_numbers import Library, distance, error_of, expected, library_of, numpy_attend, random_arrays
 from model_functions import EPSILON, MODELS, SMALL, Model, payload
 from stepladder.runtime.device import Device
@@ -363,7 +362,7 @@ def main() -> int:
         for kind in args.kinds.split(","):
             for m in tokens:
                 case: dict[str, Any] = {"model": asdict(model), "kind": kind, "tokens": m}
-                case["date"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
+                case["date"] = now()
                 try:
                     case |= dry_run(kind, model, m) if args.dry_run else measured(args.bundles, kind, model, m, others)
                 except stepladder.StepladderError as error:  # the other cases are measured all the same

@@ -13,12 +13,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from datetime import datetime, timezone
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
-from common import command_line, new_parser, run, write_result
+from common import new_parser, origin, run, write_result
 from hopper_cases import ABLATION, ABLATION_KNOBS, ABLATION_TYPES, TYPES
 from hopper_jobs import job
 from measure import build_jobs
@@ -77,8 +76,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     write_result(
         args.result,
         {
-            "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            "command": command_line(),
+            **origin(),
             "tools": tool_versions(),
             "problem": manifest.problem.describe(),
             "knobs": manifest.knobs,

@@ -29,7 +29,6 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +36,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 from choice_plan import PIPELINE, TARGET, TYPES, Job, Types, payload, plan
 from choice_timing import Gpu
-from common import main_of_parts, new_parser, run
+from common import main_of_parts, new_parser, origin, run
 from draw import COUNT, DRAWS, Drawn, draw, named
 from measured_kernels import write_table
 from model_report import DEFAULT, FIRST, MAX, report
@@ -162,8 +161,7 @@ def head_of(types: Types, card: dict[str, Any], what: str = WHAT) -> dict[str, A
     element, accumulator, stored, a_layout, b_layout = types
     return {
         "schema_version": 1,
-        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "command": [Path(word).name if Path(word).is_absolute() else word for word in sys.argv],
+        **origin(),
         "card": card,
         "what": what,
         "problem": {

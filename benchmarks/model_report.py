@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from common import cells_of
+
 # Choices are numbered: the settings of the model from 0 on, and before them the one that `stepladder compile` takes.
 DEFAULT = -1
 # Settings of the model that every problem is measured with, and that a problem is measured with at most.
@@ -41,7 +43,7 @@ def report(args: argparse.Namespace) -> None:
     """
     for path in args.results:
         data = json.loads(Path(path).read_text())
-        cells = [dict(zip(data["columns"], row)) for row in data["rows"]]
+        cells = cells_of(data)
         problems: dict[tuple[int, int, int], list[dict[str, Any]]] = {}
         for cell in cells:
             problems.setdefault((cell["m"], cell["n"], cell["k"]), []).append(cell)

@@ -19,14 +19,13 @@ import statistics
 import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 import stepladder
-from common import command_line, new_parser, run, write_result
+from common import new_parser, origin, run, write_result
 from model_functions import MODELS, Model, Text
 from stepladder.runtime.device import Device
 from stepladder.runtime.errors import StepladderError
@@ -217,8 +216,7 @@ def main() -> int:
                 )
     result = {
         "schema_version": 1,
-        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "command": command_line(),
+        **origin(),
         "card": Device().describe(),
         "cases": cases,
     }

@@ -16,14 +16,13 @@ import importlib.util
 import sys
 import time
 from collections.abc import Callable
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 import stepladder
-from common import command_line, run, write_result
+from common import origin, run, write_result
 from function_numbers import expected, library_of
 from functions import compiled
 from model_functions import SMALL
@@ -199,8 +198,7 @@ def main() -> int:
     with Device() as device:
         card = device.describe()
     what = f"host time of a call in us, the least mean of {BATCHES} batches of {CALLS} calls"
-    date = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    result = {"schema_version": 2, "date": date, "command": command_line(), "card": card, "what": what, **measured()}
+    result = {"schema_version": 2, **origin(), "card": card, "what": what, **measured()}
     for name, value in result["microseconds"].items():
         print(f"{name} {value:.1f}", flush=True)
     for case in result["functions"]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from common import result, table, where
+from common import cells_of, result, table, where
 from draw import THIN_FORMS
 from measured_kernels import RESULTS, kernels_of
 from model_report import geometric_mean
@@ -109,7 +109,7 @@ def held_out_table() -> str:
     data: dict = {}
     for types in TYPES:
         data = result(f"model_held_out_{types}")
-        cells = [dict(zip(data["columns"], row)) for row in data["rows"]]
+        cells = cells_of(data)
         for choice, places in CHOICES.items():
             for kind in ("", *KINDS) if choice == "default" else ("",):
                 chosen = [cell for cell in cells if kind in ("", cell["kind"])]
@@ -128,7 +128,7 @@ def defaults_table(draws: dict[str, str] = DRAWS) -> str:
     data: dict = {}
     for name, title in draws.items():
         data = result(name)
-        cells = [dict(zip(data["columns"], row)) for row in data["rows"]]
+        cells = cells_of(data)
         halves = {True: ", held out", False: ", the other half"} if title == DRAWN else {True: ""}
         for held_out, half in halves.items():
             for kind in ("", *KINDS):
@@ -153,7 +153,7 @@ def refitted_table(draws: dict[tuple[str, str], str], kinds: Sequence[str] = ())
         for kind in ("", *kinds):
             for suffix, when in (("_before", "before"), ("", "after")):
                 data = result(f"{name}{suffix}_{types}")
-                cells = [dict(zip(data["columns"], row)) for row in data["rows"]]
+                cells = cells_of(data)
                 chosen = [cell for cell in cells if kind in ("", cell["kind"])]
                 if chosen:
                     line = f"{title}, {kind}, {when}" if kind else f"{title}, {when}"
@@ -169,7 +169,7 @@ def changed_orders_table() -> str:
         times: dict[str, dict[tuple[int, int, int], tuple[int, float]]] = {}
         for suffix in ("_before", ""):
             data = result(f"{name}{suffix}_{types}")
-            cells = [dict(zip(data["columns"], row)) for row in data["rows"]]
+            cells = cells_of(data)
             times[suffix] = {
                 (cell["m"], cell["n"], cell["k"]): (cell["raster_group"], cell["microseconds"]) for cell in cells
             }
@@ -246,7 +246,7 @@ def decode_table(suffix: str = "", folder: str = "") -> str:
     for layout in ("row", "column"):
         data = result(f"{folder}decode_{layout}{suffix}")
         rate = gpu.for_device(data["card"]["name"], data["knobs"]["target"]).gpu.hbm_bytes_per_us
-        rows += _decode_rows(layout, [dict(zip(data["columns"], row)) for row in data["rows"]], rate)
+        rows += _decode_rows(layout, cells_of(data), rate)
     return table(rows) + f"\nDefault choices, bf16 -> bf16; geometric means. {where(data)}.\n"
 
 
@@ -284,7 +284,7 @@ def early_table(suffix: str = "") -> str:
     results = [result(f"{name}{suffix}") for name in _EARLY]
     sheet = gpu.load("h200").hbm_bytes_per_us
     best: dict[tuple[int, int], dict[str, Any]] = {}
-    for cell in (dict(zip(data["columns"], row)) for data in results for row in data["rows"]):
+    for cell in (cell for measured in results for cell in cells_of(measured)):
         size = cell["n"], cell["k"]
         is_early = cell["m"] == _EARLY_ROWS and cell.get("early_weights", True)
         if is_early and cell["microseconds"] < best.get(size, {"microseconds": math.inf})["microseconds"]:

@@ -7,7 +7,7 @@ import math
 import statistics
 from collections.abc import Callable
 
-from common import result, table, where
+from common import cells_of, result, table, where
 from model_report import geometric_mean
 
 
@@ -15,8 +15,7 @@ def elected_table() -> str:
     """Returns the times of default kernels without and with `elect_producer`, by the bytes of a k step."""
     data = result("elected_producers")
     found: dict[tuple[int, int, int], list[dict]] = {}
-    for row in data["rows"]:
-        cell = dict(zip(data["columns"], row))
+    for cell in cells_of(data):
         found.setdefault((cell["m"], cell["n"], cell["k"]), []).append(cell)
     lines, ratios = [], []
     for size, cells in found.items():
@@ -50,8 +49,7 @@ def addresses_text() -> str:
     """Returns by how much `keep_shared_addresses` changes the times of default kernels with short k steps."""
     data = result("shared_addresses")
     found: dict[tuple[int, int, int], dict[bool, list[float]]] = {}
-    for row in data["rows"]:
-        cell = dict(zip(data["columns"], row))
+    for cell in cells_of(data):
         if not cell["elect_producer"]:
             times = found.setdefault((cell["m"], cell["n"], cell["k"]), {False: [], True: []})
             times[cell["keep_shared_addresses"]].append(cell["microseconds"])

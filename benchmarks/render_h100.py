@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from common import result, table, where
+from common import cells_of, result, table, where
 from render_choice import decode_table, defaults_table, odd_pitches_table
 from render_fit import fit_table
 from render_fusion import drawn_forms_table, figures_table, fused_table
@@ -26,7 +26,7 @@ _FRESH = {
 def launches_table() -> str:
     """Returns kernels with both triggers of the next launch, and without dependent launch."""
     data = result(f"{FOLDER}launches")
-    cells = [dict(zip(data["columns"], row)) for row in data["rows"]]
+    cells = cells_of(data)
     kernels: dict[tuple[object, ...], dict[str, str]] = {}
     for cell in cells:
         line = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from common import result, table, where
+from common import cells_of, result, table, where
 from model_report import geometric_mean
 
 _FEW = "few rows"
@@ -17,8 +17,7 @@ def _kinds() -> dict[tuple[str, bool], list[tuple[dict[str, Any], dict[str, Any]
     data = result("kept_weights")
     found: dict[tuple[str, bool], list[tuple[dict[str, Any], dict[str, Any]]]] = {}
     first: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for row in data["rows"]:
-        cell = dict(zip(data["columns"], row))
+    for cell in cells_of(data):
         key = (cell["m"], cell["n"], cell["k"], cell["rotated"])
         if key not in first:
             first[key] = cell

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from common import result, table, where
+from common import cells_of, result, table, where
 from model_report import geometric_mean
 
 
@@ -13,8 +13,7 @@ def sums_table() -> str:
     """Returns how much faster kernels are that send partial sums by `st.async`, by the layout of weights and rows."""
     data = result("partial_sums")
     groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
-    for setting in data["settings"]:
-        cell = dict(zip(data["columns"], setting))
+    for cell in cells_of(data, "settings"):
         groups.setdefault((cell["b_layout"], cell["m"]), []).append(cell)
     rows = []
     for (layout, m), cells in sorted(groups.items(), key=lambda group: (group[0][0] != "row", group[0][1])):
@@ -40,7 +39,7 @@ def _sums_of_thread(cell: dict[str, Any]) -> float:
 def tiles_table() -> str:
     """Returns how much faster larger tiles are whose blocks send partial sums, by the sums of a thread."""
     data = result("partial_sums_tiles")
-    cells = [dict(zip(data["columns"], setting)) for setting in data["settings"]]
+    cells = cells_of(data, "settings")
     rows = []
     for title, least, most, fused in (
         ("at most 32", 0, 32, False),
@@ -62,8 +61,7 @@ def fused_table() -> str:
     """Returns how much faster kernels of few rows are that send partial sums and add something to the product."""
     data = result("partial_sums_fused")
     ratios: dict[str, list[float]] = {}
-    for setting in data["settings"]:
-        cell = dict(zip(data["columns"], setting))
+    for cell in cells_of(data, "settings"):
         ratios.setdefault(cell["epilogue"], []).append(cell["stored"] / cell["sent"])
     rows = [
         {

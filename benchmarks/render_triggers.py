@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from common import result, table, where
+from common import cells_of, result, table, where
 from launch_triggers import HOT, PREFETCH, ROTATED, TRIGGER, TRIGGERS, WITH, WITHOUT
 from model_choice import KNOBS
 from model_report import geometric_mean
@@ -23,7 +23,7 @@ _SEQUENCES = {
 
 def _cells() -> list[dict[str, Any]]:
     data = result(_NAME)
-    return [dict(zip(data["columns"], row)) for row in data["rows"]]
+    return cells_of(data)
 
 
 def _pairs() -> dict[tuple[str, str], list[tuple[dict[str, Any], dict[str, Any]]]]:

@@ -6,12 +6,11 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Iterable
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, TypeVar
 
 import stepladder
-from common import command_line, new_parser, write_result
+from common import new_parser, origin, write_result
 from stepladder.runtime.device import Device
 
 Case = TypeVar("Case")
@@ -121,8 +120,7 @@ def measure_cases(
         found.append(measure(case))
         print(*(found[-1].get(name) for name in shown), flush=True)
     if file:
-        date = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        write_result(file, {"date": date, "command": command_line(), "card": card, "cases": found})
+        write_result(file, {**origin(), "card": card, "cases": found})
     return 0 if all(case["passed"] for case in found) else 1
 
 

@@ -12,12 +12,11 @@ import math
 import re
 import sys
 from collections.abc import Sequence
-from datetime import datetime, timezone
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
-from common import ROOT, command_line, new_parser, run, write_result
+from common import ROOT, new_parser, origin, run, write_result
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
 from stepladder.mlir.types import byte_width
@@ -195,8 +194,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         args.json,
         {
             "schema_version": 1,
-            "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            "command": command_line(),
+            **origin(),
             "tool_versions": tool_versions(),
             "size": SIZE,
             "kernels": kernels,
