@@ -27,11 +27,13 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
+from statistics import geometric_mean
+
 from choice_plan import SWAPPED
 from common import cells_of, main_of_parts, new_parser, run
 from draw import Drawn, named
 from model_choice import Series, add_series_options, measure_series
-from model_report import DEFAULT, FIRST, geometric_mean
+from model_report import DEFAULT, FIRST
 from stepladder.pipeline.cost_model import gpu as gpus
 
 ROWS = (1, 2, 4, 8, 16, 32, 64)

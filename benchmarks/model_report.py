@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
-import statistics
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 from common import cells_of
@@ -16,15 +15,6 @@ from common import cells_of
 DEFAULT = -1
 # Settings of the model that every problem is measured with, and that a problem is measured with at most.
 FIRST, MAX = 4, 48
-
-
-def geometric_mean(values: Sequence[float]) -> float:
-    """Returns the geometric mean.
-
-    Args:
-        values: positive numbers, at least one.
-    """
-    return math.exp(statistics.fmean(map(math.log, values)))
 
 
 def _line(name: str, values: Sequence[float]) -> str:

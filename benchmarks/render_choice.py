@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from statistics import geometric_mean
 from typing import Any
 
 from common import cells_of, result, table, where
 from draw import THIN_FORMS
 from measured_kernels import RESULTS, kernels_of
-from model_report import geometric_mean
 from stepladder.pipeline.cost_model import gpu
 
 TYPES = ("bf16-bf16", "f16-f32")

@@ -6,9 +6,9 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable
+from statistics import geometric_mean
 
 from common import cells_of, result, table, where
-from model_report import geometric_mean
 
 
 def elected_table() -> str:

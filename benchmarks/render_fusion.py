@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Callable, Iterable
+from statistics import geometric_mean
 
 from common import median, result, table, where
 from defaults import batch_choice
-from model_report import geometric_mean
 
 # Column titles of the contestants of `fused_epilogues.py`, in the order of the table.
 CONTESTANTS = {

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from statistics import geometric_mean
 from typing import Any
 
 from common import cells_of, result, table, where
-from model_report import geometric_mean
 
 
 def sums_table() -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from statistics import geometric_mean
 from typing import Any
 
 from common import cells_of, result, table, where
 from launch_triggers import HOT, PREFETCH, ROTATED, TRIGGER, TRIGGERS, WITH, WITHOUT
 from model_choice import KNOBS
-from model_report import geometric_mean
 
 _NAME = "launch_triggers"
 _KEY = ("m", "n", "k", "runs", PREFETCH, *(name for name in KNOBS if name != TRIGGER))
