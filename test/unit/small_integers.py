@@ -25,3 +25,8 @@ def bits_of(numbers: np.ndarray, kind: str) -> np.ndarray:
 
 def integers(seed: int, *shape: int) -> np.ndarray:
     return np.random.default_rng(seed).integers(-2, 3, shape)
+
+
+def small(*shape: int, seed: int = 0, dtype: type = np.float16) -> np.ndarray:
+    """Integers from -3 to 3, others for each shape."""
+    return np.random.default_rng([seed, *shape]).integers(-3, 4, shape).astype(dtype)

@@ -14,7 +14,6 @@ from conftest import assert_right_at_each_step
 from ptx_kernels import executor
 from stepladder.payload.matmul import find_matmul
 from stepladder.pipeline.build import build
-from stepladder.pipeline.codegen import toolchain
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.request import Request
 from stepladder.runtime.bundle import read_bundle
@@ -26,14 +25,6 @@ WINDOWS = Path(__file__).resolve().parents[1] / "inputs" / "payloads" / "windows
 WARPS = {"block_m": 32, "block_n": 32, "block_k": 32, "warp_m": 16, "warp_n": 32}
 TILES = {"block_m": 64, "block_n": 32, "block_k": 32, "consumer_warpgroups": 1}
 DIRECT = {**TILES, "epilogue": "registers"}
-
-
-@pytest.fixture(scope="module")
-def needs_ptxas() -> None:
-    try:
-        toolchain.find_tool("ptxas")
-    except StepladderError as error:
-        pytest.skip(error.message)
 
 
 def pitched(

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import stepladder
+from small_integers import small
 from stepladder.runtime.errors import StepladderError
 
 pytestmark = pytest.mark.usefixtures("needs_ptxas")
@@ -26,10 +27,6 @@ LOOPS = {
     "parallel": f"scf.parallel (%i) = (%c0) to (%c16) step (%c8) {{\n    {TILE}\n  }}",
     "twice": f"scf.for %i = %c0 to %c16 step %c8 {{\n    {PRODUCT}\n  }}",
 }
-
-
-def small(*shape: int, seed: int = 0, dtype: type = np.float16) -> np.ndarray:
-    return np.random.default_rng([seed, *shape]).integers(-3, 4, shape).astype(dtype)
 
 
 def compiled(text: str) -> stepladder.Kernel | stepladder.Function:

@@ -9,16 +9,13 @@ import numpy as np
 import pytest
 
 import stepladder
+from small_integers import small
 from stepladder.emulator.functions import EmulatedFunction
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.overlaps import are_apart
 from stepladder.pipeline.context import mlir_context
 from stepladder.runtime.errors import StepladderError
 from stepladder.verify.function_check import check_function
-
-
-def small(*shape: int, seed: int = 0, dtype: type = np.float16) -> np.ndarray:
-    return np.random.default_rng([seed, *shape]).integers(-3, 4, shape).astype(dtype)
 
 
 def compiled(text: str) -> stepladder.Kernel | stepladder.Function:

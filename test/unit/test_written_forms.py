@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import stepladder
+from small_integers import small
 
 pytestmark = pytest.mark.usefixtures("needs_ptxas")
 
@@ -15,10 +16,6 @@ START = f"""
   %e = tensor.empty() : {C}
   %z = linalg.fill ins(%zero : f32) outs(%e : {C}) -> {C}"""
 PRODUCT = f"{START}\n  %p = linalg.matmul ins(%a, %b : {A}, {B}) outs(%z : {C}) -> {C}"
-
-
-def small(*shape: int, seed: int = 0, dtype: type = np.float16) -> np.ndarray:
-    return np.random.default_rng([seed, *shape]).integers(-3, 4, shape).astype(dtype)
 
 
 def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import stepladder
+from small_integers import small
 from stepladder.payload.matmul import find_matmul
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.runtime.errors import StepladderError
@@ -19,10 +20,6 @@ pytestmark = pytest.mark.usefixtures("needs_ptxas")
 A, B, C = "tensor<16x24xf16>", "tensor<24x32xf16>", "tensor<16x32xf32>"
 ZEROS = f"%z = arith.constant dense<0.0> : {C}"
 PRODUCT = f"%p = linalg.matmul ins(%a, %b : {A}, {B}) outs(%z : {C}) -> {C}"
-
-
-def small(*shape: int, seed: int = 0, dtype: type = np.float16) -> np.ndarray:
-    return np.random.default_rng([seed, *shape]).integers(-3, 4, shape).astype(dtype)
 
 
 def refusal(text: str, target: str = "sm_80") -> StepladderError:

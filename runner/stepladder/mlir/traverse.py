@@ -89,6 +89,15 @@ def symbol_of(op: ir.Operation) -> str:
     return ir.StringAttr(op.attributes["sym_name"]).value
 
 
+def callee_of(op: ir.Operation) -> str:
+    """Returns the name of the function that an op calls, an empty string for an op that calls none by name.
+
+    Args:
+        op: such as a `func.call`.
+    """
+    return ir.FlatSymbolRefAttr(op.attributes["callee"]).value if "callee" in op.attributes else ""
+
+
 def count_operations(module: ir.Module | ir.Operation) -> int:
     """Returns the number of ops below a module.
 

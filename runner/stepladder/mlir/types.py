@@ -57,6 +57,24 @@ def is_number(type_: ir.Type) -> bool:
     return isinstance(type_, (ir.IndexType, ir.FloatType))
 
 
+def element_of(type_: ir.Type) -> ir.Type:
+    """Returns the element type of a vector, a tensor or a buffer, and another type as it is.
+
+    Args:
+        type_: of a value.
+    """
+    return type_.element_type if isinstance(type_, ir.ShapedType) else type_
+
+
+def is_fp8(type_: ir.Type) -> bool:
+    """Tells whether a type is a floating-point type of 8 bits.
+
+    Args:
+        type_: an element type.
+    """
+    return isinstance(type_, ir.FloatType) and type_.width == 8
+
+
 def byte_width(type_: ir.Type) -> int:
     """Returns the bytes of an integer or floating-point type that fills whole bytes.
 

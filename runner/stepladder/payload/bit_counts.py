@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
+from stepladder.mlir.types import element_of
 
 _BYTE = 8  # bits
 _WIDTHS = (8, 16, 32, 64)
@@ -20,7 +21,7 @@ def lower(function: ir.Operation) -> None:
     """
     for op in walk(function, "math.ctpop", "math.ctlz", "math.cttz"):
         type_ = op.results[0].type
-        element = type_.element_type if isinstance(type_, ir.ShapedType) else type_
+        element = element_of(type_)
         if not isinstance(element, ir.IntegerType) or element.width not in _WIDTHS:
             continue
         with ir.InsertionPoint(op), op.location:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from stepladder.mlir.bindings import ir, passmanager
 from stepladder.mlir.linalg_ops import create_named_op
 from stepladder.mlir.traverse import walk
+from stepladder.mlir.types import element_of
 from stepladder.payload import (
     bit_counts,
     bit_views,
@@ -112,7 +113,7 @@ def expand(function: ir.Operation) -> None:
     for op in walk(function, "tensor.splat"):
         _expand_splat(op)
     for op in walk(function, "math.absi"):
-        element = _element(op.results[0].type)
+        element = element_of(op.results[0].type)
         if isinstance(element, ir.IntegerType) and element.width != _MAGNITUDE_BITS:
             _expand_magnitude(op)
 
@@ -130,17 +131,13 @@ def _depends_on_extents(function: ir.Operation) -> bool:
     )
 
 
-def _element(type_: ir.Type) -> ir.Type:
-    return type_.element_type if isinstance(type_, ir.ShapedType) else type_
-
-
 def _created(name: str, result: ir.Type, *operands: ir.Value, **attributes: ir.Attribute) -> ir.Value:
     return ir.Operation.create(name, results=[result], operands=list(operands), attributes=attributes).results[0]
 
 
 def _constant(type_: ir.Type, number: float) -> ir.Value:
     """Creates a number, or a tensor whose elements all are it."""
-    element = _element(type_)
+    element = element_of(type_)
     value = ir.FloatAttr.get(element, number) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, 0)
     filled = ir.DenseElementsAttr.get_splat(type_, value) if isinstance(type_, ir.ShapedType) else value
     return _created("arith.constant", type_, value=filled)
@@ -180,7 +177,7 @@ def _expand_test(op: ir.Operation) -> None:
             infinity = _constant(value.type, float("inf"))
             found = _compared(_OEQ if op.name == "math.isinf" else _OLT, size, infinity)
             if op.name == "math.isnormal":
-                least = _constant(value.type, _NORMAL[str(_element(value.type))])
+                least = _constant(value.type, _NORMAL[str(element_of(value.type))])
                 found = _created("arith.andi", found.type, found, _compared(_OGE, size, least))
     _replace(op, found)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from stepladder.mlir.bindings import ir, passmanager
-from stepladder.mlir.traverse import symbol_of, walk
+from stepladder.mlir.traverse import callee_of, symbol_of, walk
 from stepladder.payload.refusal import refuse
 
 # Nothing but calls changes.
@@ -65,7 +65,7 @@ def _check_calls(
     """
     inside = [*outer, symbol_of(function)]
     for call in walk(function, "func.call"):
-        callee = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+        callee = callee_of(call)
         if callee in inside:
             caller, *others = (f"@{name}" for name in [*inside[inside.index(callee) :], callee])
             text = f"a recursive call: {caller} calls {', which calls '.join(others)}"
@@ -77,4 +77,4 @@ def _check_calls(
 
 def _callees(function: ir.Operation) -> list[str]:
     """Returns the names of the functions that a function calls."""
-    return [ir.FlatSymbolRefAttr(op.attributes["callee"]).value for op in walk(function, "func.call")]
+    return [callee_of(op) for op in walk(function, "func.call")]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from stepladder.mlir.bindings import ir, passmanager
 from stepladder.mlir.constant_numbers import repeated_number
 from stepladder.mlir.traverse import producer, walk
-from stepladder.mlir.types import bit_width
+from stepladder.mlir.types import bit_width, element_of
 
 _CAST = "arith.bitcast"
 _FUSE = "linalg-fuse-elementwise-ops"
@@ -39,7 +39,7 @@ def replace(function: ir.Operation) -> None:
 
 def _replace(function: ir.Operation) -> None:
     for cast in walk(function, _CAST):
-        if not isinstance(_element(cast.results[0].type), ir.FloatType):
+        if not isinstance(element_of(cast.results[0].type), ir.FloatType):
             continue
         with ir.InsertionPoint(cast), cast.location:
             number = _number(cast.operands[0], cast.results[0].type)
@@ -116,11 +116,7 @@ def _erase_unread(value: ir.Value) -> None:
 
 def _sign_of(type_: ir.Type) -> int:
     """Returns the bit that is the sign of numbers of a type."""
-    return 1 << bit_width(_element(type_)) - 1
-
-
-def _element(type_: ir.Type) -> ir.Type:
-    return type_.element_type if isinstance(type_, ir.ShapedType) else type_
+    return 1 << bit_width(element_of(type_)) - 1
 
 
 def _created(name: str, type_: ir.Type, *operands: ir.Value) -> ir.Value:

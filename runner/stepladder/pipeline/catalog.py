@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from stepladder import __version__
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.files import write_text
-from stepladder.runtime.resources import cache_dir, transforms_dir
+from stepladder.runtime.resources import cache_dir, pipeline_names, transforms_dir
 
 if TYPE_CHECKING:
     from stepladder.pipeline.definition import Pipeline
@@ -38,18 +38,14 @@ def rows(kind: str, pipeline: str | None = None) -> Rows:
     Raises:
         StepladderError: no such pipeline, or a script that does not parse.
     """
-    if pipeline is not None and pipeline not in _names():
+    if pipeline is not None and pipeline not in pipeline_names():
         return _read([pipeline])[kind]
     digest = _digest()
     known = _kept(digest)
     if known is None:
-        known = _read(_names())
+        known = _read(pipeline_names())
         _keep(digest, known)
     return [row for row in known[kind] if pipeline in (None, row["pipeline"])]
-
-
-def _names() -> list[str]:
-    return sorted(path.stem for path in transforms_dir().glob("*.mlir"))
 
 
 def _digest() -> str:

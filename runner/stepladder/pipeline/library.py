@@ -41,15 +41,10 @@ from stepladder.pipeline.sequences import (
     with_included,
 )
 from stepladder.runtime.errors import StepladderError, suggest
-from stepladder.runtime.resources import transforms_dir
+from stepladder.runtime.resources import pipeline_names, transforms_dir
 
 _ALTERNATIVES = "transform.tune.alternatives"
 _SELECTED = "selected_region_attr"
-
-
-def pipeline_names() -> list[str]:
-    """Returns the names of the pipelines that come with the package."""
-    return sorted(path.stem for path in transforms_dir().glob("*.mlir"))
 
 
 def _pipeline_path(name: str) -> Path:

@@ -13,7 +13,7 @@ from stepladder.extension.lib.stages import group_of, is_private
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.reshapes import BUFFER_VIEWS
-from stepladder.mlir.traverse import origin, producer, symbol_of, walk
+from stepladder.mlir.traverse import callee_of, origin, producer, symbol_of, walk
 from stepladder.mlir.types import name_of
 from stepladder.mlir.windows import BYTES, PART, begin_of_part
 from stepladder.payload.arguments import donated
@@ -193,10 +193,6 @@ class Compiler:
         return Stage(built.code, built.roles, built.kernel)
 
 
-def _callee(call: ir.Operation) -> str:
-    return ir.FlatSymbolRefAttr(call.attributes["callee"]).value
-
-
 def _group_name(first: str) -> str:
     """Returns the name of a group, by that of the first one's function."""
     kind = kind_named(first)
@@ -254,9 +250,9 @@ class Plan:
         stages = {symbol_of(op): op for op in walk(self.module, "func.func")}
         # Of the first kernel, the launcher does not know what precedes it, unless the caller promises.
         follows = compiler.request.constant_weights
-        for group, calls in itertools.groupby(self.calls, lambda call: group_of(stages[_callee(call)])):
+        for group, calls in itertools.groupby(self.calls, lambda call: group_of(stages[callee_of(call)])):
             members = list(calls)
-            names = [_callee(call) for call in members]
+            names = [callee_of(call) for call in members]
             is_early = follows and all(map(self._has_given_weights, members))
             grouped = compiler.group(names, is_early) if group is not None else None
             if grouped is None:
@@ -280,7 +276,7 @@ class Plan:
         Raises:
             StepladderError: what the stage's pipelines refuse; names the kernel.
         """
-        name = _callee(call)
+        name = callee_of(call)
         try:
             folder, stage = compiler.stage(name, loads_early)
         except StepladderError as error:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from stepladder.extension.lib.arithmetic import constant
 from stepladder.extension.lib.dialect import Refusal
+from stepladder.extension.lib.normal_form import to_tensor
 from stepladder.extension.lib.tile_products import TileProduct
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import bufferization, ir, passmanager
@@ -154,9 +155,9 @@ def _write_matmul(module: ir.Module) -> tuple[int, int, int]:
 def _write_on_tensors(product: TileProduct) -> None:
     """Creates the matmul and the elementwise ops after it, at the insertion point."""
     buffers = {operand.matrix.buffer for operand in (product.a, product.b, *product.epilogue.operands)}
-    tensors = {buffer: _tensor_of(buffer, writable=False) for buffer in buffers}
+    tensors = {buffer: to_tensor(buffer, writable=False) for buffer in buffers}
     target = product.c.matrix.buffer
-    c = _tensor_of(target, writable=True)
+    c = to_tensor(target, writable=True)
     sums, has_epilogue = c, bool(product.epilogue.ops)
     if has_epilogue:
         type_ = ir.RankedTensorType.get(product.c.matrix.shape, product.sums_type)
@@ -174,12 +175,6 @@ def _write_on_tensors(product: TileProduct) -> None:
         ]
         result = product.epilogue.write(result, others, c, adds_c=not product.from_zero).results[0]
     bufferization.materialize_in_destination(None, result, target, restrict=True, writable=True)
-
-
-def _tensor_of(buffer: ir.Value, *, writable: bool) -> ir.Value:
-    type_ = ir.MemRefType(buffer.type)
-    tensor = ir.RankedTensorType.get(type_.shape, type_.element_type)
-    return bufferization.to_tensor(tensor, buffer, restrict=True, writable=writable)
 
 
 def _row_of(tensor: ir.Value) -> ir.Value:

@@ -16,6 +16,11 @@ def transforms_dir() -> Path:
     return installed if installed.is_dir() else _PACKAGE.parents[1] / "transforms"
 
 
+def pipeline_names() -> list[str]:
+    """Returns the names of the pipelines that come with the package."""
+    return sorted(path.stem for path in transforms_dir().glob("*.mlir"))
+
+
 def payloads_dir() -> Path:
     """Returns the folder of the ready-made payloads."""
     return _PACKAGE / "payload" / "library"

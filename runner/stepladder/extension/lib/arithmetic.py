@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from stepladder.mlir.bindings import affine, arith, ir
 from stepladder.mlir.constant_numbers import Number, constant_number
 from stepladder.mlir.traverse import producer
+from stepladder.mlir.types import element_of
 
 
 def index(value: int) -> ir.Value:
@@ -115,7 +116,7 @@ def add(left: ir.Value, right: ir.Value) -> ir.Value:
         left: of any of these types.
         right: of the same type.
     """
-    element = ir.VectorType(left.type).element_type if isinstance(left.type, ir.VectorType) else left.type
+    element = element_of(left.type)
     return (arith.addi if isinstance(element, ir.IntegerType) else arith.addf)(left, right)
 
 

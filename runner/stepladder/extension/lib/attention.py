@@ -17,6 +17,7 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.reshapes import TENSOR_VIEWS
 from stepladder.mlir.traverse import defining_op, origin, producer, users_of
+from stepladder.mlir.types import element_of
 
 # Axes of operands: of a head, of queries and of keys. Others are numbers of outer axes of the scores.
 DEPTH, ROW, COLUMN = -1, -2, -3
@@ -99,8 +100,11 @@ def find(second: ir.Operation) -> Attention:
     """
     _check_product(second)
     weights, values, loops = _weights_of(second)
-    if _element(weights) != _element(values):
-        raise Refusal(second, f"weights of {_element(weights)} and values of {_element(values)}; accepted: of one type")
+    if element_of(weights.type) != element_of(values.type):
+        raise Refusal(
+            second,
+            f"weights of {element_of(weights.type)} and values of {element_of(values.type)}; accepted: of one type",
+        )
     chain = _Chain()
     logits = chain.softmax(weights)
     scores = chain.scores(logits)
@@ -133,10 +137,10 @@ def _check(found: Attention) -> None:
     """Checks the types and layouts of an attention, and that nothing else reads what is between its ops."""
     last = found.ops[-1]
     for operand in (found.queries, found.keys, found.values, found.result):
-        size, element = _shape(operand.value)[-1], _element(operand.value)
+        size, element = _shape(operand.value)[-1], element_of(operand.value.type)
         if operand.axes[-1] != DEPTH or size not in DEPTHS:
             raise Refusal(last, f"heads of {size} elements, or not along the last axis; accepted: {DEPTHS}")
-        if str(element) not in TYPES or element != _element(found.queries.value):
+        if str(element) not in TYPES or element != element_of(found.queries.value.type):
             raise Refusal(last, f"attention of {element}; accepted: {', '.join(TYPES)}, one for all")
     for op in found.ops[:-1]:
         if any(user not in found.ops for result in op.results for user in users_of(result)):
@@ -159,10 +163,6 @@ def is_constant(value: ir.Value, *numbers: float) -> bool:
 
 def _shape(value: ir.Value) -> tuple[int, ...]:
     return tuple(ir.RankedTensorType(value.type).shape)
-
-
-def _element(value: ir.Value) -> ir.Type:
-    return ir.RankedTensorType(value.type).element_type
 
 
 def _axes_of_scores(rank: int) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from stepladder.mlir.bindings import arith, ir, vector
 from stepladder.mlir.constant_numbers import number_in
 from stepladder.mlir.rounding import rounds_to_nearest
 from stepladder.mlir.traverse import producer
+from stepladder.mlir.types import element_of
 
 _MAGNITUDE, _SIGN = 0x7F, 0x80  # bits of a byte
 _MANTISSA = 10  # bits of f16's
@@ -35,7 +36,7 @@ def is_fp8(value: ir.Value) -> bool:
     Args:
         value: of any type.
     """
-    return str(_element(value.type)) in TYPES
+    return str(element_of(value.type)) in TYPES
 
 
 def extended_pair(value: ir.Value, type_: ir.Type) -> ir.Value:
@@ -46,7 +47,7 @@ def extended_pair(value: ir.Value, type_: ir.Type) -> ir.Value:
         type_: a vector of two of f16, bf16 or f32.
     """
     i8, f16 = (_like(value.type, ir.Type.parse(name)) for name in ("i8", "f16"))
-    attributes = {"srcType": ir.TypeAttr.get(_element(value.type))}
+    attributes = {"srcType": ir.TypeAttr.get(element_of(value.type))}
     bits = arith.bitcast(i8, value)
     found = ir.Operation.create("nvvm.convert.f8x2.to.f16x2", results=[f16], operands=[bits], attributes=attributes)
     return _widened(found.results[0], type_)
@@ -62,7 +63,7 @@ def extended(value: ir.Value, type_: ir.Type) -> ir.Value:
         value: a number or a vector.
         type_: f16, bf16, f32 or f64, or a vector of them, of as many elements.
     """
-    mantissa, distance = _LAYOUTS[str(_element(value.type))]
+    mantissa, distance = _LAYOUTS[str(element_of(value.type))]
     i8, i16, f16 = (_like(value.type, ir.Type.parse(name)) for name in ("i8", "i16", "f16"))
     bits = arith.extui(i16, arith.bitcast(i8, value))
     magnitude = arith.andi(bits, _constant(i16, _MAGNITUDE))
@@ -85,7 +86,7 @@ def rounds(op: ir.Operation) -> bool:
     """
     if op.name != "arith.truncf" or not is_fp8(op.results[0]):
         return False
-    return rounds_to_nearest(op) and isinstance(_element(op.operands[0].type), _SOURCES)
+    return rounds_to_nearest(op) and isinstance(element_of(op.operands[0].type), _SOURCES)
 
 
 def converted_by_f32(cast: ir.Operation) -> ir.Value:
@@ -114,7 +115,7 @@ def rounded(value: ir.Value, type_: ir.Type) -> ir.Value:
         value: a number or a vector of f16, bf16 or f32.
         type_: of fp8, or a vector of it, of as many elements.
     """
-    name = str(_element(type_))
+    name = str(element_of(type_))
     mantissa, _ = _LAYOUTS[name]
     i8, i32, f32 = (_like(type_, ir.Type.parse(each)) for each in ("i8", "i32", "f32"))
     bits = arith.bitcast(i32, _in_f32(value))
@@ -149,7 +150,7 @@ def rounded_pairs(value: ir.Value, type_: ir.Type) -> ir.Value:
         value: a number, or a vector of an even number of them, of f16, bf16 or f32.
         type_: of fp8, or a vector of it, of as many elements.
     """
-    fp8 = _element(type_)
+    fp8 = element_of(type_)
     is_bounded = bounded(value, _LARGEST[str(fp8)])
     i8, i16 = (ir.IntegerType.get_signless(width) for width in (8, 16))
     wide = _in_f32(value)
@@ -234,7 +235,7 @@ def _in_f32(value: ir.Value) -> ir.Value:
 
 def _shaped(value: ir.Value, shape: Sequence[int]) -> ir.Value:
     """Returns a vector with other extents."""
-    type_ = ir.VectorType.get(list(shape), _element(value.type))
+    type_ = ir.VectorType.get(list(shape), element_of(value.type))
     return value if value.type == type_ else vector.shape_cast(type_, value)
 
 
@@ -242,13 +243,9 @@ def _widened(value: ir.Value, type_: ir.Type) -> ir.Value:
     """Returns numbers of fp8, in f16, in another type that has them all."""
     if type_ == value.type:
         return value
-    if isinstance(_element(type_), (ir.F32Type, ir.F64Type)):
+    if isinstance(element_of(type_), (ir.F32Type, ir.F64Type)):
         return arith.extf(type_, value)
     return arith.truncf(type_, arith.extf(_like(value.type, ir.F32Type.get()), value))
-
-
-def _element(type_: ir.Type) -> ir.Type:
-    return type_.element_type if isinstance(type_, ir.VectorType) else type_
 
 
 def _like(type_: ir.Type, element: ir.Type) -> ir.Type:
@@ -258,7 +255,7 @@ def _like(type_: ir.Type, element: ir.Type) -> ir.Type:
 
 def _constant(type_: ir.Type, value: float) -> ir.Value:
     """Returns a number, or a vector of copies of it."""
-    element = _element(type_)
+    element = element_of(type_)
     is_float = isinstance(element, ir.FloatType)
     attribute = ir.FloatAttr.get(element, value) if is_float else ir.IntegerAttr.get(element, int(value))
     if isinstance(type_, ir.VectorType):

@@ -12,6 +12,7 @@ from stepladder.extension.lib.arithmetic import constant_value, integer
 from stepladder.extension.lib.memory import extract
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, ir, vector
+from stepladder.mlir.types import element_of
 
 MANTISSA = {"f16": 10, "bf16": 7}  # bits
 BIAS = {"f16": 15, "bf16": 127}
@@ -55,7 +56,7 @@ class IntegerBounds:
         number = constant_value(value)
         if number is not None:
             return Bounds(number, number)
-        element = _element(value.type)
+        element = element_of(value.type)
         if isinstance(element, ir.IntegerType) and element.width <= 8:
             return Bounds(-1 << (element.width - 1), (1 << (element.width - 1)) - 1)
         return None
@@ -65,7 +66,7 @@ class IntegerBounds:
         if name == "arith.extsi":
             return bounds[0]
         if name == "arith.extui" and bounds[0] is not None:
-            element = _element(operands[0].type)
+            element = element_of(operands[0].type)
             return bounds[0] if bounds[0].low >= 0 else Bounds(0, (1 << ir.IntegerType(element).width) - 1)
         if len(bounds) != 2 or bounds[0] is None or bounds[1] is None:
             return None
@@ -79,7 +80,7 @@ class IntegerBounds:
                 found = Bounds(0, right.high)
             case _:
                 return None
-        half = 1 << (ir.IntegerType(_element(operands[0].type)).width - 1)
+        half = 1 << (ir.IntegerType(element_of(operands[0].type)).width - 1)
         return found if -half <= found.low and found.high < half else None
 
 
@@ -95,7 +96,7 @@ def converted(op: ir.Operation, operand: ir.Value, bounds: Bounds | None) -> ir.
         return None
     name = types.name_of(op.results[0].type)
     if bounds.low < 0 and op.name == "arith.uitofp":
-        bounds = Bounds(0, (1 << ir.IntegerType(_element(operand.type)).width) - 1)
+        bounds = Bounds(0, (1 << ir.IntegerType(element_of(operand.type)).width) - 1)
     below = max(0, -bounds.low)
     if name not in MANTISSA or bounds.high + below >= 1 << MANTISSA[name]:
         return None
@@ -109,7 +110,7 @@ def converted(op: ir.Operation, operand: ir.Value, bounds: Bounds | None) -> ir.
 def _bits_above(operand: ir.Value, below: int) -> ir.Value:
     """Returns integers plus a number that makes all of them positive, in 16 bits each."""
     i16 = ir.VectorType.get(operand.type.shape, ir.IntegerType.get_signless(16))
-    width = ir.IntegerType(_element(operand.type)).width
+    width = ir.IntegerType(element_of(operand.type)).width
     if width == 8 and below in (0, 128):
         bytes_ = _apart(operand) if i16.shape == [2] else arith.extui(i16, operand)
         return arith.xori(bytes_, splat(i16, 0x80)) if below else bytes_  # the sign bit flipped
@@ -140,7 +141,3 @@ def splat(type_: ir.Type, number: float) -> ir.Value:
     is_float = isinstance(element, ir.FloatType)
     attribute = ir.FloatAttr.get(element, number) if is_float else ir.IntegerAttr.get(element, int(number))
     return arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, attribute))
-
-
-def _element(type_: ir.Type) -> ir.Type:
-    return type_.element_type if isinstance(type_, ir.VectorType) else type_

@@ -9,7 +9,13 @@ from stepladder.mlir.traverse import attributes_of, defining_op, producer, walk
 from stepladder.payload.signature import set_signature
 
 
-def _to_tensor(buffer: ir.Value, *, writable: bool) -> ir.Value:
+def to_tensor(buffer: ir.Value, *, writable: bool) -> ir.Value:
+    """Returns the content of a buffer as a tensor, at the insertion point.
+
+    Args:
+        buffer: whose content no other buffer has.
+        writable: whether the tensor may be written in place.
+    """
     type_ = ir.MemRefType(buffer.type)
     tensor = ir.RankedTensorType.get(type_.shape, type_.element_type)
     return bufferization.to_tensor(tensor, buffer, restrict=True, writable=writable)
@@ -56,7 +62,7 @@ def _lift_to_tensors(func: ir.Operation, rewriter: Rewriter) -> None:
         number = _argument_number(op, operand)
         if number not in current:
             with ir.InsertionPoint(op), op.location:
-                current[number] = _to_tensor(operand, writable=number in destinations)
+                current[number] = to_tensor(operand, writable=number in destinations)
         return current[number]
 
     for op in ops:
@@ -109,7 +115,7 @@ def _bufferize_boundary(func: ir.Operation) -> None:
         written = origin is not None and argument == origin
         argument.set_type(ir.MemRefType.get(type_.shape, type_.element_type))
         with ir.InsertionPoint.at_block_begin(body), func.location:
-            tensor = _to_tensor(argument, writable=written)
+            tensor = to_tensor(argument, writable=written)
         argument.replace_all_uses_except(tensor, defining_op(tensor))
         if written:
             destination = argument
@@ -133,7 +139,7 @@ def _initialize_in_destination(func: ir.Operation) -> None:
         if empty is None or empty.name != "tensor.empty":
             continue
         with ir.InsertionPoint(empty), empty.location:
-            tensor = _to_tensor(store.operands[1], writable=True)
+            tensor = to_tensor(store.operands[1], writable=True)
         empty.results[0].replace_all_uses_with(tensor)
         empty.erase()
 

@@ -19,7 +19,7 @@ from stepladder.extension.lib.narrow_integers import IntegerBounds, converted
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.reshapes import BUFFER_VIEWS
-from stepladder.mlir.traverse import origin, producer, users_of, walk
+from stepladder.mlir.traverse import callee_of, origin, producer, users_of, walk
 
 # The attribute of such a function, and of its call before the matmul.
 PRODUCER = "producer"
@@ -56,7 +56,7 @@ def producer_of(module: ir.Operation, buffer: ir.Value) -> tuple[ir.Operation, i
     """
     for call in users_of(buffer):
         if call.name == "func.call" and PRODUCER in call.attributes:
-            name = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+            name = callee_of(call)
             functions = walk(module, "func.func")
             return call, next(each for each in functions if ir.StringAttr(each.attributes["sym_name"]).value == name)
     raise Refusal(module, "expected an operand that elementwise ops compute, in a buffer without copies")

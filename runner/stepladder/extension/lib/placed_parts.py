@@ -10,7 +10,7 @@ from stepladder.extension.lib.dialect import Rewriter
 from stepladder.extension.lib.stages import ASSEMBLED, one_function
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.reshapes import BUFFER_VIEWS
-from stepladder.mlir.traverse import origin, producer, symbol_of, walk
+from stepladder.mlir.traverse import callee_of, origin, producer, symbol_of, walk
 from stepladder.mlir.windows import BYTES
 from stepladder.runtime.element_types import element_type
 
@@ -34,7 +34,7 @@ def placed_parts(payload: ir.Operation, rewriter: Rewriter) -> dict[ir.Operation
     stages = {symbol_of(item): item for item in walk(payload, "func.func") if ASSEMBLED in item.attributes}
     placed: dict[ir.Operation, Placed] = {}
     for call in operations_of(one_function(payload).regions[0].blocks[0]):
-        callee = ir.FlatSymbolRefAttr(call.attributes["callee"]).value if call.name == "func.call" else ""
+        callee = callee_of(call)
         if callee not in stages:
             continue
         begins = list(ir.DenseI64ArrayAttr(stages[callee].attributes[ASSEMBLED]))

@@ -22,6 +22,7 @@ from stepladder.mlir.element_types import bits_of_name
 from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.reshapes import TENSOR_VIEWS
 from stepladder.mlir.traverse import producer, users_of
+from stepladder.mlir.types import element_of, is_fp8
 from stepladder.payload.front.bodies import factors, structured
 from stepladder.payload.matmul import find_matmul
 from stepladder.payload.producers import PREPARED
@@ -31,7 +32,6 @@ from stepladder.runtime.errors import StepladderError
 _PRODUCTS = ("linalg.matmul", "linalg.batch_matmul", "linalg.contract", "linalg.mmt4d", "linalg.batch_mmt4d")
 _VECTORS = ("linalg.matvec", "linalg.vecmat", "linalg.batch_matvec", "linalg.batch_vecmat")
 _WIDER = ("arith.extf", "arith.extsi")
-_FP8_BITS = 8
 # Numbers of a constant that a text has; what MLIR writes in the place of more.
 _SHOWN, _ELIDED = 16, "__elided__"
 # Texts of the groups that were accepted last, at most as many.
@@ -258,19 +258,12 @@ def _origin(value: ir.Value, ops: Sequence[ir.Operation], *, extends_fp8: bool =
     """
     source = producer(value)
     while source is not None and source in ops and is_layout(source) and PREPARED not in source.attributes:
-        if extends_fp8 and _element(source.operands[0]) != _element(value) and _is_fp8(_element(source.operands[0])):
+        given = element_of(source.operands[0].type)
+        if extends_fp8 and is_fp8(given) and given != element_of(value.type):
             break
         value = source.operands[0]
         source = producer(value)
-    return _element(value)
-
-
-def _element(value: ir.Value) -> ir.Type:
-    return ir.RankedTensorType(value.type).element_type
-
-
-def _is_fp8(type_: ir.Type) -> bool:
-    return isinstance(type_, ir.FloatType) and type_.width == _FP8_BITS
+    return element_of(value.type)
 
 
 def _are_multiplied(product: ir.Operation, ops: Sequence[ir.Operation]) -> bool:
@@ -279,8 +272,8 @@ def _are_multiplied(product: ir.Operation, ops: Sequence[ir.Operation]) -> bool:
     wider type stays an op of its own."""
     a, b, *rest = product.operands
     types = [_origin(value, ops) for value in (a, b)]
-    if isinstance(_element(rest[0]), ir.F64Type):
-        return types == [_element(rest[0])] * 2
-    if types[0] == types[1] or all(_is_fp8(type_) for type_ in types):
+    if isinstance(element_of(rest[0].type), ir.F64Type):
+        return types == [element_of(rest[0].type)] * 2
+    if types[0] == types[1] or all(is_fp8(type_) for type_ in types):
         return True
     return _origin(a, ops, extends_fp8=True) == _origin(b, ops, extends_fp8=True)

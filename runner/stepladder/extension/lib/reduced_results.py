@@ -17,7 +17,7 @@ from stepladder.extension.lib.dialect import Refusal, Rewriter
 from stepladder.extension.lib.functions import create_private_function
 from stepladder.extension.lib.workspaces import WORKSPACE, create_workspace
 from stepladder.mlir.bindings import arith, ir
-from stepladder.mlir.traverse import defining_op, users_of, walk
+from stepladder.mlir.traverse import callee_of, defining_op, users_of, walk
 
 _MAP, _REDUCE = "linalg.map", "linalg.reduce"
 # The attribute of the call.
@@ -163,7 +163,7 @@ def _callee(call: ir.Operation) -> ir.Operation:
     module = call
     while module.parent is not None and module.name != "builtin.module":
         module = module.parent
-    name = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+    name = callee_of(call)
     found = [op for op in walk(module, "func.func") if ir.StringAttr(op.attributes["sym_name"]).value == name]
     if len(found) != 1:
         raise Refusal(call, f"expected one function @{name}")

@@ -3,7 +3,7 @@
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.extension.lib.workspaces import WORKSPACE
 from stepladder.mlir.bindings import ir
-from stepladder.mlir.traverse import attributes_of, walk
+from stepladder.mlir.traverse import attributes_of, callee_of, walk
 
 
 class FlushDenormals(Tc.Operation, name="flush_denormals"):
@@ -33,7 +33,7 @@ def flush_denormals(payload: ir.Operation, op: FlushDenormals, rewriter: Rewrite
         known = list(kernel.attributes["passthrough"]) if "passthrough" in kernel.attributes else []
         kernel.attributes["passthrough"] = ir.ArrayAttr.get([*known, *ir.ArrayAttr(ir.Attribute.parse(_ATTRIBUTE))])
         for call in walk(kernel, "llvm.call"):
-            if "callee" not in call.attributes or ir.FlatSymbolRefAttr(call.attributes["callee"]).value != _EXP2:
+            if callee_of(call) != _EXP2:
                 continue
             flags = {name: value for name, value in attributes_of(call).items() if name == "fastmathFlags"}
             with ir.InsertionPoint(call), call.location:

@@ -15,7 +15,7 @@ from stepladder.extension.lib.stages import (
     set_group,
 )
 from stepladder.mlir.bindings import ir
-from stepladder.mlir.traverse import producer, symbol_of, walk
+from stepladder.mlir.traverse import callee_of, producer, symbol_of, walk
 
 
 class GroupElementwise(Tc.Operation, name="group_elementwise"):
@@ -40,7 +40,7 @@ def group_elementwise(payload: ir.Operation, op: GroupElementwise, rewriter: Rew
     taken = [number for function in stages.values() if (number := group_of(function)) is not None]
     numbers = itertools.count(max(taken, default=-1) + 1)
     body = operations_of(one_function(payload).regions[0].blocks[0])
-    for is_run, run in itertools.groupby(body, lambda item: _callee(item) in kinds):
+    for is_run, run in itertools.groupby(body, lambda item: callee_of(item) in kinds):
         calls = list(run)
         if not is_run or len(calls) < 2:
             continue
@@ -56,7 +56,7 @@ def group_elementwise(payload: ir.Operation, op: GroupElementwise, rewriter: Rew
                 if len(part) > 1:
                     number = next(numbers)
                     for call in part:
-                        set_group(stages[_callee(call)], number)
+                        set_group(stages[callee_of(call)], number)
 
 
 def _is_elementwise(function: ir.Operation) -> bool:
@@ -65,11 +65,6 @@ def _is_elementwise(function: ir.Operation) -> bool:
         return False
     ops = [item for item in operations_of(function.regions[0].blocks[0]) if is_structured(item)]
     return len(ops) == 1 and is_elementwise(ops[0])
-
-
-def _callee(op: ir.Operation) -> str:
-    """Returns the name of the function that an op calls; empty for another op."""
-    return ir.FlatSymbolRefAttr(op.attributes["callee"]).value if op.name == "func.call" else ""
 
 
 def _levels(calls: Sequence[ir.Operation]) -> dict[ir.Operation, int]:

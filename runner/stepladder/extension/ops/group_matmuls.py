@@ -6,7 +6,7 @@ from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.extension.lib.stages import as_payload, is_private, kind_of, one_function, set_group
 from stepladder.mlir.bindings import ir
-from stepladder.mlir.traverse import producer, symbol_of, walk
+from stepladder.mlir.traverse import callee_of, producer, symbol_of, walk
 from stepladder.payload.matmul import find_matmul
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.problem import Problem
@@ -39,7 +39,7 @@ def group_matmuls(payload: ir.Operation, op: GroupMatmuls, rewriter: Rewriter) -
     levels = _levels(ops, kinds)
     groups: dict[tuple[int, _Kind], list[str]] = {}
     for call in ops:
-        if (name := _callee(call)) in kinds:
+        if (name := callee_of(call)) in kinds:
             groups.setdefault((levels[call], kinds[name]), []).append(name)
     parts = [
         names[start : start + op.at_most.value]
@@ -50,13 +50,8 @@ def group_matmuls(payload: ir.Operation, op: GroupMatmuls, rewriter: Rewriter) -
         for name in names:
             set_group(stages[name], number)
     order = {name: place for place, name in enumerate(name for part in parts for name in part)}
-    for item in sorted(ops, key=lambda item: (levels[item], order.get(_callee(item), -1))):
+    for item in sorted(ops, key=lambda item: (levels[item], order.get(callee_of(item), -1))):
         item.move_before(end)
-
-
-def _callee(op: ir.Operation) -> str:
-    """Returns the name of the function that an op calls; empty for another op."""
-    return ir.FlatSymbolRefAttr(op.attributes["callee"]).value if op.name == "func.call" else ""
 
 
 def _levels(ops: Sequence[ir.Operation], kinds: dict[str, _Kind]) -> dict[ir.Operation, int]:
@@ -64,7 +59,7 @@ def _levels(ops: Sequence[ir.Operation], kinds: dict[str, _Kind]) -> dict[ir.Ope
     levels: dict[ir.Operation, int] = {}
     for op in ops:
         sources = [source for value in op.operands if (source := producer(value)) in levels and source is not None]
-        levels[op] = max((levels[source] + (_callee(source) in kinds) for source in sources), default=0)
+        levels[op] = max((levels[source] + (callee_of(source) in kinds) for source in sources), default=0)
     return levels
 
 

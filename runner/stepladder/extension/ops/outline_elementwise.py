@@ -19,7 +19,7 @@ from stepladder.extension.lib.stages import (
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import create_generic, create_named_op
 from stepladder.mlir.reshapes import TENSOR_VIEWS, groups_of
-from stepladder.mlir.traverse import origin, producer, symbol_of, walk
+from stepladder.mlir.traverse import callee_of, origin, producer, symbol_of, walk
 from stepladder.mlir.types import row_major_strides
 
 # Kinds of stages that load vectors which the extents of their operands are multiples of.
@@ -92,9 +92,7 @@ def _copy_results(end: ir.Operation, payload: ir.Operation) -> None:
     """Has a function return results of calls and of linalg ops alone: other values are copied, and parts of what a
     stage assembles, whose kernels write them there."""
     stages = [symbol_of(item) for item in walk(payload, "func.func") if ASSEMBLED in item.attributes]
-    calls = [
-        item for item in walk(payload, "func.call") if ir.FlatSymbolRefAttr(item.attributes["callee"]).value in stages
-    ]
+    calls = [item for item in walk(payload, "func.call") if callee_of(item) in stages]
     parts = {origin(value, TENSOR_VIEWS) for call in calls for value in call.operands}
     for place, value in enumerate(end.operands):
         if not isinstance(value.type, ir.RankedTensorType):
@@ -112,7 +110,7 @@ def _copy_slices(body: ir.Block, payload: ir.Operation) -> None:
     for call in (item for item in operations_of(body) if item.name == "func.call"):
         for place, value in enumerate(call.operands):
             source = producer(origin(value, TENSOR_VIEWS))
-            stage = stages[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
+            stage = stages[callee_of(call)]
             if source is not None and source.name == SLICE and not _part(value, stage):
                 call.operands[place] = _copied(value, call)
 
@@ -123,7 +121,7 @@ def _place_parts(body: ir.Block, functions: Iterable[ir.Operation]) -> None:
     stages = {symbol_of(function): function for function in functions}
     moved: set[ir.Operation] = set()
     for call in (item for item in operations_of(body) if item.name == "func.call"):
-        stage = stages[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
+        stage = stages[callee_of(call)]
         found = {place: chain for place, value in enumerate(call.operands) if (chain := _part(value, stage))}
         if not found:
             continue

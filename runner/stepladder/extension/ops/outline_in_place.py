@@ -7,7 +7,7 @@ from stepladder.extension.lib.stages import is_elementwise, one_function, outlin
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.reshapes import TENSOR_VIEWS
-from stepladder.mlir.traverse import producer, symbol_of, walk
+from stepladder.mlir.traverse import callee_of, producer, symbol_of, walk
 from stepladder.payload.arguments import donated
 
 
@@ -44,7 +44,7 @@ def outline_in_place(payload: ir.Operation, op: OutlineInPlace, rewriter: Rewrit
         )
         call = producer(operations_of(body)[-1].operands[result])
         assert call is not None  # what the op was replaced by
-        name = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+        name = callee_of(call)
         stage = next(item for item in walk(payload, "func.func") if symbol_of(item) == name)
         mark_donated(stage, list(call.operands).index(argument), 0)
 

@@ -11,7 +11,7 @@ from stepladder.extension.lib.stages import group_of, one_function
 from stepladder.extension.lib.workspaces import create_workspace
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.reshapes import BUFFER_VIEWS
-from stepladder.mlir.traverse import symbol_of, users_of, walk
+from stepladder.mlir.traverse import callee_of, symbol_of, users_of, walk
 from stepladder.runtime.element_types import BUFFER_TYPES, element_type
 
 # Bytes that the address of a buffer is a multiple of.
@@ -88,7 +88,7 @@ def _places(payload: ir.Operation, body: ir.Block) -> dict[ir.Operation, int]:
     place = 0
     for item in operations_of(body):
         if item.name == "func.call":
-            group = groups[ir.FlatSymbolRefAttr(item.attributes["callee"]).value]
+            group = groups[callee_of(item)]
             place += group is None or group != last
             last = group
         elif item.name in _USES:

@@ -8,7 +8,7 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import create_generic, indexing_maps
 from stepladder.mlir.rounding import rounds_to_nearest
 from stepladder.mlir.traverse import attributes_of, producer
-from stepladder.mlir.types import FITS_TF32, bit_width
+from stepladder.mlir.types import FITS_TF32, bit_width, element_of, is_fp8
 from stepladder.payload.producers import PREPARED
 
 _EXTENSION, _ROUNDING = "arith.extf", "arith.truncf"
@@ -38,14 +38,6 @@ class WidenOperands(Tc.Operation, name="widen_operands"):
 
     target: Handle
     fp8: ir.IntegerAttr
-
-
-def _element(value: ir.Value) -> ir.Type:
-    return ir.RankedTensorType(value.type).element_type
-
-
-def _is_fp8(type_: ir.Type) -> bool:
-    return isinstance(type_, ir.FloatType) and type_.width == _FP8_BITS
 
 
 def _is_multiplied(a: ir.Type, b: ir.Type, sums: ir.Type, fp8: int) -> bool:
@@ -86,7 +78,7 @@ def _cast(value: ir.Value, element: ir.Type) -> ir.Value:
         name = _EXTENSION if bit_width(type_.element_type) < bit_width(element) else _ROUNDING
         cast = ir.Operation.create(name, results=[element], operands=[body.arguments[0]])
         ir.Operation.create("linalg.yield", operands=list(cast.results))
-    if _is_fp8(type_.element_type) and bit_width(element) == _HALF_BITS:
+    if is_fp8(type_.element_type) and bit_width(element) == _HALF_BITS:
         generic.attributes[PREPARED] = ir.UnitAttr.get()
     return generic.results[0]
 
@@ -123,7 +115,7 @@ def _casts(op: ir.Operation, element: ir.Type) -> bool:
 
 def _is_extended_from_halves(value: ir.Value) -> bool:
     """Tells whether all numbers of a tensor of f32 are of f16, bf16 or fp8."""
-    while bit_width(_element(value)) > _HALF_BITS:
+    while bit_width(element_of(value.type)) > _HALF_BITS:
         source = producer(value)
         if source is None or not is_layout(source):
             return False
@@ -134,7 +126,7 @@ def _is_extended_from_halves(value: ir.Value) -> bool:
 def _mark(product: ir.Operation) -> None:
     """Marks a product of f32 whose operands fit in tf32."""
     factors = list(product.operands)[:2]
-    types = set(map(_element, factors))
+    types = {element_of(factor.type) for factor in factors}
     if types == {ir.F32Type.get()} and all(map(_is_extended_from_halves, factors)):
         product.attributes[FITS_TF32] = ir.UnitAttr.get()
 
@@ -142,7 +134,7 @@ def _mark(product: ir.Operation) -> None:
 def _extension_of_fp8(value: ir.Value) -> ir.Operation | None:
     """Returns the op that extends fp8 to what a tensor is a view or an extension of; None where none does."""
     while (source := producer(value)) is not None and is_layout(source):
-        if _is_fp8(_element(source.operands[0])) and not _is_fp8(_element(value)):
+        if is_fp8(element_of(source.operands[0].type)) and not is_fp8(element_of(value.type)):
             return source
         value = source.operands[0]
     return None
@@ -152,8 +144,8 @@ def _prepare_fp8(product: ir.Operation, fp8: int, rewriter: Rewriter) -> None:
     """Has ops of their own extend fp8 to f16, where the payload has extended it and no kernel multiplies it."""
     found = [_extension_of_fp8(value) for value in list(product.operands)[:2]]
     extensions = [op for op in found if op is not None and PREPARED not in op.attributes]
-    types = [_element(op.operands[0]) for op in extensions]
-    if len(types) < len(found) or _is_multiplied(types[0], types[1], _element(product.operands[2]), fp8):
+    types = [element_of(op.operands[0].type) for op in extensions]
+    if len(types) < len(found) or _is_multiplied(types[0], types[1], element_of(product.operands[2].type), fp8):
         return
     for op in dict.fromkeys(extensions):
         first = next((inner for inner in operations_of(op.regions[0].blocks[0]) if inner.name == _EXTENSION), None)
@@ -171,7 +163,7 @@ def widen_operands(payload: ir.Operation, op: WidenOperands, rewriter: Rewriter)
         if not is_product(product) or not is_structured(product):
             continue
         a, b, sums = product.operands
-        element = _common(_element(a), _element(b), _element(sums), op.fp8.value)
+        element = _common(element_of(a.type), element_of(b.type), element_of(sums.type), op.fp8.value)
         if element is None or not _is_cast(product, element):
             _prepare_fp8(product, op.fp8.value, rewriter)
             _mark(product)
