@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from cost_model_settings import H200, TILE, WARP_TILE, columns, predicted, size
 from stepladder.pipeline.cost_model import epilogues, gpu, loading, orders, terms, warp, warpgroup_launch
-from stepladder.pipeline.cost_model.columns import Coded, Columns
+from stepladder.pipeline.cost_model.coded import Coded
+from stepladder.pipeline.cost_model.columns import Columns
 from stepladder.pipeline.cost_model.constants import (
     CONSTANTS,
     EARLY,

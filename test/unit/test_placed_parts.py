@@ -13,7 +13,7 @@ import pytest
 import stepladder
 from stepladder.emulator.functions import EmulatedFunction
 from stepladder.runtime.bundle import read_any
-from stepladder.runtime.bundle.function_files import check_function as check_buffers
+from stepladder.runtime.bundle.function_rules import check_function as check_buffers
 from stepladder.runtime.errors import StepladderError
 from stepladder.verify.function_check import check_function
 

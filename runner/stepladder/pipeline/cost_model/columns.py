@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stepladder.pipeline.cost_model.coded import TABLE, Array, Coded, numbered
 from stepladder.pipeline.expressions import (
     ExpressionError,
     UnknownName,
@@ -21,62 +22,7 @@ from stepladder.pipeline.expressions import (
     evaluate,
 )
 
-Array = np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
-class Coded:
-    """A column of few different values, as their places in a list: short to copy, and few values to compare with.
-
-    Args:
-        options: the values, an array.
-        codes: of each setting, the place of its value.
-    """
-
-    options: Array
-    codes: Array
-
-    @classmethod
-    def of(cls, values: Array) -> Coded:
-        """Returns a column of values.
-
-        Args:
-            values: one a setting.
-        """
-        if values.dtype.kind != "i" or not values.size or values.min() < 0 or values.max() >= _TABLE:
-            return cls(*np.unique(values, return_inverse=True))
-        options, codes = _numbered(values, int(values.max()) + 1)
-        return cls(options, codes)
-
-    def take(self, chosen: Array) -> Coded:
-        """Returns the values of some settings.
-
-        Args:
-            chosen: an array of bool, one a setting, or of indices of settings.
-        """
-        return Coded(self.options, self.codes[chosen])
-
-    @functools.cached_property
-    def values(self) -> Array:
-        """Returns the values as an array."""
-        return self.options[self.codes]
-
-    @functools.cached_property
-    def floats(self) -> Array:
-        """Returns the values as floating-point numbers."""
-        return self.options.astype(float)[self.codes]
-
-
 Column = Array | Value
-# Numbers up to which a table tells those that occur; beyond, they are sorted.
-_TABLE = 1 << 16
-
-
-def _numbered(values: Array, most: int) -> tuple[Array, Array]:
-    """Returns the numbers that occur among values from 0 to `most` - 1, and the place of each value among them."""
-    occurs = np.zeros(most, bool)
-    occurs[values] = True
-    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[values]
 
 
 @dataclass(frozen=True)
@@ -222,14 +168,14 @@ class Columns:
             if not isinstance(value, Coded | Array):
                 continue
             coded = value if isinstance(value, Coded) else Coded.of(value)
-            if most * len(coded.options) > _TABLE:
-                found, key = _numbered(key, most)
+            if most * len(coded.options) > TABLE:
+                found, key = numbered(key, most)
                 most = len(found)
             key, most = key * len(coded.options) + coded.codes, most * len(coded.options)
-            if most > _TABLE:
+            if most > TABLE:
                 found, key = np.unique(key, return_inverse=True)
                 most = len(found)
-        found, combination = _numbered(key, most)
+        found, combination = numbered(key, most)
         some = np.empty(len(found), np.int64)
         some[combination] = np.arange(self.count)
         alone = {

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stepladder.pipeline.cost_model.columns import Array, Coded, Columns
+from stepladder.pipeline.cost_model.coded import Array, Coded
+from stepladder.pipeline.cost_model.columns import Columns
 from stepladder.pipeline.expressions import Scope, Value
 
 

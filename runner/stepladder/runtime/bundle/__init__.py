@@ -25,13 +25,13 @@ from stepladder.runtime.bundle.function import (
     schema_version_of,
 )
 from stepladder.runtime.bundle.function_files import (
-    check_function,
     is_function,
     parse_function_manifest,
     read_any,
     read_function,
     write_function,
 )
+from stepladder.runtime.bundle.function_rules import check_function
 from stepladder.runtime.bundle.manifest import (
     CUBIN,
     MANIFEST,
@@ -47,7 +47,8 @@ from stepladder.runtime.bundle.manifest import (
     TmaDescriptor,
     Workspace,
 )
-from stepladder.runtime.bundle.reading import parse_manifest, read_bundle, read_launch
+from stepladder.runtime.bundle.manifest_reading import parse_manifest
+from stepladder.runtime.bundle.reading import read_bundle, read_launch
 from stepladder.runtime.bundle.reference_reading import parse_reference
 from stepladder.runtime.bundle.writing import check_output, write_bundle
 from stepladder.runtime.problem import Problem

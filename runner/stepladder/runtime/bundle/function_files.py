@@ -11,7 +11,6 @@ from typing import Any
 from stepladder.runtime import targets
 from stepladder.runtime.bundle.fields import Fields
 from stepladder.runtime.bundle.function import (
-    ALIGNMENT,
     BUFFER_KINDS,
     SCHEMA_VERSION_ALIASES,
     SCHEMA_VERSION_DYNAMIC,
@@ -19,30 +18,20 @@ from stepladder.runtime.bundle.function import (
     SCHEMA_VERSION_GROUPS,
     SCHEMA_VERSION_PARTS,
     SCHEMA_VERSION_PLACED,
-    VECTOR,
     FunctionBuffer,
     FunctionBundle,
     FunctionManifest,
     Launch,
     PlainCode,
     PlainKernel,
-    accesses,
-    part_alignment,
 )
+from stepladder.runtime.bundle.function_rules import check_function
 from stepladder.runtime.bundle.manifest import ACCESSES, CUBIN, MANIFEST, PTX, Argument, Bundle
+from stepladder.runtime.bundle.manifest_reading import listed_files, parse_descriptor, parse_descriptor_index
 from stepladder.runtime.bundle.problem_fields import parse_problem
-from stepladder.runtime.bundle.reading import (
-    contents_of,
-    listed_files,
-    parse_descriptor,
-    parse_descriptor_index,
-    read_bundle,
-    read_fields,
-    text_of,
-)
+from stepladder.runtime.bundle.reading import contents_of, read_bundle, read_fields, text_of
 from stepladder.runtime.bundle.reference_operands import check_function_reference
 from stepladder.runtime.bundle.reference_reading import parse_reference
-from stepladder.runtime.bundle.several import check_launch
 from stepladder.runtime.bundle.writing import bundle_files, write_contents
 from stepladder.runtime.element_types import BUFFER_TYPES
 from stepladder.runtime.errors import StepladderError
@@ -56,10 +45,6 @@ _VERSIONS = (
     SCHEMA_VERSION_PARTS,
     SCHEMA_VERSION_PLACED,
 )
-
-# Memory that kernels write before others read it, and kinds of buffers that are parts of others.
-_WRITTEN = ("workspace", "result")
-_PARTS = ("part", "result_part")
 
 
 def is_function(path: str | os.PathLike[str]) -> bool:
@@ -243,132 +228,6 @@ def _parse_kernel(fields: Fields) -> PlainKernel:
         dependent_launch=fields.boolean("dependent_launch", default=False),
         **group,
     )
-
-
-def check_function(bundle: FunctionBundle, fields: Fields | None = None) -> None:
-    """Checks the launches of a function: that operands fit their buffers, and that what is read has been written.
-
-    Args:
-        bundle: what was read, or made.
-        fields: what its manifest was read from; those of the manifest itself if None.
-
-    Raises:
-        StepladderError: the first field that does not hold.
-    """
-    manifest = bundle.manifest
-    if fields is None:
-        fields = Fields(json.loads(json.dumps(manifest.to_json())), str(bundle.path))
-    alignment = VECTOR if manifest.schema_version >= SCHEMA_VERSION_PLACED else ALIGNMENT
-    for buffer, item in zip(manifest.buffers, fields.objects("buffers")):
-        if buffer.kind == "workspace" and (
-            buffer.offset % alignment or buffer.offset + buffer.bytes > manifest.workspace
-        ):
-            raise item.error(
-                "offset",
-                f"must be a multiple of {alignment}, with {buffer.bytes} bytes inside of {manifest.workspace}, got "
-                f"{buffer.offset}",
-            )
-        if buffer.aliases is not None:
-            _check_alias(manifest, buffer, item)
-    _check_parts(manifest, fields)
-    aliases, homes, taken = manifest.aliases, manifest.homes, set[int]()
-    written: set[int] = set()
-    for launch, item in zip(manifest.launches, fields.objects("launches")):
-        if launch.kernel is not None:
-            check_launch(launch.kernel, manifest.target, item.object("kernel"))
-        elif bundle.matmul(launch).manifest.target != manifest.target:
-            raise item.error("folder", f"has a kernel for another target than {manifest.target}")
-        wanted = accesses(bundle, launch)
-        operands = item.object("operands")
-        if set(wanted) != set(launch.operands):
-            raise item.error("operands", f"must be of the roles {', '.join(wanted)}, got {', '.join(launch.operands)}")
-        for role, (type_, count, access) in wanted.items():
-            number = launch.operands[role]
-            if number >= len(manifest.buffers):
-                raise operands.error(role, f"is {number}, and 'buffers' has {len(manifest.buffers)}")
-            buffer = manifest.buffers[number]
-            if buffer.element_type != type_ or buffer.bytes != FunctionBuffer("", 0, type_, (count,)).bytes:
-                raise operands.error(role, f"is {number}, {buffer.name}, and the kernel takes {count} of {type_}")
-            if access != "write" and buffer.memory[0] in _WRITTEN and not _is_written(manifest, number, written):
-                raise operands.error(role, f"is {number}, {buffer.name}, which no kernel before has written")
-            if homes.get(number, number) in taken:
-                raise operands.error(role, f"is {number}, {buffer.name}, whose memory a result has taken before")
-            if access != "read" and buffer.kind in ("argument", "constant", "part"):
-                raise operands.error(role, f"is {number}, {buffer.name}, which a kernel writes")
-        for role, (_, _, access) in wanted.items():
-            if access != "read":
-                _write(manifest, launch.operands[role], written)
-                taken |= {aliases[number] for number in [launch.operands[role]] if number in aliases}
-    missing = [
-        buffer.name for number, buffer in manifest.of_kind("result") if not _is_written(manifest, number, written)
-    ]
-    if missing:
-        raise fields.error("launches", f"write no {missing[0]}")
-
-
-def _check_parts(manifest: FunctionManifest, fields: Fields) -> None:
-    """Checks that parts are inside of an argument, a constant or a result of their types, at addresses that kernels
-    accept."""
-    matmuls = [launch for launch in manifest.launches if launch.kernel is None or launch.grouped]
-    multiplied = {number for launch in matmuls for number in launch.operands.values()}
-    given = {item.number: item for kind in ("argument", "constant") for _, item in manifest.of_kind(kind)}
-    results = {item.number: item for _, item in manifest.of_kind("result") if item.aliases is None}
-    for place, (part, item) in enumerate(zip(manifest.buffers, fields.objects("buffers"))):
-        if part.kind not in _PARTS:
-            continue
-        version, name, wholes = {
-            "part": (SCHEMA_VERSION_PARTS, "an argument or a constant", given),
-            "result_part": (SCHEMA_VERSION_PLACED, "a result in memory of its own", results),
-        }[part.kind]
-        if manifest.schema_version < version:
-            raise item.error("kind", f"is '{part.kind}', which is for schema_version {version}")
-        whole = wholes.get(part.number)
-        if whole is None or whole.element_type != part.element_type:
-            raise item.error("number", f"must be of {name} of {part.element_type}, got {part.number}")
-        alignment = part_alignment(part.bytes, is_multiplied=place in multiplied)
-        if part.offset % alignment or part.offset + part.bytes > whole.bytes:
-            raise item.error(
-                "offset",
-                f"must be a multiple of {alignment}, with {part.bytes} bytes inside of {whole.bytes}, got "
-                f"{part.offset}",
-            )
-
-
-def _check_alias(manifest: FunctionManifest, result: FunctionBuffer, fields: Fields) -> None:
-    """Checks that a result takes the memory of an argument like it, and no other one does."""
-    arguments = [item for _, item in manifest.of_kind("argument") if item.number == result.aliases]
-    others = [item for item in manifest.buffers if item.aliases == result.aliases]
-    is_like = len(arguments) == 1 and (arguments[0].element_type, arguments[0].shape) == (
-        result.element_type,
-        result.shape,
-    )
-    if result.kind != "result" or not is_like or len(others) != 1:
-        raise fields.error(
-            "aliases", f"must be of a result, an argument of its type and shape for it alone, got {result.aliases}"
-        )
-
-
-def _is_written(manifest: FunctionManifest, number: int, written: set[int]) -> bool:
-    """Tells whether kernels have written all bytes of a buffer, at once or by parts."""
-    buffer = manifest.buffers[number]
-    others = [manifest.buffers[other] for other in written if manifest.buffers[other].memory == buffer.memory]
-    place = buffer.offset
-    for other in sorted(others, key=lambda item: item.offset):
-        if other.offset <= place:
-            place = max(place, other.offset + other.bytes)
-    return place >= buffer.offset + buffer.bytes
-
-
-def _write(manifest: FunctionManifest, number: int, written: set[int]) -> None:
-    """Notes that a kernel writes a buffer: others that share bytes with it in the workspace are gone."""
-    buffer = manifest.buffers[number]
-    if buffer.kind == "workspace":
-        end = buffer.offset + buffer.bytes
-        for other in list(written):
-            item = manifest.buffers[other]
-            if item.kind == "workspace" and item.offset < end and buffer.offset < item.offset + item.bytes:
-                written.discard(other)
-    written.add(number)
 
 
 def read_any(path: str | os.PathLike[str]) -> Bundle | FunctionBundle:

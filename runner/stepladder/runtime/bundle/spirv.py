@@ -23,14 +23,9 @@ import numpy as np
 from stepladder.runtime.bundle.fields import Fields
 from stepladder.runtime.bundle.limits import check_arguments
 from stepladder.runtime.bundle.manifest import ACCESSES, MANIFEST, SPIRV, SPIRV_FORMAT, Argument, problem_json
-from stepladder.runtime.bundle.reading import (
-    listed_files,
-    parse_argument,
-    parse_problem,
-    read_contents,
-    read_fields,
-    read_reference,
-)
+from stepladder.runtime.bundle.manifest_reading import listed_files, parse_argument
+from stepladder.runtime.bundle.problem_fields import parse_problem
+from stepladder.runtime.bundle.reading import read_contents, read_fields, read_reference
 from stepladder.runtime.bundle.writing import write_contents
 from stepladder.runtime.element_types import ELEMENT_TYPES, element_type
 from stepladder.runtime.errors import StepladderError

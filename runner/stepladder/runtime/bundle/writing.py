@@ -12,7 +12,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from stepladder.runtime.bundle.manifest import CUBIN, MANIFEST, PTX, SPIRV, Manifest
-from stepladder.runtime.bundle.reading import listed_files, read_fields
+from stepladder.runtime.bundle.manifest_reading import listed_files
+from stepladder.runtime.bundle.reading import read_fields
 from stepladder.runtime.errors import StepladderError, reason
 from stepladder.runtime.reference import REFERENCE, Program
 
