@@ -132,7 +132,7 @@ def compile_all(folder: Path) -> None:
         text = payload(*case)
         chosen[f"{case[0]}_{case[1]}"] = WAYS[_build(text, _path(folder, case, "default")) - 1]
         _build(text, _path(folder, case, "pair"), dequantizing=False)
-        with mock.patch("stepladder.pipeline.divided.is_slower", return_value=True):
+        with mock.patch("stepladder.pipeline.divided_function.is_slower", return_value=True):
             _build(text, _path(folder, case, "two"))
     (folder / "chosen.json").write_text(json.dumps(chosen))
 

@@ -15,7 +15,7 @@ from stepladder.pipeline import build as builds
 from stepladder.pipeline.automatic import AS_FUNCTION, AUTO, WITHOUT_GPU, first_of, pipelines_for, with_reason
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.definition import RequirementError
-from stepladder.pipeline.divided import takes_pairs
+from stepladder.pipeline.divided_function import takes_pairs
 from stepladder.pipeline.division import (
     is_divisible,
     is_on_tensors,

@@ -1,4 +1,4 @@
-"""Builds the bundle of a function with several matmuls: divides it into kernels (`divided`), and compiles each.
+"""Builds the bundle of a function with several matmuls: divides it into kernels (`divided_function`), and compiles each.
 
 The functions of matmuls are payloads of their own, compiled as any other; the others go through the pipeline
 `elementwise`. Equal functions are compiled once.
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from stepladder.pipeline.automatic import pipelines_for
 from stepladder.pipeline.codegen.toolchain import find_tool, tool_versions
-from stepladder.pipeline.divided import divide, takes_pairs
+from stepladder.pipeline.divided_function import divide, takes_pairs
 from stepladder.pipeline.division import (
     target_of,
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from stepladder.pipeline import library
 from stepladder.pipeline.any_payload import on_tensors_too, refusal_of_matmul
 from stepladder.pipeline.automatic import AS_FUNCTION
-from stepladder.pipeline.divided import divide, takes_pairs
+from stepladder.pipeline.divided_function import divide, takes_pairs
 from stepladder.pipeline.knob_query import read_query
 from stepladder.pipeline.matmul_requests import of_matmuls, with_exact_tf32
 from stepladder.pipeline.request import Request
