@@ -16,7 +16,7 @@ the product in f64, over the largest element of that; of several seeds, the larg
 
 Products of `--shapes` are measured with the knobs that `compile` chooses for `wgmma`, and with both operands split in
 front of the matmul; those of `--drawn`, of few rows or columns, with these knobs. `--settings` adds the first settings
-of the cost model whose tile or splits of k differ, half of them with two blocks on a multiprocessor.
+of the cost model whose tile or splits of k differ, as many for each place where operands can be split.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ DRAWN: Kernels = {"wgmma": ("wgmma", {})}
 DRAW_SEED, SHORT, LONG, MAX_DRAWN_OPERATIONS = 20271801, (8, 256), (512, 16384), 6e10
 # Settings of `--settings` differ in one of these; each value of the first three may come so often.
 _FORM = ("block_m", "block_n", "consumer_warpgroups", "split_k", "split_k_workspace")
-_RANKED, _OF_A_TILE, _BLOCKS = 400, 2, "min_blocks_per_sm"
+_RANKED, _OF_A_TILE, _WHERE = 400, 2, "split_f32"
+_PLACES = ("kernels", "registers", "shared")
 
 
 @dataclass(frozen=True)
@@ -112,18 +113,18 @@ def with_settings(product: Product, count: int) -> Product:
     from stepladder.pipeline.request import Request
 
     kernels = dict(product.kernels)
-    for blocks in (1, 2):
+    for place in _PLACES:
         with mlir_context():
-            request = Request("wgmma", {"target": "sm_90a", _BLOCKS: blocks}, tuned=True)
+            request = Request("wgmma", {"target": "sm_90a", _WHERE: place}, tuned=True)
             ranked = knob_choice.rank(read_query(library.load("wgmma"), request, _text(product), product.name))
         forms: set[tuple[object, ...]] = set()
         tiles = Counter[tuple[object, ...]]()
         for candidate in ranked.first(_RANKED) if ranked else ():
             form = tuple(candidate.knobs.get(name) for name in _FORM)
-            if form not in forms and tiles[form[:3]] < _OF_A_TILE and len(forms) < count // 2:
+            if form not in forms and tiles[form[:3]] < _OF_A_TILE and len(forms) < count // len(_PLACES):
                 forms.add(form)
                 tiles[form[:3]] += 1
-                kernels[f"blocks_{blocks}_setting_{len(forms)}"] = "wgmma", {**candidate.knobs, _BLOCKS: blocks}
+                kernels[f"{place}_setting_{len(forms)}"] = "wgmma", {**candidate.knobs, _WHERE: place}
     return replace(product, kernels=kernels)
 
 

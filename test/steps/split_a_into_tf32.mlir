@@ -54,16 +54,27 @@
 // CHECK-NEXT: [[e3:%.+]] = memref.load [[SA]][%c0, %c0, [[r8]], [[c]]]
 // CHECK-COUNT-12: memref.load [[SA]]
 // CHECK-NOT: memref.load
-// CHECK: [[x:%.+]] = vector.from_elements [[e0]], [[e1]], [[e2]], [[e3]] : vector<4xf32>
-// CHECK-NEXT: [[size:%.+]] = math.absf [[x]]
-// CHECK: [[bits:%.+]] = arith.bitcast [[x]] : vector<4xf32> to vector<4xi32>
-// CHECK-NEXT: [[near:%.+]] = arith.addi [[bits]], %{{.+}} : vector<4xi32>
-// CHECK-NEXT: [[cut:%.+]] = arith.andi [[near]], %{{.+}} : vector<4xi32>
-// CHECK-NEXT: [[large:%.+]] = arith.bitcast [[cut]] : vector<4xi32> to vector<4xf32>
-// CHECK-NEXT: arith.subf [[x]], [[large]]
-// CHECK: [[A1:%.+]] = vector.from_elements {{.*}} : vector<1x4x4xf32>
-// CHECK: [[A2:%.+]] = vector.from_elements {{.*}} : vector<1x4x4xf32>
-// CHECK-NEXT: "tc.warpgroup_mma_3xtf32_registers"([[A1]], [[DB1]], [[SUMS]], [[A2]], [[DB2]])
+// CHECK: [[x:%.+]] = vector.from_elements [[e0]], [[e1]], [[e2]], [[e3]], {{.*}} : vector<1x4x4xf32>
+// Numbers that lose bits by a factor of 2^-24, or whose sum is infinite, need more ops; a warp votes whether one has any.
+// CHECK-NEXT: [[scaled:%.+]] = arith.mulf [[x]], %{{.+}} : vector<1x4x4xf32>
+// CHECK-NEXT: math.fma [[scaled]], %{{.+}}, [[x]] : vector<1x4x4xf32>
+// CHECK: [[size:%.+]] = math.absf [[x]]
+// CHECK: [[total:%.+]] = vector.reduction <add>, %{{.+}} : vector<4xf32> into f32
+// CHECK-NEXT: [[mine:%.+]] = arith.cmpf oeq, [[total]], %{{.+}} : f32
+// CHECK-NEXT: [[all:%.+]] = nvvm.vote.sync all %c-1_i32, [[mine]] -> i1
+// CHECK-NEXT: [[A:%.+]]:2 = scf.if [[all]] -> (vector<1x4x4xf32>, vector<1x4x4xf32>) {
+// CHECK-NEXT: [[bits:%.+]] = arith.bitcast [[x]] : vector<1x4x4xf32> to vector<1x4x4xi32>
+// CHECK-NEXT: [[near:%.+]] = arith.addi [[bits]], %{{.+}} : vector<1x4x4xi32>
+// CHECK-NEXT: [[cut:%.+]] = arith.andi [[near]], %{{.+}} : vector<1x4x4xi32>
+// CHECK-NEXT: [[large:%.+]] = arith.bitcast [[cut]] : vector<1x4x4xi32> to vector<1x4x4xf32>
+// CHECK-NEXT: [[small:%.+]] = arith.subf [[x]], [[large]]
+// CHECK-NEXT: scf.yield [[large]], [[small]]
+// CHECK-NEXT: } else {
+// CHECK-NEXT: arith.cmpf oge, [[size]]
+// CHECK-COUNT-2: arith.cmpf oge, [[size]]
+// CHECK: scf.yield
+// CHECK-NEXT: }
+// CHECK-NEXT: "tc.warpgroup_mma_3xtf32_registers"([[A]]#0, [[DB1]], [[SUMS]], [[A]]#1, [[DB2]])
 // CHECK-NOT: nvgpu.warpgroup.mma %
 // CHECK: // -----
 !map = !nvgpu.tensormap.descriptor<tensor = memref<64x32xf32, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>

@@ -167,14 +167,15 @@ def release_by_warps(launch: ir.Operation, rewriter: Rewriter) -> None:
                 init.operands[1] = index(count * threads.WARPGROUP // threads.WARP)
 
 
-def stage_of(operand: StagedOperand) -> ir.Value:
-    """Returns the stage whose tiles the MMA reads.
+def stage_of(generate: ir.Operation, alloc: ir.Operation) -> ir.Value:
+    """Returns the stage whose tile the MMA reads.
 
     Args:
-        operand: A.
+        generate: the op that makes the matrix descriptor of the tile.
+        alloc: of the stages of tiles.
     """
-    view = defining_op(operand.generate.operands[0])
-    while defining_op(view.operands[0]) != operand.alloc:
+    view = defining_op(generate.operands[0])
+    while defining_op(view.operands[0]) != alloc:
         view = defining_op(view.operands[0])
     return memory.offsets_of(view)[0]
 

@@ -15,9 +15,9 @@ from stepladder.extension.lib.register_stages import (
 )
 from stepladder.extension.lib.source_tiles import Source, SourceTile, together
 from stepladder.extension.lib.tf32_operands import Matrix, add_small_tile, copy_to, erase_unread, parts_of, the_mma
-from stepladder.extension.lib.tf32_parts import split
+from stepladder.extension.lib.tf32_parts import split_in_warp
 from stepladder.mlir import types
-from stepladder.mlir.bindings import arith, ir
+from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import defining_op, walk
 
 
@@ -65,15 +65,12 @@ def _is_loadable(op: ir.Operation, buffer: ir.Value) -> bool:
     return True
 
 
-def _split(operand: StagedOperand, tile: SourceTile, launch: ir.Operation) -> list[ir.Value]:
+def _split(operand: StagedOperand, tile: SourceTile, launch: ir.Operation) -> tuple[ir.Value, ir.Value]:
     """Returns the large and the small part of a thread's elements of a tile, at the insertion point: 64 rows x steps of
     k x 4 elements."""
     rows, lane = rows_of(operand, launch)
     bases = {LANE: lane, **{row.name: row.in_tile for row in rows}}
-    stage, steps = stage_of(operand), operand.tile_k // _STEP
-    f32 = ir.F32Type.get()
-    type_ = ir.VectorType.get([operand.blocks, steps, 4], f32)
-    parts = [arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, ir.FloatAttr.get(f32, 0.0)))] * 2
+    stage, steps = stage_of(operand.generate, operand.alloc), operand.tile_k // _STEP
     read = {}
     # All reads come before the first of the ops that split what was read: each takes as long as many of these.
     for block in range(operand.blocks):
@@ -89,10 +86,8 @@ def _split(operand: StagedOperand, tile: SourceTile, launch: ir.Operation) -> li
                 for row in rows[2 * block : 2 * block + 2]
             ]
             read[block, step] = elements
-    for place, elements in read.items():
-        both = split(together(elements), keeps_infinities=True)
-        parts = [memory.insert(part, vector, list(place)) for part, vector in zip(both, parts)]
-    return parts
+    numbers = memory.stack({place: together(elements) for place, elements in read.items()}, [operand.blocks, steps])
+    return split_in_warp(numbers)
 
 
 def _expect(launch: ir.Operation, more: int) -> None:

@@ -229,6 +229,8 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     splits = knobs.floats("split_k", 1)
     steps = ceil_divide(ceil_divide(size.k, block_k), splits)
     split, a_split = knobs.floats("parts", 1), knobs.floats("a_parts", 1)
+    # Parts of B that a preceding kernel writes, and TMA loads.
+    b_loaded = np.where(knobs.equals("split_f32", "shared", "kernels"), 1.0, split)
 
     loaded = replace(size, in_bytes=size.a_bytes)
     # A pair of products multiplies tiles of A by tiles of both B side by side.
@@ -248,7 +250,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     ]
     parts = [
         replace(part, rows=part.rows * count, zero_rows=part.zero_rows * count)
-        for part, count in zip(parts, (a_split, split * size.products))
+        for part, count in zip(parts, (a_split, b_loaded * size.products))
     ]
     # Source: measured, where rows of B lie along n: those of a tile begin within a sector of the L2 cache.
     odd = np.where((np.asarray(block_n) % 16 == 8) & (size.b_layout == "row"), constants["odd_eights"], 1.0)
@@ -357,7 +359,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     by_elements = np.where(writes_elements(knobs, size), constants["column_write"], 1.0)
     written = size.result_bytes / (constants["write"] * 1e6) * by_elements
     total = join(kernel, from_memory, written + constants["prologue"]) + _HIDDEN_TRAFFIC_COST * hbm + launch
-    repacking = repacking_time(size, gpu, constants, split, a_split)
+    repacking = repacking_time(size, gpu, constants, b_loaded, a_split)
     preparing = preparing_time(size, gpu, constants)
     total = total + repacking + preparing
     times = {
