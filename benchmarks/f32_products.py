@@ -76,11 +76,12 @@ class Product:
         return str(self.m) if self.m == self.n == self.k else f"{self.m}x{self.n}x{self.k}"
 
 
-def draw(count: int) -> list[Product]:
+def draw(count: int, skip: int = 0) -> list[Product]:
     """Returns random products of few rows or columns.
 
     Args:
-        count: how many.
+        count: how many are drawn.
+        skip: how many of these are left out, the first ones.
     """
     rng = random.Random(DRAW_SEED)
     found: list[Product] = []
@@ -89,7 +90,7 @@ def draw(count: int) -> list[Product]:
         m, n = (short, longer) if len(found) % 2 else (longer, short)
         if 2 * m * n * k <= MAX_DRAWN_OPERATIONS:
             found.append(Product(m, n, k, DRAWN))
-    return found
+    return found[skip:]
 
 
 def _text(product: Product) -> str:
@@ -214,6 +215,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = measurement_parser(__doc__ or "", SIZES, "f32_products", 7)
     parser.add_argument("--shapes", nargs="+", metavar="MxNxK", help="products of these extents, in place of squares")
     parser.add_argument("--drawn", type=int, metavar="N", help="random products of few rows or columns")
+    parser.add_argument("--skip", type=int, default=0, metavar="N", help="leave out the first of --drawn")
     parser.add_argument("--settings", type=int, default=0, metavar="N", help="first settings of the cost model too")
     parts = parser.add_mutually_exclusive_group()
     parts.add_argument("--compile", metavar="FOLDER", type=Path, help="write the bundles, and measure nothing")
@@ -232,7 +234,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if args.shapes:
         products = [Product(*problem.size, SHAPES) for problem in named(args.shapes)]
     if args.drawn:
-        products = draw(args.drawn)
+        products = draw(args.drawn, args.skip)
     if args.settings:
         products = [with_settings(product, args.settings) for product in products]
     if args.compile:
