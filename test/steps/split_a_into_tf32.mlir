@@ -244,6 +244,43 @@ func.func @other_type(%a: !nvgpu.warpgroup.descriptor<tensor = memref<64x16xf16,
 
 // -----
 
+// One descriptor for A and B, of which that of B is to describe a part.
+!both = !nvgpu.tensormap.descriptor<tensor = memref<1x64x32xf32, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
+!one = !nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>, num_barriers = 1>
+!tiles = memref<1x1x64x32xf32, #gpu.address_space<workgroup>>
+!tile_of_batch = memref<1x64x32xf32, strided<[2048, 32, 1]>, #gpu.address_space<workgroup>>
+func.func @one_batch(%A: memref<2x64x32xf32>, %C: memref<2x64x64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %any = memref.cast %A : memref<2x64x32xf32> to memref<*xf32>
+  %map = nvgpu.tma.create.descriptor %any box[%c1, %c64, %c32] : memref<*xf32> -> !both
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1) threads(%tx, %ty, %tz) in (%nx = %c128, %ny = %c1, %nz = %c1) {
+    %a = memref.alloc() {operand_a} : !tiles
+    %b = memref.alloc() {operand_b} : !tiles
+    %tid = gpu.thread_id x
+    %leads = arith.cmpi eq, %tid, %c0 : index
+    %full = nvgpu.mbarrier.create -> !one
+    %a_tile = memref.subview %a[0, 0, 0, 0] [1, 1, 64, 32] [1, 1, 1, 1] : !tiles to !tile_of_batch
+    %b_tile = memref.subview %b[0, 0, 0, 0] [1, 1, 64, 32] [1, 1, 1, 1] : !tiles to !tile_of_batch
+    scf.if %leads {
+      nvgpu.tma.async.load %map[%c0, %c0, %c0], %full[%c0] to %a_tile : !both, !one -> !tile_of_batch
+      nvgpu.tma.async.load %map[%c0, %c0, %c0], %full[%c0] to %b_tile : !both, !one -> !tile_of_batch
+    }
+    %zero = nvgpu.warpgroup.mma.init.accumulator -> <fragmented = vector<64x64xf32>>
+    %da = nvgpu.warpgroup.generate.descriptor %a_tile, %map : !tile_of_batch, !both -> <tensor = memref<64x32xtf32, #gpu.address_space<workgroup>>>
+    %db = nvgpu.warpgroup.generate.descriptor %b_tile, %map : !tile_of_batch, !both -> <tensor = memref<32x64xtf32, #gpu.address_space<workgroup>>>
+    // expected-error@+1 {{tc.split_a_into_tf32: expected A and B of a batch in buffers of their own}}
+    %d = nvgpu.warpgroup.mma %da, %db, %zero {waitGroup = 0 : i64} : <tensor = memref<64x32xtf32, #gpu.address_space<workgroup>>>, <tensor = memref<32x64xtf32, #gpu.address_space<workgroup>>>, <fragmented = vector<64x64xf32>> -> <fragmented = vector<64x64xf32>>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
 // A matmul that `convert_to_wgmma` has not converted.
 func.func @no_product(%a: memref<64x32xf32>, %b: memref<32x64xf32>, %c: memref<64x64xf32>) {
   %c1 = arith.constant 1 : index

@@ -47,6 +47,8 @@ FORMS = [
     ((64, 64, 160), {**ALONE, "split_k": 2}, {"b_layout": "column"}),
     ((128, 32, 256), {**ALONE, "split_k": 4, "split_k_workspace": "memory", "block_m": 128}, TURNED),
     ((64, 32, 32), {**ALONE, "stages": 1}, {"accumulate": True}),
+    ((100, 40, 64), {}, {"batch": 2}),
+    ((65, 33, 36), ALONE, {"batch": 2, "a_layout": "column", "b_layout": "column"}),
 ]
 # Rows of A, and of its transpose, that TMA does not take: a kernel in front copies A.
 ODD = [((66, 32, 33), ALONE, {}), ((67, 32, 32), ALONE, TURNED), ((16, 65, 32), {**ALONE, **SMALLER}, {})]
@@ -61,6 +63,7 @@ SHARED_FORMS = [
     ((20, 200, 96), {**SMALLER, "block_m": 192, "consumer_warpgroups": 3, "block_n": 24, "block_k": 64}, {}),
     ((100, 64, 256), {**ALONE, **SMALLER, "block_n": 104, "block_k": 128, "split_k": 2}, {"b_layout": "column"}),
     ((64, 32, 40), {**ALONE, "stages": 1}, {"accumulate": True, "b_layout": "column"}),
+    ((65, 33, 68), {**ALONE, "split_k": 2}, {"batch": 3, "b_layout": "column"}),
 ]
 
 
@@ -117,6 +120,9 @@ def test_only_b_is_in_workspaces() -> None:
         host = _host(matmul_text(64, 32, 64, **{**F32, **form}), {})
         assert host.count("memref.alloc() {workspace}") == 2 and "memref.copy" not in host
         assert re.search(r"memref.cast %A : .* to memref<\*xf32>", host)
+    # Copies of matrices of a batch that are read along m stay.
+    batch = _host(matmul_text(64, 32, 64, **{**F32, **TURNED}, batch=2), {})
+    assert batch.count("memref.copy") == 1 and batch.count("memref.alloc() {workspace}") == 3
     odd = _host(matmul_text(66, 32, 33, **{**F32, **TURNED}), {})
     assert odd.count("memref.copy") == 1
 
@@ -131,6 +137,14 @@ def test_one_buffer_is_a_and_b(layouts: tuple[str, str], block_n: int) -> None:
     right_steps(text, {**KNOBS, "block_n": block_n, "epilogue": "registers"})
 
 
+@pytest.mark.parametrize("where", ["registers", "shared"])
+def test_one_batch_is_a_and_b(where: str) -> None:
+    """Products of matrices by their transposes: both are tiles of one buffer, which the parts of B leave as it is."""
+    text = matmul_text(64, 64, 64, **{**F32, "b_layout": "column"}, batch=2)
+    text = text.replace(", %B: memref<2x64x64xf32>", "").replace("%B", "%A")
+    right_steps(text, {**KNOBS, "block_n": 64, "epilogue": "registers", "split_f32": where})
+
+
 @pytest.mark.parametrize(
     "knobs, form, message",
     [
@@ -138,7 +152,6 @@ def test_one_buffer_is_a_and_b(layouts: tuple[str, str], block_n: int) -> None:
         ({"tile_scheduler": "stream_k", "epilogue": "tma"}, {}, "data_parallel"),
         ({"block_m": 48}, {}, "multiple of 64"),
         ({"block_m": 256, "block_n": 64}, {}, "fragment_registers"),
-        ({}, {"batch": 2}, "a batch requires split_f32 = kernels"),
         (SHARED, {}, r"rows of B \(with swapped operands, A\) along k"),
         ({**SHARED, "epilogue": "registers"}, {"b_layout": "column", "k": 33}, "rows of B are 33 x f32, 132 bytes"),
         ({**SHARED, "schedule": "pingpong"}, {"b_layout": "column"}, "schedule = cooperative and stagger = 0"),
