@@ -16,7 +16,7 @@ the product in f64, over the largest element of that; of several seeds, the larg
 
 Products of `--shapes` are measured with the knobs that `compile` chooses for `wgmma`, and with both operands split in
 front of the matmul; those of `--drawn`, of few rows or columns, with these knobs. `--settings` adds the first settings
-of the cost model whose tile or splits of k differ, half of them with two blocks on a multiprocessor.
+of the cost model whose tile or splits of k differ, as many for each place where operands can be split.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ DRAWN: Kernels = {"wgmma": ("wgmma", {})}
 DRAW_SEED, SHORT, LONG, MAX_DRAWN_OPERATIONS = 20271801, (8, 256), (512, 16384), 6e10
 # Settings of `--settings` differ in one of these; each value of the first three may come so often.
 _FORM = ("block_m", "block_n", "consumer_warpgroups", "split_k", "split_k_workspace")
-_RANKED, _OF_A_TILE, _BLOCKS = 400, 2, "min_blocks_per_sm"
+_RANKED, _OF_A_TILE, _WHERE = 400, 2, "split_f32"
+_PLACES = ("kernels", "registers", "shared")
 
 
 @dataclass(frozen=True)
@@ -75,11 +76,12 @@ class Product:
         return str(self.m) if self.m == self.n == self.k else f"{self.m}x{self.n}x{self.k}"
 
 
-def draw(count: int) -> list[Product]:
+def draw(count: int, skip: int = 0) -> list[Product]:
     """Returns random products of few rows or columns.
 
     Args:
-        count: how many.
+        count: how many are drawn.
+        skip: how many of these are left out, the first ones.
     """
     rng = random.Random(DRAW_SEED)
     found: list[Product] = []
@@ -88,7 +90,7 @@ def draw(count: int) -> list[Product]:
         m, n = (short, longer) if len(found) % 2 else (longer, short)
         if 2 * m * n * k <= MAX_DRAWN_OPERATIONS:
             found.append(Product(m, n, k, DRAWN))
-    return found
+    return found[skip:]
 
 
 def _text(product: Product) -> str:
@@ -112,18 +114,18 @@ def with_settings(product: Product, count: int) -> Product:
     from stepladder.pipeline.request import Request
 
     kernels = dict(product.kernels)
-    for blocks in (1, 2):
+    for place in _PLACES:
         with mlir_context():
-            request = Request("wgmma", {"target": "sm_90a", _BLOCKS: blocks}, tuned=True)
+            request = Request("wgmma", {"target": "sm_90a", _WHERE: place}, tuned=True)
             ranked = knob_choice.rank(read_query(library.load("wgmma"), request, _text(product), product.name))
         forms: set[tuple[object, ...]] = set()
         tiles = Counter[tuple[object, ...]]()
         for candidate in ranked.first(_RANKED) if ranked else ():
             form = tuple(candidate.knobs.get(name) for name in _FORM)
-            if form not in forms and tiles[form[:3]] < _OF_A_TILE and len(forms) < count // 2:
+            if form not in forms and tiles[form[:3]] < _OF_A_TILE and len(forms) < count // len(_PLACES):
                 forms.add(form)
                 tiles[form[:3]] += 1
-                kernels[f"blocks_{blocks}_setting_{len(forms)}"] = "wgmma", {**candidate.knobs, _BLOCKS: blocks}
+                kernels[f"{place}_setting_{len(forms)}"] = "wgmma", {**candidate.knobs, _WHERE: place}
     return replace(product, kernels=kernels)
 
 
@@ -213,6 +215,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = measurement_parser(__doc__, SIZES, "f32_products", 7)
     parser.add_argument("--shapes", nargs="+", metavar="MxNxK", help="products of these extents, in place of squares")
     parser.add_argument("--drawn", type=int, metavar="N", help="random products of few rows or columns")
+    parser.add_argument("--skip", type=int, default=0, metavar="N", help="leave out the first of --drawn")
     parser.add_argument("--settings", type=int, default=0, metavar="N", help="first settings of the cost model too")
     parts = parser.add_mutually_exclusive_group()
     parts.add_argument("--compile", metavar="FOLDER", type=Path, help="write the bundles, and measure nothing")
@@ -231,7 +234,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if args.shapes:
         products = [Product(*problem.size, SHAPES) for problem in named(args.shapes)]
     if args.drawn:
-        products = draw(args.drawn)
+        products = draw(args.drawn, args.skip)
     if args.settings:
         products = [with_settings(product, args.settings) for product in products]
     if args.compile:

@@ -30,9 +30,11 @@ module attributes {transform.with_named_sequence} {
         load_n =
           "block_n if b_layout == 'column' else (block_n * a_bits + load_bits - 1) // load_bits * load_bits // a_bits",
         // Each stage has the large and the small parts of tiles of f32; see `split_into_tf32`. Of A, which threads may
-        // split (`split_a_into_tf32`), it then has the tile, and a thread has both parts.
+        // split (`split_a_into_tf32`), it then has the tile, and a thread has both parts. Threads that also split B
+        // (`split_b_in_shared_memory`) replace its tile by both parts.
         splits_f32 = "1", parts = "2 if is_f32 and not allow_tf32 else 1",
-        splits_in_registers = "parts == 2 and split_f32 == 'registers'",
+        splits_in_registers = "parts == 2 and split_f32 != 'kernels'",
+        splits_in_shared_memory = "parts == 2 and split_f32 == 'shared'",
         a_parts = "1 if splits_in_registers else parts",
         fragment_registers = "staged_m / tile_warpgroups * block_k / 64",
         // Bits in shared memory for an element of A: where A is in registers, of its source.
@@ -46,11 +48,11 @@ module attributes {transform.with_named_sequence} {
         streams_weights = "early_weights or prefetch_steps > 0",
         // The bits of a row of the larger operand, the weights, and whether a preceding kernel splits or transposes it.
         is_weight_a = "a_matrices * m > b_matrices * n * products",
-        // A that threads split is read as it is.
+        // What threads split is read as it is.
         weight_row_bits =
           "a_given_row * a_bits if is_weight_a else (n if b_layout == 'row' else k) * b_bits",
         a_given_row = "k if a_layout == 'row' and a_transposed == 0 else m",
-        splits_weights = "parts == 2 and not (splits_in_registers and is_weight_a)",
+        splits_weights = "parts == 2 and not (splits_in_shared_memory or splits_in_registers and is_weight_a)",
         transposes_weights = "a_transposed == 1 and not splits_in_registers if is_weight_a else b_transposed == 1",
 
         // Ping-pong has two consumer warpgroups, each with a tile of its own; cooperative consumers share one tile.
@@ -221,8 +223,8 @@ module attributes {transform.with_named_sequence} {
     %allow_tf32 = transform.tune.knob<"allow_tf32"> = false from options = [false, true]
       {description = "multiply f32 as tf32, which keeps 10 of 23 bits of the fraction; else by three products of tf32"}
       -> !transform.any_param
-    %split_f32 = transform.tune.knob<"split_f32"> = "kernels" from options = ["kernels", "registers"]
-      {description = "where A of f32 (with swapped operands, B) is split into parts of tf32"}
+    %split_f32 = transform.tune.knob<"split_f32"> = "kernels" from options = ["kernels", "registers", "shared"]
+      {description = "where f32 is split into tf32: by a preceding kernel, A in registers, or also B in shared memory"}
       -> !transform.any_param
     %producers = transform.tune.knob<"producers"> = "kernels" from options = ["kernels", "registers"]
       {description = "where elementwise ops that make A (with swapped operands, B) are computed"}
@@ -292,6 +294,11 @@ module attributes {transform.with_named_sequence} {
       transform.include @split_into_tf32 failures(propagate) (%module) : (!transform.any_op) -> ()
     }, {
       transform.include @split_a_into_tf32 failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
+    transform.tune.alternatives<"split_b"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "splits_in_shared_memory"}} {
+    }, {
+      transform.include @split_b_in_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()
     }
     transform.tune.alternatives<"register_operand"> selected_region = 0
         attributes {knobs = {selected_region_attr = "producers == 'registers'"}} {

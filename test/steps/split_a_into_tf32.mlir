@@ -54,16 +54,27 @@
 // CHECK-NEXT: [[e3:%.+]] = memref.load [[SA]][%c0, %c0, [[r8]], [[c]]]
 // CHECK-COUNT-12: memref.load [[SA]]
 // CHECK-NOT: memref.load
-// CHECK: [[x:%.+]] = vector.from_elements [[e0]], [[e1]], [[e2]], [[e3]] : vector<4xf32>
-// CHECK-NEXT: [[size:%.+]] = math.absf [[x]]
-// CHECK: [[bits:%.+]] = arith.bitcast [[x]] : vector<4xf32> to vector<4xi32>
-// CHECK-NEXT: [[near:%.+]] = arith.addi [[bits]], %{{.+}} : vector<4xi32>
-// CHECK-NEXT: [[cut:%.+]] = arith.andi [[near]], %{{.+}} : vector<4xi32>
-// CHECK-NEXT: [[large:%.+]] = arith.bitcast [[cut]] : vector<4xi32> to vector<4xf32>
-// CHECK-NEXT: arith.subf [[x]], [[large]]
-// CHECK: [[A1:%.+]] = vector.from_elements {{.*}} : vector<1x4x4xf32>
-// CHECK: [[A2:%.+]] = vector.from_elements {{.*}} : vector<1x4x4xf32>
-// CHECK-NEXT: "tc.warpgroup_mma_3xtf32_registers"([[A1]], [[DB1]], [[SUMS]], [[A2]], [[DB2]])
+// CHECK: [[x:%.+]] = vector.from_elements [[e0]], [[e1]], [[e2]], [[e3]], {{.*}} : vector<1x4x4xf32>
+// Numbers that lose bits by a factor of 2^-24, or whose sum is infinite, need more ops; a warp votes whether one has any.
+// CHECK-NEXT: [[scaled:%.+]] = arith.mulf [[x]], %{{.+}} : vector<1x4x4xf32>
+// CHECK-NEXT: math.fma [[scaled]], %{{.+}}, [[x]] : vector<1x4x4xf32>
+// CHECK: [[size:%.+]] = math.absf [[x]]
+// CHECK: [[total:%.+]] = vector.reduction <add>, %{{.+}} : vector<4xf32> into f32
+// CHECK-NEXT: [[mine:%.+]] = arith.cmpf oeq, [[total]], %{{.+}} : f32
+// CHECK-NEXT: [[all:%.+]] = nvvm.vote.sync all %c-1_i32, [[mine]] -> i1
+// CHECK-NEXT: [[A:%.+]]:2 = scf.if [[all]] -> (vector<1x4x4xf32>, vector<1x4x4xf32>) {
+// CHECK-NEXT: [[bits:%.+]] = arith.bitcast [[x]] : vector<1x4x4xf32> to vector<1x4x4xi32>
+// CHECK-NEXT: [[near:%.+]] = arith.addi [[bits]], %{{.+}} : vector<1x4x4xi32>
+// CHECK-NEXT: [[cut:%.+]] = arith.andi [[near]], %{{.+}} : vector<1x4x4xi32>
+// CHECK-NEXT: [[large:%.+]] = arith.bitcast [[cut]] : vector<1x4x4xi32> to vector<1x4x4xf32>
+// CHECK-NEXT: [[small:%.+]] = arith.subf [[x]], [[large]]
+// CHECK-NEXT: scf.yield [[large]], [[small]]
+// CHECK-NEXT: } else {
+// CHECK-NEXT: arith.cmpf oge, [[size]]
+// CHECK-COUNT-2: arith.cmpf oge, [[size]]
+// CHECK: scf.yield
+// CHECK-NEXT: }
+// CHECK-NEXT: "tc.warpgroup_mma_3xtf32_registers"([[A]]#0, [[DB1]], [[SUMS]], [[A]]#1, [[DB2]])
 // CHECK-NOT: nvgpu.warpgroup.mma %
 // CHECK: // -----
 !map = !nvgpu.tensormap.descriptor<tensor = memref<64x32xf32, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
@@ -226,6 +237,43 @@ func.func @other_type(%a: !nvgpu.warpgroup.descriptor<tensor = memref<64x16xf16,
     %zero = nvgpu.warpgroup.mma.init.accumulator -> <fragmented = vector<64x64xf32>>
     // expected-error@+1 {{tc.split_a_into_tf32: expected operands of tf32, not of f16}}
     %d = nvgpu.warpgroup.mma %a, %b, %zero : <tensor = memref<64x16xf16, #gpu.address_space<workgroup>>>, <tensor = memref<16x64xf16, #gpu.address_space<workgroup>>>, <fragmented = vector<64x64xf32>> -> <fragmented = vector<64x64xf32>>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+// One descriptor for A and B, of which that of B is to describe a part.
+!both = !nvgpu.tensormap.descriptor<tensor = memref<1x64x32xf32, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
+!one = !nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>, num_barriers = 1>
+!tiles = memref<1x1x64x32xf32, #gpu.address_space<workgroup>>
+!tile_of_batch = memref<1x64x32xf32, strided<[2048, 32, 1]>, #gpu.address_space<workgroup>>
+func.func @one_batch(%A: memref<2x64x32xf32>, %C: memref<2x64x64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %any = memref.cast %A : memref<2x64x32xf32> to memref<*xf32>
+  %map = nvgpu.tma.create.descriptor %any box[%c1, %c64, %c32] : memref<*xf32> -> !both
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1) threads(%tx, %ty, %tz) in (%nx = %c128, %ny = %c1, %nz = %c1) {
+    %a = memref.alloc() {operand_a} : !tiles
+    %b = memref.alloc() {operand_b} : !tiles
+    %tid = gpu.thread_id x
+    %leads = arith.cmpi eq, %tid, %c0 : index
+    %full = nvgpu.mbarrier.create -> !one
+    %a_tile = memref.subview %a[0, 0, 0, 0] [1, 1, 64, 32] [1, 1, 1, 1] : !tiles to !tile_of_batch
+    %b_tile = memref.subview %b[0, 0, 0, 0] [1, 1, 64, 32] [1, 1, 1, 1] : !tiles to !tile_of_batch
+    scf.if %leads {
+      nvgpu.tma.async.load %map[%c0, %c0, %c0], %full[%c0] to %a_tile : !both, !one -> !tile_of_batch
+      nvgpu.tma.async.load %map[%c0, %c0, %c0], %full[%c0] to %b_tile : !both, !one -> !tile_of_batch
+    }
+    %zero = nvgpu.warpgroup.mma.init.accumulator -> <fragmented = vector<64x64xf32>>
+    %da = nvgpu.warpgroup.generate.descriptor %a_tile, %map : !tile_of_batch, !both -> <tensor = memref<64x32xtf32, #gpu.address_space<workgroup>>>
+    %db = nvgpu.warpgroup.generate.descriptor %b_tile, %map : !tile_of_batch, !both -> <tensor = memref<32x64xtf32, #gpu.address_space<workgroup>>>
+    // expected-error@+1 {{tc.split_a_into_tf32: expected A and B of a batch in buffers of their own}}
+    %d = nvgpu.warpgroup.mma %da, %db, %zero {waitGroup = 0 : i64} : <tensor = memref<64x32xtf32, #gpu.address_space<workgroup>>>, <tensor = memref<32x64xtf32, #gpu.address_space<workgroup>>>, <fragmented = vector<64x64xf32>> -> <fragmented = vector<64x64xf32>>
     gpu.terminator
   }
   return

@@ -1,4 +1,5 @@
-"""Products of f32 with A split in registers: right at every step, as accurate as the other form, in PTX and cubin."""
+"""Products of f32 with A split in registers, and B in a preceding kernel or in shared memory: right at every step, as
+accurate as with both split by a preceding kernel, in PTX and cubin."""
 
 from __future__ import annotations
 
@@ -10,10 +11,12 @@ import pytest
 
 import stepladder
 from combinations import sample
+from fault_edits import Edit, drop
+from stepladder.emulator.core.emulation import Emulation
 from stepladder.emulator.matmul import StepReport, check_steps
 from stepladder.payload.writing import matmul_text
 from stepladder.pipeline.build import build
-from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
 from stepladder.runtime.bundle import read_bundle
@@ -33,6 +36,7 @@ KNOBS = {
 ALONE = {"persistent_blocks": 0, "epilogue": "registers"}
 F32 = {"a_type": "f32", "b_type": "f32", "accumulate": False}
 SMALLER, TURNED = {"swap_operands": True}, {"a_layout": "column"}
+SHARED = {"split_f32": "shared"}
 # Extents, knobs and form: A by rows and columns of its own, splits of k, both schedules, edges along all sides.
 FORMS = [
     ((130, 40, 72), {}, {}),
@@ -43,9 +47,24 @@ FORMS = [
     ((64, 64, 160), {**ALONE, "split_k": 2}, {"b_layout": "column"}),
     ((128, 32, 256), {**ALONE, "split_k": 4, "split_k_workspace": "memory", "block_m": 128}, TURNED),
     ((64, 32, 32), {**ALONE, "stages": 1}, {"accumulate": True}),
+    ((100, 40, 64), {}, {"batch": 2}),
+    ((65, 33, 36), ALONE, {"batch": 2, "a_layout": "column", "b_layout": "column"}),
 ]
 # Rows of A, and of its transpose, that TMA does not take: a kernel in front copies A.
 ODD = [((66, 32, 33), ALONE, {}), ((67, 32, 32), ALONE, TURNED), ((16, 65, 32), {**ALONE, **SMALLER}, {})]
+
+
+# B split in shared memory: forms in which TMA loads its rows; vectors that the threads have one, several and two of.
+SHARED_FORMS = [
+    FORMS[2],
+    FORMS[3],
+    FORMS[5],
+    ODD[2],
+    ((20, 200, 96), {**SMALLER, "block_m": 192, "consumer_warpgroups": 3, "block_n": 24, "block_k": 64}, {}),
+    ((100, 64, 256), {**ALONE, **SMALLER, "block_n": 104, "block_k": 128, "split_k": 2}, {"b_layout": "column"}),
+    ((64, 32, 40), {**ALONE, "stages": 1}, {"accumulate": True, "b_layout": "column"}),
+    ((65, 33, 68), {**ALONE, "split_k": 2}, {"batch": 3, "b_layout": "column"}),
+]
 
 
 def right_steps(text: str, knobs: dict) -> list[StepReport]:
@@ -65,12 +84,23 @@ def test_every_step_is_right(shape: tuple[int, int, int], knobs: dict, form: dic
     assert check_numbers(text, Request("wgmma", {**KNOBS, **knobs})).compute_type == "f32"
 
 
-def test_numbers_that_are_not_finite() -> None:
-    """Infinite and NaN where sums in f32 are."""
+@pytest.mark.parametrize("shape, knobs, form", sample(SHARED_FORMS, 4))
+def test_every_step_is_right_with_b_in_shared_memory(shape: tuple[int, int, int], knobs: dict, form: dict) -> None:
+    text = matmul_text(*shape, **{**F32, **form})
+    steps = {report.step for report in right_steps(text, {**KNOBS, **knobs, **SHARED})}
+    assert {"split_a_into_tf32", "split_b_in_shared_memory"} <= steps
+    assert check_numbers(text, Request("wgmma", {**KNOBS, **knobs, **SHARED})).compute_type == "f32"
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("knobs", [{}, {**SMALLER, **SHARED}])
+def test_numbers_that_are_not_finite(knobs: dict, turned: bool) -> None:
+    """Infinite and NaN where sums in f32 are, with the infinities and the subnormal numbers in either operand."""
     a, b = operands()
-    knobs = {**KNOBS}
-    c = stepladder.matmul(a, b, pipeline="wgmma", target="sm_90a", device="emulator", **knobs)
-    other = {**knobs, "split_f32": "kernels"}
+    if turned:
+        a, b = np.ascontiguousarray(b.T), np.ascontiguousarray(a.T)
+    c = stepladder.matmul(a, b, pipeline="wgmma", target="sm_90a", device="emulator", **{**KNOBS, **knobs})
+    other = {**KNOBS, **knobs, "split_f32": "kernels"}
     expected = stepladder.matmul(a, b, pipeline="wgmma", target="sm_90a", device="emulator", **other)
     assert np.isnan(expected).any() and np.isinf(expected).any()
     np.testing.assert_array_equal(c, expected)
@@ -90,6 +120,9 @@ def test_only_b_is_in_workspaces() -> None:
         host = _host(matmul_text(64, 32, 64, **{**F32, **form}), {})
         assert host.count("memref.alloc() {workspace}") == 2 and "memref.copy" not in host
         assert re.search(r"memref.cast %A : .* to memref<\*xf32>", host)
+    # Copies of matrices of a batch that are read along m stay.
+    batch = _host(matmul_text(64, 32, 64, **{**F32, **TURNED}, batch=2), {})
+    assert batch.count("memref.copy") == 1 and batch.count("memref.alloc() {workspace}") == 3
     odd = _host(matmul_text(66, 32, 33, **{**F32, **TURNED}), {})
     assert odd.count("memref.copy") == 1
 
@@ -104,6 +137,14 @@ def test_one_buffer_is_a_and_b(layouts: tuple[str, str], block_n: int) -> None:
     right_steps(text, {**KNOBS, "block_n": block_n, "epilogue": "registers"})
 
 
+@pytest.mark.parametrize("where", ["registers", "shared"])
+def test_one_batch_is_a_and_b(where: str) -> None:
+    """Products of matrices by their transposes: both are tiles of one buffer, which the parts of B leave as it is."""
+    text = matmul_text(64, 64, 64, **{**F32, "b_layout": "column"}, batch=2)
+    text = text.replace(", %B: memref<2x64x64xf32>", "").replace("%B", "%A")
+    right_steps(text, {**KNOBS, "block_n": 64, "epilogue": "registers", "split_f32": where})
+
+
 @pytest.mark.parametrize(
     "knobs, form, message",
     [
@@ -111,12 +152,16 @@ def test_one_buffer_is_a_and_b(layouts: tuple[str, str], block_n: int) -> None:
         ({"tile_scheduler": "stream_k", "epilogue": "tma"}, {}, "data_parallel"),
         ({"block_m": 48}, {}, "multiple of 64"),
         ({"block_m": 256, "block_n": 64}, {}, "fragment_registers"),
-        ({}, {"batch": 2}, "a batch requires split_f32 = kernels"),
+        (SHARED, {}, r"rows of B \(with swapped operands, A\) along k"),
+        ({**SHARED, "epilogue": "registers"}, {"b_layout": "column", "k": 33}, "rows of B are 33 x f32, 132 bytes"),
+        ({**SHARED, "schedule": "pingpong"}, {"b_layout": "column"}, "schedule = cooperative and stagger = 0"),
+        ({**SHARED, "stagger": 2, "stages": 3}, {"b_layout": "column"}, "schedule = cooperative and stagger = 0"),
     ],
 )
 def test_refused_settings(knobs: dict, form: dict, message: str) -> None:
+    text = matmul_text(**{"m": 256, "n": 64, "k": 96, **F32, **form})
     with mlir_context(), pytest.raises(StepladderError, match=message):
-        run_pipeline(matmul_text(256, 64, 96, **{**F32, **form}), "f.mlir", Request("wgmma", {**KNOBS, **knobs}))
+        run_pipeline(text, "f.mlir", Request("wgmma", {**KNOBS, **knobs}))
 
 
 def test_the_knob_changes_nothing_without_parts() -> None:
@@ -129,6 +174,40 @@ def test_the_knob_changes_nothing_without_parts() -> None:
                 run = run_pipeline(text, "f.mlir", Request("wgmma", {**KNOBS, **knobs, "split_f32": where}))
             ends.append(run.steps[-1].text)
         assert ends[0] == ends[1]
+
+
+def test_no_kernel_precedes_with_b_in_shared_memory() -> None:
+    """B has no workspace, the producer loads one tile of it in each step, and no other thread splits."""
+    with mlir_context():
+        knobs = {**KNOBS, **SHARED, **ALONE, "block_n": 24}
+        run = run_pipeline(matmul_text(64, 24, 96, **{**F32, "b_layout": "column"}), "f.mlir", Request("wgmma", knobs))
+    text = next(step.text for step in run.steps if step.name == "specialize_warps")
+    assert "{workspace}" not in text
+    producer, consumers = re.split(r"nvvm.setmaxregister increase", text)
+    assert producer.count("nvgpu.tma.async.load") == 2 and "nvvm.vote" not in producer
+    assert re.search(r"expect_tx .*, %c11264 ", producer)  # 64 x 32 of A and 24 x 32 of B
+    # 192 vectors for 128 threads: half of the threads have a second one.
+    assert consumers.count("vector.load") == 2 and consumers.count("vector.store") == 4
+    assert re.search(r"arith.cmpi ult, %thread_id_x, %c64 ", consumers)
+    ops = re.findall(r"vector.store|nvvm.fence.proxy|nvvm.barrier id|nvvm.vote.sync|warpgroup_mma_3xtf32", consumers)
+    assert ops[4:8] == ["nvvm.fence.proxy", "nvvm.barrier id", "nvvm.vote.sync", "warpgroup_mma_3xtf32"]
+
+
+@pytest.mark.parametrize(
+    "fault, kinds",
+    [(None, set()), (drop("nvvm.fence.proxy"), {"proxy"}), (drop("nvvm.barrier"), {"proxy", "race"})],
+)
+def test_stores_of_parts_are_ordered_before_the_products(fault: Edit | None, kinds: set[str]) -> None:
+    """By the fence and by the barrier: without either, the emulator finds what the products may read too early."""
+    knobs = {**KNOBS, **SHARED, "consumer_warpgroups": 2, "block_m": 128}
+    with mlir_context():
+        text = matmul_text(128, 32, 64, **{**F32, "b_layout": "column"})
+        run = run_pipeline(text, "f.mlir", Request("wgmma", knobs))
+        step = next(step.text for step in run.steps if step.name == "specialize_warps")
+        emulation = Emulation(parse_payload(fault(step) if fault else step, "f.mlir"))
+        given = [np.ones(type_.static_shape, np.float32) for type_ in emulation.function.argument_types]  # pyright: ignore
+        found = {finding.kind for finding in emulation.run(given, count=False).findings}
+    assert found == kinds
 
 
 @pytest.mark.usefixtures("needs_ptxas")

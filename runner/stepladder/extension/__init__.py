@@ -109,6 +109,7 @@ from stepladder.extension.ops import (
     shrink_tma_boxes,
     specialize_warps,
     split_a_into_tf32,
+    split_b_in_shared_memory,
     split_integers,
     split_into_tf32,
     split_k,

@@ -1,4 +1,4 @@
-"""Builds the bundle of a function with several matmuls: divides it into kernels (`divided_function`), and compiles each.
+"""Builds the bundle of a function with several matmuls, which is divided into kernels (`divided_function`).
 
 The functions of matmuls are payloads of their own, compiled as any other; the others go through the pipeline
 `elementwise`. Equal functions are compiled once.

@@ -8,7 +8,10 @@
 // wgmma supports f32 in shared memory only as K-major operands. Threads can read A in any order, so that a column-major
 // A is loaded directly too, and the copy to its transpose is removed.
 //
-// The parts, the order of the products and the sum are those of `split_into_tf32`.
+// The parts, the order of the products and the sum are those of `split_into_tf32`. Infinities, numbers that round to
+// one, and subnormal numbers need nine instructions per element, most of which a multiprocessor executes at half rate;
+// others need three. A warp votes once a k step whether any of its elements needs them. The test uses additions and
+// multiplications, which run at full rate.
 //
 // Source: as `multiply_as_3xtf32`. PTX ISA, wgmma.mma_async: A may be in registers, B may not.
 //
@@ -27,8 +30,11 @@
 //     nvgpu.tma.async.load %b1_map[%k, %j], %full[%stage] to %shared_b1[%stage]
 //     nvgpu.tma.async.load %b2_map[%k, %j], %full[%stage] to %shared_b2[%stage]
 //     %a = memref.load %shared_a[%stage, %row, %column] ... for each element of the thread ...
-//     %a1 = arith.bitcast (arith.andi (arith.addi %bits, %half), %kept)
-//     %a2 = arith.subf %a, %a1
+//     %ordinary = nvvm.vote.sync all ...
+//     %a1, %a2 = scf.if %ordinary {
+//       %large = arith.bitcast (arith.andi (arith.addi %bits, %half), %kept)
+//       %small = arith.subf %a, %large
+//     } else { ... with selects for infinities and subnormal numbers ... }
 //     %next = tc.warpgroup_mma_3xtf32_registers %a1, %b1, %acc, %a2, %b2
 
 module attributes {transform.with_named_sequence} {
@@ -38,7 +44,6 @@ module attributes {transform.with_named_sequence} {
       attributes {requires = [
         {condition = "products == 1",
          message = "a pair of f32 products requires allow_tf32 = true; a single product keeps f32 accuracy without it"},
-        {condition = "not batched", message = "a batch requires split_f32 = kernels"},
         {condition = "windows == 0", message = "split_f32 = registers requires whole buffers as A, B and C"},
         {condition = "cluster_m * cluster_n == 1", message = "register operands require clusters of one block"},
         {condition = "tile_scheduler == 'data_parallel'",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from stepladder.extension.lib.arithmetic import add, index
+from stepladder.extension.lib.arithmetic import add, index, zero_of
 from stepladder.extension.lib.dialect import Refusal
 from stepladder.mlir import types
-from stepladder.mlir.bindings import ir
+from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.linalg_ops import create_named_op
 from stepladder.mlir.traverse import producer
 
@@ -100,6 +100,21 @@ def insert(value: ir.Value, vector: ir.Value, position: Sequence[int]) -> ir.Val
         operands=[value, vector],
         attributes={"static_position": ir.DenseI64ArrayAttr.get(position)},
     ).results[0]
+
+
+def stack(vectors: Mapping[tuple[int, ...], ir.Value], outer: Sequence[int]) -> ir.Value:
+    """Returns vectors as one with further dimensions, at the current insertion point.
+
+    Args:
+        vectors: of one type, by their places in the outer dimensions, all of which are there.
+        outer: extents of these.
+    """
+    row = ir.VectorType(next(iter(vectors.values())).type)
+    type_ = ir.VectorType.get([*outer, *row.shape], row.element_type)
+    stacked = arith.constant(type_, zero_of(type_))
+    for place, vector in vectors.items():
+        stacked = insert(vector, stacked, place)
+    return stacked
 
 
 def linalg_uses(tile: ir.Value) -> list[tuple[ir.Operation, int]]:

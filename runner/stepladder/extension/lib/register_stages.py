@@ -46,7 +46,7 @@ class StagedOperand:
         generate: the op that makes the matrix descriptor of the tile.
         alloc: of the stages of tiles.
         create: the op that makes the TMA descriptor; `cast`, its operand.
-        m, k: of A; `tile_m`, `tile_k`: of the tile.
+        m, k: of A, or of each matrix of a batch; `tile_m`, `tile_k`: of the tile.
         bytes: of the tile.
         row, first_k: where the tile begins.
         slice: rows of a warpgroup; `blocks`: of 64 of them.
@@ -59,7 +59,7 @@ class StagedOperand:
         self.create = defining_op(self.generate.operands[1])
         self.cast = defining_op(self.create.operands[0])
         extents = ir.MemRefType(self.cast.operands[0].type).shape
-        self.m, self.k = self._by_row(extents)
+        self.m, self.k = self._by_row(extents[-2:])
         tiles = ir.MemRefType(self.alloc.results[0].type)
         self.stages, boxes, rows, columns = tiles.shape
         self.tile_m, self.tile_k = self._by_row([rows, boxes * columns])
@@ -167,14 +167,15 @@ def release_by_warps(launch: ir.Operation, rewriter: Rewriter) -> None:
                 init.operands[1] = index(count * threads.WARPGROUP // threads.WARP)
 
 
-def stage_of(operand: StagedOperand) -> ir.Value:
-    """Returns the stage whose tiles the MMA reads.
+def stage_of(generate: ir.Operation, alloc: ir.Operation) -> ir.Value:
+    """Returns the stage whose tile the MMA reads.
 
     Args:
-        operand: A.
+        generate: the op that makes the matrix descriptor of the tile.
+        alloc: of the stages of tiles.
     """
-    view = defining_op(operand.generate.operands[0])
-    while defining_op(view.operands[0]) != operand.alloc:
+    view = defining_op(generate.operands[0])
+    while defining_op(view.operands[0]) != alloc:
         view = defining_op(view.operands[0])
     return memory.offsets_of(view)[0]
 

@@ -111,12 +111,22 @@ class SourceTile:
         first: at whose multiples the rows of the operand's tiles begin.
         stages: of the pipeline.
         alloc: of the tiles of the operand, which these replace.
+        replaces: whether they do; else they are the tiles of the operand, whose loads stay.
 
     Raises:
         Refusal: rows that TMA does not swizzle, or parts of numbers.
     """
 
-    def __init__(self, source: Source, tile: tuple[int, int], first: int, stages: int, alloc: ir.Operation) -> None:
+    def __init__(
+        self,
+        source: Source,
+        tile: tuple[int, int],
+        first: int,
+        stages: int,
+        alloc: ir.Operation,
+        *,
+        replaces: bool = True,
+    ) -> None:
         self.source = source
         rows, steps = tile[0] // source.rows, tile[1] // source.steps
         self.rows, columns = (rows, steps) if source.along_k else (steps, rows)
@@ -137,11 +147,14 @@ class SourceTile:
         self.columns = swizzle // source.bytes
         self.boxes = columns // self.columns
         self.bytes = self.rows * columns * source.bytes
+        if not replaces:
+            self.buffer: ir.Value = alloc.results[0]
+            return
         space = ir.MemRefType(alloc.results[0].type).memory_space
         with ir.InsertionPoint(alloc), alloc.location:
             # The permutation depends on the address: boxes begin where it does, at multiples of its period.
             shape = [stages, self.boxes, -(-self.rows // _PERIOD) * _PERIOD, self.columns]
-            self.buffer: ir.Value = memref.alloc(ir.MemRefType.get(shape, source.type, memory_space=space), [], [])
+            self.buffer = memref.alloc(ir.MemRefType.get(shape, source.type, memory_space=space), [], [])
             marks = defining_op(self.buffer).attributes
             marks["operand_a"] = ir.UnitAttr.get()
             if not source.along_k or source.rows > 1:

@@ -35,7 +35,7 @@ def _multiply(operand: Operand, tile: SourceTile, fragments: Fragments, *, pipel
     What the tile holds is read before the first product, which later reads would wait for. With the products of the
     step before in flight, the registers of a product are written once the one that read them has ended.
     """
-    stage, b, accumulator = stage_of(operand), operand.mma.operands[1], operand.mma.operands[2]
+    stage, b, accumulator = stage_of(operand.generate, operand.alloc), operand.mma.operands[1], operand.mma.operands[2]
     for step in range(operand.steps):
         fragments.read(tile, stage, step)
     for step in range(operand.steps):

@@ -43,12 +43,13 @@ _CONSUMER_OPS = (
     "nvvm.cluster.arrive",
     "nvvm.cluster.wait",
     "nvvm.barrier",
+    "nvvm.fence.proxy",
     "nvvm.bar.warp.sync",
     "nvvm.inline_ptx",
 )
 
 # Ops without side effects that are not marked `Pure`, so that canonicalization keeps them when they are dead.
-_KEPT_OPS = ("nvvm.mapa", "nvvm.convert.f8x2.to.f16x2")
+_KEPT_OPS = ("nvvm.mapa", "nvvm.convert.f8x2.to.f16x2", "nvvm.vote.sync")
 
 
 def _keep_loads(role: ir.Operation, rewriter: Rewriter) -> None:

@@ -15,10 +15,10 @@ from stepladder.extension.lib.register_stages import (
 )
 from stepladder.extension.lib.source_tiles import Source, SourceTile, together
 from stepladder.extension.lib.tf32_operands import Matrix, add_small_tile, copy_to, erase_unread, parts_of, the_mma
-from stepladder.extension.lib.tf32_parts import split
+from stepladder.extension.lib.tf32_parts import split_in_warp
 from stepladder.mlir import types
-from stepladder.mlir.bindings import arith, ir
-from stepladder.mlir.traverse import defining_op, walk
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.traverse import defining_op, users_of, walk
 
 
 class SplitAIntoTf32(Tc.Operation, name="split_a_into_tf32"):
@@ -31,8 +31,8 @@ class SplitAIntoTf32(Tc.Operation, name="split_a_into_tf32"):
     All threads read a stage, so that a thread of each warp releases it.
 
     Operands: a handle to any op with one `gpu.launch` below.
-    Refuses: a launch without one MMA of tf32; batches; a copy that is both A and B; rows of tiles of A that TMA does
-        not swizzle.
+    Refuses: a launch without one MMA of tf32; a copy, or a batch, that is both A and B; rows of tiles of A that TMA
+        does not swizzle.
     """
 
     target: Handle
@@ -65,15 +65,12 @@ def _is_loadable(op: ir.Operation, buffer: ir.Value) -> bool:
     return True
 
 
-def _split(operand: StagedOperand, tile: SourceTile, launch: ir.Operation) -> list[ir.Value]:
+def _split(operand: StagedOperand, tile: SourceTile, launch: ir.Operation) -> tuple[ir.Value, ir.Value]:
     """Returns the large and the small part of a thread's elements of a tile, at the insertion point: 64 rows x steps of
     k x 4 elements."""
     rows, lane = rows_of(operand, launch)
     bases = {LANE: lane, **{row.name: row.in_tile for row in rows}}
-    stage, steps = stage_of(operand), operand.tile_k // _STEP
-    f32 = ir.F32Type.get()
-    type_ = ir.VectorType.get([operand.blocks, steps, 4], f32)
-    parts = [arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, ir.FloatAttr.get(f32, 0.0)))] * 2
+    stage, steps = stage_of(operand.generate, operand.alloc), operand.tile_k // _STEP
     read = {}
     # All reads come before the first of the ops that split what was read: each takes as long as many of these.
     for block in range(operand.blocks):
@@ -89,10 +86,8 @@ def _split(operand: StagedOperand, tile: SourceTile, launch: ir.Operation) -> li
                 for row in rows[2 * block : 2 * block + 2]
             ]
             read[block, step] = elements
-    for place, elements in read.items():
-        both = split(together(elements), keeps_infinities=True)
-        parts = [memory.insert(part, vector, list(place)) for part, vector in zip(both, parts)]
-    return parts
+    numbers = memory.stack({place: together(elements) for place, elements in read.items()}, [operand.blocks, steps])
+    return split_in_warp(numbers)
 
 
 def _expect(launch: ir.Operation, more: int) -> None:
@@ -112,15 +107,17 @@ def split_a_into_tf32(payload: ir.Operation, op: SplitAIntoTf32, rewriter: Rewri
     operand = StagedOperand(launch, mma)
     generate_b = defining_op(mma.operands[1])
     b = Matrix(defining_op(generate_b.operands[1]))
-    is_shared = b.create == operand.create
-    if ir.MemRefType(operand.cast.operands[0].type).rank != 2:
-        raise Refusal(mma, "expected one matmul, not a batch")
     a_buffer, b_buffer = operand.cast.operands[0], b.buffer
-    source = _source_of(operand)
+    # The tiles of matrices of a batch are loaded along k already, from a copy where the matrices are not.
+    is_batch = ir.MemRefType(a_buffer.type).rank > 2
+    if is_batch and b.create == operand.create:
+        raise Refusal(mma, "expected A and B of a batch in buffers of their own")
+    source = Source(operand.create, a_buffer, (operand.m, operand.k)) if is_batch else _source_of(operand)
     if source.buffer == b_buffer and copy_to(b_buffer) is not None:
         raise Refusal(mma, "expected A and B in buffers of their own: the copy that B is goes where B is split")
-    tile = SourceTile(source, (operand.tile_m, operand.tile_k), 1, operand.stages, operand.alloc)
-    replace_loads(operand, tile, rewriter)
+    tile = SourceTile(source, (operand.tile_m, operand.tile_k), 1, operand.stages, operand.alloc, replaces=not is_batch)
+    if not is_batch:
+        replace_loads(operand, tile, rewriter)
 
     with ir.InsertionPoint(b.cast), b.cast.location:
         descriptor = b.split(*parts_of(b_buffer, rewriter))
@@ -135,9 +132,9 @@ def split_a_into_tf32(payload: ir.Operation, op: SplitAIntoTf32, rewriter: Rewri
     rewriter.replace_op(mma, [total])
     release_by_warps(launch, rewriter)
     erase_unused(operand.generate, rewriter)
-    if not is_shared:
-        rewriter.erase_op(operand.create)
-    for cast in dict.fromkeys((operand.cast, b.cast)):
-        rewriter.erase_op(cast)
+    # Two descriptors of one buffer, with tiles of two sizes, have one cast.
+    for created in dict.fromkeys((operand.create, operand.cast, b.cast)):
+        if not users_of(created.results[0]):
+            rewriter.erase_op(created)
     for buffer in dict.fromkeys((a_buffer, b_buffer)):
         erase_unread(buffer, rewriter)

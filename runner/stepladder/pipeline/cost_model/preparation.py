@@ -7,7 +7,7 @@ import numpy as np
 from stepladder.pipeline.cost_model.columns import Array, Columns
 from stepladder.pipeline.cost_model.gpu import Gpu
 from stepladder.pipeline.cost_model.loading import PITCH_BYTES
-from stepladder.pipeline.cost_model.terms import BOX_BYTES, Number, Size
+from stepladder.pipeline.cost_model.terms import INSTRUCTION_ROWS, Number, Size
 
 # Source of all constants: measured on an H200, docs/results/producers.json.
 # Microseconds from the launch of a preceding kernel to that of the matmul, besides its traffic.
@@ -16,19 +16,19 @@ _PRECEDING_KERNEL_US = 4.5
 _SUB_BYTE_RATE = 380.0
 # Nanoseconds in which a warpgroup makes an element of A, and for each unit of what its ops cost.
 _MADE, _MADE_BY_COST = 0.037, 0.0105
-# Instructions that read an element of A of f32 from shared memory and split it, of which the lanes of a multiprocessor
-# execute as many in a cycle. Source: counting in PTX.
-_SPLIT, _LANES = 11, 128
-# Microseconds that a k step of split elements takes at least, and for each box of TMA along k: a warpgroup waits for
-# its loads, splits, and waits for the last of its products, one after the other. Source: measured, f32_settings.json.
-_MIN_STEP, _MIN_OF_BOX = 0.5, 0.15
+# Clocks of a lane that split an element of A in registers, and one of B in shared memory; lanes of a multiprocessor.
+_SPLIT_IN_REGISTERS, _SPLIT_IN_SHARED, _LANES = 12.5, 14.7, 128
+# Which part of its products a k step waits for, where B is split by a preceding kernel and in shared memory.
+_WAITING_IN_REGISTERS, _WAITING_IN_SHARED = 0.67, 1.08
+# Microseconds of a k step beside these, and where two stages or fewer are not enough to load the next one meanwhile.
+_STEP_IN_REGISTERS, _STEP_IN_SHARED = 0.06, 0.05
+_FEW_STAGES, _FEW_IN_REGISTERS, _FEW_IN_SHARED = 2, 0.12, 0.3
 # By how much making an element is longer for each warpgroup beyond two; and which part of its own products a warpgroup
 # that has the multiprocessor to itself waits for.
 _MANY, _ALONE = 0.65, 0.35
 _TWO_WARPGROUPS = 2.0
 # Microseconds that a preceding kernel takes longer which splits f32. Source: docs/results/f32_settings.json.
 _SPLIT_KERNEL_US = 2.0
-_F32_BYTES = 4
 
 
 def preparing_time(size: Size, gpu: Gpu, constants: dict[str, float]) -> float:
@@ -91,8 +91,11 @@ def repacking_time(
 
 
 def split_step(knobs: Columns, matrix: Array, gpu: Gpu) -> Array:
-    """Returns the time of a k step in which a warpgroup splits its elements of A of f32, and then multiplies them, as
-    `register_step` does.
+    """Returns the time of a k step whose warpgroups split A of f32 in registers, and B in a preceding kernel or in
+    shared memory, before they multiply them.
+
+    The lanes of the multiprocessor share the work. A warpgroup does not multiply meanwhile; with B in shared memory,
+    where all of them wait for each other, none does.
 
     Args:
         knobs: with the tile and its warpgroups.
@@ -102,9 +105,14 @@ def split_step(knobs: Columns, matrix: Array, gpu: Gpu) -> Array:
     Returns:
         Microseconds.
     """
-    boxes = knobs.floats("block_k") * _F32_BYTES / BOX_BYTES
-    split_and_multiplied = _made_and_multiplied(knobs, matrix, float(1e3 * gpu.microseconds(_SPLIT / _LANES)))
-    return np.maximum(split_and_multiplied, _MIN_STEP + _MIN_OF_BOX * boxes)
+    in_shared = knobs.equals("split_f32", "shared", "kernels")
+    rows = np.ceil(knobs.floats("block_m") / INSTRUCTION_ROWS) * INSTRUCTION_ROWS
+    split_b = np.where(in_shared, _SPLIT_IN_SHARED * knobs.floats("block_n"), 0.0)
+    instructions = (_SPLIT_IN_REGISTERS * rows + split_b) * knobs.floats("block_k")
+    time = np.asarray(gpu.microseconds(instructions / _LANES))
+    waits = np.where(in_shared, _WAITING_IN_SHARED, _WAITING_IN_REGISTERS) * matrix
+    few = np.where(in_shared, _FEW_IN_SHARED, _FEW_IN_REGISTERS) * (knobs.floats("stages", 1) <= _FEW_STAGES)
+    return time + waits + few + np.where(in_shared, _STEP_IN_SHARED, _STEP_IN_REGISTERS)
 
 
 def register_step(knobs: Columns, size: Size, matrix: Array) -> Array:

@@ -111,7 +111,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     written = size.result_bytes / (constants["write"] * 1e6) * by_elements
     begin = _begin_of(launch)
     total = join(kernel, from_memory, written + constants["prologue"]) + _HIDDEN_TRAFFIC_COST * hbm + begin
-    repacking = repacking_time(size, gpu, constants, launch.split, launch.a_split)
+    repacking = repacking_time(size, gpu, constants, launch.b_loaded, launch.a_split)
     preparing = preparing_time(size, gpu, constants)
     total = total + repacking + preparing
     times = {

@@ -171,7 +171,7 @@ def _loads_of(launch: Launch) -> list[Loads]:
     ]
     return [
         replace(part, rows=part.rows * count, zero_rows=part.zero_rows * count)
-        for part, count in zip(parts, (launch.a_split, launch.split * size.products))
+        for part, count in zip(parts, (launch.a_split, launch.b_loaded * size.products))
     ]
 
 
