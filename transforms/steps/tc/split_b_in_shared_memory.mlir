@@ -1,6 +1,6 @@
 // Splits tiles of B of f32 into parts of tf32 in shared memory, without a preceding kernel.
 //
-// After `split_a_into_tf32`, a preceding kernel reads B once and writes both of its parts. Where B is small, its launch
+// With `split_a_into_tf32`, a preceding kernel reads B once and writes both of its parts. Where B is small, its launch
 // and the wait for its end take longer than its work, and a large part of the time of a short matmul. With this step,
 // each block splits the tiles of B that it loads. TMA loads tiles of the unmodified B; the threads of the MMA replace
 // each element by its large part, and store the small part to a second tile. Both tiles have one layout and the split

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from stepladder.extension.lib import memory, warpgroup_ops
+from stepladder.extension.lib import memory, vectors, warpgroup_ops
 from stepladder.extension.lib.arithmetic import apply, constant, digits, index, integer
 from stepladder.extension.lib.attention import COLUMN, DEPTH, ROW, Attention, Operand
 from stepladder.extension.lib.attention_logits import Logits, has_causal_mask, pair_of
@@ -205,7 +205,7 @@ class AttentionKernel:
         """Returns a thread's elements of an accumulator: by matrix, row and side."""
         vector = warpgroup_ops.as_vector(accumulator)
         return [
-            [[memory.extract(vector, [0, matrix, half, side], self.f32) for side in (0, 1)] for half in range(_HALVES)]
+            [[vectors.extract(vector, [0, matrix, half, side], self.f32) for side in (0, 1)] for half in range(_HALVES)]
             for matrix in range(columns // _MATRIX)
         ]
 
@@ -295,7 +295,7 @@ class AttentionKernel:
             fragment = arith.constant(fragment_type, zeros)
             for number in range(4):
                 matrix, half = 2 * step + number // 2, number % 2
-                fragment = memory.insert(arith.truncf(pair, pair_of(weights[matrix][half])), fragment, [0, number])
+                fragment = vectors.insert(arith.truncf(pair, pair_of(weights[matrix][half])), fragment, [0, number])
             fragments.append(fragment)
         for step, fragment in enumerate(fragments):
             result = warpgroup_ops.multiply_registers(fragment, descriptor, result, step=step, transpose_b=True)

@@ -10,7 +10,8 @@ from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.element_bodies import has_vectors, load
 from stepladder.extension.lib.element_ops import repeated
 from stepladder.extension.lib.elementwise import create_scalar_op
-from stepladder.extension.lib.memory import extract, load_vector
+from stepladder.extension.lib.memory import load_vector
+from stepladder.extension.lib.vectors import extract
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.reshapes import TENSOR_VIEWS

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from stepladder.extension.lib import memory, threads
+from stepladder.extension.lib import memory, threads, vectors
 from stepladder.extension.lib.arithmetic import apply, index
 from stepladder.extension.lib.dialect import Refusal, Rewriter
 from stepladder.extension.lib.elementwise import Elementwise, Position, computes, is_elementwise
@@ -164,7 +164,7 @@ class AccumulatorFragment:
             matrix: of 8 columns of the accumulator, from 0 on.
             half: 0 for the first 8 of each 16 rows, 1 for the others.
         """
-        pair = memory.extract(self.registers, [block, matrix, half], ir.VectorType.get([PAIR], self.acc_type))
+        pair = vectors.extract(self.registers, [block, matrix, half], ir.VectorType.get([PAIR], self.acc_type))
         if self.acc_type == self.c_type:
             return pair
         return arith.truncf(ir.VectorType.get([PAIR], self.c_type), pair)
@@ -220,7 +220,7 @@ class ComputedFragment:
             return self._computed(sums, known, row, column, PAIR)
         elements = []
         for side in range(PAIR):
-            own = [memory.extract(pair, [side], ir.VectorType(pair.type).element_type) for pair in sums]
+            own = [vectors.extract(pair, [side], ir.VectorType(pair.type).element_type) for pair in sums]
             elements.append(self._computed(own, known, row, arith.addi(column, index(side)), 1))
         vector = ir.VectorType.get([PAIR], elements[0].type)
         return ir.Operation.create("vector.from_elements", results=[vector], operands=elements).results[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stepladder.extension.lib.memory import extract
+from stepladder.extension.lib.vectors import extract
 from stepladder.mlir.bindings import ir
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from stepladder.extension.lib import epilogue, memory
+from stepladder.extension.lib import epilogue, memory, vectors
 from stepladder.extension.lib.arithmetic import index
 from stepladder.extension.lib.control_flow import create_if_below
 from stepladder.extension.lib.elementwise import Outlined, Position
@@ -79,7 +79,7 @@ class MaskedStores:
         """Returns `width` elements of a vector; one element as a number."""
         type_ = ir.VectorType(sums.type)
         if self.width == 1:
-            return memory.extract(sums, [first], type_.element_type)
+            return vectors.extract(sums, [first], type_.element_type)
         if self.width == type_.shape[0]:
             return sums
         slice_ = ir.VectorType.get([self.width], type_.element_type)

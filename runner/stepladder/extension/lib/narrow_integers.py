@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stepladder.extension.lib.arithmetic import constant_value, integer
-from stepladder.extension.lib.memory import extract
+from stepladder.extension.lib.vectors import extract
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, ir, vector
 from stepladder.mlir.types import element_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stepladder.extension.lib import memory
+from stepladder.extension.lib import memory, vectors
 from stepladder.extension.lib.arithmetic import index, less_than
 from stepladder.extension.lib.elementwise import Elementwise, Position
 from stepladder.extension.lib.reduced_results import ReducedResult
@@ -43,10 +43,10 @@ def elements_of(
     sides = range(type_.shape[0])
     if extents.are_vectors_whole or extents.columns is None:
         values = _inside(sums, position, elementwise, reduced, extents)
-        return [memory.extract(values, [side], reduced.type) for side in sides]
+        return [vectors.extract(values, [side], reduced.type) for side in sides]
     elements: list[ir.Value] = []
     for side in sides:
-        of_side = [memory.extract(vector, [side], type_.element_type) for vector in sums]
+        of_side = [vectors.extract(vector, [side], type_.element_type) for vector in sums]
         column = arith.addi(position.column, index(side)) if side else position.column
         elements.append(_inside(of_side, Position(position.row, column), elementwise, reduced, extents))
     return elements

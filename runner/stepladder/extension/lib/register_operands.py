@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from stepladder.extension.lib import memory
+from stepladder.extension.lib import vectors
 from stepladder.extension.lib.arithmetic import apply, index
 from stepladder.extension.lib.control_flow import add_iter_args, body_of, extend_yield
 from stepladder.extension.lib.dialect import Refusal, Rewriter
@@ -201,5 +201,5 @@ class Fragments:
 
             pair = self.operand.producer.value(self.operand.pair(row.name, step, half), read)
             block, below = divmod(number, _HALVES)
-            fragment = memory.insert(pair, fragment, [block, _HALVES * half + below])
+            fragment = vectors.insert(pair, fragment, [block, _HALVES * half + below])
         return fragment

@@ -1,6 +1,6 @@
 """The shared memory of other blocks of a cluster: addresses, and stores that complete on an mbarrier there."""
 
-from stepladder.extension.lib.memory import extract
+from stepladder.extension.lib.vectors import extract
 from stepladder.mlir import types
 from stepladder.mlir.bindings import ir, llvm, nvgpu, nvvm, vector
 

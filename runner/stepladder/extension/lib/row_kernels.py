@@ -18,10 +18,11 @@ from stepladder.extension.lib.element_bodies import (
     load,
 )
 from stepladder.extension.lib.folds import Fold
-from stepladder.extension.lib.memory import create_global, extract, load_vector, store_vector
+from stepladder.extension.lib.memory import create_global, load_vector, store_vector
 from stepladder.extension.lib.partial_results import over_lanes
 from stepladder.extension.lib.rows import LONG, RowOp, length_of, vector_width
 from stepladder.extension.lib.threads import WARP
+from stepladder.extension.lib.vectors import extract
 from stepladder.mlir import types
 from stepladder.mlir.bindings import gpu, ir, memref, scf
 from stepladder.mlir.reshapes import BUFFER_VIEWS, groups_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from stepladder.extension.lib import epilogue, memory
+from stepladder.extension.lib import epilogue, memory, vectors
 from stepladder.extension.lib.arithmetic import add, apply, equal, index, less_than
 from stepladder.extension.lib.control_flow import create_if_below
 from stepladder.extension.lib.elementwise import Elementwise, Position
@@ -107,7 +107,7 @@ class Writes:
         type_ = ir.VectorType(value.type)
         for number, own in enumerate(_columns(position, type_.shape[0])):
             with create_if_below(own, columns):
-                element = memory.extract(value, [number], type_.element_type)
+                element = vectors.extract(value, [number], type_.element_type)
                 self._write(element, Position(position.row, own), loaded[number] if loaded else None)
 
     def _write(self, value: ir.Value, position: Position, loaded: Loaded | None = None) -> None:

@@ -4,7 +4,7 @@ import functools
 import itertools
 from collections.abc import Sequence
 
-from stepladder.extension.lib import memory
+from stepladder.extension.lib import vectors
 from stepladder.extension.lib.arithmetic import integer
 from stepladder.mlir.bindings import arith, ir, nvvm, scf
 
@@ -100,7 +100,7 @@ def _are_ordinary(numbers: ir.Value) -> ir.Value:
     row = ir.VectorType.get([lanes], f32)
     sums = []
     for all_ in (lost, size):
-        rows = [memory.extract(all_, place, row) for place in itertools.product(*map(range, outer))]
+        rows = [vectors.extract(all_, place, row) for place in itertools.product(*map(range, outer))]
         sums.append(functools.reduce(arith.addf, rows))
     lost, size = sums
     # 0 times an infinity is NaN, which is not 0.

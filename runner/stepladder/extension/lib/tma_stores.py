@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stepladder.extension.lib.arithmetic import apply, times
-from stepladder.extension.lib.memory import extract, strided_metadata
+from stepladder.extension.lib.memory import strided_metadata
+from stepladder.extension.lib.vectors import extract
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, builtin, ir, llvm, memref, nvvm, vector
 

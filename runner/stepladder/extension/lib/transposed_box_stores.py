@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from stepladder.extension.lib import memory, threads, tma
+from stepladder.extension.lib import memory, threads, tma, vectors
 from stepladder.extension.lib.arithmetic import apply, index, times
 from stepladder.extension.lib.box_stores import BoxStore, Part
 from stepladder.extension.lib.dialect import Refusal
@@ -140,6 +140,6 @@ class TransposedBoxStore(BoxStore):
                 pair = source.pair(rows, before + matrix, half)
                 for side in range(PAIR):
                     row, column = coordinates[PAIR * half + side]
-                    element = memory.extract(pair, [side], self.c_type)
+                    element = vectors.extract(pair, [side], self.c_type)
                     own = arith.addi(row, index(MATRIX * matrix))
                     ir.Operation.create("memref.store", operands=[element, box, own, column])

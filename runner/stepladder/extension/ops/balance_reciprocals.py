@@ -1,7 +1,7 @@
 """`tc.balance_reciprocals`: computes half of an epilogue's approximate reciprocals by multiplications and additions."""
 
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
-from stepladder.extension.lib.memory import extract
+from stepladder.extension.lib.vectors import extract
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.traverse import producer, walk
 

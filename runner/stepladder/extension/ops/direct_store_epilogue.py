@@ -2,7 +2,15 @@
 
 from collections.abc import Mapping
 
-from stepladder.extension.lib import epilogue, fragment_order, launches, memory, register_order, warpgroup_reductions
+from stepladder.extension.lib import (
+    epilogue,
+    fragment_order,
+    launches,
+    memory,
+    register_order,
+    vectors,
+    warpgroup_reductions,
+)
 from stepladder.extension.lib.arithmetic import index
 from stepladder.extension.lib.control_flow import create_if_below
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
@@ -81,7 +89,7 @@ def _store_at(
         own = arith.addi(column, index(side)) if side else column
         with create_if_below(own, columns):
             elements = [
-                memory.extract(pair, [side], ir.VectorType(pair.type).element_type)
+                vectors.extract(pair, [side], ir.VectorType(pair.type).element_type)
                 for pair in fragment.pairs(*position)
             ]
             for value, tile in _computed(elements, found, row, own):

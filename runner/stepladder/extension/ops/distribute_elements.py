@@ -23,9 +23,10 @@ from stepladder.extension.lib.element_bodies import (
 )
 from stepladder.extension.lib.first_extrema import first_extremum_of
 from stepladder.extension.lib.folds import Fold, fold_of
-from stepladder.extension.lib.memory import extract, load_vector, store_vector
+from stepladder.extension.lib.memory import load_vector, store_vector
 from stepladder.extension.lib.partial_results import over_lanes
 from stepladder.extension.lib.threads import WARP
+from stepladder.extension.lib.vectors import extract
 from stepladder.mlir.bindings import arith, ir, scf
 from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.reshapes import BUFFER_VIEWS

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from stepladder.extension.lib.arithmetic import index, integer
 from stepladder.extension.lib.control_flow import body_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
-from stepladder.extension.lib.memory import extract, strided_metadata
+from stepladder.extension.lib.memory import strided_metadata
+from stepladder.extension.lib.vectors import extract
 from stepladder.extension.lib.warpgroup_ops import (
     INIT_ACCUMULATORS,
     MMA_ROWS,

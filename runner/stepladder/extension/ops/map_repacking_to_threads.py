@@ -2,7 +2,7 @@
 
 import math
 
-from stepladder.extension.lib import memory, threads
+from stepladder.extension.lib import memory, threads, vectors
 from stepladder.extension.lib.arithmetic import apply, index, less_than, times
 from stepladder.extension.lib.control_flow import create_if_below, operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
@@ -265,7 +265,7 @@ class _TransposedCopy(_Copy):
         """Returns the elements of what `_load` returns."""
         if self.vector == 1:
             return [value]
-        return [memory.extract(value, [number], self.element_type) for number in range(self.vector)]
+        return [vectors.extract(value, [number], self.element_type) for number in range(self.vector)]
 
     def _store_transposed(self, values: list[ir.Value], row: ir.Value, column: ir.Value) -> None:
         """Stores elements of a row of the source, or vectors of several, to the column `row` of the target's rows."""

@@ -1,6 +1,6 @@
 """`tc.split_a_into_tf32`: multiplies tiles of f32 by warpgroup MMAs of two parts of tf32, those of A in registers."""
 
-from stepladder.extension.lib import launches, memory, tma, warpgroup_ops
+from stepladder.extension.lib import launches, memory, tma, vectors, warpgroup_ops
 from stepladder.extension.lib.arithmetic import constant_value, index
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.mixed_radix import Index
@@ -86,7 +86,7 @@ def _split(operand: StagedOperand, tile: SourceTile, launch: ir.Operation) -> tu
                 for row in rows[2 * block : 2 * block + 2]
             ]
             read[block, step] = elements
-    numbers = memory.stack({place: together(elements) for place, elements in read.items()}, [operand.blocks, steps])
+    numbers = vectors.stack({place: together(elements) for place, elements in read.items()}, [operand.blocks, steps])
     return split_in_warp(numbers)
 
 

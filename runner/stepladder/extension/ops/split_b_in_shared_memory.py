@@ -4,7 +4,7 @@ import contextlib
 import math
 from collections.abc import Sequence
 
-from stepladder.extension.lib import launches, memory, threads, tma
+from stepladder.extension.lib import launches, memory, threads, tma, vectors
 from stepladder.extension.lib.arithmetic import apply, constant_value, digits, index, integer, less_than, zero_of
 from stepladder.extension.lib.control_flow import create_if, operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
@@ -102,9 +102,9 @@ class _Tiles:
             scf.yield_([arith.constant(self.vector, zero_of(self.vector))])
         return branch.results[0]
 
-    def _store(self, vectors: Sequence[ir.Value], place: Sequence[ir.Value], condition: ir.Value | None) -> None:
+    def _store(self, pair: Sequence[ir.Value], place: Sequence[ir.Value], condition: ir.Value | None) -> None:
         with contextlib.nullcontext() if condition is None else create_if(condition):
-            for vector, buffer in zip(vectors, self.buffers):
+            for vector, buffer in zip(pair, self.buffers):
                 memory.store_vector(vector, buffer, *place)
 
     def split(self, thread: ir.Value, first: int, thread_count: int) -> None:
@@ -122,11 +122,11 @@ class _Tiles:
             for number in numbers
         ]
         read = [self._load(place, condition) for place, condition in zip(places, conditions)]
-        stacked = memory.stack({(place,): vector for place, vector in enumerate(read)}, [len(read)])
+        stacked = vectors.stack({(place,): vector for place, vector in enumerate(read)}, [len(read)])
         parts = split(stacked, keeps_infinities=True)
         for number, (place, condition) in enumerate(zip(places, conditions)):
-            vectors = [memory.extract(part, [number], self.vector) for part in parts]
-            self._store(vectors, place, condition)
+            pair = [vectors.extract(part, [number], self.vector) for part in parts]
+            self._store(pair, place, condition)
 
 
 def _split_tiles(tiles: _Tiles, thread_count: int) -> None:
