@@ -216,6 +216,12 @@ def _decode(type_: ir.Type) -> Type:
     return Opaque(name_of(type_)) if found is None else found
 
 
+def _pointer(type_: ir.Type) -> Scalar | None:
+    """Returns a pointer as an element of a vector: an address, under the pointer's name."""
+    name = name_of(type_)
+    return Scalar(name, np.dtype(np.int64), 64) if name.startswith("!llvm.ptr") else None
+
+
 def _shaped(type_: ir.Type) -> Shaped | None:
     """Returns a vector, tensor or memref; None for another type, and for elements that are unknown."""
     if isinstance(type_, ir.MemRefType):
@@ -223,7 +229,7 @@ def _shaped(type_: ir.Type) -> Shaped | None:
         return None if element is None else _buffer(type_, element)
     if not isinstance(type_, (ir.VectorType, ir.RankedTensorType, ir.UnrankedTensorType, ir.UnrankedMemRefType)):
         return None
-    element = _scalar(type_.element_type)
+    element = _scalar(type_.element_type) or _pointer(type_.element_type)
     if element is None:
         return None
     if isinstance(type_, ir.VectorType):
