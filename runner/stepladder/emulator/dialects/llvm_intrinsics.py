@@ -141,9 +141,7 @@ def same(fiber: Fiber, op: Instruction, value: Value, *others: Value) -> Value:
     return value
 
 
-@executes(
-    "llvm.intr.fake.use", "llvm.intr.invariant.end", "llvm.intr.debugtrap", "llvm.intr.stackrestore"
-)
+@executes("llvm.intr.fake.use", "llvm.intr.invariant.end", "llvm.intr.debugtrap", "llvm.intr.stackrestore")
 def nothing(fiber: Fiber, op: Instruction, *operands: Value) -> None:
     """Nothing."""
 

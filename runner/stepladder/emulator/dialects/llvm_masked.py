@@ -8,7 +8,7 @@ from stepladder.emulator.core import values
 from stepladder.emulator.core.fibers import Fiber
 from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
-from stepladder.emulator.core.types import Opaque, Type
+from stepladder.emulator.core.types import Opaque, Shaped, Type
 from stepladder.emulator.core.values import Value
 from stepladder.emulator.dialects.nvgpu import where
 from stepladder.emulator.memory import pointers
@@ -18,7 +18,7 @@ def _rows(fiber: Fiber, value: Value) -> np.ndarray:
     return values.lanes(np.asarray(value), fiber.count, 1)
 
 
-def _neighbours(fiber: Fiber, pointer: Value, offsets: np.ndarray, type_: Type) -> np.ndarray:
+def _neighbours(fiber: Fiber, pointer: Value, offsets: np.ndarray, type_: Shaped) -> np.ndarray:
     """Returns the address of each element in each lane: (T, elements)."""
     return values.lanes(np.asarray(pointer), fiber.count)[:, None] + offsets * type_.element.bytes
 
@@ -85,9 +85,9 @@ def store(fiber: Fiber, op: Instruction, value: Value, pointer: Value, mask: Val
     _write(fiber, op, value, _addresses(fiber, op, pointer, mask, op.operand_types[0]), mask)
 
 
-def _addresses(fiber: Fiber, op: Instruction, pointer: Value, mask: np.ndarray, type_: Type) -> np.ndarray:
+def _addresses(fiber: Fiber, op: Instruction, pointer: Value, mask: np.ndarray, type_: Shaped) -> np.ndarray:
     """Returns the address of each element of a vector in each lane: (T, elements)."""
     if op.name.endswith(("gather", "scatter")):
         return _rows(fiber, pointer)
     is_packed = op.name.endswith(("expandload", "compressstore"))
-    return _neighbours(fiber, pointer, _packed(mask) if is_packed else np.arange(type_.shape[0]), type_)
+    return _neighbours(fiber, pointer, _packed(mask) if is_packed else np.arange(mask.shape[1]), type_)

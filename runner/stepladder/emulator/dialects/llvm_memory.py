@@ -108,7 +108,8 @@ def getelementptr(fiber: Fiber, op: Instruction, pointer: Value, *indices: Value
     if isinstance(op.result_types[0], Vector):  # an address for each element
         ranks = [type_.rank for type_ in op.operand_types]
         columns = in_lanes([pointer, *indices], [1] * len(ranks), fiber.count)
-        pointer, *indices = (part if rank else part[..., None] for part, rank in zip(columns, ranks))
+        pointer, *rest = (part if rank else part[..., None] for part, rank in zip(columns, ranks))
+        indices = tuple(rest)
     for index, stride in zip(indices, strides):
         pointer = pointer + (index.astype(np.int64) if isinstance(index, np.ndarray) else int(index)) * stride
     return pointer + constant if constant else pointer
