@@ -282,12 +282,13 @@ def _stride(op: Instruction) -> int:
     return op.attributes[rows if "col" in op.attributes["layout"] else columns]
 
 
-def _to_bits(fiber: Fiber, found: Value) -> tuple[np.ndarray, ...]:
-    """Returns the registers of a fragment as bits."""
+def _to_bits(fiber: Fiber, found: Value) -> Value:
+    """Returns the registers of a fragment as bits: a tuple, or that of the only one."""
     if isinstance(found, Struct):  # of pairs of two halves
         return tuple(np.ascontiguousarray(field).view(np.int32)[:, 0] for field in found.fields)
     bits = np.ascontiguousarray(found.array).view(f"i{found.array.itemsize}")
-    return tuple(np.ascontiguousarray(bits[:, number]) for number in range(bits.shape[1]))
+    registers = tuple(np.ascontiguousarray(bits[:, number]) for number in range(bits.shape[1]))
+    return registers if len(registers) > 1 else registers[0]
 
 
 def _of_bits(fiber: Fiber, value: Value, type_: PtxType) -> np.ndarray:
