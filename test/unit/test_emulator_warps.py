@@ -59,7 +59,7 @@ def test_members_that_do_not_all_come(op: str) -> None:
     """Members must come, but for those that end without it."""
     _, outcome = run(kernel(PART.format(op=op, behind="llvm.store %c1, %y : i32, !llvm.ptr"), element="i32"), X)
     assert kinds(outcome) == {"divergent-barrier"}
-    assert "waits for members of its warp" in outcome.findings[0].message
+    assert "waits for threads of its member mask" in outcome.findings[0].message
     _, outcome = run(kernel(PART.format(op=op, behind=""), element="i32"), X)
     assert not outcome.findings
 

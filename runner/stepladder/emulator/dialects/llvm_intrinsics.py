@@ -354,7 +354,7 @@ def memcpy(fiber: Fiber, op: Instruction, target: Value, source: Value, *length:
     apart = np.abs(np.atleast_1d(target - source))
     overlaps = (apart > 0) & (apart < shape[0])
     if "memmove" not in op.name and (overlaps if len(overlaps) == 1 else overlaps[fiber.lanes]).any():
-        fiber.group.sanitizer.report("assumption", "the bytes that it reads overlap those that it writes", op)
+        fiber.group.sanitizer.report("assumption", "its source and its destination overlap", op)
     data = pointers.read(fiber, op, source, _BYTE, shape, shared=pointers.is_shared(op.operand_types[1]))
     pointers.write(fiber, op, target, data, _BYTE, shape, shared=pointers.is_shared(op.operand_types[0]))
 

@@ -143,7 +143,7 @@ def warps_of(fiber: Fiber, op: Instruction) -> np.ndarray:
     if len(fiber.lanes) != len(fiber.warps) * fragments.WARP:
         group.sanitizer.report(
             "divergent-barrier",
-            f"{len(fiber.lanes)} threads of {len(fiber.warps)} warps execute it, which needs whole warps",
+            f"{len(fiber.lanes)} threads of {len(fiber.warps)} warps execute it: all threads of a warp must",
             op,
         )
     return fiber.warps[:, None] * fragments.WARP + np.arange(fragments.WARP)
