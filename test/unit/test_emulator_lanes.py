@@ -207,4 +207,7 @@ def test_a_thread_that_arrives_alone(first: str, arrive: str, second: str, found
     _, outcome = ptx_kernels.run(ptx_kernels.kernel(text, shared=_S + "\n.shared .align 8 .b64 m;"))
     assert ptx_kernels.kinds(outcome) == found
     for finding in outcome.findings:
-        assert "thread 0 of block (0, 0, 0) arrived at an mbarrier for its warp, without a bar.warp.sync" in finding.message
+        assert (
+            "thread 0 of block (0, 0, 0) arrived at an mbarrier for its warp, without a bar.warp.sync"
+            in finding.message
+        )
