@@ -73,7 +73,7 @@ LEFT_OUT = {
     "values that the driver sets": r"nvvm\.read\.ptx\.sreg\.(envreg.*|aggr\.smem\.size|dynamic\.smem\.size)",
     "block-scaled products of Blackwell": r"nvvm\.mma\.(sp\.)?block_scale",
     "the op does not define which thread holds which element": r"gpu\.subgroup_mma_(extract|insert)_thread_local",
-    "lowered before execution": r"gpu\.(warp_execute_on_lane_0|initialize_named_barrier)",
+    "lowered before execution": r"gpu\.initialize_named_barrier",
     "machines with DMA engines": r"(affine|memref)\.dma_.*",
     "scalable vectors": r"vector\.(scalable.*|vscale)|llvm\.intr\.vscale|llvm\.intr\.get\.active\.lane\.mask",
     "block-scaled types, and CPU modes": r"arith\.(scaling_.*|flush_denormals)",

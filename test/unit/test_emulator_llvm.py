@@ -247,3 +247,9 @@ def test_all_unknown_ops_are_named_at_once() -> None:
     assert "llvm.intr.vastart" in caught.value.message
     (note,) = caught.value.notes
     assert "llvm.intr.vaend" in note and "1 more place" in note
+
+
+@pytest.mark.parametrize("type_", ["f128", "f80", "i128", "vector<2xi128>"])
+def test_numbers_that_are_too_wide(type_: str) -> None:
+    with pytest.raises(StepladderError, match=rf"^the emulator does not support values of type {type_}$"):
+        run_clean(f"%v = llvm.mlir.poison : {type_}\n llvm.return")

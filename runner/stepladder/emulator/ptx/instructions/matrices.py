@@ -287,8 +287,8 @@ def _to_bits(fiber: Fiber, found: Value) -> Value:
     if isinstance(found, Struct):  # of pairs of two halves
         return tuple(np.ascontiguousarray(field).view(np.int32)[:, 0] for field in found.fields)
     bits = np.ascontiguousarray(found.array).view(f"i{found.array.itemsize}")
-    registers = tuple(np.ascontiguousarray(bits[:, number]) for number in range(bits.shape[1]))
-    return registers if len(registers) > 1 else registers[0]
+    registers = [np.ascontiguousarray(bits[:, number]) for number in range(bits.shape[1])]
+    return tuple(registers) if len(registers) > 1 else registers[0]
 
 
 def _of_bits(fiber: Fiber, value: Value, type_: PtxType) -> np.ndarray:
