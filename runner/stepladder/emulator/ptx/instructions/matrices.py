@@ -306,8 +306,7 @@ def wmma(site: Site) -> None:
     site.choice(("aligned",))
     a_layout = site.choice(("row", "col"))
     b_layout = site.choice(("row", "col"))
-    if site.flag("satfinite"):
-        raise site.error("with .satfinite")
+    saturates = site.flag("satfinite")
     site.flag("rn")
     found = site.types()
     d, a, b, c = found if len(found) == 4 else (found[0], types.find("f16"), types.find("f16"), found[-1])
@@ -319,7 +318,10 @@ def wmma(site: Site) -> None:
         "eltypeB": f"<{d.name}>",
         "layoutA": f"<{a_layout}>",
         "layoutB": f"<{b_layout}>",
+        nvvm_wmma.SATURATES: saturates,
     }
+    if saturates and d.kind == "f":
+        raise site.error("with .satfinite")
     if c.name != d.name:
         raise site.error("with these types")
     site.count(4)
