@@ -22,7 +22,7 @@ from common import result_parser, run, write_result
 from stepladder.emulator import dialects  # noqa: F401  (registers the ops that it executes)
 from stepladder.emulator.core import control_flow
 from stepladder.emulator.core.registry import EXECUTED, LOWERED
-from stepladder.emulator.ptx import inline  # noqa: F401  (registers the same)
+from stepladder.emulator.ptx import inline, nvvm_ops  # noqa: F401  (registers the same)
 from stepladder.mlir import bindings
 
 DIALECTS = (
@@ -59,7 +59,7 @@ LEFT_OUT = {
         r"nvvm\.convert.*"
     ),
     "vector predication, coroutines, exceptions, debug records: not in GPU kernels, or without effect": (
-        r"llvm\.intr\.(vp\..*|experimental.*|coro\..*|eh\..*|dbg\..*|masked.*|vector\.(interleave|deinterleave).*)"
+        r"llvm\.intr\.(vp\..*|experimental.*|coro\..*|eh\..*|dbg\..*)"
     ),
     "linkage, exceptions and computed jumps, which kernels do not have": (
         r"llvm\.(mlir\.(alias|ifunc|global_ctors|global_dtors|none)|landingpad|resume|invoke|va_arg|indirectbr|"
@@ -71,12 +71,9 @@ LEFT_OUT = {
         r"gpu\.(spmm.*|spmv.*|sddmm.*|spgemm.*|create_.*|destroy_.*|set_csr.*|spmat.*|.*dn_.*)"
     ),
     "values that the driver sets": r"nvvm\.read\.ptx\.sreg\.(envreg.*|aggr\.smem\.size|dynamic\.smem\.size)",
-    "sparse and block-scaled products, which no step emits": r"nvvm\.mma\.(sp|block_scale).*|nvgpu\.mma\.sp\.sync",
-    "bulk copies without a tensor map, and reductions, which steps emit as PTX": (
-        r"nvvm\.cp\.async\.bulk\.(global|shared).*|nvvm\.cp\.async\.bulk\.tensor\.reduce"
-    ),
+    "block-scaled products of Blackwell": r"nvvm\.mma\.(sp\.)?block_scale",
     "the op does not define which thread holds which element": r"gpu\.subgroup_mma_(extract|insert)_thread_local",
-    "lowered before execution": r"gpu\.(warp_execute_on_lane_0|initialize_named_barrier)",
+    "lowered before execution": r"gpu\.initialize_named_barrier",
     "machines with DMA engines": r"(affine|memref)\.dma_.*",
     "scalable vectors": r"vector\.(scalable.*|vscale)|llvm\.intr\.vscale|llvm\.intr\.get\.active\.lane\.mask",
     "block-scaled types, and CPU modes": r"arith\.(scaling_.*|flush_denormals)",

@@ -49,15 +49,22 @@ GROUPS = {
     "products of warpgroups": "wgmma.mma_async wgmma.mma_async.sp wgmma.fence wgmma.commit_group wgmma.wait_group",
     "control flow": "bra brx.idx call ret exit",
     "others": "brkpt nanosleep pmevent trap setmaxnreg alloca stacksave stackrestore istypep",
+    "integers side by side": (
+        "vadd2 vadd4 vsub2 vsub4 vavrg2 vavrg4 vabsdiff2 vabsdiff4 vmin2 vmin4 vmax2 vmax4 vset2 vset4"
+    ),
     "textures, surfaces and video": "tex tld4 txq suld sust sured suq vadd vsub vabsdiff vmin vmax vshl vshr vmad vset",
     "tensor memory": "tcgen05",
 }
 # Instructions that are registered under another name.
-_LONGER = {"wmma.mma": "wmma.mma.sync", **{f"{name}.cc": f"{name}c" for name in ("add", "sub", "mad")}}
+_LONGER = {
+    "wmma.mma": "wmma.mma.sync",
+    "mma.sp": "mma.sp.sync",
+    **{f"{name}.cc": f"{name}c" for name in ("add", "sub", "mad")},
+}
 # Reason why the emulator leaves instructions out -> their names.
 LEFT_OUT = {
     "Blackwell": "tcgen05 st.bulk clusterlaunchcontrol",
-    "sparse products": "mma.sp wgmma.mma_async.sp",
+    "sparse products of warpgroups": "wgmma.mma_async.sp",
     "textures, surfaces and video, which kernels for matrix units do not use": (
         "tex tld4 txq suld sust sured suq istypep vadd vsub vabsdiff vmin vmax vshl vshr vmad vset"
     ),

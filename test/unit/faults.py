@@ -210,7 +210,7 @@ FAULTS = [
         ("mbarrier that waits for one more", {"deadlock"}, shift("nvgpu.mbarrier.init", 0, 1)),
         ("mbarrier not initialized", {"uninitialized"}, drop("nvgpu.mbarrier.init", 1)),
         ("fence after the initialization dropped", {"proxy"}, drop("nvvm.fence.mbarrier.init")),
-        ("barrier after the initialization dropped", {"race"}, drop("gpu.barrier"), "behind its initialization"),
+        ("barrier after the initialization dropped", {"race"}, drop("gpu.barrier"), "after its initialization"),
         ("A's box loaded from the next columns", {"numbers"}, shift(_LOAD, 0, 3, 8)),
         ("A's box loaded from between 16 bytes", {"misaligned"}, shift(_LOAD, 0, 3, 4), "of a row"),
         ("B read as if it ran along k", {"numbers"}, replace("{transposeB, ", "{")),
@@ -260,8 +260,8 @@ FAULTS = [
             move(_PRODUCTS, 0, before="nvgpu.warpgroup.mma.store"),
         ),
         ("last stage not released", {"deadlock"}, drop("nvgpu.mbarrier.arrive", 1)),
-        ("wait for the last products dropped", {"in-flight"}, drop(_PRODUCTS), "uses accumulators"),
-        ("last products may still run", {"in-flight"}, mark(_PRODUCTS, 0, "group", "1 : i64"), "uses accumulators"),
+        ("wait for the last products dropped", {"in-flight"}, drop(_PRODUCTS), "accesses accumulators"),
+        ("last products may still run", {"in-flight"}, mark(_PRODUCTS, 0, "group", "1 : i64"), "accesses accumulators"),
         ("stage released by every thread", {"order"}, mark("arith.cmpi", 4, "predicate", "9 : i64")),
     ),
     *_faults(
@@ -349,7 +349,7 @@ FAULTS = [
             "cluster's barrier after the initialization dropped",
             {"race"},
             (drop("nvvm.cluster.wait", 0), drop("nvvm.cluster.arrive", 0)),
-            "behind its initialization",
+            "after its initialization",
         ),
         (
             "cluster's barrier at the end dropped",

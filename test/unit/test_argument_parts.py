@@ -145,7 +145,7 @@ def test_damaged_parts(tmp_path_factory: pytest.TempPathFactory, edit: Callable[
         with pytest.raises(StepladderError, match=message):
             read_any(folder)
         (folder / "manifest.json").write_text(json.dumps({**json.loads(original), "schema_version": 3}))
-        with pytest.raises(StepladderError, match="is for schema_version 8"):
+        with pytest.raises(StepladderError, match="requires schema_version 8"):
             read_any(folder)
     finally:
         (folder / "manifest.json").write_text(original)

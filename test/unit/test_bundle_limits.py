@@ -123,7 +123,7 @@ def test_impossible_value_on_hopper(tma_bundle: Path, path: str, value: int | li
 @pytest.mark.parametrize("roles", [["c"], ["w0"], ["b", "d0"]])
 def test_what_is_read_early_is_an_argument_that_is_only_read(tma_bundle: Path, roles: list[str]) -> None:
     edit_manifest(tma_bundle, lambda data: data.update(dependent_launch=False, read_early=roles))
-    message = f"field 'read_early' must be of arguments that the kernel reads only, got \"{roles[-1]}\""
+    message = f"field 'read_early' must name arguments that the kernel only reads, got \"{roles[-1]}\""
     assert message in refusal(tma_bundle)
 
 

@@ -98,6 +98,7 @@ def test_cache_that_cannot_be_used(
     """One warning in a process, and the kernel is made all the same."""
     monkeypatch.setattr(code_cache, "_has_warned", False)
     first = generate(kernel)
+    code_cache.close()
     for file in (tmp_path / "cache").glob("cache.db-*"):
         file.unlink()
     UNUSABLE[how](tmp_path / "cache")
@@ -106,6 +107,12 @@ def test_cache_that_cannot_be_used(
     warning = capsys.readouterr().err
     assert warning.startswith(f"warning: the cache of machine code in '{tmp_path / 'cache'}' cannot be used (")
     assert warning.count("warning") == 1 and warning.count("\n") == 2 and "Traceback" not in warning
+
+
+def test_a_cache_that_is_removed_while_it_is_open(kernel: Kernel, tmp_path: Path) -> None:
+    assert not generate(kernel).cached and generate(kernel).cached
+    shutil.rmtree(tmp_path / "cache")
+    assert not generate(kernel).cached and generate(kernel).cached
 
 
 @pytest.mark.parametrize(
@@ -128,6 +135,7 @@ def test_cache_that_fails(
         raise error
 
     monkeypatch.setattr(code_cache, "_has_warned", False)
+    code_cache.close()
     monkeypatch.setattr(diskcache.Cache, method, fail)
     assert not generate(kernel).cached
     assert not generate(kernel).cached

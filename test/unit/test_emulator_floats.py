@@ -5,13 +5,14 @@ import itertools
 import math
 from fractions import Fraction
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import examples
-from emulator_ops import COMPARE, FORMATS, bits, everywhere, run, same
+from emulator_ops import COMPARE, FORMATS, bits, everywhere, function, run, same
 from stepladder.runtime.errors import StepladderError
 
 # Floating-point numbers.
@@ -221,3 +222,14 @@ def test_fma_beyond_the_largest_number() -> None:
     largest = np.array([1e308, -1e308])
     result = everywhere("math.fma {}", "f64", "f64", largest, np.full(2, 1e300), np.zeros(2))
     assert result.tolist() == [math.inf, -math.inf]
+
+
+@pytest.mark.parametrize("name", ["f16", "bf16", "f32", "f64"])
+def test_normal_numbers(name: str) -> None:
+    dtype = np.dtype(FORMATS[name])
+    least = (np.finfo if dtype.kind == "f" else ml_dtypes.finfo)(dtype).smallest_normal
+    numbers = np.array([0, 1, -2, np.inf, np.nan, least, -least / 2], dtype)
+    (found,) = run(
+        function({"x": f"vector<7x{name}>"}, f"%r = math.isnormal %x : vector<7x{name}>", "vector<7xi1>"), numbers
+    )
+    assert list(found) == [False, True, True, False, False, True, False]

@@ -179,6 +179,23 @@ def test_what_threads_of_a_warp_have_together() -> None:
     assert list(outcome.arguments[0]) == [sum(range(t // 8 * 8, t // 8 * 8 + 8)) for t in range(64)]
 
 
+def test_extrema_of_words_without_a_sign() -> None:
+    outcome = run_clean(
+        launch(
+            """
+        %v = memref.load %Y[%t] : memref<64xi64>
+        %low = gpu.subgroup_reduce minui %v : (i64) -> (i64)
+        %high = gpu.all_reduce maxui %v uniform {} : (i64) -> (i64)
+        %r = arith.subi %high, %low : i64
+        memref.store %r, %Y[%t] : memref<64xi64>
+        gpu.terminator""",
+            arguments="%Y: memref<64xi64>",
+        ),
+        np.arange(-60, 4, dtype=np.int64),
+    )
+    np.testing.assert_array_equal(outcome.arguments[0], np.repeat([59, -1], 32))  # -1 - -60, and -1 - 0
+
+
 def test_parallel_loops_with_reductions() -> None:
     (total, least) = run_clean("""
     func.func @main() -> (i32, i32) {

@@ -41,7 +41,7 @@ def test_threads_of_a_warp(first: str, order: str, second: str, found: set[str])
     assert ptx_kernels.kinds(outcome) == found
     for finding in outcome.findings:
         assert "of the same warp" in finding.message
-        assert finding.message.endswith("and no barrier or bar.warp.sync is between them")
+        assert finding.message.endswith("without a barrier or a bar.warp.sync between them")
         assert finding.other
 
 
@@ -207,4 +207,7 @@ def test_a_thread_that_arrives_alone(first: str, arrive: str, second: str, found
     _, outcome = ptx_kernels.run(ptx_kernels.kernel(text, shared=_S + "\n.shared .align 8 .b64 m;"))
     assert ptx_kernels.kinds(outcome) == found
     for finding in outcome.findings:
-        assert "thread 0 of block (0, 0, 0) arrived alone at an mbarrier, without a bar.warp.sync" in finding.message
+        assert (
+            "thread 0 of block (0, 0, 0) arrived at an mbarrier for its warp, without a bar.warp.sync"
+            in finding.message
+        )

@@ -157,5 +157,5 @@ WAIT:
     _, outcome = ptx_kernels.run(ptx_kernels.kernel(body), threads=1, blocks=BLOCKS, dynamic=ALL_MEMORY)
     assert ptx_kernels.kinds(outcome) == found
     for finding in outcome.findings:
-        assert "144 blocks wait for others that have not begun, and no GPU holds more of them" in finding.message
+        assert "144 resident blocks, as many as a GPU holds, wait for blocks that have not started" in finding.message
         assert finding.location.startswith("k.ptx:") and finding.op.startswith("ld.acquire")

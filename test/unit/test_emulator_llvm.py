@@ -233,17 +233,23 @@ module attributes {gpu.container_module} {
 
 
 def test_an_unknown_op_is_an_error_that_names_it() -> None:
-    with pytest.raises(StepladderError, match=r"llvm.intr.stacksave") as caught:
-        run_clean("%p = llvm.intr.stacksave : !llvm.ptr\n llvm.return")
+    with pytest.raises(StepladderError, match=r"llvm.intr.vastart") as caught:
+        run_clean("llvm.intr.vastart %x : !llvm.ptr\n llvm.return")
     assert caught.value.location.startswith("kernel.mlir:")
 
 
 def test_all_unknown_ops_are_named_at_once() -> None:
     with pytest.raises(StepladderError) as caught:
-        run_clean("""%p = llvm.intr.stacksave : !llvm.ptr
-            llvm.intr.stackrestore %p : !llvm.ptr
-            llvm.intr.stackrestore %p : !llvm.ptr
+        run_clean("""llvm.intr.vastart %x : !llvm.ptr
+            llvm.intr.vaend %x : !llvm.ptr
+            llvm.intr.vaend %x : !llvm.ptr
             llvm.return""")
-    assert "llvm.intr.stacksave" in caught.value.message
+    assert "llvm.intr.vastart" in caught.value.message
     (note,) = caught.value.notes
-    assert "llvm.intr.stackrestore" in note and "1 more place" in note
+    assert "llvm.intr.vaend" in note and "1 more place" in note
+
+
+@pytest.mark.parametrize("type_", ["f128", "f80", "i128", "vector<2xi128>"])
+def test_numbers_that_are_too_wide(type_: str) -> None:
+    with pytest.raises(StepladderError, match=rf"^the emulator does not support values of type {type_}$"):
+        run_clean(f"%v = llvm.mlir.poison : {type_}\n llvm.return")

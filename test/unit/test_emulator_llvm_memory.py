@@ -1,5 +1,7 @@
 """Addresses, globals and values of the LLVM dialect in the emulator."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -193,3 +195,82 @@ def test_integers_without_a_sign_as_addresses_and_widths() -> None:
       llvm.store %sum, %y : i32, !llvm.ptr
       llvm.return""")
     assert set(y) == {0xFFFF - 1}
+
+
+# Vectors under a mask.
+
+_ROWS = """
+      %four = llvm.mlir.constant(4 : i32) : i32
+      %first = llvm.mul %t, %four : i32
+      %from = llvm.getelementptr %X[%first] : (!llvm.ptr, i32) -> !llvm.ptr, i32
+      %to = llvm.getelementptr %Y[%first] : (!llvm.ptr, i32) -> !llvm.ptr, i32
+      %odd = llvm.mlir.constant(dense<[false, true, false, true]> : vector<4xi1>) : vector<4xi1>
+      %high = llvm.mlir.constant(dense<[false, false, true, true]> : vector<4xi1>) : vector<4xi1>
+      %all = llvm.mlir.constant(dense<true> : vector<4xi1>) : vector<4xi1>
+      %back = llvm.mlir.constant(dense<[3, 2, 1, 0]> : vector<4xi32>) : vector<4xi32>
+      %z = llvm.mlir.constant(dense<7> : vector<4xi32>) : vector<4xi32>
+      %parts = llvm.getelementptr %from[%back] : (!llvm.ptr, vector<4xi32>) -> vector<4x!llvm.ptr>, i32
+      %places = llvm.getelementptr %to[%back] : (!llvm.ptr, vector<4xi32>) -> vector<4x!llvm.ptr>, i32
+      BODY
+      llvm.return"""
+_OF_ROWS = "(!llvm.ptr, vector<4xi1>, vector<4xi32>) -> vector<4xi32>"
+_INTO = "vector<4xi32>, vector<4xi1> into"
+
+
+@pytest.mark.parametrize(
+    "load, store, model",
+    [
+        (
+            f"%v = llvm.intr.masked.load %from, %odd, %z {{alignment = 4 : i32}} : {_OF_ROWS}",
+            f"llvm.intr.masked.store %v, %to, %high {{alignment = 4 : i32}} : {_INTO} !llvm.ptr",
+            lambda x: np.stack([-1, -1, 7, x[3]]),
+        ),
+        (
+            f"%v = llvm.intr.masked.gather %parts, %odd, %z {{alignment = 4 : i32}} : "
+            f"{_OF_ROWS.replace('!llvm.ptr', 'vector<4x!llvm.ptr>')}",
+            f"llvm.intr.masked.scatter %v, %places, %high {{alignment = 4 : i32}} : {_INTO} vector<4x!llvm.ptr>",
+            lambda x: np.stack([x[0], 7, -1, -1]),
+        ),
+        (
+            f'%v = "llvm.intr.masked.expandload"(%from, %odd, %z) : {_OF_ROWS}',
+            '"llvm.intr.masked.compressstore"(%v, %to, %high) : (vector<4xi32>, !llvm.ptr, vector<4xi1>) -> ()',
+            lambda x: np.stack([7, x[1], -1, -1]),
+        ),
+    ],
+)
+def test_vectors_under_a_mask(load: str, store: str, model: Callable) -> None:
+    x = np.arange(100, 100 + 4 * THREADS, dtype=np.int32)
+    y, outcome = run(kernel(_ROWS.replace("BODY", f"{load}\n{store}"), element="i32", size=4 * THREADS), x)
+    assert not outcome.findings
+    np.testing.assert_array_equal(y.reshape(-1, 4), [model(row) for row in x.reshape(-1, 4)])
+
+
+def test_a_vector_beyond_its_memory_is_found_where_its_mask_is_set() -> None:
+    for mask, found in (("%odd", {"out-of-bounds"}), ("%none", set())):
+        body = f"""
+      %none = llvm.mlir.constant(dense<false> : vector<4xi1>) : vector<4xi1>
+      %v = llvm.intr.masked.load %from, {mask}, %z {{alignment = 4 : i32}} : {_OF_ROWS}"""
+        assert (
+            kinds(run(kernel(_ROWS.replace("BODY", body), element="i32"), np.arange(THREADS, dtype=np.int32))[1])
+            == found
+        )
+
+
+def test_stacks_constants_and_vectors_in_turn() -> None:
+    y = run_clean("""
+      %stack = llvm.intr.stacksave : !llvm.ptr
+      %known = "llvm.intr.is.constant"(%t) : (i32) -> i1
+      %number = llvm.ptrtoaddr %x : !llvm.ptr to i64
+      %base = llvm.ptrtoint %X : !llvm.ptr to i64
+      %bytes = llvm.sub %number, %base : i64
+      %place = llvm.trunc %bytes : i64 to i32
+      llvm.intr.stackrestore %stack : !llvm.ptr
+      %a = llvm.mlir.constant(dense<[1, 2]> : vector<2xi32>) : vector<2xi32>
+      %b = llvm.mlir.constant(dense<[30, 40]> : vector<2xi32>) : vector<2xi32>
+      %turns = "llvm.intr.vector.interleave2"(%a, %b) : (vector<2xi32>, vector<2xi32>) -> vector<4xi32>
+      %second = llvm.extractelement %turns[%c1 : i32] : vector<4xi32>
+      %sum = llvm.add %place, %second : i32
+      %r = llvm.select %known, %c0, %sum : i1, i32
+      llvm.store %r, %y : i32, !llvm.ptr
+      llvm.return""")
+    np.testing.assert_array_equal(y, 4 * np.arange(THREADS) + 30)

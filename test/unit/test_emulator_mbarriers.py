@@ -48,7 +48,7 @@ BEHIND = """%p = llvm.getelementptr %s[2] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i32
         ((INIT, STORE), "writes byte 0x0 of shared memory, which is part of an mbarrier that has not been invalidated"),
         ((INIT, "%v = llvm.load %s : !llvm.ptr<3> -> i32"), "reads byte 0x0 of shared memory, which is part of an mb"),
         ((INIT, INIT), "initializes the mbarrier at byte 0x0 of shared memory again"),
-        ((INIT.replace("%c1", "%c0"),), "is to wait for 0 arrivals; accepted: 1 to 1048575"),
+        ((INIT.replace("%c1", "%c0"),), "is initialized for 0 arrivals: expected 1 to 1048575"),
     ],
 )
 def test_what_is_done_to_an_mbarrier(ops: tuple[str, ...], says: str) -> None:
@@ -136,7 +136,7 @@ _OTHER = "  setp.eq.u32 %p2, %t, 32;\n  @%p2 "
     [
         ("  @%p1 st.shared.b32 [%r1+4], %t;", "mbarrier", "writes byte 0x4"),
         ("  @%p1 atom.shared.add.u32 %r2, [%r1], 1;", "mbarrier", "writes byte 0x0"),
-        ("  @%p1 mbarrier.init.shared.b64 [%r1], 64;", "mbarrier", "again, and nothing has invalidated it"),
+        ("  @%p1 mbarrier.init.shared.b64 [%r1], 64;", "mbarrier", "again, without an mbarrier.inval"),
         (_PTX_ARRIVE + _OTHER + "mbarrier.inval.shared.b64 [%r1];", "race", "which warp 0 of block (0, 0, 0) used"),
     ],
 )

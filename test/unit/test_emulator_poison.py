@@ -24,17 +24,20 @@ def findings(op: str, *, x: np.ndarray = X) -> list:
 @pytest.mark.parametrize(
     "op, x, says",
     [
-        ("llvm.add %v, %big overflow<nsw> : i32", X, "thread 48 of block (0, 0, 0): 48 + 2147483600 is more than i32"),
-        ("llvm.sub %t, %c32 overflow<nuw> : i32", X, "0 - 32 is more than unsigned i32 holds"),
+        ("llvm.add %v, %big overflow<nsw> : i32", X, "thread 48 of block (0, 0, 0): 48 + 2147483600 overflows i32"),
+        ("llvm.sub %t, %c32 overflow<nuw> : i32", X, "0 - 32 overflows unsigned i32"),
         ("llvm.mul %v, %big overflow<nsw> : i32", X, "2 * 2147483600"),
-        ("llvm.add %w, %huge overflow<nsw> : i64", X, "8 + 9223372036854775800 is more than i64 holds"),
+        ("llvm.add %w, %huge overflow<nsw> : i64", X, "8 + 9223372036854775800 overflows i64"),
         ("llvm.shl %v, %c2 overflow<nsw> : i32", X << 25, "536870912 << 2"),
         ("llvm.trunc %w overflow<nuw> : i64 to i8", X * 8, "256 does not fit i8"),
-        ("llvm.udiv exact %v, %c2 : i32", X, "1 / 2 leaves a rest"),
-        ("llvm.ashr exact %v, %c1 : i32", X, "1 >> 1 leaves a rest"),
+        ("llvm.udiv exact %v, %c2 : i32", X, "1 / 2 has a remainder"),
+        ("llvm.ashr exact %v, %c1 : i32", X, "1 >> 1 shifts out bits"),
+        ("arith.shrui %v, %c1 exact : i32", X, "1 >> 1 shifts out bits"),
+        ("arith.divsi %v, %c2 exact : i32", X, "1 / 2 has a remainder"),
+        ("arith.extui %v nneg : i32 to i64", -X, "-1 is negative"),
         ("llvm.or disjoint %v, %c2 : i32", X, "0x2 | 0x2 have bits in common"),
         ("llvm.zext nneg %v : i32 to i64", -X, "-1 is negative"),
-        ("arith.addi %v, %big overflow<nsw> : i32", X, "48 + 2147483600 is more than i32"),
+        ("arith.addi %v, %big overflow<nsw> : i32", X, "48 + 2147483600 overflows i32"),
         ("arith.muli %w, %huge overflow<nsw, nuw> : i64", X, "2 * 9223372036854775800"),
     ],
 )
@@ -82,4 +85,4 @@ def test_vectors() -> None:
       %r = llvm.add %one, %two overflow<nsw> : vector<2xi32>"""
     assert not findings(vector.format(0))
     (finding,) = findings(vector.format(1))
-    assert "2147483647 + 1 is more than i32 holds" in finding.message
+    assert "2147483647 + 1 overflows i32" in finding.message

@@ -40,6 +40,26 @@ from stepladder.runtime.errors import StepladderError
             "tensor<5x?xf32>",
             lambda t: np.pad(t, ((1, 0), (0, 2)), constant_values=9),
         ),
+        (
+            (
+                "%n = tensor.from_elements %i, %o, %i : tensor<3x1xindex>\n"
+                "%r = tensor.gather %t[%n] gather_dims([0]) : (tensor<4x6xf32>, tensor<3x1xindex>) -> tensor<3x6xf32>"
+            ),
+            "tensor<3x6xf32>",
+            lambda t: t[[2, 0, 2]],
+        ),
+        (
+            (
+                "%n = tensor.from_elements %i, %o : tensor<2x1xindex>\n"
+                "%s = tensor.gather %t[%n] gather_dims([1]) : (tensor<4x6xf32>, tensor<2x1xindex>) -> "
+                "tensor<2x4x1xf32>\n"
+                "%m = tensor.from_elements %o, %i : tensor<2x1xindex>\n"
+                "%r = tensor.scatter %s into %t[%m] scatter_dims([1]) unique : "
+                "(tensor<2x4x1xf32>, tensor<4x6xf32>, tensor<2x1xindex>) -> tensor<4x6xf32>"
+            ),
+            "tensor<4x6xf32>",
+            lambda t: t[:, [2, 1, 0, 3, 4, 5]],
+        ),
         ("%r = tensor.collapse_shape %t [[0, 1]] : tensor<4x6xf32> into tensor<24xf32>", "tensor<24xf32>", np.ravel),
         (
             (

@@ -90,6 +90,8 @@ AGAIN:
         ("st.global.u32 [%y], %r6;", "reads %r6, which nothing has written"),
         ("mov.b32 %r5, %r6; add.u32 %r5, %r5, 1;", "reads %r5, which nothing has written"),
         ("mov.b32 %r5, %r6;", ""),
+        ("st.global.u16 [%y], %h1;", "reads %h1, which nothing has written"),
+        ("st.global.u8 [%y], %h1;", ""),
         ("mov.b16 %h1, 1; mov.b32 %r5, {%h1, %h2}; st.global.u32 [%y], %r5;", ""),
         (_TWICE.format(first=""), "reads %r6, which nothing has written"),
         (_TWICE.format(first="mov.u32 %r6, 7;"), ""),

@@ -6,7 +6,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import foreign_kernels
+from foreign_kernels import launch
 from llvm_kernels import kernel, kinds, run, run_clean
+from stepladder.runtime.errors import StepladderError
 
 THREADS = 64
 LANE = np.arange(THREADS) % 32
@@ -59,7 +62,7 @@ def test_members_that_do_not_all_come(op: str) -> None:
     """Members must come, but for those that end without it."""
     _, outcome = run(kernel(PART.format(op=op, behind="llvm.store %c1, %y : i32, !llvm.ptr"), element="i32"), X)
     assert kinds(outcome) == {"divergent-barrier"}
-    assert "waits for members of its warp" in outcome.findings[0].message
+    assert "waits for threads of its member mask" in outcome.findings[0].message
     _, outcome = run(kernel(PART.format(op=op, behind=""), element="i32"), X)
     assert not outcome.findings
 
@@ -225,3 +228,39 @@ def test_what_an_update_orders(ordering: str, found: set[str]) -> None:
         X,
     )
     assert kinds(outcome) == found
+
+
+def test_a_region_of_the_first_thread_of_each_warp() -> None:
+    text = launch(
+        """
+        %l = gpu.lane_id
+        %v = vector.load %X[%t, %c0] : memref<64x2xf32>, vector<1x2xf32>
+        %r, %s = gpu.warp_execute_on_lane_0(%l)[32] args(%v : vector<1x2xf32>) -> (vector<1x2xf32>, f32) {
+        ^bb0(%w: vector<32x2xf32>):
+          %flat = vector.shape_cast %w : vector<32x2xf32> to vector<64xf32>
+          %sum = vector.reduction <add>, %flat : vector<64xf32> into f32
+          %d = arith.addf %w, %w : vector<32x2xf32>
+          gpu.yield %d, %sum : vector<32x2xf32>, f32
+        }
+        %b_ = vector.broadcast %s : f32 to vector<1x2xf32>
+        %q = arith.addf %r, %b_ : vector<1x2xf32>
+        vector.store %q, %Y[%t, %c0] : memref<64x2xf32>, vector<1x2xf32>
+        gpu.terminator""",
+        arguments="%X: memref<64x2xf32>, %Y: memref<64x2xf32>",
+    )
+    x = np.arange(128, dtype=np.float32).reshape(64, 2)
+    outcome = foreign_kernels.run_clean(text, x, np.zeros_like(x))
+    wanted = 2 * x + np.repeat(x.reshape(2, 64).sum(axis=1), 32)[:, None]
+    np.testing.assert_array_equal(outcome.arguments[1], wanted)
+
+
+def test_a_vector_that_a_warp_divides_along_two_dimensions_is_refused() -> None:
+    text = launch("""
+        %l = gpu.lane_id
+        %z = arith.constant dense<0.0> : vector<1x1xf32>
+        gpu.warp_execute_on_lane_0(%l)[32] args(%z : vector<1x1xf32>) {
+        ^bb0(%w: vector<4x8xf32>):
+        }
+        gpu.terminator""")
+    with pytest.raises(StepladderError, match="warp_execute_on_lane_0 with a vector that is divided along several"):
+        foreign_kernels.run(text, np.zeros(64, np.int32))

@@ -241,7 +241,7 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (lambda data: data["launches"][0]["operands"].update(a=9), r"operands\.a' is 9, and 'buffers' has 5"),
         (lambda data: data["launches"][0]["operands"].update(c=0), r"and the kernel takes 512 of bf16"),
         (lambda data: data["launches"][1]["operands"].pop("b"), r"operands' must be of the roles a, b, c, got a, c"),
-        (lambda data: data["launches"].pop(), r"launches' write no result 0"),
+        (lambda data: data["launches"].pop(), r"launches' must write result 0"),
     ],
 )
 def test_damaged_bundles(tmp_path_factory: pytest.TempPathFactory, edit: Callable[..., object], message: str) -> None:

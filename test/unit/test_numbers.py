@@ -201,7 +201,7 @@ def test_a_launch_reads_them_from_the_host(gemm: Path) -> None:
 @pytest.mark.parametrize(
     "damage, message",
     [
-        (change("schema_version", 1), "field 'arguments[3].by_value' is for schema_version 4"),
+        (change("schema_version", 1), "field 'arguments[3].by_value' requires schema_version 4"),
         (change("arguments.3.by_value", False), "'arguments[3].by_value' must be true, as 'problem' has it"),
         (change("problem.epilogue_operands.0.shape", [1]), "epilogue_operands[0].shape' must be 0 positive integers"),
     ],

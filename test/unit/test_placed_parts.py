@@ -166,7 +166,7 @@ def test_states_of_a_loop_are_written_and_read_in_a_result(tmp_path: Path) -> No
         ("offset", 8, "must be a multiple of 16, with 512 bytes inside of 2048, got 8"),
         ("number", 7, "must be of a result in memory of its own of f16, got 7"),
         ("kind", "part", "of argument 0, which a kernel writes"),
-        (None, 8, "is 'result_part', which is for schema_version 9"),
+        (None, 8, "is 'result_part', which requires schema_version 9"),
     ):
         edited = json.loads(json.dumps(original))
         if field is None:
@@ -186,5 +186,5 @@ def test_a_part_that_no_kernel_writes_is_missing() -> None:
     with pytest.raises(StepladderError, match="8x32xf16 at byte 512 of result 0, which no kernel before has written"):
         check_buffers(dataclasses.replace(function.bundle, manifest=without))
     without = dataclasses.replace(manifest, launches=manifest.launches[:3])
-    with pytest.raises(StepladderError, match="write no result 0"):
+    with pytest.raises(StepladderError, match="must write result 0"):
         check_buffers(dataclasses.replace(function.bundle, manifest=without))

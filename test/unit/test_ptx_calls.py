@@ -79,6 +79,70 @@ def test_functions_take_the_place_of_calls() -> None:
     assert np.array_equal(y, np.where(x > 5, 3 * x + 7, wanted))
 
 
+_DOUBLES = """
+.func (.param .b64 back) twice(.param .b64 number)
+{
+  .reg .b64 %v;
+  ld.param.b64 %v, [number];
+  shl.b64 %v, %v, 1;
+  st.param.b64 [back], %v;
+  ret;
+}
+.func nothing() { ret; }
+.global .align 8 .u64 table[3] = {next, twice, nothing};
+"""
+_BY_ADDRESS = """
+  ld.global.b64 %d1, [%x];
+  and.b32 %r1, %t, 1;
+  ADD
+  mul.wide.u32 %d3, %r1, 8;
+  mov.u64 %d4, table;
+  add.s64 %d4, %d4, %d3;
+  ld.global.u64 %d5, [%d4];
+  mov.u64 %d6, twice;
+  setp.gt.u32 %p2, %t, 60;
+  selp.b64 %d5, %d6, %d5, %p2;
+  setp.lt.u32 %p1, %t, 62;
+  {
+  .param .b64 p0;
+  .param .b64 r0;
+  st.param.b64 [p0], %d1;
+  form : .callprototype (.param .b64 _) _ (.param .b64 _);
+  @%p1 call (r0), %d5, (p0), form;
+  @%p1 ld.param.b64 %d1, [r0];
+  }
+  bar.sync 0;
+  st.global.b64 [%y], %d1;
+"""
+
+
+def test_calls_by_address() -> None:
+    x = np.arange(64)
+    y, outcome = run(kernel(_BY_ADDRESS.replace("ADD", ""), head=HEAD + _FUNCTION + _DOUBLES), x)
+    assert not outcome.findings, outcome.findings[0].render()
+    wanted = np.where((x % 2 == 1) | (x > 60), 2 * x, 3 * (x + 1))
+    assert np.array_equal(y, np.where(x < 62, wanted, x))
+    _, outcome = run(kernel(_BY_ADDRESS.replace("ADD", "add.u32 %r1, %r1, 1;"), head=HEAD + _FUNCTION + _DOUBLES), x)
+    assert {finding.kind for finding in outcome.findings} == {"assumption"}  # `nothing` takes no number
+
+
+def test_threads_meet_after_a_trap_that_none_comes_to() -> None:
+    y, outcome = run(
+        kernel("""
+  setp.ne.u32 %p1, %t, 0;
+  @%p1 bra TOGETHER;
+  setp.ne.u32 %p2, %t, 0;
+  @!%p2 bra FINE;
+  trap;
+FINE:
+  st.global.b64 [%Y+8], 5;
+TOGETHER:
+  bar.sync 0;
+  st.global.b64 [%y], 1;""")
+    )
+    assert not outcome.findings and (y == 1).all()
+
+
 @pytest.mark.parametrize(
     "call, message",
     [

@@ -104,7 +104,7 @@ def test_a_bulk_copy_of_what_threads_wrote_to_global_memory(fence: str, behind: 
     assert kinds(outcome) == finds
     assert y.tolist() == [x + 5 for x in range(64)]
     for finding in outcome.findings:
-        assert "no fence.proxy.async for global memory is after the write of it" in finding.message
+        assert "no fence.proxy.async for global memory follows the write" in finding.message
         assert finding.other == "st.global.b64"
 
 

@@ -264,6 +264,37 @@ def test_products_of_f64(shape: str) -> None:
     np.testing.assert_array_equal(d.view(np.float64), a @ b + c)
 
 
+def test_wmma_of_f64_whose_operands_are_one_register() -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(-9, 9, (8, 4)).astype(np.float64), rng.integers(-9, 9, (4, 8)).astype(np.float64)
+    body = """
+  .reg .f64 %f<8>;
+  wmma.load.a.sync.aligned.row.m8n8k4.global.f64 {%f0}, [%X];
+  wmma.load.b.sync.aligned.row.m8n8k4.global.f64 {%f1}, [%X+256];
+  mov.f64 %f2, 0d3FF0000000000000;
+  wmma.mma.sync.aligned.row.row.m8n8k4.f64.f64.f64.f64.rn {%f3, %f4}, {%f0}, {%f1}, {%f2, %f2};
+  wmma.store.d.sync.aligned.row.m8n8k4.global.f64 [%Y], {%f3, %f4};"""
+    y, outcome = run(kernel(body), np.concatenate([a.ravel(), b.ravel()]).view(np.int64), threads=32, blocks=2)
+    assert kinds(outcome) == {"race"}  # the blocks write the same numbers
+    np.testing.assert_array_equal(y.view(np.float64).reshape(8, 8), a @ b + 1)
+
+
+@pytest.mark.parametrize("behind, wanted", [("", -(2**31) + 11), (".satfinite", 2**31 - 1)])
+def test_wmma_of_integers_that_overflow(behind: str, wanted: int) -> None:
+    c = ", ".join(["%r9"] * 8)
+    body = f"""
+  mov.u32 %r9, {2**31 - 5};
+  wmma.load.a.sync.aligned.row.m16n16k16.global.s8 {{%r1, %r2}}, [%X];
+  wmma.load.b.sync.aligned.row.m16n16k16.global.s8 {{%r3, %r4}}, [%X];
+  wmma.mma.sync.aligned.row.row.m16n16k16.s32.s8.s8.s32{behind} {{%r11, %r12, %r13, %r14, %r15, %r16, %r17, %r18}},
+      {{%r1, %r2}}, {{%r3, %r4}}, {{{c}}};
+  mad.wide.u32 %d1, %t, 8, %Y;
+  st.global.u32 [%d1], %r11;"""
+    y, outcome = run(kernel(body), np.full(64, 0x0101010101010101), threads=32, blocks=2)
+    assert kinds(outcome) == {"race"}
+    assert (y[:32].view(np.int32)[::2] == wanted).all()
+
+
 def test_products_that_are_not_known() -> None:
     for types in ("s32.s8.s4.s32", "s32.b1.b1.s32", "f32.s8.s8.f32"):
         with pytest.raises(StepladderError, match=r"the emulator does not support mma\.sync"):

@@ -45,9 +45,9 @@ _MULF = functools.partial(_PRODUCT, "body", 0)
         (_set("arguments")(3), "'arguments' must be a list of objects, got 3"),
         (_FIRST("shape")([64, None]), "'arguments[0].shape' must be a list of positive integers"),
         (_FIRST("shape")([2**30, 2**30]), "'arguments[0].shape' must have at most 1099511627776 elements"),
-        (_SECOND("value")(0), "'arguments[1].value' has 0, the number of another value"),
+        (_SECOND("value")(0), "'arguments[1].value' defines value 0 again"),
         (_FIRST("type")("tf32"), "'instructions[1].inputs' has 0, of tf32: values that are read must be"),
-        (_THIRD("after")(99), "'arguments[2].after' has 99, which is not a value that is made before"),
+        (_THIRD("after")(99), "'arguments[2].after' refers to value 99, which is not yet defined"),
         (_THIRD("after")(0), "'arguments[2].after' must be of 64x96xf32, got 64x32xf32"),
         (_ZEROS("kind")("loop"), "'instructions[0].kind' must be one of constant, empty"),
         (_ZEROS("number")(0), "'instructions[0].number' must be a floating-point number in hexadecimal"),
@@ -55,14 +55,17 @@ _MULF = functools.partial(_PRODUCT, "body", 0)
         (_ZEROS("type")("i8"), "'instructions[0].number' must be an integer of i8"),
         (_PRODUCT("body")(None), "'instructions[1].body' must be a list of objects"),
         (_PRODUCT("inputs")([0]), "'instructions[1].maps' must have 2 entries, got 3"),
-        (_PRODUCT("inputs")([0, 5]), "'instructions[1].inputs' has 5, which is not a value that is made before"),
+        (
+            _PRODUCT("inputs")([0, 5]),
+            "'instructions[1].inputs' refers to value 5, which is not yet defined",
+        ),
         (_PRODUCT("maps", 0)([2, 0]), "'instructions[1].maps[0]' must have loops of as many iterations as 64x32xf32"),
         (_PRODUCT("maps", 0)([0, 0]), "'instructions[1].maps[0]' must have each loop once"),
         (_PRODUCT("maps", 0)([0, 9]), "'instructions[1].maps[0]' must be a loop of 'sizes' for each axis"),
         (_PRODUCT("sizes")([64, 96, 32, 3]), "'instructions[1].maps' must have all 4 loops of 'sizes', got 3"),
         (_PRODUCT("types")(["f16"]), "'instructions[1].types' must be those of 'yields' and 'outputs'"),
         (_PRODUCT("yields")([13]), "'instructions[1].body' must fold the values of loops that no output has"),
-        (_PRODUCT("results")([0]), "'instructions[1].results' has 0, the number of another value"),
+        (_PRODUCT("results")([0]), "'instructions[1].results' defines value 0 again"),
         (_PRODUCT("outputs")([]), "'instructions[1].outputs' must have a value at least"),
         (_MULF("name")("arith.convertf"), "'instructions[1].body[0].name' must be an op that a reference program"),
         (_MULF("name")("arith.bitcast"), "'instructions[1].body[0].operands' must be 1 for arith.bitcast, got 2"),
@@ -70,7 +73,7 @@ _MULF = functools.partial(_PRODUCT, "body", 0)
         (_MULF("name")("math.exp"), "'instructions[1].body[0].operands' must be 1 for math.exp, got 2"),
         (_MULF("type")("f16"), "'instructions[1].body[0].type' must be f32 for arith.mulf, got f16"),
         (_MULF("operand_type")("i8"), "'instructions[1].body[0].operand_type' must be that of the last operand"),
-        (_MULF("result")(10), "'instructions[1].body[0].result' has 10, the number of another value"),
+        (_MULF("result")(10), "'instructions[1].body[0].result' defines value 10 again"),
         (_MULF("operands")([10, 0]), "'instructions[1].body[0].operands' has 0, of 64x32xf32: a body reads single"),
         (_MULF("attribute")(1), "'instructions[1].body[0].attribute' must be null for arith.mulf, got 1"),
     ],
@@ -104,7 +107,7 @@ def test_programs_of_other_operands_are_refused(tmp_path: Path, capsys: pytest.C
     whole = [*program.arguments[:2], replace(program.arguments[2], after=3)]
     zeros = replace(program, arguments=whole, instructions=program.instructions[:1])
     write_bundle(tmp_path / "bundle", manifest, b"cubin", "ptx", {}, reference=zeros)
-    with pytest.raises(StepladderError, match="'instructions' must have at least 1 with a loop that reduces, got 0"):
+    with pytest.raises(StepladderError, match="'instructions' must have 1 or more reductions, got 0"):
         read_bundle(tmp_path / "bundle")
 
 

@@ -97,10 +97,10 @@ _WARP = "nvvm.bar.warp.sync"
 @pytest.mark.parametrize(
     "edit, kind, says",
     [
-        (drop(_FENCE, 1), "order", "what wrote its registers of A"),
-        (drop(_WAIT, 0), "in-flight", "writes a register that holds A"),
-        (mark(_WAIT, 0, "group", "2 : i64"), "in-flight", "writes a register that holds A"),
-        (drop(_WARP), "race", "arrived alone at an mbarrier"),
+        (drop(_FENCE, 1), "order", "the write to its A registers"),
+        (drop(_WAIT, 0), "in-flight", "writes an A register"),
+        (mark(_WAIT, 0, "group", "2 : i64"), "in-flight", "writes an A register"),
+        (drop(_WARP), "race", "arrived at an mbarrier for its warp"),
     ],
 )
 def test_registers_that_are_written_again_are_checked(edit: Edit, kind: str, says: str) -> None:

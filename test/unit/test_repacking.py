@@ -130,7 +130,7 @@ def test_bundle_runs_on_the_emulator(odd_bundle: Path, capsys: pytest.CaptureFix
 @pytest.mark.parametrize(
     "change, message",
     [
-        (lambda data: data.update(schema_version=1), "field 'workspaces' is for schema_version 2"),
+        (lambda data: data.update(schema_version=1), "field 'workspaces' requires schema_version 2"),
         (lambda data: data["workspaces"].pop(), "field 'arguments[1].role' is 'w1', and 'workspaces' has 1"),
         (lambda data: data["front"].pop(), "must each be written by a kernel of 'front' and read by a later"),
         (lambda data: data["front"].append(data["front"][0]), "is 'w0', which an earlier kernel writes"),

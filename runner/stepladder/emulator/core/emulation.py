@@ -19,7 +19,7 @@ from stepladder.emulator.hardware import register_operands
 from stepladder.emulator.hardware.counters import Counters
 from stepladder.emulator.memory import memory
 from stepladder.emulator.memory.findings import Finding
-from stepladder.emulator.ptx import inline
+from stepladder.emulator.ptx import inline, nvvm_ops
 from stepladder.runtime import host_memory
 from stepladder.runtime.errors import StepladderError
 

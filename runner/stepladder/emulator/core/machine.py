@@ -103,7 +103,7 @@ class Machine:
             memory: an allocation of the heap.
         """
         if self.sanitize and memory.freed is not None:
-            self.findings.add("use-after-free", "frees memory that has been freed", op, memory.freed)
+            self.findings.add("use-after-free", "frees memory that has already been freed", op, memory.freed)
         memory.freed = op
 
     def new_sanitizer(self) -> Sanitizer | NoSanitizer:
@@ -291,7 +291,7 @@ class Machine:
             return
         self.findings.add(
             "deadlock",
-            f"{int(most)} blocks wait for others that have not begun, and no GPU holds more of them at a time: "
+            f"{int(most)} resident blocks, as many as a GPU holds, wait for blocks that have not started: "
             f"{waiting[0].waiting()[0]}",
             fiber.code[fiber.place],
         )

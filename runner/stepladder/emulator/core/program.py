@@ -162,8 +162,8 @@ class Builder:
             ValueError: a vector or a tensor whose elements are of an unknown type.
         """
         type_ = types.decode(value.type)
-        if isinstance(type_, types.Opaque) and isinstance(value.type, (ir.VectorType, ir.RankedTensorType)):
-            raise ValueError(f"{value.type} has elements of an unknown type")
+        if isinstance(type_, types.Opaque):
+            types.check_opaque(value.type, self.location)
         if isinstance(type_, types.Shaped) and None not in type_.shape:
             host_memory.require(
                 type_.count * type_.element.bytes, f"a value of type {value.type}", location=self.location

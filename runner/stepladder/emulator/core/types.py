@@ -13,6 +13,7 @@ import numpy as np
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.printed import memory_space
 from stepladder.mlir.types import name_of, offset_of, strides_of
+from stepladder.runtime.errors import StepladderError
 
 _FLOATS = {
     "f16": np.float16,
@@ -216,6 +217,12 @@ def _decode(type_: ir.Type) -> Type:
     return Opaque(name_of(type_)) if found is None else found
 
 
+def _pointer(type_: ir.Type) -> Scalar | None:
+    """Returns a pointer as an element of a vector: an address, under the pointer's name."""
+    name = name_of(type_)
+    return Scalar(name, np.dtype(np.int64), 64) if name.startswith("!llvm.ptr") else None
+
+
 def _shaped(type_: ir.Type) -> Shaped | None:
     """Returns a vector, tensor or memref; None for another type, and for elements that are unknown."""
     if isinstance(type_, ir.MemRefType):
@@ -223,7 +230,7 @@ def _shaped(type_: ir.Type) -> Shaped | None:
         return None if element is None else _buffer(type_, element)
     if not isinstance(type_, (ir.VectorType, ir.RankedTensorType, ir.UnrankedTensorType, ir.UnrankedMemRefType)):
         return None
-    element = _scalar(type_.element_type)
+    element = _scalar(type_.element_type) or _pointer(type_.element_type)
     if element is None:
         return None
     if isinstance(type_, ir.VectorType):
@@ -263,3 +270,24 @@ def text_of(type_: Type) -> str:
 def forget() -> None:
     """Drops the cache of types, whose context is about to end."""
     _decode.cache_clear()
+
+
+_WIDE_FLOATS = ("f80", "f128")
+
+
+def check_opaque(type_: ir.Type, location: str) -> None:
+    """Refuses numbers that NumPy has no type for, such as i128 and f128, alone or as elements.
+
+    Args:
+        type_: that `decode` gives as an Opaque.
+        location: of the op that has a value of the type.
+
+    Raises:
+        StepladderError: such a type.
+        ValueError: a vector or a tensor of other elements that are not known.
+    """
+    element = type_.element_type if isinstance(type_, ir.ShapedType) else type_
+    if isinstance(element, ir.IntegerType) or name_of(element) in _WIDE_FLOATS:
+        raise StepladderError(f"the emulator does not support values of type {type_}", location=location)
+    if isinstance(type_, (ir.VectorType, ir.RankedTensorType)):
+        raise ValueError(f"{type_} has elements of an unknown type")

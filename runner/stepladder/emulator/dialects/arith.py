@@ -318,7 +318,7 @@ executes("arith.maxnumf")(_floats(np.fmax))
 # Conversions.
 
 
-@executes("arith.extf", "arith.truncf", "arith.convertf")
+@executes("arith.extf", "arith.truncf", "arith.convertf", "nvgpu.extf", "nvgpu.truncf")
 def to_float_type(fiber: Fiber, op: Instruction, value: Value) -> Value:
     """A floating-point number of another type; one that is wider holds it as it is."""
     if op.attributes.get("roundingmode", 0):

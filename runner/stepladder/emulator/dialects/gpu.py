@@ -126,7 +126,7 @@ def shuffled(fiber: Fiber, op: Instruction, value: Value, offset: Value, size: i
         taker = int(fiber.lanes[missing.argmax()])
         group.sanitizer.report(
             "divergent-barrier",
-            f"{group.thread_name(taker)} takes the value of a thread that does not come here",
+            f"{group.thread_name(taker)} reads the value of a thread that does not execute the shuffle",
             op,
         )
     if values.is_uniform(value):

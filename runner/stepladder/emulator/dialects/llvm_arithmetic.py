@@ -86,7 +86,7 @@ def icmp(fiber: Fiber, op: Instruction, left: Value, right: Value) -> Value:
     return arith.compare_integers(arith.PREDICATES[op.attributes["predicate"]], left, right, width)
 
 
-@executes("llvm.ptrtoint")
+@executes("llvm.ptrtoint", "llvm.ptrtoaddr")
 def ptrtoint(fiber: Fiber, op: Instruction, pointer: Value) -> Value:
     """An address as an integer: its lower bits."""
     return wrapped(pointer, op.result_types[0].element)

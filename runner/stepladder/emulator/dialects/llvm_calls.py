@@ -110,7 +110,9 @@ def exit_(fiber: Fiber, op: Instruction) -> None:
 @executes("llvm.unreachable")
 def unreachable(fiber: Fiber, op: Instruction) -> None:
     """An instruction that no thread may reach."""
-    fiber.group.sanitizer.report("order", f"{fiber.group.thread_name(fiber.lanes[0])} reaches it", op)
+    fiber.group.sanitizer.report(
+        "order", f"{fiber.group.thread_name(fiber.lanes[0])} executes what is stated to be unreachable", op
+    )
     synchronization.leave(fiber)
     raise Left
 

@@ -63,7 +63,7 @@ def _check(fiber: Fiber, op: Instruction, base: Value, address: Value) -> None:
             fiber.group.sanitizer.report(
                 "out-of-bounds",
                 f"{fiber.group.thread_name(lane)}: the address is byte {int(addresses[place]) - memory.address} of "
-                f"{name}, which has {memory.size}, and the op says that it lies in it (inbounds)",
+                f"{name}, which has {memory.size} bytes, although the op states inbounds",
                 op,
             )
             return

@@ -141,15 +141,21 @@ def same(fiber: Fiber, op: Instruction, value: Value, *others: Value) -> Value:
     return value
 
 
-@executes("llvm.intr.fake.use", "llvm.intr.invariant.end", "llvm.intr.debugtrap")
+@executes("llvm.intr.fake.use", "llvm.intr.invariant.end", "llvm.intr.debugtrap", "llvm.intr.stackrestore")
 def nothing(fiber: Fiber, op: Instruction, *operands: Value) -> None:
     """Nothing."""
 
 
-@executes("llvm.intr.invariant.start")
-def invariant_start(fiber: Fiber, op: Instruction, pointer: Value) -> int:
+@executes("llvm.intr.invariant.start", "llvm.intr.stacksave")
+def token(fiber: Fiber, op: Instruction, *pointer: Value) -> int:
     """A token, which is not used."""
     return 0
+
+
+@executes("llvm.intr.is.constant")
+def is_constant(fiber: Fiber, op: Instruction, value: Value) -> bool:
+    """No: what LLVM may answer of any value."""
+    return False
 
 
 @executes("llvm.intr.trap", "llvm.intr.ubsantrap")
@@ -318,6 +324,19 @@ def vector_insert(fiber: Fiber, op: Instruction, value: Value, part: Value) -> V
     return result
 
 
+@executes("llvm.intr.vector.interleave2")
+def interleave(fiber: Fiber, op: Instruction, *halves: Value) -> Value:
+    """The elements of two vectors in turn."""
+    pair = np.stack(in_lanes(halves, [1, 1], fiber.count), axis=-1)
+    return pair.reshape(*pair.shape[:-2], -1)
+
+
+@executes("llvm.intr.vector.deinterleave2")
+def deinterleave(fiber: Fiber, op: Instruction, value: Value) -> Value:
+    """The elements of a vector with even and those with odd numbers."""
+    return Struct((value[..., ::2], value[..., 1::2]))
+
+
 # Blocks of memory.
 
 
@@ -335,7 +354,7 @@ def memcpy(fiber: Fiber, op: Instruction, target: Value, source: Value, *length:
     apart = np.abs(np.atleast_1d(target - source))
     overlaps = (apart > 0) & (apart < shape[0])
     if "memmove" not in op.name and (overlaps if len(overlaps) == 1 else overlaps[fiber.lanes]).any():
-        fiber.group.sanitizer.report("assumption", "the bytes that it reads overlap those that it writes", op)
+        fiber.group.sanitizer.report("assumption", "its source and its destination overlap", op)
     data = pointers.read(fiber, op, source, _BYTE, shape, shared=pointers.is_shared(op.operand_types[1]))
     pointers.write(fiber, op, target, data, _BYTE, shape, shared=pointers.is_shared(op.operand_types[0]))
 

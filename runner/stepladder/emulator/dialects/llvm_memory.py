@@ -7,8 +7,8 @@ import numpy as np
 from stepladder.emulator.core.fibers import Fiber, Unsupported
 from stepladder.emulator.core.program import Builder, Instruction, decode_attributes
 from stepladder.emulator.core.registry import executes, lowers, shared
-from stepladder.emulator.core.types import Opaque, Scalar, Type, decode, text_of
-from stepladder.emulator.core.values import Value
+from stepladder.emulator.core.types import Opaque, Scalar, Type, Vector, decode, text_of
+from stepladder.emulator.core.values import Value, in_lanes
 from stepladder.emulator.dialects import llvm_atomic
 from stepladder.emulator.memory import pointers
 from stepladder.emulator.memory.memory import contiguous
@@ -105,6 +105,11 @@ def getelementptr(fiber: Fiber, op: Instruction, pointer: Value, *indices: Value
     if "terms" not in op.cache:
         op.cache["terms"] = _terms(op)
     constant, strides = op.cache["terms"]
+    if isinstance(op.result_types[0], Vector):  # an address for each element
+        ranks = [type_.rank for type_ in op.operand_types]
+        columns = in_lanes([pointer, *indices], [1] * len(ranks), fiber.count)
+        pointer, *rest = (part if rank else part[..., None] for part, rank in zip(columns, ranks))
+        indices = tuple(rest)
     for index, stride in zip(indices, strides):
         pointer = pointer + (index.astype(np.int64) if isinstance(index, np.ndarray) else int(index)) * stride
     return pointer + constant if constant else pointer

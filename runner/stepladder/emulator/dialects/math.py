@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
+import ml_dtypes
 import numpy as np
 
 from stepladder.emulator.core.elements import (
@@ -129,6 +130,15 @@ def _is(function: Callable) -> Callable:
 executes("math.isfinite")(_is(np.isfinite))
 executes("math.isinf")(_is(np.isinf))
 executes("math.isnan")(_is(np.isnan))
+
+
+@executes("math.isnormal")
+def isnormal(fiber: Fiber, op: Instruction, value: Value) -> Value:
+    """Whether a number is neither zero, subnormal, infinite nor NaN."""
+    value = np.asarray(value)
+    smallest = float((np.finfo if value.dtype.kind == "f" else ml_dtypes.finfo)(value.dtype).smallest_normal)
+    size = np.abs(value.astype(np.float64))
+    return plain((size >= smallest) & np.isfinite(size))
 
 
 # Integers.

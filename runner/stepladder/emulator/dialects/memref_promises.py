@@ -118,5 +118,5 @@ def distinct_objects(fiber: Fiber, op: Instruction, *views: MemRef) -> Value:
     """The same views, of which the op says that no two are of one allocation."""
     places = [(id(view.memory), view.start if view.memory.space == "shared" else 0) for view in views]
     if len(set(places)) < len(places):
-        fiber.group.sanitizer.report(KIND, "two of its operands are of one allocation", op)
+        fiber.group.sanitizer.report(KIND, "two of its operands alias: they are of one allocation", op)
     return views[0] if len(views) == 1 else views

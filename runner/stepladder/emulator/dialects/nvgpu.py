@@ -19,6 +19,7 @@ from stepladder.emulator.hardware import (
     asynchronous,
     fragments,
     mbarriers,
+    sparse_operands,
     synchronization,
     warpgroups,
 )
@@ -142,7 +143,7 @@ def warps_of(fiber: Fiber, op: Instruction) -> np.ndarray:
     if len(fiber.lanes) != len(fiber.warps) * fragments.WARP:
         group.sanitizer.report(
             "divergent-barrier",
-            f"{len(fiber.lanes)} threads of {len(fiber.warps)} warps execute it, which needs whole warps",
+            f"{len(fiber.lanes)} threads of {len(fiber.warps)} warps execute it: all threads of a warp must",
             op,
         )
     return fiber.warps[:, None] * fragments.WARP + np.arange(fragments.WARP)
@@ -205,6 +206,7 @@ def multiply_in_warps(
     tf32: bool = False,
     saturates: bool = False,
     differs: bool = False,
+    sparsity: sparse_operands.Sparsity | None = None,
 ) -> np.ndarray:
     """Returns C plus the product of fragments, as mma.sync computes it: arrays (T, registers, elements).
 
@@ -216,12 +218,15 @@ def multiply_in_warps(
         tf32: whether float32 operands are truncated to tf32.
         saturates: whether sums of integers saturate.
         differs: whether factors are bits, and a product is whether they differ.
+        sparsity: where in A its elements are, of which there are half; None if it has all.
     """
     rows, columns, k = shape
     lanes = warps_of(fiber, op)
     bits = fragments.REGISTER_BITS // a.shape[-1] if a.shape[-1] > 1 else 8 * a.itemsize
     held = [values.lanes(array, fiber.count, 2)[lanes] for array in (a, b, c)]
-    left = fragments.mma_a(rows, k, bits).join(held[0])
+    left = fragments.mma_a(rows, k if sparsity is None else k // 2, bits).join(held[0])
+    if sparsity is not None:
+        left = sparsity.expand(fiber, op, left, lanes, bits)
     right = fragments.mma_b(k, columns, bits).join(held[1])
     sums = fragments.mma_c(rows, columns)
     if a.dtype == np.float64:
@@ -248,6 +253,28 @@ def mma_sync(fiber: Fiber, op: Instruction, a: Value, b: Value, c: Value) -> Val
     rows, columns, k = op.attributes["mmaShape"]
     return multiply_in_warps(
         fiber, op, a, b, c, (rows, columns, k), tf32="tf32Enabled" in op.attributes, saturates=True
+    )
+
+
+@executes("nvgpu.mma.sp.sync")
+def mma_sparse(fiber: Fiber, op: Instruction, a: Value, b: Value, c: Value, metadata: Value) -> Value:
+    """A product of a warp, of which A has half of its elements."""
+    element = op.operand_types[0].element
+    rows, columns, k = op.attributes["mmaShape"]
+    selector = int(op.attributes.get("sparsitySelector") or 0)
+    if element.width < 8 or selector >= sparse_operands.selectors(element.width, k):
+        raise Unsupported(op, f"of {element.name} with k = {k} and selector {selector}")
+    held = np.ascontiguousarray(values.lanes(np.asarray(metadata, np.int16), fiber.count, 1))
+    return multiply_in_warps(
+        fiber,
+        op,
+        a,
+        b,
+        c,
+        (rows, columns, k),
+        tf32="tf32Enabled" in op.attributes,
+        saturates=True,
+        sparsity=sparse_operands.Sparsity(held.view(np.int32)[:, 0], selector),
     )
 
 

@@ -96,7 +96,7 @@ def load_boxes(
             blocks = [target for target in range(16) if mask >> target & 1]
         if max(blocks, default=0) >= group.blocks:
             group.sanitizer.report(
-                "out-of-bounds", f"is multicast to block {max(blocks)} of a cluster of {group.blocks}", op
+                "out-of-bounds", f"its destination is block {max(blocks)} of a cluster of {group.blocks} blocks", op
             )
             blocks = [target for target in blocks if target < group.blocks]
         place = of_lane(barrier, lane)

@@ -116,7 +116,7 @@ def cp_async_shared_global(fiber: Fiber, op: Instruction, target: Value, source:
     """Starts a copy of bytes from global to shared memory; bytes beyond `size` are zeros."""
     count = op.attributes["size"]
     if size and (lanes(size[0], fiber.count)[fiber.lanes] > count).any():
-        fiber.group.sanitizer.report("out-of-bounds", f"reads more than the {count} bytes that it writes", op)
+        fiber.group.sanitizer.report("out-of-bounds", f"its source size exceeds the {count} bytes that it copies", op)
     valid = np.broadcast_to(
         np.arange(count) < (lanes(size[0], fiber.count)[:, None] if size else count), (fiber.count, count)
     )
@@ -182,7 +182,9 @@ def _check_in_shared(fiber: Fiber, op: Instruction, address: Value) -> None:
     wrong = (own < 0) | (own + _MBARRIER_BYTES > size)
     if wrong.any():
         fiber.group.sanitizer.report(
-            "out-of-bounds", f"an mbarrier at byte {int(own[wrong][0]):#x} of shared memory, and a block has {size}", op
+            "out-of-bounds",
+            f"its mbarrier at byte {int(own[wrong][0]):#x} of shared memory is beyond the {size} bytes of a block",
+            op,
         )
 
 

@@ -13,6 +13,8 @@ from stepladder.emulator.dialects import nvgpu
 from stepladder.emulator.dialects.llvm import Struct
 from stepladder.emulator.hardware import fragments, warpgroups
 from stepladder.emulator.hardware.accumulators import AccumulatorRegisters
+from stepladder.emulator.hardware.fragments import REGISTER_BITS
+from stepladder.emulator.hardware.sparse_operands import Sparsity, selectors
 from stepladder.emulator.hardware.warps import together
 from stepladder.emulator.memory import memory
 from stepladder.emulator.memory.memory import contiguous
@@ -81,18 +83,22 @@ def stmatrix(fiber: Fiber, op: Instruction, pointer: Value, *registers: Value) -
 _NARROW = {"s4": (4, True), "u4": (4, False), "b1": (1, False)}  # bits, and whether there is a sign
 
 
-@executes("nvvm.mma.sync")
+@executes("nvvm.mma.sync", "nvvm.mma.sp.sync")
 def mma_sync(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
-    """A product of a warp, of fragments in registers."""
+    """A product of a warp, of fragments in registers; of a sparse one, A has half of its elements."""
     rows, columns, k = shape_numbers(op.attributes["shape"])
     kinds = [
         keyword(op.attributes[name]) if name in op.attributes else None
         for name in ("multiplicandAPtxType", "multiplicandBPtxType")
     ]
-    a, b, c = (_registers_of(fiber, part, kind) for part, kind in zip(nvgpu.segments(op, operands), (*kinds, None)))
+    parts = nvgpu.segments(op, operands)
+    a, b, c = (_registers_of(fiber, part, kind) for part, kind in zip(parts, (*kinds, None)))
     are_alike = a.dtype == b.dtype or {a.dtype.kind, b.dtype.kind} == {"i", "u"}
     if kinds[0] not in (None, "f64", *_NARROW, *warpgroups.TYPES) or not are_alike or a.shape[-1] != b.shape[-1]:
         raise Unsupported(op, f"of {kinds[0]} by {kinds[1]}")
+    sparsity = None
+    if op.name == "nvvm.mma.sp.sync":
+        sparsity = _sparsity(fiber, op, parts[3][0], parts[4][0], REGISTER_BITS // a.shape[-1], k)
     sums = nvgpu.multiply_in_warps(
         fiber,
         op,
@@ -103,10 +109,19 @@ def mma_sync(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
         tf32=kinds[0] == "tf32",
         saturates=keyword(op.attributes.get("intOverflowBehavior", "wrapped")) == "satfinite",
         differs="b1Op" in op.attributes and keyword(op.attributes["b1Op"]) == "xor_popc",
+        sparsity=sparsity,
     )
     if c.shape[2] == 2:  # two accumulators of 16 bits are a vector
         return Struct(tuple(sums[:, pair] for pair in range(sums.shape[1])))
     return AccumulatorRegisters(sums.reshape(fiber.count, -1))
+
+
+def _sparsity(fiber: Fiber, op: Instruction, metadata: Value, selector: Value, bits: int, k: int) -> Sparsity:
+    """Returns the metadata of a sparse product, of elements of so many bits."""
+    chosen = fiber.agreed(selector)
+    if isinstance(chosen, np.ndarray) or not 0 <= chosen < selectors(bits, k):
+        raise Unsupported(op, f"with the sparsity selector {chosen}")
+    return Sparsity(metadata, int(chosen), bool(op.attributes.get("orderedMetadata")))
 
 
 def _registers_of(fiber: Fiber, registers: Value, kind: str | None) -> np.ndarray:

@@ -82,7 +82,6 @@ def cp_async_arrive(fiber: Fiber, op: Instruction, address: Value) -> None:
     "nvvm.breakpoint",
     "nvvm.fence.sync_restrict",
     "nvvm.fence.proxy.sync_restrict",
-    "nvvm.fence.proxy.acquire",
     "nvvm.fence.proxy.release",
     "nvvm.cp.async.bulk.prefetch",
     "nvvm.cp.async.bulk.tensor.prefetch",

@@ -143,7 +143,7 @@ def _check_range(fiber: Fiber, op: Instruction, value: Value) -> None:
     least, most = (int(value.min()), int(value.max())) if isinstance(value, np.ndarray) else (int(value), int(value))
     if least < low or most >= high:
         fiber.group.sanitizer.report(
-            "out-of-bounds", f"is from {least} to {most}, and is said to be from {low} to {high - 1}", op
+            "out-of-bounds", f"its value, {least} to {most}, is outside of the stated range, {low} to {high - 1}", op
         )
 
 

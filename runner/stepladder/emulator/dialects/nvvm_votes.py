@@ -39,7 +39,7 @@ def meet(fiber: Fiber, op: Instruction, members: Value) -> np.ndarray:
     if left_out.any():
         lane = fiber.lanes[left_out.argmax()]
         group.sanitizer.report(
-            "divergent-barrier", f"{group.thread_name(int(lane))} comes to it, and is not among its members", op
+            "divergent-barrier", f"{group.thread_name(int(lane))} executes it, and is not in its member mask", op
         )
     here = ballots(fiber, np.ones(fiber.count, bool))
     present = np.where(group.about_to_end(), 0, 1 << own)
@@ -56,7 +56,7 @@ def meet(fiber: Fiber, op: Instruction, members: Value) -> np.ndarray:
         lane = fiber.lanes[(missing != 0).argmax()]
         group.sanitizer.report(
             "divergent-barrier",
-            f"{group.thread_name(int(lane))} waits for members of its warp that do not execute it",
+            f"{group.thread_name(int(lane))} waits for threads of its member mask that do not execute it",
             op,
         )
     own_masks = mask[fiber.lanes]

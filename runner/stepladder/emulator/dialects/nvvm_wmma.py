@@ -28,6 +28,7 @@ from stepladder.emulator.memory import memory, pointers
 from stepladder.mlir.printed import keyword
 from stepladder.mlir.types import mma_matrix
 
+SATURATES = "saturates"  # attribute of a product of PTX whose integers stop at the limits of their type
 _REGISTER_BYTES = 4
 _F16_REGISTERS = 8  # of A and B, for every shape
 
@@ -198,7 +199,8 @@ def mma(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
     if a.dtype == np.float64:
         total = c + a @ b
     else:
-        total = warpgroups.added(c, warpgroups.exact(a, fragments[0].type) @ warpgroups.exact(b, fragments[1].type))
+        product = warpgroups.exact(a, fragments[0].type) @ warpgroups.exact(b, fragments[1].type)
+        total = warpgroups.added(c, product, saturates=bool(op.attributes.get(SATURATES)))
     if fiber.group.counters is not None:
         fiber.group.counters.products(fiber, op, math.prod(op.attributes[name] for name in "mnk"))
     return _registers(fiber, fragments[2], fragments[2].divide(total), threads)

@@ -24,12 +24,15 @@ if TYPE_CHECKING:
 KIND = "poison"
 
 _SYMBOLS = {"addi": "+", "subi": "-", "muli": "*", "shli": "<<", "shl": "<<"}
-_SYMBOLS |= {"add": "+", "sub": "-", "mul": "*", "or": "|", "udiv": "/", "sdiv": "/", "lshr": ">>", "ashr": ">>"}
+_SYMBOLS |= {"add": "+", "sub": "-", "mul": "*"}
 _EXACT = ("udiv", "sdiv", "lshr", "ashr")
+_LIKE_LLVM = {"divui": "udiv", "divsi": "sdiv", "shrui": "lshr", "shrsi": "ashr"}  # of arith
+_ATTRIBUTES = {"exact": "isExact", "disjoint": "isDisjoint", "nneg": "nonNeg"}
 _FLAGS = {
     **{f"arith.{name}": ("nsw", "nuw") for name in ("addi", "subi", "muli", "shli", "trunci")},
     **{f"llvm.{name}": ("nsw", "nuw") for name in ("add", "sub", "mul", "shl", "trunc")},
     **{f"llvm.{name}": ("exact",) for name in _EXACT},
+    **{f"arith.{name}": ("exact",) for name in _LIKE_LLVM},
     "llvm.or": ("disjoint",),
     "llvm.zext": ("nneg",),
     "llvm.uitofp": ("nneg",),
@@ -57,14 +60,21 @@ def checked(op: ir.Operation, execute: Callable) -> Callable:
 
 
 def _flags_of(op: ir.Operation) -> tuple[str, ...]:
-    """Returns the flags of an op; the bindings give those of the LLVM dialect in its text alone."""
-    text = op.get_asm(use_local_scope=True, assume_verified=True).split(" : ")[0]
+    """Returns the flags of an op; the bindings give `nsw` and `nuw` of the LLVM dialect in its text alone."""
+    flags = _FLAGS[op.name]
+    if flags[0] in _ATTRIBUTES:
+        return flags if _ATTRIBUTES[flags[0]] in op.attributes else ()
+    if op.name.startswith("arith."):
+        text = str(op.attributes["overflowFlags"]) if "overflowFlags" in op.attributes else ""
+    else:
+        text = op.get_asm(use_local_scope=True, assume_verified=True).split(" : ")[0]
     words = set(_WORD.findall(_VALUE.sub("", text)))
-    return tuple(flag for flag in _FLAGS[op.name] if flag in words)
+    return tuple(flag for flag in flags if flag in words)
 
 
 def _check(fiber: Fiber, op: Instruction, flag: str, operands: tuple) -> None:
     name = op.name.split(".", 1)[1]
+    name = _LIKE_LLVM.get(name, name)
     element = op.operand_types[0].element
     width = element.width
     read = unsigned if flag == "nuw" or name in ("udiv", "lshr", "or") else signed
@@ -158,16 +168,15 @@ def _report(fiber: Fiber, op: Instruction, lane: int, name: str, flag: str, left
     type_ = op.result_types[0].element.name
     whose = f"{fiber.group.thread_name(lane)}: "
     if flag == "nneg":
-        text = f"{left} is negative, and the op says that it is not (nneg)"
+        text = f"{left} is negative"
     elif flag == "disjoint":
-        text = f"{left:#x} | {right:#x} have bits in common, and the op says that they have none (disjoint)"
+        text = f"{left:#x} | {right:#x} have bits in common"
+    elif name in ("udiv", "sdiv"):
+        text = f"{left} / {right} has a remainder"
     elif name in _EXACT:
-        text = f"{left} {_SYMBOLS[name]} {right} leaves a rest, and the op says that it leaves none (exact)"
+        text = f"{left} >> {right} shifts out bits that are set"
     elif name in ("trunc", "trunci"):
-        text = f"{left} does not fit {type_}, and the op says that it does ({flag})"
+        text = f"{left} does not fit {type_}"
     else:
-        sign = "unsigned " if flag == "nuw" else ""
-        text = (
-            f"{left} {_SYMBOLS[name]} {right} is more than {sign}{type_} holds, and the op says that it is not ({flag})"
-        )
-    fiber.group.sanitizer.report(KIND, f"{whose}{text}: the result is poison", op)
+        text = f"{left} {_SYMBOLS[name]} {right} overflows {'unsigned ' if flag == 'nuw' else ''}{type_}"
+    fiber.group.sanitizer.report(KIND, f"{whose}{text}, and the op has the flag {flag}: the result is poison", op)

@@ -176,6 +176,44 @@ def pad(fiber: Fiber, op: Instruction, tensor: np.ndarray, *dynamic: Value) -> V
     return result
 
 
+# Slices at indices.
+
+
+def _picked(
+    op: Instruction, name: str, tensor: np.ndarray, indices: np.ndarray
+) -> tuple[list[int], tuple[np.ndarray, ...]]:
+    """Returns the dimensions that indices are of, and the indices of each."""
+    axes = list(op.attributes[name])
+    return axes, tuple(_inside_axes(op, tensor, axes, np.moveaxis(np.asarray(indices), -1, 0)))
+
+
+def _inside_axes(op: Instruction, tensor: np.ndarray, axes: Sequence[int], indices: np.ndarray) -> Iterator[np.ndarray]:
+    for axis, along in zip(axes, indices):
+        if np.any((along < 0) | (along >= tensor.shape[axis])):
+            raise _outside(op, f"goes beyond the {tensor.shape[axis]} elements of dimension {axis}")
+        yield along
+
+
+@executes("tensor.gather")
+def gather(fiber: Fiber, op: Instruction, tensor: np.ndarray, indices: np.ndarray) -> Value:
+    """The slices at indices of some dimensions; these have size 1 in the result, or are left out."""
+    axes, picked = _picked(op, "gather_dims", tensor, indices)
+    found = np.moveaxis(tensor, axes, range(len(axes)))[picked]
+    kept = [1 if axis in axes else size for axis, size in enumerate(tensor.shape)]
+    is_whole = len(op.result_types[0].shape) == indices.ndim - 1 + tensor.ndim
+    return found.reshape(*indices.shape[:-1], *kept) if is_whole else found
+
+
+@executes("tensor.scatter")
+def scatter(fiber: Fiber, op: Instruction, part: np.ndarray, tensor: np.ndarray, indices: np.ndarray) -> Value:
+    """The tensor with other slices at indices of some dimensions."""
+    axes, picked = _picked(op, "scatter_dims", tensor, indices)
+    result = tensor.copy()
+    moved = np.moveaxis(result, axes, range(len(axes)))
+    moved[picked] = part.reshape(moved[picked].shape)
+    return result
+
+
 # Shapes.
 
 

@@ -30,7 +30,9 @@ def poison_of(element: Scalar, shape: Sequence[int] = ()) -> np.ndarray:
 @executes("ub.unreachable")
 def unreachable(fiber: Fiber, op: Instruction) -> None:
     """An instruction that no thread may reach."""
-    fiber.group.sanitizer.report("order", f"{fiber.group.thread_name(fiber.lanes[0])} reaches it", op)
+    fiber.group.sanitizer.report(
+        "order", f"{fiber.group.thread_name(fiber.lanes[0])} executes what is stated to be unreachable", op
+    )
     synchronization.leave(fiber)
     raise Left
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from stepladder.emulator.core.elements import plain
 from stepladder.emulator.core.fibers import Fiber, Unsupported
 from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
@@ -279,3 +280,14 @@ def scatter(fiber: Fiber, op: Instruction, target: Value, *operands: Value) -> V
     *starts, indices, mask, value = operands
     shape = op.operand_types[-1].shape
     return _write(fiber, op, target, _scattered(starts, indices, len(shape)), value, shape, mask)
+
+
+@executes("vector.type_cast")
+def type_cast(fiber: Fiber, op: Instruction, view: MemRef) -> MemRef:
+    """The memory of an array as that of one vector."""
+    element = op.result_types[0].element
+    count = element.bytes // view.element.bytes
+    first = np.asarray(view.offset)
+    if (first % count).any():
+        raise Unsupported(op, f"of memory that does not begin at a multiple of {count} elements")
+    return MemRef(view.memory, element, view.start, plain(first // count), (), ())

@@ -105,7 +105,7 @@ class AccumulatorRegisters:
         for product in self.products:
             if mask[product.lanes].any():
                 fiber.group.sanitizer.report(
-                    "in-flight", "uses accumulators of a product in flight: nothing has waited for it", op, product.op
+                    "in-flight", "accesses accumulators of a product in flight: no wait for its group", op, product.op
                 )
                 array = array.copy()
                 array[product.lanes].view(f"u{array.itemsize}")[:] = ~np.zeros((), f"u{array.itemsize}")

@@ -135,7 +135,7 @@ class _Copies:
             lambda: _report_unwaited(
                 group,
                 [begun.op for begun in self.waiting if begun.has_data],
-                "copies to shared memory, and no thread has waited for it",
+                "copies to shared memory, and no thread waits for its group",
             )
         )
 

@@ -64,7 +64,7 @@ class _BulkStores:
             for store in [store for stores in [*bulk.groups, bulk.open] for store in stores]:
                 if not store.has_read:
                     self.group.sanitizer.report(
-                        "unwaited", "still reads shared memory when the block ends: nothing has waited for it", store.op
+                        "unwaited", "still reads shared memory when the block exits: no wait for its group", store.op
                     )
                 store.finish()
                 self.group.ends(store)

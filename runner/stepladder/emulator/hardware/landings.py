@@ -40,5 +40,5 @@ def _report_unwaited(group: Group) -> None:
     for barrier in mbarriers(group).values():
         for landing in barrier.copies:
             group.sanitizer.report(
-                "unwaited", "writes shared memory when the block ends: nothing has waited for it", landing.op
+                "unwaited", "still writes shared memory when the block exits: no wait for its mbarrier", landing.op
             )

@@ -115,7 +115,7 @@ def find_mbarrier(
     if found is None:
         sanitizer.report(
             "uninitialized",
-            f"there is no initialized mbarrier at byte {address:#x} of shared memory of block {block}",
+            f"no mbarrier has been initialized at byte {address:#x} of shared memory of block {block}",
             op,
         )
     elif found.made is not None:
@@ -123,8 +123,8 @@ def find_mbarrier(
         if not knows.all() and not (knows | np.isin(warps, list(found.told))).all():
             sanitizer.report(
                 "race",
-                f"uses the mbarrier at byte {address:#x} of shared memory, and nothing orders that "
-                "behind its initialization",
+                f"uses the mbarrier at byte {address:#x} of shared memory without synchronization after its "
+                "initialization",
                 op,
                 found.op,
             )
@@ -184,14 +184,16 @@ def _check_initialization(
     known = mbarriers(group)
     name = f"the mbarrier at byte {place:#x} of shared memory"
     if not 0 < arrivals <= _MAX:
-        group.sanitizer.report("mbarrier", f"{name} is to wait for {arrivals} arrivals; accepted: 1 to {_MAX}", op)
+        group.sanitizer.report("mbarrier", f"{name} is initialized for {arrivals} arrivals: expected 1 to {_MAX}", op)
     if mask.sum() > 1:
-        group.sanitizer.report("mbarrier", f"{int(mask.sum())} threads initialize {name} at once: one thread may", op)
+        group.sanitizer.report(
+            "mbarrier", f"{int(mask.sum())} threads initialize {name} at once: only one thread may", op
+        )
     # Mbarriers are aligned: another one can only be at the same address.
     if (block, place) in known:
         group.sanitizer.report(
             "mbarrier",
-            f"initializes {name} again, and nothing has invalidated it (mbarrier.inval)",
+            f"initializes {name} again, without an mbarrier.inval",
             op,
             known[block, place].op,
         )
@@ -214,7 +216,7 @@ def invalidate(fiber: Fiber, op: Instruction, address: Value) -> None:
             continue
         name = f"the mbarrier at byte {place:#x} of shared memory"
         if barrier.copies:
-            sanitizer.report("mbarrier", f"invalidates {name} while copies complete on it", op)
+            sanitizer.report("mbarrier", f"invalidates {name} while copies that complete on it are in flight", op)
         if barrier.used is not None:
             late = barrier.used > sanitizer.clocks[warps[0], : group.warps]
             late[warps[0]] = False
@@ -264,9 +266,9 @@ def _explain(group: Group) -> None:
         if barrier.pending == 0 and barrier.transaction:
             op = group.state.get(("expects", block, place)) or barrier.op
             text = (
-                f"expects {barrier.transaction} bytes that no copy transfers"
+                f"expects {barrier.transaction} bytes that no copy completes (expect_tx is too large)"
                 if barrier.transaction > 0
-                else f"expects {-barrier.transaction} bytes less than the copies transferred"
+                else f"expects {-barrier.transaction} bytes less than the copies completed (expect_tx is too small)"
             )
             group.sanitizer.report("transaction-bytes", f"the mbarrier at byte {place:#x} of shared memory {text}", op)
 
@@ -304,13 +306,16 @@ def arrive_at(
             if announced > _MAX or barrier.transaction + announced * count > _MAX:
                 bytes_ = barrier.transaction + announced * count
                 group.sanitizer.report(
-                    "transaction-bytes", f"expect_tx of {bytes_} bytes, and an mbarrier counts {_MAX} at most", op
+                    "transaction-bytes",
+                    f"expect_tx of {bytes_} bytes: the transaction count of an mbarrier is {_MAX} at most",
+                    op,
                 )
         known = lone_arrivals.release(fiber, mask, warps_of(fiber, mask)) if releases else None
         if arrivals * count > barrier.pending:
             group.sanitizer.report(
                 "order",
-                f"{arrivals * count} threads arrive at an mbarrier that waits for {barrier.pending} more in this phase",
+                f"{arrivals * count} arrivals at the mbarrier at byte {place:#x} of shared memory, whose current phase "
+                f"has {barrier.pending} pending",
                 op,
             )
         for _ in range(count):

@@ -92,7 +92,7 @@ def _note(fiber: Fiber, op: Instruction, written: frozenset[int]) -> None:
             if not written.isdisjoint(product.op.attributes.get(SLOTS, ())):
                 fiber.group.sanitizer.report(
                     "in-flight",
-                    "writes a register that holds A of a product in flight: nothing has waited for it",
+                    "writes an A register of a product in flight: no wait for its group",
                     op,
                     product.op,
                 )

@@ -109,7 +109,11 @@ def copy(
         )
         return
     if not barrier.is_fenced:
-        sanitizer.report("proxy", "completes on an mbarrier, and no fence is behind the initialization of that", op)
+        sanitizer.report(
+            "proxy",
+            "completes on an mbarrier, and no fence.mbarrier_init or fence.proxy.async follows its initialization",
+            op,
+        )
     if group.counters is not None:
         group.counters.bulk(op, "shared", "load", size)
         group.counters.bulk(op, "shared", "store", size)

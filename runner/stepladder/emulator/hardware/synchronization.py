@@ -166,17 +166,19 @@ def _join(
     warps, count = warps_of(fiber, mask), int(mask.sum())
     before = meeting.known_of.get(meeting.generation - 1)
     if not 0 <= name < _BARRIERS:
-        sanitizer.report("out-of-bounds", f"there is no barrier {name}: a block has {_BARRIERS}", op)
+        sanitizer.report("out-of-bounds", f"barrier {name} does not exist: a block has {_BARRIERS}", op)
     if meeting.arrived + count > expected:
         sanitizer.report(
-            "order", f"{meeting.arrived + count} threads arrive at barrier {name}, which is for {expected}", op
+            "order", f"{meeting.arrived + count} threads arrive at barrier {name}, which expects {expected}", op
         )
     elif meeting.arrived and threads is not None and meeting.stated not in (None, threads):
         sanitizer.report(
-            "order", f"arrives at barrier {name} for {threads} threads, and others arrived for {meeting.stated}", op
+            "order",
+            f"arrives at barrier {name} with a count of {threads} threads, and others arrived with {meeting.stated}",
+            op,
         )
     elif before is not None and not sanitizer.knows(warps, before).all():
-        sanitizer.report("order", f"arrives at barrier {name}, and nothing orders that after its previous phase", op)
+        sanitizer.report("order", f"arrives at barrier {name} without synchronization after its previous phase", op)
     if not meeting.arrived:
         meeting.stated = threads
     known = sanitizer.release(warps)
@@ -364,6 +366,7 @@ def _check_ends(group: Group) -> None:
         if sanitizer.clocks[own, warp].max() < time:
             sanitizer.report(
                 "order",
-                f"{group.warp_name(warp)} {what} of another block, and nothing keeps that block from ending before",
+                f"{group.warp_name(warp)} {what} of another block, which may have exited: no cluster barrier "
+                "prevents that",
                 op,
             )

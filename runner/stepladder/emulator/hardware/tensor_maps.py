@@ -161,7 +161,6 @@ def check_fenced(group: Group, op: Instruction, address: int) -> None:
     if group.state.get(("fenced map", address), 0) < version:
         group.sanitizer.report(
             "proxy",
-            f"uses the TMA descriptor at {address:#x}, and no fence.proxy.tensormap that acquires it is after the "
-            "write of it",
+            f"uses the TMA descriptor at {address:#x}, and no fence.proxy.tensormap (acquire) follows the write to it",
             op,
         )

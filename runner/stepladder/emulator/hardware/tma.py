@@ -292,7 +292,11 @@ def load(
             group.counters.bulk(op, "shared", "store", descriptor.bytes)
     for target, barrier in barriers:
         if not barrier.is_fenced:
-            sanitizer.report("proxy", "completes on an mbarrier, and no fence is behind the initialization of that", op)
+            sanitizer.report(
+                "proxy",
+                "completes on an mbarrier, and no fence.mbarrier_init or fence.proxy.async follows its initialization",
+                op,
+            )
         sanitizer.acquire([barrier.agent], known)
         source, written = box.in_global(barrier.agent), box.in_shared(barrier.agent, target)
         if source is not None:

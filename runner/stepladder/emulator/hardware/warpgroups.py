@@ -147,14 +147,14 @@ def multiply(
     item = np.dtype(TYPES[a.type]).itemsize
     k = STEP_BYTES // item
     if not sums.products and not warpgroup.is_fenced:
-        before = "what wrote its sums" if keeps else "what used the registers of its sums"
-        group.sanitizer.report("order", f"no wgmma.fence is between it and {before}", op)
+        before = "the write to its accumulators" if keeps else "the last access to its accumulator registers"
+        group.sanitizer.report("order", f"no wgmma.fence between {before} and the product", op)
     if not warpgroup.unfenced.isdisjoint(op.attributes.get(register_operands.SLOTS, ())):
-        group.sanitizer.report("order", "no wgmma.fence is between it and what wrote its registers of A", op)
+        group.sanitizer.report("order", "no wgmma.fence between the write to its A registers and the product", op)
     values, touches = [], []
     for operand, rows in ((a, ROWS), (b, columns)):
         if not operand.along_k and operand.type not in _TRANSPOSABLE:
-            group.sanitizer.report("descriptor", f"{operand.type} is read along k only", op)
+            group.sanitizer.report("descriptor", f"an operand of {operand.type} must be K-major", op)
         read = _read(warpgroup, op, fiber, operand, rows, k, item, known)
         values.append(read[0])
         touches.append(read[1])

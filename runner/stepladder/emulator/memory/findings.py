@@ -42,9 +42,9 @@ class Finding:
         lines = [f"{prefix}{self.kind}: {place}{self.message}"]
         if self.other:
             lines.append(
-                f"{self.other_location}: note: the other is {self.other}"
+                f"{self.other_location}: note: the other operation is {self.other}"
                 if self.other_location
-                else f"note: the other is {self.other}"
+                else f"note: the other operation is {self.other}"
             )
         lines += [f"note: {note}" for note in self.notes]
         if self.count > 1:

@@ -106,4 +106,4 @@ def _report(
         lane = int(other[first])
         who = "a store of a matrix" if lane == TOGETHER else sanitizer.group.thread_name(lane)
         did = text.format(sanitizer.where(touch.memory, place), who)
-        sanitizer.add("race", f"a thread {did}, and no barrier or bar.warp.sync is between them", op, int(by[place]))
+        sanitizer.add("race", f"a thread {did}, without a barrier or a bar.warp.sync between them", op, int(by[place]))

@@ -116,5 +116,8 @@ def explained(sanitizer: Clocks, actor: int, warp: int) -> str:
     for (own, lane), agent in sanitizer.lone.items():
         if own == warp and sanitizer.clocks[actor, agent]:
             name = sanitizer.group.thread_name(lane)
-            return f": {name} arrived alone at an mbarrier, without a bar.warp.sync after what others of its warp did"
+            return (
+                f": {name} arrived at an mbarrier for its warp, without a bar.warp.sync after the accesses of the "
+                "other threads"
+            )
     return ""

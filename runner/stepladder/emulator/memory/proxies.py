@@ -36,7 +36,7 @@ def check_global(sanitizer: Sanitizer, op: Instruction, touch: Touch, verb: str)
             sanitizer.add(
                 "proxy",
                 f"{verb} {sanitizer.where(touch.memory, place)} through the async proxy, and no "
-                "fence.proxy.async for global memory is after the write of it",
+                "fence.proxy.async for global memory follows the write",
                 op,
                 int(last.by[place]),
             )
@@ -48,7 +48,7 @@ def check_global(sanitizer: Sanitizer, op: Instruction, touch: Touch, verb: str)
             sanitizer.add(
                 "proxy",
                 f"{verb} {sanitizer.where(touch.memory, place)} through the async proxy, and no "
-                "fence.proxy.async is after the wait for the block that wrote it",
+                "fence.proxy.async follows the wait for the block that wrote it",
                 op,
             )
 
@@ -77,9 +77,9 @@ def check_shared(sanitizer: Sanitizer, op: Instruction, touch: Touch, shadow: Sh
         place = touch.places[first]
         is_late = sanitizer.fences[writer[first], 0] >= shadow.written_at[place]
         missing = (
-            "nothing orders the fence.proxy.async after the write of it before this: it belongs in front of the barrier"
+            "the fence.proxy.async after the write is not ordered before the read: it belongs in front of the barrier"
             if is_late
-            else "no fence.proxy.async is after the write of it"
+            else "no fence.proxy.async follows the write"
         )
         text = f"reads {sanitizer.where(touch.memory, place)} through the async proxy, and {missing}"
         sanitizer.add("proxy", text, op, int(shadow.written_by[place]))

@@ -187,8 +187,8 @@ class Sanitizer(GlobalChecks):
                 place = places[first]
                 self.add(
                     "in-flight",
-                    f"writes {self.where(touch.memory, place)} while an operation in flight reads "
-                    "it: nothing has waited for that",
+                    f"writes {self.where(touch.memory, place)} while an asynchronous operation "
+                    "reads it: no wait for its completion",
                     op,
                     int(reads[first]),
                 )
@@ -228,7 +228,7 @@ class Sanitizer(GlobalChecks):
         held = touch.of(shadow.is_mbarrier)
         for kind, wrong, what in (
             ("mbarrier", busy & held, "which is part of an mbarrier that has not been invalidated"),
-            ("in-flight", busy & ~held, "while an asynchronous copy writes it: nothing has waited for the copy"),
+            ("in-flight", busy & ~held, "while an asynchronous copy writes it: no wait for its completion"),
         ):
             if wrong.any():
                 place = touch.places[wrong.argmax()]

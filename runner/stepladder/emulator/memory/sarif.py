@@ -40,7 +40,7 @@ def _result(finding: Finding, file: str, rule: int) -> dict[str, Any]:
     }
     if finding.other:
         related = _location(finding.other_location, file)
-        result["relatedLocations"] = [{**related, "message": {"text": f"the other is {finding.other}"}}]
+        result["relatedLocations"] = [{**related, "message": {"text": f"the other operation is {finding.other}"}}]
     return result
 
 

@@ -1,4 +1,4 @@
-"""Calls of functions with a body, which takes the place of the call.
+"""Calls of functions with a body, which takes the place of the call; by an address, of one of several functions.
 
 Functions of NVIDIA's library of elementary functions that LLVM does not inline are such: the reduction of large
 arguments of sines of f64, and the power of f64.
@@ -7,7 +7,7 @@ Source: PTX ISA, "Control Flow Instructions: call".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from stepladder.emulator.ptx import syntax
@@ -16,6 +16,17 @@ from stepladder.runtime.errors import StepladderError
 
 _RETURN = "ret"
 _END = "behind the function"
+# Addresses of functions: where no memory is, and apart from each other.
+_FIRST_FUNCTION, _APART = 0x7F00_0000_0000_0000, 16
+
+
+def addresses(functions: Mapping[str, syntax.Function]) -> dict[str, int]:
+    """Returns the addresses of functions, by name.
+
+    Args:
+        functions: by name.
+    """
+    return {name: _FIRST_FUNCTION + _APART * number for number, name in enumerate(functions)}
 
 
 def callee_of(statement: syntax.Statement) -> str:
@@ -81,3 +92,49 @@ def _with_branches(block: syntax.Block) -> syntax.Block:
         else:
             body.append(item)
     return syntax.Block(tuple(body))
+
+
+def by_address(
+    statement: syntax.Statement, functions: Mapping[str, syntax.Function], inside: Sequence[str]
+) -> Iterator[syntax.Item]:
+    """Yields what takes the place of a call by an address: comparisons with those of functions, and their calls.
+
+    Only functions that take and return as many variables are meant; another address is a finding.
+
+    Args:
+        statement: the call.
+        functions: by name.
+        inside: those that take the place of calls around it, which it cannot call.
+    """
+
+    def made(opcode: str, *operands: syntax.Operand, guard: syntax.Guard | None = None) -> syntax.Statement:
+        return syntax.Statement(tuple(opcode.split(".")), operands, guard, statement.line, statement.column)
+
+    place = next(place for place, operand in enumerate(statement.operands) if isinstance(operand, syntax.Name))
+    returned, given = _lists(statement)
+    meant = {
+        name: function
+        for name, function in functions.items()
+        if (len(function.returned), len(function.parameters)) == (len(returned), len(given)) and name not in inside
+    }
+    if not meant:
+        yield made("trap")
+        return
+    predicate, number = syntax.Name("%is_function"), syntax.Name("%function")
+    table, labels = "$functions", [syntax.Name(f"$call {name}") for name in meant]
+    known = addresses(functions)
+    yield syntax.Registers("pred", ((predicate.text, 0),))
+    yield syntax.Registers("b32", ((number.text, 0),))
+    yield made("mov.b32", number, syntax.Number(len(meant)))
+    for count, name in enumerate(meant):
+        yield made("setp.eq.u64", predicate, statement.operands[place], syntax.Number(known[name]))
+        yield made("mov.b32", number, syntax.Number(count), guard=syntax.Guard(predicate))
+    yield syntax.Label(table)
+    yield syntax.BranchTargets(tuple(labels))
+    yield made("brx.idx", number, syntax.Name(table))
+    for name, label in zip(meant, labels):
+        yield syntax.Label(label.text)
+        after = statement.operands[place + 1 : place + 2] if given else ()
+        yield made(".".join(statement.opcode), *statement.operands[:place], syntax.Name(name), *after)
+        yield made("bra", syntax.Name("$called"))
+    yield syntax.Label("$called")

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from stepladder.emulator.core.program import Builder, Instruction
     from stepladder.emulator.core.values import Value
 
-_ENDS = ("ret", "exit", "trap")
+# A trap is left out: what follows it is where threads that did not come to it meet again.
+_ENDS = ("ret", "exit")
 
 
 @dataclass
@@ -128,6 +129,10 @@ class Flow:
             return
         if self.functions is not None and calls.callee_of(statement) in self.functions[0]:
             self._call(statement, scope)
+            return
+        if self.functions is not None and scope.register(calls.callee_of(statement)) is not None:
+            items = calls.by_address(statement, self.functions[0], self.inside)
+            self.add(syntax.Block(tuple(items)), Scope(self.slots, scope))
             return
         self.parts[-1].lines.append(line)
         self.parts[-1].ends = statement.opcode[0] in _ENDS

@@ -279,7 +279,22 @@ def lower_inline_ptx(builder: Builder, op: ir.Operation) -> None:
             f"the emulator does not support {op.name} with operands that are read and written, or under a predicate",
             location=builder.location,
         )
+    lower_text(builder, op, text)
+
+
+def lower_text(builder: Builder, op: ir.Operation, text: str) -> None:
+    """Emits what an op does by PTX.
+
+    Args:
+        builder: takes the instructions.
+        op: of MLIR.
+        text: PTX, with $0, $1, ... for the results first and then the operands.
+
+    Raises:
+        StepladderError: text that is no PTX, or that the emulator does not know.
+    """
     fragment = _Fragment(builder, op, text)
+    outputs = len(op.results)
     slots = builder.used(op.operands)
     for number, result in enumerate(op.results):
         fragment.bind(number, width_of(core_types.decode(result.type)))

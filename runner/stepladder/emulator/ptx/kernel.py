@@ -14,7 +14,7 @@ from stepladder.emulator.core.launched import BoundKernel, Launch
 from stepladder.emulator.core.program import Builder, Function, Program, all_of
 from stepladder.emulator.hardware import register_operands, registers
 from stepladder.emulator.hardware.launch_limits import Asked, extents_text, problems
-from stepladder.emulator.ptx import instructions, syntax, types
+from stepladder.emulator.ptx import calls, instructions, syntax, types
 from stepladder.emulator.ptx.arguments import Argument
 from stepladder.emulator.ptx.flow import Flow
 from stepladder.emulator.ptx.scopes import Scope, Slots
@@ -58,14 +58,15 @@ class Kernel:
         self.function = _entry(module, name, file)
         self.name = self.function.name
         self.location = f"{file}:{self.function.line}:{self.function.column}"
-        self.variables = Variables()
+        called = {function.name: function for function in module.functions if not function.is_kernel and function.body}
+        self.variables = Variables(calls.addresses(called))
         builder = Builder()
         slots = Slots(builder)
         scope = Scope(slots)
+        scope.variables |= self.variables.functions
         for variable in (*module.variables, *self.function.parameters):
             builder.location = f"{file}:{variable.line}:{variable.column}"
             self._declare(scope, variable)
-        called = {function.name: function for function in module.functions if not function.is_kernel and function.body}
         flow = Flow(builder, slots, self._declare, self._locate, lambda statement: statement.mnemonic, (called, scope))
         assert self.function.body is not None
         flow.add(self.function.body, Scope(slots, scope))

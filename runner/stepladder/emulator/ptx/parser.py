@@ -145,8 +145,8 @@ class Parser(Reader):
             count = size if count is None else count * size
         return count
 
-    def _initial(self) -> tuple[int, ...]:
-        found: list[int] = []
+    def _initial(self) -> tuple[int | str, ...]:
+        found: list[int | str] = []
         depth = 0
         while True:
             if self.has("{"):
@@ -156,7 +156,7 @@ class Parser(Reader):
             elif self.next.kind in ("bits", "decimal"):
                 found.append(float_bits(self.take())[0])
             elif self.next.kind == "name":
-                raise self.error("a variable that begins with the address of another is not supported")
+                found.append(self.take().text)  # whose address it is
             else:
                 found.append(self.integer())
             if not depth:

@@ -22,6 +22,8 @@ _OWN: dict[str, Callable[[Group], Value]] = {
     "dynamic_smem_size": lambda group: group.layout.get(DYNAMIC, 0),
     "aggr_smem_size": lambda group: group.shared.size,
     "reserved_smem_offset_begin": lambda group: 0,
+    # The memory that CUDA reserves is not modelled: an access to it is out of bounds.
+    **{f"reserved_smem_offset_{part}": lambda group: group.shared.size for part in ("0", "1", "cap", "end")},
     "nwarpid": lambda group: group.warps_per_block,
     "clock_hi": lambda group: time_of(group) >> 32,
     "globaltimer_hi": lambda group: time_of(group) >> 32,

@@ -180,7 +180,7 @@ class Variable:
         name: as the program has it.
         alignment: in bytes; 0 where nothing says it.
         count: elements, None where there are none in brackets, and 0 where the launch decides.
-        values: its initial numbers.
+        values: its initial numbers, or the names of the functions whose addresses it begins with.
         is_external: whether it is declared only.
         line, column: where it stands.
     """
@@ -190,7 +190,7 @@ class Variable:
     name: str
     alignment: int = 0
     count: int | None = None
-    values: tuple[int, ...] = ()
+    values: tuple[int | str, ...] = ()
     is_external: bool = False
     line: int = 0
     column: int = 0

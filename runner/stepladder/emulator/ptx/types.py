@@ -195,6 +195,29 @@ def flushed(value: Value) -> Value:
     return np.where(np.abs(value) < tiny, np.copysign(0, value), value).astype(np.asarray(value).dtype)
 
 
+_CANONICAL_NAN = {"f16": 0x7FFF, "bf16": 0x7FFF, "f32": 0x7FFFFFFF, "tf32": 0x7FFFFFFF, "e4m3": 0x7F, "e5m2": 0x7F}
+
+
+@functools.cache
+def _canonical_nan(type_: PtxType) -> np.ndarray | None:
+    bits = _CANONICAL_NAN.get(type_.name)
+    return None if bits is None else np.array(bits, f"u{type_.bits // 8}").view(type_.dtype)
+
+
+def with_canonical_nan(value: np.ndarray, type_: PtxType) -> np.ndarray:
+    """Returns floating-point numbers with the canonical NaN for any other one, where the type has one: f64 has none.
+
+    Args:
+        value: an array of the type.
+        type_: floating-point, packed or not.
+    """
+    is_nan = value != value  # as isnan, which takes longer
+    if not is_nan.any():
+        return value
+    canonical = _canonical_nan(type_)
+    return value if canonical is None else np.where(is_nan, canonical, value)
+
+
 def within_one(value: Value) -> Value:
     """Returns floating-point numbers limited to 0 to 1, as `.sat` does it: NaN and -0 become 0.
 

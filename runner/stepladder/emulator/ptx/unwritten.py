@@ -3,7 +3,8 @@
 Such a register holds anything: all bits set here, which is not a number. A kernel that computes again where it finds
 that in a result would hide what is missing. A `mov` is no such read: compilers move what is undefined, and make pairs
 of which a part is. The register that it moves to is as its source, a pair is taken for written. A `cvt` that makes a
-pair of a number that is written and of one that is not is no such read either.
+pair of a number that is written and of one that is not is no such read either, nor is the store of a byte: nvcc copies
+the byte that an object without members has.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from stepladder.emulator.core.program import Instruction
     from stepladder.emulator.core.types import Type
     from stepladder.emulator.core.values import Value
+
+
+_BYTES = (".b8", ".u8", ".s8")
 
 
 class Unwritten(int):
@@ -62,7 +66,7 @@ def watch(graph: Graph, code: Mapping[int, Sequence[Instruction]], names: Mappin
     for number, instructions in code.items():
         left = unwritten[number]
         for op in instructions:
-            if not _moves(op):
+            if not (_moves(op) or _stores_byte(op)):
                 _watch(op, left, names)
             left = _after(op, left)
 
@@ -81,6 +85,11 @@ def _after(op: Instruction, unwritten: int) -> int:
 
 def _moves(op: Instruction) -> bool:
     return op.name.rpartition(" ")[2].startswith("mov.")
+
+
+def _stores_byte(op: Instruction) -> bool:
+    name = op.name.rpartition(" ")[2]
+    return name.startswith("st.") and name.endswith(_BYTES)
 
 
 def _makes_pair(op: Instruction) -> bool:

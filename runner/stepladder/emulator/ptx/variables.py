@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -83,9 +83,13 @@ class Variables:
         shared: where shared memory's are.
         parameters: bytes of each parameter, and where it begins.
         parameter_bytes: of all parameters.
+
+    Args:
+        functions: addresses of the module's functions, by name.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, functions: Mapping[str, int]) -> None:
+        self.functions = functions
         self.shared = SharedMemory()
         self.parameters: list[tuple[syntax.Variable, int, int]] = []
         self.parameter_bytes = 0
@@ -107,7 +111,13 @@ class Variables:
             if variable.is_external:
                 raise StepladderError(f"variable {name} is defined in another file, and one file is run")
             size_of(variable)
-            scope.variables[name] = lambda fiber: _global(fiber, variable)
+            others = [value for value in variable.values if isinstance(value, str) and value not in self.functions]
+            if others:
+                raise StepladderError(
+                    f"variable {name} begins with the address of {others[0]}: only those of functions are supported"
+                )
+            numbers = [self.functions[value] if isinstance(value, str) else value for value in variable.values]
+            scope.variables[name] = lambda fiber: _global(fiber, variable, numbers)
         elif variable.space == "local":
             size, _ = size_of(variable)
             # Calls declare variables of one name again and again, of other sizes.
@@ -123,7 +133,7 @@ class Variables:
             raise StepladderError(f"variable {name} is in .{variable.space}, which is not supported")
 
 
-def _global(fiber: Fiber, variable: syntax.Variable) -> int:
+def _global(fiber: Fiber, variable: syntax.Variable, initial: Sequence[int]) -> int:
     """Returns the address of a variable in global memory, which it is given when it is first asked for."""
     machine = fiber.group.machine
     key = "ptx", variable.name
@@ -133,7 +143,7 @@ def _global(fiber: Fiber, variable: syntax.Variable) -> int:
         allocation.data[:] = 0
         type_ = types.find(variable.type.split(".")[-1])
         assert type_ is not None
-        numbers = np.array([number & ((1 << type_.bits) - 1) for number in variable.values], f"u{type_.bits // 8}")
+        numbers = np.array([number & ((1 << type_.bits) - 1) for number in initial], f"u{type_.bits // 8}")
         allocation.data[: numbers.nbytes] = np.frombuffer(numbers.tobytes(), np.uint8)
         machine.globals[key] = allocation
     return machine.globals[key].address

@@ -6,6 +6,8 @@ build: the process prints one warning and continues without it.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 from collections.abc import Callable
 
@@ -19,6 +21,36 @@ Value = dict[str, str | int]
 _BYTES = 256 * 1024 * 1024
 
 _has_warned = False
+# The cache that was used last, and its database: opening it takes longer than most accesses.
+_opened: tuple[tuple[str, int], diskcache.Cache] | None = None
+
+
+def _cache(folder: str) -> diskcache.Cache:
+    """Returns the cache in a folder, opened; it stays open as long as its database is the same file."""
+    global _opened
+    if _opened is not None and _opened[0] == (folder, _database(folder)):
+        return _opened[1]
+    close()
+    cache = diskcache.Cache(folder, disk=diskcache.JSONDisk, size_limit=_BYTES)
+    _opened = (folder, _database(folder)), cache
+    return cache
+
+
+def _database(folder: str) -> int:
+    """Returns the number of the file that the cache of a folder is in; 0 where there is none."""
+    try:
+        return os.stat(os.path.join(folder, diskcache.core.DBNAME)).st_ino
+    except OSError:
+        return 0
+
+
+def close() -> None:
+    """Closes the cache that is open, where one is."""
+    global _opened
+    if _opened is not None:
+        cache, _opened = _opened[1], None
+        with contextlib.suppress(Exception):  # of a damaged database
+            cache.close()
 
 
 def _use(access: Callable[[diskcache.Cache], Value | None]) -> Value | None:
@@ -26,9 +58,9 @@ def _use(access: Callable[[diskcache.Cache], Value | None]) -> Value | None:
     global _has_warned
     folder = str(cache_dir())
     try:
-        with diskcache.Cache(folder, disk=diskcache.JSONDisk, size_limit=_BYTES) as cache:
-            return access(cache)
+        return access(_cache(folder))
     except Exception as error:  # what is damaged raises errors of SQLite, zlib, json and pickle, and anything else
+        close()
         if not _has_warned:
             _has_warned = True
             print(

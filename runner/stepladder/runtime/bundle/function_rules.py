@@ -63,7 +63,7 @@ def check_function(bundle: FunctionBundle, fields: Fields | None = None) -> None
         for role, (type_, count, access) in wanted.items():
             number = launch.operands[role]
             if number >= len(manifest.buffers):
-                raise operands.error(role, f"is {number}, and 'buffers' has {len(manifest.buffers)}")
+                raise operands.error(role, f"is {number}, and 'buffers' has {len(manifest.buffers)} entries")
             buffer = manifest.buffers[number]
             if buffer.element_type != type_ or buffer.bytes != FunctionBuffer("", 0, type_, (count,)).bytes:
                 raise operands.error(role, f"is {number}, {buffer.name}, and the kernel takes {count} of {type_}")
@@ -81,7 +81,7 @@ def check_function(bundle: FunctionBundle, fields: Fields | None = None) -> None
         buffer.name for number, buffer in manifest.of_kind("result") if not _is_written(manifest, number, written)
     ]
     if missing:
-        raise fields.error("launches", f"write no {missing[0]}")
+        raise fields.error("launches", f"must write {missing[0]}, got no launch that does")
 
 
 def _check_parts(manifest: FunctionManifest, fields: Fields) -> None:
@@ -99,7 +99,7 @@ def _check_parts(manifest: FunctionManifest, fields: Fields) -> None:
             "result_part": (SCHEMA_VERSION_PLACED, "a result in memory of its own", results),
         }[part.kind]
         if manifest.schema_version < version:
-            raise item.error("kind", f"is '{part.kind}', which is for schema_version {version}")
+            raise item.error("kind", f"is '{part.kind}', which requires schema_version {version}")
         whole = wholes.get(part.number)
         if whole is None or whole.element_type != part.element_type:
             raise item.error("number", f"must be of {name} of {part.element_type}, got {part.number}")

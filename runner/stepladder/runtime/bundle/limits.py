@@ -105,7 +105,7 @@ def check_problem(manifest: Manifest, fields: Fields) -> None:
     check_arguments(manifest.all_arguments, manifest.problem, manifest.operand, fields)
     for role in manifest.read_early:
         if all(argument.role != role or argument.access != "read" for argument in manifest.arguments):
-            raise fields.error("read_early", f"must be of arguments that the kernel reads only, got {show(role)}")
+            raise fields.error("read_early", f"must name arguments that the kernel only reads, got {show(role)}")
     for item, descriptor in zip(fields.objects("tma_descriptors"), manifest.tma_descriptors):
         operand = manifest.operand(descriptor.role)
         if descriptor.element_type != operand.element_type:
@@ -174,7 +174,7 @@ def _check_windows(manifest: Manifest, fields: Fields) -> None:
         if end > math.prod(window.shape):
             raise item.error("shape", f"must have {end} elements, which the operand reaches to, got {window.shape}")
         if manifest.schema_version < SCHEMA_VERSION_VALUES:
-            raise fields.object("problem").error(f"{role}_window", f"is for schema_version {SCHEMA_VERSION_VALUES}")
+            raise fields.object("problem").error(f"{role}_window", f"requires schema_version {SCHEMA_VERSION_VALUES}")
 
 
 def _check_types(manifest: Manifest, fields: Fields) -> None:

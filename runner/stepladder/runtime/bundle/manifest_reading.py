@@ -73,7 +73,7 @@ def manifest_of(fields: Fields) -> Manifest:
     workspaces = parse_workspaces(fields)
     for item in fields.objects("arguments"):
         if "by_value" in item.data and version < SCHEMA_VERSION_VALUES:
-            raise item.error("by_value", f"is for schema_version {SCHEMA_VERSION_VALUES}")
+            raise item.error("by_value", f"requires schema_version {SCHEMA_VERSION_VALUES}")
     descriptors = tuple(parse_descriptor(item, ROLES + WORKSPACE_ROLES) for item in fields.objects("tma_descriptors"))
     manifest = Manifest(
         schema_version=version,
@@ -151,7 +151,7 @@ def parse_descriptor_index(fields: Fields, role: str, descriptors: tuple[TmaDesc
         return None
     index = fields.integer("descriptor")
     if index >= len(descriptors):
-        raise fields.error("descriptor", f"is {index}, and 'tma_descriptors' has {len(descriptors)}")
+        raise fields.error("descriptor", f"is {index}, and 'tma_descriptors' has {len(descriptors)} entries")
     if descriptors[index].role != role:
         raise fields.error(
             "descriptor",

@@ -37,9 +37,7 @@ def check_kernel_reference(program: Program, problem: Problem, location: str) ->
             raise fields.error("results", f"and 'arguments' must write '{role}' once, got {written.count(role)} times")
     products = sum(isinstance(item, Generic) and item.reduces for item in program.instructions)
     if products < problem.products:
-        raise fields.error(
-            "instructions", f"must have at least {problem.products} with a loop that reduces, got {products}"
-        )
+        raise fields.error("instructions", f"must have {problem.products} or more reductions, got {products}")
 
 
 def _check_operand(fields: Fields, name: str, item: Argument | Result, operand: Operand) -> None:

@@ -279,7 +279,7 @@ class _Reader:
 
     def _check_known(self, fields: Fields, name: str, value: int) -> None:
         if value not in self.types:
-            raise fields.error(name, f"has {value}, which is not a value that is made before")
+            raise fields.error(name, f"refers to value {value}, which is not yet defined")
         if not is_number_type(self.types[value]):
             raise fields.error(name, f"has {value}, of {self.types[value]}: values that are read must be of {_TYPES}")
 
@@ -319,7 +319,7 @@ class _Reader:
     def _new(self, fields: Fields, name: str, value: int) -> int:
         """Notes the number of a new value."""
         if value in self.numbers:
-            raise fields.error(name, f"has {value}, the number of another value; each has a number of its own")
+            raise fields.error(name, f"defines value {value} again")
         self.numbers.add(value)
         return value
 

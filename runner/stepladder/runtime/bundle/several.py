@@ -33,7 +33,7 @@ def parse_workspaces(fields: Fields) -> tuple[Workspace, ...]:
     """
     for name in ("workspaces", "front"):
         if name in fields.data and fields.integer("schema_version") < SCHEMA_VERSION_SEVERAL:
-            raise fields.error(name, f"is for schema_version {SCHEMA_VERSION_SEVERAL}")
+            raise fields.error(name, f"requires schema_version {SCHEMA_VERSION_SEVERAL}")
     items = fields.objects("workspaces") if "workspaces" in fields.data else []
     if len(items) > len(WORKSPACE_ROLES):
         raise fields.error("workspaces", f"must have at most {len(WORKSPACE_ROLES)} entries, got {len(items)}")
@@ -115,7 +115,7 @@ def check_several(manifest: Manifest, fields: Fields) -> None:
 
 def _check_role(manifest: Manifest, role: str, fields: Fields) -> None:
     if role in WORKSPACE_ROLES[len(manifest.workspaces) :]:
-        raise fields.error("role", f"is '{role}', and 'workspaces' has {len(manifest.workspaces)}")
+        raise fields.error("role", f"is '{role}', and 'workspaces' has {len(manifest.workspaces)} entries entries")
 
 
 def _check_operand(manifest: Manifest, argument: Argument, fields: Fields, access: str) -> None:
@@ -164,7 +164,7 @@ def check_launch(kernel: FrontKernel | PlainKernel, target_name: str, fields: Fi
             raise fields.error("grid", f"must be a multiple of the cluster, got {show(list(kernel.grid))}")
         for role in kernel.read_early:
             if all(argument.role != role or argument.access != "read" for argument in kernel.arguments):
-                raise fields.error("read_early", f"must be of arguments that the kernel reads only, got {show(role)}")
+                raise fields.error("read_early", f"must name arguments that the kernel only reads, got {show(role)}")
         if kernel.dependent_launch and target.compute_capability < targets.HOPPER:
             raise fields.error(
                 "dependent_launch", f"needs a target of compute capability 9.0 or later, and 'target' is {target.name}"

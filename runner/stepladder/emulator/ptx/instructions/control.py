@@ -53,7 +53,7 @@ def _check_index(fiber: Fiber, op: Instruction, index: Value) -> None:
     beyond = fiber.lanes[(indices < 0) | (indices >= op.attributes["size"])]
     if len(beyond):
         thread = fiber.group.thread_name(int(beyond[0]))
-        fiber.group.sanitizer.report("assumption", f"{thread} has an index beyond the table of targets", op)
+        fiber.group.sanitizer.report("assumption", f"{thread} has an index beyond the branch targets", op)
 
 
 @instruction("ret", "exit", waits=True)
@@ -78,7 +78,7 @@ def trap(site: Site) -> None:
 
 def _trap(fiber: Fiber, op: Instruction) -> None:
     group = fiber.group
-    group.sanitizer.report("assertion", f"{group.thread_name(int(fiber.lanes[0]))} comes to a trap", op)
+    group.sanitizer.report("assertion", f"{group.thread_name(int(fiber.lanes[0]))} executes a trap", op)
     _end(fiber, op)
 
 

@@ -129,7 +129,9 @@ def _targets(
     block = own if rank < 0 else rank
     blocks = [block] if mask is None else [target for target in range(_CLUSTER) if mask >> target & 1]
     if max(blocks, default=0) >= group.blocks:
-        group.sanitizer.report("out-of-bounds", f"goes to block {max(blocks)} of a cluster of {group.blocks}", op)
+        group.sanitizer.report(
+            "out-of-bounds", f"its destination is block {max(blocks)} of a cluster of {group.blocks} blocks", op
+        )
         blocks = [target for target in blocks if target < group.blocks]
     place = addresses.inside_block(barrier)
     warp = [group.warp_of_lane[lane]]

@@ -32,7 +32,7 @@ _DIRECTED = ("rz", "rm", "rp")
 _each_fma = np.vectorize(exact_fma, otypes=[np.float64])
 
 
-def emit(site: Site, function: Callable, type_: PtxType, operands: int) -> None:
+def emit(site: Site, function: Callable, type_: PtxType, operands: int, *, keeps_nan: bool = False) -> None:
     """Emits the computation of floating-point numbers of a type from others, rounded to nearest.
 
     Args:
@@ -40,6 +40,7 @@ def emit(site: Site, function: Callable, type_: PtxType, operands: int) -> None:
         function: of arrays or NumPy's scalars.
         type_: of operands and the result.
         operands: how many are read.
+        keeps_nan: whether a NaN is the operand's own, as of `abs`, and not the canonical one.
 
     Raises:
         StepladderError: a type or a rounding that the instruction does not have.
@@ -63,6 +64,8 @@ def emit(site: Site, function: Callable, type_: PtxType, operands: int) -> None:
             result = types.within_one(result).astype(type_.dtype)
         if clamps:
             result = np.where(result < 0, 0, result).astype(type_.dtype)
+        if not keeps_nan:
+            result = types.with_canonical_nan(result, type_)
         return types.from_floats(result, type_)
 
     reads = [site.read(1 + number, type_) for number in range(operands)]
@@ -116,7 +119,7 @@ def arithmetic(site: Site) -> None:
         case "min" | "max":
             _extreme(site, type_)
         case "neg" | "abs":
-            emit(site, np.negative if site.family == "neg" else np.abs, type_, 1)
+            emit(site, np.negative if site.family == "neg" else np.abs, type_, 1, keeps_nan=True)
         case _:
             directed = _direction(site, type_)
             if directed:
@@ -290,7 +293,7 @@ def fma(site: Site) -> None:
 @instruction("copysign", is_pure=True)
 def copysign(site: Site) -> None:
     """The second operand with the sign of the first."""
-    emit(site, lambda sign, value: np.copysign(value, sign), site.type("f", (32, 64)), 2)
+    emit(site, lambda sign, value: np.copysign(value, sign), site.type("f", (32, 64)), 2, keeps_nan=True)
 
 
 _FUNCTIONS: dict[str, Callable] = {

@@ -13,8 +13,9 @@ from stepladder.emulator.core import values
 from stepladder.emulator.core.types import Opaque
 from stepladder.emulator.dialects import nvgpu, nvvm_matrix, nvvm_mbarrier, nvvm_wmma
 from stepladder.emulator.dialects.llvm import Struct
-from stepladder.emulator.hardware import fragments
+from stepladder.emulator.hardware import fragments, sparse_operands
 from stepladder.emulator.hardware.accumulators import AccumulatorRegisters
+from stepladder.emulator.hardware.sparse_operands import Sparsity
 from stepladder.emulator.ptx import types
 from stepladder.emulator.ptx.instructions import addresses
 from stepladder.emulator.ptx.registry import instruction
@@ -119,6 +120,16 @@ _SHAPES = {
 }
 
 
+# Of products whose A has half of its elements.
+_SPARSE_SHAPES = {
+    "f16": ((16, 8, 16), (16, 8, 32)),
+    "bf16": ((16, 8, 16), (16, 8, 32)),
+    "tf32": ((16, 8, 8), (16, 8, 16)),
+    "s8": ((16, 8, 64),),
+    "s4": ((16, 8, 128),),
+    "e4m3": ((16, 8, 64),),
+}
+
 _SUMS = {
     "f16": ("f16", "f32"),
     "e4m3": ("f16", "f32"),
@@ -129,9 +140,10 @@ _ALIKE = {"u8": "s8", "u4": "s4", "e5m2": "e4m3"}  # types that may be multiplie
 _NARROW = {"s4": PtxType("s4", "s", 4), "u4": PtxType("u4", "u", 4), "b1": PtxType("b1", "u", 1)}
 
 
-@instruction("mma.sync")
+@instruction("mma.sync", "mma.sp.sync", "mma.sp::ordered_metadata.sync")
 def mma(site: Site) -> None:
-    """A product of a warp, of fragments in registers."""
+    """A product of a warp, of fragments in registers; of a sparse one, A has half of its elements."""
+    is_sparse, is_ordered = site.family != "mma.sync", "ordered" in site.family
     site.choice(("aligned",))
     shape = site.match(r"m(\d+)n(\d+)k(\d+)")
     site.choice(("row",))
@@ -147,14 +159,15 @@ def mma(site: Site) -> None:
     d, a, b, c = found
     rows, columns, k = (int(number) for number in shape.groups())
     kind, other = (_ALIKE.get(type_.name, type_.name) for type_ in (a, b))
-    if (rows, columns, k) not in _SHAPES.get(kind, ()) or kind != other or d.name != c.name:
+    shapes = _SPARSE_SHAPES if is_sparse else _SHAPES
+    if (rows, columns, k) not in shapes.get(kind, ()) or kind != other or d.name != c.name:
         raise site.error("of this shape and these types")
     if d.name not in _SUMS.get(kind, ("f32",)):
         raise site.error("of this shape and these types")
     differs = kind == "b1" and site.choice(("xor", "and")) == "xor"
     if kind == "b1":
         site.choice(("popc",))
-    site.count(4)
+    site.count(6 if is_sparse else 4)
     parts = [site.elements(number) for number in (1, 2, 3)]
     width = 64 if d.bits == 64 else 32
     inner = 64 if a.bits == 64 else 32
@@ -164,14 +177,19 @@ def mma(site: Site) -> None:
         for register in part
     ]
     counts = [len(part) for part in parts]
-    if counts != _register_counts(rows, columns, k, a, c):
+    wanted = _register_counts(rows, columns, k, a, c)
+    if is_sparse:
+        wanted[0] //= 2
+        reads.append(site.read(4, _B32))
+    if counts != wanted:
         raise site.error(f"with {', '.join(map(str, counts))} registers for A, B and C")
+    selector = _selector(site, a.bits, k) if is_sparse else 0
 
     def execute(fiber: Fiber, op: Instruction, *registers: Value) -> Value:
         first, second = counts[0], counts[0] + counts[1]
         left = held(fiber, registers[:first], a)
         right = held(fiber, registers[first:second], b)
-        sums = held(fiber, registers[second:], c).reshape(fiber.count, -1, 2)
+        sums = held(fiber, registers[second : sum(counts)], c).reshape(fiber.count, -1, 2)
         result = nvgpu.multiply_in_warps(
             fiber,
             op,
@@ -182,10 +200,23 @@ def mma(site: Site) -> None:
             tf32=a.name == "tf32",
             saturates=saturates,
             differs=differs,
+            sparsity=Sparsity(registers[-1], selector, is_ordered) if is_sparse else None,
         )
         return registers_of(result.reshape(fiber.count, counts[2], -1))
 
     site.emit(execute, reads, [site.write(register, width) for register in site.elements(0)])
+
+
+def _selector(site: Site, bits: int, k: int) -> int:
+    """Returns the sparsity selector of a product.
+
+    Raises:
+        StepladderError: one that the product does not have.
+    """
+    selector, count = site.number(5), sparse_operands.selectors(bits, k)
+    if not 0 <= selector < count:
+        raise site.error(f"with the sparsity selector {selector}: expected less than {count}")
+    return selector
 
 
 def _register_counts(rows: int, columns: int, k: int, a: PtxType, c: PtxType) -> list[int]:
@@ -251,12 +282,13 @@ def _stride(op: Instruction) -> int:
     return op.attributes[rows if "col" in op.attributes["layout"] else columns]
 
 
-def _to_bits(fiber: Fiber, found: Value) -> tuple[np.ndarray, ...]:
-    """Returns the registers of a fragment as bits."""
+def _to_bits(fiber: Fiber, found: Value) -> Value:
+    """Returns the registers of a fragment as bits: a tuple, or that of the only one."""
     if isinstance(found, Struct):  # of pairs of two halves
         return tuple(np.ascontiguousarray(field).view(np.int32)[:, 0] for field in found.fields)
     bits = np.ascontiguousarray(found.array).view(f"i{found.array.itemsize}")
-    return tuple(np.ascontiguousarray(bits[:, number]) for number in range(bits.shape[1]))
+    registers = [np.ascontiguousarray(bits[:, number]) for number in range(bits.shape[1])]
+    return tuple(registers) if len(registers) > 1 else registers[0]
 
 
 def _of_bits(fiber: Fiber, value: Value, type_: PtxType) -> np.ndarray:
@@ -274,8 +306,7 @@ def wmma(site: Site) -> None:
     site.choice(("aligned",))
     a_layout = site.choice(("row", "col"))
     b_layout = site.choice(("row", "col"))
-    if site.flag("satfinite"):
-        raise site.error("with .satfinite")
+    saturates = site.flag("satfinite")
     site.flag("rn")
     found = site.types()
     d, a, b, c = found if len(found) == 4 else (found[0], types.find("f16"), types.find("f16"), found[-1])
@@ -287,7 +318,10 @@ def wmma(site: Site) -> None:
         "eltypeB": f"<{d.name}>",
         "layoutA": f"<{a_layout}>",
         "layoutB": f"<{b_layout}>",
+        nvvm_wmma.SATURATES: saturates,
     }
+    if saturates and d.kind == "f":
+        raise site.error("with .satfinite")
     if c.name != d.name:
         raise site.error("with these types")
     site.count(4)

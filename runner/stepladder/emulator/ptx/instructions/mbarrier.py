@@ -55,7 +55,9 @@ def init(site: Site) -> None:
         size = fiber.group.shared.size
         if ((own < 0) | (own + _BYTES > size)).any():
             fiber.group.sanitizer.report(
-                "out-of-bounds", f"an mbarrier at byte {int(own.max()):#x} of shared memory, which has {size}", op
+                "out-of-bounds",
+                f"its mbarrier at byte {int(own.max()):#x} of shared memory is beyond the {size} bytes of a block",
+                op,
             )
         mbarriers.initialize(fiber, op, address, count)
 

@@ -253,7 +253,10 @@ def _floats(source: PtxType, target: PtxType, mode: str, *, saturates: bool, cla
         if finite and target.bits <= 16 and target.name != "tf32":
             largest = float(_largest(target))
             number = np.where(np.isnan(number), number, np.clip(number.astype(np.float64), -largest, largest))
-        return types.from_floats(rounded(number.astype(np.float64), element), target)
+        found = np.asarray(rounded(number.astype(np.float64), element)).astype(target.dtype, copy=False)
+        if target.bits < source.bits or target.name == "tf32":
+            found = types.with_canonical_nan(found, target)
+        return types.from_floats(found, target)
 
     return convert
 

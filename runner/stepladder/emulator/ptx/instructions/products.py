@@ -120,7 +120,9 @@ def multiply(site: Site) -> None:
         right = bits_of(fiber, op, right)
         keeps = fiber.agreed(keeps)
         if isinstance(keeps, np.ndarray):
-            fiber.group.sanitizer.report("descriptor", "threads of a warpgroup differ in whether they keep sums", op)
+            fiber.group.sanitizer.report(
+                "descriptor", "the threads of a warpgroup have different values of scale-d", op
+            )
             keeps = keeps[fiber.lanes[0]]
         form = forms[bool(keeps)]
         if held_a:

@@ -53,7 +53,9 @@ def st_async(site: Site) -> None:
             block = addresses.block_of(part, address)
             other = addresses.block_of(part, complete)
             if (block[part.lanes] != other[part.lanes]).any():
-                part.group.sanitizer.report("order", "writes one block, and completes on an mbarrier of another", op)
+                part.group.sanitizer.report(
+                    "order", "writes shared memory of one block, and completes on an mbarrier of another", op
+                )
             remote_stores.store(part, op, access, value[part.lanes], other, addresses.inside_block(complete))
 
     reads = [site.read(source, PtxType(f"b{type_.bits}", type_.kind, type_.bits), wider=True) for source in sources]
