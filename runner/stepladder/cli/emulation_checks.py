@@ -119,12 +119,14 @@ class Checks:
             StepladderError: there is no such function, or it cannot be executed.
         """
         from stepladder.emulator.core.emulation import Emulation
+        from stepladder.mlir.diagnostics import keeping_payload_name
         from stepladder.pipeline.context import parse_payload
         from stepladder.runtime.files import read_text
 
         if self.reference_file is not None:
             text, file = read_text(self.reference_file)
-            return Emulation(parse_payload(text, file), self.reference_name, name=file)
+            with keeping_payload_name():
+                return Emulation(parse_payload(text, file), self.reference_name, name=file)
         if self.reference_name is None:
             return None
         if module is None:
