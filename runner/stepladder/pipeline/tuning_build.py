@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stepladder.measure.tuning.database import problem_key
-from stepladder.measure.tuning.plan import Plan, Problem, Setting, write_plan
+from stepladder.measure.tuning.plan import REFUSED, Plan, Problem, Setting, write_plan
 from stepladder.pipeline import knob_choice, library
 from stepladder.pipeline.codegen.toolchain import tool_versions
 from stepladder.pipeline.context import mlir_context
@@ -20,9 +20,6 @@ from stepladder.pipeline.definition import Knobs
 from stepladder.pipeline.knob_query import read_query
 from stepladder.pipeline.matmul_parts import Part
 from stepladder.runtime.errors import FAILED, StepladderError
-
-# Suffix of a file beside the path of a bundle, with the reason why there is no bundle.
-REFUSED = ".refused"
 
 
 @dataclass(frozen=True)

@@ -73,8 +73,8 @@ def reference_outputs(
         The outputs of the reference: its results, and the arguments that it wrote.
 
     Raises:
-        StepladderError: other arguments than those of the checked function, or a reference that the sanitizer objects to
-            or that has no output.
+        StepladderError: other arguments than those of the checked function, or a reference without any output or with
+            findings of the sanitizer.
     """
     try:
         checked = reference.check_inputs(inputs)

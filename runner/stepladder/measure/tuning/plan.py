@@ -14,6 +14,10 @@ from stepladder.runtime.files import write_json
 
 SCHEMA_VERSION = 1
 _NAME = "plan.json"
+# Suffix of a file beside the path of a bundle, with the reason why there is no bundle.
+REFUSED = ".refused"
+# How the reason begins for which a kernel is excluded that gives other results than the reference program.
+WRONG_RESULTS = "wrong results"
 
 Knobs = dict[str, int | str]
 
