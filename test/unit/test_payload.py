@@ -184,7 +184,22 @@ def test_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert text.startswith("// C = AB + C, 2 x 3 x 5, i8 x i8 -> i32, accumulated in i32, A column-major.\n")
     assert "affine_map<(m, n, k) -> (k, m)>" in text
     assert cli.main([*options.split(), "--b-type", "f16"]) == BAD_INPUT
-    assert "give both the same" in capsys.readouterr().err
+    assert "--b-type f16: this command writes matmuls with A and B of one type" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "options, types",
+    [
+        ("--a-type i8", "i8 x i8 -> i32, accumulated in i32"),
+        ("--a-type f8E5M2", "f8E5M2 x f8E5M2 -> f32, accumulated in f32"),
+        ("--acc-type f16", "f16 x f16 -> f16, accumulated in f16"),
+        ("--a-type f64 --b-type f64", "f64 x f64 -> f64, accumulated in f64"),
+        ("--c-type bf16 --no-accumulate", "f16 x f16 -> bf16, accumulated in f32"),
+    ],
+)
+def test_default_types_follow_the_others(options: str, types: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["payload", "matmul", "--m", "2", "--n", "3", "--k", "5", *options.split()]) == OK
+    assert f"2 x 3 x 5, {types}." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

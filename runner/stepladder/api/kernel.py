@@ -135,7 +135,7 @@ class Kernel:
         )
 
     def bench(self, *, baseline: str = "none", rounds: int = 7, modes: Sequence[str] = ("burst",)) -> dict[str, Any]:
-        """Measures the kernel on random data, on the GPU, after the exact check of its numbers.
+        """Measures the kernel on random data, on the GPU, after the exact check of its results.
 
         Args:
             baseline: `cublas`, or `none`.

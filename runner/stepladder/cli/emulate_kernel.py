@@ -1,4 +1,4 @@
-"""`stepladder emulate` of a kernel alone: how it is launched, what it is given, and whether its numbers are right."""
+"""`stepladder emulate` of a single kernel: its launch, its arguments, and the check of its results."""
 
 from __future__ import annotations
 

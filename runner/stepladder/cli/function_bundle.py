@@ -29,7 +29,7 @@ _OF_ONE_KERNEL = (
 
 
 def run(args: argparse.Namespace, bundle: FunctionBundle) -> int:
-    """Compares a function's numbers with its reference program; returns the exit status.
+    """Compares a function's results with its reference program; returns the exit status.
 
     Args:
         args: of `stepladder run`.
@@ -152,7 +152,7 @@ def bench(args: argparse.Namespace, bundles: Sequence[FunctionBundle]) -> int:
         bundles: one at least, in the order of the command line.
 
     Raises:
-        StepladderError: options that are for single kernels, no GPU, or wrong numbers.
+        StepladderError: options that are for single kernels, no GPU, or wrong results.
     """
     from stepladder.cli.tables import print_table
     from stepladder.measure.functions import bench_function, rows_of

@@ -126,12 +126,12 @@ def _by_step(emulated: Emulated) -> Table | None:
     rows: list[dict[str, object]] = []
     for name, report in emulated.reports.items():
         if report.counters is not None and report.counters.traffic and not report.is_unchanged:
-            numbers = word(report.passed)
+            results = word(report.passed)
             seconds = f"{report.seconds:.1f}"
             rows.append(
                 {
                     "step": name.removesuffix(".mlir"),
-                    "numbers": numbers,
+                    "results": results,
                     **counter_row(report.counters),
                     "seconds": seconds,
                 }
@@ -152,10 +152,10 @@ def _steps(reported: Reported, emulated: Emulated) -> list[Step]:
 
 
 def _said(report: StepReport | None) -> list[str]:
-    """Returns what the check of a step says of its numbers, and what the sanitizer found."""
+    """Returns what the check of a step says of its results, and what the sanitizer found."""
     if report is None:
         return []
     if report.passed is None:
         return [f"Not executed: {report.unknown}."]
-    numbers = [] if report.check is None else [report.check.describe()]
-    return [*numbers, *report.notes()]
+    results = [] if report.check is None else [report.check.describe()]
+    return [*results, *report.notes()]

@@ -98,7 +98,7 @@ def main(args: argparse.Namespace) -> int:
 
 def _print(explained: Explanation, prefix: str) -> None:
     """Prints a table of the candidates, below a title with a prefix, and then which knobs `compile` takes."""
-    from stepladder.cli.candidates import candidate_row
+    from stepladder.cli.candidates import candidate_rows
     from stepladder.cli.tables import print_table
     from stepladder.pipeline.definition import value_text
 
@@ -111,9 +111,11 @@ def _print(explained: Explanation, prefix: str) -> None:
         f"{explained.found.gpu.name}: {explained.settings} settings ranked in {explained.seconds * 1e3:.0f} ms, times "
         "in us"
     )
-    print_table(
-        [candidate_row(number, candidate) for number, candidate in enumerate(explained.candidates, 1)], title=title
-    )
+    shared, rows = candidate_rows(explained.candidates)
+    print(title)
+    if shared:
+        print(f"all have {shared}")
+    print_table(rows)
     knobs = ", ".join(f"{name} = {value_text(value)}" for name, value in explained.chosen.knobs.items())
     print(f"compile takes the knobs from {explained.chosen.source.text}:\n{knobs}")
 

@@ -1,4 +1,4 @@
-"""`stepladder run`: compares the numbers of a bundle's kernel with the reference program."""
+"""`stepladder run`: compares the results of a bundle's kernel with the reference program."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ STEPLADDER_DEVICE chooses among several GPUs.
 
 examples:
   stepladder run matmul.bundle
-  stepladder run matmul.bundle --seed 7 --json numbers.json
+  stepladder run matmul.bundle --seed 7 --json results.json
   stepladder run matmul.bundle --backend emulator
 """
 
