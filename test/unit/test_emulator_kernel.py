@@ -33,7 +33,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = B
             ["--kernel", "axp", *ONE],
             "kernels.mlir: error: there is no kernel @axp (did you mean 'axpy'?)\nnote: ",
         ),
-        (ONE, "error: there are several kernels: --kernel says which\nnote: kernels: kernels::axpy, "),
+        (ONE, "error: there are several kernels: select one by --kernel\nnote: kernels: kernels::axpy, "),
         (
             ["--kernel", "axpy", "--block", "64"],
             "kernels.mlir:4:5: error: kernel kernels::axpy needs --grid and --arguments too\n"
@@ -80,7 +80,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = B
             ["--kernel", "scale", "--grid", "3", "--cluster", "2", "--block", "64", "--arguments", "4xf32,4xf32,4:i32"],
             "has a grid of [3, 1, 1], which clusters of [2, 1, 1] do not divide",
         ),
-        (["--kernel", "scale", "--function", "golden", *ONE], "--function runs a function of the host, and --kernel"),
+        (["--kernel", "scale", "--function", "golden", *ONE], "--function runs a host function, and --kernel"),
         (["--function", "axpy"], "there is no function @axpy with a body\nnote: functions: golden, "),
         (["--function", "axpy"], "; --kernel, --grid and --block run one alone"),
         (["--kernel", "axpy", *ONE, "--arguments", "no.npy,4xf32,1:f32,4:i32"], "cannot read input 'no.npy'"),

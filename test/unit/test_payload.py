@@ -158,11 +158,11 @@ def test_matmuls_that_are_refused(maps: list[str], attributes: str, message: str
 @pytest.mark.parametrize(
     "inputs, sums, stored, message",
     [
-        ("i8", "f32", "f32", "integers and floating-point numbers do not go together"),
-        ("f16", "i32", "i32", "integers and floating-point numbers do not go together"),
+        ("i8", "f32", "f32", "integer and floating-point types cannot be mixed"),
+        ("f16", "i32", "i32", "integer and floating-point types cannot be mixed"),
         ("i8", "i32", "i8", "accumulators of i32 are not rounded to C of i8"),
         ("f16", "f16", "f32", "accumulators of f16 are not rounded to C of f32"),
-        ("f8E4M3FN", "i32", "i32", "integers and floating-point numbers do not go together"),
+        ("f8E4M3FN", "i32", "i32", "integer and floating-point types cannot be mixed"),
         ("bf16", "bf16", "f16", "accumulators of bf16 are not rounded to C of f16"),
     ],
 )

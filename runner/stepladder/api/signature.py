@@ -161,7 +161,7 @@ class Signature:
             if number == self.initial and view.address == out.address:
                 continue
             raise ArgumentError(
-                f"argument 'out' overlaps argument '{view.name}' in memory; accepted: memory of its own"
+                f"argument 'out' overlaps argument '{view.name}' in memory; accepted: memory that does not overlap"
             )
 
 

@@ -118,7 +118,7 @@ def _explain(part: Part, count: int) -> Explanation:
         raise StepladderError(
             f"pipeline '{pipeline.name}' accepts no setting of its knobs for this payload",
             location=query.location,
-            notes=["`stepladder compile` says which requirement fails first"],
+            notes=["`stepladder compile` reports the first requirement that fails"],
         )
     accepted = tried_choice(query, request, module, matmul)
     chosen = accepted[1] if accepted is not None else knob_choice.Choice({}, knob_choice.FROM_SCRIPT)

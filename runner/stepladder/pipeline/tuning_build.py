@@ -52,7 +52,7 @@ def make_plan(parts: Sequence[Part], top: int, progress: Callable[[str], None] =
                 raise StepladderError(
                     f"the cost model has no setting of pipeline '{pipeline.name}' for this payload",
                     location=part.name,
-                    notes=["`stepladder explain` says why"],
+                    notes=["`stepladder explain` reports the reason"],
                 )
             key, digest, target = problem_key(query.problem), knob_choice.digest(pipeline), query.target
             fixed = {name: value for name, value in query.fixed.items() if name != "target"}
@@ -133,9 +133,9 @@ def build_plan(
             )
     except BrokenProcessPool:
         raise StepladderError(
-            "a process that builds kernels ended by itself",
+            "a process that builds kernels terminated unexpectedly",
             status=FAILED,
-            notes=["the same command goes on where it stopped; --jobs 1 shows which kernel it is"],
+            notes=["the same command continues from there; --jobs 1 shows the kernel at fault"],
         ) from None
     finally:
         executor.shutdown(wait=True, cancel_futures=True)

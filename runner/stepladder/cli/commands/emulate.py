@@ -134,7 +134,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
 
 def _add_ir_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("functions of IR")
-    group.add_argument("--function", metavar="NAME", help="what to run (default: the only function with a body)")
+    group.add_argument("--function", metavar="NAME", help="function to run (default: the only one with a body)")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -171,7 +171,7 @@ def main(args: argparse.Namespace) -> int:
         raise StepladderError(f"--bundle is for PTX, and '{args.input}' is none")
     options = kernel_options.given(args)
     if args.function is not None and options:
-        raise StepladderError(f"--function runs a function of the host, and {options[0]} is for a kernel alone")
+        raise StepladderError(f"--function runs a host function, and {options[0]} is for single kernels")
     checks = Checks(args)
     plugins.load_files(args.plugins)
     with mlir_context():

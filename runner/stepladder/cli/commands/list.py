@@ -36,7 +36,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         nargs="?",
         choices=["pipelines", "steps", "knobs"],
         default="pipelines",
-        help="what to list (default: pipelines)",
+        help="list to print (default: pipelines)",
     )
     parser.add_argument("--pipeline", metavar="NAME|FILE", help="only this pipeline")
     add_plugin_options(parser)

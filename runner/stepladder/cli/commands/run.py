@@ -77,7 +77,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         "--backend",
         choices=BACKENDS,
         default="auto",
-        help="what runs the kernel: a GPU, the emulator, or whichever is available (default: auto)",
+        help="where the kernel runs: on a GPU, on the emulator, or on a GPU if there is one (default: auto)",
     )
     add_json_option(parser)
 
@@ -141,8 +141,8 @@ def _by_opencl(args: argparse.Namespace, bundle: SpirvBundle) -> tuple[list, dic
     problem, constants = bundle.manifest.problem, bundle.constants()
     if problem is None or bundle.reference is None:
         raise StepladderError(
-            f"'{args.bundle}' is of a XeTile program, and does not say what that computes: `stepladder emulate` "
-            "compares the program with a reference in its file"
+            f"'{args.bundle}' is of a XeTile program and has no reference program: `stepladder emulate` compares "
+            "the program with a reference in its file"
         )
     runtime()  # before anything is computed
     print(

@@ -99,6 +99,8 @@ def main(args: argparse.Namespace) -> int:
     folder = Path(args.folder) if args.folder else None
     if half != "measure":
         folder = _build(args, payloads, folder, measured=not half)
+    if half == "build":
+        print(f"{folder}: kernels built; on a machine with a GPU: stepladder tune measure --folder {folder}")
     if half != "build" and folder is not None:
         _measure(args, folder)
     return OK
