@@ -9,8 +9,12 @@
 //   gpu.func @matmul_kernel(%a_map: !llvm.ptr {llvm.align = 64}, ...) kernel
 
 module attributes {transform.with_named_sequence} {
+  transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})
+
   transform.named_sequence @pass_descriptors_by_value(%module: !transform.any_op {transform.readonly}) {
     "tc.pass_descriptors_by_value"(%module) : (!transform.any_op) -> ()
+    %kernels = transform.structured.match ops{["gpu.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    transform.include @canonicalize failures(propagate) (%kernels) : (!transform.any_op) -> ()
     transform.yield
   }
 }
