@@ -1,4 +1,4 @@
-"""What was compiled and used last, kept in memory."""
+"""The in-memory cache of the most recently used compiled kernels."""
 
 from __future__ import annotations
 

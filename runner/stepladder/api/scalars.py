@@ -1,4 +1,4 @@
-"""Arguments of kernels that are numbers, which a launch passes by value."""
+"""Scalar arguments of kernels, which a launch passes by value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The arguments of a kernel as its callers see them, and the checks of what they pass."""
+"""The signature of a kernel: its arguments in the order of its callers, and the checks of the arguments of a call."""
 
 from __future__ import annotations
 

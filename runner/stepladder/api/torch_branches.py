@@ -1,4 +1,4 @@
-"""Branches of PyTorch's graphs (`torch.cond`) as selects of what each of them computes.
+"""Branches of PyTorch's graphs (`torch.cond`) as selects between the results of both branches.
 
 PyTorch is an optional package; this module imports it.
 """

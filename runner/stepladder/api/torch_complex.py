@@ -1,4 +1,4 @@
-"""Graphs of PyTorch with complex numbers as graphs of their parts: four matmuls for one, for example.
+"""Graphs of PyTorch with complex tensors as graphs of real and imaginary parts: four matmuls for one, for example.
 
 PyTorch is an optional package; this module imports it.
 """

@@ -1,4 +1,4 @@
-"""What `stepladder.compile` takes of PyTorch, as modules: modules, exported programs and functions of tensors.
+"""Sources of PyTorch that `stepladder.compile` accepts: modules, exported programs and functions of tensors.
 
 PyTorch is an optional package; this module imports it.
 """

@@ -1,4 +1,4 @@
-"""Runs of `stepladder emulate`: a function or a kernel on inputs, checked against what is expected."""
+"""Runs of `stepladder emulate`: a function or a kernel on inputs, compared with the expected outputs."""
 
 from __future__ import annotations
 

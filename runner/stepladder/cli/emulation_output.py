@@ -1,4 +1,4 @@
-"""Arrays that `stepladder emulate` reads and writes, and what it prints of a run."""
+"""The arrays that `stepladder emulate` reads and writes, and the report of a run."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def emulate(args: argparse.Namespace, bundle: FunctionBundle) -> int:
             raise StepladderError(f"--{name} is for one kernel or for IR, and '{args.input}' is a function's bundle")
     options = {"sanitize": not args.no_sanitize, "max_steps": args.max_steps, "reverses_blocks": args.reverse_blocks}
     with text_for_people(args.json):
-        reports, details = _on_emulator(args, bundle, "asked for", options)
+        reports, details = _on_emulator(args, bundle, "--backend emulator", options)
         return _finish(args, bundle, reports, details)
 
 
@@ -97,7 +97,7 @@ def _checked(args: argparse.Namespace, bundle: FunctionBundle) -> tuple[list[Che
     from stepladder.measure.functions import flops_of
 
     if args.backend == "emulator":
-        return _on_emulator(args, bundle, "asked for")
+        return _on_emulator(args, bundle, "--backend emulator")
     try:
         return _on_gpu(args, bundle)
     except StepladderError as error:

@@ -1,4 +1,4 @@
-"""What `stepladder report` takes: payloads, which it compiles, and bundles; both become kernels with their dumps."""
+"""Inputs of `stepladder report`: payloads, which it compiles, and bundles; both become kernels with their dumps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sections of the page of `stepladder report`: what is known of a kernel, in the order in which people read it."""
+"""The sections of the page of `stepladder report`, one for each kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`--verify-diagnostics`: compares the error of a payload with what its comments expect, as in mlir-opt."""
+"""`--verify-diagnostics`: compares the error of a payload with its `expected-error` comments, as in mlir-opt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs the IR after each step of a pipeline that takes whole functions, against what the function computes."""
+"""Runs the IR after each step of a pipeline for whole functions, and compares it with the payload's results."""
 
 from __future__ import annotations
 

@@ -172,4 +172,4 @@ def _refuse_options(args: argparse.Namespace) -> None:
     }
     for option, value in given.items():
         if value:
-            raise StepladderError(f"{option} is for payloads, and '{args.inputs[0]}' is a bundle, which is as it is")
+            raise StepladderError(f"{option} applies to payloads, and '{args.inputs[0]}' is a bundle")

@@ -156,7 +156,7 @@ def _by_opencl(args: argparse.Namespace, bundle: SpirvBundle) -> tuple[list, dic
 def _checked(args: argparse.Namespace, bundle: Bundle) -> tuple[list, dict, list]:
     """Returns the reports of the checks, what is to be said of how they ran, and the emulator's findings."""
     if args.backend == "emulator":
-        return _on_emulator(args, bundle, "asked for")
+        return _on_emulator(args, bundle, "--backend emulator")
     try:
         return _on_gpu(args, bundle)
     except StepladderError as error:
@@ -164,7 +164,7 @@ def _checked(args: argparse.Namespace, bundle: Bundle) -> tuple[list, dict, list
             raise
         problem = bundle.manifest.problem
         if problem.flops > EMULATED_FLOPS:
-            note = f"{problem.describe()} takes the emulator long; --backend emulator runs it all the same"
+            note = f"{problem.describe()} is too long for the emulator with --backend auto; --backend emulator has no limit"
             raise StepladderError(error.message, notes=[*error.notes, note], status=NOT_EXECUTED) from None
         from stepladder.emulator import EMULATED_STEPS
         from stepladder.emulator.core.fibers import TooManySteps

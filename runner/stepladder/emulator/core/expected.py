@@ -1,4 +1,4 @@
-"""Compares what a program computes with expected arrays, or with a reference function of the same module."""
+"""Compares the outputs of a program with expected arrays, or with a reference function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks of matrices that a subgroup of 16 lanes loads, stores and multiplies: limits, and which lane holds what.
+"""Blocks of matrices that a subgroup of 16 lanes loads, stores and multiplies: limits, and the elements of each lane.
 
 A surface is a matrix as the hardware sees it: an address, the bytes of a row, the rows, and the bytes from one row to
 the next. Elements beyond it are zeros in a load, and are not stored.

@@ -1,4 +1,4 @@
-"""Integers that are bits of one larger integer, such as two numbers of 4 bits of a byte, as numbers of 16 bits.
+"""Bit fields of a larger integer, such as two i4 in a byte, as 16-bit values.
 
 The ops of a body cut them out by shifts and masks, in vectors of narrow integers that a GPU has no instructions for.
 `FieldsOf` finds which bits a value is, and `converted` puts both into the mantissas of two numbers of 16 bits at once.

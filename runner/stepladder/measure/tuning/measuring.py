@@ -1,4 +1,5 @@
-"""The second half of `stepladder tune`: measures what the first built, and stores the winners in the database.
+"""The second half of `stepladder tune`: measures the kernels that the first half built, and stores the fastest in the
+database.
 
 Kernels run in another process (`worker`), so that one that hangs, or that breaks the GPU's context, costs that process
 and no more: it is named, excluded, and the others are measured anew.
