@@ -164,7 +164,7 @@ def _checked(args: argparse.Namespace, bundle: Bundle) -> tuple[list, dict, list
             raise
         problem = bundle.manifest.problem
         if problem.flops > EMULATED_FLOPS:
-            note = f"{problem.describe()} is too long for the emulator with --backend auto; --backend emulator has no limit"
+            note = f"{problem.describe()} is too long for the emulator as a fallback; --backend emulator has no limit"
             raise StepladderError(error.message, notes=[*error.notes, note], status=NOT_EXECUTED) from None
         from stepladder.emulator import EMULATED_STEPS
         from stepladder.emulator.core.fibers import TooManySteps
