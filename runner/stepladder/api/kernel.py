@@ -72,7 +72,7 @@ class Kernel:
 
     @property
     def manifest(self) -> Manifest:
-        """How the kernel is launched, what it computes, its pipeline, steps, knobs and tool versions."""
+        """The launch of the kernel, its problem, pipeline, steps, knobs and tool versions."""
         return self._built.bundle.manifest
 
     @property

@@ -35,7 +35,7 @@ class Selected(torch.nn.Module):
         self._graph = graph_module
 
     def forward(self, *values: torch.Tensor) -> Any:  # noqa: ANN401
-        """Returns what the graph returns.
+        """Returns the results of the graph.
 
         Args:
             values: its inputs.

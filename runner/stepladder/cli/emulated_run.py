@@ -28,7 +28,7 @@ def run_checked(
     checks: Checks,
     reference: Emulation | None,
 ) -> int:
-    """Runs a function or a kernel, compares what is expected, and returns the exit status.
+    """Runs a function or a kernel, compares its outputs with the expected ones, and returns the exit status.
 
     Where blocks wait for each other, what is wrong may show in one order of the blocks alone: the program runs again
     from the last block to the first, and what is found then is added.

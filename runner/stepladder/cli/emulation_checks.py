@@ -142,7 +142,7 @@ class Checks:
         reference: Emulation | None,
         inputs: Sequence[np.ndarray],
     ) -> list[Finding]:
-        """Returns findings about outputs that are not what is expected.
+        """Returns findings about outputs that differ from the expected ones.
 
         Args:
             outcome: of the run that is checked.

@@ -114,7 +114,7 @@ def positive(text: str) -> int:
 
 
 def seed(text: str) -> int:
-    """Parses the seed of random numbers.
+    """Parses a random seed.
 
     Args:
         text: of one option.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def section_of(reported: Reported, *, emulate: str, launches: bool) -> Section:
-    """Returns the section of a kernel or of a function; runs what it shows.
+    """Runs the checks of a kernel or of a function, and returns its section.
 
     Args:
         reported: the kernel.

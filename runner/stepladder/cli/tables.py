@@ -20,7 +20,7 @@ def verdict(passed: bool) -> str:
 
 
 def print_table(rows: list[dict[str, object]], *, title: str | None = None, file: TextIO | None = None) -> None:
-    """Prints rows of equal keys as a table; numbers are set to the right.
+    """Prints rows of equal keys as a table; columns of numbers are right-aligned.
 
     On a terminal that is too narrow for the words of all columns, each row is a paragraph.
 

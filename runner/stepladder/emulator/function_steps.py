@@ -33,7 +33,7 @@ _SUMS = 2.0**-18
 
 
 def step_inputs(program: Program, seed: int) -> dict[int, np.ndarray]:
-    """Returns an array of random numbers for each argument.
+    """Returns a random array for each argument.
 
     Floating-point numbers are normal, those of matrices divided by the root of the rows' length; integers are as
     `IntegerArguments` draws them.

@@ -110,7 +110,7 @@ class ModuleKernel:
         return BoundModuleKernel(self, made, counts, launch)
 
     def refused(self, text: str) -> StepladderError:
-        """Returns the error for what the kernel does not accept.
+        """Returns the error for an argument that the kernel does not accept.
 
         Args:
             text: the message after the name of the kernel.

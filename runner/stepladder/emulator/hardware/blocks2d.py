@@ -151,7 +151,7 @@ def _column(number: Value) -> Value:
 
 
 def load(fiber: Fiber, op: Instruction, block: Block, numbers: Sequence[Value]) -> np.ndarray:
-    """Returns what the lanes load, array (T, count) of integers of the element's width.
+    """Returns the loaded elements of the lanes, array (T, count) of integers of the element's width.
 
     Args:
         fiber: whose subgroups load.

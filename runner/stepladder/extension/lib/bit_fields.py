@@ -200,7 +200,7 @@ def _masked(fields: Fields, numbers: tuple[int, ...], width: int) -> Fields | No
 
 
 def converted(op: ir.Operation, fields: Fields | None) -> ir.Value | None:
-    """Returns two integers as numbers of 16 bits, at the insertion point; None where another way does it.
+    """Returns two integers as 16-bit values, at the insertion point; None where another way does it.
 
     Args:
         op: the cast.
