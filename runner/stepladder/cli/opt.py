@@ -208,12 +208,13 @@ def _check_options(args: argparse.Namespace) -> None:
 def _process(text: str, name: str, args: argparse.Namespace) -> str:
     """Runs one payload as the options say, in a context of its own; returns the IR."""
     from stepladder.mlir.text import text_of
+    from stepladder.payload import stablehlo
     from stepladder.pipeline.context import bound_text, mlir_context, parse_payload
     from stepladder.pipeline.pass_pipeline import run_pass_pipeline
     from stepladder.pipeline.request import Request
 
     with mlir_context():
-        text = bound_text(text, name, dict(args.sizes), args.function)
+        text = bound_text(stablehlo.lowered(text, name), name, dict(args.sizes), args.function)
         if args.pipeline is not None:
             start, through = (args.step, args.step) if args.step else (args.start, args.through)
             without = flat(args.without)

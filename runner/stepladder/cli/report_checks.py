@@ -50,7 +50,7 @@ class Emulated:
 
 @dataclass
 class Measured:
-    """A kernel on the GPU: whether its results are right (None if it was not launched), lines of text, and its speed."""
+    """A kernel on the GPU: whether its results are right (None if it was not launched), text lines, and its speed."""
 
     passed: bool | None = None
     lines: list[str] = field(default_factory=list)

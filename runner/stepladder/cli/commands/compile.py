@@ -187,6 +187,8 @@ def main(args: argparse.Namespace) -> int:
         f"block {'x'.join(map(str, manifest.block))}, {manifest.registers} registers, {shared} bytes of shared "
         f"memory"
     )
+    if args.pipeline == "auto":
+        print(f"pipeline {manifest.pipeline} (auto)")
     if built.run.measured is not None and args.pipeline not in ("auto", *library.pipeline_names()):
         print(built.run.measured.reason)
     for line in _knob_lines(built.run, "target" if args.target is not None else None):

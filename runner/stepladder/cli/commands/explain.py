@@ -30,6 +30,7 @@ limit: the longest of them is what it is bound by. docs/cost_model.md describes 
 exit status: 0 explained; 2 the payload or an option is not acceptable, or no setting of the knobs suits the payload.
 
 examples:
+  stepladder explain matmul.mlir
   stepladder explain matmul.mlir --pipeline wgmma --target sm_90a
   stepladder explain matmul.mlir --pipeline wgmma --target sm_90a --set block_n=256 --top 20
   stepladder explain matmul.mlir --pipeline mma_sync --target sm_80 --json -
@@ -51,7 +52,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         "time, and shows the first with the time of each term. Needs no GPU.",
     )
     parser.add_argument("input", metavar="INPUT.mlir", help="the payload; - is standard input")
-    add_pipeline_options(parser, required=True)
+    add_pipeline_options(parser, required=False, default="auto")
     parser.add_argument("--target", metavar="SM", help="GPU architecture, such as sm_80 or sm_90a (the knob 'target')")
     add_model_options(parser)
     parser.add_argument("--top", type=positive, default=8, metavar="N", help="settings to show (default: 8)")
@@ -65,6 +66,7 @@ def main(args: argparse.Namespace) -> int:
         args: of the command line.
     """
     from stepladder.cli.options import database_to_read
+    from stepladder.payload import stablehlo
     from stepladder.pipeline import explanation
     from stepladder.pipeline.context import bound_text, mlir_context
     from stepladder.pipeline.request import Request
@@ -85,7 +87,7 @@ def main(args: argparse.Namespace) -> int:
         constant_weights=True,
     )
     with mlir_context():
-        text = bound_text(text, name, dict(args.sizes), args.function)
+        text = bound_text(stablehlo.lowered(text, name), name, dict(args.sizes), args.function)
         explained = explanation.explain(text, name, request, args.top)
     with text_for_people(args.json):
         for one in explained:

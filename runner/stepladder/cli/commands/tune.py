@@ -136,6 +136,7 @@ def _check_gpu(target: str) -> None:
 
 
 def _build(args: argparse.Namespace, payloads: list[str], folder: Path | None, *, measured: bool) -> Path:
+    from stepladder.payload import stablehlo
     from stepladder.pipeline import tuning_build
     from stepladder.pipeline.codegen.toolchain import find_tool
     from stepladder.pipeline.context import bound_text, mlir_context
@@ -156,7 +157,7 @@ def _build(args: argparse.Namespace, payloads: list[str], folder: Path | None, *
     parts: list[Part] = []
     for text, name in map(read_text, payloads):
         with mlir_context():
-            bound = bound_text(text, name, dict(args.sizes), args.function)
+            bound = bound_text(stablehlo.lowered(text, name), name, dict(args.sizes), args.function)
             parts += matmul_parts(bound, name, request)
     plan = tuning_build.make_plan(parts, args.top, _say)
     if measured:
