@@ -177,6 +177,13 @@ def test_sizes_without_anything_to_compute(sizes: tuple[int, int, int], named: s
         matmul_text(*sizes)
 
 
+def test_a_removed_op_is_named_with_its_form() -> None:
+    text = matmul_text(8, 8, 8).replace("= linalg.matmul", "= linalg.matmul_transpose_b")
+    with mlir_context(), pytest.raises(StepladderError, match="'linalg.matmul_transpose_b' is unknown") as raised:
+        parse_payload(text, "old.mlir")
+    assert "write linalg.matmul with indexing_maps" in raised.value.notes[-1]
+
+
 def test_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     options = "payload matmul --m 2 --n 3 --k 5 --a-type i8 --b-type i8 --acc-type i32 --c-type i32 --a-layout column"
     assert cli.main(options.split()) == OK
