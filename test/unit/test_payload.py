@@ -179,7 +179,7 @@ def test_sizes_without_anything_to_compute(sizes: tuple[int, int, int], named: s
 
 def test_a_removed_op_is_named_with_its_form() -> None:
     text = matmul_text(8, 8, 8).replace("= linalg.matmul", "= linalg.matmul_transpose_b")
-    with mlir_context(), pytest.raises(StepladderError, match="'linalg.matmul_transpose_b' is unknown") as raised:
+    with mlir_context(), pytest.raises(StepladderError, match="matmul_transpose_b' is unknown") as raised:
         parse_payload(text, "old.mlir")
     assert "write linalg.matmul with indexing_maps" in raised.value.notes[-1]
 
