@@ -149,6 +149,9 @@ class _Named(argparse.Action):
         setattr(namespace, self.dest, [*before, values])
 
 
+_AUTO = "the first of wgmma, mma_sync and wmma that accepts it, or xetile for pvc and bmg"
+
+
 def add_pipeline_options(parser: argparse.ArgumentParser, *, required: bool, default: str | None = None) -> None:
     """Adds --pipeline, --set and --without.
 
@@ -163,7 +166,7 @@ def add_pipeline_options(parser: argparse.ArgumentParser, *, required: bool, def
         required=required,
         default=default,
         help="a pipeline by name (stepladder list pipelines) or the path of a pipeline file"
-        + ("" if default is None else f" (default: {default}, the first of wgmma, mma_sync and wmma that accepts it)"),
+        + ("" if default is None else f" (default: {default}, {_AUTO})"),
     )
     parser.add_argument(
         "--set",

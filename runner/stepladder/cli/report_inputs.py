@@ -79,10 +79,11 @@ def compile_payload(path: str, request: Request, sizes: Mapping[str, int], from_
     """
     from stepladder.payload import stablehlo
     from stepladder.pipeline import functions, library, spirv_build
-    from stepladder.pipeline.automatic import AUTO
+    from stepladder.pipeline.automatic import AUTO, for_vendor
     from stepladder.pipeline.context import bound_text, mlir_context
 
     text, name = read_text(path)
+    request = for_vendor(request)
     with mlir_context():
         text = bound_text(stablehlo.lowered(text, name), name, sizes, request.function)
         summaries = {}

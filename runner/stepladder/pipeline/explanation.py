@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from stepladder.pipeline import knob_choice, library
-from stepladder.pipeline.automatic import WITHOUT_GPU, first_of, pipelines_for
+from stepladder.pipeline.automatic import WITHOUT_GPU, first_of, for_vendor, pipelines_for
 from stepladder.pipeline.cost_model.gpu import Found
 from stepladder.pipeline.cost_model.ranking import Candidate
 from stepladder.pipeline.division import is_divisible
@@ -99,6 +99,7 @@ def explain(text: str, name: str, request: Request, count: int) -> list[Explanat
     Raises:
         StepladderError: bad input, a pipeline whose kernels the model does not know, or none that it accepts.
     """
+    request = for_vendor(request)
     pipelines = pipelines_for(
         request.pipeline,
         str(request.settings.get("target", WITHOUT_GPU)),
