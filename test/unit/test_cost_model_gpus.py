@@ -7,6 +7,7 @@ import pytest
 
 from cost_model_settings import H200, TILE, columns, size
 from stepladder.payload.writing import matmul_text
+from stepladder.pipeline.automatic import for_vendor
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.cost_model import early_weights, gpu
 from stepladder.pipeline.cost_model.constants import WARP, WARPGROUP
@@ -14,6 +15,7 @@ from stepladder.pipeline.explanation import explain
 from stepladder.pipeline.request import Request
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.installed import installed_gpu
+from stepladder.runtime.targets import find_limits
 
 INPUTS = Path(__file__).resolve().parents[1] / "inputs" / "functions"
 
@@ -85,3 +87,15 @@ def test_auto_explains_the_pipeline_that_compile_takes() -> None:
     layers = (INPUTS / "low_rank_linear.mlir").read_text()
     with mlir_context(), pytest.raises(StepladderError, match="give --pipeline"):
         explain(layers, "layers.mlir", Request("auto", {"target": "sm_80", "padding": "16"}), 1)
+
+
+def test_auto_is_the_pipeline_of_the_target_s_vendor() -> None:
+    for target, pipeline in (("bmg", "xetile"), ("pvc", "xetile"), ("sm_80", "auto")):
+        assert for_vendor(Request("auto", {"target": target})).pipeline == pipeline
+    assert (
+        for_vendor(Request("wmma", {"target": "bmg"})).pipeline == "wmma"
+        and for_vendor(Request("auto")).pipeline == "auto"
+    )
+    with pytest.raises(StepladderError, match="did you mean 'bmg'") as raised:
+        find_limits("bmgx")
+    assert raised.value.notes[0].endswith("sm_90a, pvc, bmg")

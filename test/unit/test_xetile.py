@@ -13,7 +13,6 @@ from stepladder.emulator import matmul
 from stepladder.emulator.core.emulation import Emulation
 from stepladder.mlir.bindings import interpreter, ir
 from stepladder.mlir.xetile.wg_map import WgMap, Wrong
-from stepladder.pipeline.automatic import for_vendor
 from stepladder.pipeline.codegen import machine_code, spirv
 from stepladder.pipeline.codegen.kernel import find_kernel
 from stepladder.pipeline.context import mlir_context, parse_payload
@@ -21,7 +20,6 @@ from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.problem import Problem
-from stepladder.runtime.targets import find_limits
 from stepladder.verify import opencl
 from xetile_programs import FOLDER, PROGRAMS, entry, program, run_both, small_integers
 
@@ -387,15 +385,3 @@ def test_what_is_not_distributed_to_lanes_ends_in_blocks_of_instructions(problem
         matmul.check_steps(text, "payload", request, reports.append)
     assert reports[-1].step == "block_to_instructions"
     assert all(report.passed for report in reports if not report.is_unchanged)
-
-
-def test_auto_is_the_pipeline_of_the_target_s_vendor() -> None:
-    for target, pipeline in (("bmg", "xetile"), ("pvc", "xetile"), ("sm_80", "auto")):
-        assert for_vendor(Request("auto", {"target": target})).pipeline == pipeline
-    assert (
-        for_vendor(Request("wmma", {"target": "bmg"})).pipeline == "wmma"
-        and for_vendor(Request("auto")).pipeline == "auto"
-    )
-    with pytest.raises(StepladderError, match="did you mean 'bmg'") as raised:
-        find_limits("bmgx")
-    assert raised.value.notes[0].endswith("sm_90a, pvc, bmg")
