@@ -4,9 +4,9 @@
 // needs no copy in global memory and no fetch from there. `lower_to_inline_ptx` completes the passing by value.
 //
 // Before:
-//   gpu.func @matmul_kernel(%a_map: !nvgpu.tensormap.descriptor<...>, ...) kernel
+//   gpu.func @matmul_kernel(%A_map: !nvgpu.tensormap.descriptor<...>, ...) kernel
 // After:
-//   gpu.func @matmul_kernel(%a_map: !llvm.ptr {llvm.align = 64}, ...) kernel
+//   gpu.func @matmul_kernel(%A_map: !llvm.ptr {llvm.align = 64}, ...) kernel
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})

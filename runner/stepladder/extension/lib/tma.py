@@ -9,6 +9,7 @@ from stepladder.extension.lib.dialect import Refusal
 from stepladder.extension.lib.workspaces import is_matrix_of_workspace, is_workspace
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, ir, memref, nvgpu
+from stepladder.mlir.ssa_names import name_of
 from stepladder.mlir.traverse import origin, producer
 from stepladder.mlir.windows import CAST
 
@@ -56,6 +57,8 @@ def whole_boxes(row_bytes: int) -> int:
 def create_descriptor(buffer: ir.Value, type_: ir.Type, rows: int, columns: int) -> ir.Value:
     """Returns the TMA descriptor of a buffer, created at the current insertion point, on the host.
 
+    It is named after the buffer, such as `%A_map`, and so is the kernel's argument.
+
     Args:
         buffer: the matrix in global memory, or the matrices of a batch.
         type_: of the descriptor.
@@ -63,7 +66,10 @@ def create_descriptor(buffer: ir.Value, type_: ir.Type, rows: int, columns: int)
     """
     memref_type = ir.MemRefType(buffer.type)
     unranked = memref.cast(ir.UnrankedMemRefType.get(memref_type.element_type, None), buffer)
-    return nvgpu.tma_create_descriptor(type_, unranked, box_sizes(memref_type.rank, rows, columns))
+    name = name_of(buffer)
+    here = ir.Location.current
+    location = here if name is None else ir.Location.name(f"{name}_map", childLoc=here)
+    return nvgpu.tma_create_descriptor(type_, unranked, box_sizes(memref_type.rank, rows, columns), loc=location)
 
 
 def box_sizes(rank: int, rows: int, columns: int) -> list[ir.Value]:
