@@ -29,11 +29,12 @@ WORTHWHILE = 4
 
 EPILOG = """\
 Every element of C is compared with the reference program (reference.json in the bundle, which needs no MLIR), in three
-checks. Exact: on small integers, for which every partial sum is exact, the result must equal the reference. Random: on
-normal inputs, it must agree with the reference in float64 within a tolerance that follows from the types of products
-and accumulators and from K (random i8 must be equal). Deterministic: two launches must give the same bits; this check
-is left out on the emulator, which executes in a fixed order. If the kernel only writes C, C is filled with NaN or the
-smallest integer before the launch.
+checks:
+  exact       On small integers, for which every partial sum is exact, the result must equal the reference.
+  random      On normal inputs, it must agree with the reference in float64 within a tolerance that follows from the types
+              of products and accumulators and from K (random i8 must be equal).
+  repeatable  Two launches must give the same bits. The emulator, which executes in a fixed order, leaves this check out.
+If the kernel only writes C, C is filled with NaN or the smallest integer before the launch.
 
 The backend `gpu` launches the machine code. The backend `emulator` runs the last IR in the bundle on the CPU, with a
 sanitizer whose findings count as a failure (see `stepladder emulate --help`); it needs MLIR, but no GPU. `auto` takes a
@@ -47,7 +48,7 @@ BUNDLE/kernels.
 A bundle with SPIR-V, for an Intel GPU, is run on the CPU by Intel's OpenCL runtime, with the matrix built-ins
 implemented in OpenCL C: pip install '.[opencl]'.
 
-exit status: 0 the results are right; 1 they are not, or the emulator found something; 2 the bundle or an option is not
+exit status: 0 the results are right; 1 they are wrong, or the sanitizer has findings; 2 the bundle or an option is not
 acceptable; 3 nothing was executed (no GPU or driver, or a GPU that the bundle is not for, and nothing to emulate).
 STEPLADDER_DEVICE chooses among several GPUs.
 
