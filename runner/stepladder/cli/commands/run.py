@@ -31,9 +31,9 @@ EPILOG = """\
 Every element of C is compared with the reference program (reference.json in the bundle, which needs no MLIR), in three
 checks:
   exact       On small integers, for which every partial sum is exact, the result must equal the reference.
-  random      On normal inputs, it must agree with the reference in float64 within a tolerance that follows from the types
-              of products and accumulators and from K (random i8 must be equal).
-  repeatable  Two launches must give the same bits. The emulator, which executes in a fixed order, leaves this check out.
+  random      On normal inputs, it must agree with the reference in float64 within a tolerance that follows from the
+              types of products and accumulators and from K (random i8 must be equal).
+  repeatable  Two launches must give the same bits. The emulator executes in a fixed order and leaves this check out.
 If the kernel only writes C, C is filled with NaN or the smallest integer before the launch.
 
 The backend `gpu` launches the machine code. The backend `emulator` runs the last IR in the bundle on the CPU, with a
