@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 _EPILOG = """\
 Times are in microseconds. main loop, prologue, epilogue, reduction and launch make up the total; HBM and writes run
-beside them. matrix unit, shared memory, TMA, L2 and latency say how long the main loop would take if that were its only
-limit: the longest of them is what it is bound by. docs/cost_model.md describes each.
+beside them. matrix unit, shared memory, TMA, L2 and latency are the times of the main loop if that were its only limit;
+bound names the longest. Knobs that all settings of the table share are printed above it, and knobs at neutral values
+are left out. docs/cost_model.md describes each term.
 
 exit status: 0 explained; 2 the payload or an option is not acceptable, or no setting of the knobs suits the payload.
 
