@@ -12,7 +12,7 @@ from stepladder.extension.lib.workspaces import is_matrix_of_workspace, is_works
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, ir, memref, nvgpu
 from stepladder.mlir.ssa_names import name_of
-from stepladder.mlir.traverse import defining_op, origin, producer
+from stepladder.mlir.traverse import origin, producer
 from stepladder.mlir.windows import CAST
 
 LOAD = "nvgpu.tma.async.load"
@@ -89,7 +89,9 @@ def before_descriptor(create: ir.Operation) -> Iterator[None]:
     Args:
         create: the `nvgpu.tma.create.descriptor`.
     """
-    with ir.InsertionPoint(create), defining_op(create.operands[0]).location:
+    function = create.parent
+    assert function is not None
+    with ir.InsertionPoint(create), function.location:
         yield
 
 
