@@ -39,17 +39,9 @@ from common import DOCS, ROOT, median, new_parser, result, run, table, where, wr
 from render_warp import measured_variants
 
 PAGES = (
-    *("wmma.md", "wmma_steps.md", "mma_sync.md", "mma_sync_steps.md", "hopper.md", "hopper_steps.md"),
-    *(
-        "h100.md",
-        "fusion.md",
-        "cost_model.md",
-        "cost_model_fits.md",
-        "payload.md",
-        "python.md",
-        "emulator.md",
-        "xetile.md",
-    ),
+    *("wmma.md", "wmma_steps.md", "mma_sync.md", "mma_sync_steps.md"),
+    *("hopper.md", "hopper_measurements.md", "hopper_steps.md", "h100.md"),
+    *("fusion.md", "cost_model.md", "cost_model_fits.md", "payload.md", "python.md", "emulator.md", "xetile.md"),
 )
 DOCUMENTS = (ROOT / "README.md", *(DOCS / page for page in PAGES))
 

@@ -1,4 +1,4 @@
-"""The tables of docs/hopper.md about speed, from what `hopper.py` measured; a region without a result is a note."""
+"""The tables of the Hopper pages about speed, from the results of `hopper.py`; a region without a result is a note."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of docs/hopper.md about numbers, sanitizers, clusters and machine code, from what was measured."""
+"""The tables of the Hopper pages about correctness, sanitizers, clusters and machine code, from measured results."""
 
 from __future__ import annotations
 

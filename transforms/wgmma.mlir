@@ -161,7 +161,7 @@ module attributes {transform.with_named_sequence} {
       {description = "cooperative: consumer warpgroups share a tile; pingpong: two of them compute alternate tiles"}
       -> !transform.any_param
     %stagger = transform.tune.knob<"stagger"> = 0 from options = [0, 1, 2, 3, 4, 5, 6, 7]
-      {description = "last k steps of a tile that a cooperative consumer holds back for the one before it; 0: none"}
+      {description = "last k steps of a tile that a consumer delays until the previous one has issued all; 0: none"}
       -> !transform.param<i64>
     %stages = transform.tune.knob<"stages"> = 4 from options = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]
       {description = "stages of the shared-memory pipeline; TMA loads run as many k steps ahead"}
@@ -184,13 +184,13 @@ module attributes {transform.with_named_sequence} {
       {description = "rows of tiles in a rasterization group, for reuse in the L2 cache; 1 is row-major order"}
       -> !transform.param<i64>
     %epilogue = transform.tune.knob<"epilogue"> = "tma" from options = ["tma", "registers", "rows"]
-      {description = "tma: from shared memory by TMA; rows: from there, rows that begin anywhere; registers: direct"}
+      {description = "store of C by TMA (tma), by whole rows of any alignment (rows), or from registers"}
       -> !transform.any_param
     %epilogue_stages = transform.tune.knob<"epilogue_stages"> = 2 from options = [1, 2, 4]
-      {description = "buffers of a consumer warpgroup, with epilogue = tma; 128 bytes of a row in its one, with rows"}
+      {description = "tma: buffers of C per consumer warpgroup; rows: width of its single buffer in 128 bytes"}
       -> !transform.param<i64>
     %store_threads = transform.tune.knob<"store_threads"> = 128 from options = [128, 32]
-      {description = "with epilogue = tma, the threads that store a part of C together: a warpgroup, or a warp"}
+      {description = "epilogue = tma: threads that store a part of C together, a warpgroup (128) or a warp (32)"}
       -> !transform.param<i64>
     %tile_scheduler = transform.tune.knob<"tile_scheduler"> = "data_parallel"
       from options = ["data_parallel", "stream_k"]
@@ -200,7 +200,7 @@ module attributes {transform.with_named_sequence} {
       {description = "programmatic dependent launch: the prologue overlaps the end of the previous kernel"}
       -> !transform.any_param
     %launch_trigger = transform.tune.knob<"launch_trigger"> = "early" from options = ["early", "exit"]
-      {description = "when blocks let the next kernel launch: early, or at their exit, which keeps blocks in place"}
+      {description = "trigger of the next launch: early, or the exit of blocks, which keeps their multiprocessors"}
       -> !transform.any_param
     %prefetch_steps = transform.tune.knob<"prefetch_steps"> = 0 from options = [0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32]
       {description = "k steps whose tiles of the larger operand are prefetched to L2 before the previous kernel ends"}
@@ -210,10 +210,10 @@ module attributes {transform.with_named_sequence} {
       -> !transform.any_param
     %kept_weights = transform.tune.knob<"kept_weights"> = 0
       from options = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]
-      {description = "sixteenths of the larger operand that L2 keeps as others have evict_first; 0: none are kept"}
+      {description = "sixteenths of the larger operand that L2 keeps: loaded without evict_first; 0: none"}
       -> !transform.param<i64>
     %elect_producer = transform.tune.knob<"elect_producer"> = false from options = [false, true]
-      {description = "elect the thread that issues loads, so that ptxas knows that it is one"}
+      {description = "elect the thread that issues TMA loads (elect.sync), so that ptxas knows it is a single one"}
       -> !transform.any_param
     %min_blocks_per_sm = transform.tune.knob<"min_blocks_per_sm"> = 1 from options = [1, 2]
       {description = "blocks that fit on a multiprocessor at the same time, with their registers and shared memory"}
@@ -224,10 +224,10 @@ module attributes {transform.with_named_sequence} {
       {description = "multiply f32 as tf32, which keeps 10 of 23 bits of the fraction; else by three products of tf32"}
       -> !transform.any_param
     %split_f32 = transform.tune.knob<"split_f32"> = "kernels" from options = ["kernels", "registers", "shared"]
-      {description = "where f32 is split into tf32: by a preceding kernel, A in registers, or also B in shared memory"}
+      {description = "f32 is split into tf32 by a kernel before the matmul, A (B if swapped) in registers, or both in it"}
       -> !transform.any_param
     %producers = transform.tune.knob<"producers"> = "kernels" from options = ["kernels", "registers"]
-      {description = "where elementwise ops that make A (with swapped operands, B) are computed"}
+      {description = "elementwise ops on A (B if swapped) run in kernels before the matmul, or in registers"}
       -> !transform.any_param
     %math = transform.tune.knob<"math"> = "fast" from options = ["fast", "libdevice"]
       {description = "fast: sigmoid and GELU are approximated where all results have 8 or 16 bits; libdevice: never"}

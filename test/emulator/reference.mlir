@@ -35,7 +35,7 @@
 // NUMBER: error: there is no result5 to compare; the function has 2 arguments
 // NUMBER-NEXT: note: outputs are numbered from 0: 2 arguments first, then {{[0-9]}} results
 // RUN: %python %inputs/expect_status.py 2 %stepladder emulate %s --function scale --tolerance 1 2>&1 | FileCheck %s --check-prefix=ALONE
-// ALONE: error: --tolerance is for --expect and --reference
+// ALONE: error: --tolerance requires --expect or --reference
 
 func.func @scale(%a: memref<64xf32>, %b: memref<64xf32>) {
   %c1 = arith.constant 1 : index

@@ -46,12 +46,14 @@ func.func @static(%x: vector<8xf16>) {
 // CHECK: memref.view [[array]][%c40960{{.*}}][] : {{.*}} to memref<2x32x136xf16,
 // CHECK-NOT: memref.alloc
 // CHECK: // -----
-func.func @dynamic() {
+func.func @dynamic(%x: f16) {
   %c1 = arith.constant 1 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
     %a = memref.alloc() : memref<2x256x40xf16, #gpu.address_space<workgroup>>
     %b = memref.alloc() : memref<2x32x136xf16, #gpu.address_space<workgroup>>
+    memref.store %x, %a[%c1, %c1, %c1] : memref<2x256x40xf16, #gpu.address_space<workgroup>>
+    memref.store %x, %b[%c1, %c1, %c1] : memref<2x32x136xf16, #gpu.address_space<workgroup>>
     gpu.terminator
   }
   return
@@ -65,12 +67,14 @@ func.func @dynamic() {
 // CHECK-NOT: dynamic_shared_memory_size
 // CHECK: memref.view {{.*}}[%c128{{.*}}][] : {{.*}} to memref<24512xf16,
 // CHECK: // -----
-func.func @limit() {
+func.func @limit(%x: f16) {
   %c1 = arith.constant 1 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
     %a = memref.alloc() : memref<50xf16, #gpu.address_space<workgroup>>
     %b = memref.alloc() : memref<24512xf16, #gpu.address_space<workgroup>>
+    memref.store %x, %a[%c1] : memref<50xf16, #gpu.address_space<workgroup>>
+    memref.store %x, %b[%c1] : memref<24512xf16, #gpu.address_space<workgroup>>
     gpu.terminator
   }
   return
@@ -83,11 +87,12 @@ func.func @limit() {
 // CHECK: memref.alloc() : memref<8xf16>
 // CHECK-NOT: shared_memory
 // CHECK: // -----
-func.func @none() {
+func.func @none(%x: f16) {
   %c1 = arith.constant 1 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
     %a = memref.alloc() : memref<8xf16>
+    memref.store %x, %a[%c1] : memref<8xf16>
     gpu.terminator
   }
   return
@@ -105,13 +110,14 @@ func.func @none() {
 !barriers = !nvgpu.mbarrier.group<memorySpace = #space>
 !map = !nvgpu.tensormap.descriptor<tensor = memref<64x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero,
                                    interleave = none>
-func.func @tma(%map: !map) {
+func.func @tma(%map: !map, %x: f16) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
     %small = memref.alloc() : memref<50xf16, #space>
     %tile = memref.alloc() : memref<64x64xf16, #space>
+    memref.store %x, %small[%c1] : memref<50xf16, #space>
     %full = nvgpu.mbarrier.create -> !barriers
     nvgpu.tma.async.load %map[%c0, %c0], %full[%c0] to %tile : !map, !barriers -> memref<64x64xf16, #space>
     gpu.terminator

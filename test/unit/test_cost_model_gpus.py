@@ -6,10 +6,18 @@ from pathlib import Path
 import pytest
 
 from cost_model_settings import H200, TILE, columns, size
+from stepladder.payload.writing import matmul_text
+from stepladder.pipeline.automatic import for_vendor
+from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.cost_model import early_weights, gpu
 from stepladder.pipeline.cost_model.constants import WARP, WARPGROUP
+from stepladder.pipeline.explanation import explain
+from stepladder.pipeline.request import Request
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.installed import installed_gpu
+from stepladder.runtime.targets import find_limits
+
+INPUTS = Path(__file__).resolve().parents[1] / "inputs" / "functions"
 
 
 def test_knobs_are_chosen_for_the_gpu_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,3 +76,26 @@ def test_an_unknown_gpu_takes_the_nearest_and_says_which() -> None:
     assert "'NVIDIA H20'" in gpu.for_device("NVIDIA H20", "sm_90a").note
     with pytest.raises(StepladderError, match=r"no GPU 'h20'.*h200"):
         gpu.load("h20")
+
+
+def test_auto_explains_the_pipeline_that_compile_takes() -> None:
+    """The first pipeline whose kernels run on the target and the GPU; of several matmuls, each has one."""
+
+    with mlir_context():
+        (found,) = explain(matmul_text(64, 64, 64), "payload.mlir", Request("auto", gpu="a100"), 1)
+    assert found.pipeline == "mma_sync" and found.found.gpu.key == "a100"
+    layers = (INPUTS / "low_rank_linear.mlir").read_text()
+    with mlir_context(), pytest.raises(StepladderError, match="give --pipeline"):
+        explain(layers, "layers.mlir", Request("auto", {"target": "sm_80", "padding": "16"}), 1)
+
+
+def test_auto_is_the_pipeline_of_the_target_s_vendor() -> None:
+    for target, pipeline in (("bmg", "xetile"), ("pvc", "xetile"), ("sm_80", "auto")):
+        assert for_vendor(Request("auto", {"target": target})).pipeline == pipeline
+    assert (
+        for_vendor(Request("wmma", {"target": "bmg"})).pipeline == "wmma"
+        and for_vendor(Request("auto")).pipeline == "auto"
+    )
+    with pytest.raises(StepladderError, match="did you mean 'bmg'") as raised:
+        find_limits("bmgx")
+    assert raised.value.notes[0].endswith("sm_90a, pvc, bmg")

@@ -1,5 +1,6 @@
 """Kernels of modules that run alone: arguments that do not fit, and what else is refused, each with one message."""
 
+import json
 import re
 from pathlib import Path
 
@@ -32,7 +33,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = B
             ["--kernel", "axp", *ONE],
             "kernels.mlir: error: there is no kernel @axp (did you mean 'axpy'?)\nnote: ",
         ),
-        (ONE, "error: there are several kernels: --kernel says which\nnote: kernels: kernels::axpy, "),
+        (ONE, "error: there are several kernels: select one by --kernel\nnote: kernels: kernels::axpy, "),
         (
             ["--kernel", "axpy", "--block", "64"],
             "kernels.mlir:4:5: error: kernel kernels::axpy needs --grid and --arguments too\n"
@@ -79,7 +80,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = B
             ["--kernel", "scale", "--grid", "3", "--cluster", "2", "--block", "64", "--arguments", "4xf32,4xf32,4:i32"],
             "has a grid of [3, 1, 1], which clusters of [2, 1, 1] do not divide",
         ),
-        (["--kernel", "scale", "--function", "golden", *ONE], "--function runs a function of the host, and --kernel"),
+        (["--kernel", "scale", "--function", "golden", *ONE], "--function runs a host function, and --kernel"),
         (["--function", "axpy"], "there is no function @axpy with a body\nnote: functions: golden, "),
         (["--function", "axpy"], "; --kernel, --grid and --block run one alone"),
         (["--kernel", "axpy", *ONE, "--arguments", "no.npy,4xf32,1:f32,4:i32"], "cannot read input 'no.npy'"),
@@ -207,3 +208,30 @@ def test_notes_name_no_numbers_of_the_launch(capsys: pytest.CaptureFixture[str],
         "--grid", "1", "--block", "128", "--arguments", "256xi32,2xi32",
     )  # fmt: skip
     assert "byte 0x204 of shared memory is byte 0x1f4 of @rest" in notes
+
+
+TRANSPOSED = """func.func @golden(%x: memref<8x4xf32, strided<[6, 1], offset: 2>>, %y: memref<4x8xf32>) {{
+  affine.for %i = 0 to 4 {{
+    affine.for %j = 0 to {columns} {{
+      %u = memref.load %x[%j, %i] : memref<8x4xf32, strided<[6, 1], offset: 2>>
+      memref.store %u, %y[%i, %j] : memref<4x8xf32>
+    }}
+  }}
+  return
+}}
+"""
+
+
+def test_places_are_in_the_file_that_ran_beside_a_reference_of_another(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    report, reference = tmp_path / "report.json", tmp_path / "reference.mlir"
+    words = [KERNELS, "--kernel", "tile", "--grid", "4", "--block", "8", "--reference", str(reference)]
+    reference.write_text(TRANSPOSED.format(columns=8))
+    assert cli.main(["emulate", *words, "--json", str(report)]) == OK
+    accesses = json.loads(report.read_text())["counters"]["accesses"]
+    assert accesses and all("kernels.mlir:" in access["location"] for access in accesses)
+    capsys.readouterr()
+    reference.write_text(TRANSPOSED.format(columns=9))
+    text = refused(capsys, *words)
+    assert "reference.mlir:4:12: error: the reference @golden is invalid: out-of-bounds: memref.load: " in text

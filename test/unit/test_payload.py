@@ -158,11 +158,11 @@ def test_matmuls_that_are_refused(maps: list[str], attributes: str, message: str
 @pytest.mark.parametrize(
     "inputs, sums, stored, message",
     [
-        ("i8", "f32", "f32", "integers and floating-point numbers do not go together"),
-        ("f16", "i32", "i32", "integers and floating-point numbers do not go together"),
+        ("i8", "f32", "f32", "integer and floating-point types cannot be mixed"),
+        ("f16", "i32", "i32", "integer and floating-point types cannot be mixed"),
         ("i8", "i32", "i8", "accumulators of i32 are not rounded to C of i8"),
         ("f16", "f16", "f32", "accumulators of f16 are not rounded to C of f32"),
-        ("f8E4M3FN", "i32", "i32", "integers and floating-point numbers do not go together"),
+        ("f8E4M3FN", "i32", "i32", "integer and floating-point types cannot be mixed"),
         ("bf16", "bf16", "f16", "accumulators of bf16 are not rounded to C of f16"),
     ],
 )
@@ -177,6 +177,13 @@ def test_sizes_without_anything_to_compute(sizes: tuple[int, int, int], named: s
         matmul_text(*sizes)
 
 
+def test_a_removed_op_is_named_with_its_form() -> None:
+    text = matmul_text(8, 8, 8).replace("= linalg.matmul", "= linalg.matmul_transpose_b")
+    with mlir_context(), pytest.raises(StepladderError, match="matmul_transpose_b' is unknown") as raised:
+        parse_payload(text, "old.mlir")
+    assert "write linalg.matmul with indexing_maps" in raised.value.notes[-1]
+
+
 def test_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     options = "payload matmul --m 2 --n 3 --k 5 --a-type i8 --b-type i8 --acc-type i32 --c-type i32 --a-layout column"
     assert cli.main(options.split()) == OK
@@ -184,7 +191,22 @@ def test_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert text.startswith("// C = AB + C, 2 x 3 x 5, i8 x i8 -> i32, accumulated in i32, A column-major.\n")
     assert "affine_map<(m, n, k) -> (k, m)>" in text
     assert cli.main([*options.split(), "--b-type", "f16"]) == BAD_INPUT
-    assert "give both the same" in capsys.readouterr().err
+    assert "--b-type f16: this command writes matmuls with A and B of one type" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "options, types",
+    [
+        ("--a-type i8", "i8 x i8 -> i32, accumulated in i32"),
+        ("--a-type f8E5M2", "f8E5M2 x f8E5M2 -> f32, accumulated in f32"),
+        ("--acc-type f16", "f16 x f16 -> f16, accumulated in f16"),
+        ("--a-type f64 --b-type f64", "f64 x f64 -> f64, accumulated in f64"),
+        ("--c-type bf16 --no-accumulate", "f16 x f16 -> bf16, accumulated in f32"),
+    ],
+)
+def test_default_types_follow_the_others(options: str, types: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["payload", "matmul", "--m", "2", "--n", "3", "--k", "5", *options.split()]) == OK
+    assert f"2 x 3 x 5, {types}." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -180,7 +180,7 @@ def test_options_of_payloads_for_bundles(
 ) -> None:
     output = tmp_path / "page.html"
     assert main(["report", make_bundle(tmp_path / "a.bundle", {}), *options, "-o", str(output)]) == BAD_INPUT
-    assert f"{options[0]} is for payloads" in capsys.readouterr().err
+    assert f"{options[0]} applies to payloads" in capsys.readouterr().err
     assert not output.exists()
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import stepladder
 from stepladder.cli.main import main
+from stepladder.cli.opt import main as opt_main
 from stepladder.mlir.bindings import PREFIX
 
 pytestmark = [
@@ -39,6 +40,23 @@ def test_selects_and_clamps_by_single_elements() -> None:
     made = stepladder.compile(CHOSEN, device="emulator", target="sm_80")
     for number, wanted in ((1, np.clip(x.astype(float) @ w.astype(float), 0, 2)), (-1, np.full((8, 8), 2.0))):
         assert np.abs(made(x, w, np.array(number, np.float32)) - wanted).max() < 1e-4
+
+
+def test_commands_for_payloads_take_stablehlo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "dot.mlir"
+    path.write_text(
+        """func.func public @main(%x: tensor<64x64xf16>, %w: tensor<64x64xf16>) -> tensor<64x64xf32> {
+          %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+            : (tensor<64x64xf16>, tensor<64x64xf16>) -> tensor<64x64xf32>
+          return %0 : tensor<64x64xf32>
+        }"""
+    )
+    assert main(["explain", str(path), "--target", "sm_80", "--top", "1"]) == 0
+    assert "64 x 64 x 64, f16 -> f32, mma_sync on" in capsys.readouterr().out
+    plan = str(tmp_path / "plan")
+    assert main(["tune", "build", str(path), "--pipeline", "mma_sync", "--top", "1", "--folder", plan]) == 0
+    assert opt_main([str(path), "--pipeline", "wmma", "--through", "tile_k"]) == 0
+    assert "linalg.matmul" in capsys.readouterr().out
 
 
 def test_parts_without_elements_are_left_out() -> None:

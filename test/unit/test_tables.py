@@ -17,14 +17,18 @@ def test_lines_stay_whole_whatever_their_length() -> None:
 
 
 def test_columns_are_aligned() -> None:
-    rows = [{"op": "store", "bytes": 5, "at": "a.mlir:1"}, {"op": "a load", "bytes": 1024, "at": ""}]
+    rows = [
+        {"op": "store", "bytes": 5, "us": "9.5", "at": "a.mlir:1"},
+        {"op": "a load", "bytes": 1024, "us": "10.0", "at": ""},
+    ]
     out, other = io.StringIO(), io.StringIO()
     print_table(rows, title="Traffic", file=out)
     assert out.getvalue() == (
-        "Traffic\n\n op       bytes   at\n ─────────────────────────\n store        5   a.mlir:1\n a load    1024\n\n"
+        "Traffic\n\n op       bytes     us   at\n ────────────────────────────────\n"
+        " store        5    9.5   a.mlir:1\n a load    1024   10.0\n\n"
     )
     # Characters that are two columns wide are left to rich.
-    print_table([*rows, {"op": "行", "bytes": 7, "at": ""}], title="Traffic", file=other)
+    print_table([*rows, {"op": "行", "bytes": 7, "us": "0.0", "at": ""}], title="Traffic", file=other)
     assert other.getvalue().splitlines()[:6] == out.getvalue().splitlines()[:6]
 
 
@@ -60,4 +64,4 @@ def test_rows_are_paragraphs_where_a_terminal_is_too_narrow(
             "    epilogue",
         ]
     else:
-        assert lines[-1] == " 1   block_m=64 persistent_blocks=132   1.1         epilogue"
+        assert lines[-1] == " 1   block_m=64 persistent_blocks=132         1.1   epilogue"

@@ -5,11 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from stepladder.payload.writing import matmul_text
 from stepladder.pipeline import library
 from stepladder.pipeline.ablation import ABLATIONS
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.knobs import choose_knobs
+from stepladder.pipeline.pass_pipeline import run_pass_pipeline
 from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import StepResult, run_pipeline
 from stepladder.pipeline.sequences import sequences_of
 from stepladder.runtime.resources import transforms_dir
 
@@ -104,3 +107,28 @@ def test_upstream_pipelines_use_no_tc_op(path: Path) -> None:
     assert not (path.stem.endswith("_upstream") and extended)
     for step in STEPS:
         assert ('"tc.' in step.read_text()) == (step.parent.name == "tc")
+
+
+@pytest.mark.parametrize(
+    "pipeline, payload, settings",
+    [
+        ("wmma", matmul_text(128, 128, 64, a_type="bf16", b_type="bf16"), {}),
+        ("wmma", matmul_text(136, 120, 72), {}),
+        ("mma_sync", matmul_text(128, 128, 64), {}),
+        ("wgmma_multistage", matmul_text(128, 256, 128), {}),
+        ("wgmma", matmul_text(136, 250, 128, accumulate=False, c_type="f16"), {"epilogue": "rows"}),
+    ],
+)
+def test_steps_leave_no_common_subexpressions(pipeline: str, payload: str, settings: dict[str, str]) -> None:
+    """CSE removes nothing from the IR after any step: no dead op, no constant or index that is there twice."""
+    left = []
+
+    def check(step: StepResult) -> None:
+        if len(run_pass_pipeline(step.text, step.name, "builtin.module(cse)").splitlines()) != len(
+            step.text.splitlines()
+        ):
+            left.append(step.name)
+
+    with mlir_context():
+        run_pipeline(payload, "payload.mlir", Request(pipeline, settings), progress=check)
+    assert not left

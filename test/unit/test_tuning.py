@@ -1,4 +1,4 @@
-"""Tuning: successive halving, building and measuring."""
+"""Tuning: building and measuring."""
 
 import functools
 import json
@@ -8,14 +8,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from stepladder.cli.main import main as stepladder_main
-from stepladder.measure.tuning import halving, measuring
+from stepladder.measure.tuning import measuring
 from stepladder.measure.tuning.database import (
     Database,
 )
@@ -32,44 +31,6 @@ from stepladder.pipeline.request import Request
 from stepladder.runtime.bundle import Bundle, read_bundle
 from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
 from tuning_files import TOOLS, entry
-
-# Successive halving.
-
-
-def rounds_of(
-    times: dict[str, float], noise: Callable[..., float] = lambda name, number: 1.0
-) -> tuple[Callable[[Sequence[str]], dict[str, float]], list[list[str]]]:
-    calls = []
-
-    def measure(names: Sequence[str]) -> dict[str, float]:
-        calls.append(list(names))
-        return {name: times[name] * noise(name, len(calls)) for name in names}
-
-    return measure, calls
-
-
-def test_the_fastest_wins_and_the_slow_leave_early() -> None:
-    times = {f"k{number}": 10.0 + number for number in range(8)} | {"cublas": 12.0}
-    measure, calls = rounds_of(times)
-    found = halving.select([name for name in times if name != "cublas"], "cublas", measure)
-    assert found.winner == "k0" and found.apart and found.microseconds() == 10.0
-    assert found.of_reference() == pytest.approx(1.2)
-    assert len(calls[0]) == 9 and len(found.samples["k7"]) == halving.ROUNDS < len(found.samples["k0"])
-    assert all(call[0] == "cublas" for call in calls)
-
-
-def test_two_that_cannot_be_told_apart_end_after_the_most_rounds() -> None:
-    measure, calls = rounds_of(
-        {"a": 10.0, "b": 10.0}, lambda name, number: 1.05 if (name == "a") == (number % 2) else 1.0
-    )
-    found = halving.select(["a", "b"], None, measure)
-    assert not found.apart and len(calls) == halving.MAX_ROUNDS and found.of_reference() is None
-
-
-def test_one_alone_wins() -> None:
-    measure, calls = rounds_of({"a": 10.0})
-    assert halving.select(["a"], None, measure).winner == "a" and len(calls) == halving.ROUNDS
-
 
 # Building.
 
@@ -219,8 +180,8 @@ def fake_worker(tmp_path: Path, body: str) -> list[str]:
     path.write_text(
         "import json, sys, time\nfolder, number, *excluded = sys.argv[1:]\n"
         "def say(**fields): print(json.dumps(fields), flush=True)\n"
-        "def win(name): say(result={'gpu': 'NVIDIA H200', 'winner': name, 'microseconds': 2.0,"
-        " 'of_cublas': 1.1, 'apart': True, 'measured': 1, 'medians': {'000/00': 3.0, name: 2.0}})\n" + body
+        "def win(name, others={'000/00': 3.0}): say(result={'gpu': 'NVIDIA H200', 'winner': name, 'microseconds': 2.0,"
+        " 'of_cublas': 1.1, 'apart': True, 'measured': 1, 'medians': others | {name: 2.0}})\n" + body
     )
     return [sys.executable, str(path)]
 
@@ -275,35 +236,49 @@ def test_the_command_prints_a_table_and_writes_json(
         ("0.mlir", {"block_m": 64}, 1.1),
         ("1.mlir", {"block_m": 64}, 1.1),
     ]
+    assert [(one["knobs"], one["predicted_microseconds"], one["microseconds"]) for one in tuned[0]["candidates"]] == [
+        ({"block_m": 0}, 1.0, 3.0),
+        ({"block_m": 64}, 1.0, 2.0),
+        ({"block_m": 128}, 1.0, None),
+    ]
+    assert [one["check"] for one in tuned[0]["candidates"]] == ["PASS", "PASS", None]
     assert stepladder_main([*words, str(tmp_path / "no folder" / "tuned.json")]) == 2
     assert stepladder_main(["tune", "build", "0.mlir", "--pipeline", "wgmma", "--folder", "f", "--json", "-"]) == 2
 
 
 @pytest.mark.parametrize(
-    "body, reason",
+    "body, reason, check",
     [
         (
             "say(candidate='000/02'); time.sleep(60) if '000/02' not in excluded else win('000/01')",
             "no result within 1 s",
+            None,
         ),
         (
             "say(candidate='000/02'); sys.exit(139) if '000/02' not in excluded else win('000/01')",
             "ended with status 139",
+            None,
         ),
-        ("say(excluded='000/02', reason='wrong numbers: 5 of 64'); win('000/01')", "wrong numbers: 5 of 64"),
+        ("say(excluded='000/02', reason='wrong results: 5 of 64'); win('000/01')", "wrong results: 5 of 64", "FAIL"),
     ],
 )
 def test_a_kernel_that_hangs_breaks_or_is_wrong_is_excluded_and_named(
-    planned: Path, tmp_path: Path, body: str, reason: str
+    planned: Path, tmp_path: Path, body: str, reason: str, check: str | None
 ) -> None:
     found = measuring.measure_problem(planned, 0, worker=fake_worker(tmp_path, body), patience=1.0)
     assert found.result["winner"] == "000/01" and reason in found.excluded["000/02"]
     plan = read_plan(planned)
     (planned / "plan.json").unlink()
     write_plan(planned, replace(plan, problems=plan.problems[:1]))
-    entries, lines, _ = measure(planned, tmp_path, body, patience=1.0)
+    (planned / "000").mkdir()
+    (planned / "000" / "00.refused").write_text("step 'a' refuses it\n")
+    entries, lines, database = measure(planned, tmp_path, body.replace("/01')", "/01', {})"), patience=1.0)
     assert any("excluded: block_m=128" in line and reason in line for line in lines)
-    assert reason in entries[0].excluded["block_m=128"]
+    assert reason in entries[0].excluded["block_m=128"] and database.entries() == entries
+    unbuilt, winner, excluded = entries[0].candidates
+    assert (unbuilt.check, unbuilt.reason) == (None, "cannot be built: step 'a' refuses it")
+    assert (winner.check, winner.microseconds, winner.reason) == ("PASS", 2.0, "")
+    assert (excluded.check, excluded.microseconds) == (check, None) and reason in excluded.reason
 
 
 @pytest.mark.parametrize(

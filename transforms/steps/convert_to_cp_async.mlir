@@ -21,6 +21,8 @@ module attributes {transform.with_named_sequence} {
       : (!transform.any_op) -> !transform.any_op
     // Takes functions before or after outlining: `mma_sync` runs it before, `wmma` after.
     %asynchronous = transform.nvgpu.create_async_groups %bodies : (!transform.any_op) -> !transform.any_op
+    // The reads of global memory, which only the replaced stores used.
+    transform.apply_dce to %asynchronous : !transform.any_op
     transform.yield
   }
 }

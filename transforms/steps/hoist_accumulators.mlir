@@ -31,6 +31,7 @@ module attributes {transform.with_named_sequence} {
     } : !transform.any_op
     // C = AB: the stores of zeros whose values are forwarded to the loop.
     transform.memref.erase_dead_alloc_and_stores %hoisted : (!transform.any_op) -> ()
+    transform.apply_cse to %hoisted : !transform.any_op
     transform.yield
   }
 }

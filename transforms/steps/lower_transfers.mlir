@@ -31,6 +31,7 @@ module attributes {transform.with_named_sequence} {
       transform.apply_patterns.vector.lower_transfer max_transfer_rank = 1
       transform.apply_patterns.canonicalization
     } : !transform.any_op
+    transform.apply_cse to %kernel : !transform.any_op
     // All accesses get 16 bytes, then those found above get their own alignment back.
     %accesses = transform.structured.match ops{["vector.load", "vector.store"]} in %module
       : (!transform.any_op) -> !transform.any_op

@@ -39,7 +39,7 @@ class Argument:
         return "x".join("?" if extent is None else str(extent) for extent in self.shape)
 
     def check(self, view: View) -> None:
-        """Checks what a call passes, before anything is compiled for it.
+        """Checks the arguments of a call, before a kernel is compiled for it.
 
         Args:
             view: of the array.
@@ -86,7 +86,7 @@ class ByShape:
         not_copied(self)
 
     def kernel(self, *arrays: object) -> Kernel | Function:
-        """Returns what computes the function for the shapes of some arrays; it is compiled where it is new.
+        """Returns the kernel for the shapes of some arrays, and compiles it for a new shape.
 
         Args:
             arrays: of the function's arguments, in order.

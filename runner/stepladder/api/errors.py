@@ -28,7 +28,7 @@ def shape_text(shape: tuple[int, ...]) -> str:
 
 
 def not_copied(compiled: object) -> NoReturn:
-    """Refuses copies of what is compiled, by `pickle` or `copy`: it has code on GPUs, and memory of a module.
+    """Refuses copies of compiled objects by `pickle` or `copy`: they own GPU code and memory of a module.
 
     Args:
         compiled: a kernel or a function.

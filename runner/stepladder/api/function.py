@@ -130,7 +130,7 @@ class Function:
         write_function(path, self._built.bundle, self._built.dumps, self._built.stages)
 
     def bench(self, *, rounds: int = 7, modes: Sequence[str] = ("burst",)) -> dict[str, Any]:
-        """Measures the function on random data, on the GPU, after the check of its numbers.
+        """Measures the function on random data, on the GPU, after the check of its results.
 
         Args:
             rounds: how many.

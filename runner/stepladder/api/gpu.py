@@ -119,7 +119,7 @@ _in_graphs: dict[int, object] = {}
 
 
 def keep_for_graphs(item: object) -> None:
-    """Keeps what a captured launch uses, such as a workspace, as long as the process runs.
+    """Keeps the buffers of a captured launch, such as a workspace, until the process ends.
 
     A graph does not hold the memory that its kernels access, and nothing tells when it ends: it may be launched after
     the caller has dropped the kernel.

@@ -72,7 +72,7 @@ class Kernel:
 
     @property
     def manifest(self) -> Manifest:
-        """How the kernel is launched, what it computes, its pipeline, steps, knobs and tool versions."""
+        """The launch of the kernel, its problem, pipeline, steps, knobs and tool versions."""
         return self._built.bundle.manifest
 
     @property
@@ -135,7 +135,7 @@ class Kernel:
         )
 
     def bench(self, *, baseline: str = "none", rounds: int = 7, modes: Sequence[str] = ("burst",)) -> dict[str, Any]:
-        """Measures the kernel on random data, on the GPU, after the exact check of its numbers.
+        """Measures the kernel on random data, on the GPU, after the exact check of its results.
 
         Args:
             baseline: `cublas`, or `none`.
@@ -203,7 +203,7 @@ class Kernel:
         memory = self.signature.memory(views)
         for item, array in zip(results, given):
             if array is None and item.role == "c" and self.signature.reads_out and self.signature.initial is None:
-                raise ArgumentError(f"argument '{item.name}' is missing: the kernel reads what it holds")
+                raise ArgumentError(f"argument '{item.name}' is missing: the kernel reads it")
             seen.append(
                 empty_like(_like(memory), item.type, item.shape, stream)
                 if array is None
@@ -246,7 +246,7 @@ class Kernel:
         is_new = out is None
         if out is None:
             if self.signature.reads_out and self.signature.initial is None:
-                raise ArgumentError("argument 'out' is missing: the kernel adds the product to what it holds")
+                raise ArgumentError("argument 'out' is missing: the kernel accumulates into it")
             out = empty_like(_like(memory), wanted.type, wanted.shape if shape is None else shape, stream)
         self.signature.check_overlap(views, out, further)
         if device is None:

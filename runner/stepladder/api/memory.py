@@ -1,4 +1,4 @@
-"""What was compiled and used last, kept in memory."""
+"""The in-memory cache of the most recently used compiled kernels."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Memory(Generic[_Made]):
         self.running: dict[object, threading.Lock] = {}
 
     def find(self, key: object) -> _Made | None:
-        """Returns what was made, or None.
+        """Returns the kept object, or None.
 
         Args:
             key: of it.
@@ -37,7 +37,7 @@ class Memory(Generic[_Made]):
             return self.made.get(key)
 
     def keep(self, key: object, made: _Made) -> None:
-        """Keeps what was made; beyond the limit, what was not used for longest goes.
+        """Keeps an object; beyond the limit, the least recently used one is dropped.
 
         Args:
             key: of it.

@@ -77,7 +77,7 @@ class Epilogue:
 
 
 def refuse(what: str, accepted: str = _ACCEPTED) -> NoReturn:
-    """Refuses what the epilogue does, at the line of it that is executed.
+    """Refuses an operation of the epilogue, at its line.
 
     Args:
         what: is refused, as the end of "the epilogue cannot be traced".

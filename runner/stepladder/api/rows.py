@@ -27,7 +27,7 @@ _ACCEPTED = "accepted: a single matmul of the pipeline wgmma with epilogue=tma, 
 
 
 def check_buckets(buckets: object) -> tuple[int, ...]:
-    """Returns numbers of rows that kernels are compiled for, in order.
+    """Returns the numbers of rows for which kernels are compiled, in ascending order.
 
     Args:
         buckets: what the caller passed.

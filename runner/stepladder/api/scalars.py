@@ -1,4 +1,4 @@
-"""Arguments of kernels that are numbers, which a launch passes by value."""
+"""Scalar arguments of kernels, which a launch passes by value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stepladder.runtime.host_number import bits_of
 
 
 def view_of_number(name: str, value: Any, type_: str) -> View:  # noqa: ANN401
-    """Returns the view of a number, rounded to the type that the kernel takes.
+    """Returns the view of a scalar, rounded to the type of the kernel's parameter.
 
     Args:
         name: of the argument, for messages.
@@ -68,7 +68,7 @@ def is_number(value: object) -> bool:
 
 
 def word_of(view: View) -> int:
-    """Returns what stands for a number among the addresses of a launch.
+    """Returns the word that stands for a scalar among the addresses of a launch.
 
     Args:
         view: as `view_of_number` returns it.

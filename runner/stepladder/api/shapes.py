@@ -87,7 +87,7 @@ def _operand(view: View, shape: tuple[int, ...], strides: tuple[int, ...]) -> _O
 
 
 def recognize(a: View, b: View) -> Shapes:
-    """Returns the matmul of two arrays, of the shapes that `np.matmul` takes.
+    """Returns the matmul of two arrays, whose shapes are those that `np.matmul` accepts.
 
     Args:
         a: of the first argument of the product.

@@ -136,7 +136,7 @@ def _effect(called: object) -> str | None:
 
 
 def check_captured(function: Callable[..., object], name: str, value: object) -> None:
-    """Refuses a generator of random numbers that an epilogue captures: what it drew would be a constant.
+    """Refuses a random generator that an epilogue captures: its values would be constants.
 
     Args:
         function: the epilogue.
@@ -152,7 +152,7 @@ def check_captured(function: Callable[..., object], name: str, value: object) ->
 
 
 def call_observed(function: Callable[..., object], arguments: Sequence[object]) -> object:
-    """Calls a function after a check of its code, and checks what it calls, before that is executed.
+    """Calls a function after a check of its code, and checks each callee before it is executed.
 
     Args:
         function: the epilogue.

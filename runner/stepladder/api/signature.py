@@ -1,4 +1,4 @@
-"""The arguments of a kernel as its callers see them, and the checks of what they pass."""
+"""The signature of a kernel: its arguments in the order of its callers, and the checks of the arguments of a call."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def check_alignment(view: View) -> None:
 
 @dataclass(frozen=True)
 class Parameter:
-    """An array, or a number, that a kernel takes.
+    """A parameter of a kernel: an array or a scalar.
 
     Attributes:
         name: for messages, and of the keyword of `out`.
@@ -123,11 +123,11 @@ class Signature:
 
     @property
     def has_numbers(self) -> bool:
-        """Whether a launch passes numbers."""
+        """Whether a launch passes scalars."""
         return any(item.by_value for item in self.inputs)
 
     def memory(self, views: Sequence[View]) -> list[View]:
-        """Returns the views of arrays, which the numbers are left out of.
+        """Returns the views of arrays, without scalars.
 
         Args:
             views: of the inputs.
@@ -161,7 +161,7 @@ class Signature:
             if number == self.initial and view.address == out.address:
                 continue
             raise ArgumentError(
-                f"argument 'out' overlaps argument '{view.name}' in memory; accepted: memory of its own"
+                f"argument 'out' overlaps argument '{view.name}' in memory; accepted: memory that does not overlap"
             )
 
 

@@ -64,7 +64,7 @@ def pipelines() -> tuple[str, ...]:
 
 
 def key_of(description: Mapping[str, object], database: Path) -> str:
-    """Returns what the keys of a request have in common, of its kernel and of its function.
+    """Returns the common part of the keys of a request, for its kernel and for its function.
 
     Args:
         description: of the request, as JSON data: payload, function, pipeline, knobs and so on.

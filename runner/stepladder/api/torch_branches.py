@@ -1,4 +1,4 @@
-"""Branches of PyTorch's graphs (`torch.cond`) as selects of what each of them computes.
+"""Branches of PyTorch's graphs (`torch.cond`) as selects between the results of both branches.
 
 PyTorch is an optional package; this module imports it.
 """
@@ -35,7 +35,7 @@ class Selected(torch.nn.Module):
         self._graph = graph_module
 
     def forward(self, *values: torch.Tensor) -> Any:  # noqa: ANN401
-        """Returns what the graph returns.
+        """Returns the results of the graph.
 
         Args:
             values: its inputs.

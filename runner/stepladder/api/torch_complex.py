@@ -1,4 +1,4 @@
-"""Graphs of PyTorch with complex numbers as graphs of their parts: four matmuls for one, for example.
+"""Graphs of PyTorch with complex tensors as graphs of real and imaginary parts: four matmuls for one, for example.
 
 PyTorch is an optional package; this module imports it.
 """
@@ -25,7 +25,7 @@ class _Pair:
 
     @property
     def conjugate(self) -> _Pair:
-        """The conjugate numbers."""
+        """The complex conjugate."""
         return _Pair(self.real, -self.imaginary)
 
 
@@ -260,7 +260,7 @@ class _Parts(torch.fx.Interpreter):
 
 
 class Reals(torch.nn.Module):
-    """A graph with complex numbers as a module of their parts; its inputs and results are real.
+    """A graph with complex tensors as a module of real and imaginary parts; its inputs and results are real.
 
     Args:
         graph_module: the graph.
@@ -276,7 +276,7 @@ class Reals(torch.nn.Module):
         }
 
     def forward(self, *values: torch.Tensor) -> Any:  # noqa: ANN401
-        """Returns what the graph returns.
+        """Returns the results of the graph.
 
         Args:
             values: its inputs.
@@ -291,7 +291,7 @@ def _attribute(module: Any, name: str) -> Any:  # noqa: ANN401
 
 
 def is_complex(value: object) -> bool:
-    """Tells whether a value is a tensor of complex numbers.
+    """Tells whether a value is a complex tensor.
 
     Args:
         value: of any kind.

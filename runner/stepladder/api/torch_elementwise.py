@@ -1,4 +1,4 @@
-"""Elementwise ops of PyTorch as others, where torch-mlir has no lowering, or one that gives other numbers.
+"""Elementwise ops of PyTorch as other ops, where torch-mlir has no lowering, or one with other results.
 
 PyTorch is an optional package; this module imports it.
 """

@@ -29,7 +29,7 @@ _NORMS = (
 
 
 class Module:
-    """What a compiled module is called with, what it writes, and what it returns.
+    """The interface of a compiled module: its inputs, the inputs that it writes, and its results.
 
     Args:
         state: parameters and buffers, by name; they are read where they are.
@@ -119,7 +119,7 @@ class Module:
         stream: object,
         named: Mapping[str, object] | None = None,
     ) -> Any:  # noqa: ANN401
-        """Calls the kernels, writes what the module writes, and returns what it returns.
+        """Calls the kernels, writes the mutated inputs, and returns the results of the module.
 
         Args:
             run: calls the kernels on arrays.

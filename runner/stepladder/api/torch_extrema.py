@@ -1,4 +1,4 @@
-"""Maxima and minima of two numbers that are NaN if one is, as in PyTorch, where torch-mlir's lowering is not."""
+"""Maxima and minima of two values that are NaN if one is, as in PyTorch, where torch-mlir's lowering is not."""
 
 from __future__ import annotations
 

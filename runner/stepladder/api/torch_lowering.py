@@ -1,4 +1,4 @@
-"""Graphs of `torch.export` as linalg on tensors, by torch-mlir, and the refusals of what it or the kernels do not have.
+"""Graphs of `torch.export` as linalg on tensors, by torch-mlir, and refusals of unsupported ops.
 
 PyTorch is an optional package; this module imports it.
 """

@@ -82,7 +82,7 @@ class ModuleByShape(ByShape):
         self._module = module
 
     def kernel(self, *inputs: object) -> Kernel | Function:
-        """Returns what computes the module for the shapes of some inputs; errors as of `ByShape.kernel`.
+        """Returns the kernel of the module for the shapes of some inputs; errors as of `ByShape.kernel`.
 
         Args:
             inputs: what the module is called with.

@@ -42,7 +42,7 @@ def _first(x: torch.Tensor, count: int, dim: int, is_descending: bool) -> tuple[
 
 
 def moved_to_end(x: torch.Tensor, dim: int) -> torch.Tensor:
-    """Returns a tensor with the axis that is sorted at its end; truth values are numbers.
+    """Returns a tensor with the axis that is sorted at its end; booleans become integers.
 
     Args:
         x: of one axis or more.

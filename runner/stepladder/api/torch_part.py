@@ -99,7 +99,7 @@ class Part(torch.nn.Module):
         self.eager = eager
 
     def forward(self, *inputs: Any) -> Any:  # noqa: ANN401
-        """Returns what the ops return.
+        """Returns the results of the ops.
 
         Args:
             inputs: the tensors and sizes that the graph gives the part.

@@ -1,4 +1,4 @@
-"""What `stepladder.compile` takes of PyTorch, as modules: modules, exported programs and functions of tensors.
+"""Sources of PyTorch that `stepladder.compile` accepts: modules, exported programs and functions of tensors.
 
 PyTorch is an optional package; this module imports it.
 """
@@ -19,7 +19,7 @@ _FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
 
 
 def is_source(source: object, is_called: bool) -> bool:
-    """Tells whether a source is what `module_of` takes.
+    """Tells whether `module_of` accepts a source.
 
     Args:
         source: of `stepladder.compile`.
@@ -51,7 +51,7 @@ class _Called(torch.nn.Module):
         self.captured = torch.nn.ModuleList(item for item in found.values() if isinstance(item, torch.nn.Module))
 
     def forward(self, *given: Any, **named: Any) -> Any:  # noqa: ANN401
-        """Returns what the function returns.
+        """Returns the results of the function.
 
         Args:
             given, named: its arguments.

@@ -1,4 +1,4 @@
-"""Functions of special numbers of PyTorch, by those that torch-mlir lowers, and matmuls of fp8 with scales.
+"""Special functions of PyTorch, by those that torch-mlir lowers, and matmuls of fp8 with scales.
 
 PyTorch is an optional package; this module imports it.
 """

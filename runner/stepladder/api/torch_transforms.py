@@ -108,7 +108,7 @@ def of_complex(x: Parts, dims: Sequence[int], normalization: int, forward: bool)
 def of_real(
     x: torch.Tensor, dims: Sequence[int], normalization: int, onesided: bool
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Returns a transform of real numbers.
+    """Returns a transform of a real tensor.
 
     Args:
         x: the numbers.
@@ -127,7 +127,7 @@ def of_real(
 
 
 def to_real(x: Parts, dims: Sequence[int], normalization: int, size: int) -> torch.Tensor:
-    """Returns the real numbers of which the first half of a transform is given.
+    """Returns the real tensor whose transform is given by its first half.
 
     Args:
         x: the transform.

@@ -1,4 +1,4 @@
-"""Views of arrays: address, shape, strides, element type and device of what a caller passes, without a copy.
+"""Views of a caller's arrays without a copy: address, shape, strides, element type and device.
 
 Arrays of NumPy, PyTorch and JAX are read through their own attributes. Every other array on a GPU goes through
 `cuda.core.utils.StridedMemoryView`, which speaks DLPack and `__cuda_array_interface__`.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -35,23 +35,31 @@ def knobs_text(knobs: Mapping[str, int | str]) -> str:
     return " ".join(_short(name, value) for name, value in knobs.items() if not _neutral(name, value))
 
 
-def candidate_row(number: int, candidate: Candidate) -> dict[str, object]:
-    """Returns a row with the knobs of a setting, and its predicted time term by term, in us.
+def candidate_rows(candidates: Sequence[Candidate]) -> tuple[str, list[dict[str, object]]]:
+    """Returns the knobs that all settings share, and a row for each setting: its predicted time term by term, in us,
+    and its other knobs.
 
     Args:
-        number: of the row.
-        candidate: the setting.
+        candidates: the settings, of one pipeline, in the order of their rows.
     """
+    shared = dict(candidates[0].knobs) if len(candidates) > 1 else {}
+    for candidate in candidates:
+        shared = {name: value for name, value in shared.items() if candidate.knobs.get(name) == value}
+    return knobs_text(shared), [_row(number, candidate, shared) for number, candidate in enumerate(candidates, 1)]
+
+
+def _row(number: int, candidate: Candidate, shared: Mapping[str, int | str]) -> dict[str, object]:
     from stepladder.pipeline.cost_model.ranking import LIMITS, PARTS
 
+    own = {name: value for name, value in candidate.knobs.items() if name not in shared}
     times = {name: f"{candidate.times[name]:.1f}" for name in (*PARTS, *LIMITS) if name in candidate.times}
     return {
         "": number,
-        "knobs": knobs_text(candidate.knobs),
         "total": f"{candidate.microseconds:.1f}",
         "waves": f"{candidate.waves:.2f}",
         **times,
         "bound": candidate.bound,
+        "knobs": knobs_text(own),
     }
 
 

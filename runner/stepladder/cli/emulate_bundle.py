@@ -103,7 +103,7 @@ class Front:
     roles: list[str]
 
     def run(self, operands: Mapping[str, np.ndarray], options: dict) -> tuple[dict[str, np.ndarray], Outcome]:
-        """Runs it on operands; returns what workspaces hold afterwards, by role, and the outcome.
+        """Runs it on operands; returns the final workspaces, by role, and the outcome.
 
         Args:
             operands: arrays by role; others of its arguments hold what no right result is.
@@ -142,7 +142,7 @@ class _Executor:
         self.operands |= {epilogue_role(number): array for number, array in enumerate(further)}
 
     def launch(self, c: np.ndarray) -> np.ndarray:
-        """Runs the kernels with C holding `c` and returns what C holds afterwards."""
+        """Runs the kernels with the initial C `c` and returns the final C."""
         operands = {**self.operands, "c": c}
         for role, argument in zip(self.roles, self.bound.arguments):
             if role.startswith("r"):
@@ -158,6 +158,6 @@ class _Executor:
         return held
 
     def results(self) -> list[np.ndarray]:
-        """Returns what the results beside C hold after the last launch, in the order of their roles."""
+        """Returns the results other than C after the last launch, in the order of their roles."""
         held = dict(zip(self.roles, self.outcome.arguments))
         return [array for role in sorted(held) if role.startswith("r") and (array := held[role]) is not None]

@@ -1,4 +1,4 @@
-"""`stepladder emulate` of a kernel alone: how it is launched, what it is given, and whether its numbers are right."""
+"""`stepladder emulate` of a single kernel: its launch, its arguments, and the check of its results."""
 
 from __future__ import annotations
 
@@ -43,15 +43,14 @@ def _bundle_of(args: argparse.Namespace) -> str | None:
     """Returns the bundle that says how a kernel is launched, None where the options say it."""
     given = [option for option in kernel_options.given(args) if option != "--kernel"]
     if args.bundle is not None and given:
-        raise StepladderError(f"--bundle says how the kernel is launched: leave out {given[0]}")
+        raise StepladderError(f"--bundle gives the launch of the kernel: leave out {given[0]}")
     if given or args.bundle is not None:
         return args.bundle
     folder = Path(args.input).parent
     if args.input != "-" and (folder / _MANIFEST).is_file():
         return str(folder)
     raise StepladderError(
-        f"'{args.input}' is in no bundle: --bundle BUNDLE says how its kernel is launched, or --grid, --block and "
-        "--arguments do"
+        f"'{args.input}' is in no bundle: give the launch by --bundle BUNDLE, or by --grid, --block and --arguments"
     )
 
 

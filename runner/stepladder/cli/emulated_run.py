@@ -1,4 +1,4 @@
-"""Runs of `stepladder emulate`: a function or a kernel on inputs, checked against what is expected."""
+"""Runs of `stepladder emulate`: a function or a kernel on inputs, compared with the expected outputs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def run_checked(
     checks: Checks,
     reference: Emulation | None,
 ) -> int:
-    """Runs a function or a kernel, compares what is expected, and returns the exit status.
+    """Runs a function or a kernel, compares its outputs with the expected ones, and returns the exit status.
 
     Where blocks wait for each other, what is wrong may show in one order of the blocks alone: the program runs again
     from the last block to the first, and what is found then is added.

@@ -22,23 +22,23 @@ _FILE = ".mlir"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options that say what outputs must be.
+    """Adds the options for expected outputs.
 
     Args:
         parser: of `stepladder emulate`.
     """
-    group = parser.add_argument_group("what is expected")
+    group = parser.add_argument_group("expected outputs")
     expected = group.add_mutually_exclusive_group()
     expected.add_argument(
         "--expect",
         metavar="N=FILE.npy,...",
-        help="arrays that arguments must hold afterwards, by number; results are numbered after the arguments",
+        help="expected arrays, by the number of the argument; results are numbered after the arguments",
     )
     expected.add_argument(
         "--reference",
         metavar="[FILE.mlir:]NAME",
-        help="function of the same file or of another one, for example in linalg form, that takes the same arguments "
-        "and computes what is expected; FILE.mlir alone names the only function of that file",
+        help="function of the same file or of another one, for example in linalg form, that computes the expected "
+        "outputs from the same arguments; FILE.mlir alone names the only function of that file",
     )
     group.add_argument(
         "--tolerance",
@@ -92,7 +92,7 @@ class Checks:
 
     def __init__(self, args: argparse.Namespace) -> None:
         if args.tolerance is not None and not (args.expect or args.reference):
-            raise StepladderError("--tolerance is for --expect and --reference; give one of them")
+            raise StepladderError("--tolerance requires --expect or --reference")
         self.tolerance: float | None = args.tolerance
         files = _expected_files(args.expect) if args.expect else {}
         self.files: dict[int, np.ndarray] = {number: load_array(path) for number, path in files.items()}
@@ -119,12 +119,14 @@ class Checks:
             StepladderError: there is no such function, or it cannot be executed.
         """
         from stepladder.emulator.core.emulation import Emulation
+        from stepladder.mlir.diagnostics import keeping_payload_name
         from stepladder.pipeline.context import parse_payload
         from stepladder.runtime.files import read_text
 
         if self.reference_file is not None:
             text, file = read_text(self.reference_file)
-            return Emulation(parse_payload(text, file), self.reference_name, name=file)
+            with keeping_payload_name():
+                return Emulation(parse_payload(text, file), self.reference_name, name=file)
         if self.reference_name is None:
             return None
         if module is None:
@@ -140,7 +142,7 @@ class Checks:
         reference: Emulation | None,
         inputs: Sequence[np.ndarray],
     ) -> list[Finding]:
-        """Returns findings about outputs that are not what is expected.
+        """Returns findings about outputs that differ from the expected ones.
 
         Args:
             outcome: of the run that is checked.

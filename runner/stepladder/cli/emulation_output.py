@@ -1,4 +1,4 @@
-"""Arrays that `stepladder emulate` reads and writes, and what it prints of a run."""
+"""The arrays that `stepladder emulate` reads and writes, and the report of a run."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def print_counters(counters: Counters, file: TextIO | None = None) -> None:
 
 
 def print_outcome(outcome: Outcome) -> None:
-    """Prints what a program printed, its memory traffic and its findings.
+    """Prints a program's output, its memory traffic and its findings.
 
     Args:
         outcome: of the run.
@@ -155,7 +155,7 @@ def print_outcome(outcome: Outcome) -> None:
 
 
 def summary(name: str, outcome: Outcome, *, sanitized: bool) -> str:
-    """Returns the line about a run: what ran, how long, and how many findings there are.
+    """Returns the summary line of a run: function, ops, time and number of findings.
 
     Args:
         name: of the function or the kernel.
@@ -194,7 +194,7 @@ class Run:
 
 
 def finish(args: argparse.Namespace, run: Run) -> int:
-    """Writes and prints what options ask for of a run; returns the exit status.
+    """Writes the outputs that options select, prints the outcome, and returns the exit status.
 
     Args:
         args: of `stepladder emulate`.

@@ -29,7 +29,7 @@ _OF_ONE_KERNEL = (
 
 
 def run(args: argparse.Namespace, bundle: FunctionBundle) -> int:
-    """Compares a function's numbers with its reference program; returns the exit status.
+    """Compares a function's results with its reference program; returns the exit status.
 
     Args:
         args: of `stepladder run`.
@@ -59,7 +59,7 @@ def emulate(args: argparse.Namespace, bundle: FunctionBundle) -> int:
             raise StepladderError(f"--{name} is for one kernel or for IR, and '{args.input}' is a function's bundle")
     options = {"sanitize": not args.no_sanitize, "max_steps": args.max_steps, "reverses_blocks": args.reverse_blocks}
     with text_for_people(args.json):
-        reports, details = _on_emulator(args, bundle, "asked for", options)
+        reports, details = _on_emulator(args, bundle, "--backend emulator", options)
         return _finish(args, bundle, reports, details)
 
 
@@ -97,7 +97,7 @@ def _checked(args: argparse.Namespace, bundle: FunctionBundle) -> tuple[list[Che
     from stepladder.measure.functions import flops_of
 
     if args.backend == "emulator":
-        return _on_emulator(args, bundle, "asked for")
+        return _on_emulator(args, bundle, "--backend emulator")
     try:
         return _on_gpu(args, bundle)
     except StepladderError as error:
@@ -152,7 +152,7 @@ def bench(args: argparse.Namespace, bundles: Sequence[FunctionBundle]) -> int:
         bundles: one at least, in the order of the command line.
 
     Raises:
-        StepladderError: options that are for single kernels, no GPU, or wrong numbers.
+        StepladderError: options that are for single kernels, no GPU, or wrong results.
     """
     from stepladder.cli.tables import print_table
     from stepladder.measure.functions import bench_function, rows_of

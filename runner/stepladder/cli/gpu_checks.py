@@ -1,4 +1,4 @@
-"""Checks of a bundle's numbers on the GPU, which several commands make."""
+"""Checks of a bundle's results on the GPU, for several commands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _unannounced(_: str) -> None:
 
 
 def check_kernel(bundle: Bundle, seed: int, begun: Callable[[str], None] = _unannounced) -> Checked:
-    """Compares the numbers of a kernel with its reference program.
+    """Compares the results of a kernel with its reference program.
 
     Args:
         bundle: of a matmul.
@@ -45,7 +45,7 @@ def check_kernel(bundle: Bundle, seed: int, begun: Callable[[str], None] = _unan
 
 
 def check_function_bundle(bundle: FunctionBundle, seed: int, begun: Callable[[str], None] = _unannounced) -> Checked:
-    """Compares the numbers of a function with its reference program.
+    """Compares the results of a function with its reference program.
 
     Args:
         bundle: of the function.

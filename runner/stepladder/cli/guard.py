@@ -46,7 +46,7 @@ def run_process(command: Callable[[], int]) -> int:
 
 @contextlib.contextmanager
 def imports() -> Iterator[None]:
-    """Keeps what is imported in the block out of garbage collection, for good.
+    """Excludes objects that are imported in the block from garbage collection permanently.
 
     The bindings bring thousands of classes, which live as long as the process: searching them again and again takes a
     fifth of a small pipeline's time.

@@ -1,4 +1,4 @@
-"""Options of `stepladder emulate` that say how a kernel alone is launched, and what it is given."""
+"""Options of `stepladder emulate` for single kernels: the launch and the arguments."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ _TYPES = {"f2": "f16", "f4": "f32", "f8": "f64", "i1": "i8", "i2": "i16", "i4": 
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of kernels alone.
+    """Adds the options of single kernels.
 
     Args:
         parser: of `stepladder emulate`.
     """
-    group = parser.add_argument_group("kernels alone (gpu.func, llvm.func, PTX)")
+    group = parser.add_argument_group("single kernels (gpu.func, llvm.func, PTX)")
     group.add_argument(
         "--bundle",
         metavar="BUNDLE",
-        help="PTX: launch and reference of this bundle (default: the one that the PTX is in)",
+        help="PTX: take launch and reference from this bundle (default: the bundle that contains the PTX)",
     )
     group.add_argument("--kernel", metavar="NAME", help="the kernel (default: the bundle's, or the only one)")
-    group.add_argument("--grid", type=_extents, metavar="X,Y,Z", help="blocks")
-    group.add_argument("--block", type=_extents, metavar="X,Y,Z", help="threads of a block")
-    group.add_argument("--cluster", type=_extents, metavar="X,Y,Z", help="blocks of a cluster (default: 1)")
+    group.add_argument("--grid", type=_extents, metavar="X,Y,Z", help="grid size in blocks")
+    group.add_argument("--block", type=_extents, metavar="X,Y,Z", help="block size in threads")
+    group.add_argument("--cluster", type=_extents, metavar="X,Y,Z", help="cluster size in blocks (default: 1)")
     group.add_argument(
-        "--dynamic-shared", type=_bytes, metavar="N", help="bytes of dynamic shared memory a block (default: 0)"
+        "--dynamic-shared", type=_bytes, metavar="N", help="bytes of dynamic shared memory per block (default: 0)"
     )
     group.add_argument(
         "--arguments",
         type=_arguments,
         metavar="A,B,...",
-        help="what the kernel takes, in order: see below (default: arrays, where all parameters are memrefs of static "
-        "shape)",
+        help="arguments of the kernel, in order: see below (default: random arrays, if all parameters are memrefs of "
+        "static shape)",
     )
 
 

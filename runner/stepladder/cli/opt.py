@@ -17,6 +17,7 @@ from stepladder.cli.options import (
     add_pipeline_options,
     add_plugin_options,
     flat,
+    knob_settings,
     refuse_empty,
 )
 from stepladder.runtime.errors import FAILED, OK, StepladderError
@@ -40,9 +41,9 @@ examples:
   stepladder-opt matmul.mlir --pipeline test/inputs/plugin/occupancy.mlir --plugin test/inputs/plugin/occupancy.py
   stepladder-opt matmul.mlir --pass-pipeline='builtin.module(canonicalize,cse)'
 
-a test of one step: several small inputs in a file, separated by lines of // -----, each as the step receives it, with
-CHECK lines, or with // expected-error@+1 {{text}} before the line that the step refuses (@unknown stands for an
-error that has no line in the input):
+test of a single step: several small inputs in a file, separated by lines of // -----, each in the form that the step
+receives, with CHECK lines, or with // expected-error@+1 {{text}} before the line that the step refuses (@unknown for
+an error without a line of the input):
   stepladder-opt test/steps/tile_k.mlir --pipeline wmma --step tile_k --split-input-file --verify-diagnostics
 """
 
@@ -56,38 +57,39 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("input", metavar="INPUT.mlir", help="the payload; - is standard input")
     add_pipeline_options(parser, required=False)
+    parser.add_argument("--target", metavar="SM", help="GPU architecture, such as sm_80 or sm_90a (the knob 'target')")
     parser.add_argument("--through", metavar="STEP", help="stop after this step")
     parser.add_argument(
-        "--from", metavar="STEP", dest="start", help="begin with this step: the input is a dump of the step before it"
+        "--from", metavar="STEP", dest="start", help="start with this step: the input is a dump of the step before it"
     )
     parser.add_argument(
         "--step",
         metavar="STEP",
-        help="run this step of the pipeline alone: the input is a dump of the step before it, or IR like it",
+        help="run only this step of the pipeline: the input is a dump of the step before it, or IR like it",
     )
     parser.add_argument(
         "--split-input-file",
         action="store_true",
-        help="run every part of the input on its own, where lines of // ----- separate them; where one fails, nothing "
-        "is written",
+        help="run each part of the input separately; lines of // ----- separate the parts. If one fails, nothing is "
+        "written",
     )
     parser.add_argument(
         "--verify-diagnostics",
         action="store_true",
-        help="compare errors with the // expected-error {{text}} comments of the input; what fails as expected leaves "
-        "no IR",
+        help="compare errors with the // expected-error {{text}} comments of the input; a part that fails as expected "
+        "gives no IR",
     )
     parser.add_argument(
         "--dump-dir",
         metavar="DIR",
-        help="leave the IR after every step here, as NN-step.mlir; dumps that the last run left here "
-        "go, unless they were edited since",
+        help="write the IR after every step to DIR, as NN-STEP.mlir; dumps of the previous run are deleted, unless "
+        "they were edited",
     )
     parser.add_argument(
         "--check-each-step",
         action="store_true",
-        help="run the IR after every step on the CPU too, for a small problem of the payload's kind, "
-        "and name the first step that breaks it",
+        help="also run the IR after every step on the emulator, for a small problem of the payload's kind, and report "
+        "the first step that breaks it",
     )
     parser.add_argument("--pass-pipeline", metavar="TEXT", help="run mlir-opt's pass pipeline (after --pipeline)")
     add_plugin_options(parser)
@@ -120,7 +122,7 @@ def _check_each_step(text: str, name: str, request: Request) -> None:
     """Runs a pipeline over a small problem and each step's IR on the emulator; a table goes to standard error.
 
     Raises:
-        StepladderError: a step whose IR gives wrong numbers, or in which the sanitizer finds something; status FAILED.
+        StepladderError: a step whose IR gives wrong results, or in which the sanitizer finds something; status FAILED.
     """
     import dataclasses
 
@@ -157,14 +159,14 @@ def _check_each_step(text: str, name: str, request: Request) -> None:
         if not report.is_unchanged:
             print(f"  {report.step}: {result}", file=sys.stderr, flush=True)
         if report.passed is False:
-            numbers = report.check.describe() if report.check else "no numbers"
+            results = report.check.describe() if report.check else "no results"
             if report.step == "input":
                 raise StepladderError(
-                    f"the payload itself does not compute {described}, which the pipeline takes it for: {numbers}",
+                    f"the payload itself does not compute {described}, which the pipeline takes it for: {results}",
                     location=name,
                     notes=report.notes(),
                 )
-            raise StepladderError(f"step '{report.step}' breaks the IR: {numbers}", status=FAILED, notes=report.notes())
+            raise StepladderError(f"step '{report.step}' breaks the IR: {results}", status=FAILED, notes=report.notes())
 
     if problem is not None and not is_small:
         text, request = matmul.payload_of(problem), dataclasses.replace(request, function=None)
@@ -181,40 +183,44 @@ def _check_options(args: argparse.Namespace) -> None:
             (args.step, "--step"),
             (args.without, "--without"),
             (args.settings, "--set"),
+            (args.target, "--target"),
             (args.function, "--function"),
             (args.sizes, "--bind"),
             (args.dump_dir, "--dump-dir"),
             (args.check_each_step, "--check-each-step"),
         ):
             if value:
-                raise StepladderError(f"{option} is about the steps of a pipeline; name one with --pipeline")
+                raise StepladderError(f"{option} requires --pipeline")
     if args.step and (args.start or args.through):
         raise StepladderError(
-            f"--step {args.step} runs one step; {'--from' if args.start else '--through'} says otherwise",
+            f"--step and {'--from' if args.start else '--through'} exclude each other",
             notes=[f"--step {args.step} is short for --from {args.step} --through {args.step}"],
         )
     if args.check_each_step and (args.start or args.step):
         option = "--from" if args.start else "--step"
-        raise StepladderError(f"--check-each-step needs the pipeline from its beginning, without {option}")
+        raise StepladderError(
+            f"--check-each-step runs the pipeline from its first step and cannot be combined with {option}"
+        )
     if args.split_input_file and args.dump_dir:
-        raise StepladderError("--dump-dir keeps the dumps of one input, and --split-input-file makes several")
+        raise StepladderError("--dump-dir cannot be combined with --split-input-file: it has the dumps of one input")
 
 
 def _process(text: str, name: str, args: argparse.Namespace) -> str:
     """Runs one payload as the options say, in a context of its own; returns the IR."""
     from stepladder.mlir.text import text_of
+    from stepladder.payload import stablehlo
     from stepladder.pipeline.context import bound_text, mlir_context, parse_payload
     from stepladder.pipeline.pass_pipeline import run_pass_pipeline
     from stepladder.pipeline.request import Request
 
     with mlir_context():
-        text = bound_text(text, name, dict(args.sizes), args.function)
+        text = bound_text(stablehlo.lowered(text, name), name, dict(args.sizes), args.function)
         if args.pipeline is not None:
             start, through = (args.step, args.step) if args.step else (args.start, args.through)
             without = flat(args.without)
-            request = Request(args.pipeline, dict(args.settings), through, start, without, function=args.function)
+            request = Request(args.pipeline, knob_settings(args), through, start, without, function=args.function)
             given = text
-            # First over the payload itself: what refuses it says why, and no step is to blame.
+            # First over the payload itself, whose refusal is the better message: no step is at fault.
             text = _run_pipeline(text, name, request, args.dump_dir)
             if args.check_each_step:
                 _check_each_step(given, name, request)

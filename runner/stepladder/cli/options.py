@@ -86,7 +86,7 @@ def names(text: str) -> list[str]:
     """
     found = [name.strip() for name in text.split(",") if name.strip()]
     if not found:
-        raise argparse.ArgumentTypeError(f"'{text}' names nothing")
+        raise argparse.ArgumentTypeError(f"'{text}' has no names; expected STEP[,STEP]")
     return found
 
 
@@ -100,21 +100,21 @@ def positive(text: str) -> int:
         The number.
 
     Raises:
-        ArgumentTypeError: it is no whole number from 1, or one that MLIR has no extent of.
+        ArgumentTypeError: it is not a positive integer, or too large for an extent in MLIR.
     """
     try:
         value = int(text)
     except ValueError:
         value = 0
     if value < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from 1")
+        raise argparse.ArgumentTypeError(f"must be a positive integer, got '{text}'")
     if value > LARGEST_SIZE:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at most {LARGEST_SIZE}")
+        raise argparse.ArgumentTypeError(f"must be at most {LARGEST_SIZE}, got '{text}'")
     return value
 
 
 def seed(text: str) -> int:
-    """Parses the seed of random numbers.
+    """Parses a random seed.
 
     Args:
         text: of one option.
@@ -123,7 +123,7 @@ def seed(text: str) -> int:
         The number.
 
     Raises:
-        ArgumentTypeError: it is no whole number from 0.
+        ArgumentTypeError: it is not a non-negative integer.
     """
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"must be a non-negative integer, got '{text}'")
@@ -149,6 +149,9 @@ class _Named(argparse.Action):
         setattr(namespace, self.dest, [*before, values])
 
 
+_AUTO = "the first of wgmma, mma_sync and wmma that accepts it, or xetile for pvc and bmg"
+
+
 def add_pipeline_options(parser: argparse.ArgumentParser, *, required: bool, default: str | None = None) -> None:
     """Adds --pipeline, --set and --without.
 
@@ -163,7 +166,7 @@ def add_pipeline_options(parser: argparse.ArgumentParser, *, required: bool, def
         required=required,
         default=default,
         help="a pipeline by name (stepladder list pipelines) or the path of a pipeline file"
-        + ("" if default is None else f" (default: {default}, the first of wgmma, mma_sync and wmma that accepts it)"),
+        + ("" if default is None else f" (default: {default}, {_AUTO})"),
     )
     parser.add_argument(
         "--set",
@@ -172,7 +175,7 @@ def add_pipeline_options(parser: argparse.ArgumentParser, *, required: bool, def
         action=_Named,
         type=setting,
         default=[],
-        help="give a knob a value (stepladder list knobs); may be repeated, once for each knob",
+        help="set a knob (stepladder list knobs); may be repeated, once for each knob",
     )
     parser.add_argument(
         "--without",
@@ -180,12 +183,12 @@ def add_pipeline_options(parser: argparse.ArgumentParser, *, required: bool, def
         action="append",
         type=names,
         default=[],
-        help="leave out optimizations (stepladder list steps); may be repeated",
+        help="leave out optimization steps (stepladder list steps); may be repeated",
     )
     parser.add_argument(
         "--function",
         metavar="NAME",
-        help="the function to compile, of a payload in which several have a contraction",
+        help="the function to compile, if several functions of the payload have a contraction",
     )
     parser.add_argument(
         "--bind",
@@ -194,8 +197,8 @@ def add_pipeline_options(parser: argparse.ArgumentParser, *, required: bool, def
         action=_Named,
         type=binding,
         default=[],
-        help="give a dynamic dimension of the payload a size: M, N, K or BATCH of its matmul, or argN.D, dimension D "
-        "of argument N; may be repeated",
+        help="set the size of a dynamic dimension of the payload: M, N, K or BATCH of its matmul, or argN.D, dimension "
+        "D of argument N; may be repeated",
     )
 
 
@@ -216,7 +219,7 @@ def add_plugin_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--verbose-errors",
         action="store_true",
-        help="show the whole traceback of an error in the Python code of an op or a plug-in",
+        help="print the traceback of an exception in the Python code of an op or a plug-in",
     )
 
 
@@ -264,8 +267,8 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--gpu",
         metavar="NAME",
-        help="the GPU of the cost model to choose knobs for, such as h200 or a100 (default: STEPLADDER_GPU; "
-        "else that of this machine if it was measured; else the one that the model has for the target)",
+        help="GPU to choose knobs for by the cost model, such as h200 or a100 (default: STEPLADDER_GPU; else the GPU "
+        "of this machine if the model was fitted to it; else the model's GPU for the target)",
     )
     parser.add_argument(
         "--database", metavar="FILE", help="the tuning database (default: the user's, or STEPLADDER_TUNING_DATABASE)"
@@ -345,7 +348,7 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """Reports a wrong option in one message; the usage of some commands is longer than a screen."""
+    """Reports a wrong option in one message, without the usage, which may be longer than a screen."""
 
     def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
         """Prints a help, version or error text. argparse's own method ignores OSError: such a text would be lost."""

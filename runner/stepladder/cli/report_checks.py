@@ -1,4 +1,4 @@
-"""What `stepladder report` finds out of a kernel: its steps on the emulator, predicted times, numbers and speed."""
+"""The checks of `stepladder report`: steps on the emulator, predicted times, results on the GPU, and speed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from stepladder.cli.candidates import candidate_row
+from stepladder.cli.candidates import candidate_rows
 from stepladder.cli.gpu_checks import check_function_bundle, check_kernel
 from stepladder.cli.report_inputs import Reported
 from stepladder.cli.report_page import Table
@@ -50,7 +50,7 @@ class Emulated:
 
 @dataclass
 class Measured:
-    """A kernel on the GPU: whether its numbers are right, None where it was not launched; what to say; its speed."""
+    """A kernel on the GPU: whether its results are right (None if it was not launched), text lines, and its speed."""
 
     passed: bool | None = None
     lines: list[str] = field(default_factory=list)
@@ -262,9 +262,9 @@ def predicted(reported: Reported) -> tuple[Table | None, str]:
             (found,) = explanation.explain(text, name, request, CANDIDATES)
     except StepladderError as error:
         return None, f"No predicted times: {error.message}."
-    rows = [candidate_row(number, candidate) for number, candidate in enumerate(found.candidates, 1)]
+    shared, rows = candidate_rows(found.candidates)
     title = f"Predicted times on {found.found.gpu.name} in us, the first of {found.settings} settings"
-    return Table(title, rows), found.found.note
+    return Table(f"{title}; all have {shared}" if shared else title, rows), found.found.note
 
 
 def measure(reported: Reported, *, launches: bool) -> Measured:

@@ -1,4 +1,4 @@
-"""What `stepladder report` takes: payloads, which it compiles, and bundles; both become kernels with their dumps."""
+"""Inputs of `stepladder report`: payloads, which it compiles, and bundles; both become kernels with their dumps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Dumps = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Reported:
-    """A kernel, or a function with several, with what is known of how it was made.
+    """A kernel, or a function with several kernels, with its dumps and the request that it was compiled by.
 
     Attributes:
         name: of the input, and of the kernel in a function.
@@ -49,7 +49,7 @@ class Reported:
 
 
 def read_bundle_folder(path: str) -> list[Reported]:
-    """Returns what a bundle holds: a kernel, or a function and then each of its kernels once.
+    """Returns the contents of a bundle: a kernel, or a function followed by each of its kernels once.
 
     Args:
         path: of the folder.
@@ -66,7 +66,7 @@ def read_bundle_folder(path: str) -> list[Reported]:
 
 
 def compile_payload(path: str, request: Request, sizes: Mapping[str, int], from_option: str | None) -> list[Reported]:
-    """Compiles a payload, and returns what `read_bundle_folder` would of its bundle.
+    """Compiles a payload, and returns the same as `read_bundle_folder` of its bundle.
 
     Args:
         path: of the file, `-` for standard input.
@@ -79,10 +79,11 @@ def compile_payload(path: str, request: Request, sizes: Mapping[str, int], from_
     """
     from stepladder.payload import stablehlo
     from stepladder.pipeline import any_payload, functions, library, spirv_build
-    from stepladder.pipeline.automatic import AUTO
+    from stepladder.pipeline.automatic import AUTO, for_vendor
     from stepladder.pipeline.context import bound_text, mlir_context
 
     text, name = read_text(path)
+    request = for_vendor(request)
     with mlir_context():
         text = bound_text(stablehlo.lowered(text, name), name, sizes, request.function)
         summaries = {}
@@ -101,7 +102,7 @@ def compile_payload(path: str, request: Request, sizes: Mapping[str, int], from_
 
 
 def summary_of(step: str, reported: Reported) -> str:
-    """Returns what a step does, in a sentence; empty for one that is not known here.
+    """Returns the first sentence of a step's description; empty for an unknown step.
 
     Args:
         step: its name.

@@ -55,7 +55,7 @@ class Step:
         summary: what the step does, in a sentence.
         text: the IR after it.
         verdict: `PASS`, `FAIL`, or empty where the IR was not executed.
-        lines: what the check of its numbers says, and findings of the sanitizer.
+        lines: what the check of its results says, and findings of the sanitizer.
         tables: its counters.
     """
 
@@ -126,7 +126,7 @@ def elided(text: str) -> str:
 
 
 def _contents(sections: Sequence[Section]) -> Iterable[str]:
-    yield "<table><tr><th>section</th><th>problem</th><th>numbers</th></tr>"
+    yield "<table><tr><th>section</th><th>problem</th><th>results</th></tr>"
     for number, section in enumerate(sections, 1):
         indent = "&emsp;" * section.is_part
         link = f'{indent}<a href="#s{number}">{escape(section.name)}</a>'

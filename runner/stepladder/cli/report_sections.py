@@ -1,4 +1,4 @@
-"""The sections of the page of `stepladder report`: what is known of a kernel, in the order in which people read it."""
+"""The sections of the page of `stepladder report`, one for each kernel."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def section_of(reported: Reported, *, emulate: str, launches: bool) -> Section:
-    """Returns the section of a kernel or of a function; runs what it shows.
+    """Runs the checks of a kernel or of a function, and returns its section.
 
     Args:
         reported: the kernel.
@@ -126,12 +126,12 @@ def _by_step(emulated: Emulated) -> Table | None:
     rows: list[dict[str, object]] = []
     for name, report in emulated.reports.items():
         if report.counters is not None and report.counters.traffic and not report.is_unchanged:
-            numbers = word(report.passed)
+            results = word(report.passed)
             seconds = f"{report.seconds:.1f}"
             rows.append(
                 {
                     "step": name.removesuffix(".mlir"),
-                    "numbers": numbers,
+                    "results": results,
                     **counter_row(report.counters),
                     "seconds": seconds,
                 }
@@ -152,10 +152,10 @@ def _steps(reported: Reported, emulated: Emulated) -> list[Step]:
 
 
 def _said(report: StepReport | None) -> list[str]:
-    """Returns what the check of a step says of its numbers, and what the sanitizer found."""
+    """Returns what the check of a step says of its results, and what the sanitizer found."""
     if report is None:
         return []
     if report.passed is None:
         return [f"Not executed: {report.unknown}."]
-    numbers = [] if report.check is None else [report.check.describe()]
-    return [*numbers, *report.notes()]
+    results = [] if report.check is None else [report.check.describe()]
+    return [*results, *report.notes()]

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import textwrap
 from typing import TextIO
+
+_NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?%?")
 
 
 def verdict(passed: bool) -> str:
     """Returns the word that results are given in, for people and for grep.
 
     Args:
-        passed: whether all numbers are right.
+        passed: whether all results are right.
     """
     return "PASS" if passed else "FAIL"
 
 
 def print_table(rows: list[dict[str, object]], *, title: str | None = None, file: TextIO | None = None) -> None:
-    """Prints rows of equal keys as a table; numbers are set to the right.
+    """Prints rows of equal keys as a table; columns of numbers are right-aligned.
 
     On a terminal that is too narrow for the words of all columns, each row is a paragraph.
 
@@ -27,7 +30,7 @@ def print_table(rows: list[dict[str, object]], *, title: str | None = None, file
         file: None for standard output.
     """
     out = file or sys.stdout
-    numbers = [all(isinstance(row[column], int | float) for row in rows) for column in (rows[0] if rows else ())]
+    numbers = [all(map(_is_number, (row[column] for row in rows))) for column in (rows[0] if rows else ())]
     # A file or a pipe has no width: lines are not folded, for grep and for tests. Neither styles nor folds are needed,
     # which take rich as long as a small kernel takes the emulator.
     text = _plain(rows, numbers, title, _rule(out)) if not out.isatty() else None
@@ -61,6 +64,10 @@ def print_table(rows: list[dict[str, object]], *, title: str | None = None, file
     with console.capture() as printed:
         console.print(table)
     out.write("".join(f"{line.rstrip()}\n" for line in printed.get().splitlines()))
+
+
+def _is_number(cell: object) -> bool:
+    return isinstance(cell, int | float) or (isinstance(cell, str) and _NUMBER.fullmatch(cell) is not None)
 
 
 def _rule(out: TextIO) -> str:

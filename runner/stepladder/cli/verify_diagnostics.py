@@ -1,4 +1,4 @@
-"""`--verify-diagnostics`: compares the error of a payload with what its comments expect, as in mlir-opt."""
+"""`--verify-diagnostics`: compares the error of a payload with its `expected-error` comments, as in mlir-opt."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def expected_errors(text: str, name: str) -> list[Expected]:
 
 
 def mismatches(expected: list[Expected], error: StepladderError | None, name: str) -> list[StepladderError]:
-    """Returns what differs between the errors that are expected and the one that there is; nothing where none does.
+    """Returns the differences between the expected errors and the actual one; none if they agree.
 
     Args:
         expected: what the comments of the payload say.

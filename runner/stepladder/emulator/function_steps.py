@@ -1,4 +1,4 @@
-"""Runs the IR after each step of a pipeline that takes whole functions, against what the function computes."""
+"""Runs the IR after each step of a pipeline for whole functions, and compares it with the payload's results."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SUMS = 2.0**-18
 
 
 def step_inputs(program: Program, seed: int) -> dict[int, np.ndarray]:
-    """Returns an array of random numbers for each argument.
+    """Returns a random array for each argument.
 
     Floating-point numbers are normal, those of matrices divided by the root of the rows' length; integers are as
     `IntegerArguments` draws them.

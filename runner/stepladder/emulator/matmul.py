@@ -147,7 +147,7 @@ class EmulatedExecutor:
         return held.reshape(c.shape)
 
     def results(self) -> list[np.ndarray]:
-        """Returns what the results beside C hold after the last launch, in the order of their roles."""
+        """Returns the results other than C after the last launch, in the order of their roles."""
         return [self._results[role] for role in sorted(self._results) if role.startswith("r")]
 
 
@@ -221,7 +221,7 @@ def check_steps(
     *,
     chosen: Callable[[int], bool] = lambda _: True,
 ) -> None:
-    """Runs a pipeline, and the IR after each of its steps, against what the payload computes; in the current context.
+    """Runs a pipeline, and checks the IR after each step against the payload's results; in the current context.
 
     Args:
         text: the payload; `name`: its file.

@@ -17,8 +17,8 @@ class StepReport:
 
     Attributes:
         step: its name.
-        passed: whether all numbers are right and nothing was found; None where the IR is below what can be run.
-        check: the numbers; `findings`: what the sanitizer found; `counters`: what it cost, where
+        passed: whether all results are right and nothing was found; None where the IR is below what can be run.
+        check: of the results; `findings`: what the sanitizer found; `counters`: what it cost, where
             that was counted.
         unknown: why it cannot be run.
         is_unchanged: whether the step left the IR as it was.

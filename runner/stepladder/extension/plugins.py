@@ -22,6 +22,8 @@ ENTRY_POINTS = "stepladder.plugins"
 
 # Messages of MLIR's parser and verifier about an unknown op in a script.
 _UNKNOWN_OP = ("unregistered dialect", "expected children ops to implement TransformOpInterface")
+# Named ops of linalg that earlier versions of MLIR had.
+_TRANSPOSED = re.compile(r"custom op '(linalg\.(?:batch_)?matmul)_transpose_([ab])' is unknown")
 _GENERIC_OP = re.compile(r'"([a-z_]\w*\.[\w.]+)"\s*\(')
 
 _files: dict[Path, str] = {}
@@ -229,6 +231,11 @@ def unknown_op_notes(error: diagnostics.Diagnostic, text: str) -> list[str]:
         error: the error, which does not name the op.
         text: the parsed text.
     """
+    if removed := _TRANSPOSED.search(error.message):
+        return [
+            f"MLIR has removed this op: write {removed[1]} with indexing_maps, as `stepladder payload matmul "
+            f"--{removed[2]}-layout column` does"
+        ]
     if not any(part in error.message for part in _UNKNOWN_OP):
         return []
     number = (error.location.rsplit(":", 2) + ["", ""])[1]

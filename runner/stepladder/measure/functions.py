@@ -41,20 +41,20 @@ def bench_function(
     check: bool = True,
     command: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Measures a function on the GPU, on random data, after the check of its numbers.
+    """Measures a function on the GPU, on random data, after the check of its results.
 
     Args:
         bundle: of the function.
         modes: `burst`, `sustained`.
         rounds: how many, at least 7.
-        check: whether to check the numbers first.
+        check: whether to check the results first.
         command: for the result.
 
     Returns:
         The result: the function, its launches, the GPU, and every round of each mode.
 
     Raises:
-        StepladderError: too few rounds, no GPU (status NOT_EXECUTED), or wrong numbers (status FAILED).
+        StepladderError: too few rounds, no GPU (status NOT_EXECUTED), or wrong results (status FAILED).
     """
     if rounds < MINIMUM_ROUNDS:
         raise StepladderError(f"at least {MINIMUM_ROUNDS} rounds are needed for a median, got {rounds}")

@@ -1,4 +1,4 @@
-"""Reports of measurements: the numbers of each kernel, and tables."""
+"""Reports of measurements: the times of each kernel, and tables."""
 
 from __future__ import annotations
 

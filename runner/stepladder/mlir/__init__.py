@@ -1,1 +1,1 @@
-"""The MLIR bindings, and what every user of them shares."""
+"""The MLIR bindings, and code that all their users share."""

@@ -1,7 +1,8 @@
 """Names of function arguments, which MLIR's parser drops and its printer can show.
 
 A name survives as a location (`loc("A")`), which the printer turns back into `%A` on request. Only the names of
-arguments are kept: a reader follows them through a pipeline, from the payload into the kernel.
+arguments are kept, and TMA descriptors are named after the argument that they describe (`%A_map`): a reader follows
+them through a pipeline, from the payload into the kernel.
 """
 
 from __future__ import annotations
@@ -42,7 +43,12 @@ def _give(argument: ir.BlockArgument, name: str) -> None:
     argument.set_location(ir.Location.name(name, argument.location))
 
 
-def _name_of(value: ir.Value) -> str | None:
+def name_of(value: ir.Value) -> str | None:
+    """Returns the name of a value, None for one without a name.
+
+    Args:
+        value: an argument of a function, or a TMA descriptor.
+    """
     found = re.match(r'loc\("([A-Za-z_$][\w$.-]*)"\(', str(value.location))
     return found.group(1) if found else None
 
@@ -88,6 +94,6 @@ def hand_on_to_kernels(module: ir.Module) -> None:
         arguments = _arguments(kernel) if kernel is not None else []
         passed = list(launch.operands)[-len(arguments) :] if arguments else []
         for argument, operand in zip(arguments, passed):
-            name = _name_of(operand) if isinstance(operand.owner, ir.Block) else None
-            if name is not None and _name_of(argument) is None:
+            name = name_of(operand)
+            if name is not None and name_of(argument) is None:
                 _give(argument, name)

@@ -1,1 +1,1 @@
-"""Payloads: what a module computes, and writing new ones."""
+"""Payloads: recognition of the computation of a module, and writing of new payloads."""

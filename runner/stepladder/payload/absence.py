@@ -1,4 +1,4 @@
-"""Refusals of payloads without a matmul of linalg: which op may be the product, and what would be accepted for it."""
+"""Refusals of payloads without a linalg matmul: the op that may be meant, and the accepted forms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments whose bits the payload takes as numbers of another type: they become arguments of this type.
+"""Arguments that the payload bitcasts to another type: they become arguments of this type.
 
 Front ends store numbers of types that a framework lacks in integers of as many bits, such as fp8 in i8, and cast the
 bits where they compute. What is in memory is the same, and a caller passes arrays of the type that is computed with.

@@ -1,4 +1,4 @@
-"""Branches of a function on tensors that numbers of the caller decide: both are computed, and results are chosen.
+"""Branches of a function on tensors by scalars of the caller: both are computed, and results are selected.
 
 Kernels are launched whatever the numbers are, and the host reads none between launches. A branch on tensors changes
 nothing but its results, so that the function may compute those of all branches; the branches of `torch.cond` and of

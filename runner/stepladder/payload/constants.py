@@ -1,4 +1,4 @@
-"""Constants of many numbers, such as weights: arguments of the function that is compiled, with data of their own."""
+"""Large constants, such as weights: arguments of the compiled function, with data in the bundle."""
 
 from __future__ import annotations
 

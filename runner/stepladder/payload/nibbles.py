@@ -1,4 +1,4 @@
-"""Arguments of i4: buffers of i8 with two numbers each, as MLIR's emulation of narrow types has them.
+"""Arguments of i4: buffers of i8 with two elements per byte, as in MLIR's emulation of narrow types.
 
 A byte has the numbers of two neighbours along the innermost axis, the first one in its low bits. Elementwise ops at the
 beginning of the function unpack them.

@@ -1,4 +1,4 @@
-"""Numbers that ops put into tensors one by one, and paddings with numbers that are computed, as linalg ops."""
+"""Scalars that ops insert into tensors one by one, and paddings with computed values, as linalg ops."""
 
 from __future__ import annotations
 

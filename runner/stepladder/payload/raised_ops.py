@@ -1,4 +1,4 @@
-"""What raising a function on buffers asks of its ops, and makes of its numbers."""
+"""The conditions of raising a function on buffers, and the values of its ops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Raises a function on buffers and numbers to one on tensors, which may become several kernels.
+"""Raises a function on buffers and scalars to one on tensors, which may become several kernels.
 
 A buffer becomes the tensor that it holds: an argument where an op reads what the caller put there, and a result where
 an op writes it. Numbers become tensors of one element.

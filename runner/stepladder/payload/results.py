@@ -1,4 +1,4 @@
-"""The results of a payload: what is made of the product and stored, and which of them is C."""
+"""The results of a payload: the stored functions of the product, and the one that is C."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Distances of shifts that a constant of a few numbers holds: arithmetic on indices in its place.
+"""Shift distances from a small constant: arithmetic on indices in its place.
 
 Exporters of weights with several numbers in an integer write the places of their bits as a constant, `[0, 4, 8, ...]`.
 What its elements are is known only as long as it is one: an argument may hold more than a type has bits.

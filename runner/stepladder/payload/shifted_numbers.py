@@ -1,4 +1,4 @@
-"""Numbers of i8 less a zero point: what tensors of wider integers are, as front ends write quantized operands."""
+"""Elements of i8 less a zero point, as front ends write quantized operands in wider integers."""
 
 from __future__ import annotations
 

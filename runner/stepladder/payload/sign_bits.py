@@ -1,4 +1,4 @@
-"""Arithmetic on the sign bit of floating-point numbers, by casts of their bits to integers and back, as ops on numbers.
+"""Arithmetic on the sign bit of floating-point values, by casts to integers and back, as floating-point ops.
 
 Of a cast there and back that changes the sign alone, the result is a magnitude, a negative or the magnitude of one
 number with the sign of another, for all numbers and NaN; unlike those of bits, their errors are known across zero.

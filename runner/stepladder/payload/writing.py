@@ -128,8 +128,8 @@ def _check_types(input_type: str, acc_type: str, c_type: str) -> None:
     """Raises StepladderError for types that no matmul has (`matmul_text`)."""
     if len({type_.startswith("i") for type_ in (input_type, acc_type, c_type)}) > 1:
         raise StepladderError(
-            f"products of {input_type}, accumulators of {acc_type}, C of {c_type}: integers and "
-            "floating-point numbers do not go together",
+            f"products of {input_type}, accumulators of {acc_type}, C of {c_type}: integer and "
+            "floating-point types cannot be mixed",
             notes=["for i8: --acc-type i32 --c-type i32"],
         )
     if acc_type != c_type and (acc_type.startswith("i") or bits_of_name(c_type) >= bits_of_name(acc_type)):

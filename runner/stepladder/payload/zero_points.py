@@ -1,4 +1,4 @@
-"""Zero points of quantized operands: a sum of products of differences becomes one of stored numbers, and corrections.
+"""Zero points of quantized operands: a sum of products of differences becomes one of stored elements, and corrections.
 
 Matrix units multiply i8. A product of numbers of i8 less constants, which need nine bits, is
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from stepladder.pipeline.definition import KnobError, RequirementError, UnknownKnobError
 from stepladder.runtime.errors import BAD_INPUT, FAILED, StepladderError
+from stepladder.runtime.targets import XE_TARGETS
+
+if TYPE_CHECKING:
+    from stepladder.pipeline.request import Request
 
 AUTO = "auto"
 # The target where nothing names one, and no GPU does.
@@ -15,10 +20,23 @@ WITHOUT_GPU = "sm_90a"
 # In order, by whether the target has wgmma.
 _HOPPER = ("wgmma", "mma_sync", "wmma")
 _EARLIER = ("mma_sync", "wmma")
+# Of Intel's GPUs.
+_XE = "xetile"
 # Before the refusal of a function in the notes of that of its one matmul.
 AS_FUNCTION = "as a function with several kernels: "
 
 _T = TypeVar("_T")
+
+
+def for_vendor(request: Request) -> Request:
+    """Returns a request whose pipeline is for the vendor of its target, where the pipeline is `auto`.
+
+    Args:
+        request: of a payload.
+    """
+    if request.pipeline == AUTO and request.settings.get("target") in XE_TARGETS:
+        return dataclasses.replace(request, pipeline=_XE)
+    return request
 
 
 def pipelines_for(pipeline: str, target: str, *, is_divisible: Callable[[], bool] = lambda: False) -> tuple[str, ...]:

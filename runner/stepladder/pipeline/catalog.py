@@ -22,7 +22,8 @@ from stepladder.runtime.resources import cache_dir, pipeline_names, transforms_d
 if TYPE_CHECKING:
     from stepladder.pipeline.definition import Pipeline
 
-Rows = list[dict[str, Any]]
+Row = dict[str, Any]
+Rows = list[Row]
 
 KINDS = ("pipelines", "steps", "knobs")
 _FILE = "catalog.json"
@@ -93,9 +94,16 @@ def _read(names: Iterable[str]) -> dict[str, Rows]:
     return found
 
 
+def _described(key: str, text: str) -> Row:
+    """Returns a description, also under the key that the JSON of `stepladder list` has had from the beginning."""
+    return {key: text, "description": text}
+
+
 def _describe(pipeline: Pipeline) -> dict[str, Rows]:
     return {
-        "pipelines": [{"pipeline": pipeline.name, "steps": len(pipeline.steps), "what it does": pipeline.summary()}],
+        "pipelines": [
+            {"pipeline": pipeline.name, "steps": len(pipeline.steps), **_described("what it does", pipeline.summary())}
+        ],
         "steps": [
             {
                 "pipeline": pipeline.name,
@@ -103,7 +111,7 @@ def _describe(pipeline: Pipeline) -> dict[str, Rows]:
                 "kind": "optimization" if step.optimization else "lowering",
                 "ops": ", ".join(step.dialects) or "upstream",
                 "when": step.condition.describe() if step.condition else "always",
-                "what it does": step.summary(),
+                **_described("what it does", step.summary()),
             }
             for step in pipeline.steps
         ],
@@ -113,7 +121,9 @@ def _describe(pipeline: Pipeline) -> dict[str, Rows]:
                 "knob": knob.name,
                 "default": knob.default,
                 "options": knob.options_text(),
-                "what it is": knob.description,
+                **_described("what it is", knob.description),
+                "values": None if knob.multiple_of is not None else list(knob.options),
+                "multiple_of": knob.multiple_of,
             }
             for knob in pipeline.knobs.values()
         ],

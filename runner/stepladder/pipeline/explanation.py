@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from stepladder.pipeline import knob_choice, library
+from stepladder.pipeline.automatic import WITHOUT_GPU, first_of, for_vendor, pipelines_for
 from stepladder.pipeline.cost_model.gpu import Found
 from stepladder.pipeline.cost_model.ranking import Candidate
+from stepladder.pipeline.division import is_divisible
 from stepladder.pipeline.knob_query import make_query, read_payload, tried_choice
 from stepladder.pipeline.matmul_parts import Part, matmul_parts
 from stepladder.pipeline.request import Request
@@ -91,13 +93,26 @@ def explain(text: str, name: str, request: Request, count: int) -> list[Explanat
     Args:
         text: the payload.
         name: the file it came from, for messages.
-        request: pipeline, and the knobs whose values are given.
+        request: pipeline, or `auto` as for `compile`, and the knobs whose values are given.
         count: candidates of each matmul to return at most.
 
     Raises:
         StepladderError: bad input, a pipeline whose kernels the model does not know, or none that it accepts.
     """
-    return [_explain(part, count) for part in matmul_parts(text, name, request)]
+    request = for_vendor(request)
+    pipelines = pipelines_for(
+        request.pipeline,
+        str(request.settings.get("target", WITHOUT_GPU)),
+        is_divisible=lambda: is_divisible(text, name, request),
+    )
+
+    def by(pipeline: str) -> list[Explanation]:
+        parts = matmul_parts(text, name, replace(request, pipeline=pipeline))
+        if len(parts) > 1 and pipeline != pipelines[0]:
+            raise StepladderError("`compile` chooses a pipeline for each of several matmuls; give --pipeline")
+        return [_explain(part, count) for part in parts]
+
+    return first_of(pipelines, by)
 
 
 def _explain(part: Part, count: int) -> Explanation:
@@ -118,7 +133,7 @@ def _explain(part: Part, count: int) -> Explanation:
         raise StepladderError(
             f"pipeline '{pipeline.name}' accepts no setting of its knobs for this payload",
             location=query.location,
-            notes=["`stepladder compile` says which requirement fails first"],
+            notes=["`stepladder compile` reports the first requirement that fails"],
         )
     accepted = tried_choice(query, request, module, matmul)
     chosen = accepted[1] if accepted is not None else knob_choice.Choice({}, knob_choice.FROM_SCRIPT)

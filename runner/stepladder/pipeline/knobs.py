@@ -183,5 +183,5 @@ def _check_without(pipeline: Pipeline, without: tuple[str, ...]) -> None:
         if not pipeline.step(name).optimization:
             raise StepladderError(
                 f"step '{name}' is a lowering that pipeline '{pipeline.name}' cannot do without",
-                notes=[f"what can be left out: {', '.join(optional)}"],
+                notes=[f"steps that can be left out: {', '.join(optional)}"],
             )

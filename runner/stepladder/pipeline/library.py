@@ -212,7 +212,7 @@ def _check_names(pipeline: Pipeline, step: Step) -> None:
         knob = pipeline.knobs.get(name)
         if knob is None:
             raise StepladderError(
-                f"step '{step.name}' says what knob '{name}' is when it is left out, and pipeline "
+                f"step '{step.name}' has the knob '{name}' in `left_out`, and pipeline "
                 f"'{pipeline.name}' has no such knob{suggest(name, list(pipeline.knobs))}",
                 location=location,
                 notes=[f"its knobs are: {', '.join(pipeline.knobs)}"],

@@ -1,4 +1,4 @@
-"""The matmuls of a payload, each as a payload of its own: what `explain` and `tune` choose knobs for."""
+"""The matmuls of a payload, each as a separate payload, for which `explain` and `tune` choose knobs."""
 
 from __future__ import annotations
 

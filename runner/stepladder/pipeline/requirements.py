@@ -1,4 +1,4 @@
-"""Checks what the steps of a run require of knobs, payload and target."""
+"""Checks the requirements of a run's steps on knobs, payload and target."""
 
 from __future__ import annotations
 

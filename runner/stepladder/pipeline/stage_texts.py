@@ -1,4 +1,4 @@
-"""The functions that become kernels, as payloads of their own, and what their names say."""
+"""The functions that become kernels, as separate payloads, and the roles in their names."""
 
 from __future__ import annotations
 

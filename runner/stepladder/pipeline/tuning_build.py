@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stepladder.measure.tuning.database import problem_key
-from stepladder.measure.tuning.plan import Plan, Problem, Setting, write_plan
+from stepladder.measure.tuning.plan import REFUSED, Plan, Problem, Setting, write_plan
 from stepladder.pipeline import knob_choice, library
 from stepladder.pipeline.codegen.toolchain import tool_versions
 from stepladder.pipeline.context import mlir_context
@@ -20,9 +20,6 @@ from stepladder.pipeline.definition import Knobs
 from stepladder.pipeline.knob_query import read_query
 from stepladder.pipeline.matmul_parts import Part
 from stepladder.runtime.errors import FAILED, StepladderError
-
-# Suffix of a file beside the path of a bundle, with the reason why there is no bundle.
-REFUSED = ".refused"
 
 
 @dataclass(frozen=True)
@@ -55,7 +52,7 @@ def make_plan(parts: Sequence[Part], top: int, progress: Callable[[str], None] =
                 raise StepladderError(
                     f"the cost model has no setting of pipeline '{pipeline.name}' for this payload",
                     location=part.name,
-                    notes=["`stepladder explain` says why"],
+                    notes=["`stepladder explain` reports the reason"],
                 )
             key, digest, target = problem_key(query.problem), knob_choice.digest(pipeline), query.target
             fixed = {name: value for name, value in query.fixed.items() if name != "target"}
@@ -136,9 +133,9 @@ def build_plan(
             )
     except BrokenProcessPool:
         raise StepladderError(
-            "a process that builds kernels ended by itself",
+            "a process that builds kernels terminated unexpectedly",
             status=FAILED,
-            notes=["the same command goes on where it stopped; --jobs 1 shows which kernel it is"],
+            notes=["the same command continues from there; --jobs 1 shows the kernel at fault"],
         ) from None
     finally:
         executor.shutdown(wait=True, cancel_futures=True)

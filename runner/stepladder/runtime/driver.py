@@ -1,4 +1,4 @@
-"""The CUDA driver as the runtime uses it: `cuda.core`, and `cuda.bindings.driver` for what cuda.core lacks.
+"""The CUDA driver as the runtime uses it: `cuda.core`, and `cuda.bindings.driver` where cuda.core has no interface.
 
 Both packages report failures in ways of their own. Here every failure of the driver becomes a `CudaError` that names
 the driver's error code.

@@ -1,6 +1,6 @@
 """The problem that a kernel computes: a matmul or a batch of them, its sizes, element types and layouts.
 
-A payload is recognized as one, a manifest holds one, and the checks of a kernel's numbers follow from it.
+A payload is recognized as one, a manifest holds one, and the checks of a kernel's results follow from it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The reference program of a bundle: what the payload computes, in a form that needs no MLIR.
+"""The reference program of a bundle: the computation of the payload, in a form that needs no MLIR.
 
 `reference.json` holds the payload's function as a list of instructions on whole arrays, exported from its linalg IR by
 `reference_export`, before any step and without regard to what a pipeline makes of it. `reference_evaluation` computes

@@ -97,7 +97,7 @@ def find_limits(name: str) -> Target | XeTarget:
     Raises:
         StepladderError: the target is unknown; the message lists the known ones.
     """
-    return XE_TARGETS[name] if name in XE_TARGETS else find(name)
+    return XE_TARGETS[name] if name in XE_TARGETS else _find(name, (*TARGETS, *XE_TARGETS))
 
 
 def registers_of_thread(threads: int) -> int:
@@ -118,12 +118,17 @@ def find(name: str) -> Target:
     Raises:
         StepladderError: the target is unknown; the message lists the known ones.
     """
+    return _find(name, tuple(TARGETS))
+
+
+def _find(name: str, accepted: tuple[str, ...]) -> Target:
+    """Returns the target called `name`. Raises StepladderError for an unknown one, with the accepted names."""
     if name in TARGETS:
         return TARGETS[name]
     digits = name.removeprefix("sm_")
     if digits.isdigit() and int(digits) < 75:
         reason = "has no tensor cores" if int(digits) < 70 else "is one that ptxas 13 no longer assembles for"
-        raise StepladderError(f"target '{name}' {reason}", notes=[f"targets: {', '.join(TARGETS)}"])
+        raise StepladderError(f"target '{name}' {reason}", notes=[f"targets: {', '.join(accepted)}"])
     raise StepladderError(
-        f"unknown target '{name}'{suggest(name, list(TARGETS))}", notes=[f"targets: {', '.join(TARGETS)}"]
+        f"unknown target '{name}'{suggest(name, list(accepted))}", notes=[f"targets: {', '.join(accepted)}"]
     )

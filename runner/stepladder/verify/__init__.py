@@ -1,1 +1,1 @@
-"""Checks of a kernel's numbers against a reference; imports no MLIR."""
+"""Checks of a kernel's results against a reference; imports no MLIR."""

@@ -1,4 +1,4 @@
-"""Arrays for reference numbers: NumPy on the host, PyTorch on the GPU for large problems."""
+"""Arrays of reference values: NumPy on the host, PyTorch on the GPU for large problems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks the numbers of a matmul kernel: three checks, each over every element of C.
+"""Checks the results of a matmul kernel: three checks, each over every element of C.
 
 **Exact.** A and B hold random +1 and -1 (C small integers), so that every partial sum, in whatever order a kernel adds,
 is an integer that the accumulation type holds exactly. Every element must then equal the reference: one dropped or

@@ -1,4 +1,6 @@
-"""Compares what a kernel with elementwise ops computed with the reference, within bounds carried through the ops."""
+"""Compares the results of a kernel with elementwise ops with the reference, within error bounds carried through the
+ops.
+"""
 
 from __future__ import annotations
 

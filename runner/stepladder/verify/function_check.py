@@ -1,7 +1,7 @@
-"""Checks the numbers of a function with several kernels against its reference program.
+"""Checks the results of a function with several kernels against its reference program.
 
 **Random.** Normal inputs, scaled so that the products of matmuls stay near 1, against the program in float64. A right
-kernel rounds where the function's types say so, and its numbers differ from exact ones by about as much as those of a
+kernel rounds where the function's types say so, and its results differ from exact ones by about as much as those of a
 second evaluation that rounds every value to its type (`RoundedEvaluation`). The errors, squared and averaged over a
 result, may be 3 times those of that evaluation, and the largest one 8 times; what orders of summation and units of
 matrix products add (`tolerance.Tolerance`) is allowed besides, and what sums of n terms in other kernels add. Integers

@@ -1,4 +1,4 @@
-"""Runs SPIR-V kernels for Intel's GPUs on the CPU, by Intel's OpenCL runtime: numbers that no code here interpreted.
+"""Runs SPIR-V kernels for Intel's GPUs on the CPU, by Intel's OpenCL runtime, independently of the emulator.
 
 The runtime lacks the built-ins for 2D blocks and matrix products, which the kernel imports. They are a library in
 OpenCL C (`xe_builtins.cl`), compiled by the runtime and linked with the kernel. The runtime reads its configuration

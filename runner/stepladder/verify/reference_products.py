@@ -1,4 +1,4 @@
-"""The product of a reference program, and what its factors are made of."""
+"""The product of a reference program, and the producers of its factors."""
 
 from __future__ import annotations
 

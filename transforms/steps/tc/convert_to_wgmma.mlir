@@ -22,14 +22,14 @@
 //     ... the same for B ...
 //     linalg.matmul ins(%shared_a, %shared_b : ...) outs(%acc : ...)
 // After, with stages = 4:
-//   %a_map = nvgpu.tma.create.descriptor ...
+//   %A_map = nvgpu.tma.create.descriptor ...
 //   gpu.launch ... {
 //     %shared_a = memref.alloc() {operand_a} : memref<4x1x128x64xf16, #gpu.address_space<workgroup>>
 //     scf.for %k iter_args(%stage, %phase, %acc) {
 //       scf.if %leader {
 //         nvgpu.mbarrier.try_wait.parity %empty[%stage], !%phase
 //         nvgpu.mbarrier.arrive.expect_tx %full[%stage], 49152
-//         nvgpu.tma.async.load %a_map[%k, %i], %full[%stage] to %shared_a[%stage]
+//         nvgpu.tma.async.load %A_map[%k, %i], %full[%stage] to %shared_a[%stage]
 //         ... the same for B ...
 //       }
 //       nvgpu.mbarrier.try_wait.parity %full[%stage], %phase

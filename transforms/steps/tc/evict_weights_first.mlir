@@ -13,10 +13,10 @@
 // operand for them.
 //
 // Before:
-//   nvvm.cp.async.bulk.tensor.shared.cluster.global %tile, %b_map, %barrier, box[%k, %j] : !llvm.ptr<7>, !llvm.ptr
+//   nvvm.cp.async.bulk.tensor.shared.cluster.global %tile, %B_map, %barrier, box[%k, %j] : !llvm.ptr<7>, !llvm.ptr
 // After:
 //   %evict_first = llvm.mlir.constant(0x12F0000000000000 : i64)
-//   nvvm.cp.async.bulk.tensor.shared.cluster.global %tile, %b_map, %barrier, box[%k, %j] l2_cache_hint = %evict_first
+//   nvvm.cp.async.bulk.tensor.shared.cluster.global %tile, %B_map, %barrier, box[%k, %j] l2_cache_hint = %evict_first
 //     : !llvm.ptr<7>, !llvm.ptr
 
 module attributes {transform.with_named_sequence} {

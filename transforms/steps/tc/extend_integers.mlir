@@ -14,6 +14,7 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @extend_integers(%module: !transform.any_op {transform.readonly}) {
     "tc.extend_integers"(%module) : (!transform.any_op) -> ()
+    transform.apply_cse to %module : !transform.any_op
     transform.yield
   }
 }

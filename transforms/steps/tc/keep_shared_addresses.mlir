@@ -9,7 +9,7 @@
 //
 // Before:
 //   %target = llvm.addrspacecast %tile : !llvm.ptr<3> to !llvm.ptr<7>
-//   nvvm.cp.async.bulk.tensor.shared.cluster.global %target, %a_map, %barrier, box[%k, %i] : !llvm.ptr<7>, !llvm.ptr
+//   nvvm.cp.async.bulk.tensor.shared.cluster.global %target, %A_map, %barrier, box[%k, %i] : !llvm.ptr<7>, !llvm.ptr
 // After:
 //   %number = llvm.ptrtoint %tile : !llvm.ptr<3> to i64
 //   %target = llvm.inttoptr %number : i64 to !llvm.ptr<7>

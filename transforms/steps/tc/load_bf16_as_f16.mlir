@@ -17,6 +17,7 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @load_bf16_as_f16(%module: !transform.any_op {transform.readonly}) {
     "tc.load_bf16_as_f16"(%module) : (!transform.any_op) -> ()
+    transform.apply_cse to %module : !transform.any_op
     transform.yield
   }
 }

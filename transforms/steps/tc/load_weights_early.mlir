@@ -20,12 +20,12 @@
 //   nvvm.griddepcontrol launch_dependents
 //   nvvm.griddepcontrol wait
 //   scf.if %is_producer { scf.if %leader {
-//     scf.for %k = 0 to %end step 128 { wait empty; expect bytes of both; load %b_map; load %a_map }
+//     scf.for %k = 0 to %end step 128 { wait empty; expect bytes of both; load %B_map; load %A_map }
 //   } } else { ... }
 // After, with stages = 8 and B the larger operand:
 //   scf.if %leader {
 //     nvgpu.mbarrier.init ...
-//     scf.for %k = 0 to min(%end, 1024) step 128 { expect bytes of both; load %b_map }
+//     scf.for %k = 0 to min(%end, 1024) step 128 { expect bytes of both; load %B_map }
 //   }
 //   gpu.barrier
 //   nvvm.griddepcontrol wait
@@ -33,8 +33,8 @@
 //   scf.if %is_producer { scf.if %leader {
 //     scf.for %k = 0 to %end step 128 {
 //       wait empty
-//       scf.if %k >= min(%end, 1024) { expect bytes of both; load %b_map }
-//       load %a_map
+//       scf.if %k >= min(%end, 1024) { expect bytes of both; load %B_map }
+//       load %A_map
 //     }
 //   } } else { ... }
 

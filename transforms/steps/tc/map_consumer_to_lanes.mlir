@@ -28,7 +28,7 @@ module attributes {transform.with_named_sequence} {
     // Where tiles have edges, the copy of C = AB is such an op too.
     "tc.map_consumer_to_lanes"(%module) {width = 4 : i64} : (!transform.any_op) -> ()
     transform.tune.alternatives<"has_consumer"> selected_region = 0
-        attributes {knobs = {selected_region_attr = "has_consumer"}} {
+        attributes {knobs = {selected_region_attr = "has_consumer or has_edges"}} {
     }, {
       %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
       transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()

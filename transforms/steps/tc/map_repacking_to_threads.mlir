@@ -31,6 +31,7 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @map_repacking_to_threads(%module: !transform.any_op {transform.readonly}) {
     "tc.map_repacking_to_threads"(%module) {threads = 128 : i64, bytes = 32 : i64} : (!transform.any_op) -> ()
+    transform.apply_cse to %module : !transform.any_op
     transform.yield
   }
 }

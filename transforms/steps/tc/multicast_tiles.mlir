@@ -13,10 +13,10 @@
 // multicast gains.
 //
 // Before:
-//   nvgpu.tma.async.load %b_map[%j, %k], %full[%stage] to %tile_b
+//   nvgpu.tma.async.load %B_map[%j, %k], %full[%stage] to %tile_b
 //   nvgpu.mbarrier.arrive %empty[%stage]
 // After, with cluster_m = 2:
-//   nvgpu.tma.async.load %b_map[%j + %offset, %k], %full[%stage] to %slice_of_b multicast_mask = %blocks_of_column
+//   nvgpu.tma.async.load %B_map[%j + %offset, %k], %full[%stage] to %slice_of_b multicast_mask = %blocks_of_column
 //   nvvm.inline_ptx "mbarrier.arrive.shared::cluster.b64 _, [...];" (%empty_of_peer)
 
 module attributes {transform.with_named_sequence} {

@@ -24,6 +24,7 @@ module attributes {transform.with_named_sequence} {
          message = "operands of bf16 require target sm_80 or later"}
       ]} {
     "tc.multiply_as_bf16"(%module) : (!transform.any_op) -> ()
+    transform.apply_cse to %module : !transform.any_op
     transform.yield
   }
 }

@@ -22,6 +22,7 @@ module attributes {transform.with_named_sequence} {
       ]} {
     // 48 KB is the limit of static shared memory on every GPU.
     "tc.pack_shared_memory"(%module) {static_limit = 49152 : i64} : (!transform.any_op) -> ()
+    transform.apply_cse to %module : !transform.any_op
     transform.yield
   }
 }

@@ -22,7 +22,7 @@
 // After, with prefetch_steps = 4:
 //   scf.if %leader {
 //     nvgpu.mbarrier.init ...
-//     scf.for %k = 0 to min(%end, 512) step 128 { nvvm.cp.async.bulk.tensor.prefetch %a_map, box [%i, %k] }
+//     scf.for %k = 0 to min(%end, 512) step 128 { nvvm.cp.async.bulk.tensor.prefetch %A_map, box [%i, %k] }
 //   }
 //   gpu.barrier
 //   nvvm.griddepcontrol wait

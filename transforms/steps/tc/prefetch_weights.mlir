@@ -12,7 +12,7 @@
 // Before:
 //   scf.if %leader {
 //     nvgpu.mbarrier.init ...
-//     scf.for %k = 0 to min(%end, 1024) step 128 { expect bytes of both; load %b_map[%j, %k] }
+//     scf.for %k = 0 to min(%end, 1024) step 128 { expect bytes of both; load %B_map[%j, %k] }
 //   }
 // After, with boxes of 128 rows:
 //   scf.if %is_consumer {

@@ -18,9 +18,9 @@
 //
 // Before:
 //   func.call @producer(%Q, %Scales, %w)
-//   %a_map = nvgpu.tma.create.descriptor %w ...
+//   %A_map = nvgpu.tma.create.descriptor %w ...
 //   scf.for %k {
-//     nvgpu.tma.async.load %a_map[%k, %i], %full[%stage] to %shared_a[%stage]
+//     nvgpu.tma.async.load %A_map[%k, %i], %full[%stage] to %shared_a[%stage]
 //     nvgpu.mbarrier.try_wait.parity %full[%stage], %phase
 //     %next = nvgpu.warpgroup.mma %a, %b, %acc {waitGroup = 1}
 // After, with block_k = 64:

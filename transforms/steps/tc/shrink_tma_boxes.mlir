@@ -12,11 +12,11 @@
 // Upstream's boxes are whole tiles.
 //
 // Before, with 16 rows of A in tiles of 64 x 64:
-//   %a_map = nvgpu.tma.create.descriptor %a box[%c64, %c64] : ... -> <tensor = memref<64x64xf16, 3>, ...>
+//   %A_map = nvgpu.tma.create.descriptor %a box[%c64, %c64] : ... -> <tensor = memref<64x64xf16, 3>, ...>
 //   nvgpu.mbarrier.arrive.expect_tx %full[%stage], 16384
-//   nvgpu.tma.async.load %a_map[%k, %i], %full[%stage] to %tile : ... -> memref<64x64xf16, ...>
+//   nvgpu.tma.async.load %A_map[%k, %i], %full[%stage] to %tile : ... -> memref<64x64xf16, ...>
 // After:
-//   %a_map = nvgpu.tma.create.descriptor %a box[%c16, %c64] : ... -> <tensor = memref<16x64xf16, 3>, ...>
+//   %A_map = nvgpu.tma.create.descriptor %a box[%c16, %c64] : ... -> <tensor = memref<16x64xf16, 3>, ...>
 //   scf.for %unit = %thread to 384 step 256 {
 //     vector.store %zeros, %shared_a[0, 0, %unit floordiv 8 + 16, %unit mod 8 * 8]
 //     vector.store %zeros, %shared_a[1, 0, %unit floordiv 8 + 16, %unit mod 8 * 8]
@@ -26,7 +26,7 @@
 //   ...
 //   nvgpu.mbarrier.arrive.expect_tx %full[%stage], 10240
 //   %rows = memref.subview %tile[0, 0] [16, 64] [1, 1]
-//   nvgpu.tma.async.load %a_map[%k, %i], %full[%stage] to %rows : ... -> memref<16x64xf16, ...>
+//   nvgpu.tma.async.load %A_map[%k, %i], %full[%stage] to %rows : ... -> memref<16x64xf16, ...>
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence private @canonicalize(!transform.any_op {transform.readonly})

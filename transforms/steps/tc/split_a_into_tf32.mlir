@@ -16,17 +16,17 @@
 // Source: as `multiply_as_3xtf32`. PTX ISA, wgmma.mma_async: A may be in registers, B may not.
 //
 // Before:
-//   %a_map = nvgpu.tma.create.descriptor %A
+//   %A_map = nvgpu.tma.create.descriptor %A
 //   gpu.launch {
 //     nvgpu.mbarrier.arrive.expect_tx %full[%stage], 32768
-//     nvgpu.tma.async.load %a_map[%k, %i], %full[%stage] to %shared_a[%stage]
+//     nvgpu.tma.async.load %A_map[%k, %i], %full[%stage] to %shared_a[%stage]
 //     ... the same for B ...
 //     %next = nvgpu.warpgroup.mma %a, %b, %acc
 // After:
 //   linalg.generic {workspace} ins(%B) outs(%B1, %B2) ...
 //   gpu.launch {
 //     nvgpu.mbarrier.arrive.expect_tx %full[%stage], 49152
-//     nvgpu.tma.async.load %a_map[%k, %i], %full[%stage] to %shared_a[%stage]
+//     nvgpu.tma.async.load %A_map[%k, %i], %full[%stage] to %shared_a[%stage]
 //     nvgpu.tma.async.load %b1_map[%k, %j], %full[%stage] to %shared_b1[%stage]
 //     nvgpu.tma.async.load %b2_map[%k, %j], %full[%stage] to %shared_b2[%stage]
 //     %a = memref.load %shared_a[%stage, %row, %column] ... for each element of the thread ...

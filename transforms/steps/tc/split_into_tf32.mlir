@@ -16,10 +16,10 @@
 // Source: as `multiply_as_3xtf32`.
 //
 // Before:
-//   %a_map = nvgpu.tma.create.descriptor %A
+//   %A_map = nvgpu.tma.create.descriptor %A
 //   gpu.launch {
 //     nvgpu.mbarrier.arrive.expect_tx %full[%stage], 32768
-//     nvgpu.tma.async.load %a_map[%k, %i], %full[%stage] to %shared_a[%stage]
+//     nvgpu.tma.async.load %A_map[%k, %i], %full[%stage] to %shared_a[%stage]
 //     ... the same for B ...
 //     %next = nvgpu.warpgroup.mma %a, %b, %acc
 // After:

@@ -33,7 +33,7 @@
 //   nvvm.fence.proxy {async.shared}
 //   nvvm.barrier id = %warpgroup + 1 number_of_threads = 128
 //   scf.if %first_of_warpgroup {
-//     nvgpu.tma.async.store %box to %c_map[%column, %row]
+//     nvgpu.tma.async.store %box to %C_map[%column, %row]
 //     nvvm.cp.async.bulk.commit.group
 //   }
 

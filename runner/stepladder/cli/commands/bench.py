@@ -50,7 +50,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         "--mode",
         choices=["burst", "sustained", "both"],
         default="burst",
-        help="how long each kernel runs at a time (default: burst)",
+        help="duration of a measurement: bursts of about 30 ms, or sustained load (default: burst)",
     )
     parser.add_argument("--rounds", type=int, default=7, metavar="N", help="rounds, at least 7 (default: 7)")
     parser.add_argument("--ceiling", action="store_true", help="also measure the throughput of mma.sync from registers")
@@ -90,7 +90,8 @@ def main(args: argparse.Namespace) -> int:
     if functions:
         if bundles:
             raise StepladderError(
-                f"'{functions[0].path}' is a function's bundle, and '{bundles[0].path}' a kernel's; measure them apart"
+                f"'{functions[0].path}' is a bundle of a function, and '{bundles[0].path}' of a single kernel; measure "
+                "them separately"
             )
         return function_bundle.bench(args, functions)
     if args.json:

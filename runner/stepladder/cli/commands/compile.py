@@ -141,7 +141,7 @@ def main(args: argparse.Namespace) -> int:
         from stepladder.extension import plugins
         from stepladder.payload import stablehlo
         from stepladder.pipeline import any_payload, functions, library, spirv_build
-        from stepladder.pipeline.automatic import reason_of_function
+        from stepladder.pipeline.automatic import AUTO, for_vendor, reason_of_function
         from stepladder.pipeline.codegen.machine_code import describe_spills
         from stepladder.pipeline.context import bound_text, mlir_context
         from stepladder.pipeline.request import Request
@@ -165,7 +165,8 @@ def main(args: argparse.Namespace) -> int:
     with mlir_context():
         lowered = stablehlo.lowered(text, name)
         is_foreign, text = lowered != text, bound_text(lowered, name, dict(args.sizes), args.function)
-        if args.pipeline != "auto" and spirv_build.is_for_xe(args.pipeline):
+        request = for_vendor(request)
+        if request.pipeline != AUTO and spirv_build.is_for_xe(request.pipeline):
             return _compile_spirv(args, text, name, request)
         try:
             built = any_payload.build_any(text, name, request, use_cache=not args.no_cache)
@@ -187,7 +188,9 @@ def main(args: argparse.Namespace) -> int:
         f"block {'x'.join(map(str, manifest.block))}, {manifest.registers} registers, {shared} bytes of shared "
         f"memory"
     )
-    if built.run.measured is not None and args.pipeline not in ("auto", *library.pipeline_names()):
+    if args.pipeline == AUTO:
+        print(f"pipeline {manifest.pipeline} (auto)")
+    if built.run.measured is not None and args.pipeline not in (AUTO, *library.pipeline_names()):
         print(built.run.measured.reason)
     for line in _knob_lines(built.run, "target" if args.target is not None else None):
         print(line)

@@ -135,7 +135,7 @@ def _time_variants(rows: list[dict[str, object]], folder: Path) -> None:
 
 
 def _emulate_variants(text: str, name: str, variants: dict) -> bool:
-    """Runs every variant's IR on the emulator and prints what that gave; returns whether all numbers are right."""
+    """Runs every variant's IR on the emulator and prints what that gave; returns whether all results are right."""
     from stepladder.cli.tables import print_table, verdict
     from stepladder.emulator.matmul import check_small
     from stepladder.pipeline.context import mlir_context
@@ -151,7 +151,7 @@ def _emulate_variants(text: str, name: str, variants: dict) -> bool:
             {
                 "kernel": title,
                 "problem": f"{problem.m}x{problem.n}x{problem.k}",
-                "numbers": verdict(report.check.passed),
+                "results": verdict(report.check.passed),
                 "findings": len(report.findings),
                 "global bytes": counters.total("bytes", "global"),
                 "shared wavefronts": counters.total("wavefronts", "shared"),
@@ -159,7 +159,7 @@ def _emulate_variants(text: str, name: str, variants: dict) -> bool:
             }
         )
     print_table(rows, title="The same kernels on the emulator, for a small problem")
-    return all(row["numbers"] == "PASS" and not row["findings"] for row in rows)
+    return all(row["results"] == "PASS" and not row["findings"] for row in rows)
 
 
 def _check(folder: Path) -> bool:

@@ -35,8 +35,8 @@ bank conflicts of each access.
 
 What the program prints (gpu.printf, vector.print, printMemrefF32 and its family) comes first on standard output.
 
-A kernel runs alone with --kernel, --grid and --block: a gpu.func or an llvm.func of a module at any level, or PTX
-(*.ptx). In a bundle, or with --bundle, the manifest describes the launch of PTX, and the results are compared with
+--kernel, --grid and --block run a single kernel: a gpu.func or an llvm.func of a module at any level, or PTX (*.ptx).
+In a bundle, or with --bundle, the manifest describes the launch of PTX, and the results are compared with
 reference.json. Otherwise --arguments lists the arguments of the kernel: 256x128xf16 is an array (for a memref, bare or
 expanded to a descriptor, or a pointer), A.npy the array of a file, 256x128xf16[64x64,128b] a TMA descriptor with its
 box and swizzle, 7:i32 a scalar. Arrays are random, unless a suffix sets their elements: =0 fills an array with a
@@ -48,8 +48,8 @@ argument that the function writes.
 
 Arrays of bf16 and fp8 are files of two- and one-byte elements, as NumPy writes the types of ml_dtypes.
 
-exit status: 0 it ran and nothing was found; 1 findings, wrong results, or more than --max-steps; 2 the input or an
-option is not acceptable, and nothing is written.
+exit status: 0 no findings; 1 findings, wrong results, or more than --max-steps; 2 the input or an option is not
+acceptable, and nothing is written.
 
 examples:
   stepladder emulate dumps/*-hoist_accumulators.mlir --seed 7 --output first     # first/argument0.npy, ...
@@ -90,23 +90,23 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "input",
         metavar="IR.mlir|KERNEL.ptx|BUNDLE",
-        help="the IR, for example a dump, or PTX, or a bundle, whose PTX runs; - is standard input",
+        help="IR, such as a dump, or PTX, or a bundle, whose PTX is run; - is standard input",
     )
     add_plugin_options(parser)
     given = parser.add_mutually_exclusive_group()
-    given.add_argument("--inputs", metavar="A.npy,B.npy,...", help="files with the arguments, in order")
+    given.add_argument("--inputs", metavar="A.npy,B.npy,...", help="files of the arguments, in order")
     given.add_argument("--seed", type=seed, default=0, metavar="N", help="seed of random arguments (default: 0)")
     add_output_option(
-        parser, "DIR", "write what the arguments hold afterwards (argument0.npy, ...) and results (result0.npy)"
+        parser, "DIR", "write the arguments after the run (argument0.npy, ...) and the results (result0.npy, ...)"
     )
     add_json_option(parser)
-    parser.add_argument("--no-sanitize", action="store_true", help="do not look for races and the like; faster")
+    parser.add_argument("--no-sanitize", action="store_true", help="run without the sanitizer; faster")
     parser.add_argument(
         "--max-steps",
         type=positive,
         default=MAX_STEPS,
         metavar="N",
-        help=f"stop after so many ops (default: {MAX_STEPS})",
+        help=f"stop after N ops (default: {MAX_STEPS})",
     )
     parser.add_argument(
         "--reverse-blocks",
@@ -119,7 +119,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         type=positive,
         default=os.cpu_count() or 1,
         metavar="N",
-        help="processes that run the blocks of a long launch, where these are independent (default: one a core)",
+        help="processes that run the blocks of a long launch, where these are independent (default: one per core)",
     )
     parser.add_argument("--sarif", metavar="FILE", help="write the findings in SARIF 2.1.0, for CI systems")
     parser.add_argument(
@@ -134,7 +134,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
 
 def _add_ir_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("functions of IR")
-    group.add_argument("--function", metavar="NAME", help="what to run (default: the only function with a body)")
+    group.add_argument("--function", metavar="NAME", help="function to run (default: the only one with a body)")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -171,7 +171,7 @@ def main(args: argparse.Namespace) -> int:
         raise StepladderError(f"--bundle is for PTX, and '{args.input}' is none")
     options = kernel_options.given(args)
     if args.function is not None and options:
-        raise StepladderError(f"--function runs a function of the host, and {options[0]} is for a kernel alone")
+        raise StepladderError(f"--function runs a host function, and {options[0]} is for single kernels")
     checks = Checks(args)
     plugins.load_files(args.plugins)
     with mlir_context():

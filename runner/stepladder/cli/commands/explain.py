@@ -24,12 +24,14 @@ if TYPE_CHECKING:
 
 _EPILOG = """\
 Times are in microseconds. main loop, prologue, epilogue, reduction and launch make up the total; HBM and writes run
-beside them. matrix unit, shared memory, TMA, L2 and latency say how long the main loop would take if that were its only
-limit: the longest of them is what it is bound by. docs/cost_model.md describes each.
+beside them. matrix unit, shared memory, TMA, L2 and latency are the times of the main loop if that were its only limit;
+bound names the longest. Knobs that all settings of the table share are printed above it, and knobs at neutral values
+are left out. docs/cost_model.md describes each term.
 
 exit status: 0 explained; 2 the payload or an option is not acceptable, or no setting of the knobs suits the payload.
 
 examples:
+  stepladder explain matmul.mlir
   stepladder explain matmul.mlir --pipeline wgmma --target sm_90a
   stepladder explain matmul.mlir --pipeline wgmma --target sm_90a --set block_n=256 --top 20
   stepladder explain matmul.mlir --pipeline mma_sync --target sm_80 --json -
@@ -51,7 +53,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         "time, and shows the first with the time of each term. Needs no GPU.",
     )
     parser.add_argument("input", metavar="INPUT.mlir", help="the payload; - is standard input")
-    add_pipeline_options(parser, required=True)
+    add_pipeline_options(parser, required=False, default="auto")
     parser.add_argument("--target", metavar="SM", help="GPU architecture, such as sm_80 or sm_90a (the knob 'target')")
     add_model_options(parser)
     parser.add_argument("--top", type=positive, default=8, metavar="N", help="settings to show (default: 8)")
@@ -65,6 +67,7 @@ def main(args: argparse.Namespace) -> int:
         args: of the command line.
     """
     from stepladder.cli.options import database_to_read
+    from stepladder.payload import stablehlo
     from stepladder.pipeline import explanation
     from stepladder.pipeline.context import bound_text, mlir_context
     from stepladder.pipeline.request import Request
@@ -85,7 +88,7 @@ def main(args: argparse.Namespace) -> int:
         constant_weights=True,
     )
     with mlir_context():
-        text = bound_text(text, name, dict(args.sizes), args.function)
+        text = bound_text(stablehlo.lowered(text, name), name, dict(args.sizes), args.function)
         explained = explanation.explain(text, name, request, args.top)
     with text_for_people(args.json):
         for one in explained:
@@ -98,7 +101,7 @@ def main(args: argparse.Namespace) -> int:
 
 def _print(explained: Explanation, prefix: str) -> None:
     """Prints a table of the candidates, below a title with a prefix, and then which knobs `compile` takes."""
-    from stepladder.cli.candidates import candidate_row
+    from stepladder.cli.candidates import candidate_rows
     from stepladder.cli.tables import print_table
     from stepladder.pipeline.definition import value_text
 
@@ -111,9 +114,11 @@ def _print(explained: Explanation, prefix: str) -> None:
         f"{explained.found.gpu.name}: {explained.settings} settings ranked in {explained.seconds * 1e3:.0f} ms, times "
         "in us"
     )
-    print_table(
-        [candidate_row(number, candidate) for number, candidate in enumerate(explained.candidates, 1)], title=title
-    )
+    shared, rows = candidate_rows(explained.candidates)
+    print(title)
+    if shared:
+        print(f"all have {shared}")
+    print_table(rows)
     knobs = ", ".join(f"{name} = {value_text(value)}" for name, value in explained.chosen.knobs.items())
     print(f"compile takes the knobs from {explained.chosen.source.text}:\n{knobs}")
 

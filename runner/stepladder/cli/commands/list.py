@@ -7,6 +7,13 @@ import argparse
 from stepladder.cli.options import Formatter, add_json_option, add_plugin_options, text_for_people
 from stepladder.runtime.errors import OK
 
+# The columns of the tables; the JSON has further fields.
+_COLUMNS = {
+    "pipelines": ("pipeline", "steps", "description"),
+    "steps": ("pipeline", "step", "kind", "ops", "when", "description"),
+    "knobs": ("pipeline", "knob", "default", "options", "description"),
+}
+
 _EPILOG = """\
 exit status: 0 listed; 2 there is no such pipeline, or its scripts do not parse.
 
@@ -36,7 +43,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         nargs="?",
         choices=["pipelines", "steps", "knobs"],
         default="pipelines",
-        help="what to list (default: pipelines)",
+        help="list to print (default: pipelines)",
     )
     parser.add_argument("--pipeline", metavar="NAME|FILE", help="only this pipeline")
     add_plugin_options(parser)
@@ -64,7 +71,8 @@ def main(args: argparse.Namespace) -> int:
         plugins.load_files(args.plugins)
     rows = catalog.rows(args.what, args.pipeline)
     shown: list[dict[str, object]] = [
-        {column: str(cell).lower() if isinstance(cell, bool) else cell for column, cell in row.items()} for row in rows
+        {name: str(row[name]).lower() if isinstance(row[name], bool) else row[name] for name in _COLUMNS[args.what]}
+        for row in rows
     ]
     with text_for_people(args.json):
         print_table(shown)

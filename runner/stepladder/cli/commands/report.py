@@ -1,4 +1,4 @@
-"""`stepladder report`: every step's IR, numbers, counters and speed on one page."""
+"""`stepladder report`: the IR after every step, checks of results, counters and speed on one page."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
     from stepladder.pipeline.request import Request
 
 _EPILOG = """\
-The page is one file of HTML without scripts, which needs no network. A section for each payload and each bundle shows
-the problem, the pipeline, the knobs and where they come from, the tools and the resources of the kernel; each step with
-the IR after it and the difference to the step before; the cost model's first choices with their predicted times, term
-by term; numbers and counters. A function with several kernels has a section for each of them too. Long constants are
-left out of the IR.
+The page is one file of HTML without scripts. A section for each payload and each bundle shows the problem, the
+pipeline, the knobs and their sources, the tools and the resources of the kernel; each step with the IR after it and the
+difference to the previous step; the first choices of the cost model with their predicted times, term by term; the
+checks of results, and counters. A function with several kernels has a section for each kernel as well. Long constants
+are left out of the IR.
 
-A folder is a bundle; anything else is a payload, which is compiled as `stepladder compile` does it; nothing but the
-page is kept of it. --pipeline, --target, --set and so on are for payloads.
+A folder is a bundle; anything else is a payload, which is compiled as by `stepladder compile` without writing a bundle.
+--pipeline, --target, --set and so on apply to payloads.
 
---emulate small runs the IR after each step on the emulator where the matmuls take at most 2^25 arithmetic operations
-(256 x 256 x 256): numbers must be those of the payload, and the sanitizer may find nothing. After a minute for a
-kernel, the steps that are left are not run. --emulate always runs what takes longer.
+--emulate small runs the IR after each step on the emulator if the matmuls take at most 2^25 arithmetic operations
+(256 x 256 x 256): results must be those of the payload, and the sanitizer must find nothing. After a minute for a
+kernel, the remaining steps are not run. --emulate always has no such limits.
 
 On a machine with a GPU that the kernel is for, the kernel is also checked as by `stepladder run`, and timed beside
 cuBLAS as by `stepladder bench`. Without one, the page says that nothing was measured.
 
-exit status: 0 the page is written; 1 it is written, and numbers are wrong or the emulator found something, or a step
+exit status: 0 the page is written; 1 it is written, and results are wrong or the emulator found something, or a step
 failed and nothing is written; 2 a payload, a bundle, an option or a file is not acceptable, and nothing is written.
 
 examples:
@@ -64,8 +64,8 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         "report",
         formatter_class=Formatter,
         epilog=_EPILOG,
-        help="every step's IR, numbers, counters and speed on one page",
-        description="Writes a page of HTML with the IR after every step of payloads or bundles, their numbers, "
+        help="IR after every step, checks, counters and speed on one page",
+        description="Writes a page of HTML with the IR after every step of payloads or bundles, checks of results, "
         "counters, predicted times and speed. Needs no GPU.",
     )
     parser.add_argument(
@@ -172,4 +172,4 @@ def _refuse_options(args: argparse.Namespace) -> None:
     }
     for option, value in given.items():
         if value:
-            raise StepladderError(f"{option} is for payloads, and '{args.inputs[0]}' is a bundle, which is as it is")
+            raise StepladderError(f"{option} applies to payloads, and '{args.inputs[0]}' is a bundle")

@@ -1,4 +1,4 @@
-"""`stepladder run`: compares the numbers of a bundle's kernel with the reference program."""
+"""`stepladder run`: compares the results of a bundle's kernel with the reference program."""
 
 from __future__ import annotations
 
@@ -29,11 +29,12 @@ WORTHWHILE = 4
 
 EPILOG = """\
 Every element of C is compared with the reference program (reference.json in the bundle, which needs no MLIR), in three
-checks. Exact: on small integers, for which every partial sum is exact, the result must equal the reference. Random: on
-normal inputs, it must agree with the reference in float64 within a tolerance that follows from the types of products
-and accumulators and from K (random i8 must be equal). Deterministic: two launches must give the same bits; this check
-is left out on the emulator, which executes in a fixed order. If the kernel only writes C, C is filled with NaN or the
-smallest integer before the launch.
+checks:
+  exact       On small integers, for which every partial sum is exact, the result must equal the reference.
+  random      On normal inputs, it must agree with the reference in float64 within a tolerance that follows from the
+              types of products and accumulators and from K (random i8 must be equal).
+  repeatable  Two launches must give the same bits. The emulator executes in a fixed order and leaves this check out.
+If the kernel only writes C, C is filled with NaN or the smallest integer before the launch.
 
 The backend `gpu` launches the machine code. The backend `emulator` runs the last IR in the bundle on the CPU, with a
 sanitizer whose findings count as a failure (see `stepladder emulate --help`); it needs MLIR, but no GPU. `auto` takes a
@@ -47,13 +48,13 @@ BUNDLE/kernels.
 A bundle with SPIR-V, for an Intel GPU, is run on the CPU by Intel's OpenCL runtime, with the matrix built-ins
 implemented in OpenCL C: pip install '.[opencl]'.
 
-exit status: 0 the results are right; 1 they are not, or the emulator found something; 2 the bundle or an option is not
+exit status: 0 the results are right; 1 they are wrong, or the sanitizer has findings; 2 the bundle or an option is not
 acceptable; 3 nothing was executed (no GPU or driver, or a GPU that the bundle is not for, and nothing to emulate).
 STEPLADDER_DEVICE chooses among several GPUs.
 
 examples:
   stepladder run matmul.bundle
-  stepladder run matmul.bundle --seed 7 --json numbers.json
+  stepladder run matmul.bundle --seed 7 --json results.json
   stepladder run matmul.bundle --backend emulator
 """
 
@@ -77,7 +78,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         "--backend",
         choices=BACKENDS,
         default="auto",
-        help="what runs the kernel: a GPU, the emulator, or whichever is available (default: auto)",
+        help="where the kernel runs: on a GPU, on the emulator, or on a GPU if there is one (default: auto)",
     )
     add_json_option(parser)
 
@@ -141,8 +142,8 @@ def _by_opencl(args: argparse.Namespace, bundle: SpirvBundle) -> tuple[list, dic
     problem, constants = bundle.manifest.problem, bundle.constants()
     if problem is None or bundle.reference is None:
         raise StepladderError(
-            f"'{args.bundle}' is of a XeTile program, and does not say what that computes: `stepladder emulate` "
-            "compares the program with a reference in its file"
+            f"'{args.bundle}' is of a XeTile program and has no reference program: `stepladder emulate` compares "
+            "the program with a reference in its file"
         )
     runtime()  # before anything is computed
     print(
@@ -156,7 +157,7 @@ def _by_opencl(args: argparse.Namespace, bundle: SpirvBundle) -> tuple[list, dic
 def _checked(args: argparse.Namespace, bundle: Bundle) -> tuple[list, dict, list]:
     """Returns the reports of the checks, what is to be said of how they ran, and the emulator's findings."""
     if args.backend == "emulator":
-        return _on_emulator(args, bundle, "asked for")
+        return _on_emulator(args, bundle, "--backend emulator")
     try:
         return _on_gpu(args, bundle)
     except StepladderError as error:
@@ -164,7 +165,7 @@ def _checked(args: argparse.Namespace, bundle: Bundle) -> tuple[list, dict, list
             raise
         problem = bundle.manifest.problem
         if problem.flops > EMULATED_FLOPS:
-            note = f"{problem.describe()} takes the emulator long; --backend emulator runs it all the same"
+            note = f"{problem.describe()} is too long for the emulator as a fallback; --backend emulator has no limit"
             raise StepladderError(error.message, notes=[*error.notes, note], status=NOT_EXECUTED) from None
         from stepladder.emulator import EMULATED_STEPS
         from stepladder.emulator.core.fibers import TooManySteps

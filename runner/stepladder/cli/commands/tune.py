@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 
 _EPILOG = """\
 `tune PAYLOAD...` builds and measures on one machine. On two machines, `tune build` needs no GPU, and `tune measure`
-needs no MLIR: copy the folder between them. If the command is interrupted, what was built or measured is kept, and the
-same command continues from there. `stepladder compile` uses the knobs in the database.
+needs no MLIR: copy the folder between them. If the command is interrupted, built kernels and measured problems are
+kept, and the same command continues from there.
+
+--json lists every setting that was tried (`candidates`): knobs, predicted and measured time, and the check of results.
 
 exit status: 0 measured, or built; 1 no kernel gives right results; 2 a payload, an option or a folder is not
 acceptable; 3 nothing was executed (no GPU or driver, or a GPU that the kernels are not for).
@@ -52,22 +54,22 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         "tune",
         formatter_class=Formatter,
         epilog=_EPILOG,
-        help="measure the best knob settings of payloads, and remember the fastest",
-        description="Builds the best knob settings of payloads by the cost model on all "
-        "cores, measures them beside cuBLAS on the GPU, and stores the fastest "
-        "in a tuning database that `stepladder compile` consults.",
+        help="measure the best knob settings of payloads, and store the fastest",
+        description="Builds the kernels of the best predicted knob settings of payloads, measures them beside cuBLAS "
+        "on the GPU, and stores the fastest settings in a tuning database, which `stepladder compile` reads.",
     )
     parser.add_argument(
         "words",
         nargs="+",
         metavar="[build|measure] PAYLOAD.mlir",
-        help="build or measure, to do only this (default: both), and the payloads; each matmul of a function is tuned",
+        help="`build` or `measure` for one half only (default: both), then the payloads; each matmul of a function is "
+        "tuned separately",
     )
     add_pipeline_options(parser, required=False)
     parser.add_argument("--target", metavar="SM", help="GPU architecture, such as sm_80 or sm_90a (the knob 'target')")
     add_model_options(parser)
     parser.add_argument(
-        "--top", type=positive, default=8, metavar="N", help="settings of a payload to build and measure (default: 8)"
+        "--top", type=positive, default=8, metavar="N", help="settings to build and measure per matmul (default: 8)"
     )
     parser.add_argument(
         "--folder",
@@ -82,7 +84,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         help="kernels to build at once (default: one per core)",
     )
     add_json_option(parser)
-    parser.add_argument("--again", action="store_true", help="measure problems again that are in the database")
+    parser.add_argument("--again", action="store_true", help="also measure problems that the database has")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -97,6 +99,8 @@ def main(args: argparse.Namespace) -> int:
     folder = Path(args.folder) if args.folder else None
     if half != "measure":
         folder = _build(args, payloads, folder, measured=not half)
+    if half == "build":
+        print(f"{folder}: kernels built; on a machine with a GPU: stepladder tune measure --folder {folder}")
     if half != "build" and folder is not None:
         _measure(args, folder)
     return OK
@@ -105,15 +109,17 @@ def main(args: argparse.Namespace) -> int:
 def _check(args: argparse.Namespace, half: str, payloads: list[str]) -> None:
     """Raises StepladderError for options that do not go together."""
     if half == "build" and args.json:
-        raise StepladderError("tune build measures nothing that --json could write: `tune measure` takes it")
+        raise StepladderError("tune build has no measurements for --json; give it to `tune measure`")
     if half and not args.folder:
-        raise StepladderError(f"tune {half} needs --folder, the folder that both halves share")
+        raise StepladderError(
+            f"tune {half} requires --folder, where `tune build` writes kernels and `tune measure` reads them"
+        )
     if half == "measure" and payloads:
-        raise StepladderError(f"tune measure takes no payloads, got {', '.join(payloads)}: the folder has them")
+        raise StepladderError(f"tune measure takes no payloads, got {', '.join(payloads)}: the kernels are in --folder")
     if half != "measure" and not payloads:
-        raise StepladderError("tune build needs a payload")
+        raise StepladderError("tune build requires a payload")
     if half != "measure" and not args.pipeline:
-        raise StepladderError("tune needs --pipeline", notes=["`stepladder list` names the pipelines"])
+        raise StepladderError("tune requires --pipeline", notes=["`stepladder list` lists the pipelines"])
 
 
 def _say(line: str) -> None:
@@ -130,6 +136,7 @@ def _check_gpu(target: str) -> None:
 
 
 def _build(args: argparse.Namespace, payloads: list[str], folder: Path | None, *, measured: bool) -> Path:
+    from stepladder.payload import stablehlo
     from stepladder.pipeline import tuning_build
     from stepladder.pipeline.codegen.toolchain import find_tool
     from stepladder.pipeline.context import bound_text, mlir_context
@@ -150,7 +157,7 @@ def _build(args: argparse.Namespace, payloads: list[str], folder: Path | None, *
     parts: list[Part] = []
     for text, name in map(read_text, payloads):
         with mlir_context():
-            bound = bound_text(text, name, dict(args.sizes), args.function)
+            bound = bound_text(stablehlo.lowered(text, name), name, dict(args.sizes), args.function)
             parts += matmul_parts(bound, name, request)
     plan = tuning_build.make_plan(parts, args.top, _say)
     if measured:

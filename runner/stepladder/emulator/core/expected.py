@@ -1,4 +1,4 @@
-"""Compares what a program computes with expected arrays, or with a reference function of the same module."""
+"""Compares the outputs of a program with expected arrays, or with a reference function."""
 
 from __future__ import annotations
 
@@ -73,7 +73,8 @@ def reference_outputs(
         The outputs of the reference: its results, and the arguments that it wrote.
 
     Raises:
-        StepladderError: other arguments than those of the checked function, or a reference without any output.
+        StepladderError: other arguments than those of the checked function, or a reference without any output or with
+            findings of the sanitizer.
     """
     try:
         checked = reference.check_inputs(inputs)
@@ -82,7 +83,14 @@ def reference_outputs(
             f"the reference must take the arguments of @{emulation.function.name}: {error.message}",
             location=error.location,
         ) from None
-    outcome = reference.run(checked, sanitize=False, count=False)
+    outcome = reference.run(checked, count=False)
+    if outcome.findings:
+        first = outcome.findings[0]
+        raise StepladderError(
+            f"the reference @{reference.function.name} is invalid: {first.kind}: {first.op}: {first.message}",
+            location=first.location or reference.function.location,
+            notes=first.notes,
+        )
     outputs = outputs_of(checked, outcome)
     if not outputs:
         raise StepladderError(

@@ -24,7 +24,7 @@ class Unsupported(StepladderError):
 
 
 class TooManySteps(StepladderError):
-    """A program that takes longer than it may.
+    """A program that exceeds its limit of steps.
 
     Args:
         text: how far it came.
@@ -271,7 +271,7 @@ class Fiber:
         return own[0].item() if (own == own[0]).all() else value
 
     def evaluate(self, body: Body, arguments: Sequence) -> list:
-        """Returns what a body without control flow yields for values of its arguments.
+        """Returns the values that a body without control flow yields, given its arguments.
 
         Args:
             body: a region, whose instructions may not wait or part threads.

@@ -102,7 +102,7 @@ def print_memref(fiber: Fiber, op: Instruction, *operands: Value) -> None:
 
 @brings(*(f"printMemrefShape{suffix}" for suffix in _SUFFIXES))
 def print_memref_shape(fiber: Fiber, op: Instruction, *operands: Value) -> None:
-    """Prints what a memref is, without its elements."""
+    """Prints the description of a memref, without its elements."""
     (value,) = _unranked(op, operands)
     say(fiber, _head(fiber, value) + "\n")
 

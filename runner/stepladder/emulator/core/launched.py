@@ -66,7 +66,7 @@ class Launch:
 
 
 class BoundKernel(Runnable):
-    """A kernel, its parameters and its launch: all of a run but the numbers in its arrays.
+    """A kernel, its parameters and its launch: all inputs of a run except the elements of arrays.
 
     Args:
         name: of the kernel, `location` where it is.
@@ -137,7 +137,7 @@ class BoundKernel(Runnable):
         return found
 
     def check_inputs(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Returns the initial content of each argument: the inputs for arrays, in order, and the values of numbers.
+        """Returns the initial content of each argument: the inputs for arrays, in order, and the values of scalars.
 
         Args:
             inputs: one for each argument that is memory, of its shape and type.

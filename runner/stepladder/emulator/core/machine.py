@@ -107,7 +107,7 @@ class Machine:
         memory.freed = op
 
     def new_sanitizer(self) -> Sanitizer | NoSanitizer:
-        """Returns what checks the accesses of a new group."""
+        """Returns the sanitizer of a new group."""
         return (
             Sanitizer(self.findings, self.program.instructions, granularity=self.granularity)
             if self.sanitize

@@ -110,7 +110,7 @@ class ModuleKernel:
         return BoundModuleKernel(self, made, counts, launch)
 
     def refused(self, text: str) -> StepladderError:
-        """Returns the error for what the kernel does not accept.
+        """Returns the error for an argument that the kernel does not accept.
 
         Args:
             text: the message after the name of the kernel.
@@ -368,7 +368,7 @@ def _kernel(functions: dict[str, Function], name: str | None, file: str) -> Func
     notes = [f"kernels: {', '.join(kernels)}"]
     if name is None:
         if len(kernels) > 1:
-            raise StepladderError("there are several kernels: --kernel says which", location=file, notes=notes)
+            raise StepladderError("there are several kernels: select one by --kernel", location=file, notes=notes)
         return next(iter(kernels.values()))
     wanted = name.lstrip("@").replace("::@", "::")
     found = [key for key in kernels if key == wanted or key.rsplit("::", 1)[-1] == wanted]

@@ -102,7 +102,7 @@ def variadic(text: str) -> list[tuple[int, int, str]]:
 
 
 def formatted(text: str, arguments: Sequence[tuple]) -> str:
-    """Returns what C's printf prints.
+    """Returns the text that C's printf prints.
 
     Args:
         text: the format.

@@ -1,4 +1,4 @@
-"""A timeline of a run in the format of Chrome's trace viewer: what warps execute and wait for, and what is in flight.
+"""A timeline of a run in the format of Chrome's trace viewer: execution and waits of warps, asynchronous operations.
 
 The unit of time is an instruction of the emulator, which executes fibers one after the other: a timeline shows the
 order of events, who waits for what, and which asynchronous operations are in flight at the same time. It does not show

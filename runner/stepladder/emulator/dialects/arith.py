@@ -1,4 +1,4 @@
-"""arith: arithmetic on numbers and vectors, wrapped and rounded to the type of the op."""
+"""arith: arithmetic on scalars and vectors, wrapped and rounded to the type of the op."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""complex: arithmetic and elementary functions, on NumPy's complex numbers of the same width."""
+"""complex: arithmetic and elementary functions, on NumPy's complex types of the same width."""
 
 from __future__ import annotations
 

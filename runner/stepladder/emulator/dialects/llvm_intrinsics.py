@@ -1,4 +1,4 @@
-"""llvm: intrinsics on numbers, vectors and blocks of memory."""
+"""llvm: intrinsics on scalars, vectors and blocks of memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""memref: what ops state about sizes and layouts without checking it, such as the static size that a cast gives."""
+"""memref: unchecked assertions of ops about sizes and layouts, such as the static size that a cast gives."""
 
 from __future__ import annotations
 

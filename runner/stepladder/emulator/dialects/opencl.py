@@ -1,5 +1,6 @@
-"""Built-ins of OpenCL C that lowered XeVM calls, by their mangled names: numbers of work-items, barriers, 2D blocks,
-matrix products, and elementary functions."""
+"""Built-ins of OpenCL C that lowered XeVM calls, by their mangled names: indices of work-items, barriers, 2D blocks,
+matrix products, and elementary functions.
+"""
 
 from __future__ import annotations
 

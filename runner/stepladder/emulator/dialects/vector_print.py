@@ -1,4 +1,4 @@
-"""vector.print: numbers and vectors, as MLIR's runner prints them."""
+"""vector.print: scalars and vectors, as MLIR's runner prints them."""
 
 from __future__ import annotations
 

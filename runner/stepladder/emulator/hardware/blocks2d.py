@@ -1,4 +1,4 @@
-"""Blocks of matrices that a subgroup of 16 lanes loads, stores and multiplies: limits, and which lane holds what.
+"""Blocks of matrices that a subgroup of 16 lanes loads, stores and multiplies: limits, and the elements of each lane.
 
 A surface is a matrix as the hardware sees it: an address, the bytes of a row, the rows, and the bytes from one row to
 the next. Elements beyond it are zeros in a load, and are not stored.
@@ -151,7 +151,7 @@ def _column(number: Value) -> Value:
 
 
 def load(fiber: Fiber, op: Instruction, block: Block, numbers: Sequence[Value]) -> np.ndarray:
-    """Returns what the lanes load, array (T, count) of integers of the element's width.
+    """Returns the loaded elements of the lanes, array (T, count) of integers of the element's width.
 
     Args:
         fiber: whose subgroups load.

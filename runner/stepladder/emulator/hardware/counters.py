@@ -54,7 +54,7 @@ class Traffic:
     conflicts: int = 0
 
     def as_dict(self) -> dict:
-        """Returns the numbers for JSON."""
+        """Returns the counters for JSON."""
         return dict(vars(self))
 
 
@@ -281,7 +281,7 @@ class Counters:
         self.multiply_adds += other.multiply_adds
 
     def forget(self) -> None:
-        """Forgets what patterns of accesses cost."""
+        """Forgets the costs of access patterns."""
         self._costs.clear()
 
     def _row(self, op: Instruction, space: str, kind: str) -> Traffic:

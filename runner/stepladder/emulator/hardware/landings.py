@@ -1,4 +1,4 @@
-"""What asynchronous copies that complete on an mbarrier have in common: their data lands at a wait for that."""
+"""Asynchronous copies that complete on an mbarrier: their data arrives at a wait for it."""
 
 from __future__ import annotations
 

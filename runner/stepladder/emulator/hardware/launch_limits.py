@@ -59,7 +59,7 @@ def target_of(chips: Sequence[str]) -> Target | None:
 
 
 def problems(asked: Asked, target: Target | None = None) -> list[str]:
-    """Returns what a launch requires beyond the limits of a target.
+    """Returns the requirements of a launch that exceed the limits of a target.
 
     Args:
         asked: what the launch requires.
@@ -135,7 +135,7 @@ def cluster_of(attributes: Mapping[str, object]) -> tuple[int, int, int] | None:
 
 
 def broken_promises(asked: Asked, attributes: Mapping[str, object]) -> list[str]:
-    """Returns what the attributes of a kernel state about its launches that does not hold for one.
+    """Returns the assertions of a kernel's attributes about launches that do not hold for a launch.
 
     Args:
         asked: what the launch requires.
@@ -178,7 +178,7 @@ def check_launch(
     attributes: Mapping[str, object],
     chips: Sequence[str] = (),
 ) -> bool:
-    """Checks a launch against what the targets take, and what the kernel is compiled for.
+    """Checks a launch against the limits of the targets and the target that the kernel is compiled for.
 
     Args:
         findings: of the run; None without the sanitizer.

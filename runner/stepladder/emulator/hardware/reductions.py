@@ -1,4 +1,4 @@
-"""Reductions: the functions of two numbers that ops of several dialects share."""
+"""Reductions: the combining functions that ops of several dialects share."""
 
 from __future__ import annotations
 

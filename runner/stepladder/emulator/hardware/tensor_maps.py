@@ -92,7 +92,7 @@ def encoded(descriptor: Descriptor) -> bytes:
 
 
 def decoded(data: np.ndarray, find: Callable[[int], Allocation | None]) -> Descriptor | str:
-    """Returns the descriptor that bytes are, or what is wrong with them.
+    """Returns the descriptor encoded in bytes, or the reason why they are not one.
 
     Args:
         data: `BYTES` of them.

@@ -57,7 +57,7 @@ class Descriptor:
         return math.prod(self.box) * self.element.bytes
 
     def problems(self) -> list[str]:
-        """Returns what the hardware does not take, as texts."""
+        """Returns the violations of hardware limits, as texts."""
         item = self.element.bytes
         row = self.box[-1] * item
         found = []

@@ -1,4 +1,4 @@
-"""Alignment: what ops say of the addresses that they touch, and what instructions need."""
+"""Alignment: assertions of ops about their addresses, and requirements of instructions."""
 
 from __future__ import annotations
 

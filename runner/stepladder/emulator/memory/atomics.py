@@ -1,4 +1,4 @@
-"""Atomic updates of numbers in memory, one thread after the other, and the order that they establish.
+"""Atomic updates of memory, one thread after the other, and the order that they establish.
 
 An update that acquires sees what the threads that released at the same address before have seen; in global memory
 across blocks (`Machine.published`). One that does neither does so with a fence beside it (`order`). A thread that reads

@@ -38,7 +38,7 @@ class Finding:
     def render(self) -> str:
         """Returns the finding as compilers say such things."""
         prefix = f"{self.location}: " if self.location else ""
-        place = f"{self.op}: " if self.op else ""
+        place = f"{self.op}: " if self.op and self.op != self.kind else ""
         lines = [f"{prefix}{self.kind}: {place}{self.message}"]
         if self.other:
             lines.append(

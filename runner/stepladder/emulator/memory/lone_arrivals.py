@@ -1,4 +1,4 @@
-"""What one thread of a warp releases alone, by an arrival at an mbarrier.
+"""Accesses of a warp that a single thread releases by an arrival at an mbarrier.
 
 The threads of a warp are one actor of the sanitizer. Where others of them have accessed shared memory since they last
 came together (`Clocks.converged`), a thread that arrives alone releases the warp's clock up to then; what it has done

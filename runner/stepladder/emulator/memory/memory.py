@@ -96,7 +96,7 @@ def contiguous(memory: Allocation, element: Scalar, shape: Sequence[int], start:
 
 
 def content(view: MemRef) -> np.ndarray:
-    """Returns what a view shows, as a new array.
+    """Returns the contents of a view, as a new array.
 
     Args:
         view: without lanes.

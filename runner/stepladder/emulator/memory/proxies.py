@@ -1,4 +1,4 @@
-"""The async proxy: fences between what threads wrote, or waited for, and what TMA and wgmma do to that."""
+"""The async proxy: fences between accesses of threads (generic proxy) and those of TMA and wgmma."""
 
 from __future__ import annotations
 

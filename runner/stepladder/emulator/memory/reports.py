@@ -1,4 +1,4 @@
-"""Findings of the sanitizer: what they say, and of whom."""
+"""Findings of the sanitizer: their messages, and the ops that they name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PTX: a parser, and what executes instructions on the machine that the other levels of IR run on.
+"""PTX: a parser, and the execution of instructions on the machine that the other levels of IR run on.
 
 `tokens` and `parser` make `syntax` of a text. `kernel` makes a program of a module's kernel, `inline` of the PTX in
 `llvm.inline_asm` and `nvvm.inline_ptx`, and `nvvm_ops` of ops of nvvm that stand for one instruction. `flow` divides

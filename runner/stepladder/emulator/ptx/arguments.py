@@ -1,4 +1,4 @@
-"""Arguments of kernels that run alone: arrays in global memory, TMA descriptors of them, and numbers."""
+"""Arguments of single kernels: arrays in global memory, TMA descriptors of them, and scalars."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names in a function of PTX: registers, variables, labels, and what is constant for a thread."""
+"""Names in a function of PTX: registers, variables, labels, and constants of a thread."""
 
 from __future__ import annotations
 

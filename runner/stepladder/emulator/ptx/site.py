@@ -1,4 +1,4 @@
-"""One instruction while it is decoded: its modifiers, its operands as slots, and what it emits."""
+"""One instruction while it is decoded: its modifiers, its operands as slots, and the emitted instructions."""
 
 from __future__ import annotations
 

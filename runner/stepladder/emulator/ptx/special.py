@@ -1,4 +1,4 @@
-"""PTX's special registers: numbers of threads, blocks and clusters, clocks, sizes."""
+"""PTX's special registers: indices of threads, blocks and clusters, clocks, sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PTX's types, and the bits of registers as numbers.
+"""PTX's types, and conversions between the bits of registers and values.
 
 A register holds bits: a signed integer of its width, uniform or (T,) as `core.values` says, whatever type an
 instruction reads it as; a predicate is a bool. What is below turns these bits into numbers of a type, and back.

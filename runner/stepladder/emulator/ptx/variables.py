@@ -1,4 +1,4 @@
-"""Variables of PTX in memory: where they are, and what they begin with."""
+"""Variables of PTX in memory: their addresses and their initial values."""
 
 from __future__ import annotations
 

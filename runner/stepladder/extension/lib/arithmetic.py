@@ -110,7 +110,7 @@ def splat_of(value: ir.Value) -> Number | None:
 
 
 def add(left: ir.Value, right: ir.Value) -> ir.Value:
-    """Returns the sum of two numbers, or vectors of them, of floating point or integers.
+    """Returns the sum of two scalars or vectors of floating point or integers.
 
     Args:
         left: of any of these types.

@@ -148,7 +148,7 @@ def _check(found: Attention) -> None:
 
 
 def is_constant(value: ir.Value, *numbers: float) -> bool:
-    """Tells whether a value is a constant, one of some numbers.
+    """Tells whether a value is a constant with one of some values.
 
     Args:
         value: of floating point.

@@ -1,4 +1,4 @@
-"""What elementwise ops make of the scores of an attention, computed two neighbouring elements at a time."""
+"""Elementwise ops on the scores of an attention, computed two neighbouring elements at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Integers that are bits of one larger integer, such as two numbers of 4 bits of a byte, as numbers of 16 bits.
+"""Bit fields of a larger integer, such as two i4 in a byte, as 16-bit values.
 
 The ops of a body cut them out by shifts and masks, in vectors of narrow integers that a GPU has no instructions for.
 `FieldsOf` finds which bits a value is, and `converted` puts both into the mantissas of two numbers of 16 bits at once.
@@ -200,7 +200,7 @@ def _masked(fields: Fields, numbers: tuple[int, ...], width: int) -> Fields | No
 
 
 def converted(op: ir.Operation, fields: Fields | None) -> ir.Value | None:
-    """Returns two integers as numbers of 16 bits, at the insertion point; None where another way does it.
+    """Returns two integers as 16-bit values, at the insertion point; None where another way does it.
 
     Args:
         op: the cast.

@@ -199,7 +199,7 @@ class BoxStore:
         return self.found.first_row, lambda: index(number * self.width)
 
     def stored_fragment(self, fragment: AccumulatorFragment) -> AccumulatorFragment | ComputedFragment:
-        """Returns the fragment that is stored: of the accumulator, or of what an elementwise op makes of it.
+        """Returns the fragment that is stored: of the accumulator, or of the elementwise op on it.
 
         Args:
             fragment: of the accumulator.

@@ -1,4 +1,4 @@
-"""Kernels that begin before the previous kernel has ended: what their producer does before it waits for that one."""
+"""Kernels that begin before the previous kernel has ended: the prologue of the producer before its wait."""
 
 from __future__ import annotations
 

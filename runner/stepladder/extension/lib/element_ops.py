@@ -1,4 +1,4 @@
-"""Scalar ops of what makes an operand, on numbers and on vectors of adjacent elements, at the insertion point."""
+"""Scalar ops of an operand's producers, on scalars and on vectors of adjacent elements, at the insertion point."""
 
 from __future__ import annotations
 

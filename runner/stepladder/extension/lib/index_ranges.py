@@ -1,4 +1,4 @@
-"""Ranges of indices: between which numbers a value of a launch lies, and which number divides it."""
+"""Ranges of indices: bounds and divisors of a value in a launch."""
 
 from __future__ import annotations
 

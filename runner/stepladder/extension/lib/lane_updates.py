@@ -1,4 +1,4 @@
-"""Updates of a matrix by lanes, element by element: what 2D block operations have no form of.
+"""Updates of a matrix by lanes, element by element, where no 2D block operation has the form.
 
 The block of a subgroup is written to shared local memory, from which each lane takes what it has written itself: its
 column. No lane reads what another one wrote, so that no barrier is needed, and a compiler may keep the numbers in

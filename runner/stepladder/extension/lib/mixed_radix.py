@@ -1,4 +1,4 @@
-"""Indices as sums of digits: what quotients and remainders of them are is known where an op is created.
+"""Indices as sums of digits, whose quotients and remainders are known when an op is created.
 
 An index of an operand's element is a row and a step of k. Through reshapes and groups it becomes quotients and
 remainders of sums of multiples of these. Each is a digit of one of them, in a mixed radix.

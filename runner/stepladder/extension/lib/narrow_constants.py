@@ -1,4 +1,4 @@
-"""Constants in f64, in which front ends write numbers, as constants of the types that kernels compute in."""
+"""Constants in f64, as front ends write them, as constants of the types that kernels compute in."""
 
 from __future__ import annotations
 

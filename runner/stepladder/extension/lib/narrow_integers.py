@@ -1,4 +1,5 @@
-"""Small integers as numbers of 16 bits, by the bits of these: a conversion instruction takes several times as long.
+"""Conversion of small integers to 16-bit floating point by bit operations; a conversion instruction takes several times
+as long.
 
 In f16 the numbers from 1024 to 2047 have the ulp 1, so that 1024 + i has the bits of 1024 with i in the last ten; in
 bf16 those from 128 to 255, in the last seven. A subtraction leaves the integer, and is exact.

@@ -1,4 +1,4 @@
-"""Kernels before a matmul's: they compute what elementwise ops make, or sums of it, and write it to workspaces."""
+"""Kernels before a matmul's: they compute elementwise ops of operands, or sums of them, and write workspaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matmuls of a function on tensors: which ops they are, and what a kernel takes of the ops around them."""
+"""Matmuls of a function on tensors, and the ops around them that their kernels can compute."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""A of an MMA whose elements threads compute in registers: which each has, and what it loads to compute them."""
+"""Register operand A of an MMA, computed by threads: the elements of each thread, and the loads that they need."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def replace_loads(operand: StagedOperand, tile: SourceTile, rewriter: Rewriter) 
         tile: of the source.
         rewriter: of the transform op.
     """
-    with ir.InsertionPoint(operand.create), operand.create.location:
+    with tma.before_descriptor(operand.create):
         descriptor = tile.describe()
     users = users_of(operand.create.results[0])
     is_shared = any(user.name in DESCRIPTORS and user != operand.generate for user in users)

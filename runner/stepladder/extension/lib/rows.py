@@ -1,4 +1,4 @@
-"""Chains of linalg ops over the same rows: reductions along rows, and elementwise ops that read what they compute.
+"""Chains of linalg ops over the same rows: reductions along rows, and elementwise ops that read their results.
 
 A row is a point of the outer loops, which all ops of a chain have; loops of one iteration do not count. The same rules
 hold for ops on tensors, of which a chain is found, and for those on buffers, of which it is computed.

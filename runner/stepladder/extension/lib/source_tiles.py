@@ -1,4 +1,4 @@
-"""Tiles of what elementwise ops make the register operand of `wgmma` from: loaded by TMA, and read by threads."""
+"""Tiles of the sources of `wgmma`'s register operand: loaded by TMA, and read by threads."""
 
 from __future__ import annotations
 

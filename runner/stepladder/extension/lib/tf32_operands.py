@@ -99,7 +99,7 @@ class Matrix:
         Args:
             large, small: the matrices of the parts.
         """
-        with ir.InsertionPoint(self.create), self.create.location:
+        with tma.before_descriptor(self.create):
             type_ = self.cast.results[0].type
             unranked = [
                 ir.Operation.create(self.cast.name, results=[type_], operands=[part]).results[0]

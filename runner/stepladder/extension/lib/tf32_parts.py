@@ -1,4 +1,4 @@
-"""Splits numbers of f32 into two of tf32 each."""
+"""Splits f32 values into two tf32 values each."""
 
 import functools
 import itertools

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from stepladder.extension.lib.arithmetic import index
@@ -9,6 +11,7 @@ from stepladder.extension.lib.dialect import Refusal
 from stepladder.extension.lib.workspaces import is_matrix_of_workspace, is_workspace
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, ir, memref, nvgpu
+from stepladder.mlir.ssa_names import name_of
 from stepladder.mlir.traverse import origin, producer
 from stepladder.mlir.windows import CAST
 
@@ -56,6 +59,8 @@ def whole_boxes(row_bytes: int) -> int:
 def create_descriptor(buffer: ir.Value, type_: ir.Type, rows: int, columns: int) -> ir.Value:
     """Returns the TMA descriptor of a buffer, created at the current insertion point, on the host.
 
+    It is named after the buffer, such as `%A_map`, and so is the kernel's argument.
+
     Args:
         buffer: the matrix in global memory, or the matrices of a batch.
         type_: of the descriptor.
@@ -63,7 +68,31 @@ def create_descriptor(buffer: ir.Value, type_: ir.Type, rows: int, columns: int)
     """
     memref_type = ir.MemRefType(buffer.type)
     unranked = memref.cast(ir.UnrankedMemRefType.get(memref_type.element_type, None), buffer)
-    return nvgpu.tma_create_descriptor(type_, unranked, box_sizes(memref_type.rank, rows, columns))
+    sizes = box_sizes(memref_type.rank, rows, columns)
+    return nvgpu.tma_create_descriptor(type_, unranked, sizes, loc=location_of_descriptor(buffer))
+
+
+def location_of_descriptor(buffer: ir.Value) -> ir.Location:
+    """Returns the current location, with the name of a buffer's descriptor if the buffer has a name.
+
+    Args:
+        buffer: the matrix in global memory.
+    """
+    name, here = name_of(buffer), ir.Location.current
+    return here if name is None else ir.Location.name(f"{name}_map", childLoc=here)
+
+
+@contextlib.contextmanager
+def before_descriptor(create: ir.Operation) -> Iterator[None]:
+    """Returns a context that creates ops before a descriptor, without its name.
+
+    Args:
+        create: the `nvgpu.tma.create.descriptor`.
+    """
+    function = create.parent
+    assert function is not None
+    with ir.InsertionPoint(create), function.location:
+        yield
 
 
 def box_sizes(rank: int, rows: int, columns: int) -> list[ir.Value]:

@@ -1,4 +1,4 @@
-"""The matrix that a tile of global memory is a block of: what 2D block operations and lanes access."""
+"""The matrix that contains a tile of global memory, as 2D block operations and lanes access it."""
 
 from __future__ import annotations
 

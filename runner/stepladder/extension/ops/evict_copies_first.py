@@ -1,4 +1,4 @@
-"""`tc.evict_copies_first`: lets the L2 cache give up first what threads copy to shared memory."""
+"""`tc.evict_copies_first`: gives copies of threads to shared memory the L2 hint `evict_first`."""
 
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.tma import EVICT_FIRST

@@ -1,4 +1,4 @@
-"""`tc.evict_first`: lets the L2 cache give up first what kernels read once."""
+"""`tc.evict_first`: gives loads of data that a kernel reads once the L2 hint `evict_first`."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""`tc.flush_denormals`: lets a kernel flush subnormal numbers of f32 to zero."""
+"""`tc.flush_denormals`: lets a kernel flush subnormal f32 values to zero."""
 
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.extension.lib.workspaces import WORKSPACE

@@ -1,4 +1,6 @@
-"""`tc.forward_slices`: slices of tensors with insertions become what was inserted, or slices of the tensors before."""
+"""`tc.forward_slices`: replaces slices of tensors with insertions by the inserted tensors, or by slices of the
+tensors before.
+"""
 
 from typing import NamedTuple
 

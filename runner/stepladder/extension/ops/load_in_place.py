@@ -191,10 +191,11 @@ def _load_from_source(copy: _Copy, plan: _Loads, rewriter: Rewriter) -> None:
     element = ir.MemRefType(copy.source.type).element_type
     box = [extent for axis in plan.boxes for extent in axis]
     type_ = types.tensor_map_of_box(box, element, types.tensor_map_swizzle(plan.create.results[0].type))
-    with ir.InsertionPoint(plan.create), plan.create.location:
+    with tma.before_descriptor(plan.create):
         view = window(copy.source, 0, copy.shape, copy.strides)
         unranked = memref.cast(ir.UnrankedMemRefType.get(element, None), view)
-        descriptor = nvgpu.tma_create_descriptor(type_, unranked, [index(extent) for extent in box])
+        location = tma.location_of_descriptor(copy.source)
+        descriptor = nvgpu.tma_create_descriptor(type_, unranked, [index(extent) for extent in box], loc=location)
     rank = len(plan.groups)
     for load in plan.loads:
         tile, barriers, _, *rest = load.operands

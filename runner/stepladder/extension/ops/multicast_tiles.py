@@ -139,10 +139,9 @@ def _split_loads(loads: list[ir.Operation], mark: str, cluster: _Cluster, rewrit
         type_ = types.tensor_map(
             slice_rows, columns, element_type, types.tensor_map_swizzle(descriptor.type), rank=rank
         )
-        with ir.InsertionPoint(create), create.location:
-            descriptor = nvgpu.tma_create_descriptor(
-                type_, create.operands[0], tma.box_sizes(rank, slice_rows, columns)
-            )
+        with tma.before_descriptor(create):
+            sizes = tma.box_sizes(rank, slice_rows, columns)
+            descriptor = nvgpu.tma_create_descriptor(type_, create.operands[0], sizes, loc=create.location)
         rewriter.replace_op(create, [descriptor])
     count = boxes // sharers if by_box else boxes
     with ir.InsertionPoint(first), first.location:

@@ -1,4 +1,4 @@
-"""`tc.outline_matmuls`: gives each matmul, with what its kernel computes around it, a function of its own."""
+"""`tc.outline_matmuls`: outlines each matmul, with the ops that its kernel computes, to a function."""
 
 from collections.abc import Callable, Sequence
 

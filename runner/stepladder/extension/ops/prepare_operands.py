@@ -1,4 +1,4 @@
-"""`tc.prepare_operands`: computes what makes A and B by kernels before the matmul, which write workspaces."""
+"""`tc.prepare_operands`: computes the producers of A and B in kernels before the matmul, which write workspaces."""
 
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.launches import launch_kernel

@@ -124,10 +124,9 @@ def shrink_tma_boxes(payload: ir.Operation, op: ShrinkTmaBoxes, rewriter: Rewrit
         swizzle = types.tensor_map_swizzle(create.results[0].type)
         type_ = types.tensor_map(rows, columns, matrix.element_type, swizzle, rank=matrix.rank)
         begins = sorted({_first_row(load.operands[0]) for load in group})
-        with ir.InsertionPoint(create), create.location:
-            descriptor = nvgpu.tma_create_descriptor(
-                type_, create.operands[0], tma.box_sizes(matrix.rank, rows, columns)
-            )
+        with tma.before_descriptor(create):
+            sizes = tma.box_sizes(matrix.rank, rows, columns)
+            descriptor = nvgpu.tma_create_descriptor(type_, create.operands[0], sizes, loc=create.location)
         for load in group:
             _expect_less(load.block, load.operands[1], _shrink(load, descriptor, rows))
             rewriter.erase_op(load)

@@ -1,4 +1,4 @@
-"""`tc.split_integers`: products of wider integers become sums of products of their digits, which are numbers of i8."""
+"""`tc.split_integers`: products of wider integers become sums of products of their i8 digits."""
 
 import math
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""`tc.unwrap_vectors`: makes vectors of one element numbers, in the LLVM dialect."""
+"""`tc.unwrap_vectors`: replaces vectors of one element by scalars, in the LLVM dialect."""
 
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.mlir.bindings import ir

@@ -38,6 +38,28 @@ def default_path() -> Path:
     return user_dir("XDG_DATA_HOME", ".local/share") / "tuning.json"
 
 
+PASSED, FAILED_CHECK = "PASS", "FAIL"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A setting that was tried for a problem.
+
+    Args:
+        knobs: of the setting.
+        predicted_microseconds: of a launch, by the cost model.
+        microseconds: of a launch, the median; None where the kernel was not measured.
+        check: PASSED or FAILED_CHECK, the check of the results; None where the kernel did not run to its end.
+        reason: why the kernel was not measured, else an empty text.
+    """
+
+    knobs: Knobs
+    predicted_microseconds: float
+    microseconds: float | None
+    check: str | None
+    reason: str = ""
+
+
 @dataclass(frozen=True)
 class Entry:
     """The fastest measured knobs of a problem.
@@ -52,9 +74,10 @@ class Entry:
         microseconds: of a launch, the median.
         of_cublas: median ratio of cuBLAS's time to this one; None where it was not measured.
         measured: settings that were measured.
-        excluded: setting -> why it was not: wrong numbers, no result in time.
+        excluded: setting -> why it was not: wrong results, no result in time.
         date: of the measurement, ISO 8601.
         tool_versions: of what made the kernels.
+        candidates: all settings that were tried, in the order of the plan; none in entries of earlier versions.
     """
 
     gpu: str
@@ -69,6 +92,7 @@ class Entry:
     date: str
     tool_versions: dict[str, str]
     excluded: dict[str, str] = field(default_factory=dict)
+    candidates: tuple[Candidate, ...] = ()
 
     @property
     def key(self) -> tuple[str, str, str, str, tuple[tuple[str, str], ...]]:
@@ -234,4 +258,16 @@ def _entry(fields: Fields) -> Entry:
         date=fields.string("date"),
         tool_versions=fields.string_map("tool_versions"),
         excluded=fields.string_map("excluded") if "excluded" in fields.data else {},
+        candidates=tuple(map(_candidate, fields.objects("candidates"))) if "candidates" in fields.data else (),
+    )
+
+
+def _candidate(fields: Fields) -> Candidate:
+    """Returns the candidate that a file has in `fields`. Raises StepladderError where it has none."""
+    return Candidate(
+        knobs=fields.knobs("knobs"),
+        predicted_microseconds=fields.number("predicted_microseconds"),
+        microseconds=None if fields.data.get("microseconds") is None else fields.number("microseconds"),
+        check=None if fields.data.get("check") is None else fields.string("check", (PASSED, FAILED_CHECK)),
+        reason=fields.string("reason"),
     )

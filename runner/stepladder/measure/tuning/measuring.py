@@ -1,4 +1,5 @@
-"""The second half of `stepladder tune`: measures what the first built, and stores the winners in the database.
+"""The second half of `stepladder tune`: measures the kernels that the first half built, and stores the fastest in the
+database.
 
 Kernels run in another process (`worker`), so that one that hangs, or that breaks the GPU's context, costs that process
 and no more: it is named, excluded, and the others are measured anew.
@@ -18,8 +19,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from stepladder.measure.tuning.database import Database, Entry
-from stepladder.measure.tuning.plan import Plan, Problem, Setting, read_plan
+from stepladder.measure.tuning.database import FAILED_CHECK, PASSED, Candidate, Database, Entry
+from stepladder.measure.tuning.plan import REFUSED, WRONG_RESULTS, Plan, Problem, Setting, read_plan
 from stepladder.runtime.errors import FAILED, StepladderError
 
 # Seconds without a line from the process that measures, after which what it said it would run counts as hanging.
@@ -151,7 +152,7 @@ def measure_plan(
         measured = measure_problem(folder, number, worker=worker, patience=patience)
         for name, reason in measured.excluded.items():
             progress(f"{place}: excluded: {_setting(problem, name).describe()}: {reason}")
-        entry = _entry(plan, problem, measured)
+        entry = _entry(folder, plan, problem, measured)
         database.add(entry)
         entries.append(entry)
         first = measured.result["medians"].get(problem.settings[0].bundle)
@@ -164,7 +165,18 @@ def _setting(problem: Problem, name: str) -> Setting:
     return next(setting for setting in problem.settings if setting.bundle == name)
 
 
-def _entry(plan: Plan, problem: Problem, measured: Measured) -> Entry:
+def _candidate(folder: Path, setting: Setting, measured: Measured) -> Candidate:
+    """Returns what came of a setting."""
+    microseconds = measured.result["medians"].get(setting.bundle)
+    reason = measured.excluded.get(setting.bundle, "")
+    check = PASSED if microseconds is not None else FAILED_CHECK if reason.startswith(WRONG_RESULTS) else None
+    if microseconds is None and not reason:
+        refused = folder / f"{setting.bundle}{REFUSED}"
+        reason = f"cannot be built: {refused.read_text().strip()}" if refused.exists() else "not built"
+    return Candidate(setting.knobs, setting.microseconds, microseconds, check, reason)
+
+
+def _entry(folder: Path, plan: Plan, problem: Problem, measured: Measured) -> Entry:
     result = measured.result
     reasons = {_setting(problem, name).describe(): reason for name, reason in measured.excluded.items()}
     return Entry(
@@ -180,6 +192,7 @@ def _entry(plan: Plan, problem: Problem, measured: Measured) -> Entry:
         datetime.now(timezone.utc).isoformat(timespec="seconds"),
         plan.tool_versions,
         reasons,
+        tuple(_candidate(folder, setting, measured) for setting in problem.settings),
     )
 
 

@@ -14,6 +14,10 @@ from stepladder.runtime.files import write_json
 
 SCHEMA_VERSION = 1
 _NAME = "plan.json"
+# Suffix of a file beside the path of a bundle, with the reason why there is no bundle.
+REFUSED = ".refused"
+# How the reason begins for which a kernel is excluded that gives other results than the reference program.
+WRONG_RESULTS = "wrong results"
 
 Knobs = dict[str, int | str]
 
@@ -78,7 +82,7 @@ def write_plan(folder: Path, plan: Plan) -> None:
         plan: of kernels to measure.
 
     Raises:
-        StepladderError: the folder has another plan, or cannot be written.
+        StepladderError: the folder has another plan, or other files and none, or cannot be written.
     """
     if (folder / _NAME).exists():
         if read_plan(folder) == plan:
@@ -89,8 +93,11 @@ def write_plan(folder: Path, plan: Plan) -> None:
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        is_foreign = any(not path.name.startswith(".") for path in folder.iterdir())  # temporary files begin so
     except OSError as error:
         raise StepladderError(f"cannot write into '{folder}': {error.strerror}") from None
+    if is_foreign:
+        raise StepladderError(f"'{folder}' has other files and no plan; it was not changed. Name another folder")
     write_json(str(folder / _NAME), {"schema_version": SCHEMA_VERSION, **asdict(plan)})
 
 

@@ -3,7 +3,7 @@
     python -m stepladder.measure.tuning.worker FOLDER PROBLEM [EXCLUDED...]
 
 It writes a JSON object a line. `{"candidate": NAME}` comes before anything that may not come back, so that the process
-that waits knows whose fault it is; `{"excluded": NAME, "reason": TEXT}` is a kernel with wrong numbers or that does not
+that waits knows whose fault it is; `{"excluded": NAME, "reason": TEXT}` is a kernel with wrong results or that does not
 load; the last line is `{"result": ...}` or `{"error": TEXT, "status": NUMBER}`.
 """
 
@@ -22,7 +22,7 @@ from stepladder.measure.baselines import cublas, unsupported
 from stepladder.measure.bench import prepare_data
 from stepladder.measure.timing import Contestant, Mode, Runner
 from stepladder.measure.tuning.halving import Selection, select
-from stepladder.measure.tuning.plan import Problem, read_plan
+from stepladder.measure.tuning.plan import WRONG_RESULTS, Problem, read_plan
 from stepladder.runtime.bundle import read_bundle
 from stepladder.runtime.device import Device
 from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
@@ -131,7 +131,7 @@ def measure(folder: Path, problem: Problem, excluded: Sequence[str]) -> dict[str
                 say(excluded=name, reason=error.message)
                 continue
             if reason:
-                say(excluded=name, reason=f"wrong results: {reason}")
+                say(excluded=name, reason=f"{WRONG_RESULTS}: {reason}")
             else:
                 launchers[name] = enqueue
         if not launchers:

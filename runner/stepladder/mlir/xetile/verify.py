@@ -1,4 +1,4 @@
-"""Verification of `xetile` operations: what IRDL cannot say. Each message names what would be right."""
+"""Verification of `xetile` operations, beyond the constraints of IRDL. Each message names what is accepted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reduces a traced contraction to C = AB or C = AB + C of matrices: what is m, n and k, and which layouts."""
+"""Reduces a traced contraction to C = AB or C = AB + C of matrices: m, n, k and the layouts."""
 
 from __future__ import annotations
 

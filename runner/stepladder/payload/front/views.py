@@ -1,4 +1,4 @@
-"""Views: what a tensor or a buffer of a payload is, in terms of an argument, zeros, or the product."""
+"""Views: each tensor or buffer of a payload in terms of an argument, zeros, or the product."""
 
 from __future__ import annotations
 

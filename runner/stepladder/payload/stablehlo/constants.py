@@ -1,4 +1,4 @@
-"""Numbers of StableHLO that are known when a payload is compiled: counters of loops, and what is computed of them."""
+"""Compile-time constants of StableHLO: counters of loops, and values computed from them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Slices of StableHLO at computed places, which become slices at known ones, or reads at computed places; and paddings
-by computed numbers."""
+"""Slices of StableHLO at computed offsets, which become static slices or gathers; and paddings with computed values."""
 
 from __future__ import annotations
 

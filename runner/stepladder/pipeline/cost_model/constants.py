@@ -1,4 +1,4 @@
-"""The fitted constants of each family of kernels: what they are, and the range that a fit searches."""
+"""The fitted constants of each family of kernels: their meaning, and the range of the fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Predicted time of what follows the main loop of a kernel on wgmma: the epilogue, and the reduction of splits."""
+"""Predicted time after the main loop of a kernel on wgmma: the epilogue, and the reduction of splits."""
 
 from __future__ import annotations
 

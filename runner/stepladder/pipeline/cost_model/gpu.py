@@ -95,6 +95,22 @@ class Gpu:
         rates = self.macs_per_clock[family]
         return rates.get(acc_type, rates["f32"])
 
+    def check_family(self, family: str) -> None:
+        """Checks that the GPU has the matrix instructions of a family of kernels.
+
+        Args:
+            family: WARP or WARPGROUP.
+
+        Raises:
+            StepladderError: it has none.
+        """
+        if family not in self.macs_per_clock:
+            able = [key for key in keys() if family in _read(key)["macs_per_clock"]]
+            raise StepladderError(
+                f"{self.name} has no wgmma instructions, which this pipeline uses",
+                notes=[f"GPUs of the cost model with wgmma (--gpu, {VARIABLE}): {', '.join(able)}"],
+            )
+
     def blocks_at_once(self, cluster: int) -> int:
         """Returns how many blocks run at once in clusters of `cluster` blocks, one block a multiprocessor.
 

@@ -1,4 +1,4 @@
-"""What a k step of a kernel on wgmma loads, and how long TMA and the L2 cache take for it."""
+"""Loads of a k step of a kernel on wgmma, and their time in TMA and the L2 cache."""
 
 from __future__ import annotations
 

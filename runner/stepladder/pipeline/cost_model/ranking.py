@@ -325,10 +325,14 @@ def rank(
 
     Returns:
         The ranking, empty where the pipeline accepts no setting; None where the model does not know such kernels.
+
+    Raises:
+        StepladderError: the GPU lacks the matrix instructions of the kernels.
     """
     family = family_of(space)
     if family is None:
         return None
+    gpu.check_family(family)
     size = size_of(facts, accumulate, in_registers=fixed.get(PRODUCERS) == IN_REGISTERS)
     is_early = family == WARPGROUP and early_weights.KNOB in space.options and early_weights.applies(size, gpu, fixed)
     waits = family == WARPGROUP and early_weights.KNOB in space.options and early_weights.may_not(size, gpu, fixed)

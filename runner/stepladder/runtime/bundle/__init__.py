@@ -3,14 +3,14 @@
     BUNDLE/kernel.cubin    machine code for `target`
     BUNDLE/kernel.ptx      the text it was assembled from; the launcher's fallback
     BUNDLE/manifest.json   how to launch it, what it computes and how it was made (`Manifest`)
-    BUNDLE/reference.json  what the payload computes, which the kernel's numbers are compared with
+    BUNDLE/reference.json  what the payload computes, which the kernel's results are compared with
     BUNDLE/ir/             the IR after each step
     BUNDLE/front/          machine code and PTX of kernels that are launched before this one, where there are any
 
 The bundle of a function with several matmuls has the same outside, and a bundle of each matmul in it (`function`).
 
 A bundle is self-contained. The manifest holds the SHA-256 of every other file, so that a truncated copy or an edited
-kernel is refused rather than launched. A bundle without `reference.json` is read; its numbers are compared with those
+kernel is refused rather than launched. A bundle without `reference.json` is read; its results are compared with those
 of the manifest's problem, and the commands that do so note that. A build over a bundle replaces the files that its
 manifest lists and keeps all others.
 """

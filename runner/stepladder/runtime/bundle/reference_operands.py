@@ -1,4 +1,4 @@
-"""Checks that a reference program takes and makes what the manifest of its bundle describes."""
+"""Checks the arguments and results of a reference program against the manifest of its bundle."""
 
 from __future__ import annotations
 

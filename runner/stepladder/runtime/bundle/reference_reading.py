@@ -1,4 +1,4 @@
-"""Reads a bundle's `reference.json`: checks every field, so that what it computes can be evaluated.
+"""Reads a bundle's `reference.json` and checks every field, so that the program can be evaluated.
 
 Instructions take values that are made before them, whose types and shapes fit; what a body computes follows the rules
 of `reference_rules`. `reference_operands` compares arguments and results with the manifest.

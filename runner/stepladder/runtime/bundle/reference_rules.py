@@ -1,4 +1,4 @@
-"""What the numbers and scalar ops of reference programs must be, so that they can be evaluated."""
+"""Rules for the constants and scalar ops of reference programs, which make these computable."""
 
 from __future__ import annotations
 

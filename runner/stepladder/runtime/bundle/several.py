@@ -115,7 +115,7 @@ def check_several(manifest: Manifest, fields: Fields) -> None:
 
 def _check_role(manifest: Manifest, role: str, fields: Fields) -> None:
     if role in WORKSPACE_ROLES[len(manifest.workspaces) :]:
-        raise fields.error("role", f"is '{role}', and 'workspaces' has {len(manifest.workspaces)} entries entries")
+        raise fields.error("role", f"is '{role}', and 'workspaces' has {len(manifest.workspaces)} entries")
 
 
 def _check_operand(manifest: Manifest, argument: Argument, fields: Fields, access: str) -> None:

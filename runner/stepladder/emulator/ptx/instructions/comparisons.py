@@ -1,4 +1,4 @@
-"""Comparisons, and what is chosen by their results.
+"""Comparisons and selections.
 
 Source: PTX ISA, "Comparison and Selection Instructions".
 """

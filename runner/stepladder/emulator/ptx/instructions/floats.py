@@ -1,4 +1,4 @@
-"""Floating-point numbers: arithmetic, rounded to nearest, and functions, computed exactly and rounded once.
+"""Floating-point arithmetic, rounded to nearest, and functions, computed exactly and rounded once.
 
 Approximations of the hardware (`ex2.approx`, `div.full`) are less exact than that.
 Source: PTX ISA, "Floating Point Instructions", "Half Precision Floating Point Instructions".

@@ -1,4 +1,4 @@
-"""Order and scope as PTX writes them; `memory.order` says what they make known."""
+"""Order and scope of PTX's memory instructions; `memory.order` has their effects."""
 
 from __future__ import annotations
 
