@@ -324,3 +324,46 @@ func.func @masked(%x: tensor<8x16xf16>, %w: tensor<16x32xf16>) -> tensor<8x32xf1
     outs(%0 : tensor<8x32xf16>) -> tensor<8x32xf16>
   return %r : tensor<8x32xf16>
 }
+
+// -----
+
+// Columns of which an elementwise op computes one from two products: no matmul writes it, and the function assembles
+// them itself.
+
+// CHECK-LABEL: func.func @rotated(
+// CHECK-NOT: call @join
+// CHECK: tensor.extract
+// CHECK-NOT: func.func private @join
+func.func @rotated(%a: tensor<32x64xf16>, %b: tensor<64x64xf16>, %c: tensor<64x64xf16>, %d: tensor<64x64xf16>)
+    -> tensor<32x128xf16> {
+  %zero = arith.constant 0.0 : f16
+  %e = tensor.empty() : tensor<32x64xf16>
+  %z = linalg.fill ins(%zero : f16) outs(%e : tensor<32x64xf16>) -> tensor<32x64xf16>
+  %p = linalg.matmul ins(%a, %b : tensor<32x64xf16>, tensor<64x64xf16>) outs(%z : tensor<32x64xf16>)
+    -> tensor<32x64xf16>
+  %q = linalg.matmul ins(%a, %c : tensor<32x64xf16>, tensor<64x64xf16>) outs(%z : tensor<32x64xf16>)
+    -> tensor<32x64xf16>
+  %r = linalg.matmul ins(%a, %d : tensor<32x64xf16>, tensor<64x64xf16>) outs(%z : tensor<32x64xf16>)
+    -> tensor<32x64xf16>
+  %s = linalg.mul ins(%q, %r : tensor<32x64xf16>, tensor<32x64xf16>) outs(%e : tensor<32x64xf16>) -> tensor<32x64xf16>
+  %all = call @join(%p, %s) : (tensor<32x64xf16>, tensor<32x64xf16>) -> tensor<32x128xf16>
+  return %all : tensor<32x128xf16>
+}
+func.func private @join(%x: tensor<32x64xf16>, %y: tensor<32x64xf16>) -> tensor<32x128xf16>
+    attributes {assembles = array<i64: 0, 128>, extents = [array<i64: 32, 64>, array<i64: 32, 64>]} {
+  %e = tensor.empty() : tensor<32x128xf16>
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      outs(%e : tensor<32x128xf16>) {
+  ^bb0(%out: f16):
+    %c64 = arith.constant 64 : index
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %k = arith.remui %j, %c64 : index
+    %first = arith.cmpi ult, %j, %c64 : index
+    %one = tensor.extract %x[%i, %k] : tensor<32x64xf16>
+    %two = tensor.extract %y[%i, %k] : tensor<32x64xf16>
+    %either = arith.select %first, %one, %two : f16
+    linalg.yield %either : f16
+  } -> tensor<32x128xf16>
+  return %r : tensor<32x128xf16>
+}

@@ -19,7 +19,8 @@ from stepladder.emulator.core.launched import BoundKernel
 from stepladder.emulator.functions import EmulatedFunction
 from stepladder.pipeline.build import Build
 from stepladder.pipeline.context import mlir_context
-from stepladder.pipeline.functions import FunctionBuild, build_any, build_function, pipeline_file
+from stepladder.pipeline.functions import FunctionBuild, build_any, build_function
+from stepladder.pipeline.library import pipeline_file
 from stepladder.pipeline.request import Request
 from stepladder.runtime.bundle import read_any, read_bundle
 from stepladder.runtime.errors import StepladderError

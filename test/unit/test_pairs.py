@@ -18,7 +18,7 @@ from pair_payloads import PairPayload, drawn, stored_gate
 from ptx_kernels import check as run_ptx
 from stepladder.emulator.functions import EmulatedFunction
 from stepladder.payload.matmul import PayloadMatmul, find_matmul
-from stepladder.pipeline import functions, knob_choice, library
+from stepladder.pipeline import divided_function, knob_choice, library
 from stepladder.pipeline.build import Build, build
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.functions import FunctionBuild, build_any
@@ -193,7 +193,9 @@ def test_stored_weights_of_few_rows_are_two_kernels(
     """Each dequantizes its own; of many rows, a pair reads what a kernel in front makes. The function is divided once
     from the beginning."""
     divisions: list[str] = []
-    monkeypatch.setattr(functions, "run_pipeline", lambda *given: divisions.append(given[1]) or run_pipeline(*given))
+    monkeypatch.setattr(
+        divided_function, "run_pipeline", lambda *given: divisions.append(given[1]) or run_pipeline(*given)
+    )
     with mlir_context():
         made = build_any(stored_gate(m, 4096, 4096, bits), "gate", Request("auto", {"target": "sm_90a"}, tuned=True))
     assert isinstance(made, FunctionBuild)

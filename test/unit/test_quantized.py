@@ -19,7 +19,7 @@ from stepladder.emulator.matmul import check_steps
 from stepladder.payload import reference_export
 from stepladder.payload.matmul import find_matmul
 from stepladder.pipeline.context import mlir_context, parse_payload
-from stepladder.pipeline.functions import pipeline_file
+from stepladder.pipeline.library import pipeline_file
 from stepladder.pipeline.request import Request
 from stepladder.runtime.reference import Program
 from stepladder.verify import arrays

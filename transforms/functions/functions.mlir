@@ -33,6 +33,9 @@ module attributes {transform.with_named_sequence} {
     %in_place = transform.tune.knob<"in_place"> = false from options = [false, true]
       {description = "the pipelines of matmuls read operands in other orders by TMA, without a copy"}
       -> !transform.any_param
+    %columns = transform.tune.knob<"columns"> = true from options = [true, false]
+      {description = "matmuls whose results are side by side in a tensor write them there"}
+      -> !transform.any_param
     %unrolled = transform.include @unroll_loops failures(propagate) (%module)
       : (!transform.any_op) -> !transform.any_op
     transform.include @decompose_ops failures(propagate) (%unrolled) : (!transform.any_op) -> ()

@@ -9,48 +9,33 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from stepladder.mlir import diagnostics
-from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import symbol_of, walk
-from stepladder.payload import expansions, raising, reference_export, windows
+from stepladder.payload import expansions, raising, windows
 from stepladder.payload.inlining import inlined
 from stepladder.payload.matmul import find_matmul
-from stepladder.payload.selection import Selection
-from stepladder.pipeline import attention_choice, library
 from stepladder.pipeline import build as builds
 from stepladder.pipeline.automatic import AS_FUNCTION, AUTO, WITHOUT_GPU, first_of, pipelines_for, with_reason
 from stepladder.pipeline.codegen.toolchain import find_tool, tool_versions
 from stepladder.pipeline.context import parse_payload
-from stepladder.pipeline.definition import KnobValue, RequirementError
+from stepladder.pipeline.definition import RequirementError
+from stepladder.pipeline.divided_function import COLUMNS, Divided, divide, takes_pairs
 from stepladder.pipeline.division import (
-    has_step,
     is_divisible,
     is_on_tensors,
-    multiplies_fp8,
     products,
     selected,
     target_of,
 )
-from stepladder.pipeline.group_choice import has_faster_group
-from stepladder.pipeline.group_knobs import has_few_rows
-from stepladder.pipeline.knobs import OF_FUNCTIONS
-from stepladder.pipeline.library import pipeline_file
-from stepladder.pipeline.matmul_requests import of_matmuls
-from stepladder.pipeline.pair_choice import is_slower
 from stepladder.pipeline.request import Request
-from stepladder.pipeline.run import Run, run_again, run_pipeline
-from stepladder.pipeline.stage_texts import is_matmul, stage_texts
-from stepladder.pipeline.stages import Compiler, Plan, type_of
+from stepladder.pipeline.stages import Compiler, Plan
 from stepladder.pipeline.tile_programs import read_text
 from stepladder.runtime import bundle
 from stepladder.runtime.errors import BAD_INPUT, FAILED, StepladderError
-from stepladder.runtime.reference import Program
 
 _T = TypeVar("_T")
 
@@ -259,98 +244,6 @@ def build_function(text: str, name: str, request: Request, *, use_cache: bool = 
     return _build_function(text, name, request, use_cache=use_cache, pairs=False)
 
 
-def takes_pairs(pipelines: tuple[str, ...]) -> bool:
-    """Tells whether one of some pipelines compiles a pair of products.
-
-    Args:
-        pipelines: names or files.
-    """
-    return any("takes_pairs" in library.load(pipeline).derived for pipeline in pipelines)
-
-
-@dataclass(frozen=True)
-class Divided:
-    """A function that is divided into kernels, which are not compiled yet.
-
-    Attributes:
-        run: of the pipeline `functions`.
-        texts: payloads of the kernels, by name.
-        selection: the function.
-        arguments: how many the function has.
-        reference: what the function computes.
-        request: of its matmuls.
-        target: GPU architecture.
-        groups_faster: whether groups are compiled only where one launch is predicted to be faster.
-    """
-
-    run: Run
-    texts: Mapping[str, str]
-    selection: Selection
-    arguments: int
-    reference: Program
-    request: Request
-    target: str
-    groups_faster: bool
-
-
-def divide(text: str, name: str, request: Request, *, pairs: bool) -> Divided:
-    """Divides a function into kernels, in the current MLIR context.
-
-    Args:
-        text: the payload; `name`: its file, for messages.
-        request: of its matmuls, as for `build_function`.
-        pairs: whether a pair of matmuls becomes one kernel, where the cost model has no objection, or as the request
-            sets it.
-
-    Returns:
-        The function with its kernels outlined, and the payload of each.
-
-    Raises:
-        StepladderError: as `build_function`, but for what the pipelines of the kernels refuse.
-    """
-    target, selection = target_of(request), selected(text, name, request.function)
-    if not is_on_tensors(selection):
-        raise StepladderError(
-            "a function with several matmuls has another signature than tensors of static shapes",
-            location=_location(selection) or name,
-            notes=["accepted: arguments and results that are ranked tensors of numbers"],
-        )
-    arguments = len(walk(selection.module, "func.func")[0].regions[0].blocks[0].arguments)
-    results = len(ir.FunctionType(type_of(walk(selection.module, "func.func")[0])).results)
-    roles = {number: f"argument{number}" for number in range(arguments)}
-    roles |= {arguments + number: f"result{number}" for number in range(results)}
-    reference = reference_export.export(selection.module, roles)
-    pipelines = pipelines_for(request.pipeline, target)
-    # `wgmma` alone multiplies one kind of fp8 by the other, and is what an attention is multiplied by.
-    settings = {"pairs": pairs, **dict.fromkeys(("mixed_fp8", "attention"), has_step(pipelines, "convert_to_wgmma"))}
-    settings["multiplies_fp8"] = multiplies_fp8(pipelines, target)
-    asked, settings = request, settings | {"in_place": has_step(pipelines, "load_in_place")}
-    settings["dequantizing"] = all(has_step((pipeline,), "prepare_operands") for pipeline in pipelines)
-    settings |= {name: value for name, value in asked.settings.items() if name in OF_FUNCTIONS}
-    own = {name: value for name, value in asked.settings.items() if name not in OF_FUNCTIONS}
-    request = dataclasses.replace(asked, settings=own)
-    run = run_pipeline(text, name, _division(request, settings))
-    texts = stage_texts(run)
-    if "attention" not in asked.settings and attention_choice.is_slower(texts, asked, target):
-        run = run_again(run, _division(request, settings := {**settings, "attention": False}))
-        texts = stage_texts(run)
-    if pairs:
-        by = next(item for item in pipelines_for(request.pipeline, target) if takes_pairs((item,)))
-
-        apart = functools.cache(lambda: run_again(run, _division(request, {**settings, "pairs": False})))
-        if is_slower(_matmuls(texts), lambda: _matmuls(stage_texts(apart())), of_matmuls(request, by, target)):
-            run, settings = apart(), {**settings, "pairs": False}
-            texts = stage_texts(run)
-    is_chosen = request.tuned and "groups" not in settings
-    kinds = Counter(_matmuls(texts))  # equal kernels have equal texts
-    if is_chosen and sum(count for kind, count in kinds.items() if has_few_rows(kind)) > 1:
-        grouped = run_again(run, _division(request, {**settings, "groups": True}))
-        if first_of(pipelines, lambda by: has_faster_group(grouped, texts, of_matmuls(request, by, target))):
-            run = grouped
-    diagnostics.name_payload(name)  # what was parsed since has other names
-    return Divided(run, texts, selection, arguments, reference, request, target, is_chosen)
-
-
 def _build_function(text: str, name: str, request: Request, *, use_cache: bool, pairs: bool) -> FunctionBuild:
     """Compiles a function; arguments as for `build_function` and `divide`.
 
@@ -359,6 +252,22 @@ def _build_function(text: str, name: str, request: Request, *, use_cache: bool, 
     """
     find_tool("ptxas")
     divided = divide(text, name, request, pairs=pairs)
+    if not divided.has_columns or COLUMNS in request.settings:
+        return _compiled(divided, name, use_cache=use_cache)
+    try:
+        return _compiled(divided, name, use_cache=use_cache)
+    except StepladderError:
+        # A kernel that its pipelines refuse to write columns of a buffer may write a buffer of its own.
+        apart = dataclasses.replace(request, settings={**request.settings, COLUMNS: False})
+        return _compiled(divide(text, name, apart, pairs=pairs), name, use_cache=use_cache)
+
+
+def _compiled(divided: Divided, name: str, *, use_cache: bool) -> FunctionBuild:
+    """Compiles the kernels of a function.
+
+    Raises:
+        StepladderError: as `build_function`.
+    """
     run, selection, target = divided.run, divided.selection, divided.target
     compiler = Compiler(target, divided.request, use_cache, divided.texts, groups_faster=divided.groups_faster)
     plan = Plan(run, selection, divided.arguments)
@@ -380,17 +289,3 @@ def _build_function(text: str, name: str, request: Request, *, use_cache: bool, 
     bundle.check_function(made)
     dumps = {folder: stage.dumps for folder, stage in compiler.stages.items()}
     return FunctionBuild(made, run.dumps(), dumps, compiler.notes)
-
-
-def _division(request: Request, settings: Mapping[str, KnobValue]) -> Request:
-    """Returns the request of the pipeline that divides a function, with its own knobs."""
-    return Request(pipeline_file("functions"), settings, function=request.function)
-
-
-def _matmuls(texts: Mapping[str, str]) -> list[str]:
-    """Returns the payloads of the stages that are matmuls."""
-    return [text for name, text in texts.items() if is_matmul(name)]
-
-
-def _location(selection: Selection) -> str:
-    return next((diagnostics.location_text(op.location) for op in walk(selection.module, "func.func")), "")

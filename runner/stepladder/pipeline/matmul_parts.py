@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from stepladder.pipeline import library
 from stepladder.pipeline.automatic import AS_FUNCTION
-from stepladder.pipeline.functions import divide, on_tensors_too, refusal_of_matmul, takes_pairs
+from stepladder.pipeline.divided_function import divide, takes_pairs
+from stepladder.pipeline.functions import on_tensors_too, refusal_of_matmul
 from stepladder.pipeline.knob_query import read_query
 from stepladder.pipeline.matmul_requests import of_matmuls, with_exact_tf32
 from stepladder.pipeline.request import Request

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from stepladder.extension.lib.arithmetic import constant
+from stepladder.extension.lib.columns import dissolve
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.extension.lib.narrow_constants import narrow_constants
@@ -29,7 +30,7 @@ from stepladder.extension.lib.stages import (
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.constant_numbers import repeated_number
 from stepladder.mlir.linalg_ops import create_named_op
-from stepladder.mlir.traverse import producer, users_of
+from stepladder.mlir.traverse import producer, users_of, walk
 from stepladder.payload import zero_points
 from stepladder.payload.reductions import is_reduction, reduction_of
 from stepladder.runtime.errors import StepladderError
@@ -90,7 +91,7 @@ def outline_matmuls(payload: ir.Operation, op: OutlineMatmuls, rewriter: Rewrite
             (item for item in operations_of(body) if is_product(item) and not is_batch_of_vectors(item)), None
         )
         if product is None:
-            return
+            break
         _store_constants(product)
         _read_apart(product)
         least, result = smallest(_from_zeros(product))
@@ -99,6 +100,7 @@ def outline_matmuls(payload: ir.Operation, op: OutlineMatmuls, rewriter: Rewrite
         if made != least and sum(map(is_product, ops)) == 1:
             ops, results = _stage(product, made, result, with_pairs=False)
         outline(ops, results, "matmul", rewriter)
+    dissolve(body, walk(payload, "func.func"), rewriter)
 
 
 def _with_dequantizing(product: ir.Operation, ops: list[ir.Operation], result: ir.Value) -> list[ir.Operation]:

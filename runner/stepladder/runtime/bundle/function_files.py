@@ -18,6 +18,7 @@ from stepladder.runtime.bundle.function import (
     SCHEMA_VERSION_FUNCTION,
     SCHEMA_VERSION_GROUPS,
     SCHEMA_VERSION_PARTS,
+    SCHEMA_VERSION_PITCHED,
     SCHEMA_VERSION_PLACED,
     VECTOR,
     FunctionBuffer,
@@ -44,6 +45,7 @@ from stepladder.runtime.bundle.reference_operands import check_function_referenc
 from stepladder.runtime.bundle.reference_reading import parse_reference
 from stepladder.runtime.bundle.several import check_launch
 from stepladder.runtime.bundle.writing import bundle_files, write_contents
+from stepladder.runtime.bundle.written_bytes import is_written, note_written
 from stepladder.runtime.element_types import BUFFER_TYPES
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.reference import REFERENCE
@@ -55,6 +57,7 @@ _VERSIONS = (
     SCHEMA_VERSION_DYNAMIC,
     SCHEMA_VERSION_PARTS,
     SCHEMA_VERSION_PLACED,
+    SCHEMA_VERSION_PITCHED,
 )
 
 # Memory that kernels write before others read it, and kinds of buffers that are parts of others.
@@ -178,6 +181,7 @@ def _parse(fields: Fields) -> FunctionManifest:
                 item.integer("offset"),
                 None if item.data.get("data") is None else item.string("data"),
                 None if item.data.get("aliases") is None else item.integer("aliases"),
+                None if item.data.get("strides") is None else item.extents("strides"),
             )
             for item in fields.objects("buffers")
         ),
@@ -260,6 +264,8 @@ def check_function(bundle: FunctionBundle, fields: Fields | None = None) -> None
         fields = Fields(json.loads(json.dumps(manifest.to_json())), str(bundle.path))
     alignment = VECTOR if manifest.schema_version >= SCHEMA_VERSION_PLACED else ALIGNMENT
     for buffer, item in zip(manifest.buffers, fields.objects("buffers")):
+        if buffer.strides is not None:
+            _check_pitch(manifest, buffer, item)
         if buffer.kind == "workspace" and (
             buffer.offset % alignment or buffer.offset + buffer.bytes > manifest.workspace
         ):
@@ -289,7 +295,11 @@ def check_function(bundle: FunctionBundle, fields: Fields | None = None) -> None
             buffer = manifest.buffers[number]
             if buffer.element_type != type_ or buffer.bytes != FunctionBuffer("", 0, type_, (count,)).bytes:
                 raise operands.error(role, f"is {number}, {buffer.name}, and the kernel takes {count} of {type_}")
-            if access != "write" and buffer.memory[0] in _WRITTEN and not _is_written(manifest, number, written):
+            if buffer.strides is not None and (access == "read" or buffer.strides not in _pitches(bundle, launch)):
+                raise operands.error(role, f"is {number}, {buffer.name}, which the kernel does not write by its pitch")
+            if buffer.strides is not None:
+                access = "write"  # what is between its rows stays
+            if access != "write" and buffer.memory[0] in _WRITTEN and not is_written(manifest, number, written):
                 raise operands.error(role, f"is {number}, {buffer.name}, which no kernel before has written")
             if homes.get(number, number) in taken:
                 raise operands.error(role, f"is {number}, {buffer.name}, whose memory a result has taken before")
@@ -297,13 +307,33 @@ def check_function(bundle: FunctionBundle, fields: Fields | None = None) -> None
                 raise operands.error(role, f"is {number}, {buffer.name}, which a kernel writes")
         for role, (_, _, access) in wanted.items():
             if access != "read":
-                _write(manifest, launch.operands[role], written)
+                note_written(manifest, launch.operands[role], written)
                 taken |= {aliases[number] for number in [launch.operands[role]] if number in aliases}
     missing = [
-        buffer.name for number, buffer in manifest.of_kind("result") if not _is_written(manifest, number, written)
+        buffer.name for number, buffer in manifest.of_kind("result") if not is_written(manifest, number, written)
     ]
     if missing:
         raise fields.error("launches", f"write no {missing[0]}")
+
+
+def _check_pitch(manifest: FunctionManifest, buffer: FunctionBuffer, fields: Fields) -> None:
+    """Checks that columns of a buffer that kernels write are dense rows, apart from each other."""
+    strides, span = buffer.strides or (), 1
+    if manifest.schema_version < SCHEMA_VERSION_PITCHED:
+        raise fields.error("strides", f"is for schema_version {SCHEMA_VERSION_PITCHED}")
+    is_part = buffer.kind in ("workspace", "result_part")
+    is_apart = is_part and len(strides) == len(buffer.shape) and strides[-1:] == (1,)
+    for size, stride in zip(reversed(buffer.shape), reversed(strides)):
+        is_apart = is_apart and (stride >= span or size == 1)
+        span += (size - 1) * stride
+    if not is_apart:
+        raise fields.error("strides", f"must be of dense rows that are apart, of a part that is written, got {strides}")
+
+
+def _pitches(bundle: FunctionBundle, launch: Launch) -> list[tuple[int, ...]]:
+    """Returns the strides that a kernel writes C with, of a part of a buffer."""
+    problems = launch.grouped if launch.kernel is not None else (bundle.matmul(launch).manifest.problem,)
+    return [problem.c_window.strides for problem in problems if problem.c_window is not None]
 
 
 def _check_parts(manifest: FunctionManifest, fields: Fields) -> None:
@@ -346,29 +376,6 @@ def _check_alias(manifest: FunctionManifest, result: FunctionBuffer, fields: Fie
         raise fields.error(
             "aliases", f"must be of a result, an argument of its type and shape for it alone, got {result.aliases}"
         )
-
-
-def _is_written(manifest: FunctionManifest, number: int, written: set[int]) -> bool:
-    """Tells whether kernels have written all bytes of a buffer, at once or by parts."""
-    buffer = manifest.buffers[number]
-    others = [manifest.buffers[other] for other in written if manifest.buffers[other].memory == buffer.memory]
-    place = buffer.offset
-    for other in sorted(others, key=lambda item: item.offset):
-        if other.offset <= place:
-            place = max(place, other.offset + other.bytes)
-    return place >= buffer.offset + buffer.bytes
-
-
-def _write(manifest: FunctionManifest, number: int, written: set[int]) -> None:
-    """Notes that a kernel writes a buffer: others that share bytes with it in the workspace are gone."""
-    buffer = manifest.buffers[number]
-    if buffer.kind == "workspace":
-        end = buffer.offset + buffer.bytes
-        for other in list(written):
-            item = manifest.buffers[other]
-            if item.kind == "workspace" and item.offset < end and buffer.offset < item.offset + item.bytes:
-                written.discard(other)
-    written.add(number)
 
 
 def read_any(path: str | os.PathLike[str]) -> Bundle | FunctionBundle:
