@@ -18,10 +18,19 @@ _EXCHANGED = {
     "arith.cmpf": {2: 4, 4: 2, 3: 5, 5: 3, 9: 11, 11: 9, 10: 12, 12: 10},
     "arith.cmpi": {2: 4, 4: 2, 3: 5, 5: 3, 6: 8, 8: 6, 7: 9, 9: 7},
 }
-# By the numbers of the predicates: ogt, olt; sgt, slt.
+# By the numbers of the predicates: ogt and oge, olt and ole; sgt and sge, slt and sle; ugt and uge, ult and ule.
 _FOLDS = {
-    "arith.cmpf": {2: "arith.maxnumf", 4: "arith.minnumf"},
-    "arith.cmpi": {4: "arith.maxsi", 2: "arith.minsi"},
+    "arith.cmpf": {2: "arith.maxnumf", 3: "arith.maxnumf", 4: "arith.minnumf", 5: "arith.minnumf"},
+    "arith.cmpi": {
+        4: "arith.maxsi",
+        5: "arith.maxsi",
+        2: "arith.minsi",
+        3: "arith.minsi",
+        8: "arith.maxui",
+        9: "arith.maxui",
+        6: "arith.minui",
+        7: "arith.minui",
+    },
 }
 
 
