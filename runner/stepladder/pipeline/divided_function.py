@@ -28,6 +28,7 @@ from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import Run, run_again, run_pipeline
 from stepladder.pipeline.stage_texts import is_matmul, stage_texts, with_pitches
 from stepladder.pipeline.stages import type_of
+from stepladder.runtime import targets
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.reference import Program
 
@@ -102,6 +103,7 @@ def divide(text: str, name: str, request: Request, *, pairs: bool) -> Divided:
     # `wgmma` alone multiplies one kind of fp8 by the other, and is what an attention is multiplied by.
     settings = {"pairs": pairs, **dict.fromkeys(("mixed_fp8", "attention"), has_step(pipelines, "convert_to_wgmma"))}
     settings["multiplies_fp8"] = multiplies_fp8(pipelines, target)
+    settings["multiplies_bf16"] = targets.find(target).compute_capability >= targets.FIRST_BF16
     asked, settings = request, settings | {"in_place": has_step(pipelines, "load_in_place")}
     settings["dequantizing"] = all(has_step((pipeline,), "prepare_operands") for pipeline in pipelines)
     settings[COLUMNS] = all("takes_windows" in library.load(item).derived for item in pipelines)
