@@ -101,15 +101,17 @@ func.func @softmax(%a: tensor<8x16xf16>, %b: tensor<16x16xf16>) -> (tensor<8x16x
 
 // -----
 
-// A matmul that starts from a value starts from zeros, and the value is added behind it. Its sums have two uses.
+// A matmul that starts from a value starts from zeros, and the value is added behind it. Two functions of its sums are
+// stored by its kernel.
 // CHECK-LABEL: func.func @two_uses(
-// CHECK: [[sums:%.+]] = call @two_uses_matmul_0(
-// CHECK: linalg.exp ins([[sums]]
-// CHECK: linalg.abs ins([[sums]]
+// CHECK: [[r:%.+]]:2 = call @two_uses_matmul_0(
+// CHECK-NEXT: return [[r]]#0, [[r]]#1
 // CHECK: func.func private @two_uses_matmul_0(
 // CHECK: linalg.fill
 // CHECK: linalg.matmul
-// CHECK: linalg.add
+// CHECK: [[sums:%.+]] = linalg.add
+// CHECK: linalg.exp ins([[sums]]
+// CHECK: linalg.abs ins([[sums]]
 func.func @two_uses(%a: tensor<8x16xf16>, %b: tensor<16x8xf16>, %c: tensor<8x8xf32>)
     -> (tensor<8x8xf32>, tensor<8x8xf32>) {
   %sums = linalg.matmul ins(%a, %b : tensor<8x16xf16>, tensor<16x8xf16>) outs(%c : tensor<8x8xf32>) -> tensor<8x8xf32>
@@ -366,4 +368,48 @@ func.func private @join(%x: tensor<32x64xf16>, %y: tensor<32x64xf16>) -> tensor<
     linalg.yield %either : f16
   } -> tensor<32x128xf16>
   return %r : tensor<32x128xf16>
+}
+
+// -----
+
+// A sum and its rounding, which is multiplied, are both stored by the kernel. Where another op reads the sum, the rounding
+// is part of another kernel.
+
+// CHECK-LABEL: func.func @stored(
+// CHECK-NEXT: [[r:%.+]]:2 = call @stored_matmul_0(%x, %w) : {{.*}} -> (tensor<8x32xf32>, tensor<8x32xf16>)
+// CHECK-NEXT: [[q:%.+]] = call @stored_matmul_1([[r]]#1, %v)
+// CHECK-NEXT: return [[r]]#0, [[q]]
+func.func @stored(%x: tensor<8x16xf16>, %w: tensor<16x32xf16>, %v: tensor<32x16xf16>)
+    -> (tensor<8x32xf32>, tensor<8x16xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %0 = tensor.empty() : tensor<8x32xf32>
+  %1 = tensor.empty() : tensor<8x32xf16>
+  %2 = tensor.empty() : tensor<8x16xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%0 : tensor<8x32xf32>) -> tensor<8x32xf32>
+  %more = linalg.fill ins(%zero : f32) outs(%2 : tensor<8x16xf32>) -> tensor<8x16xf32>
+  %p = linalg.matmul ins(%x, %w : tensor<8x16xf16>, tensor<16x32xf16>) outs(%zeros : tensor<8x32xf32>)
+    -> tensor<8x32xf32>
+  %t = linalg.map { arith.truncf } ins(%p : tensor<8x32xf32>) outs(%1 : tensor<8x32xf16>)
+  %q = linalg.matmul ins(%t, %v : tensor<8x32xf16>, tensor<32x16xf16>) outs(%more : tensor<8x16xf32>)
+    -> tensor<8x16xf32>
+  return %p, %q : tensor<8x32xf32>, tensor<8x16xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @read(
+// CHECK: [[r:%.+]] = call @read_matmul_0(%x, %w) : {{.*}} -> tensor<8x32xf32>
+// CHECK: arith.truncf
+func.func @read(%x: tensor<8x16xf16>, %w: tensor<16x32xf16>) -> (tensor<8xf32>, tensor<8x32xf16>) {
+  %zero = arith.constant 0.0 : f32
+  %0 = tensor.empty() : tensor<8x32xf32>
+  %1 = tensor.empty() : tensor<8x32xf16>
+  %2 = tensor.empty() : tensor<8xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%0 : tensor<8x32xf32>) -> tensor<8x32xf32>
+  %one = linalg.fill ins(%zero : f32) outs(%2 : tensor<8xf32>) -> tensor<8xf32>
+  %p = linalg.matmul ins(%x, %w : tensor<8x16xf16>, tensor<16x32xf16>) outs(%zeros : tensor<8x32xf32>)
+    -> tensor<8x32xf32>
+  %t = linalg.map { arith.truncf } ins(%p : tensor<8x32xf32>) outs(%1 : tensor<8x32xf16>)
+  %s = linalg.reduce { arith.mulf } ins(%p : tensor<8x32xf32>) outs(%one : tensor<8xf32>) dimensions = [1]
+  return %s, %t : tensor<8xf32>, tensor<8x32xf16>
 }

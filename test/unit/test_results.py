@@ -104,3 +104,34 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused_with_one_message(name: str) -> None:
     refusal(*REFUSED[name])
+
+
+STORED = """func.func @f(%x: tensor<24x32xf16>, %w: tensor<32x40xf16>, %v: tensor<40x16xf16>)
+    -> (tensor<24x16xf32>, tensor<24x40xf16>, tensor<24x40xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<24x40xf32>
+  %h = tensor.empty() : tensor<24x40xf16>
+  %f = tensor.empty() : tensor<24x16xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<24x40xf32>) -> tensor<24x40xf32>
+  %y = linalg.fill ins(%zero : f32) outs(%f : tensor<24x16xf32>) -> tensor<24x16xf32>
+  %p = linalg.matmul ins(%x, %w : tensor<24x32xf16>, tensor<32x40xf16>) outs(%z : tensor<24x40xf32>)
+    -> tensor<24x40xf32>
+  %t = linalg.map { arith.truncf } ins(%p : tensor<24x40xf32>) outs(%h : tensor<24x40xf16>)
+  %q = linalg.matmul ins(%t, %v : tensor<24x40xf16>, tensor<40x16xf16>) outs(%y : tensor<24x16xf32>)
+    -> tensor<24x16xf32>
+  return %q, %t, %p : tensor<24x16xf32>, tensor<24x40xf16>, tensor<24x40xf32>
+}
+"""
+
+
+@pytest.mark.usefixtures("needs_ptxas")
+@pytest.mark.parametrize("target", ["sm_75", "sm_90a"])
+def test_a_kernel_of_a_function_stores_a_sum_and_its_rounding(target: str) -> None:
+    function = stepladder.compile(STORED, target=target, device="emulator")
+    assert isinstance(function, stepladder.Function)
+    assert [launch.stage for launch in function.manifest.launches] == ["f_matmul_0", "f_matmul_1"]
+    rng = np.random.default_rng(0)
+    x, w, v = (rng.integers(-2, 3, shape).astype(np.float16) for shape in ((24, 32), (32, 40), (40, 16)))
+    sums = x.astype(np.float32) @ w.astype(np.float32)
+    for got, wanted in zip(function(x, w, v), (sums @ v.astype(np.float32), sums, sums), strict=True):
+        np.testing.assert_array_equal(got, wanted)

@@ -181,7 +181,35 @@ def _stage(
         if _precede_others(whole) and refusal_of(whole, *results) is None:
             return whole, results
     grown, matrix = _grown(product, ops, result, lambda op: False, with_pairs=with_pairs)
-    return grown, [matrix]
+    return _with_further_results(product, grown, matrix)
+
+
+def _with_further_results(
+    product: ir.Operation, ops: list[ir.Operation], result: ir.Value
+) -> tuple[list[ir.Operation], list[ir.Value]]:
+    """Returns a stage with elementwise ops on its result whose results are stored beside it, as the rounding of a sum
+    that is returned too."""
+    results, group, ahead = [result], ops, 0
+    while ahead < _AHEAD and (user := _next_user(product, group, lambda op: False)) is not None:
+        ahead += 1
+        layouts = layout_sources(user, [operand for operand in user.operands if not _is_from(operand, group)])
+        group = with_producers([*group, *layouts, user], STARTS)
+        values = _used_outside(product, group, lambda op: False)
+        if all(map(_is_stored, values)) and _precede_others(group) and refusal_of(group, *values) is None:
+            ops, results, ahead = group, values, 0
+    return ops, results
+
+
+def _is_stored(value: ir.Value) -> bool:
+    """Tells whether a tensor is a buffer, whatever kernels compute it: one that is returned, or an operand of a matmul,
+    maybe in another shape."""
+    users = users_of(value)
+    for user in users:  # grows in the loop
+        if user.name == "func.return" or (is_product(user) and value not in list(user.operands)[2:]):
+            return True
+        if user.name in VIEWS:
+            users += users_of(user.results[0])
+    return False
 
 
 def _is_folded(op: ir.Operation) -> bool:
