@@ -161,3 +161,20 @@ func.func private @wide(memref<32x64xf16>, memref<32x64xf16>)
 func.func private @narrow(memref<32x64xf16>, memref<32x8xf16>)
 func.func private @join(memref<32x64xf16>, memref<32x8xf16>, memref<32x72xf16>)
     attributes {assembles = array<i64: 0, 128>, extents = [array<i64: 32, 64>, array<i64: 32, 8>]}
+
+// -----
+
+// A result that is returned in another shape is written as it is, and no copy is left.
+// CHECK-LABEL: func.func @reshaped(
+// CHECK-NEXT: [[flat:%.+]] = memref.collapse_shape %r {{.*}} : memref<32x128xf16> into memref<4096xf16>
+// CHECK-NEXT: [[y:%.+]] = memref.expand_shape [[flat]] {{.*}} : memref<4096xf16> into memref<32x2x64xf16>
+// CHECK-NEXT: call @merge(%a, [[y]])
+// CHECK-NEXT: return
+func.func @reshaped(%a: memref<2x32x64xf16>, %r: memref<32x128xf16>) {
+  %y = memref.alloc() : memref<32x2x64xf16>
+  call @merge(%a, %y) : (memref<2x32x64xf16>, memref<32x2x64xf16>) -> ()
+  %s = memref.collapse_shape %y [[0], [1, 2]] : memref<32x2x64xf16> into memref<32x128xf16>
+  memref.copy %s, %r : memref<32x128xf16> to memref<32x128xf16>
+  return
+}
+func.func private @merge(memref<2x32x64xf16>, memref<32x2x64xf16>)

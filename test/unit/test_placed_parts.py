@@ -230,6 +230,13 @@ HEADS = """func.func @f(%x: tensor<3x16x48xf16>, %v: tensor<3x48x32xf16>, %w: te
 """
 
 
+COLLAPSED = "  %u = tensor.collapse_shape %t2 [[0], [1], [2, 3]] : tensor<3x16x2x32xf16> into tensor<3x16x64xf16>\n"
+COLLAPSED += "  return %u : tensor<3x16x64xf16>"
+MERGED = HEADS.replace("%u = tensor.insert", "%t2 = tensor.insert")
+MERGED = MERGED.replace("  return %u : tensor<3x16x2x32xf16>", COLLAPSED)
+MERGED = MERGED.replace("    -> tensor<3x16x2x32xf16> {", "    -> tensor<3x16x64xf16> {")
+
+
 def columns_of(x: np.ndarray, v: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return x.astype(np.float32) @ v.astype(np.float32), x.astype(np.float32) @ w.astype(np.float32)
 
@@ -249,6 +256,8 @@ def columns_of(x: np.ndarray, v: np.ndarray, w: np.ndarray) -> tuple[np.ndarray,
         ),
         ("sm_80", HEADS, lambda p, q: np.stack([p, q], 2), 0, {(1024, 64, 1)}),
         ("sm_90a", HEADS, lambda p, q: np.stack([p, q], 2), 0, {(1024, 64, 1)}),
+        # Returned in another shape.
+        ("sm_80", MERGED, lambda p, q: np.concatenate([p, q], 2), 0, {(1024, 64, 1)}),
         # What another op reads too is a buffer of its own, and what no vector begins at.
         (
             "sm_80",
@@ -259,7 +268,7 @@ def columns_of(x: np.ndarray, v: np.ndarray, w: np.ndarray) -> tuple[np.ndarray,
         ),
         ("sm_80", side_by_side((64, 23)), lambda p, q: np.concatenate([p, q], 1), 1, set()),
     ],
-    ids=["result", "by TMA", "workspace", "heads", "heads by TMA", "returned too", "not aligned"],
+    ids=["result", "by TMA", "workspace", "heads", "heads by TMA", "collapsed", "returned too", "not aligned"],
 )
 def test_columns_are_written_in_place(
     chip: str,

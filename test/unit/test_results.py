@@ -106,7 +106,7 @@ def test_refused_with_one_message(name: str) -> None:
     refusal(*REFUSED[name])
 
 
-STORED = """func.func @f(%x: tensor<24x32xf16>, %w: tensor<32x40xf16>, %v: tensor<40x16xf16>)
+STORED = """func.func @f(%x: tensor<24x32xf16>, %t: tensor<40x32xf16>, %v: tensor<40x16xf16>)
     -> (tensor<24x16xf32>, tensor<24x40xf16>, tensor<24x40xf32>) {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<24x40xf32>
@@ -114,12 +114,14 @@ STORED = """func.func @f(%x: tensor<24x32xf16>, %w: tensor<32x40xf16>, %v: tenso
   %f = tensor.empty() : tensor<24x16xf32>
   %z = linalg.fill ins(%zero : f32) outs(%e : tensor<24x40xf32>) -> tensor<24x40xf32>
   %y = linalg.fill ins(%zero : f32) outs(%f : tensor<24x16xf32>) -> tensor<24x16xf32>
+  %d = tensor.empty() : tensor<32x40xf16>
+  %w = linalg.transpose ins(%t : tensor<40x32xf16>) outs(%d : tensor<32x40xf16>) permutation = [1, 0]
   %p = linalg.matmul ins(%x, %w : tensor<24x32xf16>, tensor<32x40xf16>) outs(%z : tensor<24x40xf32>)
     -> tensor<24x40xf32>
-  %t = linalg.map { arith.truncf } ins(%p : tensor<24x40xf32>) outs(%h : tensor<24x40xf16>)
-  %q = linalg.matmul ins(%t, %v : tensor<24x40xf16>, tensor<40x16xf16>) outs(%y : tensor<24x16xf32>)
+  %s = linalg.map { arith.truncf } ins(%p : tensor<24x40xf32>) outs(%h : tensor<24x40xf16>)
+  %q = linalg.matmul ins(%s, %v : tensor<24x40xf16>, tensor<40x16xf16>) outs(%y : tensor<24x16xf32>)
     -> tensor<24x16xf32>
-  return %q, %t, %p : tensor<24x16xf32>, tensor<24x40xf16>, tensor<24x40xf32>
+  return %q, %s, %p : tensor<24x16xf32>, tensor<24x40xf16>, tensor<24x40xf32>
 }
 """
 
@@ -133,5 +135,7 @@ def test_a_kernel_of_a_function_stores_a_sum_and_its_rounding(target: str) -> No
     rng = np.random.default_rng(0)
     x, w, v = (rng.integers(-2, 3, shape).astype(np.float16) for shape in ((24, 32), (32, 40), (40, 16)))
     sums = x.astype(np.float32) @ w.astype(np.float32)
-    for got, wanted in zip(function(x, w, v), (sums @ v.astype(np.float32), sums, sums), strict=True):
+    for got, wanted in zip(
+        function(x, np.ascontiguousarray(w.T), v), (sums @ v.astype(np.float32), sums, sums), strict=True
+    ):
         np.testing.assert_array_equal(got, wanted)

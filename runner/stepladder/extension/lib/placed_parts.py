@@ -53,7 +53,7 @@ def placed_parts(payload: ir.Operation, rewriter: Rewriter) -> dict[ir.Operation
             strides = _pitches(call, stages[callee], roots)
             placed |= {alloc: Placed(whole, begin, item) for alloc, begin, item in zip(allocs, begins, strides)}
             rewriter.erase_op(call)
-            _erase_views(allocs, rewriter)
+            erase_views(allocs, rewriter)
     return {alloc: _in_root(part, placed) for alloc, part in placed.items()}
 
 
@@ -72,12 +72,17 @@ def _pitches(call: ir.Operation, stage: ir.Operation, roots: Sequence[ir.Value])
     return pitches(stage, whole, [ir.MemRefType(root.type).shape for root in roots])
 
 
-def _erase_views(allocs: Sequence[ir.Operation], rewriter: Rewriter) -> None:
-    """Erases the views of buffers that nothing uses."""
+def erase_views(allocs: Sequence[ir.Operation], rewriter: Rewriter) -> None:
+    """Erases the views of buffers that nothing uses.
+
+    Args:
+        allocs: what makes the buffers.
+        rewriter: of the transform op.
+    """
     for alloc in allocs:
         for user in users_of(alloc.results[0]):
             if user.name in _VIEWS:
-                _erase_views([user], rewriter)
+                erase_views([user], rewriter)
                 if not list(user.results[0].uses):
                     rewriter.erase_op(user)
 

@@ -76,3 +76,26 @@ def _inline_numbers(op: ir.Operation, rewriter: Rewriter) -> None:
                     known[argument] = constant.results[0]
         clone_ops([inner.operation for inner in old.operations], known, ir.InsertionPoint(body))
     rewriter.replace_op(op, new.results)
+
+
+def fold_transposes(product: ir.Operation) -> list[ir.Operation]:
+    """Has a matmul read the sources of transposes of its operands, by its indexing maps, as kernels do.
+
+    Args:
+        product: it is changed where it is a `linalg.matmul` of such operands.
+
+    Returns:
+        The transposes that it no longer reads.
+    """
+    if product.name != "linalg.matmul":
+        return []
+    maps, folded = indexing_maps(product), []
+    for place, value in enumerate(list(product.operands)[:2]):
+        source = producer(value)
+        if source is None or source.name != "linalg.transpose":
+            continue
+        folded.append(source)
+        product.operands[place] = source.operands[0]
+        maps[place] = ir.AffineMap.get(maps[place].n_dims, 0, list(reversed(list(maps[place].results))))
+    product.attributes["indexing_maps"] = ir.ArrayAttr.get([ir.AffineMapAttr.get(map_) for map_ in maps])
+    return folded

@@ -7,7 +7,7 @@ from stepladder.extension.lib.columns import dissolve
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.extension.lib.narrow_constants import narrow_constants
-from stepladder.extension.lib.plain_operands import simplify
+from stepladder.extension.lib.plain_operands import fold_transposes, simplify
 from stepladder.extension.lib.products import (
     dequantizing_ops,
     is_batch_of_vectors,
@@ -195,7 +195,16 @@ def _with_further_results(
         layouts = layout_sources(user, [operand for operand in user.operands if not _is_from(operand, group)])
         group = with_producers([*group, *layouts, user], STARTS)
         values = _used_outside(product, group, lambda op: False)
-        if all(map(_is_stored, values)) and _precede_others(group) and refusal_of(group, *values) is None:
+        if not all(map(_is_stored, values)) or not _precede_others(group):
+            continue
+        if refusal_of(group, *values) is not None:
+            # Of operands in another form, the front of payloads takes one result.
+            folded = fold_transposes(product)
+            ops, group = (
+                with_producers([op for op in each if op not in folded and not is_start(op)], STARTS)
+                for each in (ops, group)
+            )
+        if refusal_of(group, *values) is None:
             ops, results, ahead = group, values, 0
     return ops, results
 
