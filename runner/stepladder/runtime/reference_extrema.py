@@ -109,9 +109,10 @@ def unknown_choice(generic: Generic) -> str | None:
         generic: op of a reference program.
     """
     made = {op.result: op for op in generic.body}
+    so_far = generic.arguments[len(generic.inputs) :]
     for output, yielded in enumerate(generic.yields):
         choice = made.get(yielded)
-        if choice is None or choice.name != "arith.select" or choice.operands[2] not in generic.arguments:
+        if choice is None or choice.name != "arith.select" or choice.operands[2] not in so_far:
             continue
         condition = made.get(choice.operands[0])
         if condition is None or condition.name not in _NAMES or not isinstance(condition.attribute, int):
