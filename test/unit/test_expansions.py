@@ -97,3 +97,43 @@ def test_forms_of_loops_regions_and_tensors() -> None:
         names = [op.name for op in walk(select(parse_payload(FORMS, "payload.mlir")).module)]
     gone = {"affine.for", "scf.index_switch", "scf.execute_region", "tensor.splat"}
     assert gone.isdisjoint(names) and names.count("math.fma") == 1 and "linalg.fill" in names and "scf.for" in names
+
+
+GROUPED = """func.func @f(%x: tensor<16x64xf16>, %q: tensor<64x24xi8>, %s: tensor<4x24xf16>, %t: tensor<{rows}xf16>)
+    -> tensor<16x24xf32> {{
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x24xf16>
+  %w = linalg.generic {{indexing_maps = [affine_map<(k, n) -> (k, n)>, affine_map<(k, n) -> (k floordiv 16, n)>,
+      affine_map<(k, n) -> ({index})>, affine_map<(k, n) -> (k, n)>], iterator_types = ["parallel", "parallel"]}}
+      ins(%q, %s, %t : tensor<64x24xi8>, tensor<4x24xf16>, tensor<{rows}xf16>) outs(%e : tensor<64x24xf16>) {{
+  ^bb0(%a: i8, %b: f16, %c: f16, %o: f16):
+    %i = arith.sitofp %a : i8 to f16
+    %f = arith.mulf %i, %b : f16
+    %g = arith.addf %f, %c : f16
+    linalg.yield %g : f16
+  }} -> tensor<64x24xf16>
+  %d = tensor.empty() : tensor<16x24xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%d : tensor<16x24xf32>) -> tensor<16x24xf32>
+  %p = linalg.matmul ins(%x, %w : tensor<16x64xf16>, tensor<64x24xf16>) outs(%z : tensor<16x24xf32>)
+    -> tensor<16x24xf32>
+  return %p : tensor<16x24xf32>
+}}
+"""
+
+
+@pytest.mark.usefixtures("needs_ptxas")
+@pytest.mark.parametrize(
+    ("index", "rows", "is_kernel"),
+    [("k mod 16", 16, True), ("k", 64, True), ("n floordiv 8", 3, True), ("k mod 48", 48, False)],
+)
+def test_operands_of_groups(index: str, rows: int, is_kernel: bool) -> None:
+    """A loop of which quotients and remainders by one number are read is two; of two numbers, elements are copied."""
+    kernel = stepladder.compile(GROUPED.format(index=index, rows=rows), device="emulator", target="sm_80")
+    assert isinstance(kernel, stepladder.Kernel) == is_kernel
+    rng = np.random.default_rng(0)
+    x, s, t = (rng.integers(-2, 3, shape).astype(np.float16) for shape in ((16, 64), (4, 24), (rows,)))
+    q = rng.integers(-4, 5, (64, 24)).astype(np.int8)
+    k, n = np.indices((64, 24))
+    read = {"k mod 16": k % 16, "k": k, "n floordiv 8": n // 8, "k mod 48": k % 48}[index]
+    weights = q.astype(np.float64) * s[k // 16, n] + t[read]
+    np.testing.assert_array_equal(kernel(x, q, s, t), x.astype(np.float64) @ weights)
