@@ -237,6 +237,23 @@ MERGED = MERGED.replace("  return %u : tensor<3x16x2x32xf16>", COLLAPSED)
 MERGED = MERGED.replace("    -> tensor<3x16x2x32xf16> {", "    -> tensor<3x16x64xf16> {")
 
 
+LINEAR = """#matrices = affine_map<(b, m, n, k) -> (b, m, k)>
+#weights = affine_map<(b, m, n, k) -> (k, n)>
+#results = affine_map<(b, m, n, k) -> (b, m, n)>
+func.func @f(%x: tensor<2x24x48xf16>, %v: tensor<48x16xf16>, %w: tensor<48x16xf16>) -> tensor<2x24x32xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<2x24x16xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<2x24x16xf32>) -> tensor<2x24x16xf32>
+  %p = linalg.contract indexing_maps = [#matrices, #weights, #results]
+    ins(%x, %v : tensor<2x24x48xf16>, tensor<48x16xf16>) outs(%z : tensor<2x24x16xf32>) -> tensor<2x24x16xf32>
+  %q = linalg.contract indexing_maps = [#matrices, #weights, #results]
+    ins(%x, %w : tensor<2x24x48xf16>, tensor<48x16xf16>) outs(%z : tensor<2x24x16xf32>) -> tensor<2x24x16xf32>
+  %c = tensor.concat dim(2) %p, %q : (tensor<2x24x16xf32>, tensor<2x24x16xf32>) -> tensor<2x24x32xf32>
+  return %c : tensor<2x24x32xf32>
+}
+"""
+
+
 def columns_of(x: np.ndarray, v: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return x.astype(np.float32) @ v.astype(np.float32), x.astype(np.float32) @ w.astype(np.float32)
 
@@ -256,6 +273,8 @@ def columns_of(x: np.ndarray, v: np.ndarray, w: np.ndarray) -> tuple[np.ndarray,
         ),
         ("sm_80", HEADS, lambda p, q: np.stack([p, q], 2), 0, {(1024, 64, 1)}),
         ("sm_90a", HEADS, lambda p, q: np.stack([p, q], 2), 0, {(1024, 64, 1)}),
+        # Of a batch whose rows are those of one matmul, by a broadcast weight.
+        ("sm_80", LINEAR, lambda p, q: np.concatenate([p, q], 2), 0, {(768, 32, 1)}),
         # Returned in another shape.
         ("sm_80", MERGED, lambda p, q: np.concatenate([p, q], 2), 0, {(1024, 64, 1)}),
         # What another op reads too is a buffer of its own, and what no vector begins at.
@@ -268,7 +287,17 @@ def columns_of(x: np.ndarray, v: np.ndarray, w: np.ndarray) -> tuple[np.ndarray,
         ),
         ("sm_80", side_by_side((64, 23)), lambda p, q: np.concatenate([p, q], 1), 1, set()),
     ],
-    ids=["result", "by TMA", "workspace", "heads", "heads by TMA", "collapsed", "returned too", "not aligned"],
+    ids=[
+        "result",
+        "by TMA",
+        "workspace",
+        "heads",
+        "heads by TMA",
+        "batch of rows",
+        "collapsed",
+        "returned too",
+        "not aligned",
+    ],
 )
 def test_columns_are_written_in_place(
     chip: str,

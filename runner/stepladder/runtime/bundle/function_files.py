@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from stepladder.runtime import targets
+from stepladder.runtime.bundle.column_buffers import check_pitch, is_pitched
 from stepladder.runtime.bundle.fields import Fields
 from stepladder.runtime.bundle.function import (
     ALIGNMENT,
@@ -265,7 +266,7 @@ def check_function(bundle: FunctionBundle, fields: Fields | None = None) -> None
     alignment = VECTOR if manifest.schema_version >= SCHEMA_VERSION_PLACED else ALIGNMENT
     for buffer, item in zip(manifest.buffers, fields.objects("buffers")):
         if buffer.strides is not None:
-            _check_pitch(manifest, buffer, item)
+            check_pitch(manifest, buffer, item)
         if buffer.kind == "workspace" and (
             buffer.offset % alignment or buffer.offset + buffer.bytes > manifest.workspace
         ):
@@ -295,7 +296,7 @@ def check_function(bundle: FunctionBundle, fields: Fields | None = None) -> None
             buffer = manifest.buffers[number]
             if buffer.element_type != type_ or buffer.bytes != FunctionBuffer("", 0, type_, (count,)).bytes:
                 raise operands.error(role, f"is {number}, {buffer.name}, and the kernel takes {count} of {type_}")
-            if buffer.strides is not None and (access == "read" or buffer.strides not in _pitches(bundle, launch)):
+            if buffer.strides is not None and (access == "read" or not is_pitched(buffer, bundle, launch)):
                 raise operands.error(role, f"is {number}, {buffer.name}, which the kernel does not write by its pitch")
             if buffer.strides is not None:
                 access = "write"  # what is between its rows stays
@@ -314,26 +315,6 @@ def check_function(bundle: FunctionBundle, fields: Fields | None = None) -> None
     ]
     if missing:
         raise fields.error("launches", f"write no {missing[0]}")
-
-
-def _check_pitch(manifest: FunctionManifest, buffer: FunctionBuffer, fields: Fields) -> None:
-    """Checks that columns of a buffer that kernels write are dense rows, apart from each other."""
-    strides, span = buffer.strides or (), 1
-    if manifest.schema_version < SCHEMA_VERSION_PITCHED:
-        raise fields.error("strides", f"is for schema_version {SCHEMA_VERSION_PITCHED}")
-    is_part = buffer.kind in ("workspace", "result_part")
-    is_apart = is_part and len(strides) == len(buffer.shape) and strides[-1:] == (1,)
-    for size, stride in zip(reversed(buffer.shape), reversed(strides)):
-        is_apart = is_apart and (stride >= span or size == 1)
-        span += (size - 1) * stride
-    if not is_apart:
-        raise fields.error("strides", f"must be of dense rows that are apart, of a part that is written, got {strides}")
-
-
-def _pitches(bundle: FunctionBundle, launch: Launch) -> list[tuple[int, ...]]:
-    """Returns the strides that a kernel writes C with, of a part of a buffer."""
-    problems = launch.grouped if launch.kernel is not None else (bundle.matmul(launch).manifest.problem,)
-    return [problem.c_window.strides for problem in problems if problem.c_window is not None]
 
 
 def _check_parts(manifest: FunctionManifest, fields: Fields) -> None:
