@@ -12,6 +12,7 @@ import pytest
 
 import stepladder
 from combinations import sample
+from emulator_ops import FORMATS
 from refused import refusal
 from results_payloads import results_payload
 from stepladder.cli.main import main
@@ -127,15 +128,22 @@ STORED = """func.func @f(%x: tensor<24x32xf16>, %t: tensor<40x32xf16>, %v: tenso
 
 
 @pytest.mark.usefixtures("needs_ptxas")
-@pytest.mark.parametrize("target", ["sm_75", "sm_90a"])
-def test_a_kernel_of_a_function_stores_a_sum_and_its_rounding(target: str) -> None:
-    function = stepladder.compile(STORED, target=target, device="emulator")
+@pytest.mark.parametrize(("element", "target"), [("f16", "sm_75"), ("f16", "sm_90a"), ("bf16", "sm_80")])
+def test_a_kernel_of_a_function_stores_a_sum_and_its_rounding(element: str, target: str) -> None:
+    """Also sums in bf16 and their magnitudes: kernels add in f32."""
+    text = STORED
+    if element == "bf16":
+        text = text.replace("truncf", "absf").replace("arith.absf", "math.absf")
+        text = text.replace("f16", "bf16").replace("f32", "bf16")
+    function = stepladder.compile(text, target=target, device="emulator")
     assert isinstance(function, stepladder.Function)
     assert [launch.stage for launch in function.manifest.launches] == ["f_matmul_0", "f_matmul_1"]
     rng = np.random.default_rng(0)
-    x, w, v = (rng.integers(-2, 3, shape).astype(np.float16) for shape in ((24, 32), (32, 40), (40, 16)))
+    x, w, v = (rng.integers(-2, 3, shape).astype(FORMATS[element]) for shape in ((24, 32), (32, 40), (40, 16)))
     sums = x.astype(np.float32) @ w.astype(np.float32)
-    for got, wanted in zip(
-        function(x, np.ascontiguousarray(w.T), v), (sums @ v.astype(np.float32), sums, sums), strict=True
-    ):
-        np.testing.assert_array_equal(got, wanted)
+    stored = np.abs(sums) if element == "bf16" else sums
+    wanted = stored @ v.astype(np.float32)
+    got = [item.astype(np.float32) for item in function(x, np.ascontiguousarray(w.T), v)]
+    np.testing.assert_allclose(got[0], wanted, rtol=2.0**-8 if element == "bf16" else 0)
+    np.testing.assert_array_equal(got[1], stored)
+    np.testing.assert_array_equal(got[2], sums)

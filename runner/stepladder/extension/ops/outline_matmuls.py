@@ -7,7 +7,7 @@ from stepladder.extension.lib.columns import dissolve
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.extension.lib.narrow_constants import narrow_constants
-from stepladder.extension.lib.plain_operands import fold_transposes, simplify
+from stepladder.extension.lib.plain_operands import fold_transposes, simplify, with_wide_sums
 from stepladder.extension.lib.products import (
     dequantizing_ops,
     is_batch_of_vectors,
@@ -99,6 +99,8 @@ def outline_matmuls(payload: ir.Operation, op: OutlineMatmuls, rewriter: Rewrite
         made = _with_dequantizing(product, least, result) if op.dequantizing.value else least
         if made != least and sum(map(is_product, ops)) == 1:
             ops, results = _stage(product, made, result, with_pairs=False)
+        if len(results) == 1:
+            ops, results = _with_further_results(product, ops, results[0], rewriter)
         outline(ops, results, "matmul", rewriter)
     dissolve(body, walk(payload, "func.func"), rewriter)
 
@@ -181,15 +183,16 @@ def _stage(
         if _precede_others(whole) and refusal_of(whole, *results) is None:
             return whole, results
     grown, matrix = _grown(product, ops, result, lambda op: False, with_pairs=with_pairs)
-    return _with_further_results(product, grown, matrix)
+    return grown, [matrix]
 
 
 def _with_further_results(
-    product: ir.Operation, ops: list[ir.Operation], result: ir.Value
+    product: ir.Operation, ops: list[ir.Operation], result: ir.Value, rewriter: Rewriter
 ) -> tuple[list[ir.Operation], list[ir.Value]]:
     """Returns a stage with elementwise ops on its result whose results are stored beside it, as the rounding of a sum
     that is returned too."""
-    results, group, ahead = [result], ops, 0
+    results: list[ir.Value] = [result]
+    group, ahead = ops, 0
     while ahead < _AHEAD and (user := _next_user(product, group, lambda op: False)) is not None:
         ahead += 1
         layouts = layout_sources(user, [operand for operand in user.operands if not _is_from(operand, group)])
@@ -198,12 +201,15 @@ def _with_further_results(
         if not all(map(_is_stored, values)) or not _precede_others(group):
             continue
         if refusal_of(group, *values) is not None:
-            # Of operands in another form, the front of payloads takes one result.
+            # Of a product in another form, the front of payloads takes one result.
             folded = fold_transposes(product)
-            ops, group = (
-                with_producers([op for op in each if op not in folded and not is_start(op)], STARTS)
-                for each in (ops, group)
-            )
+            kept = [[op for op in each if op not in [product, *folded] and not is_start(op)] for each in (ops, group)]
+            is_product_alone = results == list(product.results)
+            plain = with_wide_sums(product, rewriter)
+            ops, group = (with_producers([*plain, *each], STARTS) for each in kept)
+            results = list(plain[-1].results) if is_product_alone else results
+            product = plain[0]
+            values = _used_outside(product, group, lambda op: False)
         if refusal_of(group, *values) is None:
             ops, results, ahead = group, values, 0
     return ops, results
