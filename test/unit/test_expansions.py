@@ -137,3 +137,30 @@ def test_operands_of_groups(index: str, rows: int, is_kernel: bool) -> None:
     read = {"k mod 16": k % 16, "k": k, "n floordiv 8": n // 8, "k mod 48": k % 48}[index]
     weights = q.astype(np.float64) * s[k // 16, n] + t[read]
     np.testing.assert_array_equal(kernel(x, q, s, t), x.astype(np.float64) @ weights)
+
+
+@pytest.mark.usefixtures("needs_ptxas")
+def test_contractions_of_groups_are_matmuls() -> None:
+    """A kernel repeats the rows of B, and matrix units multiply them."""
+    text = """#a = affine_map<(m, n, k) -> (m, k)>
+    #b = affine_map<(m, n, k) -> (k floordiv 16, n)>
+    #c = affine_map<(m, n, k) -> (m, n)>
+    func.func @f(%x: tensor<16x64xf16>, %w: tensor<4x24xf16>, %c: tensor<16x24xf32>) -> tensor<16x24xf32> {
+      %p = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%x, %w : tensor<16x64xf16>, tensor<4x24xf16>) outs(%c : tensor<16x24xf32>) {
+      ^bb0(%a: f16, %b: f16, %s: f32):
+        %d = arith.extf %a : f16 to f32
+        %e = arith.extf %b : f16 to f32
+        %f = arith.mulf %d, %e : f32
+        %g = arith.addf %s, %f : f32
+        linalg.yield %g : f32
+      } -> tensor<16x24xf32>
+      return %p : tensor<16x24xf32>
+    }
+    """
+    function = stepladder.compile(text, device="emulator", target="sm_80")
+    assert isinstance(function, stepladder.Function)
+    assert [launch.stage for launch in function.manifest.launches] == ["f_elementwise_0", "f_matmul_0"]
+    x, w = np.ones((16, 64), np.float16), np.arange(96).reshape(4, 24).astype(np.float16)
+    got = function(x, w, np.ones((16, 24), np.float32))
+    np.testing.assert_array_equal(got, 1 + x.astype(float) @ np.repeat(w, 16, 0).astype(float))

@@ -11,15 +11,18 @@ import itertools
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.linalg_ops import create_generic, indexing_maps
-from stepladder.mlir.traverse import walk
+from stepladder.mlir.traverse import producer, walk
 from stepladder.mlir.types import reassociation
 
 _QUOTIENTS = (ir.AffineFloorDivExpr, ir.AffineModExpr)
 
 
 def split(function: ir.Operation) -> None:
-    """Replaces the ops on static tensors whose maps have quotients or remainders of a loop by one number that divides
-    its iterations, and else loops alone.
+    """Replaces the elementwise ops on static tensors whose maps have quotients or remainders of a loop by one number
+    that divides its iterations, and else loops alone.
+
+    A contraction stays: of a loop in two, one may be of one operand. So does an op on what a contraction or another
+    reduction computes: operands of epilogues are rows or columns.
 
     Args:
         function: a function; it is changed where there are such ops.
@@ -33,7 +36,7 @@ def _group(op: ir.Operation) -> tuple[int, int] | None:
     """Returns a loop and the size of its groups; None where there is none, or an index of a loop is read."""
     types = [operand.type for operand in op.operands]
     is_static = all(isinstance(type_, ir.RankedTensorType) and type_.has_static_shape for type_ in types)
-    if not is_static or walk(op, "linalg.index") or len(op.results) != 1:
+    if not is_static or not _is_elementwise_on_arguments(op) or walk(op, "linalg.index") or len(op.results) != 1:
         return None
     maps = indexing_maps(op)
     items = [item for map_ in maps for item in map_.results]
@@ -56,6 +59,26 @@ def _group(op: ir.Operation) -> tuple[int, int] | None:
     loop, size = min((loop, size) for loop, size in found if loop is not None and size is not None)
     is_whole = loop in sizes and 1 < size < sizes[loop] and sizes[loop] % size == 0
     return (loop, size) if is_whole and not _quotients_in(maps[-1]) else None
+
+
+def _is_elementwise_on_arguments(op: ir.Operation) -> bool:
+    """Tells whether neither an op reduces, nor any that makes its operands."""
+    pending, seen = [op], {op}
+    for each in pending:  # grows in the loop
+        if _reduces(each):
+            return False
+        sources = [source for value in each.operands if (source := producer(value)) is not None]
+        pending += [source for source in dict.fromkeys(sources) if source not in seen]
+        seen.update(sources)
+    return True
+
+
+def _reduces(op: ir.Operation) -> bool:
+    """Tells whether a linalg op has more loops than its last result has axes."""
+    if not op.name.startswith("linalg.") or len(op.regions) != 1 or not len(op.operands):
+        return False
+    *_, result = indexing_maps(op)
+    return len({item.position for item in result.results if isinstance(item, ir.AffineDimExpr)}) < result.n_dims
 
 
 def _quotients_in(map_: ir.AffineMap) -> bool:
