@@ -164,3 +164,47 @@ def test_contractions_of_groups_are_matmuls() -> None:
     x, w = np.ones((16, 64), np.float16), np.arange(96).reshape(4, 24).astype(np.float16)
     got = function(x, w, np.ones((16, 24), np.float32))
     np.testing.assert_array_equal(got, 1 + x.astype(float) @ np.repeat(w, 16, 0).astype(float))
+
+
+COMPUTED = """#x = affine_map<(m, n, k) -> (m, k)>
+#q = affine_map<(m, n, k) -> (n, k)>
+#s = affine_map<(m, n, k) -> (n, k floordiv 16)>
+#t = affine_map<(m, n, k) -> (m)>
+#c = affine_map<(m, n, k) -> (m, n)>
+func.func @f(%x: tensor<16x64xf16>, %q: tensor<24x64xi8>, %s: tensor<24x4xf16>, %t: tensor<16xf16>,
+    %c: tensor<16x24xf32>) -> tensor<16x24xf32> {
+  %p = linalg.generic {indexing_maps = [#x, #q, #s, #t, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %q, %s, %t : tensor<16x64xf16>, tensor<24x64xi8>, tensor<24x4xf16>, tensor<16xf16>)
+      outs(%c : tensor<16x24xf32>) {
+  ^bb0(%a: f16, %b: i8, %d: f16, %e: f16, %o: f32):
+    %i = arith.sitofp %b : i8 to f16
+    %w = arith.mulf %i, %d : f16
+    %f = arith.extf %w : f16 to f32
+    %g = arith.mulf %a, %e : f16
+    %h = arith.extf %g : f16 to f32
+    %j = arith.mulf %f, %h : f32
+    %k = arith.addf %j, %o : f32
+    linalg.yield %k : f32
+  } -> tensor<16x24xf32>
+  return %p : tensor<16x24xf32>
+}
+"""
+
+
+@pytest.mark.usefixtures("needs_ptxas")
+def test_factors_that_a_contraction_computes_are_producers() -> None:
+    """Of a mask of the product, no factor is computed: there are no matrix units."""
+    kernel = stepladder.compile(COMPUTED, device="emulator", target="sm_80")
+    assert isinstance(kernel, stepladder.Kernel)
+    rng = np.random.default_rng(0)
+    x, s, t = (rng.integers(-2, 3, shape).astype(np.float16) for shape in ((16, 64), (24, 4), (16,)))
+    q, c = rng.integers(-4, 5, (24, 64)).astype(np.int8), rng.integers(-4, 5, (16, 24)).astype(np.float32)
+    wanted = c + (x * t[:, None]).astype(float) @ (q * np.repeat(s, 16, 1)).astype(float).T
+    np.testing.assert_array_equal(kernel(x, q, s, t, c), wanted)
+    masked = COMPUTED.replace("#t = affine_map<(m, n, k) -> (m)>", "#t = affine_map<(m, n, k) -> (m, n)>")
+    masked = masked.replace("tensor<16xf16>", "tensor<16x24xf16>")
+    function = stepladder.compile(masked, device="emulator", target="sm_80")
+    assert isinstance(function, stepladder.Function)
+    mask = rng.integers(-2, 3, (16, 24)).astype(np.float16)
+    wanted = c + (x.astype(float) @ (q * np.repeat(s, 16, 1)).astype(float).T) * mask
+    np.testing.assert_array_equal(function(x, q, s, mask, c), wanted)
