@@ -161,10 +161,24 @@ func.func @heads(%a: tensor<32x64xf16>, %b: tensor<64x64xf16>, %c: tensor<64x64x
 
 // -----
 
-// Columns do not follow each other in memory, and an argument is not computed by a kernel: both are selected in place.
+// Columns are assembled too, with their extents, but not where a matmul reads them; nor is an argument, which no kernel
+// computes.
+// CHECK-LABEL: func.func @columns(
+// CHECK: call @columns_elementwise_0(
+// CHECK-LABEL: func.func private @columns_elementwise_0(
+// CHECK-SAME: attributes {assembles = array<i64: 0, 128>, extents = [array<i64: 32, 64>, array<i64: 32, 64>]}
+func.func @columns(%a: tensor<32x64xf16>, %b: tensor<64x64xf16>, %z: tensor<32x64xf16>) -> tensor<32x128xf16> {
+  %h0 = linalg.matmul ins(%a, %b : tensor<32x64xf16>, tensor<64x64xf16>) outs(%z : tensor<32x64xf16>)
+    -> tensor<32x64xf16>
+  %h1 = linalg.matmul ins(%z, %b : tensor<32x64xf16>, tensor<64x64xf16>) outs(%z : tensor<32x64xf16>)
+    -> tensor<32x64xf16>
+  %r = tensor.concat dim(1) %h0, %h1 : (tensor<32x64xf16>, tensor<32x64xf16>) -> tensor<32x128xf16>
+  return %r : tensor<32x128xf16>
+}
+
+// -----
+
 // CHECK-LABEL: func.func @side_by_side(
-// CHECK-NOT: call
-// CHECK-LABEL: func.func @argument(
 // CHECK-NOT: call
 func.func @side_by_side(%a: tensor<32x64xf16>, %b: tensor<64x64xf16>, %z: tensor<32x64xf16>) -> tensor<32x128xf16> {
   %h0 = linalg.matmul ins(%a, %b : tensor<32x64xf16>, tensor<64x64xf16>) outs(%z : tensor<32x64xf16>)
@@ -179,6 +193,8 @@ func.func @side_by_side(%a: tensor<32x64xf16>, %b: tensor<64x64xf16>, %z: tensor
 
 // -----
 
+// CHECK-LABEL: func.func @argument(
+// CHECK-NOT: call
 func.func @argument(%a: tensor<32x64xf16>, %b: tensor<64x64xf16>, %z: tensor<32x64xf16>) -> tensor<2x32x64xf16> {
   %h0 = linalg.matmul ins(%a, %b : tensor<32x64xf16>, tensor<64x64xf16>) outs(%z : tensor<32x64xf16>)
     -> tensor<32x64xf16>

@@ -363,10 +363,13 @@ func.func @argmax(%x: memref<8x100xf32>, %value: memref<8xf32>, %place: memref<8
 
 // -----
 
-// The last of equal ones: a thread computes each.
+// The last of equal ones: a lane further on has it where its value is as large, and took the place of what it began with.
 // CHECK-LABEL: func.func @last(
-// CHECK-NOT: gpu.shuffle
-// CHECK: // -----
+// CHECK: arith.cmpf oge, %{{.*}}, %{{.*}} : f32
+// CHECK: gpu.shuffle down
+// CHECK: [[as_large:%.+]] = arith.cmpf oge,
+// CHECK: [[took:%.+]] = arith.cmpi sge, %{{.*}}, %c0_i32
+// CHECK: arith.andi [[as_large]], [[took]]
 #both = affine_map<(i, j) -> (i, j)>
 #first = affine_map<(i, j) -> (i)>
 func.func @last(%x: memref<8x100xf32>, %value: memref<8xf32>, %place: memref<8xi64>) {
@@ -381,6 +384,32 @@ func.func @last(%x: memref<8x100xf32>, %value: memref<8xf32>, %place: memref<8xi
     %here = arith.index_cast %j : index to i64
     %more = arith.maximumf %in, %most : f32
     %is = arith.cmpf oge, %in, %most : f32
+    %new = arith.select %is, %here, %at : i64
+    linalg.yield %more, %new : f32, i64
+  }
+  return
+}
+
+// -----
+
+// What a NaN takes part in: a thread computes each.
+// CHECK-LABEL: func.func @unordered(
+// CHECK-NOT: gpu.shuffle
+// CHECK: // -----
+#both = affine_map<(i, j) -> (i, j)>
+#first = affine_map<(i, j) -> (i)>
+func.func @unordered(%x: memref<8x100xf32>, %value: memref<8xf32>, %place: memref<8xi64>) {
+  %low = arith.constant 0xFF800000 : f32
+  %none = arith.constant 0 : i64
+  linalg.fill ins(%low : f32) outs(%value : memref<8xf32>)
+  linalg.fill ins(%none : i64) outs(%place : memref<8xi64>)
+  linalg.generic {indexing_maps = [#both, #first, #first], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<8x100xf32>) outs(%value, %place : memref<8xf32>, memref<8xi64>) {
+  ^bb0(%in: f32, %most: f32, %at: i64):
+    %j = linalg.index 1 : index
+    %here = arith.index_cast %j : index to i64
+    %more = arith.maximumf %in, %most : f32
+    %is = arith.cmpf ugt, %in, %most : f32
     %new = arith.select %is, %here, %at : i64
     linalg.yield %more, %new : f32, i64
   }

@@ -101,15 +101,17 @@ func.func @softmax(%a: tensor<8x16xf16>, %b: tensor<16x16xf16>) -> (tensor<8x16x
 
 // -----
 
-// A matmul that starts from a value starts from zeros, and the value is added behind it. Its sums have two uses.
+// A matmul that starts from a value starts from zeros, and the value is added behind it. Two functions of its sums are
+// stored by its kernel.
 // CHECK-LABEL: func.func @two_uses(
-// CHECK: [[sums:%.+]] = call @two_uses_matmul_0(
-// CHECK: linalg.exp ins([[sums]]
-// CHECK: linalg.abs ins([[sums]]
+// CHECK: [[r:%.+]]:2 = call @two_uses_matmul_0(
+// CHECK-NEXT: return [[r]]#0, [[r]]#1
 // CHECK: func.func private @two_uses_matmul_0(
 // CHECK: linalg.fill
 // CHECK: linalg.matmul
-// CHECK: linalg.add
+// CHECK: [[sums:%.+]] = linalg.add
+// CHECK: linalg.exp ins([[sums]]
+// CHECK: linalg.abs ins([[sums]]
 func.func @two_uses(%a: tensor<8x16xf16>, %b: tensor<16x8xf16>, %c: tensor<8x8xf32>)
     -> (tensor<8x8xf32>, tensor<8x8xf32>) {
   %sums = linalg.matmul ins(%a, %b : tensor<8x16xf16>, tensor<16x8xf16>) outs(%c : tensor<8x8xf32>) -> tensor<8x8xf32>
@@ -323,4 +325,91 @@ func.func @masked(%x: tensor<8x16xf16>, %w: tensor<16x32xf16>) -> tensor<8x32xf1
   %r = linalg.select ins(%mask, %zeros, %sums : tensor<8x32xi1>, tensor<8x32xf16>, tensor<8x32xf16>)
     outs(%0 : tensor<8x32xf16>) -> tensor<8x32xf16>
   return %r : tensor<8x32xf16>
+}
+
+// -----
+
+// Columns of which an elementwise op computes one from two products: no matmul writes it, and the function assembles
+// them itself.
+
+// CHECK-LABEL: func.func @rotated(
+// CHECK-NOT: call @join
+// CHECK: tensor.extract
+// CHECK-NOT: func.func private @join
+func.func @rotated(%a: tensor<32x64xf16>, %b: tensor<64x64xf16>, %c: tensor<64x64xf16>, %d: tensor<64x64xf16>)
+    -> tensor<32x128xf16> {
+  %zero = arith.constant 0.0 : f16
+  %e = tensor.empty() : tensor<32x64xf16>
+  %z = linalg.fill ins(%zero : f16) outs(%e : tensor<32x64xf16>) -> tensor<32x64xf16>
+  %p = linalg.matmul ins(%a, %b : tensor<32x64xf16>, tensor<64x64xf16>) outs(%z : tensor<32x64xf16>)
+    -> tensor<32x64xf16>
+  %q = linalg.matmul ins(%a, %c : tensor<32x64xf16>, tensor<64x64xf16>) outs(%z : tensor<32x64xf16>)
+    -> tensor<32x64xf16>
+  %r = linalg.matmul ins(%a, %d : tensor<32x64xf16>, tensor<64x64xf16>) outs(%z : tensor<32x64xf16>)
+    -> tensor<32x64xf16>
+  %s = linalg.mul ins(%q, %r : tensor<32x64xf16>, tensor<32x64xf16>) outs(%e : tensor<32x64xf16>) -> tensor<32x64xf16>
+  %all = call @join(%p, %s) : (tensor<32x64xf16>, tensor<32x64xf16>) -> tensor<32x128xf16>
+  return %all : tensor<32x128xf16>
+}
+func.func private @join(%x: tensor<32x64xf16>, %y: tensor<32x64xf16>) -> tensor<32x128xf16>
+    attributes {assembles = array<i64: 0, 128>, extents = [array<i64: 32, 64>, array<i64: 32, 64>]} {
+  %e = tensor.empty() : tensor<32x128xf16>
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      outs(%e : tensor<32x128xf16>) {
+  ^bb0(%out: f16):
+    %c64 = arith.constant 64 : index
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %k = arith.remui %j, %c64 : index
+    %first = arith.cmpi ult, %j, %c64 : index
+    %one = tensor.extract %x[%i, %k] : tensor<32x64xf16>
+    %two = tensor.extract %y[%i, %k] : tensor<32x64xf16>
+    %either = arith.select %first, %one, %two : f16
+    linalg.yield %either : f16
+  } -> tensor<32x128xf16>
+  return %r : tensor<32x128xf16>
+}
+
+// -----
+
+// A sum and its rounding, which is multiplied, are both stored by the kernel. Where another op reads the sum, the rounding
+// is part of another kernel.
+
+// CHECK-LABEL: func.func @stored(
+// CHECK-NEXT: [[r:%.+]]:2 = call @stored_matmul_0(%x, %w) : {{.*}} -> (tensor<8x32xf32>, tensor<8x32xf16>)
+// CHECK-NEXT: [[q:%.+]] = call @stored_matmul_1([[r]]#1, %v)
+// CHECK-NEXT: return [[r]]#0, [[q]]
+func.func @stored(%x: tensor<8x16xf16>, %w: tensor<16x32xf16>, %v: tensor<32x16xf16>)
+    -> (tensor<8x32xf32>, tensor<8x16xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %0 = tensor.empty() : tensor<8x32xf32>
+  %1 = tensor.empty() : tensor<8x32xf16>
+  %2 = tensor.empty() : tensor<8x16xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%0 : tensor<8x32xf32>) -> tensor<8x32xf32>
+  %more = linalg.fill ins(%zero : f32) outs(%2 : tensor<8x16xf32>) -> tensor<8x16xf32>
+  %p = linalg.matmul ins(%x, %w : tensor<8x16xf16>, tensor<16x32xf16>) outs(%zeros : tensor<8x32xf32>)
+    -> tensor<8x32xf32>
+  %t = linalg.map { arith.truncf } ins(%p : tensor<8x32xf32>) outs(%1 : tensor<8x32xf16>)
+  %q = linalg.matmul ins(%t, %v : tensor<8x32xf16>, tensor<32x16xf16>) outs(%more : tensor<8x16xf32>)
+    -> tensor<8x16xf32>
+  return %p, %q : tensor<8x32xf32>, tensor<8x16xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @read(
+// CHECK: [[r:%.+]] = call @read_matmul_0(%x, %w) : {{.*}} -> tensor<8x32xf32>
+// CHECK: arith.truncf
+func.func @read(%x: tensor<8x16xf16>, %w: tensor<16x32xf16>) -> (tensor<8xf32>, tensor<8x32xf16>) {
+  %zero = arith.constant 0.0 : f32
+  %0 = tensor.empty() : tensor<8x32xf32>
+  %1 = tensor.empty() : tensor<8x32xf16>
+  %2 = tensor.empty() : tensor<8xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%0 : tensor<8x32xf32>) -> tensor<8x32xf32>
+  %one = linalg.fill ins(%zero : f32) outs(%2 : tensor<8xf32>) -> tensor<8xf32>
+  %p = linalg.matmul ins(%x, %w : tensor<8x16xf16>, tensor<16x32xf16>) outs(%zeros : tensor<8x32xf32>)
+    -> tensor<8x32xf32>
+  %t = linalg.map { arith.truncf } ins(%p : tensor<8x32xf32>) outs(%1 : tensor<8x32xf16>)
+  %s = linalg.reduce { arith.mulf } ins(%p : tensor<8x32xf32>) outs(%one : tensor<8xf32>) dimensions = [1]
+  return %s, %t : tensor<8xf32>, tensor<8x32xf16>
 }

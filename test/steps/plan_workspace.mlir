@@ -135,3 +135,46 @@ func.func @twice(%a: memref<32x64xf16>, %r: memref<2x32x64xf16>) {
 func.func private @matmul(memref<32x64xf16>, memref<32x64xf16>)
 func.func private @stack(memref<32x64xf16>, memref<32x64xf16>, memref<2x32x64xf16>)
     attributes {assembles = array<i64: 0, 4096>}
+
+// -----
+
+// Columns of the result: the views have its row pitch, and so have the arguments of the functions.
+// CHECK-LABEL: func.func @columns(
+// CHECK: [[bytes:%.+]] = builtin.unrealized_conversion_cast %r : memref<32x72xf16> to memref<4608xi8>
+// CHECK: [[v0:%.+]] = memref.view [[bytes]][%c0{{.*}}][] : memref<4608xi8> to memref<2296xf16>
+// CHECK: [[h0:%.+]] = memref.reinterpret_cast [[v0]] to offset: [0], sizes: [32, 64], strides: [72, 1]
+// CHECK: call @wide(%a, [[h0]]) : (memref<32x64xf16>, memref<32x64xf16, strided<[72, 1]>>) -> ()
+// CHECK: [[v1:%.+]] = memref.view [[bytes]][%c128{{.*}}][] : memref<4608xi8> to memref<2240xf16>
+// CHECK: [[h1:%.+]] = memref.reinterpret_cast [[v1]] to offset: [0], sizes: [32, 8], strides: [72, 1]
+// CHECK: call @narrow(%a, [[h1]])
+// CHECK-NEXT: return
+// CHECK: func.func private @wide(memref<32x64xf16>, memref<32x64xf16, strided<[72, 1]>>)
+func.func @columns(%a: memref<32x64xf16>, %r: memref<32x72xf16>) {
+  %h0 = memref.alloc() : memref<32x64xf16>
+  call @wide(%a, %h0) : (memref<32x64xf16>, memref<32x64xf16>) -> ()
+  %h1 = memref.alloc() : memref<32x8xf16>
+  call @narrow(%a, %h1) : (memref<32x64xf16>, memref<32x8xf16>) -> ()
+  call @join(%h0, %h1, %r) : (memref<32x64xf16>, memref<32x8xf16>, memref<32x72xf16>) -> ()
+  return
+}
+func.func private @wide(memref<32x64xf16>, memref<32x64xf16>)
+func.func private @narrow(memref<32x64xf16>, memref<32x8xf16>)
+func.func private @join(memref<32x64xf16>, memref<32x8xf16>, memref<32x72xf16>)
+    attributes {assembles = array<i64: 0, 128>, extents = [array<i64: 32, 64>, array<i64: 32, 8>]}
+
+// -----
+
+// A result that is returned in another shape is written as it is, and no copy is left.
+// CHECK-LABEL: func.func @reshaped(
+// CHECK-NEXT: [[flat:%.+]] = memref.collapse_shape %r {{.*}} : memref<32x128xf16> into memref<4096xf16>
+// CHECK-NEXT: [[y:%.+]] = memref.expand_shape [[flat]] {{.*}} : memref<4096xf16> into memref<32x2x64xf16>
+// CHECK-NEXT: call @merge(%a, [[y]])
+// CHECK-NEXT: return
+func.func @reshaped(%a: memref<2x32x64xf16>, %r: memref<32x128xf16>) {
+  %y = memref.alloc() : memref<32x2x64xf16>
+  call @merge(%a, %y) : (memref<2x32x64xf16>, memref<32x2x64xf16>) -> ()
+  %s = memref.collapse_shape %y [[0], [1, 2]] : memref<32x2x64xf16> into memref<32x128xf16>
+  memref.copy %s, %r : memref<32x128xf16> to memref<32x128xf16>
+  return
+}
+func.func private @merge(memref<2x32x64xf16>, memref<32x2x64xf16>)

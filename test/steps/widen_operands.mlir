@@ -6,6 +6,8 @@
 // RUN:   --set mixed_fp8=false | FileCheck %s --check-prefix=FP8
 // RUN: %stepladder-opt %s --pipeline %transforms/functions/functions.mlir --step widen_operands --split-input-file \
 // RUN:   --set multiplies_fp8=false | FileCheck %s --check-prefix=NO-FP8
+// RUN: %stepladder-opt %s --pipeline %transforms/functions/functions.mlir --step widen_operands --split-input-file \
+// RUN:   --set multiplies_bf16=false | FileCheck %s --check-prefix=NO-BF16
 
 // The wider type is that of B: A is extended, and the body multiplies its elements as they are.
 //
@@ -160,6 +162,24 @@ func.func @by_sums(%a: tensor<8x16xf8E5M2>, %b: tensor<16x32xf8E5M2>, %x: tensor
 func.func @to_the_sums(%a: tensor<8x16xf16>, %b: tensor<16x32xf32>, %halves: tensor<8x32xf16>) -> tensor<8x32xf16> {
   %r = linalg.matmul ins(%a, %b : tensor<8x16xf16>, tensor<16x32xf32>) outs(%halves : tensor<8x32xf16>) -> tensor<8x32xf16>
   return %r : tensor<8x32xf16>
+}
+
+// -----
+
+// Where no kernel multiplies bf16, fp8 that the payload extends to it becomes f16.
+//
+// CHECK-LABEL: func.func @as_bf16(
+// CHECK: linalg.matmul ins(%{{.+}}, %{{.+}} : tensor<8x16xbf16>, tensor<16x32xbf16>)
+// NO-BF16-LABEL: func.func @as_bf16(
+// NO-BF16-COUNT-2: arith.truncf %{{.*}} : f32 to f16
+// NO-BF16: linalg.generic {{.*}} ins(%{{.+}}, %{{.+}} : tensor<8x16xf16>, tensor<16x32xf16>) outs(%zeros
+func.func @as_bf16(%a: tensor<8x16xf8E5M2>, %b: tensor<16x32xf8E5M2>, %zeros: tensor<8x32xf32>) -> tensor<8x32xf32> {
+  %0 = tensor.empty() : tensor<8x16xbf16>
+  %1 = tensor.empty() : tensor<16x32xbf16>
+  %x = linalg.map { arith.extf } ins(%a : tensor<8x16xf8E5M2>) outs(%0 : tensor<8x16xbf16>)
+  %y = linalg.map { arith.extf } ins(%b : tensor<16x32xf8E5M2>) outs(%1 : tensor<16x32xbf16>)
+  %r = linalg.matmul ins(%x, %y : tensor<8x16xbf16>, tensor<16x32xbf16>) outs(%zeros : tensor<8x32xf32>) -> tensor<8x32xf32>
+  return %r : tensor<8x32xf32>
 }
 
 // -----

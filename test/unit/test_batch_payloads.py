@@ -133,6 +133,8 @@ def test_refused(text: str, message: str) -> None:
     assert caught.value.location or "no linalg.matmul" in message
     names_command = any("`stepladder compile` takes other orders" in note for note in caught.value.notes)
     assert names_command == ("in an order" in message)
+    if message.startswith("linalg.contract: the dimensions"):
+        assert "A is argument 0, which has the dimensions m (4), batch (2), k (8), outermost" in caught.value.notes[0]
 
 
 @pytest.mark.parametrize(

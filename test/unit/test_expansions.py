@@ -97,3 +97,114 @@ def test_forms_of_loops_regions_and_tensors() -> None:
         names = [op.name for op in walk(select(parse_payload(FORMS, "payload.mlir")).module)]
     gone = {"affine.for", "scf.index_switch", "scf.execute_region", "tensor.splat"}
     assert gone.isdisjoint(names) and names.count("math.fma") == 1 and "linalg.fill" in names and "scf.for" in names
+
+
+GROUPED = """func.func @f(%x: tensor<16x64xf16>, %q: tensor<64x24xi8>, %s: tensor<4x24xf16>, %t: tensor<{rows}xf16>)
+    -> tensor<16x24xf32> {{
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x24xf16>
+  %w = linalg.generic {{indexing_maps = [affine_map<(k, n) -> (k, n)>, affine_map<(k, n) -> (k floordiv 16, n)>,
+      affine_map<(k, n) -> ({index})>, affine_map<(k, n) -> (k, n)>], iterator_types = ["parallel", "parallel"]}}
+      ins(%q, %s, %t : tensor<64x24xi8>, tensor<4x24xf16>, tensor<{rows}xf16>) outs(%e : tensor<64x24xf16>) {{
+  ^bb0(%a: i8, %b: f16, %c: f16, %o: f16):
+    %i = arith.sitofp %a : i8 to f16
+    %f = arith.mulf %i, %b : f16
+    %g = arith.addf %f, %c : f16
+    linalg.yield %g : f16
+  }} -> tensor<64x24xf16>
+  %d = tensor.empty() : tensor<16x24xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%d : tensor<16x24xf32>) -> tensor<16x24xf32>
+  %p = linalg.matmul ins(%x, %w : tensor<16x64xf16>, tensor<64x24xf16>) outs(%z : tensor<16x24xf32>)
+    -> tensor<16x24xf32>
+  return %p : tensor<16x24xf32>
+}}
+"""
+
+
+@pytest.mark.usefixtures("needs_ptxas")
+@pytest.mark.parametrize(
+    ("index", "rows", "is_kernel"),
+    [("k mod 16", 16, True), ("k", 64, True), ("n floordiv 8", 3, True), ("k mod 48", 48, False)],
+)
+def test_operands_of_groups(index: str, rows: int, is_kernel: bool) -> None:
+    """A loop of which quotients and remainders by one number are read is two; of two numbers, elements are copied."""
+    kernel = stepladder.compile(GROUPED.format(index=index, rows=rows), device="emulator", target="sm_80")
+    assert isinstance(kernel, stepladder.Kernel) == is_kernel
+    rng = np.random.default_rng(0)
+    x, s, t = (rng.integers(-2, 3, shape).astype(np.float16) for shape in ((16, 64), (4, 24), (rows,)))
+    q = rng.integers(-4, 5, (64, 24)).astype(np.int8)
+    k, n = np.indices((64, 24))
+    read = {"k mod 16": k % 16, "k": k, "n floordiv 8": n // 8, "k mod 48": k % 48}[index]
+    weights = q.astype(np.float64) * s[k // 16, n] + t[read]
+    np.testing.assert_array_equal(kernel(x, q, s, t), x.astype(np.float64) @ weights)
+
+
+@pytest.mark.usefixtures("needs_ptxas")
+def test_contractions_of_groups_are_matmuls() -> None:
+    """A kernel repeats the rows of B, and matrix units multiply them."""
+    text = """#a = affine_map<(m, n, k) -> (m, k)>
+    #b = affine_map<(m, n, k) -> (k floordiv 16, n)>
+    #c = affine_map<(m, n, k) -> (m, n)>
+    func.func @f(%x: tensor<16x64xf16>, %w: tensor<4x24xf16>, %c: tensor<16x24xf32>) -> tensor<16x24xf32> {
+      %p = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%x, %w : tensor<16x64xf16>, tensor<4x24xf16>) outs(%c : tensor<16x24xf32>) {
+      ^bb0(%a: f16, %b: f16, %s: f32):
+        %d = arith.extf %a : f16 to f32
+        %e = arith.extf %b : f16 to f32
+        %f = arith.mulf %d, %e : f32
+        %g = arith.addf %s, %f : f32
+        linalg.yield %g : f32
+      } -> tensor<16x24xf32>
+      return %p : tensor<16x24xf32>
+    }
+    """
+    function = stepladder.compile(text, device="emulator", target="sm_80")
+    assert isinstance(function, stepladder.Function)
+    assert [launch.stage for launch in function.manifest.launches] == ["f_elementwise_0", "f_matmul_0"]
+    x, w = np.ones((16, 64), np.float16), np.arange(96).reshape(4, 24).astype(np.float16)
+    got = function(x, w, np.ones((16, 24), np.float32))
+    np.testing.assert_array_equal(got, 1 + x.astype(float) @ np.repeat(w, 16, 0).astype(float))
+
+
+COMPUTED = """#x = affine_map<(m, n, k) -> (m, k)>
+#q = affine_map<(m, n, k) -> (n, k)>
+#s = affine_map<(m, n, k) -> (n, k floordiv 16)>
+#t = affine_map<(m, n, k) -> (m)>
+#c = affine_map<(m, n, k) -> (m, n)>
+func.func @f(%x: tensor<16x64xf16>, %q: tensor<24x64xi8>, %s: tensor<24x4xf16>, %t: tensor<16xf16>,
+    %c: tensor<16x24xf32>) -> tensor<16x24xf32> {
+  %p = linalg.generic {indexing_maps = [#x, #q, #s, #t, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %q, %s, %t : tensor<16x64xf16>, tensor<24x64xi8>, tensor<24x4xf16>, tensor<16xf16>)
+      outs(%c : tensor<16x24xf32>) {
+  ^bb0(%a: f16, %b: i8, %d: f16, %e: f16, %o: f32):
+    %i = arith.sitofp %b : i8 to f16
+    %w = arith.mulf %i, %d : f16
+    %f = arith.extf %w : f16 to f32
+    %g = arith.mulf %a, %e : f16
+    %h = arith.extf %g : f16 to f32
+    %j = arith.mulf %f, %h : f32
+    %k = arith.addf %j, %o : f32
+    linalg.yield %k : f32
+  } -> tensor<16x24xf32>
+  return %p : tensor<16x24xf32>
+}
+"""
+
+
+@pytest.mark.usefixtures("needs_ptxas")
+def test_factors_that_a_contraction_computes_are_producers() -> None:
+    """Of a mask of the product, no factor is computed: there are no matrix units."""
+    kernel = stepladder.compile(COMPUTED, device="emulator", target="sm_80")
+    assert isinstance(kernel, stepladder.Kernel)
+    rng = np.random.default_rng(0)
+    x, s, t = (rng.integers(-2, 3, shape).astype(np.float16) for shape in ((16, 64), (24, 4), (16,)))
+    q, c = rng.integers(-4, 5, (24, 64)).astype(np.int8), rng.integers(-4, 5, (16, 24)).astype(np.float32)
+    wanted = c + (x * t[:, None]).astype(float) @ (q * np.repeat(s, 16, 1)).astype(float).T
+    np.testing.assert_array_equal(kernel(x, q, s, t, c), wanted)
+    masked = COMPUTED.replace("#t = affine_map<(m, n, k) -> (m)>", "#t = affine_map<(m, n, k) -> (m, n)>")
+    masked = masked.replace("tensor<16xf16>", "tensor<16x24xf16>")
+    function = stepladder.compile(masked, device="emulator", target="sm_80")
+    assert isinstance(function, stepladder.Function)
+    mask = rng.integers(-2, 3, (16, 24)).astype(np.float16)
+    wanted = c + (x.astype(float) @ (q * np.repeat(s, 16, 1)).astype(float).T) * mask
+    np.testing.assert_array_equal(function(x, q, s, mask, c), wanted)

@@ -104,7 +104,7 @@ def test_places_that_their_type_does_not_have_are_not_separated() -> None:
     x = np.eye(5, 127, 122, np.float16)
     text = PLACES.format(n=127, element="f16", place="i8", low="-9.0", test=OF_TOSA)
     assert np.array_equal(stepladder.compile(text, device="emulator", target="sm_80")(x)[1], x.argmax(-1))
-    with pytest.raises(StepladderError, match="linalg"):
+    with pytest.raises(StepladderError, match="a reduction whose last op does not fold"):
         stepladder.compile(text.replace("127x", "128x"), device="emulator", target="sm_80")
 
 
@@ -213,18 +213,63 @@ def test_either_of_nearly_equal_ones_is_right() -> None:
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("change", "message"),
     [
-        ("cmpf ogt", "cmpf oge"),  # the last of equal ones
-        ("cmpf ogt", "cmpf olt"),
-        ("select %is, %here, %at", "select %is, %at, %here"),
+        (("cmpf ogt", "cmpf ugt"), "a reduction that selects a result by 'arith.cmpf ugt'"),
+        (("cmpf ogt", "cmpf olt"), "a reduction that selects a result by 'arith.cmpf olt'"),
+        (("select %is, %here, %at", "select %is, %at, %here"), "a reduction that selects a result by 'arith.cmpf ule'"),
     ],
 )
-def test_other_bodies_have_no_reference(change: tuple[str, str]) -> None:
+def test_other_bodies_have_no_reference(change: tuple[str, str], message: str) -> None:
+    text = text_of(4, 8, 8, LARGEST).replace(*change)
     with mlir_context():
-        module = parse_payload(text_of(4, 8, 8, LARGEST).replace(*change), "payload.mlir")
-        with pytest.raises(StepladderError, match="a reduction that reads the result so far"):
-            reference_export.export(module, {})
+        with pytest.raises(StepladderError, match=message):
+            reference_export.export(parse_payload(text, "payload.mlir"), {})
+        if "selects" in message:
+            with pytest.raises(StepladderError, match=message) as refused:
+                build_any(text, "payload.mlir", Request("auto", {"target": "sm_80"}, tuned=True))
+            assert refused.value.location.startswith("payload.mlir:22") and "oge" in refused.value.notes[0]
+
+
+# By which a value takes the place of the one so far: the last of equal ones, and integers without a sign.
+CHOICES = {
+    "oge": ("f32", "-9.0", "cmpf oge", np.greater_equal),
+    "ole": ("f32", "9.0", "cmpf ole", np.less_equal),
+    "oge from the largest": ("f32", "3.0", "cmpf oge", np.greater_equal),
+    "ole from more": ("f16", "-4.0", "cmpf ole", np.less_equal),
+    "sge": ("i32", "-9", "cmpi sge", np.greater_equal),
+    "sle": ("i8", "9", "cmpi sle", np.less_equal),
+    "ugt": ("i32", "1", "cmpi ugt", np.greater),
+    "ule": ("i8", "-1", "cmpi ule", np.less_equal),
+    # What is kept where a comparison holds, as reducers of StableHLO have it.
+    "kept by ule": ("f32", "-9.0", "cmpf ule", np.greater),
+    "kept by sgt": ("i32", "9", "cmpi sgt", np.less_equal),
+}
+
+
+@pytest.mark.usefixtures("needs_ptxas")
+@pytest.mark.parametrize("choice", CHOICES)
+def test_the_last_of_equal_ones_and_numbers_without_a_sign(choice: str) -> None:
+    element, low, test, takes = CHOICES[choice]
+    text = PLACES.format(n=97, element=element, place="i64", low=low, test=f"%is = arith.{test}, %a, %most : {element}")
+    if "kept" in choice:
+        text = text.replace("select %is, %a, %most", "select %is, %most, %a")
+        text = text.replace("select %is, %here, %at", "select %is, %at, %here")
+    dtype = {"f16": np.float16, "f32": np.float32, "i32": np.int32, "i8": np.int8}[element]
+    x = np.random.default_rng(0).integers(-3, 4, (5, 97)).astype(dtype)
+    if element[0] == "f":
+        x[1, [2, 96]], x[2], x[3, 0] = np.nan, np.nan, -np.inf
+    function = stepladder.compile(text, device="emulator", target="sm_80")
+    value, index = function(x)
+    seen = x.view(f"u{x.itemsize}") if choice[0] == "u" else x
+    for row, numbers in enumerate(seen):
+        most, at = np.array(float(low), dtype).astype(dtype), 0
+        most = most.view(seen.dtype)
+        for place, number in enumerate(numbers):
+            most, at = (number, place) if takes(number, most) else (most, at)
+        assert index[row] == at and value.view(seen.dtype)[row] == most
+    assert isinstance(function, stepladder.Function)
+    assert all(report.passed for report in check_function(function.bundle, EmulatedFunction(function.bundle), 0))
 
 
 @pytest.mark.parametrize("fold", ["minimumf", "minnumf"])

@@ -103,6 +103,8 @@ func.func @f(%A: tensor<24x48x{a}>, %B: tensor<40x48x{b}>) -> tensor<24x40x{sums
         ("f8E4M3FN", "f16", "f16", "sm_80", None),
         ("f8E4M3FN", "f16", "f32", "sm_80", ["f_matmul_0"]),
         ("f8E4M3FN", "bf16", "f32", "sm_80", ["f_matmul_0"]),
+        ("f8E4M3FN", "bf16", "f32", "sm_75", ["f_matmul_0"]),
+        ("f8E5M2", "bf16", "f32", "sm_75", ["f_matmul_0"]),
         ("f8E4M3FN", "f32", "f32", "sm_89", None),
         ("f8E4M3FN", "f32", "f32", "sm_75", ["f_matmul_0"]),
         ("f8E4M3FN", "f64", "f64", "sm_80", ["f_elementwise_group_0", "f_matmul_0"]),

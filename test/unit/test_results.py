@@ -12,6 +12,7 @@ import pytest
 
 import stepladder
 from combinations import sample
+from emulator_ops import FORMATS
 from refused import refusal
 from results_payloads import results_payload
 from stepladder.cli.main import main
@@ -104,3 +105,45 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused_with_one_message(name: str) -> None:
     refusal(*REFUSED[name])
+
+
+STORED = """func.func @f(%x: tensor<24x32xf16>, %t: tensor<40x32xf16>, %v: tensor<40x16xf16>)
+    -> (tensor<24x16xf32>, tensor<24x40xf16>, tensor<24x40xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<24x40xf32>
+  %h = tensor.empty() : tensor<24x40xf16>
+  %f = tensor.empty() : tensor<24x16xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<24x40xf32>) -> tensor<24x40xf32>
+  %y = linalg.fill ins(%zero : f32) outs(%f : tensor<24x16xf32>) -> tensor<24x16xf32>
+  %d = tensor.empty() : tensor<32x40xf16>
+  %w = linalg.transpose ins(%t : tensor<40x32xf16>) outs(%d : tensor<32x40xf16>) permutation = [1, 0]
+  %p = linalg.matmul ins(%x, %w : tensor<24x32xf16>, tensor<32x40xf16>) outs(%z : tensor<24x40xf32>)
+    -> tensor<24x40xf32>
+  %s = linalg.map { arith.truncf } ins(%p : tensor<24x40xf32>) outs(%h : tensor<24x40xf16>)
+  %q = linalg.matmul ins(%s, %v : tensor<24x40xf16>, tensor<40x16xf16>) outs(%y : tensor<24x16xf32>)
+    -> tensor<24x16xf32>
+  return %q, %s, %p : tensor<24x16xf32>, tensor<24x40xf16>, tensor<24x40xf32>
+}
+"""
+
+
+@pytest.mark.usefixtures("needs_ptxas")
+@pytest.mark.parametrize(("element", "target"), [("f16", "sm_75"), ("f16", "sm_90a"), ("bf16", "sm_80")])
+def test_a_kernel_of_a_function_stores_a_sum_and_its_rounding(element: str, target: str) -> None:
+    """Also sums in bf16 and their magnitudes: kernels add in f32."""
+    text = STORED
+    if element == "bf16":
+        text = text.replace("truncf", "absf").replace("arith.absf", "math.absf")
+        text = text.replace("f16", "bf16").replace("f32", "bf16")
+    function = stepladder.compile(text, target=target, device="emulator")
+    assert isinstance(function, stepladder.Function)
+    assert [launch.stage for launch in function.manifest.launches] == ["f_matmul_0", "f_matmul_1"]
+    rng = np.random.default_rng(0)
+    x, w, v = (rng.integers(-2, 3, shape).astype(FORMATS[element]) for shape in ((24, 32), (32, 40), (40, 16)))
+    sums = x.astype(np.float32) @ w.astype(np.float32)
+    stored = np.abs(sums) if element == "bf16" else sums
+    wanted = stored @ v.astype(np.float32)
+    got = [item.astype(np.float32) for item in function(x, np.ascontiguousarray(w.T), v)]
+    np.testing.assert_allclose(got[0], wanted, rtol=2.0**-8 if element == "bf16" else 0)
+    np.testing.assert_array_equal(got[1], stored)
+    np.testing.assert_array_equal(got[2], sums)

@@ -30,8 +30,14 @@ module attributes {transform.with_named_sequence} {
     %fp8 = transform.tune.knob<"multiplies_fp8"> = true from options = [true, false]
       {description = "the pipelines of matmuls multiply fp8 on the target; else it becomes f16"}
       -> !transform.any_param
+    %bf16 = transform.tune.knob<"multiplies_bf16"> = true from options = [true, false]
+      {description = "the target multiplies bf16; else fp8 that the payload extends to bf16 becomes f16"}
+      -> !transform.any_param
     %in_place = transform.tune.knob<"in_place"> = false from options = [false, true]
       {description = "the pipelines of matmuls read operands in other orders by TMA, without a copy"}
+      -> !transform.any_param
+    %columns = transform.tune.knob<"columns"> = true from options = [true, false]
+      {description = "matmuls whose results are side by side in a tensor write them there"}
       -> !transform.any_param
     %unrolled = transform.include @unroll_loops failures(propagate) (%module)
       : (!transform.any_op) -> !transform.any_op

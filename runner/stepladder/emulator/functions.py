@@ -94,8 +94,8 @@ class EmulatedFunction:
         if buffer.kind in ("argument", "constant"):
             return np.ascontiguousarray(inputs[buffer.number]).reshape(buffer.shape)
         if buffer.kind == "workspace":
-            return workspace[buffer.offset : buffer.offset + buffer.bytes].view(dtype).reshape(buffer.shape)
-        return np.full(buffer.bytes, 0xFF, np.uint8).view(dtype).reshape(buffer.shape)
+            return workspace[buffer.offset : buffer.offset + buffer.bytes].view(dtype).reshape(buffer.extents)
+        return np.full(buffer.bytes, 0xFF, np.uint8).view(dtype).reshape(buffer.extents)
 
     def _launch(self, bound: BoundKernel, roles: Sequence[str], arrays: Mapping[str, np.ndarray]) -> None:
         """Runs a kernel on arrays, and copies what it wrote back into them."""
@@ -107,18 +107,22 @@ class EmulatedFunction:
         self.findings += outcome.findings
         self.seconds += outcome.seconds
         self.steps += outcome.steps
+        written = []
         for before, held, role in zip(given, outcome.arguments, roles):
             if held is not None and before.tobytes() != held.tobytes():
                 after = np.asarray(held)  # of rank 0, a number
-                target = _shaped(arrays[role], after)
-                target[...] = after
+                # Between the columns that it is, there may be those that another argument is.
+                bits = np.dtype(f"u{after.itemsize}")
+                written.append((_shaped(arrays[role], after), after, before.view(bits) != after.view(bits)))
+        for target, after, differs in written:
+            np.copyto(target, after, where=differs)
 
 
 def _part(whole: np.ndarray, buffer: FunctionBuffer) -> np.ndarray:
     """Returns a part of an array."""
     dtype = element_type(buffer.element_type).dtype
     first = buffer.offset // dtype.itemsize
-    return whole.reshape(-1)[first : first + buffer.bytes // dtype.itemsize].reshape(buffer.shape)
+    return whole.reshape(-1)[first : first + buffer.bytes // dtype.itemsize].reshape(buffer.extents)
 
 
 def _shaped(array: np.ndarray, like: Argument | np.ndarray) -> np.ndarray:

@@ -11,10 +11,12 @@ from stepladder.payload import (
     bit_views,
     boolean_products,
     branches,
+    computed_factors,
     computed_slices,
     counted_loops,
     gathers,
     global_constants,
+    grouped_loops,
     index_tensors,
     integer_factors,
     lowered_ops,
@@ -59,14 +61,15 @@ def expand(function: ir.Operation) -> None:
     at computed places become their iterations (`payload.unrolled_loops`). Insertions of numbers and paddings by
     computed ones become linalg ops (`payload.placed_numbers`), numbers are computed where they are read
     (`payload.sunk_numbers`), packings and convolutions become views and contractions (`payload.lowered_ops`,
-    `payload.sliding_windows`), and gathers and scatters linalg ops (`payload.gathers`, `payload.scatters`). Selections
-    of the larger number are extrema (`payload.selected_extrema`, `payload.propagated_extrema`). Contractions that
-    subtract become sums that an elementwise op subtracts (`payload.subtracted_products`), and products of truth values
-    those of integers (`payload.boolean_products`), and integers that contractions multiply in floating point are
-    converted before (`payload.integer_factors`). Casts of bits that change signs become magnitudes and negatives
-    (`payload.sign_bits`), and arguments whose bits others are have the type of these (`payload.bit_views`). Buffers of
-    the caller that a function writes are not returned (`payload.returned_buffers`), and constants of the module are
-    those of the function (`payload.global_constants`).
+    `payload.sliding_windows`), and gathers and scatters linalg ops (`payload.gathers`, `payload.scatters`). Factors
+    that contractions compute are computed before (`payload.computed_factors`), and loops that quotients are read of
+    become two (`payload.grouped_loops`). Selections of the larger number are extrema (`payload.selected_extrema`,
+    `payload.propagated_extrema`). Contractions that subtract become sums that an elementwise op subtracts
+    (`payload.subtracted_products`), and products of truth values those of integers (`payload.boolean_products`), and
+    integers that contractions multiply in floating point are converted before (`payload.integer_factors`). Casts of
+    bits that change signs become magnitudes and negatives (`payload.sign_bits`), and arguments whose bits others are
+    have the type of these (`payload.bit_views`). Buffers of the caller that a function writes are not returned
+    (`payload.returned_buffers`), and constants of the module are those of the function (`payload.global_constants`).
 
     Args:
         function: a function; it is changed where there are such ops.
@@ -93,6 +96,8 @@ def expand(function: ir.Operation) -> None:
     lowered_ops.lower(function)
     gathers.lower(function)
     scatters.lower(function)
+    computed_factors.separate(function)
+    grouped_loops.split(function)
     sliding_windows.gather(function)
     subtracted_products.separate(function)
     boolean_products.count(function)

@@ -32,6 +32,7 @@ from stepladder.runtime.reference import (
     Result,
     Slice,
 )
+from stepladder.runtime.reference_extrema import ACCEPTED_CHOICES, unknown_choice
 from stepladder.runtime.reference_operations import GATHER, OPERATIONS, PREDICATES, UNSIGNED, unsupported_reduction
 
 # Of a loop, each of which is written out.
@@ -55,6 +56,10 @@ def export(module: ir.Module, roles: Mapping[int, str]) -> Program:
             functions[0] if functions else module.operation, "a payload of other than one function of one block"
         )
     return _Export(functions[0], roles).program()
+
+
+class UnknownChoice(StepladderError):
+    """A reduction selects a result by another comparison than those that are accepted."""
 
 
 def _refusal(op: ir.Operation, what: str) -> StepladderError:
@@ -389,4 +394,7 @@ class _Export:
                 raise _refusal(op, f"'{op.name}' whose loops run over a part of an operand")
         reason = unsupported_reduction(generic)
         if reason:
-            raise _refusal(op, reason)
+            error = _refusal(op, reason)
+            if reason == unknown_choice(generic):
+                raise UnknownChoice(error.message, location=error.location, notes=[ACCEPTED_CHOICES])
+            raise error

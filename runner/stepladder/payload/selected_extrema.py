@@ -18,10 +18,28 @@ _EXCHANGED = {
     "arith.cmpf": {2: 4, 4: 2, 3: 5, 5: 3, 9: 11, 11: 9, 10: 12, 12: 10},
     "arith.cmpi": {2: 4, 4: 2, 3: 5, 5: 3, 6: 8, 8: 6, 7: 9, 9: 7},
 }
-# By the numbers of the predicates: ogt, olt; sgt, slt.
+# Predicates by those that hold where they do not: oeq and une, ogt and ule, oge and ult, olt and uge, ole and ugt, one
+# and ueq, ord and uno; of integers eq and ne, slt and sge, sle and sgt, ult and uge, ule and ugt.
+_NEGATED = {
+    name: {**pairs, **{other: one for one, other in pairs.items()}}
+    for name, pairs in (
+        ("arith.cmpf", {1: 13, 2: 12, 3: 11, 4: 10, 5: 9, 6: 8, 7: 14}),
+        ("arith.cmpi", {0: 1, 2: 5, 3: 4, 6: 9, 7: 8}),
+    )
+}
+# By the numbers of the predicates: ogt and oge, olt and ole; sgt and sge, slt and sle; ugt and uge, ult and ule.
 _FOLDS = {
-    "arith.cmpf": {2: "arith.maxnumf", 4: "arith.minnumf"},
-    "arith.cmpi": {4: "arith.maxsi", 2: "arith.minsi"},
+    "arith.cmpf": {2: "arith.maxnumf", 3: "arith.maxnumf", 4: "arith.minnumf", 5: "arith.minnumf"},
+    "arith.cmpi": {
+        4: "arith.maxsi",
+        5: "arith.maxsi",
+        2: "arith.minsi",
+        3: "arith.minsi",
+        8: "arith.maxui",
+        9: "arith.maxui",
+        6: "arith.minui",
+        7: "arith.minui",
+    },
 }
 
 
@@ -41,6 +59,7 @@ def fold(function: ir.Operation) -> None:
         arguments, outputs = list(block.arguments), len(end.operands)
         if "reduction" in str(generic.attributes["iterator_types"]):
             _compare_values_first(block, arguments[len(arguments) - outputs :])
+            _select_values_first(end, arguments[len(arguments) - outputs :])
         for number, value in enumerate(end.operands):
             so_far = arguments[len(arguments) - outputs + number]
             choice, name = producer(value), _selected_by(value, so_far)
@@ -63,6 +82,31 @@ def _compare_values_first(block: ir.Block, so_far: Sequence[ir.Value]) -> None:
         if predicate.value in exchanged:
             op.attributes["predicate"] = ir.IntegerAttr.get(predicate.type, exchanged[predicate.value])
             op.operands[0], op.operands[1] = op.operands[1], op.operands[0]
+
+
+def _select_values_first(end: ir.Operation, so_far: Sequence[ir.Value]) -> None:
+    """Exchanges the operands of selections that keep a result so far where a comparison holds: they select the other
+    value where it does not hold."""
+    negated: dict[ir.Operation, ir.Value] = {}
+    for value, result in zip(end.operands, so_far):
+        choice = producer(value)
+        if choice is None or choice.name != "arith.select" or choice.operands[1] != result:
+            continue
+        condition = producer(choice.operands[0])
+        predicates = _NEGATED.get(condition.name, {}) if condition is not None else {}
+        if condition is None or choice.operands[2] == result:
+            continue
+        predicate = ir.IntegerAttr(condition.attributes["predicate"]) if predicates else None
+        if predicate is None or predicate.value not in predicates:
+            continue
+        if condition not in negated:
+            other = condition.clone(ir.InsertionPoint(condition)).operation
+            other.attributes["predicate"] = ir.IntegerAttr.get(predicate.type, predicates[predicate.value])
+            negated[condition] = other.results[0]
+        choice.operands[0], choice.operands[1], choice.operands[2] = negated[condition], choice.operands[2], result
+    for condition in negated:
+        if not list(condition.results[0].uses):
+            condition.erase()
 
 
 def _selected_by(value: ir.Value, so_far: ir.Value) -> str | None:

@@ -11,6 +11,7 @@ from stepladder.mlir.traverse import symbol_of, walk
 from stepladder.payload import expansions, raising, windows
 from stepladder.payload.inlining import inlined
 from stepladder.payload.matmul import find_matmul
+from stepladder.payload.reference_export import UnknownChoice
 from stepladder.pipeline import build as builds
 from stepladder.pipeline.automatic import AS_FUNCTION, AUTO, WITHOUT_GPU, first_of, pipelines_for, with_reason
 from stepladder.pipeline.context import parse_payload
@@ -112,9 +113,11 @@ def _build_any(text: str, name: str, request: Request, *, use_cache: bool) -> bu
         places = products(text, name, request.function)
         if len(places) > 1:
             raise
-        if isinstance(error, RequirementError) and not isinstance(refusal, RequirementError):
-            # It was divided, and nothing compiles a part: the form that one kernel takes says little about that.
-            error.location = places[0] if places else error.location
+        is_divided = isinstance(error, RequirementError) and not isinstance(refusal, RequirementError)
+        if is_divided or isinstance(error, UnknownChoice) or (error.location and not places):
+            # It was divided, and nothing compiles a part, or an op is refused by what is accepted of it, or there is no
+            # matmul: the form that one kernel takes says little about that.
+            error.location = places[0] if places and is_divided else error.location
             error.notes = (*error.notes, f"as one kernel: {refusal.message}")
             raise
         refusal.location = refusal.location or name

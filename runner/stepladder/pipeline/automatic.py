@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from stepladder.pipeline.definition import KnobError, RequirementError, UnknownKnobError
+from stepladder.runtime import targets
 from stepladder.runtime.errors import BAD_INPUT, FAILED, StepladderError
 from stepladder.runtime.targets import XE_TARGETS
 
@@ -17,9 +18,10 @@ AUTO = "auto"
 # The target where nothing names one, and no GPU does.
 WITHOUT_GPU = "sm_90a"
 
-# In order, by whether the target has wgmma.
+# In order, for targets with wgmma, with copies and matrix units that `mma_sync` needs, and others.
 _HOPPER = ("wgmma", "mma_sync", "wmma")
 _EARLIER = ("mma_sync", "wmma")
+_FIRST = ("wmma",)
 # Of Intel's GPUs.
 _XE = "xetile"
 # Before the refusal of a function in the notes of that of its one matmul.
@@ -51,7 +53,7 @@ def pipelines_for(pipeline: str, target: str, *, is_divisible: Callable[[], bool
     if pipeline != AUTO:
         return (pipeline,)
     if target != "sm_90a":
-        return _EARLIER
+        return _EARLIER if targets.find(target).compute_capability >= targets.FIRST_MMA_SYNC else _FIRST
     return _HOPPER[:1] if is_divisible() else _HOPPER
 
 

@@ -1,8 +1,5 @@
-"""Divides a function into kernels by the pipeline `functions`, in the way that the cost model predicts to be fastest.
-
-The pipeline outlines the kernels as functions (IR on tensors), and plans buffers and workspace (IR on buffers). Where
-there is a choice, as for a pair of products, it runs again with other knobs.
-"""
+"""Divides a function with several matmuls into kernels, which are not compiled yet: the run of the pipeline
+`functions`, with the knobs that the pipelines of the matmuls and the cost model choose."""
 
 from __future__ import annotations
 
@@ -20,13 +17,7 @@ from stepladder.payload.selection import Selection
 from stepladder.pipeline import attention_choice, library
 from stepladder.pipeline.automatic import first_of, pipelines_for
 from stepladder.pipeline.definition import KnobValue
-from stepladder.pipeline.division import (
-    has_step,
-    is_on_tensors,
-    multiplies_fp8,
-    selected,
-    target_of,
-)
+from stepladder.pipeline.division import has_step, is_on_tensors, multiplies_fp8, selected, target_of
 from stepladder.pipeline.group_choice import has_faster_group
 from stepladder.pipeline.group_knobs import has_few_rows
 from stepladder.pipeline.knobs import OF_FUNCTIONS
@@ -35,10 +26,14 @@ from stepladder.pipeline.matmul_requests import of_matmuls
 from stepladder.pipeline.pair_choice import is_slower
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import Run, run_again, run_pipeline
-from stepladder.pipeline.stage_texts import is_matmul, stage_texts
+from stepladder.pipeline.stage_texts import is_matmul, stage_texts, with_pitches
 from stepladder.pipeline.stages import type_of
+from stepladder.runtime import targets
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.reference import Program
+
+# The knob of the pipeline `functions` for matmuls that write columns of a buffer.
+COLUMNS = "columns"
 
 
 def takes_pairs(pipelines: tuple[str, ...]) -> bool:
@@ -63,6 +58,7 @@ class Divided:
         request: of its matmuls.
         target: GPU architecture.
         groups_faster: whether groups are compiled only where one launch is predicted to be faster.
+        has_columns: whether a kernel writes columns of a buffer.
     """
 
     run: Run
@@ -73,6 +69,7 @@ class Divided:
     request: Request
     target: str
     groups_faster: bool
+    has_columns: bool
 
 
 def divide(text: str, name: str, request: Request, *, pairs: bool) -> Divided:
@@ -106,8 +103,10 @@ def divide(text: str, name: str, request: Request, *, pairs: bool) -> Divided:
     # `wgmma` alone multiplies one kind of fp8 by the other, and is what an attention is multiplied by.
     settings = {"pairs": pairs, **dict.fromkeys(("mixed_fp8", "attention"), has_step(pipelines, "convert_to_wgmma"))}
     settings["multiplies_fp8"] = multiplies_fp8(pipelines, target)
+    settings["multiplies_bf16"] = targets.find(target).compute_capability >= targets.FIRST_BF16
     asked, settings = request, settings | {"in_place": has_step(pipelines, "load_in_place")}
     settings["dequantizing"] = all(has_step((pipeline,), "prepare_operands") for pipeline in pipelines)
+    settings[COLUMNS] = all("takes_windows" in library.load(item).derived for item in pipelines)
     settings |= {name: value for name, value in asked.settings.items() if name in OF_FUNCTIONS}
     own = {name: value for name, value in asked.settings.items() if name not in OF_FUNCTIONS}
     request = dataclasses.replace(asked, settings=own)
@@ -130,7 +129,8 @@ def divide(text: str, name: str, request: Request, *, pairs: bool) -> Divided:
         if first_of(pipelines, lambda by: has_faster_group(grouped, texts, of_matmuls(request, by, target))):
             run = grouped
     diagnostics.name_payload(name)  # what was parsed since has other names
-    return Divided(run, texts, selection, arguments, reference, request, target, is_chosen)
+    pitched = with_pitches(texts, run)
+    return Divided(run, pitched, selection, arguments, reference, request, target, is_chosen, pitched != texts)
 
 
 def _division(request: Request, settings: Mapping[str, KnobValue]) -> Request:

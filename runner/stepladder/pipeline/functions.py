@@ -6,6 +6,7 @@ The functions of matmuls are payloads of their own, compiled as any other; the o
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,10 +14,8 @@ from pathlib import Path
 
 from stepladder.pipeline.automatic import pipelines_for
 from stepladder.pipeline.codegen.toolchain import find_tool, tool_versions
-from stepladder.pipeline.divided_function import divide, takes_pairs
-from stepladder.pipeline.division import (
-    target_of,
-)
+from stepladder.pipeline.divided_function import COLUMNS, Divided, divide, takes_pairs
+from stepladder.pipeline.division import target_of
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.stages import Compiler, Plan
 from stepladder.runtime import bundle
@@ -86,6 +85,22 @@ def _build_function(text: str, name: str, request: Request, *, use_cache: bool, 
     """
     find_tool("ptxas")
     divided = divide(text, name, request, pairs=pairs)
+    if not divided.has_columns or COLUMNS in request.settings:
+        return _compiled(divided, name, use_cache=use_cache)
+    try:
+        return _compiled(divided, name, use_cache=use_cache)
+    except StepladderError:
+        # A kernel that its pipelines refuse to write columns of a buffer may write a buffer of its own.
+        apart = dataclasses.replace(request, settings={**request.settings, COLUMNS: False})
+        return _compiled(divide(text, name, apart, pairs=pairs), name, use_cache=use_cache)
+
+
+def _compiled(divided: Divided, name: str, *, use_cache: bool) -> FunctionBuild:
+    """Compiles the kernels of a function.
+
+    Raises:
+        StepladderError: as `build_function`.
+    """
     run, selection, target = divided.run, divided.selection, divided.target
     compiler = Compiler(target, divided.request, use_cache, divided.texts, groups_faster=divided.groups_faster)
     plan = Plan(run, selection, divided.arguments)

@@ -23,7 +23,7 @@ from stepladder.runtime.errors import StepladderError, suggest
 from stepladder.runtime.problem import Problem
 
 # Knobs of the pipeline `functions`, which divides a function, that a request for its matmuls may set.
-OF_FUNCTIONS = ("attention", "dequantizing", "groups", "merge_elementwise", "pairs", "rows")
+OF_FUNCTIONS = ("attention", "columns", "dequantizing", "groups", "merge_elementwise", "pairs", "rows")
 # The values of a boolean knob on a command line.
 _BOOLEANS = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from stepladder.extension.lib.stages import as_payload, is_private
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.text import text_of
-from stepladder.mlir.traverse import walk
+from stepladder.mlir.traverse import producer, walk
+from stepladder.mlir.windows import CAST
+from stepladder.payload.signature import set_signature
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.run import Run
 
@@ -57,3 +61,43 @@ def stage_texts(run: Run) -> dict[str, str]:
         walk(alone, "func.func")[0].attributes["sym_name"] = ir.StringAttr.get(name.rpartition("_")[0])
         texts[name] = text_of(alone)
     return texts
+
+
+def with_pitches(texts: Mapping[str, str], run: Run) -> dict[str, str]:
+    """Returns the payloads of kernels, of which those that write columns of a buffer take the buffer that C is in.
+
+    Args:
+        texts: payloads by name (`stage_texts`).
+        run: of the pipeline `functions`, whose last IR says which buffers kernels are launched on.
+    """
+    found = dict(texts)
+    for call in walk(run.module, "func.call"):
+        if list(call.operands) and (made := producer(call.operands[len(call.operands) - 1])) is not None:
+            name = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+            if made.name == CAST and is_matmul(name):
+                strides = ir.MemRefType(made.results[0].type).get_strides_and_offset()[0]
+                found[name] = _with_pitch(texts[name], name, strides)
+    return found
+
+
+def _with_pitch(text: str, name: str, strides: Sequence[int]) -> str:
+    """Returns a payload on tensors that writes its one result to rows of a buffer, the last argument."""
+    payload = parse_payload(text, name)
+    function = walk(payload, "func.func")[0]
+    body = function.regions[0].blocks[0]
+    end = body.operations[len(body.operations) - 1].operation
+    type_ = ir.RankedTensorType(end.operands[0].type)
+    layout = ir.StridedLayoutAttr.get(0, list(strides))
+    with end.location:
+        buffer = body.add_argument(ir.MemRefType.get(type_.shape, type_.element_type, layout), end.location)
+        with ir.InsertionPoint(end):
+            unit = ir.UnitAttr.get()
+            ir.Operation.create(
+                "bufferization.materialize_in_destination",
+                operands=[end.operands[0], buffer],
+                attributes={"restrict": unit, "writable": unit},
+            )
+            ir.Operation.create("func.return")
+    end.erase()
+    set_signature(function, [])
+    return text_of(payload)

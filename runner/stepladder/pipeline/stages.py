@@ -15,7 +15,7 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.reshapes import BUFFER_VIEWS
 from stepladder.mlir.traverse import callee_of, origin, producer, symbol_of, walk
 from stepladder.mlir.types import name_of
-from stepladder.mlir.windows import BYTES, PART, begin_of_part
+from stepladder.mlir.windows import BYTES, CAST, PART, begin_of_part
 from stepladder.payload.arguments import donated
 from stepladder.payload.selection import Selection
 from stepladder.pipeline import build as builds
@@ -323,6 +323,10 @@ class Plan:
             begin *= element_type(element).bytes
             return self._place(bundle.FunctionBuffer("part", number, element, tuple(type_.shape), begin))
         source = producer(value := origin(value, BUFFER_VIEWS))
+        strides = None
+        if source is not None and source.name == CAST:  # columns of a buffer
+            strides = tuple(type_.get_strides_and_offset()[0])
+            source = producer(source.operands[0])
         shape = tuple(ir.MemRefType(value.type).shape)
         if source is None:
             number = ir.BlockArgument(value).arg_number
@@ -343,8 +347,8 @@ class Plan:
         whole = producer(source.operands[0])
         if whole is not None and whole.name == BYTES:
             number = ir.BlockArgument(whole.operands[0]).arg_number - self.arguments
-            return self._place(bundle.FunctionBuffer("result_part", number, element, shape, begin))
-        return self._place(bundle.FunctionBuffer("workspace", 0, element, shape, begin))
+            return self._place(bundle.FunctionBuffer("result_part", number, element, shape, begin, strides=strides))
+        return self._place(bundle.FunctionBuffer("workspace", 0, element, shape, begin, strides=strides))
 
     def _place(self, buffer: bundle.FunctionBuffer) -> int:
         assert element_type(buffer.element_type).bytes  # a type that buffers hold

@@ -6,7 +6,7 @@ The export of a payload checks its ops against these, and the evaluation compute
 from __future__ import annotations
 
 from stepladder.runtime.reference import Generic, Operation
-from stepladder.runtime.reference_extrema import indexed_extremum
+from stepladder.runtime.reference_extrema import indexed_extremum, unknown_choice
 
 # Ops on numbers of one type.
 ARITHMETIC = frozenset(
@@ -102,8 +102,9 @@ def unsupported_reduction(generic: Generic) -> str | None:
         fold = made.get(yielded)
         sums = generic.arguments[inputs + output]
         if fold is None or fold_of(fold) is None or sums not in fold.operands:
-            return "a reduction whose last op does not fold the values into the result"
+            return unknown_choice(generic) or "a reduction whose last op does not fold the values into the result"
         reads = sum(op.operands.count(sums) for op in generic.body) + generic.yields.count(sums)
         if reads > 1 + sum(item is not None and item.extremum == output for item in extrema):
-            return "a reduction that reads the result so far for more than to fold the next value into it"
+            other = "a reduction that reads the result so far for more than to fold the next value into it"
+            return unknown_choice(generic) or other
     return None

@@ -21,6 +21,8 @@ GRID = (2**31 - 1, 65535, 65535)
 
 # The first compute capability with TMA, clusters and programmatic dependent launch.
 HOPPER = (9, 0)
+# The first one whose matrix units multiply bf16, and which the pipeline `mma_sync` compiles for.
+FIRST_BF16 = FIRST_MMA_SYNC = (8, 0)
 # The first one whose matrix units multiply fp8.
 FIRST_FP8 = (8, 9)
 

@@ -165,7 +165,8 @@ def _compare(
     errors = np.where(is_same, 0.0, np.where(is_number, np.abs(made - known), np.inf))
     choice = distances(exact, rounded, value, got) if element.is_integer else None
     if choice is not None:  # of nearly equal values, either may be the extremum
-        errors, terms, typical = choice
+        distance, terms, typical = choice
+        errors = np.where(numbers == known, 0.0, distance)  # also the index that it began with, where no value exceeds
         limit = _LARGEST * (float(typical.max(initial=0.0)) + extra * _mean(terms) + _SMALLEST)
     elif element.is_integer and np.any(near != wanted):  # numbers halfway between integers were rounded
         errors = np.where(numbers == near, 0.0, errors)

@@ -136,18 +136,28 @@ class StructuredOp:
         xp = self.arrays.xp
         terms, kept = self.spread(found.term, loop), self.spread(found.kept, loop)
         lowest = -math.inf if found.largest else math.inf
-        values = self.arrays.cast(terms, "float64")
+        values = self._as_unsigned(self.arrays.cast(terms, "float64"), found.bits)
         is_nan = values != values
-        values = xp.where(is_nan if found.skips_nan else xp.cumsum(is_nan, -1) > 0, lowest, values)
+        is_left_out = is_nan if found.skips_nan else xp.cumsum(is_nan, -1) > 0
+        values = xp.where(is_left_out, lowest, values)
+        size = self.size_of(loop)
         first = (xp.argmax if found.largest else xp.argmin)(values, -1)
-        places = self.arrays.load(np.arange(self.size_of(loop)), "int64")
-        chosen = first.reshape([*first.shape, 1]) == places
-        start = self.ordered(self.value_of(self.op.arguments[len(self.op.inputs) + found.extremum]))
-        start = start.reshape(first.shape)
         best = (xp.amax if found.largest else xp.amin)(values, -1)
+        start = self.ordered(self.value_of(self.op.arguments[len(self.op.inputs) + found.extremum]))
+        start = self._as_unsigned(start.reshape(first.shape), found.bits)
         is_better = best > start if found.largest else best < start
+        if found.last:
+            is_best = (values == best.reshape([*first.shape, 1])) & ~is_left_out
+            first = size - 1 - xp.argmax(self.arrays.cast(xp.flip(is_best, (-1,)), "int64"), -1)
+            is_better = is_better | ((best == start) & xp.any(is_best, -1))
+        places = self.arrays.load(np.arange(size), "int64")
+        chosen = first.reshape([*first.shape, 1]) == places
         before = self.ordered(self.value_of(self.op.arguments[self.output])).reshape(first.shape)
         return xp.where(is_better, xp.sum(kept * chosen, -1), before).reshape(self.shape)
+
+    def _as_unsigned(self, values: Array, bits: int) -> Array:
+        """Returns numbers of integers without a sign; others, of 0 bits, as they are."""
+        return values if not bits else self.arrays.xp.where(values < 0, values + 2.0**bits, values)
 
     def size_of(self, loop: int) -> int:
         """Returns how many iterations of a loop run.

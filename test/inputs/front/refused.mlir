@@ -335,15 +335,15 @@ func.func @f(%A: tensor<64x8x96xf16>, %B: tensor<96x128xf16>) -> tensor<64x128xf
 // -----
 
 // product of three
-func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>, %D: tensor<64x96xf16>) -> tensor<64x128xf32> {
+func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>, %D: tensor<64x128xf16>) -> tensor<64x128xf32> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<64x128xf32>
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x128xf32>) -> tensor<64x128xf32>
   // refused: linalg.generic is not a contraction
   %p = linalg.generic {
-      indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (m, n)>],
+      indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>, affine_map<(m, n, k) -> (m, n)>],
       iterator_types = ["parallel", "parallel", "reduction"]}
-      ins(%A, %B, %D : tensor<64x96xf16>, tensor<96x128xf16>, tensor<64x96xf16>) outs(%start : tensor<64x128xf32>) {
+      ins(%A, %B, %D : tensor<64x96xf16>, tensor<96x128xf16>, tensor<64x128xf16>) outs(%start : tensor<64x128xf32>) {
   ^bb0(%x: f16, %y: f16, %d: f16, %z: f32):
     %xd = arith.mulf %x, %d : f16
     %u = arith.extf %xd : f16 to f32

@@ -4,7 +4,8 @@
 // arithmetic on whole tensors, `linalg.softmax`, which is four loop nests, and concatenations and paddings, which
 // insert slices into a tensor. An insertion becomes an elementwise op with a select, which fuses with the ops around
 // it. If results of matmuls are inserted one after the other and make up all of a tensor, such as stacked heads, their
-// insertions become one such op in a function of its own, which plan_workspace can leave out. A slice of a part that an
+// insertions become one such op in a function of its own, which plan_workspace can leave out; so do columns, such as
+// heads side by side, where the pipelines of matmuls write parts of buffers. A slice of a part that an
 // insertion does not change, such as the next tile of a loop's result, becomes a slice of the tensor before the
 // insertion.
 //
@@ -46,7 +47,8 @@ module attributes {transform.with_named_sequence} {
     %padded = transform.structured.rewrite_in_destination_passing_style %pads
       : (!transform.any_op) -> !transform.any_op
     "tc.forward_slices"(%module) : (!transform.any_op) -> ()
-    "tc.assemble_parts"(%module) : (!transform.any_op) -> ()
+    "tc.assemble_parts"(%module) {columns = 1 : i64, knobs = {columns = "1 if columns else 0"}}
+      : (!transform.any_op) -> ()
     "tc.select_inserted_slices"(%module) : (!transform.any_op) -> ()
     %structured = transform.apply_registered_pass "convert-elementwise-to-linalg" to %function
       : (!transform.any_op) -> !transform.any_op

@@ -4,7 +4,8 @@
 // either: the wider one of the two, f32 for f16 and bf16. The extension is exact, and an op of its own, which
 // `outline_matmuls` hands to the kernel of the matmul where that makes operands itself. `wgmma` multiplies one kind of
 // fp8 by the other; for other pipelines (`mixed_fp8` is false) both become f16, and all fp8 where the target or the
-// pipeline multiplies none (`multiplies_fp8` is false), or sums are of f16.
+// pipeline multiplies none (`multiplies_fp8` is false), or sums are of f16. On a GPU that does not multiply bf16
+// (`multiplies_bf16` is false), operands that the payload extends from fp8 to bf16 become f16.
 //
 // With f64 accumulators, narrower operands are extended to f64. If the accumulators of a matmul are narrower than an
 // operand, this operand is rounded first, also in a separate op.
@@ -22,7 +23,8 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @widen_operands(%module: !transform.any_op {transform.readonly}) {
-    "tc.widen_operands"(%module) {fp8 = 1 : i64, knobs = {fp8 = "(0 if mixed_fp8 else 1) if multiplies_fp8 else 2"}}
+    "tc.widen_operands"(%module) {fp8 = 1 : i64, bf16 = 1 : i64,
+        knobs = {fp8 = "(0 if mixed_fp8 else 1) if multiplies_fp8 else 2", bf16 = "1 if multiplies_bf16 else 0"}}
       : (!transform.any_op) -> ()
     transform.yield
   }

@@ -1,4 +1,5 @@
-"""Reductions that keep where the first largest or smallest value is, as argmax and argmin: by the lanes of a warp."""
+"""Reductions that keep where the largest or smallest value is, the first or the last of equal ones, as argmax and
+argmin: by the lanes of a warp."""
 
 from __future__ import annotations
 
@@ -17,17 +18,24 @@ _MORE = {
     "arith.minnumf": arith.CmpFPredicate.OLT,
 }
 _EXTREMA = tuple(_MORE)
-_REVERSED = {arith.CmpFPredicate.OGT: arith.CmpFPredicate.OLT, arith.CmpFPredicate.OLT: arith.CmpFPredicate.OGT}
+_OR_EQUAL = {arith.CmpFPredicate.OGT: arith.CmpFPredicate.OGE, arith.CmpFPredicate.OLT: arith.CmpFPredicate.OLE}
+_REVERSED = {
+    arith.CmpFPredicate.OGT: arith.CmpFPredicate.OLT,
+    arith.CmpFPredicate.OLT: arith.CmpFPredicate.OGT,
+    arith.CmpFPredicate.OGE: arith.CmpFPredicate.OLE,
+    arith.CmpFPredicate.OLE: arith.CmpFPredicate.OGE,
+}
 
 
 @dataclass(frozen=True)
 class FirstExtremum:
-    """An extremum and what a body selects where a value exceeds the one so far.
+    """An extremum and what a body selects where a value exceeds the one so far, or is equal to it.
 
     Attributes:
         value, place: the numbers of the outputs.
         name: of the op that folds values.
         term: the value of an iteration; `selected`: what becomes the other output.
+        predicate: by which a value takes the place of the one so far.
     """
 
     value: int
@@ -35,14 +43,16 @@ class FirstExtremum:
     name: str
     term: ir.Value
     selected: ir.Value
+    predicate: int
 
     def exceeds(self, value: ir.Value, so_far: ir.Value) -> ir.Value:
-        """Returns whether a value exceeds the extremum so far, as i1; NaN does not, and is not exceeded.
+        """Returns whether a value takes the place of the extremum so far, as i1; NaN does not, nor any value that of
+        NaN.
 
         Args:
             value, so_far: of f32.
         """
-        return arith.cmpf(_MORE[self.name], value, so_far)
+        return arith.cmpf(arith.CmpFPredicate(self.predicate), value, so_far)
 
     def folded(self, so_far: ir.Value, value: ir.Value) -> ir.Value:
         """Returns the extremum of two values.
@@ -53,12 +63,13 @@ class FirstExtremum:
         return ir.Operation.create(self.name, results=[so_far.type], operands=[so_far, value]).results[0]
 
     def over_lanes(self, best: ir.Value, number: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """Returns for the first lane of a warp the extremum of all lanes, and the number of the first one that has it.
+        """Returns for the first lane of a warp the extremum of all lanes, and the number of the first one, or the last,
+        that has it.
 
         Each lane has those of values after the ones of lower lanes. Where the extremum is NaN, the number is any.
 
         Args:
-            best: of f32; number: of i32.
+            best: of f32; number: of i32, -1 where no value of the lane took the place of what it began with.
         """
         distance = 1
         while distance < WARP:
@@ -66,7 +77,11 @@ class FirstExtremum:
                 gpu.shuffle(each, integer(distance, 32), integer(WARP, 32), gpu.ShuffleMode.DOWN)[0]
                 for each in (best, number)
             )
-            number = arith.select(self.exceeds(other, best), further, number)
+            exceeds = self.exceeds(other, best)
+            if self.predicate != int(_MORE[self.name]):
+                # Equal to what both lanes began with.
+                exceeds = arith.andi(exceeds, arith.cmpi(arith.CmpIPredicate.sge, further, integer(0, 32)))
+            number = arith.select(exceeds, further, number)
             best = self.folded(best, other)
             distance *= 2
         return best, number
@@ -96,11 +111,12 @@ def first_extremum_of(generic: ir.Operation) -> FirstExtremum | None:
         if compared == [so_far[value], terms[0]]:
             predicate, compared = _REVERSED.get(predicate), compared[::-1]
         if (
-            predicate == _MORE[fold.name]
+            predicate is not None
+            and predicate in (_MORE[fold.name], _OR_EQUAL[_MORE[fold.name]])
             and compared == [terms[0], so_far[value]]
             and choice.operands[2] == so_far[place]
             and set(users_of(so_far[value])) == {fold, condition}
             and users_of(so_far[place]) == [choice]
         ):
-            return FirstExtremum(value, place, fold.name, terms[0], choice.operands[1])
+            return FirstExtremum(value, place, fold.name, terms[0], choice.operands[1], int(predicate))
     return None

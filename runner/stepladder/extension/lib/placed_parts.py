@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from stepladder.extension.lib.columns import pitches
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Rewriter
-from stepladder.extension.lib.stages import ASSEMBLED, one_function
+from stepladder.extension.lib.stages import ASSEMBLED, EXTENTS, one_function
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.reshapes import BUFFER_VIEWS
-from stepladder.mlir.traverse import callee_of, origin, producer, symbol_of, walk
+from stepladder.mlir.traverse import callee_of, origin, producer, symbol_of, users_of, walk
 from stepladder.mlir.windows import BYTES
 from stepladder.runtime.element_types import element_type
 
 
 @dataclass(frozen=True)
 class Placed:
-    """Where a part is: in a buffer that the function allocates, or in a result, from a byte on."""
+    """Where a part is: in a buffer that the function allocates, or in a result, from a byte on; with the strides of
+    columns, in elements."""
 
     whole: ir.Value
     begin: int
+    strides: list[int] | None = None
 
 
 def placed_parts(payload: ir.Operation, rewriter: Rewriter) -> dict[ir.Operation, Placed]:
@@ -45,16 +49,57 @@ def placed_parts(payload: ir.Operation, rewriter: Rewriter) -> dict[ir.Operation
         sizes = [_bytes(value) for value in call.operands]
         is_own = len(set(allocs)) == len(begins) == len(roots) and whole not in roots
         if is_own and [_bytes(root) for root in roots] == sizes[:-1] and _bytes(whole) == sizes[-1]:
-            placed |= {alloc: Placed(whole, begin) for alloc, begin in zip(allocs, begins)}
+            strides = _pitches(call, stages[callee], roots)
+            placed |= {alloc: Placed(whole, begin, item) for alloc, begin, item in zip(allocs, begins, strides)}
             rewriter.erase_op(call)
+            erase_views(allocs, rewriter)
     return {alloc: _in_root(part, placed) for alloc, part in placed.items()}
 
 
 def _in_root(part: Placed, placed: dict[ir.Operation, Placed]) -> Placed:
     """Returns the place of a part in a buffer that is no part of another one."""
     while (source := producer(part.whole)) is not None and source in placed:
-        part = Placed(placed[source].whole, placed[source].begin + part.begin)
+        part = Placed(placed[source].whole, placed[source].begin + part.begin, part.strides)
     return part
+
+
+def _pitches(call: ir.Operation, stage: ir.Operation, roots: Sequence[ir.Value]) -> list[list[int] | None]:
+    """Returns the strides of the parts that a stage assembles; None for elements that follow each other."""
+    if EXTENTS not in stage.attributes:
+        return [None] * len(roots)
+    whole = ir.MemRefType(list(call.operands)[-1].type).shape
+    return pitches(stage, whole, [ir.MemRefType(root.type).shape for root in roots])
+
+
+def erase_views(allocs: Sequence[ir.Operation], rewriter: Rewriter) -> None:
+    """Erases the views of buffers that nothing uses.
+
+    Args:
+        allocs: what makes the buffers.
+        rewriter: of the transform op.
+    """
+    for alloc in allocs:
+        for user in users_of(alloc.results[0]):
+            if user.name in BUFFER_VIEWS:
+                erase_views([user], rewriter)
+                if not list(user.results[0].uses):
+                    rewriter.erase_op(user)
+
+
+def set_layout(call: ir.Operation, place: int, callee: ir.Operation) -> None:
+    """Gives an argument of a stage the type of what it is called with, columns of a buffer.
+
+    Args:
+        call: of the stage.
+        place: number of the argument.
+        callee: the stage.
+    """
+    type_ = call.operands[place].type
+    if callee.regions[0].blocks:
+        callee.regions[0].blocks[0].arguments[place].set_type(type_)
+    function = ir.FunctionType(ir.TypeAttr(callee.attributes["function_type"]).value)
+    inputs = [type_ if number == place else item for number, item in enumerate(function.inputs)]
+    callee.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, list(function.results)))
 
 
 def _bytes(value: ir.Value) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stepladder.extension.lib.arithmetic import constant
 from stepladder.extension.lib.dialect import Rewriter
 from stepladder.extension.lib.stages import is_elementwise, is_start
 from stepladder.mlir.bindings import ir
@@ -76,3 +77,57 @@ def _inline_numbers(op: ir.Operation, rewriter: Rewriter) -> None:
                     known[argument] = constant.results[0]
         clone_ops([inner.operation for inner in old.operations], known, ir.InsertionPoint(body))
     rewriter.replace_op(op, new.results)
+
+
+def fold_transposes(product: ir.Operation) -> list[ir.Operation]:
+    """Has a matmul read the sources of transposes of its operands, by its indexing maps, as kernels do.
+
+    Args:
+        product: it is changed where it is a `linalg.matmul` of such operands.
+
+    Returns:
+        The transposes that it no longer reads.
+    """
+    if product.name != "linalg.matmul":
+        return []
+    maps, folded = indexing_maps(product), []
+    for place, value in enumerate(list(product.operands)[:2]):
+        source = producer(value)
+        if source is None or source.name != "linalg.transpose":
+            continue
+        folded.append(source)
+        product.operands[place] = source.operands[0]
+        maps[place] = ir.AffineMap.get(maps[place].n_dims, 0, list(reversed(list(maps[place].results))))
+    product.attributes["indexing_maps"] = ir.ArrayAttr.get([ir.AffineMapAttr.get(map_) for map_ in maps])
+    return folded
+
+
+def with_wide_sums(product: ir.Operation, rewriter: Rewriter) -> list[ir.Operation]:
+    """Returns a matmul, and the op that rounds its sums where it is one in bf16 from zeros: kernels add in f32, and
+    round once.
+
+    Args:
+        product: a contraction, which a matmul with sums in f32 replaces.
+        rewriter: of the transform op.
+    """
+    type_ = ir.RankedTensorType(product.results[0].type)
+    start = producer(product.operands[2])
+    if product.name != "linalg.matmul" or not isinstance(type_.element_type, ir.BF16Type):
+        return [product]
+    if start is None or start.name != "linalg.fill":
+        return [product]
+    f32 = ir.F32Type.get()
+    identity = ir.AffineMap.get_identity(type_.rank)
+    with ir.InsertionPoint(product), product.location:
+        wide = ir.RankedTensorType.get(type_.shape, f32)
+        empty = ir.Operation.create("tensor.empty", results=[wide]).results[0]
+        zeros = create_named_op("linalg.fill", [constant(f32, 0)], empty).results[0]
+        maps = {"indexing_maps": product.attributes["indexing_maps"]}
+        sums = create_named_op("linalg.matmul", list(product.operands)[:2], zeros, maps)
+        output = ir.Operation.create("tensor.empty", results=[type_]).results[0]
+        rounding, body = create_generic([sums.results[0]], [output], [identity, identity])
+        with ir.InsertionPoint(body):
+            narrow = ir.Operation.create("arith.truncf", results=[type_.element_type], operands=[body.arguments[0]])
+            ir.Operation.create("linalg.yield", operands=list(narrow.results))
+    rewriter.replace_op(product, rounding.results)
+    return [sums, rounding]

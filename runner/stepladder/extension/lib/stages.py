@@ -33,6 +33,8 @@ def is_private(function: ir.Operation) -> bool:
 _GROUP = "group"
 # The bytes that its arguments begin at in its result, of a stage that puts them there.
 ASSEMBLED = "assembles"
+# The extents of its arguments along the axes of its result, where some of them are columns of it.
+EXTENTS = "extents"
 
 
 def kind_of(function: ir.Operation) -> str:
@@ -75,7 +77,7 @@ def as_payload(function: ir.Operation, *, keeps_marks: bool = False) -> ir.Modul
         alone = ir.Module.create()
     copy = function.clone()
     alone.body.append(copy)
-    for name in ("sym_visibility", _GROUP, ASSEMBLED, *(() if keeps_marks else ("arg_attrs",))):
+    for name in ("sym_visibility", _GROUP, ASSEMBLED, EXTENTS, *(() if keeps_marks else ("arg_attrs",))):
         if name in copy.attributes:
             del copy.attributes[name]
     if "arg_attrs" in copy.attributes:

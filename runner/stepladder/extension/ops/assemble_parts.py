@@ -1,17 +1,23 @@
 """`tc.assemble_parts`: makes a stage of the insertions that make a tensor of results of matmuls."""
 
+import itertools
+import math
+from dataclasses import dataclass
+
 from stepladder.extension.lib.argument_parts import offset_within
 from stepladder.extension.lib.arithmetic import constant
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.extension.lib.inserted_slices import INSERTION, extracted
 from stepladder.extension.lib.products import is_product
-from stepladder.extension.lib.stages import ASSEMBLED, is_elementwise, one_function, outline
+from stepladder.extension.lib.stages import ASSEMBLED, EXTENTS, is_elementwise, one_function, outline
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.linalg_ops import create_generic
 from stepladder.mlir.reshapes import TENSOR_VIEWS
+from stepladder.mlir.slices import numbers_of
 from stepladder.mlir.traverse import origin, producer, users_of
-from stepladder.runtime.bundle.function import part_alignment
+from stepladder.mlir.types import row_major_strides
+from stepladder.runtime.bundle.function import VECTOR
 from stepladder.runtime.element_types import BUFFER_TYPES, element_type
 
 
@@ -19,15 +25,34 @@ class AssembleParts(Tc.Operation, name="assemble_parts"):
     """Moves insertions of slices that together make a whole tensor of results of matmuls, such as a stack of heads, to
     a private function, as one elementwise op.
 
-    Each slice is elements that follow each other in the tensor, from a multiple of 16 bytes on, and no other one is of
-    the same tensor. The function has the attribute `assembles`, with the bytes that the slices begin at, in the order
-    of its arguments: where the kernels of the matmuls can write the slices in their places, `plan_workspace` removes
-    the call, and else a kernel copies them.
+    Each slice begins at a multiple of 16 bytes, and no other one is of the same tensor. Its elements follow each other
+    in the tensor; where `columns` is 1, they may be columns of it too, such as heads side by side, if rows begin and
+    end at multiples of 16 bytes, and nothing else reads what the matmuls compute. The function has the attribute
+    `assembles`, with the bytes that the slices begin at, in the order of its arguments, and for columns `extents`, with
+    those of the slices along the axes of the tensor. Where the kernels of the matmuls can write the slices in their
+    places, `plan_workspace` removes the call, and else a kernel copies them.
 
     Operands: a handle to a module with one public function.
+    Attributes: columns, whether the kernels of matmuls may write columns of a tensor.
     """
 
     target: Handle
+    columns: ir.IntegerAttr
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A slice: its place along the axes of the tensor, the byte that it begins at, and whether it is columns."""
+
+    offsets: tuple[int, ...]
+    sizes: tuple[int, ...]
+    begin: int
+    has_gaps: bool
+
+    def overlaps(self, other: "_Part") -> bool:
+        """Tells whether it has an element in common with another one."""
+        axes = zip(self.offsets, self.sizes, other.offsets, other.sizes)
+        return all(one < two + length and two < one + size for one, size, two, length in axes)
 
 
 @transform_op(AssembleParts)
@@ -37,14 +62,19 @@ def assemble_parts(payload: ir.Operation, op: AssembleParts, rewriter: Rewriter)
         if item.name != INSERTION or any(_is_target(user, item) for user in users_of(item.results[0])):
             continue
         chain = _chain(item)
-        begins = _begins(chain)
-        if begins is None or not all(_is_of_matmul(insertion.operands[0]) for insertion in chain):
+        parts = _parts(chain)
+        has_gaps = any(part.has_gaps for part in parts)
+        if not parts or (has_gaps and not op.columns.value):
+            continue
+        if not all(_is_of_matmul(insertion.operands[0], alone=has_gaps) for insertion in chain):
             continue
         with ir.InsertionPoint(item), item.location:
             made = _assembled(chain)
         rewriter.replace_op(item, made.results)
         stage = outline([made], list(made.results), "elementwise", rewriter)
-        stage.attributes[ASSEMBLED] = ir.DenseI64ArrayAttr.get(begins)
+        stage.attributes[ASSEMBLED] = ir.DenseI64ArrayAttr.get([part.begin for part in parts])
+        if has_gaps:
+            stage.attributes[EXTENTS] = ir.ArrayAttr.get([ir.DenseI64ArrayAttr.get(part.sizes) for part in parts])
         for insertion in reversed(chain[:-1]):
             rewriter.erase_op(insertion)
 
@@ -64,42 +94,52 @@ def _chain(last: ir.Operation) -> list[ir.Operation]:
     return chain
 
 
-def _begins(chain: list[ir.Operation]) -> list[int] | None:
-    """Returns the bytes that slices begin at which together are a tensor; None for others."""
+def _parts(chain: list[ir.Operation]) -> list[_Part]:
+    """Returns the slices that together are a tensor; none where they are no tensor."""
     whole = ir.RankedTensorType(chain[0].results[0].type)
-    sources = [origin(insertion.operands[0], TENSOR_VIEWS) for insertion in chain]
-    types = [ir.RankedTensorType(insertion.operands[0].type) for insertion in chain]
-    name = str(whole.element_type)
-    is_static = whole.has_static_shape and all(type_.has_static_shape for type_ in types)
-    if len(chain) < 2 or len(set(sources)) < len(chain) or not is_static or name not in BUFFER_TYPES:
+    sources = {origin(insertion.operands[0], TENSOR_VIEWS) for insertion in chain}
+    if len(chain) < 2 or len(sources) < len(chain) or not whole.has_static_shape:
+        return []
+    if str(whole.element_type) not in BUFFER_TYPES:
+        return []
+    parts = [part for insertion in chain if (part := _part(insertion, whole)) is not None]
+    is_whole = sum(math.prod(part.sizes) for part in parts) == math.prod(whole.shape)
+    is_apart = not any(one.overlaps(other) for one, other in itertools.combinations(parts, 2))
+    return parts if is_whole and is_apart and len(parts) == len(chain) else []
+
+
+def _part(insertion: ir.Operation, whole: ir.RankedTensorType) -> _Part | None:
+    """Returns the slice that is inserted into a tensor; None where no kernel of a matmul writes it there."""
+    offsets, sizes, steps = numbers_of(insertion)
+    if ir.ShapedType.get_dynamic_size() in (*offsets, *sizes) or set(steps) != {1}:
         return None
-    begins = [offset_within(insertion, whole) for insertion in chain]
-    size = element_type(name).bytes
-    place = 0
-    for begin, count in sorted((begin or 0, _count(type_)) for begin, type_ in zip(begins, types)):
-        if begin != place or begin * size % part_alignment(count * size, is_multiplied=True):
-            return None
-        place += count
-    known = [begin * size for begin in begins if begin is not None]
-    return known if place == _count(whole) and len(known) == len(chain) else None
+    size = element_type(str(whole.element_type)).bytes
+    strides = row_major_strides(whole.shape)
+    begin = size * sum(offset * stride for offset, stride in zip(offsets, strides))
+    aligned = [begin]
+    has_gaps = offset_within(insertion, whole) is None
+    if has_gaps:
+        inner = max(axis for axis, extent in enumerate(whole.shape) if sizes[axis] != extent)
+        aligned += [count * strides[inner] * size for count in (sizes[inner], whole.shape[inner])]
+    if any(item % VECTOR for item in aligned):
+        return None
+    return _Part(tuple(offsets), tuple(sizes), begin, has_gaps)
 
 
-def _count(type_: ir.RankedTensorType) -> int:
-    count = 1
-    for extent in type_.shape:
-        count *= extent
-    return count
-
-
-def _is_of_matmul(value: ir.Value) -> bool:
-    """Tells whether a matmul makes a tensor, or elementwise ops after one, or a stage that assembles such parts."""
+def _is_of_matmul(value: ir.Value, *, alone: bool) -> bool:
+    """Tells whether a matmul makes a tensor, or elementwise ops after one, or a stage that assembles such parts; with
+    `alone`, whether nothing else reads the product and what the ops make of it."""
     source = producer(origin(value, TENSOR_VIEWS))
-    if source is None or is_product(source) or source.name == "func.call":
-        return source is not None
-    count = _count(ir.RankedTensorType(value.type))
+    if source is None or (alone and len(users_of(source.results[0])) > 1):
+        return False
+    if is_product(source) or source.name == "func.call":
+        return not alone or source.name != "func.call"
+    count = math.prod(ir.RankedTensorType(value.type).shape)
     inputs = list(source.operands)[:-1] if is_elementwise(source) else []
     inputs = [item for item in inputs if isinstance(item.type, ir.RankedTensorType)]
-    return any(_count(ir.RankedTensorType(item.type)) == count and _is_of_matmul(item) for item in inputs)
+    return any(
+        math.prod(ir.RankedTensorType(item.type).shape) == count and _is_of_matmul(item, alone=alone) for item in inputs
+    )
 
 
 def _assembled(chain: list[ir.Operation]) -> ir.Operation:

@@ -45,8 +45,8 @@ class DistributeElements(Tc.Operation, name="distribute_elements"):
     enough threads are left. Where the op reduces the innermost axis of an input, a warp computes an element: its lanes
     fold every 32nd value, so that they read neighbours, and then their results. Sums of 16-bit floating-point numbers
     are f32, and rounded once. Of an extremum with an index of it, each lane takes neighbouring values, so that the
-    first of equal ones is found; where the extremum is NaN, its first lane computes the element again. Buffers that a
-    fill or a copy initializes are not written before the result.
+    first or the last of equal ones is found; where the extremum is NaN, its first lane computes the element again.
+    Buffers that a fill or a copy initializes are not written before the result.
 
     Operands: a handle to a module with one function. Attributes: `threads`, of a block, a multiple of 32. Refuses a
     function with more ops than that, indexing maps that are not projected permutations, arithmetic and casts of fp8,

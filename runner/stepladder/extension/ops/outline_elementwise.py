@@ -21,6 +21,7 @@ from stepladder.mlir.linalg_ops import create_generic, create_named_op
 from stepladder.mlir.reshapes import TENSOR_VIEWS, groups_of
 from stepladder.mlir.traverse import callee_of, origin, producer, symbol_of, walk
 from stepladder.mlir.types import row_major_strides
+from stepladder.payload.arguments import donated
 
 # Kinds of stages that load vectors which the extents of their operands are multiples of.
 _OF_ELEMENTS = ("elementwise", "rows")
@@ -31,15 +32,14 @@ _IN_FUNCTION = (*STARTS, *TENSOR_VIEWS, "func.call", "func.return")
 class OutlineElementwise(Tc.Operation, name="outline_elementwise"):
     """Moves each linalg op that is left in a function on tensors to a private function, with the views of its operands.
 
-    A value that is returned and that no linalg op makes, such as a reshape, a fill or an argument, is copied, and so is
-    one that is returned twice, or returned and a part of what `assemble_parts` outlined, and a slice that a matmul
-    reads: the operands of its kernel are whole buffers, or parts of an argument whose elements follow each other from a
-    multiple of 16 bytes on, such as one layer's weights of all. Other kernels read parts that begin where a whole
-    number of vectors of their size does. Kernels are launched on the addresses of parts, and arguments of their
-    functions get the attribute `bufferization.buffer_layout`. A fill that a matmul reads is made by a kernel. Results
-    of one op that start from one fill get one each, so that they are buffers of their own.
-    A linalg op that nothing reads goes: fusion leaves the assertions of one, which the ops that it is fused with
-    have too.
+    A value that is returned and that no linalg op makes, in this shape or another one, such as a fill or an argument,
+    is copied, and so is one that is returned twice, or returned and a part of what `assemble_parts` outlined, and a
+    slice that a matmul reads: the operands of its kernel are whole buffers, or parts of an argument whose elements
+    follow each other from a multiple of 16 bytes on, such as one layer's weights of all. Other kernels read parts that
+    begin where a whole number of vectors of their size does. Kernels are launched on the addresses of parts, and
+    arguments of their functions get the attribute `bufferization.buffer_layout`. A fill that a matmul reads is made by
+    a kernel. Results of one op that start from one fill get one each, so that they are buffers of their own. A linalg
+    op that nothing reads goes: fusion leaves the assertions of one, which the ops that it is fused with have too.
 
     Operands: a handle to a module with one public function. Refuses ops that are neither linalg ops nor views,
     pseudo-random numbers, and results that are not tensors.
@@ -94,12 +94,16 @@ def _copy_results(end: ir.Operation, payload: ir.Operation) -> None:
     stages = [symbol_of(item) for item in walk(payload, "func.func") if ASSEMBLED in item.attributes]
     calls = [item for item in walk(payload, "func.call") if callee_of(item) in stages]
     parts = {origin(value, TENSOR_VIEWS) for call in calls for value in call.operands}
+    in_place = donated(one_function(payload)).values()
+    returned: set[ir.Value] = set()
     for place, value in enumerate(end.operands):
         if not isinstance(value.type, ir.RankedTensorType):
             raise Refusal(end, f"the function returns a value of type {value.type}; accepted: tensors")
-        source = producer(value)
+        root = value if place in in_place else origin(value, TENSOR_VIEWS)
+        source = producer(root)
         is_made = source is not None and (source.name == "func.call" or is_structured(source))
-        if is_made and value not in parts and value not in list(end.operands)[:place]:
+        if is_made and root not in parts | returned:
+            returned.add(root)
             continue
         end.operands[place] = _copied(value, end)
 

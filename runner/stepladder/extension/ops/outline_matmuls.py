@@ -3,10 +3,11 @@
 from collections.abc import Callable, Sequence
 
 from stepladder.extension.lib.arithmetic import constant
+from stepladder.extension.lib.columns import dissolve
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.extension.lib.narrow_constants import narrow_constants
-from stepladder.extension.lib.plain_operands import simplify
+from stepladder.extension.lib.plain_operands import fold_transposes, simplify, with_wide_sums
 from stepladder.extension.lib.products import (
     dequantizing_ops,
     is_batch_of_vectors,
@@ -29,7 +30,7 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.constant_numbers import repeated_number
 from stepladder.mlir.linalg_ops import create_named_op
 from stepladder.mlir.reshapes import TENSOR_VIEWS
-from stepladder.mlir.traverse import producer, users_of
+from stepladder.mlir.traverse import producer, users_of, walk
 from stepladder.payload import zero_points
 from stepladder.payload.reductions import is_reduction, reduction_of
 from stepladder.runtime.errors import StepladderError
@@ -90,7 +91,7 @@ def outline_matmuls(payload: ir.Operation, op: OutlineMatmuls, rewriter: Rewrite
             (item for item in operations_of(body) if is_product(item) and not is_batch_of_vectors(item)), None
         )
         if product is None:
-            return
+            break
         _store_constants(product)
         _read_apart(product)
         least, result = smallest(_from_zeros(product))
@@ -98,7 +99,10 @@ def outline_matmuls(payload: ir.Operation, op: OutlineMatmuls, rewriter: Rewrite
         made = _with_dequantizing(product, least, result) if op.dequantizing.value else least
         if made != least and sum(map(is_product, ops)) == 1:
             ops, results = _stage(product, made, result, with_pairs=False)
+        if len(results) == 1:
+            ops, results = _with_further_results(product, ops, results[0], rewriter)
         outline(ops, results, "matmul", rewriter)
+    dissolve(body, walk(payload, "func.func"), rewriter)
 
 
 def _with_dequantizing(product: ir.Operation, ops: list[ir.Operation], result: ir.Value) -> list[ir.Operation]:
@@ -180,6 +184,47 @@ def _stage(
             return whole, results
     grown, matrix = _grown(product, ops, result, lambda op: False, with_pairs=with_pairs)
     return grown, [matrix]
+
+
+def _with_further_results(
+    product: ir.Operation, ops: list[ir.Operation], result: ir.Value, rewriter: Rewriter
+) -> tuple[list[ir.Operation], list[ir.Value]]:
+    """Returns a stage with elementwise ops on its result whose results are stored beside it, as the rounding of a sum
+    that is returned too."""
+    results: list[ir.Value] = [result]
+    group, ahead = ops, 0
+    while ahead < _AHEAD and (user := _next_user(product, group, lambda op: False)) is not None:
+        ahead += 1
+        layouts = layout_sources(user, [operand for operand in user.operands if not _is_from(operand, group)])
+        group = with_producers([*group, *layouts, user], STARTS)
+        values = _used_outside(product, group, lambda op: False)
+        if not all(map(_is_stored, values)) or not _precede_others(group):
+            continue
+        if refusal_of(group, *values) is not None:
+            # Of a product in another form, the front of payloads takes one result.
+            folded = fold_transposes(product)
+            kept = [[op for op in each if op not in [product, *folded] and not is_start(op)] for each in (ops, group)]
+            is_product_alone = results == list(product.results)
+            plain = with_wide_sums(product, rewriter)
+            ops, group = (with_producers([*plain, *each], STARTS) for each in kept)
+            results = list(plain[-1].results) if is_product_alone else results
+            product = plain[0]
+            values = _used_outside(product, group, lambda op: False)
+        if refusal_of(group, *values) is None:
+            ops, results, ahead = group, values, 0
+    return ops, results
+
+
+def _is_stored(value: ir.Value) -> bool:
+    """Tells whether a tensor is a buffer, whatever kernels compute it: one that is returned, or an operand of a matmul,
+    maybe in another shape."""
+    users = users_of(value)
+    for user in users:  # grows in the loop
+        if user.name == "func.return" or (is_product(user) and value not in list(user.operands)[2:]):
+            return True
+        if user.name in TENSOR_VIEWS:
+            users += users_of(user.results[0])
+    return False
 
 
 def _is_folded(op: ir.Operation) -> bool:

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from stepladder.extension.lib.arithmetic import index
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.placed_parts import Placed, bytes_of, placed_parts
+from stepladder.extension.lib.placed_parts import Placed, bytes_of, erase_views, placed_parts, set_layout
 from stepladder.extension.lib.stages import group_of, one_function
 from stepladder.extension.lib.workspaces import create_workspace
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.reshapes import BUFFER_VIEWS
-from stepladder.mlir.traverse import callee_of, symbol_of, users_of, walk
+from stepladder.mlir.traverse import callee_of, origin, producer, symbol_of, users_of, walk
+from stepladder.mlir.windows import span_of, window
+from stepladder.payload.front.rewrite import reshaped
 from stepladder.runtime.element_types import BUFFER_TYPES, element_type
 
 # Bytes that the address of a buffer is a multiple of.
@@ -40,9 +42,12 @@ class PlanWorkspace(Tc.Operation, name="plan_workspace"):
     others may share bytes. The largest buffers are placed first, each at the lowest offset that is free, a multiple of
     256 bytes.
 
+    A buffer that is returned in another shape is the result's.
+
     Kernels write the parts of a tensor that a stage assembles (`assemble_parts`) in their places in its buffer, or in a
-    result of the function, and the call of the stage goes: the buffer lives from the first write of a part on. Where a
-    part has no buffer of its own, such as one that is a result, the call stays, and its kernel copies.
+    result of the function, and the call of the stage goes: the buffer lives from the first write of a part on. Columns
+    are views with a pitch, which the argument of their kernel's function gets too. Where a part has no buffer of its
+    own, such as one that is a result, the call stays, and its kernel copies.
 
     Operands: a handle to a module with one public function on buffers. Refuses buffers that are used otherwise than by
     calls and copies, and of sizes that are not static.
@@ -55,6 +60,7 @@ class PlanWorkspace(Tc.Operation, name="plan_workspace"):
 def plan_workspace(payload: ir.Operation, op: PlanWorkspace, rewriter: Rewriter) -> None:
     """Rewrites the function below `payload`; see the op."""
     body = one_function(payload).regions[0].blocks[0]
+    _write_results(body, rewriter)
     parts = placed_parts(payload, rewriter)
     places = _places(payload, body)
     buffers = {
@@ -72,11 +78,39 @@ def plan_workspace(payload: ir.Operation, op: PlanWorkspace, rewriter: Rewriter)
         home = homes.get(part.whole)
         whole, begin = (bytes_of(part.whole, body), 0) if home is None else home
         homes[alloc.results[0]] = whole, begin + part.begin
+    stages = {symbol_of(item): item for item in walk(payload, "func.func")}
     for alloc in [*buffers, *parts]:
         whole, begin = homes[alloc.results[0]]
+        strides = parts[alloc].strides if alloc in parts else None
+        type_ = ir.MemRefType(alloc.results[0].type)
         with ir.InsertionPoint(alloc), alloc.location:
-            view = ir.Operation.create("memref.view", results=[alloc.results[0].type], operands=[whole, index(begin)])
-        rewriter.replace_op(alloc, view.results)
+            if strides is None:
+                view = ir.Operation.create("memref.view", results=[type_], operands=[whole, index(begin)])
+                rewriter.replace_op(alloc, view.results)
+                continue
+            span = ir.MemRefType.get([span_of(type_, 0, strides)], type_.element_type)
+            columns = ir.Operation.create("memref.view", results=[span], operands=[whole, index(begin)])
+            made = window(columns.results[0], 0, type_.shape, strides)
+        calls = [(use.owner.operation, use.operand_number) for use in alloc.results[0].uses]
+        rewriter.replace_op(alloc, [made])
+        for call, place in calls:
+            set_layout(call, place, stages[ir.FlatSymbolRefAttr(call.attributes["callee"]).value])
+
+
+def _write_results(body: ir.Block, rewriter: Rewriter) -> None:
+    """Has kernels write the results that are returned in another shape, of which bufferization makes copies."""
+    for copy in (item for item in operations_of(body) if item.name == "memref.copy"):
+        source, target = copy.operands
+        root = origin(source, BUFFER_VIEWS)
+        alloc = producer(root)
+        if source == root or alloc is None or alloc.name != "memref.alloc" or producer(target) is not None:
+            continue
+        location = copy.location
+        rewriter.erase_op(copy)
+        with ir.InsertionPoint.at_block_begin(body), location:
+            view = reshaped(target, list(ir.MemRefType(alloc.results[0].type).shape))
+        erase_views([alloc], rewriter)
+        rewriter.replace_op(alloc, [view])
 
 
 def _places(payload: ir.Operation, body: ir.Block) -> dict[ir.Operation, int]:

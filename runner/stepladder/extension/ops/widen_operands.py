@@ -28,16 +28,20 @@ class WidenOperands(Tc.Operation, name="widen_operands"):
     Where the payload extends fp8 that no kernel multiplies, an op of its own extends it to f16 first. The extensions of
     fp8 to f16 have the attribute `prepared`: they are no part of the product.
 
+    Where kernels do not multiply bf16, operands that the payload extends from fp8 to bf16 become f16, which has their
+    numbers too.
+
     A product of f32 whose operands are both extended from narrower numbers, here or in the payload, is marked
     `fits_tf32`: tf32 has the 11 bits of an f16 significand and the exponents of bf16, and so has all their numbers.
 
     Operands: a handle to a module with one public function on tensors.
     Attributes: fp8, what else is extended: nothing, 0, products of both kinds of fp8, which `wgmma` multiplies, 1, or
-    all products of fp8, 2.
+    all products of fp8, 2; bf16, whether kernels multiply bf16.
     """
 
     target: Handle
     fp8: ir.IntegerAttr
+    bf16: ir.IntegerAttr
 
 
 def _is_multiplied(a: ir.Type, b: ir.Type, sums: ir.Type, fp8: int) -> bool:
@@ -75,8 +79,11 @@ def _cast(value: ir.Value, element: ir.Type) -> ir.Value:
     empty = ir.Operation.create("tensor.empty", results=[other]).results[0]
     generic, body = create_generic([value], [empty], [ir.AffineMap.get_identity(type_.rank)] * 2)
     with ir.InsertionPoint(body):
-        name = _EXTENSION if bit_width(type_.element_type) < bit_width(element) else _ROUNDING
-        cast = ir.Operation.create(name, results=[element], operands=[body.arguments[0]])
+        number = body.arguments[0]
+        if bit_width(type_.element_type) == bit_width(element):  # of 16 bits, by way of f32
+            number = ir.Operation.create(_EXTENSION, results=[ir.F32Type.get()], operands=[number]).results[0]
+        name = _EXTENSION if bit_width(number.type) < bit_width(element) else _ROUNDING
+        cast = ir.Operation.create(name, results=[element], operands=[number])
         ir.Operation.create("linalg.yield", operands=list(cast.results))
     if is_fp8(type_.element_type) and bit_width(element) == _HALF_BITS:
         generic.attributes[PREPARED] = ir.UnitAttr.get()
@@ -140,6 +147,13 @@ def _extension_of_fp8(value: ir.Value) -> ir.Operation | None:
     return None
 
 
+def _is_of_fp8_as_bf16(product: ir.Operation) -> bool:
+    """Tells whether both operands of a product in f32 are fp8 that the payload extends to bf16."""
+    a, b, sums = (element_of(operand.type) for operand in product.operands)
+    is_bf16 = isinstance(a, ir.BF16Type) and isinstance(b, ir.BF16Type) and isinstance(sums, ir.F32Type)
+    return is_bf16 and all(_extension_of_fp8(value) is not None for value in list(product.operands)[:2])
+
+
 def _prepare_fp8(product: ir.Operation, fp8: int, rewriter: Rewriter) -> None:
     """Has ops of their own extend fp8 to f16, where the payload has extended it and no kernel multiplies it."""
     found = [_extension_of_fp8(value) for value in list(product.operands)[:2]]
@@ -164,6 +178,8 @@ def widen_operands(payload: ir.Operation, op: WidenOperands, rewriter: Rewriter)
             continue
         a, b, sums = product.operands
         element = _common(element_of(a.type), element_of(b.type), element_of(sums.type), op.fp8.value)
+        if not op.bf16.value and _is_of_fp8_as_bf16(product):
+            element = ir.F16Type.get()
         if element is None or not _is_cast(product, element):
             _prepare_fp8(product, op.fp8.value, rewriter)
             _mark(product)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 
@@ -218,7 +219,7 @@ def _matmul(trace: Trace, found: Contraction, result: View, number: int, c_order
     # C is row-major: the factor whose digits come first is A. An extent of 1 is m's, so that rows are long.
     swaps = rest != m_order + n_order or not n_order
     if swaps and rest != n_order + m_order:
-        raise _interleaved(found, "C")
+        raise _interleaved(found, "C", None, c_order, {"batch": batch, "m": m_order, "n": n_order, "k": k_order})
     if swaps:
         orders = {"A": orders["B"], "B": orders["A"]}
         m_order, n_order = n_order, m_order
@@ -237,11 +238,12 @@ def _matmul(trace: Trace, found: Contraction, result: View, number: int, c_order
     _check_reads(c, found, start, consumers, whole)
     matrices = []
     for name, view, rows, columns in (("A", a, m_order, k_order), ("B", b, k_order, n_order)):
+        assert view.place is not None  # it is an argument
         is_broadcast = bool(batch) and not set(batch) & set(orders[name])
         outer = [] if is_broadcast else batch
         if orders[name] not in (outer + rows + columns, outer + columns + rows):
-            raise _interleaved(found, name)
-        assert view.place is not None  # it is an argument
+            named = {"batch": batch, "m": m_order, "n": n_order, "k": k_order}
+            raise _interleaved(found, name, view.place.argument, orders[name], named)
         is_transposed = orders[name] != outer + rows + columns
         held = [*([outer] if outer else []), *((columns, rows) if is_transposed else (rows, columns))]
         part = _layout(found.op, name, view, held)
@@ -356,10 +358,27 @@ def _read(view: View, op: ir.Operation, groups: list[list[Digit]]) -> Read:
     )
 
 
-def _interleaved(found: Contraction, name: str) -> Exception:
+def _interleaved(
+    found: Contraction, name: str, argument: int | None, order: Sequence[Digit], named: Mapping[str, Sequence[Digit]]
+) -> Exception:
+    """Returns the refusal of an operand or a result whose dimensions are in another order than those of a matrix.
+
+    Args:
+        found: the contraction.
+        name: A, B or C; A and B may be exchanged.
+        argument: number of the function's argument that A or B is; None for C.
+        order: its dimensions, outermost first.
+        named: the dimensions of the batch, m, n and k, in their order in C, or those of k in A.
+    """
+    words = []
+    for digit in order:
+        role, of_role = next((role, digits) for role, digits in named.items() if digit in digits)
+        words.append(f"{role}{of_role.index(digit) if len(of_role) > 1 else ''} ({digit.size})")
+    held = name if argument is None else f"{name} is argument {argument}, which"
     return refuse(
         found.op,
         f"{found.op.name}: the dimensions of {name} are in an order that is neither row- nor column-major",
+        f"{held} has the dimensions {', '.join(words)}, outermost first",
         "accepted: an operand that holds all dimensions of m (or n) next to each other and all of k next to each "
         "other, in the same order as the other operands; `stepladder compile` takes other orders as functions of "
         "several kernels, which transpose operands",

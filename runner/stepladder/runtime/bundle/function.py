@@ -32,8 +32,10 @@ SCHEMA_VERSION_DYNAMIC = 7
 SCHEMA_VERSION_ALIASES = 6
 # Of a function with kernels that are launched on parts of arguments, which came later.
 SCHEMA_VERSION_PARTS = 8
-# Of a function with kernels that write parts of results, or of other buffers in the workspace, which came last.
+# Of a function with kernels that write parts of results, or of other buffers in the workspace, which came later.
 SCHEMA_VERSION_PLACED = 9
+# Of a function with kernels that write columns of such buffers, which came last.
+SCHEMA_VERSION_PITCHED = 10
 BUFFER_KINDS = ("argument", "result", "constant", "workspace", "part", "result_part")
 # Bytes that the offset of a buffer in the workspace is a multiple of, if it is no part of another one.
 ALIGNMENT = 256
@@ -47,7 +49,7 @@ class FunctionBuffer:
 
     Attributes:
         kind: `argument` or `result` of the function, `constant`, `workspace`: a part of the one workspace, or `part`:
-            elements of an argument or a constant that follow each other; `result_part`: those of a result.
+            elements of an argument or a constant that follow each other; `result_part`: elements of a result.
         number: of the argument or result, also of a part; of constants, of the argument of the reference program that
             holds it.
         element_type: MLIR's name of the element type.
@@ -55,6 +57,8 @@ class FunctionBuffer:
         offset: bytes from the beginning of the workspace, or of what a part is of.
         data: for a constant, the file of the bundle with its content.
         aliases: for a result, the number of the argument whose memory it takes: kernels write only what differs.
+        strides: of each axis, in elements, of columns of a larger buffer, which a kernel writes with its row pitch;
+            None of elements that follow each other.
     """
 
     kind: str
@@ -64,11 +68,19 @@ class FunctionBuffer:
     offset: int = 0
     data: str | None = None
     aliases: int | None = None
+    strides: tuple[int, ...] | None = None
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """Those of the array that a kernel takes: of columns, all elements from the first to the last, as one axis."""
+        if self.strides is None:
+            return self.shape
+        return (sum((size - 1) * stride for size, stride in zip(self.shape, self.strides)) + 1,)
 
     @property
     def bytes(self) -> int:
-        """Its size."""
-        return math.prod(self.shape) * element_type(self.element_type).bytes
+        """Its size; of columns, from the first element to the last."""
+        return math.prod(self.extents) * element_type(self.element_type).bytes
 
     @property
     def name(self) -> str:
@@ -198,6 +210,8 @@ def schema_version_of(launches: Sequence[Launch], buffers: Sequence[FunctionBuff
     """
     plain = [launch.kernel for launch in launches if launch.kernel is not None and not launch.grouped]
     written = {number for launch in launches for number in launch.written}
+    if any(buffer.strides is not None for buffer in buffers):
+        return SCHEMA_VERSION_PITCHED
     if any(
         buffer.kind == "result_part" or (buffer.kind == "workspace" and place not in written)
         for place, buffer in enumerate(buffers)
@@ -270,8 +284,9 @@ class FunctionManifest:
         for launch, item in zip(self.launches, data["launches"]):
             item["kernel"] = None if launch.kernel is None else launch.kernel.to_json()
         for item in data["buffers"]:
-            if item["aliases"] is None:
-                del item["aliases"]
+            for name in ("aliases", "strides"):
+                if item[name] is None:
+                    del item[name]
         return {"schema_version": data.pop("schema_version"), **data}
 
     def describe(self) -> str:

@@ -17,6 +17,7 @@ from stepladder.runtime.bundle.function import (
     SCHEMA_VERSION_FUNCTION,
     SCHEMA_VERSION_GROUPS,
     SCHEMA_VERSION_PARTS,
+    SCHEMA_VERSION_PITCHED,
     SCHEMA_VERSION_PLACED,
     FunctionBuffer,
     FunctionBundle,
@@ -44,6 +45,7 @@ _VERSIONS = (
     SCHEMA_VERSION_DYNAMIC,
     SCHEMA_VERSION_PARTS,
     SCHEMA_VERSION_PLACED,
+    SCHEMA_VERSION_PITCHED,
 )
 
 
@@ -163,6 +165,7 @@ def _parse(fields: Fields) -> FunctionManifest:
                 item.integer("offset"),
                 None if item.data.get("data") is None else item.string("data"),
                 None if item.data.get("aliases") is None else item.integer("aliases"),
+                None if item.data.get("strides") is None else item.extents("strides"),
             )
             for item in fields.objects("buffers")
         ),

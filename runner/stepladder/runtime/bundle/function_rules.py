@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from stepladder.runtime.bundle.column_buffers import check_pitch, is_pitched
 from stepladder.runtime.bundle.fields import Fields
 from stepladder.runtime.bundle.function import (
     ALIGNMENT,
@@ -17,6 +18,7 @@ from stepladder.runtime.bundle.function import (
     part_alignment,
 )
 from stepladder.runtime.bundle.several import check_launch
+from stepladder.runtime.bundle.written_bytes import is_written, note_written
 
 # Memory that kernels write before others read it, and kinds of buffers that are parts of others.
 _WRITTEN = ("workspace", "result")
@@ -38,6 +40,8 @@ def check_function(bundle: FunctionBundle, fields: Fields | None = None) -> None
         fields = Fields(json.loads(json.dumps(manifest.to_json())), str(bundle.path))
     alignment = VECTOR if manifest.schema_version >= SCHEMA_VERSION_PLACED else ALIGNMENT
     for buffer, item in zip(manifest.buffers, fields.objects("buffers")):
+        if buffer.strides is not None:
+            check_pitch(manifest, buffer, item)
         if buffer.kind == "workspace" and (
             buffer.offset % alignment or buffer.offset + buffer.bytes > manifest.workspace
         ):
@@ -67,7 +71,11 @@ def check_function(bundle: FunctionBundle, fields: Fields | None = None) -> None
             buffer = manifest.buffers[number]
             if buffer.element_type != type_ or buffer.bytes != FunctionBuffer("", 0, type_, (count,)).bytes:
                 raise operands.error(role, f"is {number}, {buffer.name}, and the kernel takes {count} of {type_}")
-            if access != "write" and buffer.memory[0] in _WRITTEN and not _is_written(manifest, number, written):
+            if buffer.strides is not None and (access == "read" or not is_pitched(buffer, bundle, launch)):
+                raise operands.error(role, f"is {number}, {buffer.name}, which the kernel does not write by its pitch")
+            if buffer.strides is not None:
+                access = "write"  # what is between its rows stays
+            if access != "write" and buffer.memory[0] in _WRITTEN and not is_written(manifest, number, written):
                 raise operands.error(role, f"is {number}, {buffer.name}, which no kernel before has written")
             if homes.get(number, number) in taken:
                 raise operands.error(role, f"is {number}, {buffer.name}, whose memory a result has taken before")
@@ -75,10 +83,10 @@ def check_function(bundle: FunctionBundle, fields: Fields | None = None) -> None
                 raise operands.error(role, f"is {number}, {buffer.name}, which a kernel writes")
         for role, (_, _, access) in wanted.items():
             if access != "read":
-                _write(manifest, launch.operands[role], written)
+                note_written(manifest, launch.operands[role], written)
                 taken |= {aliases[number] for number in [launch.operands[role]] if number in aliases}
     missing = [
-        buffer.name for number, buffer in manifest.of_kind("result") if not _is_written(manifest, number, written)
+        buffer.name for number, buffer in manifest.of_kind("result") if not is_written(manifest, number, written)
     ]
     if missing:
         raise fields.error("launches", f"must write {missing[0]}, got no launch that does")
@@ -124,26 +132,3 @@ def _check_alias(manifest: FunctionManifest, result: FunctionBuffer, fields: Fie
         raise fields.error(
             "aliases", f"must be of a result, an argument of its type and shape for it alone, got {result.aliases}"
         )
-
-
-def _is_written(manifest: FunctionManifest, number: int, written: set[int]) -> bool:
-    """Tells whether kernels have written all bytes of a buffer, at once or by parts."""
-    buffer = manifest.buffers[number]
-    others = [manifest.buffers[other] for other in written if manifest.buffers[other].memory == buffer.memory]
-    place = buffer.offset
-    for other in sorted(others, key=lambda item: item.offset):
-        if other.offset <= place:
-            place = max(place, other.offset + other.bytes)
-    return place >= buffer.offset + buffer.bytes
-
-
-def _write(manifest: FunctionManifest, number: int, written: set[int]) -> None:
-    """Notes that a kernel writes a buffer: others that share bytes with it in the workspace are gone."""
-    buffer = manifest.buffers[number]
-    if buffer.kind == "workspace":
-        end = buffer.offset + buffer.bytes
-        for other in list(written):
-            item = manifest.buffers[other]
-            if item.kind == "workspace" and item.offset < end and buffer.offset < item.offset + item.bytes:
-                written.discard(other)
-    written.add(number)

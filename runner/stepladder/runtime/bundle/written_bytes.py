@@ -1,0 +1,77 @@
+"""Which bytes of a function's buffers kernels have written: buffers that are parts of others, also columns of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from stepladder.runtime.bundle.function import FunctionBuffer, FunctionManifest
+from stepladder.runtime.element_types import element_type
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def is_written(manifest: FunctionManifest, number: int, written: set[int]) -> bool:
+    """Tells whether kernels have written all bytes of a buffer, at once or by parts.
+
+    Args:
+        manifest: of the function.
+        number: of the buffer.
+        written: numbers of the buffers that kernels have written.
+    """
+    buffer = manifest.buffers[number]
+    others = [manifest.buffers[other] for other in written if manifest.buffers[other].memory == buffer.memory]
+    if number in written:
+        return True
+    end = buffer.offset + buffer.bytes
+    place = buffer.offset
+    for first, last in _ranges(others).tolist():
+        if first > place or place >= end:
+            break
+        place = max(place, last)
+    return place >= end
+
+
+def note_written(manifest: FunctionManifest, number: int, written: set[int]) -> None:
+    """Notes that a kernel writes a buffer: others that share bytes with it in the workspace are gone.
+
+    Args:
+        manifest: of the function.
+        number: of the buffer.
+        written: numbers of the buffers that kernels have written; it is changed.
+    """
+    buffer = manifest.buffers[number]
+    if buffer.kind == "workspace":
+        for other in list(written):
+            if manifest.buffers[other].kind == "workspace" and _share_bytes(manifest.buffers[other], buffer):
+                written.discard(other)
+    written.add(number)
+
+
+def _share_bytes(one: FunctionBuffer, other: FunctionBuffer) -> bool:
+    """Tells whether two buffers of one memory have a byte in common."""
+    if one.offset >= other.offset + other.bytes or other.offset >= one.offset + one.bytes:
+        return False
+    if one.strides is None and other.strides is None:
+        return True
+    ranges = _ranges([one, other])  # those of one buffer are apart
+    return bool((ranges[1:, 0] < ranges[:-1, 1]).any())
+
+
+def _ranges(buffers: Sequence[FunctionBuffer]) -> np.ndarray:
+    """Returns the first byte and the one after the last of each row of some buffers, sorted; a buffer without a pitch
+    is one row."""
+    import numpy as np  # reading a manifest alone does without
+
+    found = []
+    for buffer in buffers:
+        size = element_type(buffer.element_type).bytes
+        begins = np.array([buffer.offset], np.int64)
+        if buffer.strides is not None:
+            for count, stride in zip(buffer.shape[:-1], buffer.strides):
+                begins = np.add.outer(begins, np.arange(count, dtype=np.int64) * (stride * size)).reshape(-1)
+        length = buffer.bytes if buffer.strides is None else buffer.shape[-1] * size
+        found.append(np.stack([begins, begins + length], axis=1))
+    ranges = np.concatenate(found) if found else np.zeros((0, 2), np.int64)
+    return ranges[np.argsort(ranges[:, 0], kind="stable")]
