@@ -338,7 +338,7 @@ def test_columns_of_a_bundle(tmp_path: Path) -> None:
             ("strides", [87, 1], "and the kernel takes"),
             ("strides", [88, 2], "must be of dense rows that are apart"),
             ("strides", [48, 1], "must be of dense rows that are apart"),
-            ("offset", 16, "write no result 0"),
+            ("offset", 16, "must write result 0"),
         ):
             edited = json.loads(json.dumps(original))
             (edited if field == "schema_version" else edited["buffers"][first])[field] = value
