@@ -208,3 +208,35 @@ def test_factors_that_a_contraction_computes_are_producers() -> None:
     mask = rng.integers(-2, 3, (16, 24)).astype(np.float16)
     wanted = c + (x.astype(float) @ (q * np.repeat(s, 16, 1)).astype(float).T) * mask
     np.testing.assert_array_equal(function(x, q, s, mask, c), wanted)
+
+
+@pytest.mark.usefixtures("needs_ptxas")
+def test_a_batch_of_vectors_with_a_computed_factor_is_one_kernel() -> None:
+    """As the last product of an attention of one query, with the division of its softmax."""
+    text = """#e = affine_map<(b, m, n, k) -> (b, m, k)>
+    #s = affine_map<(b, m, n, k) -> (b, m)>
+    #v = affine_map<(b, m, n, k) -> (b, k, n)>
+    #o = affine_map<(b, m, n, k) -> (b, m, n)>
+    func.func @f(%x: tensor<4x1x16xf32>, %s: tensor<4x1xf32>, %v: tensor<4x16x8xf16>) -> tensor<4x1x8xf32> {
+      %zero = arith.constant 0.0 : f32
+      %e = tensor.empty() : tensor<4x1x8xf32>
+      %z = linalg.fill ins(%zero : f32) outs(%e : tensor<4x1x8xf32>) -> tensor<4x1x8xf32>
+      %p = linalg.generic {indexing_maps = [#e, #s, #v, #o],
+          iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+          ins(%x, %s, %v : tensor<4x1x16xf32>, tensor<4x1xf32>, tensor<4x16x8xf16>) outs(%z : tensor<4x1x8xf32>) {
+      ^bb0(%a: f32, %b: f32, %c: f16, %d: f32):
+        %q = arith.divf %a, %b : f32
+        %w = arith.extf %c : f16 to f32
+        %m = arith.mulf %q, %w : f32
+        %n = arith.addf %d, %m : f32
+        linalg.yield %n : f32
+      } -> tensor<4x1x8xf32>
+      return %p : tensor<4x1x8xf32>
+    }
+    """
+    function = stepladder.compile(text, device="emulator", target="sm_80")
+    assert isinstance(function, stepladder.Function) and len(function.manifest.launches) == 1
+    rng = np.random.default_rng(0)
+    x, v = rng.integers(-4, 5, (4, 1, 16)).astype(np.float32), rng.integers(-4, 5, (4, 16, 8)).astype(np.float16)
+    s = np.full((4, 1), 4, np.float32)
+    np.testing.assert_array_equal(function(x, s, v), x / s[:, :, None] @ v.astype(np.float32))

@@ -3,6 +3,7 @@ elementwise op computes the factor, which kernels of matmuls do as they do produ
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -64,8 +65,15 @@ def _factors(op: ir.Operation) -> list[_Factor] | None:
     if any(not factor.leaves or set(factor.loops) == whole for factor in factors) or kept == whole:
         return None
     is_contraction = {loop for factor in factors for loop in factor.loops} == whole
+    sizes = _sizes(op, maps)
     shared = set(factors[0].loops) & set(factors[1].loops)
-    return factors if is_contraction and whole - kept <= shared and len(_sizes(op, maps)) == len(whole) else None
+    if not is_contraction or not whole - kept <= shared or len(sizes) < len(whole):
+        return None
+    # m, n and k; of a batch in which one of them is 1, one kernel without matrix units computes all.
+    parts = [set(factors[0].loops) - shared, set(factors[1].loops) - shared, shared - kept]
+    has_vectors = any(math.prod(sizes[loop] for loop in part) == 1 for part in parts)
+    is_batch = any(sizes[loop] > 1 for loop in shared & kept)
+    return None if is_batch and has_vectors else factors
 
 
 def _factor(value: ir.Value, arguments: Sequence[ir.Value], maps: Sequence[ir.AffineMap]) -> _Factor:
