@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from statistics import geometric_mean
 from functools import partial
 
 from common import median, ratio, result, table, where
@@ -193,19 +194,13 @@ def f32_few_rows_table(name: str = "f32_thin", before: str | None = "f32_thin_be
     """
     measured = result(name)
     earlier = {problem["size"]: problem for problem in result(before)["problems"]} if before else {}
-
-    def ratio(problem: dict) -> float:
-        times = problem["measured"]
-        own = times["kernels"]["wgmma"]["tflops_spread"]["median"]
-        return own / times["baseline"]["tflops_spread"]["median"]
-
     rows = [
         {
             "m x n x k": problem["size"].replace("x", " x "),
             "TFLOP/s": f"{problem['measured']['kernels']['wgmma']['tflops_spread']['median']:.1f}",
-            "of cuBLAS": f"{ratio(problem):.2f}",
+            "of cuBLAS": f"{_f32_ratios(problem)['wgmma']:.2f}",
         }
-        | ({"before": f"{ratio(earlier[problem['size']]):.2f}"} if before else {})
+        | ({"before": f"{_f32_ratios(earlier[problem['size']])['wgmma']:.2f}"} if before else {})
         | {
             "error": f"{problem['errors']['wgmma']:.1e}",
             "error of cuBLAS": f"{problem['errors']['cublas']:.1e}",
@@ -218,7 +213,48 @@ def f32_few_rows_table(name: str = "f32_thin", before: str | None = "f32_thin_be
     )
 
 
+def _f32_ratios(problem: dict) -> dict[str, float]:
+    """Returns the throughput of each kernel of a product of f32, as a ratio to cuBLAS."""
+    times = problem["measured"]
+    baseline = times["baseline"]["tflops_spread"]["median"]
+    return {name: kernel["tflops_spread"]["median"] / baseline for name, kernel in times["kernels"].items()}
+
+
+def f32_settings_table() -> str:
+    """Returns the default choices for random products of f32 with few rows or columns, beside the fastest settings that
+    were measured for each place where operands are split."""
+    measured = result("f32_settings")
+    columns: dict[str, list[float]] = {}
+    for problem in measured["problems"]:
+        ratios = _f32_ratios(problem)
+        columns.setdefault("default choice", []).append(ratios["wgmma"])
+        places = {name: kernel["knobs"]["split_f32"] for name, kernel in problem["kernels"].items()}
+        for place in ("kernels", "registers", "shared"):
+            of_place = [ratio for name, ratio in ratios.items() if places[name] == place]
+            if of_place:
+                columns.setdefault(f"fastest with `{place}`", []).append(max(of_place))
+        columns.setdefault("fastest of all", []).append(max(ratios.values()))
+    columns["default choice, held out"] = [
+        _f32_ratios(problem)["wgmma"] for problem in result("f32_held_out")["problems"]
+    ]
+    rows = [
+        {
+            "knobs": name,
+            "problems": str(len(ratios)),
+            "geometric mean": f"{geometric_mean(ratios):.2f}",
+            "10th percentile": f"{sorted(ratios)[len(ratios) // 10]:.2f}",
+            "minimum": f"{min(ratios):.2f}",
+        }
+        for name, ratios in columns.items()
+    ]
+    return (
+        table(rows) + "\nThroughput as a ratio to cuBLAS in f32, medians of "
+        f"{measured['rounds']} rounds of bursts. {where(measured)}.\n"
+    )
+
+
 REGIONS: dict[str, Callable[[], str]] = {
+    "f32 settings": f32_settings_table,
     "f32 products": f32_table,
     "f32 few rows": f32_few_rows_table,
     "counters": counters_table,
