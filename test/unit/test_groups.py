@@ -180,7 +180,7 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "multiple of the cluster" in refused(
         lambda data: _at(data, *first).update(grid=[3, 1, 1], cluster=[2, 1, 1])
     )
-    assert "read_early' must be of arguments that the kernel reads only" in refused(
+    assert "read_early' must name arguments that the kernel only reads" in refused(
         lambda data: _at(data, *first).update(read_early=["p9"])
     )
     assert "dependent_launch' must be false" in refused(

@@ -55,9 +55,10 @@ _USEFUL_WARPGROUP = (
         "<= (120 if schedule == 'cooperative' and consumer_warpgroups > 2 else 192) "
         "* (1 if schedule == 'pingpong' else consumer_warpgroups)"
     ),
-    # Of f32, A is split in registers where it is the larger operand.
+    # Of f32, A is split in registers where it is the larger operand, and of batches, whose preceding kernel would write
+    # both parts of all matrices to memory.
     "split_f32 == 'kernels' or is_f32 and not allow_tf32",
-    "split_f32 != 'registers' or m >= 4 * n and n <= 512",
+    "split_f32 != 'registers' or batched or m >= 4 * n and n <= 512",
     # B is split in shared memory where TMA loads it as it is.
     "split_f32 != 'shared' or b_layout == 'column' and k * b_bits % 128 == 0 and schedule == 'cooperative'",
     # Rows of C that TMA does not take are stored as whole rows, where these can begin anywhere.
