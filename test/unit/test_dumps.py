@@ -64,7 +64,7 @@ def test_a_run_that_failed_is_recorded(tmp_path: Path) -> None:
         "[]",
         "[" * 100_000,
         '{"../mine.mlir": "DIGEST"}',
-        '{"/tmp/mine.mlir": "DIGEST"}',
+        '{"/elsewhere/mine.mlir": "DIGEST"}',
         '{"mine.mlir": 1}',
         '{"link": "DIGEST"}',
         '{"folder": "DIGEST"}',

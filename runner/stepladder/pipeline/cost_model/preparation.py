@@ -16,6 +16,7 @@ _PRECEDING_KERNEL_US = 4.5
 _SUB_BYTE_RATE = 380.0
 # Nanoseconds in which a warpgroup makes an element of A, and for each unit of what its ops cost.
 _MADE, _MADE_BY_COST = 0.037, 0.0105
+# Of products of f32; source: measured on an H200, docs/results/f32_settings.json and f32_thin.json.
 # Clocks of a lane that split an element of A in registers, and one of B in shared memory; lanes of a multiprocessor.
 _SPLIT_IN_REGISTERS, _SPLIT_IN_SHARED, _LANES = 12.5, 14.7, 128
 # Which part of its products a k step waits for, where B is split by a preceding kernel and in shared memory.
