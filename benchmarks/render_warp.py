@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from statistics import geometric_mean
 from functools import partial
+from statistics import geometric_mean
 
 from common import median, ratio, result, table, where
 
