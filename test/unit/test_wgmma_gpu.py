@@ -287,6 +287,20 @@ CASES = {
         {**IN_REGISTERS, "schedule": "pingpong", "block_m": 64, "consumer_warpgroups": 1},
         (),
     ),
+    "split_b_in_shared_memory": (
+        "wgmma",
+        (24, 520, 264),
+        {"a_type": "f32", "b_type": "f32"},
+        {**IN_REGISTERS, **EXCHANGED, "split_f32": "shared", "block_n": 24},
+        (),
+    ),
+    "split_batch": (
+        "wgmma",
+        (130, 72, 264),
+        {"a_type": "f32", "b_type": "f32", "b_layout": "column", "batch": 3},
+        {**IN_REGISTERS, "split_f32": "shared", "block_n": 40},
+        (),
+    ),
     "e4m3": ("wgmma", (520, 512, 528), fp8("f8E4M3FN"), {"block_k": 128}, ()),
     "e5m2": ("wgmma_multistage", (520, 512, 528), fp8("f8E5M2"), {"block_k": 32}, ()),
 }

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from stepladder.extension.lib.stages import as_payload, is_private
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.text import text_of
-from stepladder.mlir.traverse import producer, walk
+from stepladder.mlir.traverse import callee_of, producer, walk
 from stepladder.mlir.windows import CAST
 from stepladder.payload.signature import set_signature
 from stepladder.pipeline.context import parse_payload
@@ -73,7 +73,7 @@ def with_pitches(texts: Mapping[str, str], run: Run) -> dict[str, str]:
     found = dict(texts)
     for call in walk(run.module, "func.call"):
         if list(call.operands) and (made := producer(call.operands[len(call.operands) - 1])) is not None:
-            name = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+            name = callee_of(call)
             if made.name == CAST and is_matmul(name):
                 strides = ir.MemRefType(made.results[0].type).get_strides_and_offset()[0]
                 found[name] = _with_pitch(texts[name], name, strides)

@@ -11,7 +11,7 @@ from stepladder.extension.lib.stages import EXTENTS, kind_of
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.reshapes import TENSOR_VIEWS
-from stepladder.mlir.traverse import origin, producer, symbol_of, users_of, walk
+from stepladder.mlir.traverse import callee_of, origin, producer, symbol_of, users_of, walk
 from stepladder.mlir.types import row_major_strides
 
 
@@ -65,7 +65,7 @@ def dissolve(body: ir.Block, functions: Iterable[ir.Operation], rewriter: Rewrit
     """
     stages = {symbol_of(item): item for item in functions}
     for call in (item for item in operations_of(body) if item.name == "func.call"):
-        stage = stages[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
+        stage = stages[callee_of(call)]
         if EXTENTS not in stage.attributes or _is_written_in_place(call, stage, stages):
             continue
         inner = operations_of(stage.regions[0].blocks[0])
@@ -82,7 +82,7 @@ def _is_written_in_place(call: ir.Operation, stage: ir.Operation, stages: dict[s
         source = producer(root := origin(value, TENSOR_VIEWS))
         if source is None or source.name != "func.call" or len(source.results) > 1:
             return False
-        writer = stages[ir.FlatSymbolRefAttr(source.attributes["callee"]).value]
+        writer = stages[callee_of(source)]
         if kind_of(writer) != "matmul" or sum(map(is_product, walk(writer))) != 1 or _readers(root) != [call]:
             return False
         types.append(ir.RankedTensorType(root.type).shape)

@@ -94,7 +94,7 @@ def plan_workspace(payload: ir.Operation, op: PlanWorkspace, rewriter: Rewriter)
         calls = [(use.owner.operation, use.operand_number) for use in alloc.results[0].uses]
         rewriter.replace_op(alloc, [made])
         for call, place in calls:
-            set_layout(call, place, stages[ir.FlatSymbolRefAttr(call.attributes["callee"]).value])
+            set_layout(call, place, stages[callee_of(call)])
 
 
 def _write_results(body: ir.Block, rewriter: Rewriter) -> None:
