@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from stepladder.pipeline import knob_choice, library
-from stepladder.pipeline.automatic import WITHOUT_GPU, first_of, for_vendor, pipelines_for
+from stepladder.pipeline.automatic import AUTO, WITHOUT_GPU, first_of, for_vendor, pipelines_for
 from stepladder.pipeline.cost_model.gpu import Found
 from stepladder.pipeline.cost_model.ranking import Candidate
 from stepladder.pipeline.division import is_divisible
@@ -113,6 +113,28 @@ def explain(text: str, name: str, request: Request, count: int) -> list[Explanat
         return [_explain(part, count) for part in parts]
 
     return first_of(pipelines, by)
+
+
+def common_pipeline(payloads: Sequence[tuple[str, str]], request: Request) -> str:
+    """Returns the pipeline that `auto` takes for all of some payloads, in the current MLIR context.
+
+    Args:
+        payloads: text and name of each.
+        request: of each; its pipeline is returned unless it is `auto`.
+
+    Raises:
+        StepladderError: as `explain`, or payloads that take different pipelines.
+    """
+    if request.pipeline != AUTO:
+        return request.pipeline
+    found = {name: explain(text, name, request, 1)[0].pipeline for text, name in payloads}
+    if len(set(found.values())) > 1:
+        raise StepladderError(
+            "the payloads take different pipelines: "
+            + ", ".join(f"{name} takes {pipeline}" for name, pipeline in found.items()),
+            notes=["accepted: payloads that take one pipeline, or --pipeline"],
+        )
+    return next(iter(found.values()))
 
 
 def _explain(part: Part, count: int) -> Explanation:

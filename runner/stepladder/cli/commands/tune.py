@@ -6,7 +6,7 @@ import argparse
 import os
 import statistics
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,7 +38,7 @@ exit status: 0 measured, or built; 1 no kernel gives right results; 2 a payload,
 acceptable; 3 nothing was executed (no GPU or driver, or a GPU that the kernels are not for).
 
 examples:
-  stepladder tune matmul.mlir --pipeline wgmma --top 4 --json tuned.json
+  stepladder tune matmul.mlir --top 4 --json tuned.json
   stepladder tune build matmul.mlir --pipeline wgmma --top 4 --folder plan
   stepladder tune measure --folder plan --database tuning.json
 """
@@ -65,7 +65,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         help="`build` or `measure` for one half only (default: both), then the payloads; each matmul of a function is "
         "tuned separately",
     )
-    add_pipeline_options(parser, required=False)
+    add_pipeline_options(parser, required=False, default="auto")
     parser.add_argument("--target", metavar="SM", help="GPU architecture, such as sm_80 or sm_90a (the knob 'target')")
     add_model_options(parser)
     parser.add_argument(
@@ -118,8 +118,6 @@ def _check(args: argparse.Namespace, half: str, payloads: list[str]) -> None:
         raise StepladderError(f"tune measure takes no payloads, got {', '.join(payloads)}: the kernels are in --folder")
     if half != "measure" and not payloads:
         raise StepladderError("tune build requires a payload")
-    if half != "measure" and not args.pipeline:
-        raise StepladderError("tune requires --pipeline", notes=["`stepladder list` lists the pipelines"])
 
 
 def _say(line: str) -> None:
@@ -140,6 +138,7 @@ def _build(args: argparse.Namespace, payloads: list[str], folder: Path | None, *
     from stepladder.pipeline import tuning_build
     from stepladder.pipeline.codegen.toolchain import find_tool
     from stepladder.pipeline.context import bound_text, mlir_context
+    from stepladder.pipeline.explanation import common_pipeline
     from stepladder.pipeline.matmul_parts import matmul_parts
     from stepladder.pipeline.request import Request
     from stepladder.runtime.files import read_text
@@ -154,11 +153,16 @@ def _build(args: argparse.Namespace, payloads: list[str], folder: Path | None, *
         function=args.function,
         constant_weights=True,
     )
-    parts: list[Part] = []
+    bound: list[tuple[str, str]] = []
     for text, name in map(read_text, payloads):
         with mlir_context():
-            bound = bound_text(stablehlo.lowered(text, name), name, dict(args.sizes), args.function)
-            parts += matmul_parts(bound, name, request)
+            bound.append((bound_text(stablehlo.lowered(text, name), name, dict(args.sizes), args.function), name))
+    with mlir_context():
+        request = replace(request, pipeline=common_pipeline(bound, request))
+    parts: list[Part] = []
+    for text, name in bound:
+        with mlir_context():
+            parts += matmul_parts(text, name, request)
     plan = tuning_build.make_plan(parts, args.top, _say)
     if measured:
         _check_gpu(plan.target)
