@@ -224,7 +224,7 @@ module attributes {transform.with_named_sequence} {
       {description = "multiply f32 as tf32, which keeps 10 of 23 bits of the fraction; else by three products of tf32"}
       -> !transform.any_param
     %split_f32 = transform.tune.knob<"split_f32"> = "kernels" from options = ["kernels", "registers", "shared"]
-      {description = "f32 is split into tf32 in kernels before the matmul; A in registers; or B in shared memory too"}
+      {description = "where f32 is split into tf32: before the matmul, A in registers, or also B in shared memory"}
       -> !transform.any_param
     %producers = transform.tune.knob<"producers"> = "kernels" from options = ["kernels", "registers"]
       {description = "elementwise ops on A (B if swapped) run in kernels before the matmul, or in registers"}

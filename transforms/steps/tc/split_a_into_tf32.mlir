@@ -13,7 +13,8 @@
 // others need three. A warp votes once a k step whether any of its elements needs them. The test uses additions and
 // multiplications, which run at full rate.
 //
-// Source: as `multiply_as_3xtf32`. PTX ISA, wgmma.mma_async: A may be in registers, B may not.
+// Source: as `multiply_as_3xtf32`. PTX ISA, wgmma.mma_async: A may be in registers, B may not. CUDA C++ Programming
+// Guide, throughput of arithmetic instructions.
 //
 // Before:
 //   %A_map = nvgpu.tma.create.descriptor %A

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from stepladder.extension.lib import memory, vectors, warpgroup_ops
+from stepladder.extension.lib import memory, tma, vectors, warpgroup_ops
 from stepladder.extension.lib.arithmetic import apply, constant, digits, index, integer
 from stepladder.extension.lib.attention import COLUMN, DEPTH, ROW, Attention, Operand
 from stepladder.extension.lib.attention_logits import Logits, has_causal_mask, pair_of
@@ -136,7 +136,7 @@ class AttentionKernel:
                 self._copy(tile, key)
             nvvm.cp_async_commit_group()
             nvvm.cp_async_wait_group(0)
-            fence_async_proxy()
+            tma.fence_async_proxy()
             gpu.barrier()
             result, *rest = loop.inner_iter_args
             scores = self._scores(queries, first, keys)
@@ -347,10 +347,3 @@ def over_lanes(value: ir.Value, fold: Callable[[ir.Value, ir.Value], ir.Value]) 
         other, _ = gpu.shuffle(value, integer(distance, 32), integer(WARP, 32), gpu.ShuffleMode.XOR)
         value = fold(value, other)
     return value
-
-
-def fence_async_proxy() -> None:
-    """Makes what a thread has written to shared memory visible to `wgmma`, at the insertion point."""
-    nvvm.fence_proxy(
-        ir.Attribute.parse("#nvvm.proxy_kind<async.shared>"), space=ir.Attribute.parse("#nvvm.shared_space<cta>")
-    )

@@ -136,10 +136,7 @@ class BoxStore:
                 nvvm.barrier(barrier_id=barrier, number_of_threads=thread_count)
             with self._if_in_c(number):
                 self._write(fragment, box, number, coordinates)
-            nvvm.fence_proxy(
-                ir.Attribute.parse("#nvvm.proxy_kind<async.shared>"),
-                space=ir.Attribute.parse("#nvvm.shared_space<cta>"),
-            )
+            tma.fence_async_proxy()
             meet()
             places = self._places(begin, number)
             is_one = self.parts == 1 and self._rows_of(number) == self.height

@@ -25,8 +25,7 @@ def pitches(stage: ir.Operation, whole: Sequence[int], parts: Iterable[Sequence[
         parts: extents of the parts, as the kernels that write them have them.
     """
     strides = row_major_strides(whole)
-    extents = [list(ir.DenseI64ArrayAttr(item)) for item in ir.ArrayAttr(stage.attributes[EXTENTS])]
-    found = [reshaped(sizes, strides, part) for sizes, part in zip(extents, parts)]
+    found = [reshaped(sizes, strides, part) for sizes, part in zip(_extents_of(stage), parts)]
     return [None if item == row_major_strides(part) else item for item, part in zip(found, parts)]
 
 
@@ -87,8 +86,12 @@ def _is_written_in_place(call: ir.Operation, stage: ir.Operation, stages: dict[s
             return False
         types.append(ir.RankedTensorType(root.type).shape)
     whole = ir.RankedTensorType(call.results[0].type).shape
-    extents = [list(ir.DenseI64ArrayAttr(item)) for item in ir.ArrayAttr(stage.attributes[EXTENTS])]
-    return all(reshaped(sizes, row_major_strides(whole), part) for sizes, part in zip(extents, types))
+    return all(reshaped(sizes, row_major_strides(whole), part) for sizes, part in zip(_extents_of(stage), types))
+
+
+def _extents_of(stage: ir.Operation) -> list[list[int]]:
+    """Returns the extents of the parts in the tensor that a stage assembles."""
+    return [list(ir.DenseI64ArrayAttr(item)) for item in ir.ArrayAttr(stage.attributes[EXTENTS])]
 
 
 def _readers(value: ir.Value) -> list[ir.Operation]:

@@ -129,10 +129,7 @@ def replace_loads(operand: StagedOperand, tile: SourceTile, rewriter: Rewriter) 
     assert issue is not None  # an scf.if
     tile.load(first, descriptor, operand.row, operand.first_k)
     for expect in walk(issue.operation, tma.EXPECT):
-        expected = constant_value(expect.operands[1])
-        assert expected is not None, "tc.load_by_tma creates constant byte counts"
-        with ir.InsertionPoint(expect), expect.location:
-            expect.operands[1] = index(expected - operand.bytes + tile.bytes)
+        tma.change_expected(expect, lambda bytes_: bytes_ - operand.bytes + tile.bytes)
     for load in operand.loads:
         view = defining_op(load.operands[0])
         rewriter.erase_op(load)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from stepladder.extension.lib.arithmetic import index
+from stepladder.extension.lib.arithmetic import constant_value, index
 from stepladder.extension.lib.dialect import Refusal
 from stepladder.extension.lib.workspaces import is_matrix_of_workspace, is_workspace
 from stepladder.mlir import types
-from stepladder.mlir.bindings import arith, ir, memref, nvgpu
+from stepladder.mlir.bindings import arith, ir, memref, nvgpu, nvvm
 from stepladder.mlir.ssa_names import name_of
 from stepladder.mlir.traverse import origin, producer
 from stepladder.mlir.windows import CAST
@@ -104,6 +104,26 @@ def box_sizes(rank: int, rows: int, columns: int) -> list[ir.Value]:
         columns: of the box.
     """
     return [index(size) for size in (*[1] * (rank - 2), rows, columns)]
+
+
+def change_expected(expect: ir.Operation, change: Callable[[int], int]) -> None:
+    """Changes the bytes that an op makes an mbarrier expect.
+
+    Args:
+        expect: an op named EXPECT, with a constant.
+        change: returns the bytes that it is to expect, of those that it does.
+    """
+    expected = constant_value(expect.operands[1])
+    assert expected is not None, "tc.load_by_tma creates constant byte counts"
+    with ir.InsertionPoint(expect), expect.location:
+        expect.operands[1] = index(change(expected))
+
+
+def fence_async_proxy() -> None:
+    """Orders a thread's accesses to shared memory before those of TMA and `wgmma`, at the insertion point."""
+    nvvm.fence_proxy(
+        ir.Attribute.parse("#nvvm.proxy_kind<async.shared>"), space=ir.Attribute.parse("#nvvm.shared_space<cta>")
+    )
 
 
 def is_multicast(load: ir.Operation) -> bool:

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from stepladder.extension.lib import launches, memory, pipeline, threads, tma
-from stepladder.extension.lib.arithmetic import apply, constant_value, index, zero_of
+from stepladder.extension.lib.arithmetic import apply, index, zero_of
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.extension.lib.source_tiles import OTHER_ROWS
 from stepladder.mlir import types
-from stepladder.mlir.bindings import arith, ir, nvgpu, nvvm, scf
+from stepladder.mlir.bindings import arith, ir, nvgpu, scf
 from stepladder.mlir.traverse import defining_op, walk
 
 
@@ -48,10 +48,7 @@ def _expect_less(block: ir.Block, barrier: ir.Value, bytes_: int) -> None:
     """Reduces the bytes that the ops of a block make a barrier expect by `bytes_`."""
     for expect in operations_of(block):
         if expect.name == tma.EXPECT and expect.operands[0] == barrier:
-            expected = constant_value(expect.operands[1])
-            assert expected is not None, "tc.load_by_tma creates constant byte counts"
-            with ir.InsertionPoint(expect), expect.location:
-                expect.operands[1] = index(expected - bytes_)
+            tma.change_expected(expect, lambda expected: expected - bytes_)
 
 
 def _first_row(tile: ir.Value) -> int:
@@ -99,9 +96,7 @@ def _zero_in_prologue(launch: ir.Operation, buffers: Sequence[tuple[ir.Value, ra
     with ir.InsertionPoint(before if before.name == "nvvm.cluster.arrive" else barrier), launch.location:
         for buffer, rows in buffers:
             _zero_rest(launch, buffer, rows)
-        nvvm.fence_proxy(
-            ir.Attribute.parse("#nvvm.proxy_kind<async.shared>"), space=ir.Attribute.parse("#nvvm.shared_space<cta>")
-        )
+        tma.fence_async_proxy()
 
 
 @transform_op(ShrinkTmaBoxes)

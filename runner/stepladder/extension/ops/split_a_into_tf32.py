@@ -1,7 +1,6 @@
 """`tc.split_a_into_tf32`: multiplies tiles of f32 by warpgroup MMAs of two parts of tf32, those of A in registers."""
 
 from stepladder.extension.lib import launches, memory, tma, vectors, warpgroup_ops
-from stepladder.extension.lib.arithmetic import constant_value, index
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.mixed_radix import Index
 from stepladder.extension.lib.register_stages import (
@@ -90,15 +89,6 @@ def _split(operand: StagedOperand, tile: SourceTile, launch: ir.Operation) -> tu
     return split_in_warp(numbers)
 
 
-def _expect(launch: ir.Operation, more: int) -> None:
-    """Adds to the bytes that a stage expects."""
-    for expect in walk(launch, tma.EXPECT):
-        expected = constant_value(expect.operands[1])
-        assert expected is not None, "tc.load_by_tma creates constant byte counts"
-        with ir.InsertionPoint(expect), expect.location:
-            expect.operands[1] = index(expected + more)
-
-
 @transform_op(SplitAIntoTf32)
 def split_a_into_tf32(payload: ir.Operation, op: SplitAIntoTf32, rewriter: Rewriter) -> None:
     """Rewrites the MMA in the one launch below `payload`; see the op."""
@@ -124,7 +114,9 @@ def split_a_into_tf32(payload: ir.Operation, op: SplitAIntoTf32, rewriter: Rewri
     small = add_small_tile(generate_b, descriptor)
     tile_b = types.matrix_descriptor_tile(generate_b.results[0].type)
     rows, columns = tile_b.shape
-    _expect(launch, rows * columns * types.byte_width(ir.F32Type.get()))
+    part_bytes = rows * columns * types.byte_width(ir.F32Type.get())
+    for expect in walk(launch, tma.EXPECT):
+        tma.change_expected(expect, lambda bytes_: bytes_ + part_bytes)
 
     with ir.InsertionPoint(mma), mma.location:
         large_a, small_a = _split(operand, tile, launch)

@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 
 from stepladder.extension.lib import launches, memory, threads, tma, vectors
-from stepladder.extension.lib.arithmetic import apply, constant_value, digits, index, integer, less_than, zero_of
+from stepladder.extension.lib.arithmetic import apply, digits, index, integer, less_than, zero_of
 from stepladder.extension.lib.control_flow import create_if, operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.register_stages import PREFETCH, erase_unused, stage_of
@@ -34,7 +34,7 @@ class SplitBInSharedMemory(Tc.Operation, name="split_b_in_shared_memory"):
 
 _WIDTH = 4  # elements of a vector
 _AT_ONCE = 8  # vectors that a thread loads before it splits the first of them: the loads overlap
-_BARRIER = 8  # its number, behind those of the epilogue and of the schedules
+_BARRIER = 8  # its number, after those of the epilogue and of the schedules
 
 
 def _the_mma(launch: ir.Operation) -> ir.Operation:
@@ -64,10 +64,7 @@ def _erase_loads(launch: ir.Operation, descriptor: ir.Operation, rewriter: Rewri
         elif user.name == PREFETCH:
             rewriter.erase_op(user)
     for expect in walk(launch, tma.EXPECT):
-        expected = constant_value(expect.operands[1])
-        assert expected is not None, "tc.load_by_tma creates constant byte counts"
-        with ir.InsertionPoint(expect), expect.location:
-            expect.operands[1] = index(expected - loaded)
+        tma.change_expected(expect, lambda bytes_: bytes_ - loaded)
 
 
 class _Tiles:
@@ -134,9 +131,7 @@ def _split_tiles(tiles: _Tiles, thread_count: int) -> None:
     thread = threads.thread_id()
     for first in range(0, tiles.count, _AT_ONCE * thread_count):
         tiles.split(thread, first, thread_count)
-    nvvm.fence_proxy(
-        ir.Attribute.parse("#nvvm.proxy_kind<async.shared>"), space=ir.Attribute.parse("#nvvm.shared_space<cta>")
-    )
+    tma.fence_async_proxy()
     nvvm.barrier(barrier_id=integer(_BARRIER, 32), number_of_threads=integer(thread_count, 32))
 
 

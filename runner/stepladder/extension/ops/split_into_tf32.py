@@ -1,7 +1,6 @@
 """`tc.split_into_tf32`: multiplies tiles of f32 by warpgroup MMAs of operands that are split into two of tf32."""
 
 from stepladder.extension.lib import launches, tma, warpgroup_ops
-from stepladder.extension.lib.arithmetic import constant_value, index
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.extension.lib.tf32_operands import Matrix, add_small_tile, erase_unread, parts_of, the_mma
 from stepladder.mlir.bindings import ir
@@ -27,10 +26,7 @@ class SplitIntoTf32(Tc.Operation, name="split_into_tf32"):
 def _expect_both(launch: ir.Operation) -> None:
     """Doubles the bytes that a stage expects."""
     for expect in walk(launch, tma.EXPECT):
-        expected = constant_value(expect.operands[1])
-        assert expected is not None, "tc.load_by_tma creates constant byte counts"
-        with ir.InsertionPoint(expect), expect.location:
-            expect.operands[1] = index(2 * expected)
+        tma.change_expected(expect, lambda bytes_: 2 * bytes_)
 
 
 @transform_op(SplitIntoTf32)
