@@ -81,8 +81,8 @@ def _are_ordinary(numbers: ir.Value) -> ir.Value:
     of zeros. It may be false of numbers below 2^-102, or with a sum of 2^127 and more.
 
     A number that times 2^-24 is subnormal loses bits, which a multiplication and an addition find. The instructions are
-    additions and multiplications of f32, of which a multiprocessor executes twice as many a clock as comparisons. Source:
-    CUDA C++ Programming Guide, throughput of arithmetic instructions.
+    additions and multiplications of f32, of which a multiprocessor executes twice as many a clock as comparisons.
+    Source: CUDA C++ Programming Guide, throughput of arithmetic instructions.
     """
     type_ = ir.VectorType(numbers.type)
     *outer, lanes = type_.shape
