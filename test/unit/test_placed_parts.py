@@ -334,7 +334,7 @@ def test_columns_of_a_bundle(tmp_path: Path) -> None:
         original = json.loads((path / "manifest.json").read_text())
         first = next(place for place, item in enumerate(original["buffers"]) if "strides" in item)
         for field, value, message in (
-            ("schema_version", 9, "strides' is for schema_version 10"),
+            ("schema_version", 9, "strides' requires schema_version 10"),
             ("strides", [87, 1], "and the kernel takes"),
             ("strides", [88, 2], "must be of dense rows that are apart"),
             ("strides", [48, 1], "must be of dense rows that are apart"),

@@ -26,7 +26,7 @@ def check_pitch(manifest: FunctionManifest, buffer: FunctionBuffer, fields: Fiel
     """
     strides, span = buffer.strides or (), 1
     if manifest.schema_version < SCHEMA_VERSION_PITCHED:
-        raise fields.error("strides", f"is for schema_version {SCHEMA_VERSION_PITCHED}")
+        raise fields.error("strides", f"requires schema_version {SCHEMA_VERSION_PITCHED}")
     is_part = buffer.kind in ("workspace", "result_part")
     is_apart = is_part and len(strides) == len(buffer.shape) and strides[-1:] == (1,)
     for size, stride in zip(reversed(buffer.shape), reversed(strides)):
