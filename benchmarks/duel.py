@@ -82,7 +82,7 @@ class Operands:
             for buffer, type_, shape in (
                 (self.buffers.a, problem.a_type, problem.a_shape),
                 (self.buffers.b, problem.b_type, problem.b_shape),
-                (self.buffers.c, problem.c_type, (problem.m, problem.n)),
+                (self.buffers.c, problem.c_type, problem.c_shape),
             )
         )
 

@@ -13,10 +13,12 @@ the product in f64, over the largest element of that; of several seeds, the larg
     python benchmarks/f32_products.py --shapes 64x4096x4096 4096x128x4096 --out RESULT.json
     python benchmarks/f32_products.py --drawn 24 --settings 10 --compile build/thin
     python benchmarks/f32_products.py --drawn 24 --settings 10 --bundles build/thin --rounds 3 --out RESULT.json
+    python benchmarks/f32_products.py --batches 16 --rounds 3 --out RESULT.json
 
 Products of `--shapes` are measured with the knobs that `compile` chooses for `wgmma`, and with both operands split in
-front of the matmul; those of `--drawn`, of few rows or columns, with these knobs. `--settings` adds the first settings
-of the cost model whose tile or splits of k differ, as many for each place where operands can be split.
+front of the matmul; those of `--drawn`, of few rows or columns, and of `--batches`, with these knobs. `--settings` adds
+the first settings of the cost model whose tile or splits of k differ, as many for each place where operands can be
+split.
 """
 
 from __future__ import annotations
@@ -53,6 +55,8 @@ SQUARES: Kernels = {
 }
 SHAPES: Kernels = {"wgmma": ("wgmma", {}), "in_front": ("wgmma", {"split_f32": "kernels"})}
 DRAWN: Kernels = {"wgmma": ("wgmma", {})}
+# Of `--batches`: the seed, the matmuls, and their extents.
+BATCH_SEED, MATMULS, EXTENTS = 20272301, (4, 192), (64, 1024)
 # Of `--drawn`: the seed, the short side, the others, and the most operations.
 DRAW_SEED, SHORT, LONG, MAX_DRAWN_OPERATIONS = 20271801, (8, 256), (512, 16384), 6e10
 # Settings of `--settings` differ in one of these; each value of the first three may come so often.
@@ -63,16 +67,21 @@ _PLACES = ("kernels", "registers", "shared")
 
 @dataclass(frozen=True)
 class Product:
-    """C = AB in f32: its extents, and the kernels that are measured, by their names in the result."""
+    """C = AB in f32: its extents, and the kernels that are measured, by their names in the result; a batch has so many
+    products."""
 
     m: int
     n: int
     k: int
     kernels: Kernels = field(repr=False)
+    batch: int | None = None
+    b_layout: str = "row"
 
     @property
     def name(self) -> str:
-        """The extents, as `--sizes` and `--shapes` take them."""
+        """The extents, as `--sizes` and `--shapes` take them; those of a batch, and the layout of B."""
+        if self.batch:
+            return f"{self.batch}x{self.m}x{self.n}x{self.k}-{self.b_layout}"
         return str(self.m) if self.m == self.n == self.k else f"{self.m}x{self.n}x{self.k}"
 
 
@@ -93,12 +102,28 @@ def draw(count: int, skip: int = 0) -> list[Product]:
     return found[skip:]
 
 
+def draw_batches(count: int) -> list[Product]:
+    """Returns random batches, every second one of a column-major B.
+
+    Args:
+        count: how many are drawn.
+    """
+    rng = random.Random(BATCH_SEED)
+    found: list[Product] = []
+    while len(found) < count:
+        batch, m, n, k = (log_uniform(rng, *limits, 8) for limits in (MATMULS, EXTENTS, EXTENTS, EXTENTS))
+        if 2 * batch * m * n * k <= MAX_DRAWN_OPERATIONS:
+            found.append(Product(m, n, k, DRAWN, batch, "column" if len(found) % 2 else "row"))
+    return found
+
+
 def _text(product: Product) -> str:
     """Returns the payload of a product."""
     from stepladder.payload.writing import matmul_text
 
     size = (product.m, product.n, product.k)
-    return matmul_text(*size, a_type="f32", b_type="f32", c_type="f32", accumulate=False)
+    types = {"a_type": "f32", "b_type": "f32", "c_type": "f32"}
+    return matmul_text(*size, accumulate=False, batch=product.batch, b_layout=product.b_layout, **types)
 
 
 def with_settings(product: Product, count: int) -> Product:
@@ -158,7 +183,8 @@ def largest_errors(operands: duel.Operands, launches: dict[str, Callable[[], Non
         operands.torch.manual_seed(seed)
         for operand in (operands.a, operands.b):
             operand.normal_()
-        exact = operands.a.double() @ operands.b.double()
+        b = operands.b.mT if operands.problem.b_layout == "column" else operands.b
+        exact = operands.a.double() @ b.double()
         largest = exact.abs().max()
         for name, enqueue in launches.items():
             operands.c.fill_(float("nan"))
@@ -215,6 +241,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = measurement_parser(__doc__, SIZES, "f32_products", 7)
     parser.add_argument("--shapes", nargs="+", metavar="MxNxK", help="products of these extents, in place of squares")
     parser.add_argument("--drawn", type=int, metavar="N", help="random products of few rows or columns")
+    parser.add_argument("--batches", type=int, metavar="N", help="random batches")
     parser.add_argument("--skip", type=int, default=0, metavar="N", help="leave out the first of --drawn")
     parser.add_argument("--settings", type=int, default=0, metavar="N", help="first settings of the cost model too")
     parts = parser.add_mutually_exclusive_group()
@@ -235,6 +262,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         products = [Product(*problem.size, SHAPES) for problem in named(args.shapes)]
     if args.drawn:
         products = draw(args.drawn, args.skip)
+    if args.batches:
+        products = draw_batches(args.batches)
     if args.settings:
         products = [with_settings(product, args.settings) for product in products]
     if args.compile:

@@ -9,7 +9,7 @@ from render_choice import decode_table, defaults_table, odd_pitches_table
 from render_fit import fit_table
 from render_fusion import drawn_forms_table, figures_table, fused_table
 from render_hopper_checks import clusters_table
-from render_warp import f32_few_rows_table, f32_table
+from render_warp import f32_batches_table, f32_few_rows_table, f32_table
 
 FOLDER = "h100/"
 # Two choices for the problems of one draw, in one process, and the choice of now for another draw.
@@ -51,6 +51,8 @@ REGIONS: dict[str, Callable[[], str]] = {
     "h100 odd pitches": lambda: odd_pitches_table(f"{FOLDER}odd_pitches"),
     "h100 forms": lambda: drawn_forms_table(f"{FOLDER}drawn_forms"),
     "h100 forms second": lambda: drawn_forms_table(f"{FOLDER}drawn_forms_second"),
+    "h100 forms third": lambda: drawn_forms_table(f"{FOLDER}drawn_forms_third"),
+    "h100 f32 batches": lambda: f32_batches_table(f"{FOLDER}f32_batches"),
     "h100 f32 few rows": lambda: f32_few_rows_table(f"{FOLDER}f32_thin", None),
     "h100 figures": lambda: figures_table(f"{FOLDER}figures"),
     "h100 clusters": lambda: clusters_table(f"{FOLDER}clusters"),

@@ -220,6 +220,38 @@ def _f32_ratios(problem: dict) -> dict[str, float]:
     return {name: kernel["tflops_spread"]["median"] / baseline for name, kernel in times["kernels"].items()}
 
 
+def f32_batches_table(name: str = "f32_batches") -> str:
+    """Returns random batches of f32 beside cuBLAS, with the default choice, and with the fastest of other settings for
+    each place where operands are split, if there are any.
+
+    Args:
+        name: of the result.
+    """
+    measured = result(name)
+    rows, all_ratios = [], []
+    for problem in measured["problems"]:
+        ratios = _f32_ratios(problem)
+        places = {name: kernel["knobs"]["split_f32"] for name, kernel in problem["kernels"].items()}
+        sizes, layout = problem["size"].split("-")
+        all_ratios.append(ratios.pop("wgmma"))
+        row = {
+            "matmuls x m x n x k": sizes.replace("x", " x "),
+            "B": f"{layout}-major",
+            "`split_f32`": places["wgmma"],
+            "of cuBLAS": f"{all_ratios[-1]:.2f}",
+        }
+        for place in dict.fromkeys(places[name] for name in ratios):
+            row[f"`{place}`"] = f"{max(ratio for name, ratio in ratios.items() if places[name] == place):.2f}"
+        row["error"] = f"{problem['errors']['wgmma']:.1e}"
+        row["error of cuBLAS"] = f"{problem['errors']['cublas']:.1e}"
+        rows.append(row)
+    return (
+        table(rows) + "\nThroughput of the default choice as a ratio to cuBLAS in f32: geometric mean "
+        f"{geometric_mean(all_ratios):.2f}. Medians of {measured['rounds']} rounds of bursts, and the largest errors "
+        f"of {measured['seeds']} seeds. {where(measured)}.\n"
+    )
+
+
 def f32_settings_table() -> str:
     """Returns the default choices for random products of f32 with few rows or columns, beside the fastest settings that
     were measured for each place where operands are split."""
@@ -255,6 +287,7 @@ def f32_settings_table() -> str:
 
 REGIONS: dict[str, Callable[[], str]] = {
     "f32 settings": f32_settings_table,
+    "f32 batches": f32_batches_table,
     "f32 products": f32_table,
     "f32 few rows": f32_few_rows_table,
     "counters": counters_table,

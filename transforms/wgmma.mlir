@@ -53,7 +53,9 @@ module attributes {transform.with_named_sequence} {
           "a_given_row * a_bits if is_weight_a else (n if b_layout == 'row' else k) * b_bits",
         a_given_row = "k if a_layout == 'row' and a_transposed == 0 else m",
         splits_weights = "parts == 2 and not (splits_in_shared_memory or splits_in_registers and is_weight_a)",
-        transposes_weights = "a_transposed == 1 and not splits_in_registers if is_weight_a else b_transposed == 1",
+        copies_a = "a_transposed == 1 and not splits_in_registers",
+        copies_b = "b_transposed == 1 and not splits_in_shared_memory",
+        transposes_weights = "copies_a if is_weight_a else copies_b",
 
         // Ping-pong has two consumer warpgroups, each with a tile of its own; cooperative consumers share one tile.
         is_pingpong = "schedule == 'pingpong'",

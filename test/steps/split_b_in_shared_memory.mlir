@@ -124,6 +124,112 @@ func.func @as_it_is(%A: memref<64x32xf32>, %B: memref<24x32xf32>, %C: memref<64x
 
 // -----
 
+// Rows of B lie along n: a box has 32 steps of k by 32 columns, and the threads store its parts transposed.
+//
+// CHECK-LABEL: func.func @transposed(
+// CHECK-SAME: %A: memref<64x32xf32>, %B: memref<32x64xf32>
+// CHECK-NOT: workspace
+// CHECK-NOT: memref.transpose
+// CHECK: [[CB:%.+]] = memref.cast %B : memref<32x64xf32> to memref<*xf32>
+// CHECK-NEXT: [[MB:%.+]] = nvgpu.tma.create.descriptor [[CB]] box[%c32, %c32]
+// CHECK: gpu.launch
+// CHECK: [[B:%.+]] = memref.alloc() {operand_b, other_rows} : memref<1x2x32x32xf32
+// CHECK: [[B2:%.+]] = memref.alloc() {operand_b} : memref<1x1x64x32xf32
+// A tile of A and one of B: 8192 + 8192 bytes.
+// CHECK: nvgpu.mbarrier.arrive.expect_tx {{.*}}, %c16384
+// CHECK: nvgpu.tma.async.load %{{.+}}[%c0, %c0]
+// CHECK: nvgpu.tma.async.load [[MB]][%c0, %c0], {{.*}} to [[first:%.+]] :
+// CHECK: nvgpu.tma.async.load [[MB]][%c32, %c0]
+// CHECK-NOT: nvgpu.tma.async.load
+// CHECK: [[flat:%.+]] = memref.collapse_shape
+// CHECK: [[large:%.+]] = memref.expand_shape [[flat]] {{.*}} into memref<1x64x32xf32
+// CHECK: [[small:%.+]] = memref.subview [[B2]][0, 0, 0, 0] [1, 1, 64, 32]
+// CHECK: [[D1:%.+]] = "tc.warpgroup_describe_tile"({{.*}}) {swizzle = 128 : i64}
+// CHECK-NEXT: [[D2:%.+]] = "tc.warpgroup_describe_tile"({{.*}}) {swizzle = 128 : i64}
+// Four steps of k of a column, whose units are permuted by k; a thread has four such vectors.
+// CHECK-COUNT-16: memref.load [[B]][%c0, {{.*}}]
+// CHECK: nvvm.barrier id = %c8_i32 number_of_threads = %c128_i32
+// CHECK: arith.bitcast {{.*}} : vector<4x4xf32> to vector<4x4xi32>
+// CHECK: vector.store {{.*}}, [[large]][[[box:%.+]], [[column:%.+]], [[unit:%.+]]] {alignment = 16 : i64}
+// CHECK-NEXT: vector.store {{.*}}, [[small]][[[box]], [[column]], [[unit]]]
+// CHECK-COUNT-6: vector.store
+// CHECK: nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>
+// CHECK-NEXT: nvvm.barrier id = %c8_i32 number_of_threads = %c128_i32
+// CHECK: "tc.warpgroup_mma_3xtf32_registers"({{.*}}, [[D1]], {{.*}}, [[D2]])
+// CHECK: // -----
+!map_a = !nvgpu.tensormap.descriptor<tensor = memref<64x32xf32, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
+!map_b = !nvgpu.tensormap.descriptor<tensor = memref<64x32xf32, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
+!group = !nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>, num_barriers = 1>
+!stages = memref<1x1x64x32xf32, #gpu.address_space<workgroup>>
+!box = memref<64x32xf32, strided<[32, 1]>, #gpu.address_space<workgroup>>
+!tile_b = memref<1x64x32xf32, strided<[2048, 32, 1]>, #gpu.address_space<workgroup>>
+!part = memref<64x32xf32, strided<[64, 1]>>
+!desc_b = !nvgpu.warpgroup.descriptor<tensor = memref<32x64xtf32, #gpu.address_space<workgroup>>>
+!sums = !nvgpu.warpgroup.accumulator<fragmented = vector<64x64xf32>>
+!registers = vector<1x4x4xf32>
+#same = affine_map<(i, k) -> (i, k)>
+func.func @transposed(%A: memref<64x32xf32>, %B: memref<32x64xf32>, %C: memref<64x64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %c24576 = arith.constant 24576 : index
+  %b_t = memref.transpose %B (k, n) -> (n, k) : memref<32x64xf32> to memref<64x32xf32, strided<[1, 64]>>
+  %w1 = memref.alloc() {workspace} : memref<64x64xf32>
+  %b1 = memref.subview %w1[0, 0] [64, 32] [1, 1] : memref<64x64xf32> to !part
+  %w2 = memref.alloc() {workspace} : memref<64x64xf32>
+  %b2 = memref.subview %w2[0, 0] [64, 32] [1, 1] : memref<64x64xf32> to !part
+  linalg.generic {indexing_maps = [#same, #same, #same], iterator_types = ["parallel", "parallel"]}
+      ins(%b_t : memref<64x32xf32, strided<[1, 64]>>) outs(%b1, %b2 : !part, !part) attrs = {workspace} {
+  ^bb0(%x: f32, %o1: f32, %o2: f32):
+    %rest = arith.subf %x, %x : f32
+    linalg.yield %x, %rest : f32, f32
+  }
+  %a_any = memref.cast %A : memref<64x32xf32> to memref<*xf32>
+  %a_map = nvgpu.tma.create.descriptor %a_any box[%c64, %c32] : memref<*xf32> -> !map_a
+  %b1_any = memref.cast %b1 : !part to memref<*xf32>
+  %b2_any = memref.cast %b2 : !part to memref<*xf32>
+  %b1_map = nvgpu.tma.create.descriptor %b1_any box[%c64, %c32] : memref<*xf32> -> !map_b
+  %b2_map = nvgpu.tma.create.descriptor %b2_any box[%c64, %c32] : memref<*xf32> -> !map_b
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1) threads(%tx, %ty, %tz) in (%nx = %c128, %ny = %c1, %nz = %c1) {
+    %a = memref.alloc() {operand_a} : !stages
+    %large = memref.alloc() {operand_b} : !stages
+    %small = memref.alloc() {operand_b} : !stages
+    %tid = gpu.thread_id x
+    %leads = arith.cmpi eq, %tid, %c0 : index
+    %full = nvgpu.mbarrier.create -> !group
+    scf.if %leads {
+      nvgpu.tma.prefetch.descriptor %b1_map : !map_b
+      nvgpu.tma.prefetch.descriptor %b2_map : !map_b
+    }
+    gpu.barrier
+    scf.if %leads {
+      nvgpu.mbarrier.arrive.expect_tx %full[%c0], %c24576 : !group
+      %a_box = memref.subview %a[0, 0, 0, 0] [1, 1, 64, 32] [1, 1, 1, 1] : !stages to !box
+      nvgpu.tma.async.load %a_map[%c0, %c0], %full[%c0] to %a_box : !map_a, !group -> !box
+      %large_box = memref.subview %large[0, 0, 0, 0] [1, 1, 64, 32] [1, 1, 1, 1] : !stages to !box
+      nvgpu.tma.async.load %b1_map[%c0, %c0], %full[%c0] to %large_box : !map_b, !group -> !box
+      %small_box = memref.subview %small[0, 0, 0, 0] [1, 1, 64, 32] [1, 1, 1, 1] : !stages to !box
+      nvgpu.tma.async.load %b2_map[%c0, %c0], %full[%c0] to %small_box : !map_b, !group -> !box
+    }
+    %large_tile = memref.subview %large[0, 0, 0, 0] [1, 1, 64, 32] [1, 1, 1, 1] : !stages to !tile_b
+    %small_tile = memref.subview %small[0, 0, 0, 0] [1, 1, 64, 32] [1, 1, 1, 1] : !stages to !tile_b
+    %zero = nvgpu.warpgroup.mma.init.accumulator -> <fragmented = vector<64x64xf32>>
+    %d1 = nvgpu.warpgroup.generate.descriptor %large_tile, %b1_map : !tile_b, !map_b -> <tensor = memref<32x64xtf32, #gpu.address_space<workgroup>>>
+    %d2 = nvgpu.warpgroup.generate.descriptor %small_tile, %b2_map : !tile_b, !map_b -> <tensor = memref<32x64xtf32, #gpu.address_space<workgroup>>>
+    %element = memref.load %a[%c0, %c0, %c0, %c0] : !stages
+    %elements = vector.broadcast %element : f32 to !registers
+    %d = "tc.warpgroup_mma_3xtf32_registers"(%elements, %d1, %zero, %elements, %d2) : (!registers, !desc_b, !sums, !registers, !desc_b) -> !sums
+    %c_tile = memref.alloc() {operand_c} : memref<64x64xf32, #gpu.address_space<workgroup>>
+    nvgpu.warpgroup.mma.store %d, %c_tile : <fragmented = vector<64x64xf32>> to memref<64x64xf32, #gpu.address_space<workgroup>>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
 // Parts that no step has created.
 func.func @of_f32(%a: memref<64x32xf32>, %b: memref<64x32xf32>, %c: memref<64x64xf32>) {
   linalg.matmul indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (j, k)>,

@@ -373,6 +373,31 @@ def test_clusters_of_two_that_load_side_by_side_take_longer() -> None:
     assert list(times[0] / times[1]) == pytest.approx([1, 1.5, 1, 1, 1])
 
 
+def test_blocks_of_batches_wait_for_what_they_request_from_l2() -> None:
+    """Of matrices of their own that L2 does not hold: longer in clusters for each byte, which are fewer, and for rows
+    that do not begin at pairs of sectors; not where matmuls share an operand, nor for one matmul of as many tiles."""
+    knobs = {"block_m": 128, "block_n": 128, "consumer_warpgroups": 1, "stages": 6, "persistent_blocks": 120}
+    clusters = {"cluster_m": [1, 2, 4], "cluster_n": 1}
+    batch = replace(size(1024, 1024, 1024), batch=64.0, a_matrices=64.0, b_matrices=64.0)
+    alone, two, four = predicted(batch, **knobs, **clusters)["L2"]
+    assert (two / alone, four / alone) == pytest.approx((1.4 * 0.75, 1.4 * 0.625))
+    odd = predicted(replace(batch, k=1040), **knobs)["L2"][0]
+    assert odd / alone == pytest.approx((1 + 0.6 / 2) * 17 / 16)  # rows of A, half of the bytes
+    for other in (replace(batch, b_matrices=1.0), size(64 * 1024, 1024, 1024)):
+        assert predicted(other, **knobs)["L2"][0] < 0.9 * alone
+
+
+def test_rows_that_begin_between_sectors_take_a_part_of_what_odd_ones_do() -> None:
+    """Rows of 1008 elements of 16 bits begin at multiples of 32 bytes, those of 1024 at multiples of 64."""
+    at_none, at_half = with_constants(between_sectors=0.0), with_constants(between_sectors=0.5)
+    times = {
+        n: [predicted(size(4096, n, 4096), card, block_n=128)["TMA"][0] for card in (at_none, at_half)]
+        for n in (1000, 1008, 1024)
+    }
+    assert times[1000][0] == times[1000][1] and times[1024][0] == times[1024][1]
+    assert times[1008][0] < times[1008][1]
+
+
 def test_the_cache_holds_less_for_dependent_launches_of_few_blocks_and_for_tiles_of_several_readers() -> None:
     """Each reduces what L2 holds from launch to launch: more bytes come from HBM."""
     few = {"block_m": 64, "block_n": 128, "consumer_warpgroups": 1, "dependent_launch": [True, False]}

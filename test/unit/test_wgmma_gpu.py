@@ -301,6 +301,20 @@ CASES = {
         {**IN_REGISTERS, "split_f32": "shared", "block_n": 40},
         (),
     ),
+    "transpose_b_in_shared_memory": (
+        "wgmma",
+        (264, 136, 264),
+        {"a_type": "f32", "b_type": "f32"},
+        {**IN_REGISTERS, "split_f32": "shared", "block_m": 128, "block_n": 72, "consumer_warpgroups": 2},
+        (),
+    ),
+    "transpose_batch": (
+        "wgmma",
+        (130, 72, 264),
+        {"a_type": "f32", "b_type": "f32", "a_layout": "column", "batch": 3},
+        {**IN_REGISTERS, "split_f32": "shared", "block_n": 40},
+        (),
+    ),
     "e4m3": ("wgmma", (520, 512, 528), fp8("f8E4M3FN"), {"block_k": 128}, ()),
     "e5m2": ("wgmma_multistage", (520, 512, 528), fp8("f8E5M2"), {"block_k": 32}, ()),
 }

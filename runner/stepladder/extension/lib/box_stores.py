@@ -16,7 +16,6 @@ from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, ir, memref, nvgpu, nvvm
 from stepladder.mlir.traverse import defining_op
 
-_WAVEFRONT = 128  # bytes, one in each bank
 WARP_ROWS = MMA_ROWS * WARP // WARPGROUP  # of an instruction's rows, those that a warp has
 _FIRST_BARRIER = 1  # named barriers of the warpgroups; 0 is that of the whole block
 
@@ -296,9 +295,8 @@ class BoxStore:
         return arith.addi(times(unit, UNIT), within)
 
     def _permutation(self, row: ir.Value) -> ir.Value:
-        """Returns what the swizzle XORs the units of a row with: the same for rows in one wavefront."""
-        rows, units = _WAVEFRONT // self.swizzle, self.swizzle // UNIT
-        return apply(lambda x: ir.AffineExpr.get_mod(ir.AffineExpr.get_floor_div(x, rows), units), row)
+        """Returns what the swizzle XORs the units of a row with."""
+        return tma.permutation(row, self.swizzle)
 
     def _write(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from stepladder.extension.lib.arithmetic import add, index
@@ -167,7 +168,8 @@ def has_odd_rows(view: ir.Value) -> bool:
 def source_of_transpose(view: ir.Value) -> ir.Value | None:
     """Returns the view of a matrix whose transpose a value is, or None where it is no view of a `memref.transpose`.
 
-    A slice of a transposed matrix becomes a slice of the matrix, created at the current insertion point.
+    A slice of a transposed matrix becomes a slice of the matrix, created at the current insertion point; a slice of the
+    transposed matrices of a batch is none.
 
     Args:
         view: a buffer, or a view of one.
@@ -175,8 +177,10 @@ def source_of_transpose(view: ir.Value) -> ir.Value | None:
     op = producer(view)
     if op is not None and op.name == "memref.transpose":
         return op.operands[0]
-    source = source_of_transpose(op.operands[0]) if op is not None and op.name == "memref.subview" else None
-    if op is None or source is None:
+    if op is None or op.name != "memref.subview" or ir.MemRefType(view.type).rank > 2:
+        return None
+    source = source_of_transpose(op.operands[0])
+    if source is None:
         return None
     type_ = ir.MemRefType(view.type)
     strides, offset = type_.get_strides_and_offset()
@@ -317,6 +321,27 @@ def expand_shape(source: ir.Value, shape: Sequence[int], groups: Sequence[Sequen
             "reassociation": types.reassociation(groups),
         },
     ).results[0]
+
+
+def reshape(source: ir.Value, shape: Sequence[int]) -> ir.Value:
+    """Returns a view of a buffer with other extents, at the current insertion point.
+
+    Args:
+        source: the buffer, with a static shape and contiguous rows.
+        shape: of the result, with as many elements.
+    """
+    type_ = ir.MemRefType(source.type)
+    strides, offset = type_.get_strides_and_offset()
+    assert strides == types.row_major_strides(type_.shape), "expected contiguous rows"
+    count = math.prod(type_.shape)
+    layout = None if offset == 0 else ir.StridedLayoutAttr.get(offset, [1])
+    flat = ir.Operation.create(
+        "memref.collapse_shape",
+        operands=[source],
+        results=[ir.MemRefType.get([count], type_.element_type, layout=layout, memory_space=type_.memory_space)],
+        attributes={"reassociation": types.reassociation([range(type_.rank)])},
+    ).results[0]
+    return expand_shape(flat, shape, [range(len(shape))])
 
 
 def subview(

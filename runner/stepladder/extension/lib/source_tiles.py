@@ -16,8 +16,7 @@ from stepladder.payload.front.rewrite import reshaped
 
 # Of the tiles of a source: their rows are not those of the operand, but steps of k, or what several of them share.
 OTHER_ROWS = "other_rows"
-_UNIT = 16  # bytes: the unit that the swizzle permutes
-_WAVEFRONT = 128  # bytes: rows in them have one permutation
+_OPERANDS = ("operand_a", "operand_b")  # marks of stages
 _PERIOD = 8  # rows, after which the permutation of any swizzle begins anew
 
 
@@ -38,8 +37,9 @@ class Source:
 
     Args:
         op: which messages name.
-        buffer: in global memory.
+        buffer: in global memory: one matrix, in as many dimensions as may be, or the matrices of a batch.
         extents: m and k.
+        is_batch: whether the buffer has a matrix for each index of its outermost dimension.
 
     Attributes:
         rows, steps: how many rows, or steps of k, share a number; one of both is 1.
@@ -49,8 +49,9 @@ class Source:
         Refusal: numbers for parts of several rows.
     """
 
-    def __init__(self, op: ir.Operation, buffer: ir.Value, extents: tuple[int, int]) -> None:
+    def __init__(self, op: ir.Operation, buffer: ir.Value, extents: tuple[int, int], *, is_batch: bool = False) -> None:
         self.op = op
+        self.is_batch = is_batch
         self.buffer = buffer
         self.extents = extents
         self.type = ir.MemRefType(buffer.type).element_type
@@ -156,15 +157,23 @@ class SourceTile:
             shape = [stages, self.boxes, -(-self.rows // _PERIOD) * _PERIOD, self.columns]
             self.buffer = memref.alloc(ir.MemRefType.get(shape, source.type, memory_space=space), [], [])
             marks = defining_op(self.buffer).attributes
-            marks["operand_a"] = ir.UnitAttr.get()
+            for mark in alloc.attributes:
+                if mark in _OPERANDS:
+                    marks[mark] = ir.UnitAttr.get()
             if not source.along_k or source.rows > 1:
                 marks[OTHER_ROWS] = ir.UnitAttr.get()
 
-    def describe(self) -> ir.Value:
-        """Returns the TMA descriptor, created at the insertion point on the host."""
-        matrix = reshaped(self.source.buffer, self.source.shape)
-        tma.check_buffer(self.source.op, matrix, "the source of the register operand")
-        type_ = types.tensor_map(self.rows, self.columns, self.source.type, self.swizzle)
+    def describe(self, name: str = "the source of the register operand") -> ir.Value:
+        """Returns the TMA descriptor, created at the insertion point on the host.
+
+        Args:
+            name: of the source, in messages.
+        """
+        source = self.source
+        matrix = source.buffer if source.is_batch else reshaped(source.buffer, source.shape)
+        tma.check_buffer(source.op, matrix, name)
+        rank = ir.MemRefType(matrix.type).rank
+        type_ = types.tensor_map(self.rows, self.columns, source.type, self.swizzle, rank=rank)
         return tma.create_descriptor(matrix, type_, self.rows, self.columns)
 
     def load(self, like: ir.Operation, descriptor: ir.Value, row: ir.Value, k: ir.Value) -> None:
@@ -175,16 +184,15 @@ class SourceTile:
             descriptor: of the source.
             row, k: where the operand's tile begins.
         """
-        _, full, _, *rest = like.operands
-        stage = rest[-1]
+        _, full, _, _, _, *outer, stage = like.operands
         with ir.InsertionPoint(like), like.location:
             numbers = [_shared(row, self.source.rows), _shared(k, self.source.steps)]
             row, column = numbers if self.source.along_k else numbers[::-1]
             for box in range(self.boxes):
                 sizes = [1, 1, self.rows, self.columns]
-                destination = memory.subview(self.buffer, [stage, box, 0, 0], sizes, drop=2)
+                destination = memory.subview(self.buffer, [stage, box, 0, 0], sizes, drop=2 - len(outer))
                 begin = apply(lambda x, box=box: x + box * self.columns, column) if box else column
-                nvgpu.tma_async_load(destination, full, descriptor, [begin, row], stage)
+                nvgpu.tma_async_load(destination, full, descriptor, [begin, row, *outer], stage)
 
     def read(self, stage: ir.Value, row: Index, steps: Sequence[Index], bases: Mapping[str, ir.Value]) -> ir.Value:
         """Returns the numbers that elements of a row are made from, at the insertion point: one where they share it.
@@ -197,7 +205,7 @@ class SourceTile:
         """
         row = row.divided(self.source.rows)[0]
         first, *others = dict.fromkeys(step.divided(self.source.steps)[0] for step in steps)
-        if self.source.along_k and others == [first + 1] and self.source.bytes * 2 <= _UNIT:
+        if self.source.along_k and others == [first + 1] and self.source.bytes * 2 <= tma.SWIZZLE_UNIT:
             type_ = ir.VectorType.get([2], self.source.type)
             return memory.load_vector(type_, self.buffer, *self._place(stage, row, first, bases))
         return together([memref.load(self.buffer, self._place(stage, row, each, bases)) for each in (first, *others)])
@@ -217,9 +225,9 @@ class SourceTile:
         """Returns the indices of a number in the stages: TMA permutes the units of 16 bytes within a row of a box."""
         row, column = (row, step) if self.source.along_k else (step, row)
         box, inside = column.divided(self.columns)
-        per_unit = _UNIT // self.source.bytes
+        per_unit = tma.SWIZZLE_UNIT // self.source.bytes
         unit, within = inside.divided(per_unit)
-        _, permutation = row.divided(_WAVEFRONT // self.swizzle)[0].divided(self.swizzle // _UNIT)
+        _, permutation = row.divided(tma.WAVEFRONT // self.swizzle)[0].divided(self.swizzle // tma.SWIZZLE_UNIT)
         permuted = arith.xori(unit.value(bases), permutation.value(bases))
         place = apply(lambda u, w: u * per_unit + w, permuted, within.value(bases))
         return [stage, box.value(bases), row.value(bases), place]

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from stepladder.extension.lib.arithmetic import constant_value, index
+from stepladder.extension.lib.arithmetic import apply, constant_value, index
 from stepladder.extension.lib.dialect import Refusal
 from stepladder.extension.lib.workspaces import is_matrix_of_workspace, is_workspace
 from stepladder.mlir import types
@@ -22,6 +22,8 @@ ARRIVE = "nvgpu.mbarrier.arrive"
 EXPECT = "nvgpu.mbarrier.arrive.expect_tx"
 
 SWIZZLES = (128, 64, 32)  # bytes, the widest first
+SWIZZLE_UNIT = 16  # bytes, which a swizzle permutes within a row
+WAVEFRONT = 128  # bytes, one in each bank of shared memory: rows within them have one permutation
 BOX_LIMIT = 256  # elements per dimension
 PITCH_ALIGNMENT = 16  # bytes
 # Bytes. No other parameter of a kernel has this alignment.
@@ -42,6 +44,17 @@ def row_swizzle(row_bytes: int) -> int | None:
         row_bytes: of a row of the tile.
     """
     return next((swizzle for swizzle in SWIZZLES if row_bytes % swizzle == 0), None)
+
+
+def permutation(row: ir.Value, swizzle: int) -> ir.Value:
+    """Returns what the units of a row of a box are XORed with, at the current insertion point.
+
+    Args:
+        row: of the box, an index.
+        swizzle: bytes of a row.
+    """
+    rows, units = WAVEFRONT // swizzle, swizzle // SWIZZLE_UNIT
+    return apply(lambda x: ir.AffineExpr.get_mod(ir.AffineExpr.get_floor_div(x, rows), units), row)
 
 
 def whole_boxes(row_bytes: int) -> int:

@@ -50,7 +50,8 @@ def _source_of(operand: StagedOperand) -> Source:
             original = memory.source_of_transpose(copy.operands[0])
         if original is not None and _is_loadable(copy, original):
             buffer, along_k = original, False
-    source = Source(operand.create, buffer, (operand.m, operand.k))
+    is_batch = ir.MemRefType(buffer.type).rank > 2
+    source = Source(operand.create, buffer, (operand.m, operand.k), is_batch=is_batch)
     source.along_k = along_k
     return source
 
@@ -98,15 +99,15 @@ def split_a_into_tf32(payload: ir.Operation, op: SplitAIntoTf32, rewriter: Rewri
     generate_b = defining_op(mma.operands[1])
     b = Matrix(defining_op(generate_b.operands[1]))
     a_buffer, b_buffer = operand.cast.operands[0], b.buffer
-    # The tiles of matrices of a batch are loaded along k already, from a copy where the matrices are not.
-    is_batch = ir.MemRefType(a_buffer.type).rank > 2
-    if is_batch and b.create == operand.create:
+    source = _source_of(operand)
+    if source.is_batch and b.create == operand.create:
         raise Refusal(mma, "expected A and B of a batch in buffers of their own")
-    source = Source(operand.create, a_buffer, (operand.m, operand.k)) if is_batch else _source_of(operand)
     if source.buffer == b_buffer and copy_to(b_buffer) is not None:
         raise Refusal(mma, "expected A and B in buffers of their own: the copy that B is goes where B is split")
-    tile = SourceTile(source, (operand.tile_m, operand.tile_k), 1, operand.stages, operand.alloc, replaces=not is_batch)
-    if not is_batch:
+    # The tiles of matrices of a batch whose rows lie along k are loaded as they are read.
+    replaces = not (source.is_batch and source.along_k)
+    tile = SourceTile(source, (operand.tile_m, operand.tile_k), 1, operand.stages, operand.alloc, replaces=replaces)
+    if replaces:
         replace_loads(operand, tile, rewriter)
 
     with ir.InsertionPoint(b.cast), b.cast.location:

@@ -1,19 +1,17 @@
 """`tc.split_b_in_shared_memory`: splits tiles of B into parts of tf32 in shared memory, not in a preceding kernel."""
 
-import contextlib
 import math
-from collections.abc import Sequence
 
-from stepladder.extension.lib import launches, memory, threads, tma, vectors
-from stepladder.extension.lib.arithmetic import apply, digits, index, integer, less_than, zero_of
-from stepladder.extension.lib.control_flow import create_if, operations_of
+from stepladder.extension.lib import launches, memory, tma, warpgroup_ops
+from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.register_stages import PREFETCH, erase_unused, stage_of
+from stepladder.extension.lib.source_tiles import Source, SourceTile
+from stepladder.extension.lib.split_stages import AT_ONCE, WIDTH, Stage, TransposedStage
 from stepladder.extension.lib.tf32_operands import erase_unread
-from stepladder.extension.lib.tf32_parts import split
 from stepladder.extension.lib.warpgroup_ops import WarpgroupMma3xtf32Registers
 from stepladder.mlir import types
-from stepladder.mlir.bindings import arith, ir, nvvm, scf
+from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import defining_op, users_of, walk
 
 
@@ -24,17 +22,15 @@ class SplitBInSharedMemory(Tc.Operation, name="split_b_in_shared_memory"):
     of a second tile, so that neither layout nor swizzle matters. A proxy fence and a named barrier order the stores
     before the reads of the MMA.
 
+    A B whose rows lie along n, of which `tc.transpose_operands` made a transposed copy, is loaded as it is, and the
+    threads transpose its tiles: they read all elements, wait for each other, and then store both parts along k.
+
     Operands: a handle to any op with one `gpu.launch` below.
-    Refuses: a launch without one MMA of two parts with A in registers, which `tc.split_a_into_tf32` creates; a B that
-        TMA does not load as it is, since its rows lie along n or have another pitch than multiples of 16 bytes.
+    Refuses: a launch without one MMA of two parts with A in registers, which `tc.split_a_into_tf32` creates; a B whose
+        row pitch is no multiple of 16 bytes; a tile of a B along n of more than 32 elements for each thread.
     """
 
     target: Handle
-
-
-_WIDTH = 4  # elements of a vector
-_AT_ONCE = 8  # vectors that a thread loads before it splits the first of them: the loads overlap
-_BARRIER = 8  # its number, after those of the epilogue and of the schedules
 
 
 def _the_mma(launch: ir.Operation) -> ir.Operation:
@@ -42,13 +38,6 @@ def _the_mma(launch: ir.Operation) -> ir.Operation:
     if len(mmas) != 1:
         raise Refusal(launch, f"expected one MMA of two parts with A in registers, found {len(mmas)}")
     return mmas[0]
-
-
-def _split_into(mma: ir.Operation, part: ir.Value) -> tuple[ir.Operation, ir.Value]:
-    """Returns the op that writes a part of B to a workspace, and the buffer that it splits."""
-    writer = next(user for user in users_of(part) if user.name == "linalg.generic")
-    tma.check_buffer(mma, writer.operands[0], "B")
-    return writer, writer.operands[0]
 
 
 def _erase_loads(launch: ir.Operation, descriptor: ir.Operation, rewriter: Rewriter) -> None:
@@ -67,74 +56,6 @@ def _erase_loads(launch: ir.Operation, descriptor: ir.Operation, rewriter: Rewri
         tma.change_expected(expect, lambda bytes_: bytes_ - loaded)
 
 
-class _Tiles:
-    """The stages of both parts of B's tile, as vectors in the order of their addresses.
-
-    Args:
-        large, small: the allocations, of stages x boxes x rows x columns.
-        stage: to split.
-    """
-
-    def __init__(self, large: ir.Operation, small: ir.Operation, stage: ir.Value) -> None:
-        self.buffers = (large.results[0], small.results[0])
-        self.stage = stage
-        type_ = ir.MemRefType(self.buffers[0].type)
-        self.vector = ir.VectorType.get([_WIDTH], type_.element_type)
-        self.shape = [*type_.shape[1:-1], type_.shape[-1] // _WIDTH]
-        self.count = math.prod(self.shape)
-
-    def _place(self, number: ir.Value) -> list[ir.Value]:
-        boxes, *inner = self.shape
-        box, row, column = digits(number, self.shape) if boxes > 1 else [index(0), *digits(number, inner)]
-        return [self.stage, box, row, apply(lambda x: x * _WIDTH, column)]
-
-    def _load(self, place: Sequence[ir.Value], condition: ir.Value | None) -> ir.Value:
-        """Returns a vector, or zeros where a condition is false."""
-        if condition is None:
-            return memory.load_vector(self.vector, self.buffers[0], *place)
-        branch = scf.IfOp(condition, [self.vector], has_else=True)
-        with ir.InsertionPoint(branch.then_block):
-            scf.yield_([self._load(place, None)])
-        with ir.InsertionPoint(branch.else_block):
-            scf.yield_([arith.constant(self.vector, zero_of(self.vector))])
-        return branch.results[0]
-
-    def _store(self, pair: Sequence[ir.Value], place: Sequence[ir.Value], condition: ir.Value | None) -> None:
-        with contextlib.nullcontext() if condition is None else create_if(condition):
-            for vector, buffer in zip(pair, self.buffers):
-                memory.store_vector(vector, buffer, *place)
-
-    def split(self, thread: ir.Value, first: int, thread_count: int) -> None:
-        """Splits vectors at the insertion point, _AT_ONCE of each thread or what there is.
-
-        Args:
-            thread: its index.
-            first: the vector of the first thread.
-            thread_count: from a vector of a thread to its next one.
-        """
-        numbers = range(first, min(first + _AT_ONCE * thread_count, self.count), thread_count)
-        places = [self._place(apply(lambda x, below=number: x + below, thread)) for number in numbers]
-        conditions = [
-            None if number + thread_count <= self.count else less_than(thread, index(self.count - number))
-            for number in numbers
-        ]
-        read = [self._load(place, condition) for place, condition in zip(places, conditions)]
-        stacked = vectors.stack({(place,): vector for place, vector in enumerate(read)}, [len(read)])
-        parts = split(stacked, keeps_infinities=True)
-        for number, (place, condition) in enumerate(zip(places, conditions)):
-            pair = [vectors.extract(part, [number], self.vector) for part in parts]
-            self._store(pair, place, condition)
-
-
-def _split_tiles(tiles: _Tiles, thread_count: int) -> None:
-    """Splits a stage at the insertion point, after which the MMA may read both parts."""
-    thread = threads.thread_id()
-    for first in range(0, tiles.count, _AT_ONCE * thread_count):
-        tiles.split(thread, first, thread_count)
-    tma.fence_async_proxy()
-    nvvm.barrier(barrier_id=integer(_BARRIER, 32), number_of_threads=integer(thread_count, 32))
-
-
 def _before_split_of_a(mma: ir.Operation) -> ir.InsertionPoint:
     """Returns where a thread has loaded its elements of A, whose latency the split of B hides."""
     ops = operations_of(mma.block)
@@ -142,29 +63,121 @@ def _before_split_of_a(mma: ir.Operation) -> ir.InsertionPoint:
     return ir.InsertionPoint.after([op for op in before if op.name == "memref.load"][-1])
 
 
+class _Parts:
+    """The tiles of both parts of B in shared memory, and where their elements come from.
+
+    Args:
+        launch: with the MMA.
+        mma: the op.
+
+    Attributes:
+        generates: the ops that make the matrix descriptors of the tiles; `tiles`: the allocations of their stages.
+        descriptors: the TMA descriptors that they are loaded by; `casts`: the operands of these.
+        parts: the workspaces; `writer`: the op that fills them, from `source`.
+    """
+
+    def __init__(self, launch: ir.Operation, mma: ir.Operation) -> None:
+        self.launch = launch
+        self.generates = [defining_op(mma.operands[place]) for place in (1, 4)]
+        self.tiles = [memory.shared_tile_of(generate, generate.operands[0]) for generate in self.generates]
+        self.descriptors = [defining_op(generate.operands[1]) for generate in self.generates]
+        self.casts = [defining_op(descriptor.operands[0]) for descriptor in self.descriptors]
+        self.parts = [cast.operands[0] for cast in self.casts]
+        self.writer = next(user for user in users_of(self.parts[0]) if user.name == "linalg.generic")
+        self.source = self.writer.operands[0]
+        self.thread_count = launches.launch_sizes(launch, launches.BLOCK)[0]
+
+    def _stage(self) -> ir.Value:
+        """Returns the stage that the MMA reads, at the insertion point."""
+        return stage_of(self.generates[0], self.tiles[0])
+
+    def load_along_k(self, mma: ir.Operation) -> None:
+        """Loads tiles of the source in place of those of the large part."""
+        tma.check_buffer(mma, self.source, "B")
+        first, type_ = self.descriptors[0], self.casts[0].results[0].type
+        with ir.InsertionPoint(first), first.location:
+            cast = ir.Operation.create(self.casts[0].name, results=[type_], operands=[self.source])
+        first.operands[0] = cast.results[0]
+        self.generates[1].operands[1] = first.results[0]
+
+    def stage_along_k(self) -> Stage:
+        """Returns the stage that is split, at the insertion point."""
+        return Stage([tile.results[0] for tile in self.tiles], self.thread_count, self._stage())
+
+    def load_along_n(self, original: ir.Value, rewriter: Rewriter) -> SourceTile:
+        """Loads tiles of a matrix with rows along n in place of those of the large part, and returns them.
+
+        Args:
+            original: the matrix, of which the source is the transpose.
+            rewriter: of the transform op.
+        """
+        stages, boxes, columns, width = _shape(self.tiles[0])
+        tile_k = boxes * width
+        if columns * tile_k > AT_ONCE * WIDTH * self.thread_count:
+            raise Refusal(
+                self.generates[0],
+                f"a tile of B of {columns} x {tile_k} elements, which {self.thread_count} threads transpose: expected "
+                f"at most {AT_ONCE * WIDTH} elements for each thread",
+            )
+        *batch, k, n = ir.MemRefType(original.type).shape
+        source = Source(self.generates[0], original, (n, k), is_batch=bool(batch))
+        source.along_k = False
+        tile = SourceTile(source, (columns, tile_k), 1, stages, self.tiles[0])
+        with tma.before_descriptor(self.descriptors[0]):
+            descriptor = tile.describe("B")
+        for user in users_of(self.descriptors[0].results[0]):
+            if user.name == PREFETCH:
+                user.operands[0] = descriptor
+        loads = [load for load in walk(self.launch, tma.LOAD) if memory.alloc_of(load.operands[0]) == self.tiles[0]]
+        tile.load(loads[0], descriptor, *reversed(list(loads[0].operands)[3:5]))
+        for load in loads:
+            view = defining_op(load.operands[0])
+            rewriter.erase_op(load)
+            erase_unused(view, rewriter)
+        return tile
+
+    def stage_along_n(self, tile: SourceTile, rewriter: Rewriter) -> Stage:
+        """Returns the stage that is split and transposed, at the insertion point, and describes its parts to the MMA.
+
+        Args:
+            tile: that is loaded.
+            rewriter: of the transform op.
+        """
+        shape, small, stage = _shape(self.tiles[0])[1:], self.tiles[1].results[0], self._stage()
+        loaded = memory.subview(tile.buffer, [stage, 0, 0, 0], [1, *_shape(defining_op(tile.buffer))[1:]], drop=1)
+        views = [memory.reshape(loaded, shape), memory.subview(small, [stage, 0, 0, 0], [1, *shape], drop=1)]
+        for generate, view in zip(self.generates, views):
+            described = warpgroup_ops.describe_tile(generate.results[0].type, view, warpgroup_ops.swizzle_of(generate))
+            before = defining_op(generate.operands[0])
+            rewriter.replace_op(generate, [described])
+            erase_unused(before, rewriter)
+        return TransposedStage(views, self.thread_count, tile, stage)
+
+    def erase(self, rewriter: Rewriter) -> None:
+        """Erases the workspaces of the parts and what fills and loads them."""
+        for unused in (*self.descriptors, *self.casts):
+            if not users_of(unused.results[0]):
+                rewriter.erase_op(unused)
+        rewriter.erase_op(self.writer)
+        for part in self.parts:
+            erase_unread(part, rewriter)
+
+
+def _shape(tile: ir.Operation) -> list[int]:
+    """Returns the extents of an allocation."""
+    return list(ir.MemRefType(tile.results[0].type).shape)
+
+
 @transform_op(SplitBInSharedMemory)
 def split_b_in_shared_memory(payload: ir.Operation, op: SplitBInSharedMemory, rewriter: Rewriter) -> None:
     """Rewrites the one launch below `payload`; see the op."""
     launch = launches.find_launch(payload)
     mma = _the_mma(launch)
-    generates = [defining_op(mma.operands[place]) for place in (1, 4)]
-    large, small = (memory.shared_tile_of(generate, generate.operands[0]) for generate in generates)
-    descriptors = [defining_op(generate.operands[1]) for generate in generates]
-    casts = [defining_op(descriptor.operands[0]) for descriptor in descriptors]
-    parts = [cast.operands[0] for cast in casts]
-    writer, source = _split_into(mma, parts[0])
-
-    with ir.InsertionPoint(descriptors[0]), descriptors[0].location:
-        type_ = casts[0].results[0].type
-        descriptors[0].operands[0] = ir.Operation.create(casts[0].name, results=[type_], operands=[source]).results[0]
-    generates[1].operands[1] = descriptors[0].results[0]
-    _erase_loads(launch, descriptors[1], rewriter)
-    for unused in (descriptors[1], *casts, writer):
-        rewriter.erase_op(unused)
-    for part in parts:
-        erase_unread(part, rewriter)
-
+    parts = _Parts(launch, mma)
+    _erase_loads(launch, parts.descriptors[1], rewriter)
+    original = memory.source_of_transpose(parts.source)
+    tile = parts.load_along_n(original, rewriter) if original is not None else parts.load_along_k(mma)
     with _before_split_of_a(mma), mma.location:
-        _split_tiles(
-            _Tiles(large, small, stage_of(generates[0], large)), launches.launch_sizes(launch, launches.BLOCK)[0]
-        )
+        stage = parts.stage_along_k() if tile is None else parts.stage_along_n(tile, rewriter)
+        stage.split()
+    parts.erase(rewriter)

@@ -44,6 +44,9 @@ CONSTANTS: dict[str, dict[str, Constant]] = {
         "row": Constant(0.3, 1.4, "ns of a row of a TMA box, at least"),
         "odd_rows": Constant(0.0, 1.5, "part by which a row takes longer that begins within a sector of the L2 cache"),
         "odd_sectors": Constant(0.0, 1.5, "part by which such rows take more of L2's rate"),
+        "between_sectors": Constant(
+            0.0, 1.0, "of both, what rows take that begin at a sector of 32 bytes, but not at a pair of them"
+        ),
         "line_rows": Constant(0.0, 1.0, "part by which one in two lines takes longer, outside of clusters"),
         "zero_row": Constant(0.5, 12.0, "ns of a row that lies outside of the matrix, which TMA fills with zeros"),
         "zero_sharing": Constant(

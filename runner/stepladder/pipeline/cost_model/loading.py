@@ -12,6 +12,7 @@ from stepladder.pipeline.cost_model.terms import BOX_BYTES, LINE_BYTES, Number, 
 
 PITCH_BYTES = 16  # that TMA takes multiples of
 _SECTOR_BYTES = 32  # of a line of the L2 cache, which are read at once
+_PAIR_BYTES = 64  # of two sectors
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class Loads:
         row_bytes: of each.
         zero_rows: rows of boxes of the last tile that lie outside of the matrix.
         is_odd: whether rows of the matrix begin within sectors of the L2 cache.
+        is_between: whether they begin at sectors, of which two are a pair, but within pairs.
         in_two_lines: part of the rows that reach into two lines of the L2 cache, by the width of the tile.
     """
 
@@ -30,6 +32,7 @@ class Loads:
     row_bytes: Array
     zero_rows: Array
     is_odd: Array
+    is_between: Array
     in_two_lines: Array
 
 
@@ -66,12 +69,13 @@ def loads(
         size: of the problem.
     """
     in_bytes = size.in_bytes
-    is_odd = has_odd_rows(size.k if along_k else extent, in_bytes)
+    pitch = size.k if along_k else extent
+    is_odd, is_between = has_odd_rows(pitch, in_bytes), np.asarray(pitch * in_bytes) % _PAIR_BYTES == _SECTOR_BYTES
     if along_k:
         boxes = np.maximum(1.0, block_k * in_bytes / BOX_BYTES)
         fitted = (extent < tile) & (shared == 1)
         zero_rows = np.where(fitted, 0.0, np.minimum(tile - last, tile / shared))
-        return Loads(mean * boxes, block_k * in_bytes / boxes, zero_rows * boxes, is_odd, np.zeros(1))
+        return Loads(mean * boxes, block_k * in_bytes / boxes, zero_rows * boxes, is_odd, is_between, np.zeros(1))
     loaded = _whole_boxes(tile * in_bytes) / in_bytes
     width = widest_box(loaded * in_bytes) / in_bytes
     part = loaded / tile  # boxes reach beyond the tile
@@ -80,7 +84,7 @@ def loads(
     row_bytes = width * in_bytes
     bits = LINE_BYTES | row_bytes.astype(int) | np.where(extent > tile, tile * in_bytes, 0).astype(int)
     in_two_lines = np.maximum(0.0, row_bytes - (bits & -bits)) / LINE_BYTES
-    return Loads(mean * part / width * block_k, row_bytes, outside * block_k / shared, is_odd, in_two_lines)
+    return Loads(mean * part / width * block_k, row_bytes, outside * block_k / shared, is_odd, is_between, in_two_lines)
 
 
 def has_odd_rows(row: Number, in_bytes: Number) -> Array:
@@ -112,9 +116,23 @@ def fill_step(parts: list[Loads], shared: list[Array], gpu: Gpu, constants: dict
     total: Array | float = 0.0
     for part, blocks in zip(parts, shared):
         own = 1 - constants["fill_shared"] * (1 - 1 / blocks)
-        odd = 1 + part.is_odd * constants["odd_rows"] / blocks + part.in_two_lines * in_two_lines
+        odd = (
+            1
+            + misalignment(part, constants["between_sectors"]) * constants["odd_rows"] / blocks
+            + part.in_two_lines * in_two_lines
+        )
         total = total + part.rows * own * odd * np.maximum(constants["row"], part.row_bytes / rate)
     return np.asarray(total) * 1e-3
+
+
+def misalignment(part: Loads, between: float) -> Array:
+    """Returns how misaligned rows are: 1 where they begin within sectors, and `between` where within pairs of them.
+
+    Args:
+        part: what a step loads.
+        between: of rows that begin at sectors.
+    """
+    return part.is_odd + between * part.is_between
 
 
 def are_neighbours(cluster_m: Array, cluster_n: Array, size: Size) -> Array:
@@ -159,7 +177,12 @@ def l2_step(
     port: Number = 0.0
     every: Number = 0.0
     for part, blocks, is_alone in zip(parts, shared, alone):
-        bytes_ = part.rows * part.row_bytes / blocks * (1 + part.is_odd * constants["odd_sectors"])
+        bytes_ = (
+            part.rows
+            * part.row_bytes
+            / blocks
+            * (1 + misalignment(part, constants["between_sectors"]) * constants["odd_sectors"])
+        )
         lines = part.rows * np.maximum(part.row_bytes, LINE_BYTES) / blocks
         port = port + bytes_ * sharing / constants["l2"]
         every = every + part_of_gpu * np.where(is_alone, lines / constants["l2_alone"], bytes_ * together)

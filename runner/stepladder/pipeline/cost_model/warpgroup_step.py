@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from stepladder.pipeline.cost_model import batches
 from stepladder.pipeline.cost_model.columns import Array
 from stepladder.pipeline.cost_model.constants import WARPGROUP
 from stepladder.pipeline.cost_model.gpu import Gpu
@@ -122,7 +123,8 @@ class Step:
         clusters = [launch.cluster_n, launch.cluster_m]
         only = [size.n <= launch.block_n * launch.cluster_n, size.m <= launch.block_m * launch.cluster_m]
         l2 = l2_step(parts, clusters, only, launch.at_once, launch.absent, gpu, constants)
-        self.l2 = l2 * scattered * spread
+        requests = batches.request_step(parts, clusters, launch.absent, size, gpu) * launch.sharing
+        self.l2 = np.maximum(l2 * scattered * spread, requests)
         # The loads of the first stages are issued at once: the prologue waits for them.
         stages = knobs.floats("stages", 1)
         all_steps = launch.rounds * launch.steps
