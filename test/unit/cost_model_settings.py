@@ -1,6 +1,7 @@
 """Problems, settings and facts for the tests of the cost model."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -9,6 +10,7 @@ from stepladder.pipeline import knob_choice, library
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.cost_model import gpu, warpgroup
 from stepladder.pipeline.cost_model.columns import Columns
+from stepladder.pipeline.cost_model.constants import WARPGROUP
 from stepladder.pipeline.cost_model.gpu import Gpu
 from stepladder.pipeline.cost_model.space import Space
 from stepladder.pipeline.cost_model.terms import Size
@@ -77,3 +79,8 @@ def facts_of(name: str, *sizes: int, c_type: str = "f32") -> Mapping[str, int | 
         pipeline = library.load(name)
         text = matmul_text(*sizes, c_type=c_type, accumulate=False)
         return read_query(pipeline, Request(name), text, "payload.mlir").facts
+
+
+def with_constants(**changes: float) -> Gpu:
+    """Returns the H200 with other constants of warpgroup kernels."""
+    return replace(H200, constants={**H200.constants, WARPGROUP: {**H200.constants[WARPGROUP], **changes}})

@@ -29,6 +29,8 @@ ROUNDED = {"accumulate": False}
 ODD = ROUNDED | {"c_type": "f16"}
 TF32 = {"block_k": 32, "allow_tf32": True}
 IN_REGISTERS = {"block_k": 32, "block_n": 64, "split_f32": "registers"}
+F32 = {"a_type": "f32", "b_type": "f32"}
+IN_SHARED = {**IN_REGISTERS, "split_f32": "shared"}
 EXCHANGED = {"swap_operands": True, "block_m": 64, "consumer_warpgroups": 1}
 SPLIT_IN_MEMORY = {"split_k_workspace": "memory", "persistent_blocks": 0, "epilogue": "registers", "block_n": 128}
 
@@ -287,32 +289,26 @@ CASES = {
         {**IN_REGISTERS, "schedule": "pingpong", "block_m": 64, "consumer_warpgroups": 1},
         (),
     ),
-    "split_b_in_shared_memory": (
-        "wgmma",
-        (24, 520, 264),
-        {"a_type": "f32", "b_type": "f32"},
-        {**IN_REGISTERS, **EXCHANGED, "split_f32": "shared", "block_n": 24},
-        (),
-    ),
+    "split_b_in_shared_memory": ("wgmma", (24, 520, 264), F32, {**IN_SHARED, **EXCHANGED, "block_n": 24}, ()),
     "split_batch": (
         "wgmma",
         (130, 72, 264),
-        {"a_type": "f32", "b_type": "f32", "b_layout": "column", "batch": 3},
-        {**IN_REGISTERS, "split_f32": "shared", "block_n": 40},
+        {**F32, "b_layout": "column", "batch": 3},
+        {**IN_SHARED, "block_n": 40},
         (),
     ),
     "transpose_b_in_shared_memory": (
         "wgmma",
         (264, 136, 264),
-        {"a_type": "f32", "b_type": "f32"},
-        {**IN_REGISTERS, "split_f32": "shared", "block_m": 128, "block_n": 72, "consumer_warpgroups": 2},
+        F32,
+        {**IN_SHARED, "block_m": 128, "block_n": 72, "consumer_warpgroups": 2},
         (),
     ),
     "transpose_batch": (
         "wgmma",
         (130, 72, 264),
-        {"a_type": "f32", "b_type": "f32", "a_layout": "column", "batch": 3},
-        {**IN_REGISTERS, "split_f32": "shared", "block_n": 40},
+        {**F32, "a_layout": "column", "batch": 3},
+        {**IN_SHARED, "block_n": 40},
         (),
     ),
     "e4m3": ("wgmma", (520, 512, 528), fp8("f8E4M3FN"), {"block_k": 128}, ()),
