@@ -42,7 +42,7 @@ def lifted(values: Sequence[object]) -> list[Value]:
     """Returns values as traced ones of one type: numbers take the type of the arrays, and narrow types the widest.
 
     Args:
-        values: of the epilogue, arrays and numbers; one at least is traced.
+        values: of the epilogue, arrays and scalars; one at least is traced.
 
     Raises:
         EpilogueError: a value that is none of these, or types that have none in common.
@@ -119,7 +119,7 @@ def binary(name: str, left: object, right: object) -> Value:
 
     Args:
         name: `add`, `sub`, `mul`, `maximum` or `minimum`.
-        left: of the epilogue, an array or a number.
+        left: of the epilogue, an array or a scalar.
         right: as `left`; one of the two is of the epilogue.
 
     Returns:
@@ -147,7 +147,7 @@ def divide(left: object, right: object) -> Value:
     """Records a quotient, of integers in f32.
 
     Args:
-        left: of the epilogue, an array or a number.
+        left: of the epilogue, an array or a scalar.
         right: as `left`; one of the two is of the epilogue.
 
     Returns:
@@ -168,7 +168,7 @@ def compare(name: str, left: object, right: object) -> Value:
 
     Args:
         name: as of Python's methods: `lt`, `le`, `gt`, `ge` and so on.
-        left: of the epilogue, an array or a number.
+        left: of the epilogue, an array or a scalar.
         right: as `left`; one of the two is of the epilogue.
 
     Returns:
@@ -232,7 +232,7 @@ def select(condition: object, left: object, right: object) -> Value:
 
     Args:
         condition: a comparison of arrays.
-        left: where it holds: of the epilogue, an array or a number.
+        left: where it holds: of the epilogue, an array or a scalar.
         right: where it does not: as `left`.
 
     Returns:

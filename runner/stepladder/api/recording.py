@@ -43,7 +43,7 @@ _CHOICES = ("arith.select", "arith.maximumf", "arith.minimumf", "arith.maxsi", "
 class Op:
     """A scalar op: `name` of `operands`, which are numbers of earlier ops, and its result's type.
 
-    `input` ops (with `text` the number of the input) stand for the elements of the product (0) and of the operands.
+    `input` ops (with `text` the index of the input) represent the elements of the product (0) and of the operands.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Op:
 @dataclass(frozen=True)
 class OperandSpec:
     """An operand of an epilogue: element type, extents of its row-major buffer, and the loops (i, j) of its axes, where
-    None stands for the coordinate 0."""
+    None represents the coordinate 0."""
 
     type: str
     shape: tuple[int, ...]
@@ -138,7 +138,7 @@ class Recording:
         return self.make(self, self.ops.setdefault(op, len(self.ops)), type_)
 
     def needed(self, result: Value) -> tuple[tuple[Op, ...], int]:
-        """Returns the ops that a value depends on, and all inputs, in order; and the number of the value's op.
+        """Returns the ops that a value depends on, and all inputs, in order; and the index of the value's op.
 
         Args:
             result: of the recording.

@@ -59,7 +59,7 @@ def _number(value: Any) -> float | None:  # noqa: ANN401
 
 
 def is_number(value: object) -> bool:
-    """Tells whether a value stands for a number: it is no array, or one of NumPy without axes.
+    """Tells whether a value is a scalar: it is no array, or one of NumPy without axes.
 
     Args:
         value: what a caller passed.
@@ -68,7 +68,7 @@ def is_number(value: object) -> bool:
 
 
 def word_of(view: View) -> int:
-    """Returns the word that stands for a scalar among the addresses of a launch.
+    """Returns the word that represents a scalar among the addresses of a launch.
 
     Args:
         view: as `view_of_number` returns it.

@@ -12,7 +12,7 @@ from typing import Any
 import torch  # pyright: ignore[reportMissingImports]
 
 Number = float | int | bool
-# A tensor, or a number.
+# A tensor, or a scalar.
 Operand = Any
 # Types that PyTorch computes in f32.
 _NARROW = (torch.float16, torch.bfloat16)
@@ -100,7 +100,7 @@ def _fmod(a: torch.Tensor, b: Operand) -> Any:  # noqa: ANN401
 
 def _divided(a: Operand, b: Operand, *, rounding_mode: str | None = None) -> Any:  # noqa: ANN401
     """Returns a floor division: of integers without rounding to f64, and else by PyTorch's own rule, so that a quotient
-    that is rounded up to a whole number is none too many.
+    that is rounded up to an integer is none too many.
     """
     a, b = _promoted(a, b)
     if a.dtype in _BYTES:
@@ -177,7 +177,7 @@ def _gelu(x: torch.Tensor, *, approximate: str = "none") -> Any:  # noqa: ANN401
 
 
 def _elu(x: torch.Tensor, alpha: Number = 1, scale: Number = 1, input_scale: Number = 1) -> torch.Tensor:
-    """Returns the ELU by expm1; torch-mlir's exp(x) - 1 is 0 of small numbers."""
+    """Returns the ELU by expm1; torch-mlir's exp(x) - 1 is 0 of small values."""
     if x.dtype in _NARROW:
         return _elu(x.float(), alpha, scale, input_scale).to(x.dtype)
     return torch.where(x > 0, x * scale, torch.expm1(x * input_scale) * (alpha * scale))

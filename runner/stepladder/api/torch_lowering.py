@@ -36,7 +36,7 @@ _BY_TENSOR = "accepted for a place in a tensor: index_select and index_copy, who
 _ORDERING = ("sort", "scatter", "index_put", "nonzero", "unique", "mode")
 # Of those that end the process where torch-mlir lowers them.
 _SCATTERS = ("aten.scatter", "aten.scatter_reduce", "aten.scatter_add")
-# Ops at one place of an axis, a number behind two other operands.
+# Ops at one position of an axis, a constant after two other operands.
 _PLACED = ("aten.select.int", "aten.select_copy.int", "aten.select_scatter.default")
 # Of those that are right on elements of uint8; torch-mlir takes others as numbers with signs.
 _OF_BYTES = (
@@ -60,7 +60,7 @@ _OF_BYTES = (
 )
 # Of those that are right where all operands are tensors of uint8.
 _BETWEEN_BYTES = ("add", "sub", "mul")
-# And those of them and whole numbers.
+# And those of them and integers.
 _COMPARISONS = ("lt", "le", "gt", "ge")
 _INSTEAD = (
     "accepted: elementwise ops, reductions, argmax, views, slices, concatenations, gathers (embedding, gather, "

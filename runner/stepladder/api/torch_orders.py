@@ -18,7 +18,7 @@ LONGEST = 4096
 
 
 def _ranks(x: torch.Tensor, is_descending: bool) -> torch.Tensor:
-    """Returns the place of each element along the last axis in the sorted one; equal elements keep their order, and NaN
+    """Returns the index of each element along the last axis in the sorted one; equal elements keep their order, and NaN
     is larger than all numbers."""
     here, other = x.unsqueeze(-1), x.unsqueeze(-2)
     is_before = other > here if is_descending else other < here
@@ -59,12 +59,12 @@ def moved_to_end(x: torch.Tensor, dim: int) -> torch.Tensor:
 
 
 def _at(moved: torch.Tensor, ranks: torch.Tensor, places: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Returns the elements at places of the sorted ones, and their indices.
+    """Returns the elements at ranks of the sorted ones, and their indices.
 
     Args:
         moved: sorted along its last axis.
-        ranks: the place of each element.
-        places: of those that are returned.
+        ranks: the index of each element.
+        places: ranks of those that are returned.
     """
     numbers = torch.arange(moved.shape[-1], device=moved.device)
     indices = torch.where(ranks.unsqueeze(-2) == places.unsqueeze(-1), numbers, 0).sum(-1)

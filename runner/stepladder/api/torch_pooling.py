@@ -143,7 +143,7 @@ def _places(x: torch.Tensor, axes: Sequence[_Axis]) -> torch.Tensor:
 
 
 def _maximum(rank: int) -> Callable[..., Any]:
-    """Returns the pooling of the largest numbers, and of their places, along the last axes."""
+    """Returns the pooling of the largest numbers, and of their indices, along the last axes."""
 
     def pooled(
         x: torch.Tensor,
@@ -156,7 +156,7 @@ def _maximum(rank: int) -> Callable[..., Any]:
         axes = _axes(x.shape, rank, kernel_size, stride, padding, dilation, ceil_mode)
         least = -math.inf if x.is_floating_point() else torch.iinfo(x.dtype).min
         whole = _padded(x, axes, least)
-        # Places that no op reads are not computed.
+        # Indices that no op reads are not computed.
         return _pooled(whole, axes, torch.maximum, torch.amax), _places(whole, axes)
 
     return pooled

@@ -36,7 +36,7 @@ def _in_f32(function: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[torch
     """Returns a function that computes narrow types in f32, and integers too.
 
     Args:
-        function: of numbers of f32 or f64.
+        function: of f32 or f64 values.
     """
 
     def computed(x: torch.Tensor) -> torch.Tensor:

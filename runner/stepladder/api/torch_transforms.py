@@ -143,7 +143,7 @@ def to_real(x: Parts, dims: Sequence[int], normalization: int, size: int) -> tor
         imaginary = torch.zeros_like(real)
     real, imaginary = real.movedim(last, -1), imaginary.movedim(last, -1)
     behind = size - real.shape[-1]
-    # The other half has the conjugate numbers in reverse order; the first one, and the middle one, stand once.
+    # The other half has the conjugate numbers in reverse order; the first one, and the middle one, occur once.
     real, imaginary = (
         torch.cat((item, item[..., 1 : 1 + behind].flip(-1) * sign), -1) if behind else item
         for item, sign in ((real, 1), (imaginary, -1))

@@ -207,7 +207,7 @@ def call(name: str, arguments: Sequence[object], keywords: dict[str, object] | N
 
     Args:
         name: of the function, without its module.
-        arguments: of the epilogue, arrays and numbers.
+        arguments: of the epilogue, arrays and scalars.
         keywords: named arguments; None for none.
 
     Returns:

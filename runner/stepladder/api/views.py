@@ -64,7 +64,7 @@ class View:
 
     @property
     def signature(self) -> tuple[object, ...]:
-        """What a kernel depends on: shape, strides, element type and device."""
+        """The properties that a kernel is compiled for: shape, strides, element type and device."""
         return self.shape, self.strides, self.type, self.device
 
     @property

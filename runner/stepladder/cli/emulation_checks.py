@@ -60,7 +60,7 @@ def _tolerance(text: str) -> float:
 
 
 def _expected_files(text: str) -> dict[int, str]:
-    """Returns the files of `--expect` by the number of the argument or result.
+    """Returns the files of `--expect` by the index of the argument or result.
 
     Raises:
         StepladderError: something else than NUMBER=FILE, or a number given twice.
@@ -77,7 +77,7 @@ def _expected_files(text: str) -> dict[int, str]:
 
 
 class Checks:
-    """What the outputs of a run are compared with.
+    """The expected outputs of a run.
 
     Args:
         args: of the command line.

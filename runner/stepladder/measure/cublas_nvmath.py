@@ -53,8 +53,8 @@ def prepare(buffers: MatmulBuffers, compute_type: str) -> tuple[str, Callable[[]
     def data_type(name: str) -> int:
         return getattr(nvmath.CudaDataType, DATA_TYPES[name])
 
-    # cuBLAS is column-major, where a row-major matrix reads as its transpose: transposed C = transposed B x A. A
-    # column-major operand reads as itself, and is transposed by the operation.
+    # cuBLAS is column-major, where a row-major matrix is its transpose: transposed C = transposed B x A. A
+    # column-major operand is itself, and is transposed by the operation.
     def matrix(buffer: Buffer, type_name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Returns address, type and leading dimension of an operand, and in a batch the stride from one matrix to the
         next, 0 where it has one matrix."""

@@ -1,4 +1,4 @@
-"""Binds dynamic dimensions of a payload's arguments to sizes: `?` becomes a number everywhere."""
+"""Binds dynamic dimensions of a payload's arguments to sizes: `?` becomes a size everywhere."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def dynamic_shapes(module: ir.Module, name: str | None = None) -> list[tuple[str
         name: of the function that is compiled; None as for `select`.
 
     Raises:
-        StepladderError: dynamic dimensions, and an argument that is no tensor of numbers.
+        StepladderError: dynamic dimensions, and an argument that is no tensor of scalars.
     """
     try:
         function = _function(module, name)

@@ -10,7 +10,7 @@ from stepladder.runtime.problem import EpilogueOperand, FurtherResult, Window
 
 
 class Kind(Enum):
-    """What a tensor or a buffer holds."""
+    """The kind of content of a tensor or a buffer."""
 
     ARGUMENT = "an argument"
     EMPTY = "tensor.empty"
@@ -31,7 +31,7 @@ PRODUCT = (Kind.ACCUMULATORS, Kind.ROUNDED, Kind.CONSUMED)
 
 @dataclass(frozen=True)
 class Content:
-    """What a value or a buffer holds.
+    """The content of a value or a buffer.
 
     Attributes:
         kind: of what.
@@ -46,7 +46,7 @@ class Content:
 
 @dataclass
 class Form:
-    """How a payload that the rule accepts is written.
+    """The form of an accepted payload.
 
     Attributes:
         accumulates: whether the function reads C.

@@ -18,7 +18,7 @@ def inline(function: ir.Operation) -> None:
         function: in its module; it is changed where there are such ops.
 
     Raises:
-        StepladderError: a global that has no number yet, or that functions may change.
+        StepladderError: a global that has no value yet, or that functions may change.
     """
     for op in walk(function, *_LOADS):
         _load(op)
@@ -38,7 +38,7 @@ def inline(function: ir.Operation) -> None:
 
 
 def _load(op: ir.Operation) -> None:
-    """Replaces the load of a global by its numbers; one that nothing reads goes."""
+    """Replaces the load of a global by its constant; one that nothing reads is erased."""
     if not list(op.results[0].uses):
         op.erase()
         return

@@ -23,7 +23,7 @@ def entries(functions: Sequence[ir.Operation]) -> list[ir.Operation]:
 
 
 def inlined(module: ir.Module, functions: Sequence[ir.Operation]) -> ir.Operation | None:
-    """Returns a copy of a payload in which functions have the bodies of those that they call in the place of the calls.
+    """Returns a copy of a payload in which functions have the bodies of those that they call in place of the calls.
 
     A call of a function without a body stays.
 

@@ -36,7 +36,7 @@ def read_view(view: ir.Operation, source: ir.Value, places: Sequence[ir.Value]) 
     Args:
         view: one of VIEWS.
         source: the tensor that the buffer holds.
-        places: its other operands, as numbers of the function on tensors.
+        places: its other operands, as scalars of the function on tensors.
 
     Raises:
         StepladderError: a slice whose size is not static, or elements beside the buffer.
@@ -65,7 +65,7 @@ def write_view(view: ir.Operation, value: ir.Value, source: ir.Value, places: Se
         view: one of VIEWS.
         value: the tensor that is written to the view.
         source: the tensor that the buffer holds before.
-        places: its other operands, as numbers of the function on tensors.
+        places: its other operands, as scalars of the function on tensors.
 
     Raises:
         StepladderError: as `read_view`; also a `memref.reinterpret_cast` of other than all elements.
@@ -106,7 +106,7 @@ def _transposed(value: ir.Value, order: Sequence[int], type_: ir.Type) -> ir.Val
 
 
 def _within(offset: ir.Value, most: int) -> ir.Value:
-    """Returns an offset that is moved into the buffer where elements would lie beyond it."""
+    """Returns an offset that is moved into the buffer where elements would be beyond it."""
     index = ir.IndexType.get()
     return arith.minsi(arith.maxsi(offset, arith.constant(index, 0)), arith.constant(index, most))
 
@@ -150,7 +150,7 @@ def _dense_order(view: ir.Operation) -> list[int] | None:
 def _read_placed(
     view: ir.Operation, source: ir.Value, places: Sequence[ir.Value], type_: ir.RankedTensorType
 ) -> ir.Value:
-    """Returns the elements that a `memref.reinterpret_cast` takes: in another order, or by computed places."""
+    """Returns the elements that a `memref.reinterpret_cast` takes: in another order, or by computed offsets."""
     offset, sizes, strides = _place(view, of_offset=len(places))
     order = None if places else _dense_order(view)
     if order is not None:

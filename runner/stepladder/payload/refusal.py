@@ -16,11 +16,11 @@ ACCEPTED = (
 
 
 class Located(Protocol):
-    """What a refusal is about: an op, a value, or another thing with a place in the payload."""
+    """The subject of a refusal: an op, a value, or another object with a location in the payload."""
 
     @property
     def location(self) -> ir.Location:
-        """Its place."""
+        """Its location."""
         ...
 
 

@@ -124,7 +124,7 @@ def check_step(sequence: ir.Operation, name: str) -> None:
         name: the step's, for the error.
 
     Raises:
-        StepladderError: an attribute that steps do not have, or a value of another kind; with its place and what is
+        StepladderError: an attribute that steps do not have, or a value of another kind; with its location and what is
             accepted.
     """
     _check(sequence, f"step '{name}'", OF_STEPS, "pipeline", OF_PIPELINES)

@@ -56,7 +56,7 @@ class Build:
         }
 
     def bundle(self, name: str) -> bundle.Bundle:
-        """Returns the bundle in memory; `name` stands for its folder in messages.
+        """Returns the bundle in memory; `name` is used for its folder in messages.
 
         Args:
             name: of a folder that need not exist.

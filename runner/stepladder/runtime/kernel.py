@@ -150,7 +150,7 @@ class Kernel:
         cuda, driver = self.session.cuda, self.session.cuda.driver
         config = self._driver_config(grid, block, self.session.stream.handle, dependent)
         function = driver.CUfunction(int(self._kernel.handle))
-        # A type of None stands for a structure, which the bindings find by the value's `getPtr`.
+        # A type of None represents a structure, which the bindings find by the value's `getPtr`.
         types = tuple(None if isinstance(item, _BY_VALUE) else ctypes.c_uint64 for item in values)
 
         def enqueue(keep_alive: tuple = kept) -> None:

@@ -109,7 +109,7 @@ class Problem:
         kind: always `matmul`.
         a_layout, b_layout: `row`, or `column` for an operand stored as the row-major buffer of its transpose.
         compute_type: type whose accuracy the products have: `a_type`, or `tf32` for f32 that loses bits. None, when
-            made, stands for `a_type`.
+            made, represents `a_type`.
         batch: matmuls of a batch; None for a plain matmul, whose buffers have no batch dimension.
         a_broadcast, b_broadcast: whether all matmuls of a batch read one A, or one B.
         b_is_a: whether A and B are one buffer, each in its own layout.
@@ -126,7 +126,7 @@ class Problem:
             among `epilogue_operands`.
         a_source, b_source: the buffer that A, or B, is prepared from; None where it is the operand itself.
         a_window, b_window, c_window: the part of a buffer that A, B or C is; None where it is all of one.
-        fits_tf32: whether A and B of f32 have only numbers of tf32, and their products are of tf32, which is exact.
+        fits_tf32: whether A and B of f32 have only tf32 values, and their products are of tf32, which is exact.
     """
 
     m: int

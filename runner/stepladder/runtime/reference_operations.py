@@ -8,7 +8,7 @@ from __future__ import annotations
 from stepladder.runtime.reference import Generic, Operation
 from stepladder.runtime.reference_extrema import indexed_extremum, unknown_choice
 
-# Ops on numbers of one type.
+# Ops on values of one type.
 ARITHMETIC = frozenset(
     f"arith.{name}"
     for name in (
@@ -59,7 +59,7 @@ FOLDS = {
     "arith.maxsi": "amax",
     "arith.minsi": "amin",
 }
-# The same of truth values alone (i1), of which true is -1 to the ops with a sign.
+# The same of booleans alone (i1), of which true is -1 to the ops with a sign.
 _FOLDS_OF_TRUTH = {"arith.ori": "amax", "arith.andi": "amin", "arith.maxsi": "amin", "arith.minsi": "amax"}
 # Ops that fold values in any order, and that arrays have no function for: `maxnumf` and `minnumf` skip each NaN.
 _IN_ANY_ORDER = tuple(f"arith.{name}" for name in ("maxnumf", "minnumf", "andi", "ori", "xori", "maxui", "minui"))

@@ -117,7 +117,7 @@ class NumPyArrays:
         return converted
 
     def bits(self, array: Array, given: str, type_: str) -> Array:
-        """Returns what the bits of numbers are as numbers of another type, as float64 or int64.
+        """Returns what the bits of numbers are as values of another type, as float64 or int64.
 
         Args:
             array: of any shape; floating-point numbers are rounded to their type.
@@ -236,7 +236,7 @@ class TorchArrays(NumPyArrays):
         return tensor.to(getattr(self.xp, element_type(type_).dtype.name)).to(self.xp.float64)
 
     def bits(self, array: Array, given: str, type_: str) -> Array:
-        """Returns what the bits of numbers are as numbers of another type, as `NumPyArrays.bits`.
+        """Returns what the bits of numbers are as values of another type, as `NumPyArrays.bits`.
 
         Args:
             array: on the GPU.

@@ -75,7 +75,7 @@ def compare_epilogue(
     got: np.ndarray,
     backend: NumPyArrays,
 ) -> CheckReport:
-    """Compares one result with the reference in float64, within the errors that a right kernel can have.
+    """Compares one result with the reference in float64, within the errors that a correct kernel can have.
 
     Sums of the exact check, and integers, have none; the product of the random check has those of `Tolerance`. A kernel
     may start from zeros and add C, or another matrix, to the sums: that rounds once, as does a product in bf16. The ops

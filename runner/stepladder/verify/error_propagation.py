@@ -1,4 +1,4 @@
-"""Error bounds of a right kernel where elementwise ops follow a product.
+"""Error bounds of a correct kernel where elementwise ops follow a product.
 
 The bound of the product's elements (`tolerance.Tolerance`) is carried through the ops of the reference program, element
 by element, beside their values: a forward error analysis at the point where the values are, so that no global Lipschitz
@@ -11,12 +11,12 @@ constant is needed. For an op that makes r from x and y with errors of at most e
     |x|, -x, wider types   e
     sin x, cos x           e: their derivatives are at most 1 in magnitude
     other functions g      max(|g(x + e) - r|, |g(x - e) - r|): they are monotone
-    x as an integer, fp8   as for these; unbounded where x can leave the numbers of the type
+    x as an integer, fp8   as for these; unbounded where x can leave the range of the type
     tan x                  e / (|cos x| (|cos x| - e)), unbounded where e reaches |cos x|
     cosh x                 cosh(|x| + e) - cosh x
     x^y                    the largest at the ends of both intervals; |y| (|x| + e)^(y - 1) e across 0
     angle of (x, y)        pi / 2 of the share of its radius that the point can move, unbounded across the negative axis
-    remainder of x by y    e, unbounded where the quotient may be another whole number
+    remainder of x by y    e, unbounded where the quotient may be another integer
     sign of y given to x   e, and 2 |x| where y can have another sign
     x < y and its like     uncertain where |x - y| <= e + f, unless both are exact
     bits of x as a number  as for monotone functions; unbounded across 0
@@ -150,7 +150,7 @@ class BoundedEvaluation(Evaluation):
         """Returns the bounds of the errors of rows of a value, taken for a row-major buffer of a shape.
 
         Args:
-            value: its number.
+            value: its index.
             rows: of the buffer.
             shape: of the buffer.
         """
@@ -162,7 +162,7 @@ class BoundedEvaluation(Evaluation):
         """Returns the bounds of the errors of a region of a value.
 
         Args:
-            value: its number.
+            value: its index.
             region: slices of its axes.
         """
         if value in self._products:

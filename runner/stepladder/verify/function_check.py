@@ -40,7 +40,7 @@ from stepladder.verify.rounded_evaluation import RoundedEvaluation
 # How often the errors of the evaluation that rounds are allowed: their mean square root, and the largest.
 _MEAN = 3.0
 _LARGEST = 8.0
-_SMALLEST = 2.0**-24  # below it, numbers of f16 are flushed to zero
+_SMALLEST = 2.0**-24  # below it, f16 values are flushed to zero
 
 
 class FunctionExecutor(Protocol):

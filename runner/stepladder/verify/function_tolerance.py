@@ -1,4 +1,4 @@
-"""Errors that right kernels of a function have, as parts of the mean square root of the numbers."""
+"""Errors that correct kernels of a function have, as parts of the mean square root of the numbers."""
 
 from __future__ import annotations
 

@@ -250,7 +250,7 @@ def _draw(
 
 
 def initial_c(problem: Problem, c: np.ndarray) -> np.ndarray:
-    """What C holds before a launch: the summand, or poison where the kernel must not read it.
+    """The content of C before a launch: the summand, or poison where the kernel must not read it.
 
     Args:
         problem: what the kernel computes.

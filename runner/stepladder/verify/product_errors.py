@@ -78,7 +78,7 @@ class ProductErrors:
         is_exact: whether the factors are such that every order of summation gives the same sums.
 
     Attributes:
-        bounded: the program, with the largest errors that a right kernel can have.
+        bounded: the program, with the largest errors that a correct kernel can have.
         usual: the same with errors of the products' mean square root, which most elements have.
     """
 

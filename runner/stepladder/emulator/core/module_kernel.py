@@ -45,7 +45,7 @@ class ModuleKernel:
 
     Args:
         module: of MLIR, in the current context.
-        name: of the kernel, with or without the names of the modules that it is in; the only one unless told.
+        name: of the kernel, with or without the names of the modules that it is in; default: the only one.
         file: that it is in, for messages.
 
     Attributes:
@@ -190,7 +190,7 @@ class BoundModuleKernel(BoundKernel):
             inputs: an array for each argument, as `check_inputs` returns them.
 
         Returns:
-            The memory of each argument, None for numbers.
+            The memory of each argument, None for scalars.
         """
         function, launch = self.kernel.function, self.launch
         window, layout = lay_out(function.code, launch.dynamic)
@@ -243,7 +243,7 @@ class BoundModuleKernel(BoundKernel):
 
 
 def _tensor_maps(module: ir.Module, name: str) -> dict[int, str]:
-    """Returns the TMA descriptors that a kernel casts pointers to: their types by number of the parameter."""
+    """Returns the TMA descriptors that a kernel casts pointers to: their types by index of the parameter."""
     found = {}
     for op in walk(module, "builtin.unrealized_conversion_cast"):
         owner = op.operands[0].owner if len(op.operands) else None

@@ -34,7 +34,7 @@ _MAX = 4  # bytes of a message that are explained
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop that instructions are in: its op, and the slots of its number, of the first one, and of the step."""
+    """A loop around instructions: its op, and the slots of its induction variable, its lower bound and its step."""
 
     name: str
     location: str

@@ -86,7 +86,7 @@ def warpgroup_mma_init_accumulator(fiber: Fiber, op: Instruction) -> Value:
 
 @executes("nvgpu.warpgroup.mma", "tc.warpgroup_mma")
 def warpgroup_mma(fiber: Fiber, op: Instruction, a: Value, b: Value, sums: AccumulatorRegisters) -> Value:
-    """Begins a product, and waits for all but the latest `waitGroup` ones (1 unless told)."""
+    """Begins a product, and waits for all but the latest `waitGroup` ones (default: 1)."""
     rows, k, _ = warpgroup_tile(op.operand_types[0].text)
     columns = warpgroup_tile(op.operand_types[1].text)[1]
     steps = k * np.dtype(TYPES[a.type]).itemsize // STEP_BYTES
@@ -245,7 +245,7 @@ def _store(fiber: Fiber, op: Instruction, sums: AccumulatorRegisters, view: MemR
     first = number // fragments.WARPGROUP * ROWS
     rows = (fragment.rows[thread] + first[:, None])[:, None] + ROWS * np.arange(blocks).reshape(1, -1, 1)
     columns = np.broadcast_to(fragment.columns[thread][:, None], rows.shape)
-    # Rows of further warpgroups lie after those that the view says that it has.
+    # Rows of further warpgroups are after those that the view says that it has.
     last = max(int(fiber.first(view.sizes[0])), int(first[fiber.lanes].max()) + ROWS * blocks)
     view = view.view(view.offset, (last, view.sizes[1]), view.strides)
     memory.write(fiber, op, view, [rows, columns], array, (blocks, held))

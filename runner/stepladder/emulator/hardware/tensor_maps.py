@@ -1,7 +1,7 @@
 """TMA descriptors as 128 bytes of memory, which kernels make and change (`tensormap.replace`).
 
-The hardware does not say where the fields are. Here they are at the places of `FIELDS`, innermost dimensions first, and
-as PTX gives them: the rank less one, strides in bytes.
+The hardware does not say where the fields are. Here they are at the offsets in `FIELDS`, innermost dimensions first,
+and as PTX gives them: the rank less one, strides in bytes.
 Source: PTX ISA, "tensormap.replace", "tensormap.cp_fenceproxy", "Tensor-map".
 """
 
@@ -28,7 +28,7 @@ _MOST = 5  # dimensions
 
 @dataclass(frozen=True)
 class Field:
-    """A field: its first byte, the bits of a number, and how many numbers there are."""
+    """A field: its first byte, the bits of a value, and how many values there are."""
 
     start: int
     bits: int

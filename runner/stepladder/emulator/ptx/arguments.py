@@ -63,13 +63,13 @@ class Argument:
 
     Attributes:
         name: for messages; empty for that of the parameter.
-        type: of the array, or of the number.
-        value: of a number.
-        fill: what an array holds at first: a number in all elements, "iota" (0, 1, ...), "out" for nothing, since the
+        type: of the array, or of the scalar.
+        value: of a scalar.
+        fill: what an array holds at first: a value in all elements, "iota" (0, 1, ...), "out" for nothing, since the
             kernel is to write all of it, and empty for random numbers.
         box, swizzle, sizes, strides: of a TMA descriptor, in elements; `box` is empty for a pointer.
         offset: of a TMA descriptor, from the beginning of the array to its base address, in bytes.
-        shared: number of an earlier argument that stands for the same array, if there is one: a kernel may take a
+        shared: number of an earlier argument that represents the same array, if there is one: a kernel may take a
             pointer to a buffer, and a TMA descriptor of it.
     """
 
@@ -114,7 +114,7 @@ class Argument:
 
         Args:
             machine: in whose global memory it is.
-            array: of the type's shape and element type, or a number, for which there is none.
+            array: of the type's shape and element type, or a scalar, for which there is none.
             name: of the allocation, for messages.
             before: the allocations of the arguments before this one.
         """
@@ -140,7 +140,7 @@ class Argument:
 
     @property
     def is_memory(self) -> bool:
-        """Whether it stands for an array."""
+        """Whether it represents an array."""
         return isinstance(self.type, core_types.Buffer)
 
     @property
@@ -174,8 +174,8 @@ class Argument:
 
         Args:
             machine: that the kernel is launched on.
-            allocation: that the parameter points to; None for a number.
-            array: the content, or the number.
+            allocation: that the parameter points to; None for a scalar.
+            array: the content, or the scalar.
             address: of the parameter.
 
         Raises:

@@ -13,7 +13,7 @@ from stepladder.mlir.bindings import ir, llvm, nvvm
 from stepladder.mlir.traverse import attributes_of, symbol_of
 
 _REGISTER = "nvvm.read.ptx.sreg."
-# Registers of the grid, which are other numbers in the merged one. Those within a cluster stay.
+# Registers of the grid, which have other values in the merged one. Those within a cluster stay.
 _GRID = ("ctaid.", "nctaid.", "clusterid.", "nclusterid.", "gridid")
 _AXES = "xyz"
 

@@ -58,7 +58,7 @@ def distribute_rows(payload: ir.Operation, op: DistributeRows, rewriter: Rewrite
 
 
 def _starts(body: list[ir.Operation], ops: list[RowOp]) -> dict[ir.Value, ir.Value]:
-    """Returns the numbers that reductions begin from, by buffer; checks that one op writes each buffer."""
+    """Returns the values that reductions begin from, by buffer; checks that one op writes each buffer."""
     filled: dict[ir.Value, ir.Value] = {}
     starts: dict[ir.Value, ir.Value] = {}
     written: set[ir.Value] = set()

@@ -26,7 +26,7 @@ class MultistageLoads(Tc.Operation, name="multistage_loads"):
 
     Operands: a handle to any op with one `gpu.launch` below.
     Attributes: stages, of the pipeline; with one stage the op does nothing.
-    Refuses: a main loop whose bounds are not constant, or that does not issue loads in one place.
+    Refuses: a main loop whose bounds are not constant, or that does not issue loads at one point.
     """
 
     target: Handle

@@ -22,7 +22,7 @@ class SpecializeWarps(Tc.Operation, name="specialize_warps"):
 
     Operands: a handle to any op with one `gpu.launch` below.
     Attributes: producer_registers and consumer_registers per thread, multiples of 8.
-    Refuses: a launch that does not issue loads in one place, such as one with specialized warps.
+    Refuses: a launch that does not issue loads at one point, such as one with specialized warps.
     """
 
     target: Handle

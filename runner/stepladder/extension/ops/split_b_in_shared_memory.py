@@ -20,13 +20,13 @@ from stepladder.mlir.traverse import defining_op, users_of, walk
 class SplitBInSharedMemory(Tc.Operation, name="split_b_in_shared_memory"):
     """Loads tiles of the unmodified B, and splits them in shared memory before the MMA.
 
-    The threads of the MMA replace each element of a tile by its large part, and store the small part at the same place
-    of a second tile, so that neither layout nor swizzle matters. A proxy fence and a named barrier order the stores
-    before the reads of the MMA.
+    The threads of the MMA replace each element of a tile by its large part, and store the small part at the same
+    position of a second tile, so that neither layout nor swizzle matters. A proxy fence and a named barrier order the
+    stores before the reads of the MMA.
 
     Operands: a handle to any op with one `gpu.launch` below.
     Refuses: a launch without one MMA of two parts with A in registers, which `tc.split_a_into_tf32` creates; a B that
-        TMA does not load as it is, since its rows lie along n or have another pitch than multiples of 16 bytes.
+        TMA does not load as it is, since it is N-major or have another pitch than multiples of 16 bytes.
     """
 
     target: Handle
@@ -34,7 +34,7 @@ class SplitBInSharedMemory(Tc.Operation, name="split_b_in_shared_memory"):
 
 _WIDTH = 4  # elements of a vector
 _AT_ONCE = 8  # vectors that a thread loads before it splits the first of them: the loads overlap
-_BARRIER = 8  # its number, after those of the epilogue and of the schedules
+_BARRIER = 8  # its index, after those of the epilogue and of the schedules
 
 
 def _the_mma(launch: ir.Operation) -> ir.Operation:

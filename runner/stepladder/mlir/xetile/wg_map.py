@@ -12,11 +12,11 @@ if TYPE_CHECKING:  # slow to import, and only programs with maps need it
 
 
 class Wrong(Exception):
-    """What makes an op invalid, and what would be right.
+    """The error of an invalid op, with what would be accepted.
 
     Args:
         message: for the user.
-        op: the op to point at, an `ir.Operation`; the verified one unless told.
+        op: the op to point at, an `ir.Operation`; default: the verified one.
     """
 
     def __init__(self, message: str, op: object = None) -> None:

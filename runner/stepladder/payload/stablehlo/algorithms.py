@@ -1,7 +1,7 @@
 """Products whose algorithm the payload names, as `jax.nn.dot_product_attention` and `precision=` of JAX do.
 
 An algorithm has the types that factors are rounded to and that sums are computed in. Kernels sum in f32, and multiply
-f32 as three products of tf32: what is at least as exact as the algorithm takes its place.
+f32 as three products of tf32: what is at least as exact as the algorithm replaces it.
 """
 
 from __future__ import annotations

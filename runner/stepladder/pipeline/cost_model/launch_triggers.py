@@ -1,7 +1,7 @@
 """The choice of `launch_trigger`: kernels whose next launch begins when their blocks have exited.
 
 With an early trigger, blocks of the next launch take multiprocessors that have none, and the others those that become
-free. With a trigger at the exit of all blocks, they can be at the same places at each launch. Measured in
+free. With a trigger at the exit of all blocks, they can be on the same multiprocessors at each launch. Measured in
 docs/results/launch_triggers.json: kernels of more blocks than half of the multiprocessors, so that two launches do not
 fit side by side, and of clearly fewer than all gain, with the same operands at each launch and with others; kernels of
 clusters and splits of k do not, and all others lose what the early trigger hides. The likely reason, which no counter
@@ -58,7 +58,7 @@ def with_trigger(knobs: Columns, at_exit: Array) -> Columns:
         knobs: columns of the pipeline's knobs.
         at_exit: which settings let the next launch begin when their blocks have exited; one value counts for all.
     """
-    # Knobs that are given are one number for all settings.
+    # Knobs that are given are one value for all settings.
     trigger = np.broadcast_to(np.where(at_exit, EXIT, EARLY), (knobs.count,))
     return Columns({**knobs.values, KNOB: trigger}, knobs.derived, knobs.count)
 

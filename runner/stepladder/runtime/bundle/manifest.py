@@ -80,7 +80,7 @@ def _drop_unused(data: dict[str, Any] | None) -> None:
 
 @dataclass(frozen=True)
 class Argument:
-    """One kernel parameter: a bare pointer or a TMA descriptor, for a row-major buffer in global memory, or a number.
+    """One kernel parameter: a bare pointer or a TMA descriptor, for a row-major buffer in global memory, or a scalar.
 
     Attributes:
         name: the parameter's name, for messages.
@@ -109,7 +109,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class TmaDescriptor:
-    """How a buffer is seen through a TMA descriptor: the parameters of cuTensorMapEncodeTiled, but the base address.
+    """A TMA descriptor of a buffer: the parameters of cuTensorMapEncodeTiled, except the base address.
 
     Dimensions are listed outermost first, as in MLIR; the driver wants the innermost first.
 
@@ -150,7 +150,7 @@ class TmaDescriptor:
 
 @dataclass(frozen=True)
 class Workspace:
-    """A row-major buffer in global memory that the launcher allocates once, for `w0` and so on, by number.
+    """A row-major buffer in global memory that the launcher allocates once, for `w0` and so on, by index.
 
     Attributes:
         element_type: MLIR's name of the element type.
@@ -188,7 +188,7 @@ class FrontKernel:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What `manifest.json` holds; the fields are those of the file.
+    """The manifest of a kernel; the fields are those of `manifest.json`.
 
     Attributes:
         kernel_name: entry point in the cubin and the PTX.
@@ -213,7 +213,7 @@ class Manifest:
         function: name of the payload's function that was compiled.
         other_functions: names of the others in its module, which is `ir/00-input.mlir`.
         front: kernels that are launched before this one, in order, each time.
-        workspaces: buffers that they write, by number.
+        workspaces: buffers that they write, by index.
         schema_version: version of this layout.
     """
 

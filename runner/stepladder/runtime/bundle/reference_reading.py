@@ -152,7 +152,7 @@ class _Reader:
     def _places(
         self, fields: Fields, shape: tuple[int, ...]
     ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-        """Returns offsets, sizes and strides of elements that lie within a shape."""
+        """Returns offsets, sizes and strides of elements that are within a shape."""
         offsets = fields.integers("offsets", len(shape))
         sizes, strides = fields.extents("sizes", len(shape)), fields.extents("strides", len(shape))
         for offset, size, stride, extent in zip(offsets, sizes, strides, shape):

@@ -155,7 +155,7 @@ def lanes_of(fiber: Fiber, value: Value) -> np.ndarray:
 
 
 def _sums(fiber: Fiber, op: Instruction, held: Sequence[Value], dtype: np.dtype) -> AccumulatorRegisters:
-    """Returns the sums that a product adds to: those of another one, which may be in flight, or numbers."""
+    """Returns the sums that a product adds to: those of another one, which may be in flight, or scalars."""
     sums = held[0].sums if type(held[0]) is Held else None
     for place, value in enumerate(held):
         if type(value) is not Held or value.sums is not sums or value.place != place:
