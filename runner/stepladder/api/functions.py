@@ -148,7 +148,7 @@ def silu(x: Value) -> Value:
 
 
 def gelu(x: Value, approximate: str = "none") -> Value:
-    """Returns x times the probability that a normal number is below x.
+    """Returns x times the probability that a normally distributed value is below x.
 
     Args:
         x: the values.

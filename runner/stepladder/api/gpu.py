@@ -204,7 +204,7 @@ class LoadedKernel:
         """Enqueues a launch.
 
         Args:
-            addresses: of `manifest.operands`, in order; those of constants are not looked at, and of numbers it is
+            addresses: of `manifest.operands`, in order; those of constants are not looked at, and of scalars it is
                 their bits.
             stream: handle of the stream.
 

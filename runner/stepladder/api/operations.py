@@ -39,7 +39,7 @@ def recording_of(values: Sequence[object]) -> Recording:
 
 
 def lifted(values: Sequence[object]) -> list[Value]:
-    """Returns values as traced ones of one type: numbers take the type of the arrays, and narrow types the widest.
+    """Returns values as traced ones of one type: scalars take the type of the arrays, and narrow types the widest.
 
     Args:
         values: of the epilogue, arrays and scalars; one at least is traced.

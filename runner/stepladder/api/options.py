@@ -22,7 +22,7 @@ _SEVERAL = {"without": (str, "a sequence of names of steps"), "plugins": (_PATH,
 
 
 def plain(value: Any) -> object:  # noqa: ANN401
-    """Returns a number, a boolean or a text of NumPy as one of Python, and another value as it is.
+    """Returns a scalar, a boolean or a text of NumPy as one of Python, and another value as it is.
 
     Args:
         value: of an option, such as `numpy.int64(2)`.

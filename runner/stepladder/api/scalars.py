@@ -23,7 +23,7 @@ def view_of_number(name: str, value: Any, type_: str) -> View:  # noqa: ANN401
         type_: MLIR's name of the element type.
 
     Raises:
-        ArgumentError: no number, or one that the type does not have: too large, or no whole one for an integer.
+        ArgumentError: no scalar, or one that the type does not have: too large, or no whole one for an integer.
     """
     element = element_type(type_)
     device = getattr(value, "device", None)

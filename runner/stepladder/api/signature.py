@@ -45,7 +45,7 @@ class Parameter:
         type: MLIR's name of the element type.
         shape: extents.
         strides: in elements.
-        by_value: whether it is a number, which a launch passes.
+        by_value: whether it is a scalar, which a launch passes.
     """
 
     name: str

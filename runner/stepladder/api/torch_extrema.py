@@ -13,7 +13,7 @@ def keep_nan(module: Any) -> None:  # noqa: ANN401
     """Replaces the selections that torch-mlir writes for `maximum`, `minimum` and `clamp` by `arith.maximumf` and
     `arith.minimumf`.
 
-    A selection of a NaN that is compared takes the other number. What a caller selects by a comparison of his own is in
+    A selection of a NaN that is compared takes the other value. What a caller selects by a comparison of his own is in
     two ops of linalg, and stays.
 
     Args:

@@ -27,7 +27,7 @@ _FOREIGN = {
     "tm_tensor": "an op that is neither elementwise nor a reduction",
     "ml_program": "random numbers, which kernels do not draw; accepted: a module in eval mode, without dropout",
 }
-# Of PyTorch's refusals of numbers that are not known when a module is exported, and the lines of the user's code.
+# Of PyTorch's refusals of values that are not known when a module is exported, and the lines of the user's code.
 _BY_DATA = re.compile(r"guard on data-dependent expression .*\bu\d+|data-dependent (?:branching|value)")
 _UNTRACED = "found a fake tensor in the exported program constant's list"
 _PLACES = re.compile(r'File "([^"]+)", line (\d+), in')
@@ -38,7 +38,7 @@ _ORDERING = ("sort", "scatter", "index_put", "nonzero", "unique", "mode")
 _SCATTERS = ("aten.scatter", "aten.scatter_reduce", "aten.scatter_add")
 # Ops at one position of an axis, a constant after two other operands.
 _PLACED = ("aten.select.int", "aten.select_copy.int", "aten.select_scatter.default")
-# Of those that are right on elements of uint8; torch-mlir takes others as numbers with signs.
+# Of those that are right on elements of uint8; torch-mlir takes others as signed integers.
 _OF_BYTES = (
     *(
         "_assert_tensor_metadata",

@@ -19,7 +19,7 @@ LONGEST = 4096
 
 def _ranks(x: torch.Tensor, is_descending: bool) -> torch.Tensor:
     """Returns the index of each element along the last axis in the sorted one; equal elements keep their order, and NaN
-    is larger than all numbers."""
+    is larger than all values."""
     here, other = x.unsqueeze(-1), x.unsqueeze(-2)
     is_before = other > here if is_descending else other < here
     is_equal = other == here
@@ -97,7 +97,7 @@ def _median(x: torch.Tensor, dim: int, keepdim: bool = False) -> Any:  # noqa: A
 
 
 def _median_of_numbers(x: torch.Tensor, dim: int, keepdim: bool = False) -> Any:  # noqa: ANN401
-    """Returns the lower median of what is a number along an axis, and its index."""
+    """Returns the lower median of what is a value along an axis, and its index."""
 
     def place(x: torch.Tensor) -> torch.Tensor:
         count = (~x.isnan()).sum(-1, keepdim=True)
@@ -132,11 +132,11 @@ def _search(
     side: str | None = None,
     sorter: torch.Tensor | None = None,
 ) -> Any:  # noqa: ANN401
-    """Returns how many of the sorted numbers are before each of others.
+    """Returns how many of the sorted values are before each of others.
 
     Args:
         ordered: sorted along the last axis; one row, or as many as `x`.
-        x: the numbers.
+        x: the values.
         out_int32, right, side, sorter: of `torch.searchsorted`.
     """
     if sorter is not None:

@@ -20,9 +20,9 @@ def running_sum(x: torch.Tensor, dim: int, *, dtype: torch.dtype | None = None) 
     """Returns the sums of all elements up to each along an axis.
 
     Args:
-        x: of numbers or booleans.
+        x: of values or booleans.
         dim: the axis.
-        dtype: of the sums; None for that of the numbers, int64 of integers.
+        dtype: of the sums; None for that of the values, int64 of integers.
     """
     return _running(x, dim, dtype, 0, torch.Tensor.sum, torch.add)
 

@@ -148,7 +148,7 @@ def _reduced(
 
 
 def least(type_: torch.dtype) -> float:
-    """Returns the number below all others of a type.
+    """Returns the value below all others of a type.
 
     Args:
         type_: of floats or integers.
@@ -157,7 +157,7 @@ def least(type_: torch.dtype) -> float:
 
 
 def greatest(type_: torch.dtype) -> float:
-    """Returns the number above all others of a type.
+    """Returns the value above all others of a type.
 
     Args:
         type_: of floats or integers.

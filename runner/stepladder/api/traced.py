@@ -21,7 +21,7 @@ from stepladder.api.views import View, type_name
 class Traced(Value):
     """An element of the product, or a value that an epilogue computes from it; to the epilogue, an array of C's shape.
 
-    It has the operators of arrays, and NumPy's functions take it. It has no numbers: what asks for them, such as `if`
+    It has the operators of arrays, and NumPy's functions take it. It has no values: what asks for them, such as `if`
     or `float()`, is refused.
     """
 

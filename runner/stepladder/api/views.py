@@ -127,7 +127,7 @@ def jax_module() -> Any:  # noqa: ANN401
 
 
 def is_array(value: object) -> bool:
-    """Tells whether a value is an array, and not a number.
+    """Tells whether a value is an array, and not a scalar.
 
     Args:
         value: of any type.

@@ -159,7 +159,7 @@ class Checks:
         return found
 
     def _given(self, checked: Emulation | BoundKernel, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Returns what the reference is given: the inputs, but for outputs, which hold nothing, other numbers."""
+        """Returns what the reference is given: the inputs, but other values for outputs, which are not initialized."""
         import numpy as np
 
         arguments = getattr(checked, "arguments", [])

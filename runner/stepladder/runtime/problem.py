@@ -42,7 +42,7 @@ def operand_of(role: str) -> str:
 @dataclass(frozen=True)
 class Operand:
     """An operand of a problem in memory: its element type, the extents of its buffer, and how a kernel accesses it;
-    with `by_value`, a number that a launch passes."""
+    with `by_value`, a scalar that a launch passes."""
 
     element_type: str
     shape: tuple[int, ...]
@@ -57,7 +57,7 @@ class EpilogueOperand:
     Attributes:
         element_type: MLIR's name of the element type.
         shape: extents of the buffer, outermost first.
-        by_value: whether it is a number that a launch passes, and no buffer; it has no extents.
+        by_value: whether it is a scalar that a launch passes, and no buffer; it has no extents.
     """
 
     element_type: str

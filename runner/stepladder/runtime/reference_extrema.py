@@ -41,7 +41,7 @@ class IndexedExtremum:
     Attributes:
         largest: whether the extremum is the largest value, not the smallest.
         last: whether it is the last of equal ones, not the first.
-        bits: of integers without a sign; 0 of other numbers.
+        bits: of integers without a sign; 0 of other values.
         skips_nan: whether a NaN is no extremum, as to `arith.maxnumf`; else nothing replaces one.
         extremum: index of the output that holds the extremum.
         term: the value that is compared; `kept`: the value, such as an index, that is kept. Both of the body.

@@ -24,7 +24,7 @@ ARITHMETIC = frozenset(
         *("acosh", "atanh", "round", "roundeven", "erf", "erfc", "fma", "copysign"),
     )
 )
-# Ops on the bits of integers as numbers without a sign.
+# Ops on the bits of integers as unsigned integers.
 UNSIGNED = frozenset(f"arith.{name}" for name in ("shrui", "divui", "remui", "ceildivui"))
 # The bits of a number as a number of another type of as many bits.
 BITCAST = "arith.bitcast"
@@ -45,7 +45,7 @@ CASTS = (
 # An element of a value of the program, by indices.
 GATHER = "tensor.extract"
 OPERATIONS = ARITHMETIC.union(CASTS, UNSIGNED, ("arith.cmpf", "arith.cmpi", "arith.constant", "linalg.index", GATHER))
-# MLIR's numbers of the predicates: oeq to uno for floating point, eq to uge for integers.
+# MLIR's encoding of the predicates: oeq to uno for floating point, eq to uge for integers.
 PREDICATES = {"arith.cmpf": range(1, 15), "arith.cmpi": range(10)}
 
 # The ops that fold the values of reduction loops, by the function of an array that does.

@@ -40,7 +40,7 @@ class SquaredProduct(Evaluation):
 
 class Magnitudes(Evaluation):
     """The product of the factors' magnitudes, which starts from zeros; with the bounds of their errors added to them,
-    how far sums can be off is the difference. Two kernels may round numbers that differ by an error to two that differ
+    how far sums can be off is the difference. Two kernels may round values that differ by an error to two that differ
     by a unit in the last place besides: the bounds count twice.
 
     Args:

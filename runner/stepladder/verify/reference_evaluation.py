@@ -145,7 +145,7 @@ class Evaluation:
         return self._wide if is_float(type_) else "bool" if type_ == "i1" else "int64"
 
     def filled(self, number: float, type_: str, region: Region) -> Array:
-        """Returns an array of a region's extents with copies of a number.
+        """Returns an array of a region's extents with copies of a scalar.
 
         Args:
             number: that `type_` has.

@@ -64,12 +64,12 @@ class _RoundedOp(StructuredOp):
 
 
 def _rounded(xp: Any, array: Array, type_: str) -> Array:  # noqa: ANN401
-    """Returns numbers rounded to the significant bits of a type, by Veltkamp's splitting, and to its range."""
+    """Returns values rounded to the significant bits of a type, by Veltkamp's splitting, and to its range."""
     bits = _BITS[type_]
     if bits == 53:
         return array
     scaled = array * (2.0 ** (53 - bits) + 1.0)
-    # Numbers that overflow stay as they are: 0 - (0 - x).
+    # Values that overflow stay as they are: 0 - (0 - x).
     scaled = xp.where(abs(scaled) < math.inf, scaled, 0.0)
     rounded = scaled - (scaled - array)
     too_large = abs(rounded) > _LARGEST_NUMBERS.get(type_, math.inf)

@@ -15,13 +15,13 @@ _INTEGER: dict[int, Relation] = {
     3: lambda x, y: x <= y,
     4: lambda x, y: x > y,
     5: lambda x, y: x >= y,
-    # Unsigned: numbers are held with their sign, which comes after all others without one.
+    # Unsigned: values are held with their sign, which comes after all others without one.
     6: lambda x, y: (x ^ _SIGN) < (y ^ _SIGN),
     7: lambda x, y: (x ^ _SIGN) <= (y ^ _SIGN),
     8: lambda x, y: (x ^ _SIGN) > (y ^ _SIGN),
     9: lambda x, y: (x ^ _SIGN) >= (y ^ _SIGN),
 }
-# By MLIR's numbers: oeq, ogt, oge, olt, ole, one, ord, ueq, ugt, uge, ult, ule, une, uno.
+# By MLIR's encoding: oeq, ogt, oge, olt, ole, one, ord, ueq, ugt, uge, ult, ule, une, uno.
 _FLOAT: dict[int, Relation] = {
     1: lambda x, y: x == y,
     2: lambda x, y: x > y,

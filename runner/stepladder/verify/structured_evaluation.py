@@ -18,7 +18,7 @@ from stepladder.verify.scalar_operations import ARITHMETIC, PREDICATES, UNSIGNED
 
 # Elements of the largest temporary array: an op that is no contraction of two arrays may need all its loops at once.
 LARGEST = 1 << 30
-# Ops that take booleans as such, and not as numbers of one bit with a sign.
+# Ops that take booleans as such, and not as signed integers of one bit.
 _ON_TRUTH = ("arith.andi", "arith.ori", "arith.xori", "arith.select", "arith.extui", "arith.uitofp")
 
 Region = tuple[slice, ...]
@@ -58,7 +58,7 @@ class Values(Protocol):
         ...
 
     def filled(self, number: float, type_: str, region: Region) -> Array:
-        """Returns an array of a region's extents with copies of a number.
+        """Returns an array of a region's extents with copies of a scalar.
 
         Args:
             number: that `type_` has.
@@ -156,7 +156,7 @@ class StructuredOp:
         return xp.where(is_better, xp.sum(kept * chosen, -1), before).reshape(self.shape)
 
     def _as_unsigned(self, values: Array, bits: int) -> Array:
-        """Returns numbers of integers without a sign; others, of 0 bits, as they are."""
+        """Returns the values of unsigned integers; others, of 0 bits, as they are."""
         return values if not bits else self.arrays.xp.where(values < 0, values + 2.0**bits, values)
 
     def size_of(self, loop: int) -> int:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 # Of a bundle with several kernels: those before that of the matmul, and the workspaces that they write, came later.
 SCHEMA_VERSION_SEVERAL = 2
-# Of a kernel that takes numbers by value, or operands that are parts of buffers, which came later too; 3 is that of a
+# Of a kernel that takes scalars by value, or operands that are parts of buffers, which came later too; 3 is that of a
 # function with several matmuls.
 SCHEMA_VERSION_VALUES = 4
 MANIFEST = "manifest.json"
@@ -73,7 +73,7 @@ def problem_json(problem: Problem) -> dict[str, Any]:
 
 
 def _drop_unused(data: dict[str, Any] | None) -> None:
-    """Leaves the field `by_value`, which came later, out of JSON data of what is no number."""
+    """Leaves the field `by_value`, which came later, out of JSON data of what is no scalar."""
     if data is not None and not data["by_value"]:
         del data["by_value"]
 

@@ -258,7 +258,7 @@ class _Reader:
         return attribute
 
     def _type_in_body(self, fields: Fields, name: str, value: int, body_types: Mapping[int, str]) -> str:
-        """Returns the type of a value that a body may read: one of its own, or a single number from outside."""
+        """Returns the type of a value that a body may read: one of its own, or a single scalar from outside."""
         if value in body_types:
             return body_types[value]
         self._check_known(fields, name, value)
