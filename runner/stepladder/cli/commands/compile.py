@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 _EPILOG = """\
 Knobs are taken from --set and --target, from the steps that --without leaves out, from the tuning database, from knobs
-that were measured for a similar problem, from the cost model, or from the script, in this order; the output names the
-source of each.
+that were measured for a similar problem, from the cost model, or from the script, in this order. The output lists the
+knobs by source, except those of features that the kernel does not use; the manifest has all of them.
 
 exit status: 0 the bundle is written; 1 a step failed, or LLVM or ptxas refuse the kernel; 2 the payload, the pipeline,
 an option or a file is not acceptable, or the kernel does not fit the target.
@@ -86,12 +86,22 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
 
 
 def _knob_lines(run: Run, from_target: str | None) -> list[str]:
-    """Returns the knobs of a run by where their values come from, a line a source; `from_target` is --target's own."""
+    """Returns the knobs of a run by the source of their values, a line for each source.
+
+    Knobs of features that the kernel does not use are left out, unless an option of the command line gave their value.
+
+    Args:
+        run: of the pipeline.
+        from_target: the knob that --target sets; None without the option.
+    """
+    from stepladder.cli.candidates import is_neutral
     from stepladder.pipeline.definition import value_text
 
     sources: dict[str, list[str]] = {}
     for name, value in run.knobs.items():
         source = "--target" if name == from_target else run.sources[name]
+        if is_neutral(name, value) and not source.startswith("--"):
+            continue
         sources.setdefault(source, []).append(f"{name} = {value_text(value)}")
     return [f"knobs from {source}: {', '.join(knobs)}" for source, knobs in sources.items()]
 
