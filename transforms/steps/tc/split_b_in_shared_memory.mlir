@@ -13,7 +13,7 @@
 // Blocks that share tiles of B each split them. With many columns, or many blocks of rows and a large k, that takes
 // longer than the preceding kernel.
 //
-// TMA must load B as it is: its rows lie along k, and their pitch is a multiple of 16 bytes.
+// TMA must load B as it is: B is K-major, and its pitch is a multiple of 16 bytes.
 //
 // Source: as `split_a_into_tf32`. PTX ISA, async proxy.
 //
