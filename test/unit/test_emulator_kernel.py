@@ -181,7 +181,8 @@ def test_notes_name_the_element_of_a_buffer_and_the_iteration(
     found = [match for match in (re.fullmatch(element, note) for note in notes) if match]
     assert found and all(int(match[1], 16) == 4 * int(match[2]) for match in found)
     assert any(
-        re.fullmatch(r"in iteration 2 of scf.for at cp_async.mlir:\d+:7, where its number is 2", n) for n in notes
+        re.fullmatch(r"in iteration 2 of scf.for at cp_async.mlir:\d+:7, where its induction variable is 2", note)
+        for note in notes
     )
 
 

@@ -152,7 +152,7 @@ def is_constant(value: ir.Value, *numbers: float) -> bool:
 
     Args:
         value: of floating point.
-        values: a NaN is equal to every NaN.
+        numbers: a NaN is equal to every NaN.
     """
     source = producer(value)
     if source is None or source.name != "arith.constant":
