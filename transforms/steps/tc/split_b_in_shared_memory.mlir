@@ -41,7 +41,7 @@ module attributes {transform.with_named_sequence} {
         {condition = "schedule == 'cooperative' and stagger == 0",
          message = "split_f32 = shared requires schedule = cooperative and stagger = 0"},
         {condition = "b_transposed == 0",
-         message = "split_f32 = shared requires rows of B (with swapped operands, A) along k"}
+         message = "split_f32 = shared requires a K-major B (with swapped operands, A)"}
       ]} {
     "tc.split_b_in_shared_memory"(%module) : (!transform.any_op) -> ()
 
