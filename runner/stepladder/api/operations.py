@@ -57,7 +57,7 @@ def lifted(values: Sequence[object]) -> list[Value]:
     if type_ in INTEGERS and numbers:
         type_ = "i32"
         if any(not _I32.min <= number <= _I32.max for number in numbers):
-            refuse("an integer beyond the numbers of i32", f"accepted: from {_I32.min} to {_I32.max}, or a float")
+            refuse("an integer beyond the range of i32", f"accepted: from {_I32.min} to {_I32.max}, or a float")
     return [
         cast(value, type_) if isinstance(value, Value) else recording.constant(_number(value), type_) for value in read
     ]
@@ -65,10 +65,10 @@ def lifted(values: Sequence[object]) -> list[Value]:
 
 def _number(value: object) -> int | float:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
-        refuse(f"a value of type {type(value).__name__}", "accepted: arrays and numbers")
+        refuse(f"a value of type {type(value).__name__}", "accepted: arrays and scalars")
     if isinstance(value, (int, np.integer)):
         if abs(int(value)) >> _EXPONENTS:
-            refuse("an integer beyond the numbers of f32", "accepted: numbers up to 2^127")
+            refuse("an integer beyond the range of f32", "accepted: values up to 2^127")
         return int(value)
     return float(value)
 

@@ -36,7 +36,7 @@ def view_of_number(name: str, value: Any, type_: str) -> View:  # noqa: ANN401
     if element.is_integer:
         least, end = (0, 2) if type_ == BOOLEAN else (-1 << element.bits - 1, 1 << element.bits - 1)
         if not math.isfinite(given) or given != int(given) or not least <= given < end:
-            raise ArgumentError(f"argument '{name}' is {value}; accepted: whole numbers of {type_}")
+            raise ArgumentError(f"argument '{name}' is {value}; accepted: integers of {type_}")
     with np.errstate(over="ignore"):
         array = np.asarray(given if element.is_integer else float(given)).astype(element.dtype)
     if math.isfinite(given) and not np.isfinite(array.astype(np.float64)):

@@ -31,7 +31,7 @@ _FOREIGN = {
 _BY_DATA = re.compile(r"guard on data-dependent expression .*\bu\d+|data-dependent (?:branching|value)")
 _UNTRACED = "found a fake tensor in the exported program constant's list"
 _PLACES = re.compile(r'File "([^"]+)", line (\d+), in')
-_BY_TENSOR = "accepted for a place in a tensor: index_select and index_copy, whose index is a tensor of one element"
+_BY_TENSOR = "accepted for an index in a tensor: index_select and index_copy, whose index is a tensor of one element"
 # Parts of the names of such ops in PyTorch.
 _ORDERING = ("sort", "scatter", "index_put", "nonzero", "unique", "mode")
 # Of those that end the process where torch-mlir lowers them.
@@ -209,10 +209,12 @@ def _check_ops(program: Any) -> None:  # noqa: ANN401
             )
             raise StepladderError(f"the module has '{held}', which torch-mlir does not lower to linalg", notes=loops)
         if str(node.target) in _PLACED and any(isinstance(argument, torch.fx.Node) for argument in node.args[2:]):
-            raise StepladderError(f"the module has '{node.target}' at a place that depends on data", notes=[_BY_TENSOR])
+            raise StepladderError(
+                f"the module has '{node.target}' at an index that depends on data", notes=[_BY_TENSOR]
+            )
         if _takes_bytes_as_signed(node):
             raise StepladderError(
-                f"the module has '{node.target}' of elements of uint8, which torch-mlir takes as numbers with signs",
+                f"the module has '{node.target}' of elements of uint8, which torch-mlir takes as signed integers",
                 notes=["accepted: x.to(torch.int32) or x.float() before it"],
             )
         extents = getattr(node.meta.get("val"), "shape", ())

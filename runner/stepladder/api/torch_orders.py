@@ -53,7 +53,7 @@ def moved_to_end(x: torch.Tensor, dim: int) -> torch.Tensor:
     """
     if x.shape[dim] > LONGEST:
         raise StepladderError(
-            f"the module sorts {x.shape[dim]} numbers; accepted: up to {LONGEST}, which are compared with each other"
+            f"the module sorts {x.shape[dim]} elements; accepted: up to {LONGEST}, which are compared with each other"
         )
     return (x.to(torch.int64) if x.dtype is torch.bool else x).movedim(dim, -1)
 

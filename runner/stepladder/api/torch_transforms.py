@@ -49,7 +49,7 @@ def _divisor(n: int) -> int | None:
         return first
     if n > _LARGEST:
         raise StepladderError(
-            f"the module transforms {n} numbers; accepted: up to {_LARGEST}, and those with a divisor near their root"
+            f"the module transforms {n} elements; accepted: up to {_LARGEST}, and those with a divisor near their root"
         )
     return None
 

@@ -92,7 +92,7 @@ class Traced(Value):
         refuse("divmod()", "accepted: floor(x / y)")
 
     def __round__(self, digits: int | None = None) -> NoReturn:
-        refuse("round()", "accepted: rint(x), which rounds to whole numbers as round() does")
+        refuse("round()", "accepted: rint(x), which rounds to integers as round() does")
 
     __rfloordiv__, __rmod__, __rdivmod__ = __floordiv__, __mod__, __divmod__
 
@@ -141,7 +141,7 @@ class Traced(Value):
         refuse("a condition (`if`, `while`, `and`, `or`, `not`) on an array", "accepted: where(condition, x, y)")
 
     def __float__(self) -> float:
-        refuse("the conversion of an array to a number")
+        refuse("the conversion of an array to a scalar")
 
     __int__ = __index__ = __complex__ = __float__
 
@@ -276,7 +276,7 @@ def trace(
         )
     if result.type == "i1":
         raise EpilogueError(
-            "the epilogue returns a condition", notes=["accepted: where(condition, 1.0, 0.0), or another number"]
+            "the epilogue returns a condition", notes=["accepted: where(condition, 1.0, 0.0), or another scalar"]
         )
     ops, number = recording.needed(result)
     return Epilogue(ops, number, tuple(recording.specs)), tuple(recording.views)

@@ -87,7 +87,7 @@ def dynamic_shapes(module: ir.Module, name: str | None = None) -> list[tuple[str
             raise refuse(
                 argument,
                 f"argument {argument.arg_number} is {type_}, in a function with dynamic dimensions",
-                "accepted: functions of tensors of numbers; of others the sizes are given before, as by --bind",
+                "accepted: functions of tensors of scalars; of others the sizes are given before, as by --bind",
             )
         shape = tuple(None if type_.is_dynamic_dim(axis) else type_.shape[axis] for axis in range(type_.rank))
         found.append((name_of(type_.element_type), shape))

@@ -32,7 +32,7 @@ def inline(function: ir.Operation) -> None:
             raise refuse(
                 op,
                 f"'memref.get_global' of @{name}, whose values are not constant",
-                "accepted: a memref.global with the keyword constant and its numbers; arguments for others",
+                "accepted: a memref.global with the keyword constant and its elements; arguments for others",
             )
         _replace(op, found.attributes["initial_value"])
 
@@ -48,7 +48,7 @@ def _load(op: ir.Operation) -> None:
         raise refuse(
             op,
             f"'{op.name}' of @{name}, whose values are not constant",
-            "accepted: an ml_program.global that is not mutable, with its numbers; arguments for others",
+            "accepted: an ml_program.global that is not mutable, with its elements; arguments for others",
         )
     with ir.InsertionPoint(op), op.location:
         value = {"value": found.attributes["value"]}

@@ -69,7 +69,7 @@ def _check_calls(
         if callee in inside:
             caller, *others = (f"@{name}" for name in [*inside[inside.index(callee) :], callee])
             text = f"a recursive call: {caller} calls {', which calls '.join(others)}"
-            raise refuse(call, text, "accepted: calls without a cycle: the bodies of the functions take their places")
+            raise refuse(call, text, "accepted: calls without a cycle: the bodies of the functions replace them")
         if callee in known and callee not in checked:
             _check_calls(known[callee], known, inside, checked)
     checked.add(inside[-1])

@@ -129,7 +129,7 @@ def _place(view: ir.Operation, of_offset: int = 0) -> tuple[int, list[int], list
     if not is_static or not is_plain or last >= math.prod(source.shape):
         raise refuse(
             view,
-            f"{_PLACED} at a place that is not static, or of elements that its source does not have",
+            f"{_PLACED} at an offset that is not static, or of elements that its source does not have",
             "accepted: static offsets, sizes and strides of at least 0, within a row-major source",
         )
     return offsets[0], sizes, strides
@@ -202,7 +202,7 @@ def _slice(
     """Returns the slice of a tensor, or the tensor with a slice replaced, that a `memref.subview` of static size is."""
     if any(_DYNAMIC in numbers for numbers in numbers_of(view)[1:]):
         raise refuse(
-            view, "a memref.subview whose sizes or strides are not static", "accepted: static ones, at any place"
+            view, "a memref.subview whose sizes or strides are not static", "accepted: static ones, at any offset"
         )
     attributes: dict[str, ir.Attribute] = {field: view.attributes[field] for field in _FIELDS}
     attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1] * len(operands) + [len(places), 0, 0])

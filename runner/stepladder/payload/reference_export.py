@@ -208,7 +208,7 @@ class _Export:
             self._integers[op.results[0]] = attribute.value
         if isinstance(attribute, ir.DenseElementsAttr):
             if not attribute.is_splat:
-                raise _refusal(op, "a constant of several numbers")
+                raise _refusal(op, "a constant that is not a splat")
             attribute = attribute.get_splat_value()
         self.instructions.append(
             Constant(self._new(op.results[0]), *self._type(op.results[0], op), self._number(op, attribute))

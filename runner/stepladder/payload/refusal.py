@@ -48,7 +48,7 @@ def refuse_fill(op: ir.Operation, number: object) -> StepladderError:
     """
     found = f": {number}" if isinstance(number, (int, float)) else ""
     if not _starts_sums(op):
-        return refuse(op, f"linalg.fill makes an operand, or overwrites a result, with copies of one number{found}")
+        return refuse(op, f"linalg.fill makes an operand, or overwrites a result, with copies of one scalar{found}")
     return refuse(
         op,
         f"linalg.fill starts the accumulator from something other than the constant 0{found}",

@@ -157,7 +157,7 @@ def check_declaration(sequence: ir.Operation, name: str) -> None:
         raise StepladderError(
             f"attribute '{attribute}' is on the declaration of step '{name}'",
             location=diagnostics.location_text(sequence.location),
-            notes=["attributes of a step stand where it is defined"],
+            notes=["attributes of a step are where it is defined"],
         )
 
 

@@ -36,7 +36,7 @@ class UnknownName(ExpressionError):
 
 def _exact(left: int, right: int) -> int:
     if right == 0 or left % right:
-        raise ExpressionError(f"{left} / {right} is not a whole number")
+        raise ExpressionError(f"{left} / {right} is not an integer")
     return left // right
 
 

@@ -135,7 +135,7 @@ class ModuleKernel:
         elif isinstance(type_, types.Scalar):
             if not argument.is_memory and _same_number(argument.type.element, type_):
                 return replace(argument, type=type_)
-            accepted = f"a number such as 7:{type_.name}"
+            accepted = f"a scalar such as 7:{type_.name}"
         elif isinstance(type_, types.Opaque) and type_.text in _POINTERS:
             if argument.is_memory:
                 return replace(argument, type=_row_major(argument))
@@ -337,7 +337,7 @@ def _laid_out(argument: Argument, type_: types.Buffer) -> types.Buffer:
         strides = list(type_.strides)
     elif any(stride not in (None, own) for stride, own in zip(type_.strides, strides)):
         raise StepladderError(
-            f"an array has no place in a memref of strides {[stride or '?' for stride in type_.strides]}: all or none "
+            f"an array does not fit a memref of strides {[stride or '?' for stride in type_.strides]}: all or none "
             "are to be dynamic"
         )
     return types.Buffer(plain.shape, type_.element, tuple(strides), type_.offset or 0, "global")

@@ -67,7 +67,7 @@ def addressof(fiber: Fiber, op: Instruction) -> Value:
         if isinstance(initial, np.ndarray):
             place.data[: initial.nbytes] = np.frombuffer(initial.tobytes(), np.uint8)
         elif initial is not None:
-            raise Unsupported(op, "of a global that is not an array of numbers")
+            raise Unsupported(op, "of a global that is not an array of scalars")
         known[symbol] = contiguous(place, _BYTE, (place.size,))
     return known[symbol].memory.address
 

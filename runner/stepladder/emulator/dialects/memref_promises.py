@@ -83,7 +83,7 @@ def check_collapse(fiber: Fiber, op: Instruction, view: MemRef) -> str:
         wide = [axis for axis in group if sizes[axis] != 1]
         for outer, inner in zip(wide, wide[1:]):
             if strides[outer] != strides[inner] * sizes[inner]:
-                return f"joins dimensions {outer} and {inner}, whose elements do not lie behind each other"
+                return f"joins dimensions {outer} and {inner}, whose elements are not contiguous"
     return ""
 
 

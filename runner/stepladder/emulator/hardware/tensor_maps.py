@@ -110,7 +110,7 @@ def decoded(data: np.ndarray, find: Callable[[int], Allocation | None]) -> Descr
     if rank > _MOST or kind not in _ELEMENTS or swizzle >= len(_SWIZZLES):
         return f"a rank of {rank}, an element type of {kind} or a swizzle mode of {swizzle} is not known"
     if numbers("interleave_layout")[0] or numbers("fill_mode")[0] or set(numbers("element_stride")[:rank]) != {1}:
-        return "interleaved layouts, other numbers than 0 outside, and strides of elements are not supported"
+        return "interleaved layouts, other fill values than 0 outside, and strides of elements are not supported"
     address = numbers("global_address")[0]
     memory = find(address)
     box, sizes = (tuple(numbers(name)[:rank][::-1]) for name in ("box_dim", "global_dim"))

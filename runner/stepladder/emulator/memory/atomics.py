@@ -94,7 +94,7 @@ def spin(fiber: Fiber, op: Instruction, found: object, changed: bool) -> None:
     fiber.group.state["spin", op.number, int(fiber.lanes[0])] = found, times
     if times >= _PATIENCE and not fiber.group.state.pop(("resumed", op.number, int(fiber.lanes[0])), False):
         fiber.group.state["resumed", op.number, int(fiber.lanes[0])] = True
-        raise Blocked("the same number again and again", pauses=True)
+        raise Blocked("the same value again and again", pauses=True)
 
 
 def _order(fiber: Fiber, lane: int, access: Access, place: int, orders: Orders) -> None:

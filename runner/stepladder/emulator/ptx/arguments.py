@@ -308,7 +308,7 @@ def _array_of(text: str, parts: re.Match[str]) -> Argument:
     if box and len(box) != len(shape):
         raise StepladderError(f"argument '{text}' has a box of {len(box)} dimensions, and {len(shape)} itself")
     if 0 in shape or 0 in box:
-        raise StepladderError(f"argument '{text}' has a size of 0: sizes are whole numbers from 1")
+        raise StepladderError(f"argument '{text}' has a size of 0: sizes are integers from 1")
     if swizzle not in _SWIZZLES:
         raise StepladderError(f"argument '{text}' has a swizzle of {swizzle} bytes; accepted: 32, 64 and 128")
     fill = parts["fill"] or ""
@@ -327,7 +327,7 @@ def _number(text: str, type_: core_types.Scalar, argument: str) -> float:
     if type_.is_float:
         return float(text)
     if not re.fullmatch(r"-?\d+", text):
-        raise StepladderError(f"argument '{argument}' is not a whole number, and {type_.name} has no others")
+        raise StepladderError(f"argument '{argument}' is not an integer, and {type_.name} has no others")
     value = int(text)
     least = 0 if type_.width == 1 else -(1 << (type_.width - 1))
     if not least <= value < 1 << type_.width:

@@ -60,7 +60,7 @@ def producer_of(launch: ir.Operation) -> ir.Block:
     """
     blocks = {(enclosing_loops(load) or [load])[0].block for load in walk(launch, tma.LOAD)}
     if len(blocks) != 1:
-        raise Refusal(launch, f"expected TMA loads in one place of the launch, found {len(blocks)}")
+        raise Refusal(launch, f"expected TMA loads at one point of the launch, found {len(blocks)}")
     block = blocks.pop()
     if block.owner.name != "scf.if":
         raise Refusal(launch, "expected TMA loads by one thread of a producer warpgroup")

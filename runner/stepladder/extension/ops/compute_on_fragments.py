@@ -81,7 +81,7 @@ def _vectors(found: Outlined, rewriter: Rewriter) -> list[_Vector]:
     for other in others:
         places = {vector.keys: vector for vector in other}
         if {vector.keys for vector in first} != set(places):
-            raise Refusal(found.call, "expected that a lane holds the same places of both products")
+            raise Refusal(found.call, "expected that a lane holds the same positions of both products")
         for vector in first:
             vector.sums.extend(places[vector.keys].sums)
     return first

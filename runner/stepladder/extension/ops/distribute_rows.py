@@ -76,7 +76,7 @@ def _starts(body: list[ir.Operation], ops: list[RowOp]) -> dict[ir.Value, ir.Val
                 raise Refusal(item, "a result in a buffer that another op writes")
             written.add(root)
             if op.reduced and root not in filled:
-                raise Refusal(item, "a reduction that does not begin from a number")
+                raise Refusal(item, "a reduction that does not begin from a constant")
             is_read = bool(list(op.body.arguments[op.inputs + number].uses))
             if not op.reduced and is_read:
                 raise Refusal(item, "an elementwise op that reads its result")

@@ -69,7 +69,7 @@ def _check(copy: ir.Operation, source: ir.Value) -> None:
         maps = [ir.AffineMapAttr(attribute).value for attribute in copy.attributes["indexing_maps"]]
         inputs = list(ir.DenseI32ArrayAttr(copy.attributes["operandSegmentSizes"]))[0]
         if inputs != 1 or any(map_ != ir.AffineMap.get_identity(map_.n_dims) for map_ in maps):
-            raise Refusal(copy, "expected elements that are computed of those at the same place of one buffer")
+            raise Refusal(copy, "expected elements that are computed of those at the same position of one buffer")
     type_ = ir.MemRefType(source.type)
     if type_.get_strides_and_offset()[0] != [math.prod(type_.shape[axis:]) for axis in range(1, type_.rank + 1)]:
         raise Refusal(copy, "expected a copy of a contiguous buffer")

@@ -63,7 +63,7 @@ def multistage_loads(payload: ir.Operation, op: MultistageLoads, rewriter: Rewri
         return
     issues = pipeline.issues_below(loop)
     if len(issues) != 1:
-        raise Refusal(loop, f"expected one place where loads are issued in the loop, found {len(issues)}")
+        raise Refusal(loop, f"expected one point where loads are issued in the loop, found {len(issues)}")
     issue = issues[0]
     lower, upper, step = bounds_over_k(loop)
     ahead = (stages - 1) * step

@@ -36,7 +36,7 @@ def rewrite(module: ir.Module) -> None:
             raise StepladderError(
                 "a scatter of several tensors, or by a function of its own",
                 location=location_text(op.location),
-                notes=["accepted: those of one tensor that set, add, multiply, or take the larger or smaller number"],
+                notes=["accepted: those of one tensor that set, add, multiply, or take the larger or smaller value"],
             )
         with ir.InsertionPoint(op), op.location:
             made = _scattered(op, fold)

@@ -45,7 +45,7 @@ CONSTANTS: dict[str, dict[str, Constant]] = {
         "odd_rows": Constant(0.0, 1.5, "part by which a row takes longer that begins within a sector of the L2 cache"),
         "odd_sectors": Constant(0.0, 1.5, "part by which such rows take more of L2's rate"),
         "line_rows": Constant(0.0, 1.0, "part by which one in two lines takes longer, outside of clusters"),
-        "zero_row": Constant(0.5, 12.0, "ns of a row that lies outside of the matrix, which TMA fills with zeros"),
+        "zero_row": Constant(0.5, 12.0, "ns of a row that is outside of the matrix, which TMA fills with zeros"),
         "zero_sharing": Constant(
             0.0, 1.5, "how that grows with the part of the GPU whose blocks have such rows: its exponent"
         ),

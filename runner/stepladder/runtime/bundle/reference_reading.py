@@ -263,7 +263,7 @@ class _Reader:
             return body_types[value]
         self._check_known(fields, name, value)
         if self.shapes[value] != ():
-            raise fields.error(name, f"has {value}, of {self._of(value)}: a body reads single numbers from outside")
+            raise fields.error(name, f"has {value}, of {self._of(value)}: a body reads scalars from outside")
         return self.types[value]
 
     def _values(self, fields: Fields, name: str) -> tuple[int, ...]:
