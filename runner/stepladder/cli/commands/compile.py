@@ -20,6 +20,8 @@ from stepladder.cli.options import (
 from stepladder.runtime.errors import OK, StepladderError, printable
 
 if TYPE_CHECKING:
+    from stepladder.pipeline.build import Build
+    from stepladder.pipeline.functions import FunctionBuild
     from stepladder.pipeline.request import Request
     from stepladder.pipeline.run import Run
     from stepladder.runtime.bundle import FunctionBundle
@@ -150,9 +152,8 @@ def main(args: argparse.Namespace) -> int:
     with imports():
         from stepladder.extension import plugins
         from stepladder.payload import stablehlo
-        from stepladder.pipeline import any_payload, functions, library, spirv_build
+        from stepladder.pipeline import any_payload, functions, spirv_build
         from stepladder.pipeline.automatic import AUTO, for_vendor, reason_of_function
-        from stepladder.pipeline.codegen.machine_code import describe_spills
         from stepladder.pipeline.context import bound_text, mlir_context
         from stepladder.pipeline.request import Request
         from stepladder.runtime.bundle import check_output
@@ -184,12 +185,27 @@ def main(args: argparse.Namespace) -> int:
             raise (reason_of_function(error, f"{name} is not compiled") if is_foreign else error) from None
         built.write(args.output)
     if isinstance(built, functions.FunctionBuild):
-        print(f"{printable(args.output)}: {built.bundle.manifest.describe()}, for {built.bundle.manifest.target}")
-        for line in _launch_lines(built.bundle):
-            print(line)
-        for note in built.notes:
-            print(f"note: {note}", file=sys.stderr)
-        return OK
+        _print_function(built, args)
+    else:
+        _print_kernel(built, args)
+    return OK
+
+
+def _print_function(built: FunctionBuild, args: argparse.Namespace) -> None:
+    """Prints the launches of a function with several kernels."""
+    print(f"{printable(args.output)}: {built.bundle.manifest.describe()}, for {built.bundle.manifest.target}")
+    for line in _launch_lines(built.bundle):
+        print(line)
+    for note in built.notes:
+        print(f"note: {note}", file=sys.stderr)
+
+
+def _print_kernel(built: Build, args: argparse.Namespace) -> None:
+    """Prints the launch of a kernel, its resources, and the sources of its knobs."""
+    from stepladder.pipeline import library
+    from stepladder.pipeline.automatic import AUTO
+    from stepladder.pipeline.codegen.machine_code import describe_spills
+
     manifest = built.manifest
     shared = manifest.static_shared_memory + manifest.dynamic_shared_memory
     print(
@@ -207,4 +223,3 @@ def main(args: argparse.Namespace) -> int:
     spills = describe_spills(built.code, manifest.block)
     if spills:
         print(spills, file=sys.stderr)
-    return OK
