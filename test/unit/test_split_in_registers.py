@@ -152,7 +152,7 @@ def test_one_batch_is_a_and_b(where: str) -> None:
         ({"tile_scheduler": "stream_k", "epilogue": "tma"}, {}, "data_parallel"),
         ({"block_m": 48}, {}, "multiple of 64"),
         ({"block_m": 256, "block_n": 64}, {}, "fragment_registers"),
-        (SHARED, {}, r"rows of B \(with swapped operands, A\) along k"),
+        (SHARED, {}, r"a K-major B \(with swapped operands, A\)"),
         ({**SHARED, "epilogue": "registers"}, {"b_layout": "column", "k": 33}, "rows of B are 33 x f32, 132 bytes"),
         ({**SHARED, "schedule": "pingpong"}, {"b_layout": "column"}, "schedule = cooperative and stagger = 0"),
         ({**SHARED, "stagger": 2, "stages": 3}, {"b_layout": "column"}, "schedule = cooperative and stagger = 0"),
