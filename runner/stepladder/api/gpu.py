@@ -114,7 +114,7 @@ class OpenGpu:
 _gpus: dict[int, OpenGpu] = {}
 _lock = threading.RLock()
 
-# What launches in graphs of callers use, by identity.
+# Objects that launches in graphs of callers use, by identity.
 _in_graphs: dict[int, object] = {}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from stepladder.api.errors import ArgumentError
 
 _PATH = (str, os.PathLike)
-# What each argument may be, and how a message says it.
+# The accepted types of each argument, and their text in messages.
 _ONE = {
     "pipeline": (_PATH, "the name or the file of a pipeline"),
     "target": (str, "the name of a GPU architecture, such as 'sm_90a'"),

@@ -63,7 +63,7 @@ class Module:
         self._types = tuple(types) if any(_is_viewed(item) for item in types) else ()
         self._names = [*state, *(f"input {number}" for number in range(len(examples)))]
         given = [number for number, tensor in enumerate(examples) if isinstance(tensor, torch.nn.Parameter)]
-        # What the module writes itself is written between two of its calls.
+        # The module's own writes happen between two of its calls.
         weights = {*range(parameters), *(len(state) + number for number in given)} - {*written}
         self._weights = tuple(sorted(weights))
         is_plain = all(form.is_plain for form in self._forms)

@@ -22,7 +22,7 @@ from stepladder.runtime.errors import StepladderError
 
 _AHEAD = " with the following diagnostics:"
 _NOT_LOWERED = re.compile(r"""failed to legalize operation 'torch\.(?:operator'.*?<\{name = "torch\.)?(aten\.[\w.]+)""")
-# What torch-mlir writes of ops that linalg does not have, and why no kernel computes them.
+# torch-mlir's messages for ops that linalg does not have, and why no kernel computes them.
 _FOREIGN = {
     "tm_tensor": "an op that is neither elementwise nor a reduction",
     "ml_program": "random numbers, which kernels do not draw; accepted: a module in eval mode, without dropout",

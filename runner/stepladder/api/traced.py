@@ -192,7 +192,7 @@ class Traced(Value):
         return call(function.__name__, arguments, given)
 
 
-# What functions of PyTorch say that they do not do.
+# Messages of PyTorch's functions for unsupported calls.
 _UNSET = (("inplace", False), ("out", None))
 # Casts of PyTorch's tensors.
 _CASTS = {"float": "f32", "half": "f16", "bfloat16": "bf16"}

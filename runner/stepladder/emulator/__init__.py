@@ -9,5 +9,5 @@ its outputs; `matmul.py` executes a matmul, and the IR after each step of a pipe
 # Instructions that a run may execute by default: an endless loop ends.
 MAX_STEPS = 50_000_000
 
-# What `stepladder run` gives to the emulator by itself, in steps of a launch: minutes of one core.
+# Limit up to which `stepladder run` chooses the emulator, in steps of a launch: minutes of one core.
 EMULATED_STEPS = 2**23

@@ -29,7 +29,7 @@ from stepladder.verify.function_check import compare_results
 from stepladder.verify.function_tolerance import error_of_sums
 from stepladder.verify.integer_arguments import IntegerArguments
 
-# Error that f32 sums in any order add, as a part of the numbers' mean square root.
+# Error that f32 sums in any order add, as a part of the root mean square of the values.
 _SUMS = 2.0**-18
 
 

@@ -14,7 +14,7 @@ from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import FAILED, StepladderError
 from stepladder.runtime.launch import MatmulBuffers
 
-# What NVIDIA recommends on Hopper; PyTorch sets the same there.
+# NVIDIA's recommendation for Hopper; PyTorch sets the same there.
 WORKSPACE_BYTES = 32 << 20
 
 # Members of nvmath's CudaDataType, and of its Operation by the layout of an operand.

@@ -10,7 +10,7 @@ ALIAS = "tf.aliasing_output"
 
 
 def donated(function: ir.Operation) -> dict[int, int]:
-    """Returns the indices of the results that take the memory of arguments, by the numbers of those.
+    """Returns the indices of the results that take the memory of arguments, by the indices of those.
 
     Args:
         function: a `func.func`.

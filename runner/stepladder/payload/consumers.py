@@ -45,7 +45,7 @@ _TYPES = ("f16", "bf16", "f32", "i1", "i8", "i16", "i32", "i64")
 # Scalars that the caller passes to a kernel.
 _NUMBER_TYPES = ("f16", "bf16", "f32", "i8", "i32")
 OPERAND_TYPES = (*_NUMBER_TYPES, *FP8_TYPES)
-# What is computed of fp8, which no instruction adds or multiplies.
+# Ops on fp8, which no instruction adds or multiplies.
 _OF_FP8 = ("arith.constant", "arith.extf", "arith.select", "arith.truncf")
 
 # Operands that the manifest of a kernel has roles for.

@@ -24,7 +24,7 @@ class Kind(Enum):
     INITIAL = "the initial value of a reduction"
 
 
-# What an elementwise op of the epilogue makes its result from, and of these what depends on the product.
+# The operands of an elementwise op of the epilogue, and those of them that depend on the product.
 READ = (Kind.ARGUMENT, Kind.ZEROS, Kind.ACCUMULATORS, Kind.ROUNDED, Kind.CONSUMED, Kind.DERIVED, Kind.NUMBER)
 PRODUCT = (Kind.ACCUMULATORS, Kind.ROUNDED, Kind.CONSUMED)
 

@@ -125,7 +125,7 @@ def _reads(value: ir.Value, argument: ir.Value) -> bool:
 
 
 def number_of(value: ir.Value) -> Known:
-    """Returns what a tensor or a number of a function is: i8 values and an offset, or copies of a constant.
+    """Returns what a tensor or a scalar of a function is: i8 values and an offset, or copies of a constant.
 
     Args:
         value: on tensors.

@@ -14,7 +14,7 @@ from stepladder.mlir.bindings import ir
 from stepladder.pipeline.expressions import ExpressionError, names
 from stepladder.runtime.errors import StepladderError, suggest
 
-# What a named sequence has by itself. A name with a dot belongs to the dialect before it.
+# Attributes that every named sequence has. A name with a dot belongs to the dialect before it.
 _OF_THE_OP = ("sym_name", "sym_visibility", "function_type", "arg_attrs", "res_attrs")
 _MATCH = "transform.structured.match"
 

@@ -159,7 +159,7 @@ def tma_descriptor(role: str, parameter: Parameter, map_: TensorMap, problem: Pr
         problem: that has the operand.
     """
     buffer = _argument(role, problem, None)
-    # What an operand is made from may have any number of dimensions, and is described as a matrix.
+    # The source of an operand may have any number of dimensions, and is described as a matrix.
     is_source = {"a": problem.a_source, "b": problem.b_source}.get(role) is not None
     extents = parameter.shape if is_source else buffer.shape
     shape = extents if parameter.window is None else parameter.shape

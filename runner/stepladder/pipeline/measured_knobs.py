@@ -110,7 +110,7 @@ def _defaults(pipeline: Path) -> Path:
 _LOST = 8.0
 
 
-# What another width of C's elements adds to a distance: a problem of the same size is still more alike than others.
+# Distance for another width of C's elements: a problem of the same size is still more alike than others.
 _OTHER_C = 0.05
 
 

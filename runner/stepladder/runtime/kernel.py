@@ -176,7 +176,7 @@ class Kernel:
         """
         driver = self.session.cuda.driver
         config = self._driver_config(grid, block, driver.CUstream(stream), dependent)
-        # What the driver would otherwise look up in each launch: the kernel in the current context.
+        # The kernel in the current context, which the driver would otherwise look up in each launch.
         kernel = driver.CUkernel(int(self._kernel.handle))
         function = driver.CUfunction(int(self.session.cuda.query("cuKernelGetFunction", kernel)))
         # The driver reads an array of the addresses of the parameters' values.

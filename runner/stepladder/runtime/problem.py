@@ -260,7 +260,7 @@ class Problem:
             return Operand(given.element_type, given.shape, "read", given.by_value)
         window = self.window(role)
         if role == "c":
-            # What is beside the window stays as it is.
+            # Elements outside of the window are unchanged.
             shape = self.c_shape if window is None else window.shape
             return Operand(self.c_type, shape, "readwrite" if self.accumulate or window is not None else "write")
         source = self.a_source if role == "a" else self.b_source

@@ -97,7 +97,7 @@ def compare_epilogue(
         The report of this result: what differs by more than its bound, and the largest error.
     """
     xp = backend.xp
-    # What makes A and B may leave values whose sums are rounded.
+    # Producers of A and B may leave values whose sums are rounded.
     is_exact = (check == "exact" and not problem.is_prepared) or element_type(problem.acc_type).is_integer
     inputs = inputs_by_number(problem, reference, operands, further)
     errors = ProductErrors(problem, reference, inputs, backend, is_exact=is_exact)

@@ -86,7 +86,7 @@ def _powf(arrays: NumPyArrays, values: Sequence[Array], errors: Sequence[Array],
     across = abs(y) * (abs(x) + of_x) ** (y - 1) * of_x
     is_one_power = (of_y == 0) & (y >= 1)
     bounds = xp.where(x > of_x, largest, xp.where(is_one_power, across, xp.full_like(result, math.inf)))
-    # What is NaN has no bound, unless both operands are exact.
+    # NaN has no bound, unless both operands are exact.
     return xp.where((of_x == 0) & (of_y == 0), xp.zeros_like(bounds), bounds)
 
 

@@ -146,7 +146,7 @@ def random_inputs(problem: Problem, seed: int) -> Operands:
     def normal(generator: np.random.Generator, count: int) -> np.ndarray:
         return generator.standard_normal(count, dtype)
 
-    # What A and B are prepared from may be integers: all of i8, which may hold two values of 4 bits, and where shifts
+    # The sources of A and B may be integers: all of i8, which may hold two values of 4 bits, and where shifts
     # take several values out of one of i32, all of i32.
     is_packed = not _SHIFTS.isdisjoint(problem.producers)
     are_integers = [element_type(problem.operand(role).element_type).is_integer for role in "ab"]

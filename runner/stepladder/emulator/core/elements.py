@@ -110,7 +110,7 @@ def rounded_sum(left: Value, right: Value, element: Scalar) -> Value:
     """
     left, right = np.asarray(left), np.asarray(right)
     total = np.asarray(left + right)
-    # What rounding took away, exactly (Knuth's two-sum); to odd, it cannot be lost in the rounding to come.
+    # The exact rounding error (Knuth's two-sum); to odd, it cannot be lost in the rounding to come.
     back = total - left
     lost = (left - (total - back)) + (right - back)
     return rounded(_made_odd(total, lost), element)

@@ -152,7 +152,7 @@ class Group:
         block, number = divmod(int(warp), self.warps_per_block)
         return f"warp {number} of block ({', '.join(map(str, self.block_ids[block]))})"
 
-    # What the timeline takes down, where there is one.
+    # Recorded by the timeline, if there is one.
 
     def begins(self, row: str, op: Instruction, flight: object, what: str = "") -> None:
         """Notes that an asynchronous operation begins.
@@ -175,7 +175,7 @@ class Group:
         if self.machine.timeline is not None:
             self.machine.timeline.ends(flight)
 
-    # What instructions ask.
+    # Queries of instructions.
 
     def rank_of(self, slot: int) -> int:
         """Returns the number of dimensions of a slot's values.

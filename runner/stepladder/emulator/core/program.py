@@ -178,7 +178,7 @@ class Builder:
     def used(self, values: Iterable[ir.Value]) -> tuple[int, ...]:
         """Returns the slots of SSA values that are defined already."""
         if self.errors:
-            # What an unknown op should have made has no slot: the rest is lowered for its own errors alone.
+            # The results of an unknown op have no slots: the rest is lowered for its own errors alone.
             self.defined(value for value in values if value not in self.slots)
         return tuple(self.slots[value] for value in values)
 

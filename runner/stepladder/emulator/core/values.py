@@ -237,7 +237,7 @@ def in_lanes(values: Sequence[Value], ranks: Sequence[int], count: int) -> list[
     """Returns vectors as arrays that all have leading lanes, or none of which has.
 
     Args:
-        values: numbers or vectors, each uniform or with leading lanes.
+        values: scalars or vectors, each uniform or with leading lanes.
         ranks: dimensions of each without lanes.
         count: number of lanes, T.
     """

@@ -67,12 +67,12 @@ def atomic_kind(attribute: int | str) -> str:
 
 
 def combined(kind: str, element: Scalar, left: Value, right: Value) -> Value:
-    """Returns the combination of two numbers or vectors, as values of a type.
+    """Returns the combination of two scalars or vectors, as values of a type.
 
     Args:
         kind: a key of COMBINE or of ALIASES.
         element: the type.
-        left, right: numbers or arrays of the type.
+        left, right: scalars or arrays of the type.
     """
     kind = ALIASES.get(kind, kind)
     if not element.is_integer:

@@ -167,7 +167,7 @@ class Clocks:
         self.clocks[actors, :size] = np.maximum(self.clocks[actors, :size], known)
         self.clocks[actors, actors] = own
         self.met[actors] = own
-        # What all threads of a warp have released comes back to them.
+        # All threads of a warp acquire what any of them has released.
         self.converged[actors] = np.maximum(self.converged[actors], known[np.minimum(actors, size - 1)] + 1)
 
     def knows(self, actors: Sequence[int] | np.ndarray, past: np.ndarray) -> np.ndarray:

@@ -102,7 +102,7 @@ class Flow:
                 error.location = error.location or self.locate(item)
                 raise
         elif isinstance(item, syntax.Variable):
-            # What a call is given is memory of the thread.
+            # Arguments of a call are memory of the thread.
             self.declare(scope, replace(item, space="local") if item.space == "param" else item)
         elif isinstance(item, syntax.Label):
             self._label(scope.labels[item.name])

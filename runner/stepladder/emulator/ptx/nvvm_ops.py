@@ -122,7 +122,7 @@ def halves_to_fp8(builder: Builder, op: ir.Operation) -> None:
     lower_text(builder, op, f"cvt.rn.satfinite{clamps}.{target}.f16x2 $0, $1;")
 
 
-# Arithmetic: ops that have another rounding than to nearest, saturates, or flushes subnormal numbers.
+# Arithmetic: ops that have another rounding than to nearest, saturates, or flushes subnormals.
 
 
 def _arithmetic(name: str, opcode: str) -> Callable:

@@ -321,7 +321,7 @@ class Site:
                 return register.slot, 0
         return self.read(part, _B64), 0
 
-    # What it emits.
+    # The emitted instructions.
 
     def emit(
         self,

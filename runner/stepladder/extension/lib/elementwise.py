@@ -333,7 +333,7 @@ def _widened(type_: ir.Type, width: int | None) -> ir.Type:
 
 
 def create_scalar_op(op: ir.Operation, operands: Sequence[ir.Value], width: int | None) -> ir.Value:
-    """Returns the result of a scalar op on vectors of `width` elements, or on numbers, at the insertion point.
+    """Returns the result of a scalar op on vectors of `width` elements, or on scalars, at the insertion point.
 
     Args:
         op: of the body of an elementwise op.

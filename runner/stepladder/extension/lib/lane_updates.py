@@ -249,7 +249,7 @@ def _of_lane(number: ir.Value, lane: int) -> ir.Value:
 
 
 def _gpu_index(name: str) -> ir.Value:
-    """Returns the number that an op of the dialect `gpu` gives, such as "lane_id"."""
+    """Returns the result of an op of the dialect `gpu`, such as "lane_id"."""
     return ir.Operation.create(f"gpu.{name}", results=[ir.IndexType.get()]).results[0]
 
 

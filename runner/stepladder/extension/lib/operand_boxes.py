@@ -134,7 +134,7 @@ class OperandBoxes:
                     nvvm.cp_async_commit_group()
 
     def _places(self, steps: int) -> dict[int, list[int]]:
-        """Returns the numbers of the boxes that are copied in a k step, by the index of the step.
+        """Returns the indices of the boxes that are copied in a k step, by the index of the step.
 
         Args:
             steps: of the loop, two or more.

@@ -161,7 +161,7 @@ class _Known:
 
 
 def _created(op: ir.Operation, operands: list[ir.Value], width: int | None, known: _Known) -> ir.Value:
-    """Returns the result of a scalar op of a body on numbers, or on vectors; casts of small values by their bits."""
+    """Returns the result of a scalar op of a body on scalars, or on vectors; casts of small values by their bits."""
     cast = _cast(op, operands[0], known) if operands else None
     result = created(op, operands, width) if cast is None else cast
     known.bounds.note(op, operands, result)

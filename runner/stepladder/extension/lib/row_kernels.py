@@ -75,7 +75,7 @@ class RowKernel:
                 self.made[origin(op.op.operands[op.inputs + number], BUFFER_VIEWS)] = (op, number)
         self.row: list[ir.Value] = []
         self.scalars: dict[tuple[ir.Operation, int], ir.Value] = {}
-        # What the ops of one block of IR read of the chain, by op, result and coordinates.
+        # Elements of the chain that the ops of one block of IR read, by op, result and coordinates.
         self._known: dict[tuple[object, ...], ir.Value] = {}
         # The vector that a column is in.
         self._vectors: dict[ir.Value, _Vector] = {}

@@ -15,7 +15,7 @@ from stepladder.extension.lib.elementwise import Elementwise, Position
 from stepladder.extension.lib.split_k_workspace import Workspace
 from stepladder.mlir.bindings import arith, ir, scf, vector
 
-# What operands have at the position of a vector, by arguments of the elementwise op's body.
+# Elements of operands at the position of a vector, by arguments of the elementwise op's body.
 Loaded = dict[ir.Value, ir.Value]
 
 

@@ -12,7 +12,7 @@ _DROPPED = 13  # bits of f32 that tf32 does not have
 _ROUNDS_TO_INFINITY = float.fromhex("0x1.ffep127")  # the least f32 whose first 11 bits, rounded, are an infinity
 _ALL_BUT_LAST = -1 << _DROPPED
 _MIN_NORMAL = float.fromhex("0x1p-126")
-# What is kept of an infinity, whose bits are 0x7f800000: 1 with its sign.
+# Mask of an infinity, whose bits are 0x7f800000, that leaves 1 with its sign.
 _SIGN_AND_ONE = -1 << 31 | 0x3F800000
 _SCALE = float.fromhex("0x1p24")  # by whose inverse a subnormal value loses all of its bits
 _JUST_ABOVE_ONE = float.fromhex("0x1.004p0")  # by which what rounds to an infinity becomes one

@@ -277,7 +277,7 @@ class _Nest:
             loops: indices of the element in the part.
         """
         is_in: ir.Value | None = None
-        # What the part begins at depends on none of the indices that it is added to.
+        # The start of the part depends on none of the indices that it is added to.
         begins = self._computed(loops, [None] * self.outputs, {})
         for loop, (begin, _) in part.ranges.items():
             if begin is None:

@@ -24,7 +24,7 @@ class DistributeRows(Tc.Operation, name="distribute_rows"):
 
     Operands: a handle to a module with one function. Attributes: `threads`, of a block, a power of two of warps.
     Refuses other ops, parts of other buffers, a buffer that two ops write, a reduction that does not begin from a
-    number, what is no reduction along rows and no elementwise op on them, and arithmetic of fp8.
+    constant, what is no reduction along rows and no elementwise op on them, and arithmetic of fp8.
     """
 
     target: Handle

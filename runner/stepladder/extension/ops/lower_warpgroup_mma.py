@@ -298,7 +298,7 @@ def _lower_elements(cast: ir.Operation, rewriter: Rewriter) -> None:
     rewriter.erase_op(made)
 
 
-# What lowers an op, and the indices of its operands that are matrix descriptors.
+# The lowering of an op, and the indices of its operands that are matrix descriptors.
 _LOWERINGS: dict[str, tuple[Callable[[ir.Operation], None], tuple[int, ...]]] = {
     WarpgroupMma3xtf32.OPERATION_NAME: (_lower_split_mma, (0, 1, 3, 4)),
     WarpgroupMma3xtf32Registers.OPERATION_NAME: (_lower_split_register_mma, (1, 4)),

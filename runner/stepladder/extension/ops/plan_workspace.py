@@ -25,8 +25,8 @@ _USES = ("func.call", "memref.copy")
 
 @dataclass
 class _Buffer:
-    """An intermediate buffer: its `memref.alloc`, its bytes, the numbers of the first and last op that use it, and its
-    position."""
+    """An intermediate buffer: its `memref.alloc`, its bytes, the positions of the first and last op that use it, and
+    its position."""
 
     alloc: ir.Operation
     size: int

@@ -49,7 +49,7 @@ class TilesToXegpu(Tc.Operation, name="tiles_to_xegpu"):
     Operands: a handle to any op; the launches below are rewritten.
     Refuses: tiles of work-groups; bases whose shape or strides are not constants, or whose rows are not those of a 2D
         block operation (at least 64 bytes, a pitch that is a multiple of 16); scatter tiles of one dimension, or of a
-        memref without a static size; constants of several numbers; tiles of shared local memory that may not be within
+        memref without a static size; constants that are no splats; tiles of shared local memory that may not be within
         it; atomic updates of other types; products and reductions that blocks of an instruction do not divide; 16-bit
         elements that are transposed from an odd offset; transposes of other vectors than loaded ones.
     """

@@ -85,7 +85,7 @@ class WgMap:
         linear = np.arange(self.subgroups)
         place = linear // self.sg_layout[1] if axis == 0 else linear % self.sg_layout[1]
         rounds = max(1, size // (subgroups * block))
-        blocks = place[:, None] + subgroups * np.arange(rounds)  # numbers of the blocks that it owns
+        blocks = place[:, None] + subgroups * np.arange(rounds)  # indices of the blocks that it owns
         elements = blocks[:, :, None] * block + np.arange(block)
         return elements.reshape(self.subgroups, rounds * block) % size
 

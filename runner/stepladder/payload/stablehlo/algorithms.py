@@ -18,7 +18,7 @@ from stepladder.runtime.errors import StepladderError
 _OP = "stablehlo.dot_general"
 _ALGORITHM = "algorithm"
 _FIELD = re.compile(r"(\w+) = (\w+)")
-# What factors are rounded to, where they have more bits. Products of f32 by kernels are more exact than tf32's.
+# The type that wider factors are rounded to. Products of f32 by kernels are more exact than tf32's.
 _ROUNDED = ("f16", "bf16")
 # Accumulators that are as exact as those of kernels, or less; one of fewer bits than the result is that of the result.
 _SUMS = ("f16", "bf16", "f32", "f64", "i32")

@@ -28,7 +28,7 @@ EARLY, EXIT = "early", "exit"
 _MIN_BLOCKS, _MAX_BLOCKS = 0.5, 0.85
 # Rows or columns up to which kernels were measured: with more of both, they are bounded less by their loads.
 _MAX_ROWS = 192
-# What part of the operands a kernel by itself may read from HBM, to be chosen before a dependent one.
+# The part of the operands that a kernel by itself may read from HBM, to be chosen before a dependent one.
 _MAX_EVICTED = 0.5
 
 

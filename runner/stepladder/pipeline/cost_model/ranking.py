@@ -73,9 +73,9 @@ _WIDE_TILE_MARGIN, _WIDE_TILE, _FEW_STEPS = 0.1, 128 * 160, 2
 # The margin for splits that a cluster reduces, of products with so many rows and columns at least: such first choices
 # took longer, beside what was predicted, than others did.
 _CLUSTER_SPLIT_MARGIN, _SPLIT_SIDE = 0.04, 256
-# What may bound a main loop, by the names of the predicted times.
+# The limits of a main loop, by the names of the predicted times.
 LIMITS = ("matrix unit", "shared memory", "TMA", "L2", "latency", "HBM", "writes")
-# What a predicted time is made up of.
+# The parts of a predicted time.
 PARTS = ("main loop", "prologue", "epilogue", "reduction", "launch", "repacking", "preparing")
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from stepladder.pipeline.cost_model.columns import Array, Columns
 from stepladder.pipeline.cost_model.gpu import Gpu
 
-# What runs at the same time takes a little longer than the longest of it: the norm that joins limits.
+# Concurrent work takes a little longer than its longest part: the norm that combines limits.
 _NORM_DOUBLINGS = 3
 # How far operands exceed the L2 cache that are read from memory entirely, as a fraction of it.
 _EVICTED = 0.5

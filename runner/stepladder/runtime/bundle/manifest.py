@@ -45,7 +45,7 @@ SWIZZLES = ("none", "32b", "64b", "128b")
 L2_PROMOTIONS = ("none", "64b", "128b", "256b")
 OOB_FILLS = ("zero", "nan")
 
-# What a TMA descriptor can have.
+# Limits of a TMA descriptor.
 TMA_DIMENSIONS = 5
 
 

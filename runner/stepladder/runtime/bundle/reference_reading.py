@@ -74,7 +74,7 @@ class _Reader:
         return Program(tuple(arguments), instructions, results)
 
     def _argument(self, fields: Fields) -> Argument:
-        # What no instruction reads may be of any type.
+        # Values that no instruction reads may be of any type.
         type_, shape = fields.string("type"), fields.extents("shape")
         self._check_count(fields, "shape", shape)
         value = self._made(fields, "value", fields.integer("value"), type_, shape)

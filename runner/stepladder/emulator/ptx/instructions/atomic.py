@@ -32,7 +32,7 @@ _BITS: dict[str, Callable] = {
     "or": lambda old, own: old | own,
     "xor": lambda old, own: old ^ own,
 }
-# What each takes, as kinds of types.
+# The kinds of types that each takes.
 _KINDS = {
     "exch": "b",
     "cas": "b",

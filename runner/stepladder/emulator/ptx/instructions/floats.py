@@ -236,7 +236,7 @@ def _directed_root(direction: str, type_: PtxType) -> Callable:
 
 
 def _each(function: Callable, type_: PtxType) -> Callable:
-    """Returns a function of arrays of f32 or f64 that takes them number by number."""
+    """Returns a function of arrays of f32 or f64 that takes them element by element."""
 
     def of_arrays(*arrays: Value) -> np.ndarray:
         given = np.broadcast_arrays(*(np.asarray(array, type_.dtype) for array in arrays))
